@@ -1,4 +1,4 @@
-"""Keeps the sign-in library's tables out of the admin site: its forms ask no policy and leave no trail."""
+"""Removal of the sign-in library's tables from the admin site."""
 
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator

@@ -1,10 +1,10 @@
-"""Registers the app, whose tables are those of `rbac`, and the library's list of sessions."""
+"""Django app configuration of `accounts` and of the library's session list."""
 
 from allauth.usersessions.apps import UserSessionsConfig
 from django.apps import AppConfig
 
 
-class AccessAppConfig(AppConfig):
+class AccountsConfig(AppConfig):
     """The pages and routes of access."""
 
     name = "accounts"
@@ -15,4 +15,4 @@ class SessionListConfig(UserSessionsConfig):
     """The list of sessions without what the library does by itself, which would write their keys down."""
 
     def ready(self) -> None:
-        """Leave its signals alone: `accounts.people.sessions` fills the list."""
+        """Leave its signals alone: `accounts.authentication.sessions` fills the list."""

@@ -1,14 +1,13 @@
-"""Addresses of the pages of access."""
+"""URLs of the pages of scopes, people, keys and the audit trail."""
 
 from django.urls import path
 
 from accounts.pages import (
+    access_checks,
+    api_keys,
     audit,
-    effective,
+    invitation_acceptance,
     invitations,
-    joining,
-    keys,
-    scope_changes,
     scopes,
     service_accounts,
 )
@@ -16,13 +15,13 @@ from accounts.pages import (
 urlpatterns = [
     path("access/scopes/", scopes.scopes, name="access-scopes"),
     path("access/scopes/choices/", scopes.scope_choices, name="scope-choices"),
-    path("access/scopes/archived/", scopes.archived, name="archived-scopes"),
-    path("access/scopes/new/", scope_changes.new_organization, name="new-organization"),
+    path("access/scopes/archived/", scopes.archived_scopes, name="archived-scopes"),
+    path("access/scopes/new/", scopes.new_organization, name="new-organization"),
     path("access/scopes/<int:pk>/", scopes.scope, name="access-scope"),
-    path("access/scopes/<int:pk>/new/", scope_changes.new_project, name="new-project"),
-    path("access/scopes/<int:pk>/rename/", scope_changes.rename_scope, name="rename-scope"),
-    path("access/scopes/<int:pk>/archive/", scope_changes.archive_scope, name="archive-scope"),
-    path("access/scopes/<int:pk>/restore/", scope_changes.restore_scope, name="restore-scope"),
+    path("access/scopes/<int:pk>/new/", scopes.new_project, name="new-project"),
+    path("access/scopes/<int:pk>/rename/", scopes.rename_scope, name="rename-scope"),
+    path("access/scopes/<int:pk>/archive/", scopes.archive_scope, name="archive-scope"),
+    path("access/scopes/<int:pk>/restore/", scopes.restore_scope, name="restore-scope"),
     path("access/service-accounts/", service_accounts.service_accounts, name="service-accounts"),
     path("access/service-accounts/new/", service_accounts.new_service_account, name="new-service-account"),
     path("access/service-accounts/<int:pk>/", service_accounts.service_account, name="service-account"),
@@ -36,20 +35,22 @@ urlpatterns = [
         service_accounts.delete_service_account,
         name="delete-service-account",
     ),
-    path("access/service-accounts/<int:pk>/keys/new/", keys.new_account_key, name="new-service-account-key"),
-    path("access/keys/", keys.my_keys, name="my-api-keys"),
-    path("access/keys/new/", keys.new_key, name="new-api-key"),
-    path("access/keys/<int:pk>/rotate/", keys.rotate_key, name="rotate-api-key"),
-    path("access/keys/<int:pk>/revoke/", keys.revoke_key, name="revoke-api-key"),
+    path(
+        "access/service-accounts/<int:pk>/keys/new/", api_keys.new_account_key, name="new-service-account-key"
+    ),
+    path("access/keys/", api_keys.list_own_api_keys, name="my-api-keys"),
+    path("access/keys/new/", api_keys.new_key, name="new-api-key"),
+    path("access/keys/<int:pk>/rotate/", api_keys.rotate_key, name="rotate-api-key"),
+    path("access/keys/<int:pk>/revoke/", api_keys.revoke_key, name="revoke-api-key"),
     path("access/invitations/", invitations.invitations, name="invitations"),
     path("access/invitations/new/", invitations.new_invitation, name="new-invitation"),
     path(
         "access/invitations/<int:pk>/send/", invitations.send_invitation_again, name="send-invitation-again"
     ),
     path("access/invitations/<int:pk>/revoke/", invitations.revoke_invitation, name="revoke-invitation"),
-    path("join/", joining.join_here, name="join"),
-    path("join/<str:token>/", joining.join_by_link, name="join-by-link"),
-    path("access/effective/", effective.effective_access, name="effective-access"),
+    path("join/", invitation_acceptance.accept_invitation_page, name="join"),
+    path("join/<str:token>/", invitation_acceptance.open_invitation_link, name="join-by-link"),
+    path("access/effective/", access_checks.effective_access, name="effective-access"),
     path("access/audit/", audit.audit_trail, name="audit-trail"),
     path("access/audit/export/", audit.export_audit_trail, name="export-audit-trail"),
     path("access/audit/<int:pk>/", audit.audit_entry, name="audit-entry"),

@@ -1,1 +1,1 @@
-"""The only code that knows boto3: verbs in our words over a caller, values in and out."""
+"""Typed access to AWS: callers, API clients, validation and previews; the only package that knows boto3."""

@@ -1,4 +1,4 @@
-"""The one door to AWS: a caller takes service, operation and parameters, and gives back plain JSON."""
+"""Caller protocol for AWS operations, and the caller that makes calls with boto3."""
 
 import random
 import time
@@ -10,14 +10,14 @@ from botocore import xform_name
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
-from aws.answers import error_from, json_safe
-from aws.clients import Endpoint, client_for
+from aws.clients import Endpoint, get_client
 from aws.credentials import Credentials
 from aws.errors import AwsError
-from aws.names import is_write
-from guards.addresses import PRIVATE_TOO, Reach
+from aws.operations import is_write
+from aws.responses import convert_error, convert_to_json
+from guards.address_policy import PRIVATE_ALLOWED, AddressPolicy
 
-__all__ = ["BotoCaller", "CallPending", "Caller", "is_write"]
+__all__ = ["BotoCaller", "CallPending", "Caller"]
 
 READ_TRIES = 3
 # A look has 30 seconds in all: a read that hung once is not tried again for ever.
@@ -45,7 +45,7 @@ class BotoCaller:
     credentials: Credentials
     region: str
     endpoint_url: str | None = None
-    reach: Reach = PRIVATE_TOO
+    reach: AddressPolicy = PRIVATE_ALLOWED
     """Where an endpoint of one's own may lead."""
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False, compare=False)
 
@@ -68,11 +68,11 @@ class BotoCaller:
 
     def _send(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         try:
-            client = client_for(self.credentials, self.region, self._endpoint, service)
+            client = get_client(self.credentials, self.region, self._endpoint, service)
             answer = getattr(client, xform_name(operation))(**params)
         except (ClientError, BotoCoreError, ResponseParserError) as problem:
-            raise error_from(problem, service, operation) from problem
-        return {key: json_safe(value) for key, value in answer.items() if key != "ResponseMetadata"}
+            raise convert_error(problem, service, operation) from problem
+        return {key: convert_to_json(value) for key, value in answer.items() if key != "ResponseMetadata"}
 
 
 def _jitter(tried: int) -> float:

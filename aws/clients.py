@@ -1,4 +1,4 @@
-"""boto3 clients: one per credentials, region, endpoint and service, made once and shared by all threads."""
+"""Cache of boto3 clients, shared by all threads."""
 
 import json
 import os
@@ -17,16 +17,16 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.loaders import create_loader
 from botocore.parsers import ResponseParserError
 
-from aws.answers import error_from
 from aws.credentials import AccessKey, AssumedRole, Credentials
-from aws.deadline import refuse_if_late
+from aws.deadlines import refuse_late_write
 from aws.errors import NotSent, Unanswered
-from guards.addresses import PRIVATE_TOO, Reach
-from guards.pools import guarded_pools
+from aws.responses import convert_error
+from guards.address_policy import PRIVATE_ALLOWED, AddressPolicy
+from guards.connection_pools import build_guarded_pools
 
 CONNECT_SECONDS = 3
 READ_SECONDS = 10
-_KEPT = 256
+_CLIENT_CACHE_SIZE = 256
 
 
 @dataclass(frozen=True)
@@ -34,40 +34,40 @@ class Endpoint:
     """Where calls go instead of AWS, and the addresses to which its name may lead."""
 
     url: str
-    reach: Reach = PRIVATE_TOO
+    reach: AddressPolicy = PRIVATE_ALLOWED
 
 
-_Key = tuple[Credentials, str, Endpoint | None, str]
-_clients: "OrderedDict[_Key, Any]" = OrderedDict()
+_ClientKey = tuple[Credentials, str, Endpoint | None, str]
+_clients: "OrderedDict[_ClientKey, Any]" = OrderedDict()
 # Making a client is not thread-safe in botocore; using one is.
 _lock = threading.RLock()
 _loader = create_loader()
 
 
-def client_for(credentials: Credentials, region: str, endpoint: Endpoint | None, service: str) -> Any:
+def get_client(credentials: Credentials, region: str, endpoint: Endpoint | None, service: str) -> Any:
     """The shared client for one service; the least recently used ones are let go."""
     key = (credentials, region, endpoint, service)
     with _lock:
         client = _clients.get(key)
         if client is None:
-            client = _clients[key] = _new_client(key)
-            if len(_clients) > _KEPT:
+            client = _clients[key] = _create_client(key)
+            if len(_clients) > _CLIENT_CACHE_SIZE:
                 _clients.popitem(last=False)
         _clients.move_to_end(key)
         return client
 
 
-def _forget_clients() -> None:
+def _clear_clients() -> None:
     """Start anew in a forked worker: sockets and held locks of the parent are of no use to it."""
     global _lock
     _lock = threading.RLock()
     _clients.clear()
 
 
-os.register_at_fork(after_in_child=_forget_clients)
+os.register_at_fork(after_in_child=_clear_clients)
 
 
-def _new_client(key: _Key) -> Any:
+def _create_client(key: _ClientKey) -> Any:
     credentials, region, endpoint, service = key
     session = botocore.session.Session()
     session.register_component("data_loader", _loader)
@@ -78,27 +78,29 @@ def _new_client(key: _Key) -> Any:
     elif isinstance(credentials, AssumedRole):
         # botocore asks again by itself before the role's session ends.
         session._credentials = DeferredRefreshableCredentials(  # type: ignore[attr-defined]
-            method="assume-role", refresh_using=_assuming(credentials, region, endpoint)
+            method="assume-role", refresh_using=_build_role_refresh(credentials, region, endpoint)
         )
     url = endpoint.url if endpoint else None
-    client = session.create_client(service, region_name=region, endpoint_url=url, config=_config())
+    client = session.create_client(service, region_name=region, endpoint_url=url, config=_build_config())
     if endpoint:
-        _guard(client, endpoint.reach)
-    client.meta.events.register(f"after-call.{client.meta.service_model.service_id.hyphenize()}", _whole)
-    client.meta.events.register_last("before-send", refuse_if_late)
+        _guard_connections(client, endpoint.reach)
+    client.meta.events.register(
+        f"after-call.{client.meta.service_model.service_id.hyphenize()}", _refuse_truncated_response
+    )
+    client.meta.events.register_last("before-send", refuse_late_write)
     return client
 
 
-def _guard(client: Any, reach: Reach) -> None:
+def _guard_connections(client: Any, reach: AddressPolicy) -> None:
     """Let a client connect only to addresses within reach, checked at each new connection.
 
     A name may lead elsewhere by then than when the connector was saved.
     """
-    pools = guarded_pools(lambda: reach, http=AWSHTTPConnection, https=AWSHTTPSConnection)
+    pools = build_guarded_pools(lambda: reach, http=AWSHTTPConnection, https=AWSHTTPSConnection)
     client._endpoint.http_session._manager.pool_classes_by_scheme = pools
 
 
-def _whole(http_response: Any, parsed: dict[str, Any], model: Any, **_: Any) -> None:
+def _refuse_truncated_response(http_response: Any, parsed: dict[str, Any], model: Any, **_: Any) -> None:
     """Refuse an answer cut short: botocore takes what is left of it for an empty success.
 
     Raises `ResponseParserError`, so that a write is known to be unanswered.
@@ -111,17 +113,17 @@ def _whole(http_response: Any, parsed: dict[str, Any], model: Any, **_: Any) -> 
     if announced and announced.isdigit() and len(body) < int(announced):
         raise ResponseParserError(f"the answer ended after {len(body)} of {announced} bytes")
     if http_response.status_code < 300 and not parsed.keys() - {"ResponseMetadata"} and body[:1] == b"{":
-        _as_json(body)
+        _require_json(body)
 
 
-def _as_json(body: bytes) -> None:
+def _require_json(body: bytes) -> None:
     try:
         json.loads(body)
     except ValueError as exc:
         raise ResponseParserError("the answer is not the JSON that it should be") from exc
 
 
-def _config() -> Config:
+def _build_config() -> Config:
     # botocore's own retries are off: it cannot know which answers were lost after the effect.
     return Config(
         connect_timeout=CONNECT_SECONDS,
@@ -133,16 +135,16 @@ def _config() -> Config:
     )
 
 
-def _assuming(
+def _build_role_refresh(
     role: AssumedRole, region: str, endpoint: Endpoint | None
 ) -> Callable[[], dict[str, str | datetime]]:
     def assume() -> dict[str, str | datetime]:
-        sts = client_for(role.base, region, endpoint, "sts")
+        sts = get_client(role.base, region, endpoint, "sts")
         named = {"ExternalId": role.external_id} if role.external_id else {}
         try:
             answer = sts.assume_role(RoleArn=role.role_arn, RoleSessionName=role.session_name, **named)
         except (ClientError, BotoCoreError) as problem:
-            error = error_from(problem, "sts", "AssumeRole")
+            error = convert_error(problem, "sts", "AssumeRole")
             if isinstance(error, Unanswered):
                 # The call that needed the role has not left yet, and assuming a role changes nothing.
                 error = NotSent(error.code, error.message, "sts", "AssumeRole")

@@ -1,4 +1,4 @@
-"""Who a call is made as: an access key, what the process finds by itself, or a role assumed with either."""
+"""AWS credentials: access key, default chain, or assumed role."""
 
 from dataclasses import dataclass, field
 

@@ -1,9 +1,9 @@
-"""What can go wrong with an AWS call, told apart by what the caller may do next."""
+"""Errors of AWS calls, classified by whether the call can be retried or may have taken effect."""
 
 import re
 from typing import Any, ClassVar
 
-from aws.names import iam_action
+from aws.operations import get_iam_action
 
 _DENIED_ACTION = re.compile(r"not authorized to perform: ?([\w-]+:\w+)")
 _DENIED_RESOURCE = re.compile(r"on resource: ?(\S+)")
@@ -98,9 +98,9 @@ class Denied(AwsError):
         principal: str = "",
     ) -> None:
         super().__init__(code, message, service, operation)
-        self.action = action or _found(_DENIED_ACTION, message) or iam_action(service, operation)
-        self.resource = resource or _found(_DENIED_RESOURCE, message).rstrip(".,")
-        self.principal = principal or _found(_DENIED_PRINCIPAL, message)
+        self.action = action or _search_group(_DENIED_ACTION, message) or get_iam_action(service, operation)
+        self.resource = resource or _search_group(_DENIED_RESOURCE, message).rstrip(".,")
+        self.principal = principal or _search_group(_DENIED_PRINCIPAL, message)
 
     @property
     def sentence(self) -> str:
@@ -153,19 +153,19 @@ class Undelivered(AwsError):
         return self.message
 
 
-def from_record(record: dict[str, Any]) -> AwsError:
+def parse_error_record(record: dict[str, Any]) -> AwsError:
     """Make the exception again that `to_record` wrote down; an unknown kind becomes a plain `AwsError`.
 
     Agents send such records too: what else they hold is left out.
     """
-    kind = _KINDS.get(str(record.get("kind")), AwsError)
-    known = (*_COMMON, *_OF_DENIED) if kind is Denied else _COMMON
+    kind = _ERROR_CLASSES.get(str(record.get("kind")), AwsError)
+    known = (*_COMMON_FIELDS, *_DENIED_FIELDS) if kind is Denied else _COMMON_FIELDS
     return kind(**{key: str(record.get(key) or "") for key in known})
 
 
-_COMMON = ("code", "message", "service", "operation")
-_OF_DENIED = ("action", "resource", "principal")
-_KINDS: dict[str, type[AwsError]] = {
+_COMMON_FIELDS = ("code", "message", "service", "operation")
+_DENIED_FIELDS = ("action", "resource", "principal")
+_ERROR_CLASSES: dict[str, type[AwsError]] = {
     kind.__name__: kind
     for kind in (
         AwsError,
@@ -182,6 +182,6 @@ _KINDS: dict[str, type[AwsError]] = {
 }
 
 
-def _found(pattern: re.Pattern[str], text: str) -> str:
+def _search_group(pattern: re.Pattern[str], text: str) -> str:
     match = pattern.search(text)
     return match.group(1) if match else ""

@@ -1,4 +1,4 @@
-"""Follows AWS's page tokens to the end."""
+"""Pagination and batching of AWS calls."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -10,7 +10,7 @@ from aws.errors import Unanswered
 MOST_PAGES = 200
 
 
-def every(
+def paginate(
     caller: Caller,
     service: str,
     operation: str,
@@ -38,13 +38,13 @@ def every(
 T = TypeVar("T")
 
 
-def in_batches(items: Sequence[T], size: int) -> Iterator[list[T]]:
+def split_batches(items: Sequence[T], size: int) -> Iterator[list[T]]:
     """Cut a list to what AWS takes in one call."""
     for start in range(0, len(items), size):
         yield list(items[start : start + size])
 
 
-def member_of(answer: Mapping[str, Any], member: str, service: str, operation: str) -> Any:
+def require_member(answer: Mapping[str, Any], member: str, service: str, operation: str) -> Any:
     """The part of an answer that it cannot do without.
 
     Raises `Unanswered` where it is missing: an answer cut short may still have had its effect.

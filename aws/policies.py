@@ -1,4 +1,4 @@
-"""The IAM policies that a connector's principal needs, with the purpose of each action.
+"""IAM policies for a connector's principal, with the purpose of each action.
 
 `BASE` is the policy of R145, its eighteen actions as they are documented (purposes: R146); what some features
 need beyond it (T12) are policies of their own, to be attached where the feature is used.
@@ -10,7 +10,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Policy:
+class IamPolicy:
     """Actions by name, each with the reason for which it is needed."""
 
     identifier: str
@@ -29,7 +29,7 @@ class Policy:
         return {"Version": "2012-10-17", "Statement": [statement]}
 
 
-BASE = Policy(
+BASE_POLICY = IamPolicy(
     "ecs",
     "Deploy to ECS",
     "What every deployment and the pickers of clusters and images need.",
@@ -57,8 +57,8 @@ BASE = Policy(
     },
 )
 
-EXTENSIONS = (
-    Policy(
+EXTENSION_POLICIES = (
+    IamPolicy(
         "tags",
         "Tags and clean revisions",
         "Marks what Slipway makes, so that a lost answer is found again, and removes unused revisions.",
@@ -70,7 +70,7 @@ EXTENSIONS = (
             "ecs:DescribeClusters": "Tells whether a cluster is there before something is deployed to it.",
         },
     ),
-    Policy(
+    IamPolicy(
         "blue-green",
         "Blue/green and load balancers",
         "Moves the traffic of a listener or a rule from one target group to the other.",
@@ -85,7 +85,7 @@ EXTENSIONS = (
             "elasticloadbalancing:ModifyRule": "Swaps the traffic of any other rule.",
         },
     ),
-    Policy(
+    IamPolicy(
         "run-task",
         "Run tasks",
         "Runs tasks that do a job and end, such as migrations.",
@@ -94,7 +94,7 @@ EXTENSIONS = (
             "ecs:StopTask": "Stops them when the step is aborted or takes too long.",
         },
     ),
-    Policy(
+    IamPolicy(
         "auto-scaling",
         "Auto scaling",
         "Pauses scaling during a deployment and attaches what the manifests say.",
@@ -110,7 +110,7 @@ EXTENSIONS = (
             "cloudwatch:DeleteAlarms": "The alarms of a policy go with it.",
         },
     ),
-    Policy(
+    IamPolicy(
         "cloudformation",
         "CloudFormation stacks",
         "Makes the infrastructure of a stage from a template. What the template makes needs rights of its "
@@ -126,7 +126,7 @@ EXTENSIONS = (
             "cloudformation:ContinueUpdateRollback": "Goes on where the way back of an update had failed.",
         },
     ),
-    Policy(
+    IamPolicy(
         "verify",
         "Alarms and metrics",
         "Watches CloudWatch after a deployment, fails when an alarm rings, and shows what a service uses.",
@@ -136,7 +136,7 @@ EXTENSIONS = (
             "of a service.",
         },
     ),
-    Policy(
+    IamPolicy(
         "logs",
         "Logs of containers",
         "Shows what a container said before it failed, and what a task prints.",
@@ -146,7 +146,7 @@ EXTENSIONS = (
             "logs:DescribeLogGroups": "Tells whether the log group is there.",
         },
     ),
-    Policy(
+    IamPolicy(
         "deployments",
         "ECS's own record of deployments",
         "Tells whether AWS itself ended or rolled back a deployment.",
@@ -157,25 +157,25 @@ EXTENSIONS = (
     ),
 )
 
-POLICIES = (BASE, *EXTENSIONS)
+POLICIES = (BASE_POLICY, *EXTENSION_POLICIES)
 
 
-def policies_for(actions: Iterable[str]) -> tuple[Policy, ...]:
+def list_policies(actions: Iterable[str]) -> tuple[IamPolicy, ...]:
     """`BASE`, and each extension that holds one of the actions."""
     needed = set(actions)
-    return (BASE, *(one for one in EXTENSIONS if needed & one.purposes.keys()))
+    return (BASE_POLICY, *(one for one in EXTENSION_POLICIES if needed & one.purposes.keys()))
 
 
-def purpose_of(action: str) -> str:
+def get_action_purpose(action: str) -> str:
     """Why an action is needed; empty if no policy knows it."""
     return next((one.purposes[action] for one in POLICIES if action in one.purposes), "")
 
 
-def title_of(action: str) -> str:
+def get_policy_title(action: str) -> str:
     """The title of the policy that holds an action; empty if none does."""
     return next((one.title for one in POLICIES if action in one.purposes), "")
 
 
-def policy_of(identifier: str) -> Policy | None:
+def get_policy(identifier: str) -> IamPolicy | None:
     """The policy of this name."""
     return next((one for one in POLICIES if one.identifier == identifier), None)

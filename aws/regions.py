@@ -1,4 +1,4 @@
-"""The regions that AWS has, from botocore's own data: no call, no credentials."""
+"""AWS regions and service endpoints from botocore's own data."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -15,7 +15,7 @@ class Region:
 
 
 @cache
-def regions(service: str = "ecs") -> tuple[Region, ...]:
+def list_regions(service: str = "ecs") -> tuple[Region, ...]:
     """Every region where a service is offered, the public partition first."""
     session = botocore.session.get_session()
     titles = {
@@ -28,3 +28,15 @@ def regions(service: str = "ecs") -> tuple[Region, ...]:
         for partition in session.get_available_partitions()
         for name in session.get_available_regions(service, partition)
     )
+
+
+def get_service_endpoint(service: str, region: str, endpoint_url: str | None = None) -> str:
+    """The URL that calls to a service in a region go to, such as https://ecs.eu-central-1.amazonaws.com."""
+    return endpoint_url or _resolve_endpoint(service, region)
+
+
+@cache
+def _resolve_endpoint(service: str, region: str) -> str:
+    resolver = botocore.session.get_session().get_component("endpoint_resolver")
+    found = resolver.construct_endpoint(service, region) or {}
+    return f"https://{found.get('hostname') or f'{service}.{region}.amazonaws.com'}"

@@ -1,4 +1,4 @@
-"""What botocore's own service models say about an operation's parameters; no client, no network."""
+"""Shapes of botocore's service models, and JSON Schemas built from them."""
 
 from functools import cache
 from typing import Any
@@ -11,27 +11,27 @@ BOTOCORE_VERSION = botocore.__version__
 
 
 @cache
-def service_model(service: str) -> ServiceModel:
+def get_service_model(service: str) -> ServiceModel:
     return botocore.session.get_session().get_service_model(service)
 
 
 @cache
-def operation_model(service: str, operation: str) -> OperationModel:
-    return service_model(service).operation_model(operation)
+def get_operation_model(service: str, operation: str) -> OperationModel:
+    return get_service_model(service).operation_model(operation)
 
 
-def input_shape(service: str, operation: str) -> StructureShape:
+def get_input_shape(service: str, operation: str) -> StructureShape:
     """The shape of an operation's parameters."""
-    shape = operation_model(service, operation).input_shape
+    shape = get_operation_model(service, operation).input_shape
     if not isinstance(shape, StructureShape):
         raise LookupError(f"{service} {operation} takes no parameters")
     return shape
 
 
 @cache
-def answer_shape(service: str, operation: str, *path: str) -> Any:
+def get_response_shape(service: str, operation: str, *path: str) -> Any:
     """The shape of a part of an operation's answer; of a list its items."""
-    shape: Any = operation_model(service, operation).output_shape
+    shape: Any = get_operation_model(service, operation).output_shape
     for part in path:
         shape = shape.members[part]
         shape = shape.member if shape.type_name == "list" else shape
@@ -39,14 +39,14 @@ def answer_shape(service: str, operation: str, *path: str) -> Any:
 
 
 @cache
-def parameters_of(service: str, operation: str) -> frozenset[str]:
+def get_parameter_names(service: str, operation: str) -> frozenset[str]:
     """The names of an operation's top-level parameters."""
-    return frozenset(input_shape(service, operation).members)
+    return frozenset(get_input_shape(service, operation).members)
 
 
-def shape_at(service: str, operation: str, path: tuple[str | int, ...]) -> Any:
+def find_shape(service: str, operation: str, path: tuple[str | int, ...]) -> Any:
     """The shape of the value at a path of the parameters, or None if the model knows no such place."""
-    shape: Any = input_shape(service, operation)
+    shape: Any = get_input_shape(service, operation)
     for part in path:
         if shape.type_name == "structure":
             shape = shape.members.get(part)
@@ -59,3 +59,58 @@ def shape_at(service: str, operation: str, path: tuple[str | int, ...]) -> Any:
         if shape is None:
             return None
     return shape
+
+
+def is_document_shape(shape: Any) -> bool:
+    """Whether a shape is a document: AWS takes any JSON value there, such as the hookDetails of a hook."""
+    return bool(getattr(shape, "is_document_type", False))
+
+
+_JSON_SCHEMA_TYPES = {
+    "string": "string",
+    "integer": "integer",
+    "long": "integer",
+    "float": "number",
+    "double": "number",
+    "boolean": "boolean",
+}
+
+
+@cache
+def build_input_schema(
+    service: str, operation: str, leave_out: frozenset[str] = frozenset()
+) -> dict[str, Any]:
+    """The schema of an operation's parameters but those to `leave_out`; shapes stand under `$defs` once.
+
+    Treat it as a constant: everybody gets the same one.
+    """
+    found: dict[str, Any] = {}
+    top = _build_structure_schema(get_input_shape(service, operation), found)
+    properties = {name: one for name, one in top["properties"].items() if name not in leave_out}
+    return {**top, "properties": properties, "$defs": found}
+
+
+def _build_schema(shape: Any, found: dict[str, Any]) -> dict[str, Any]:
+    if is_document_shape(shape):
+        return {}
+    if shape.type_name == "structure":
+        if shape.name not in found:
+            # Entered before its members are, for a shape may hold itself.
+            found[shape.name] = {}
+            found[shape.name] = _build_structure_schema(shape, found)
+        return {"$ref": f"#/$defs/{shape.name}"}
+    if shape.type_name == "list":
+        return {"type": "array", "items": _build_schema(shape.member, found)}
+    if shape.type_name == "map":
+        return {"type": "object", "additionalProperties": _build_schema(shape.value, found)}
+    known = _JSON_SCHEMA_TYPES.get(shape.type_name)
+    schema: dict[str, Any] = {"type": known} if known else {}
+    return schema | ({"enum": list(shape.enum)} if getattr(shape, "enum", None) else {})
+
+
+def _build_structure_schema(shape: Any, found: dict[str, Any]) -> dict[str, Any]:
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {name: _build_schema(member, found) for name, member in shape.members.items()},
+    }
+    return schema | ({"required": list(shape.required_members)} if shape.required_members else {})

@@ -20,9 +20,9 @@ from django.utils import timezone
 from benchmarks.logs import Helper
 from delegates.models import DelegateInstance, DelegateTask
 from delegates.operations.tasks import submit_task
+from delegates.protocol.limits import SESSION, SOCKET_PATH
 from delegates.protocol.notices import notify_task
-from delegates.protocol.sessions import hash_of, new_session
-from delegates.protocol.terms import SESSION, SOCKET_PATH
+from delegates.protocol.sessions import generate_session, hash_secret
 from ops.valkey import find_server
 from rbac.models import Scope
 from tests.delegates.making import make_delegate, make_instance, make_task, make_token
@@ -191,9 +191,9 @@ def _members(count: int) -> list[Member]:
             delegate.tags = [delegate.name]
             delegate.save()
             instance = make_instance(delegate, token=token, connection="NONE", capacity=50)
-            session = new_session(instance.pk)
+            session = generate_session(instance.pk)
             DelegateInstance.objects.filter(pk=instance.pk).update(
-                session_hash=hash_of(session), session_expires_at=timezone.now() + SESSION
+                session_hash=hash_secret(session), session_expires_at=timezone.now() + SESSION
             )
             members.append(Member(session, instance))
     return members

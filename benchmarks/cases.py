@@ -12,20 +12,20 @@ from django.urls import reverse
 from benchmarks.history import Site
 from catalog.models import Service
 from delegates.models import DelegateTask
-from delegates.pages.delegate import TABS
+from delegates.pages.delegates import TABS
 from delegates.pages.tasks import FILTERS as TASK_FILTERS
 from deployments.models import Approval, Execution, StageExecution
 from deployments.pages.executions import FILTERS
-from inventory.dashboards.events import SINCE
-from inventory.dashboards.figures import RANGES
-from inventory.drift.pages.drift import CHOICES
-from inventory.models.drift import Comparison
-from inventory.models.instances import SeenEvent, ServiceInstance
+from inventory.dashboards.deployment_statistics import RANGES
+from inventory.models.drift import DriftComparison
+from inventory.models.instances import EcsServiceEvent, ServiceInstance
+from inventory.pages.drift import STATE_CHOICES
+from inventory.queries.events import TIME_RANGES
 from pipelines.models import Pipeline
 from rbac.models import AuditEntry, Scope, User
 from steps.states import Status
 from tests.routes import addresses
-from web.paging import Cursor
+from web.http.pagination import Cursor
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,8 @@ def _pages_of_the_overview(site: Site, readers: Readers) -> Iterator[Case]:
     yield Case("overview of a quiet project", "/?days=90", readers.quiet)
     yield Case("figures of a project", "/figures/?days=90", readers.project)
     yield Case("figures of a quiet project", "/figures/?days=90", readers.quiet)
-    path, deep = "/events/", _deep(SeenEvent, "at")
-    for since in SINCE:
+    path, deep = "/events/", _deep(EcsServiceEvent, "at")
+    for since in TIME_RANGES:
         yield Case(f"events of: {since}", f"{path}?since={since}", readers.account)
     for word, query in (
         ("a text", "q=steady"),
@@ -173,12 +173,12 @@ def _pages_of_what_runs(site: Site, readers: Readers) -> Iterator[Case]:
 
 
 def _pages_of_drift(site: Site, readers: Readers) -> Iterator[Case]:
-    deep = _deep(Comparison, "pk")
-    for state, _ in CHOICES:
+    deep = _deep(DriftComparison, "pk")
+    for state, _ in STATE_CHOICES:
         yield Case(f"drift, {state}", f"/drift/?show={state}", readers.account)
     yield Case("drift, deep", f"/drift/?cursor={deep}", readers.account)
     yield Case("drift of a quiet project", "/drift/", readers.quiet)
-    for state in Comparison.State.values:
+    for state in DriftComparison.State.values:
         yield Case(f"api-drift, {state}", f"/api/v1/drift?state={state}", readers.account)
     yield Case("api-drift, deep", f"/api/v1/drift?cursor={deep}", readers.account)
 

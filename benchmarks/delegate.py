@@ -94,9 +94,12 @@ def _slow_aws() -> Iterator[str]:
 
 def _busy(url: str) -> None:
     """In a process of its own: the load, and what it took."""
-    from delegates.agent.executors import Answer, Surroundings, execute
-    from delegates.agent.logs.spool import Spool
-    from delegates.agent.work import Task, Work
+    from delegates.agent.executors import ExecutorContext as Surroundings
+    from delegates.agent.executors import TaskResult as Answer
+    from delegates.agent.executors import execute_task as execute
+    from delegates.agent.logs.spool import LogSpool as Spool
+    from delegates.agent.tasks import AgentTask as Task
+    from delegates.agent.tasks import HeldTasks as Work
 
     work = Work(TASKS)
     most = 0

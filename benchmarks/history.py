@@ -14,7 +14,7 @@ from benchmarks.copies import like
 from catalog.models import Artifact
 from connectors.models import FileNode
 from deployments import log
-from deployments.models import ActionRun, Call, Execution, LogChunk, StageExecution, StepExecution
+from deployments.models import ActionRun, AwsCall, Execution, LogChunk, StageExecution, StepExecution
 from pipelines.models import Pipeline
 from rbac.models import AuditEntry, Role, RoleAssignment, Scope, User, UserGroup
 from steps.states import CallState, Outcome, Status
@@ -87,13 +87,15 @@ def _ended(world: World) -> Execution:
     execution = world.execution
     step = StepExecution.objects.filter(stage__execution=execution).order_by("position").first()
     actions = list(ActionRun.objects.filter(step=step))
-    Call.objects.bulk_create(_call(execution, action, number) for action in actions for number in range(30))
-    line = log.NewLine(
+    AwsCall.objects.bulk_create(
+        _call(execution, action, number) for action in actions for number in range(30)
+    )
+    line = log.NewLogLine(
         at=timezone.now(), step_id=step.pk, step="deploy", unit="Deploy", level="info", text=TEXT
     )
     for _ in range(50):
         with transaction.atomic():
-            log.store(execution.pk, [line] * 100)
+            log.store_lines(execution.pk, [line] * 100)
     ended = {"status": Status.SUCCESS, "outcome": Outcome.COMPLETED, "ended_at": timezone.now()}
     Execution.objects.filter(pk=execution.pk).update(look_at=None, started_at=F("created_at"), **ended)
     execution.refresh_from_db()
@@ -192,7 +194,7 @@ def _store_details(plan: _Plan, stages: list[StageExecution]) -> None:
         like(action, step=step) for of, step in steps for action in plan.actions if action.step_id == of
     ]
     ActionRun.objects.bulk_create(actions)
-    Call.objects.bulk_create(
+    AwsCall.objects.bulk_create(
         _call(action.step.stage.execution, action, number) for action in actions for number in range(3)
     )
     LogChunk.objects.bulk_create(
@@ -200,8 +202,8 @@ def _store_details(plan: _Plan, stages: list[StageExecution]) -> None:
     )
 
 
-def _call(execution: Execution, action: ActionRun, number: int) -> Call:
-    return Call(
+def _call(execution: Execution, action: ActionRun, number: int) -> AwsCall:
+    return AwsCall(
         execution=execution,
         step=action.step,
         action=action,

@@ -17,8 +17,8 @@ from django.utils import timezone
 from benchmarks import bare
 from benchmarks.callers import count_by_caller
 from benchmarks.crew import Crew, hired
-from delegates.doors import open_door
-from deployments.engine.schedule import EARLY, EARLY_WAIT
+from delegates.access.aws_access import open_aws_access
+from deployments.engine.service_waits import EARLY, EARLY_WAIT
 from deployments.models import Execution
 from ops.demo import ACCESS_KEY_ID
 from tests.deployments.copies import park_copies
@@ -194,7 +194,7 @@ def _parked(crew: Crew, pid: int) -> Iterator[str]:
     wait_until(lambda: asleep.exists(), "the first one's wait", LONGEST)
     execution.refresh_from_db()
     stage = execution.stages.get()
-    park_copies(execution, PARKED - 1, open_door(stage.connector, stage.region))
+    park_copies(execution, PARKED - 1, open_aws_access(stage.connector, stage.region))
     mark = crew.mark()
     used = watch(pid, WATCHED_SECONDS)
     calls = described(crew.sandbox.journal(mark))

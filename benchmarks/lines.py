@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from benchmarks.clock import row, seconds
 from deployments import log
-from deployments.log import NewLine
+from deployments.log import NewLogLine
 from deployments.models import Execution
 from pipelines.models import Pipeline
 from rbac.models import Scope, User
@@ -29,10 +29,10 @@ def _execution() -> Execution:
 
 
 def _store(execution: Execution, batch: int) -> None:
-    line = NewLine(at=timezone.now(), step_id=None, step="deploy", unit="Deploy", level="info", text=TEXT)
+    line = NewLogLine(at=timezone.now(), step_id=None, step="deploy", unit="Deploy", level="info", text=TEXT)
     for _ in range(LINES // batch):
         with transaction.atomic():
-            log.store(execution.pk, [line] * batch)
+            log.store_lines(execution.pk, [line] * batch)
 
 
 def report() -> Iterator[str]:
@@ -46,5 +46,5 @@ def report() -> Iterator[str]:
             f"stored in {LINES // batch} commits", seconds(lambda b=batch: _store(execution, b), 3), whole
         )
     yield row("the last page read", seconds(lambda: log.read_lines(execution.pk, after=LINES)), whole)
-    log.compact(execution.pk)
+    log.compact_chunks(execution.pk)
     yield row("the last page read, packed", seconds(lambda: log.read_lines(execution.pk, after=LINES)), whole)

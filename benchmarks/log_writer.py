@@ -19,14 +19,13 @@ from django.utils import timezone
 from benchmarks.log_source import SECRETS, printed
 from deployments.engine.execution_rows import ExecutionRows
 from deployments.engine.lease import Lease, load_execution
-from deployments.engine.world import REAL
-from deployments.log import NewLine, Origin
+from deployments.journal.runtime import LIVE_RUNTIME
+from deployments.log import LineOrigin, NewLogLine
 from deployments.models import Execution
-from guards.masks import Mask
-from guards.output import Output
+from guards.masks import MaskedLineReader, SecretMask
 from pipelines.models import Pipeline
 from rbac.models import Scope, User
-from web.sessions import SessionStore
+from web.http.sessions import SessionStore
 
 BATCH_SECONDS = 0.1
 ROWS_TABLE = """CREATE TABLE IF NOT EXISTS bench_line (
@@ -55,10 +54,10 @@ class Writer:
             fence=1,
         )
         execution = load_execution(self.execution.pk)
-        lease = Lease(execution.pk, 1, REAL, REAL.monotonic(), far, execution)
+        lease = Lease(execution.pk, 1, LIVE_RUNTIME, LIVE_RUNTIME.monotonic(), far, execution)
         self.rows = ExecutionRows(lease, execution)
-        self.mask = Mask(SECRETS)
-        self.output = Output(self.mask)
+        self.mask = SecretMask(SECRETS)
+        self.output = MaskedLineReader(self.mask)
         self.source = printed(number)
 
     def write(self, count: int, began: float, lasted: float) -> None:
@@ -66,9 +65,9 @@ class Writer:
         data = "".join(f"{next(self.source)}\n" for _ in range(count)).encode()
         texts = [text for piece in _reads(data) for text in self.output.feed(piece)]
         new = [
-            NewLine(
+            NewLogLine(
                 datetime.fromtimestamp(began + lasted * index / count, UTC),
-                *(None, "run", "Run", "info", text, Origin.CONTAINER),
+                *(None, "run", "Run", "info", text, LineOrigin.CONTAINER),
             )
             for index, text in enumerate(texts)
         ]
@@ -111,7 +110,7 @@ def _at_once(writer: Writer, lines: int, batch: int) -> int:
 
 def _as_rows(lines: int, batch: int) -> int:
     """The naive way: a row for each line, committed in batches."""
-    source, mask = printed(0), Mask(SECRETS)
+    source, mask = printed(0), SecretMask(SECRETS)
     with connection.cursor() as cursor:
         cursor.execute(ROWS_TABLE)
         for start in range(0, lines, batch):

@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks import log_pane
 from benchmarks.installation import ROOT, Installation, installed
 from benchmarks.log_source import printed
-from deployments.log.blocks import Entry, encode
+from deployments.log.lines import BlockEntry, encode_blocks
 
 RATE, SECONDS = int(os.environ.get("RATE", "20000")), 15.0
 VIEWERS, EXECUTIONS = 100, 10
@@ -116,10 +116,10 @@ def _watched(at: Installation, writer: Helper, chosen: Mapping[str, str]) -> Ite
 def _shown(at: Installation, writer: Helper) -> Iterator[str]:
     begun = writer.ask(do="begin", executions=1)
     entries = [
-        Entry(1_800_000_000_000_000 + number, ("run", "Run", "info", "container"), text)
+        BlockEntry(1_800_000_000_000_000 + number, ("run", "Run", "info", "container"), text)
         for number, text in enumerate(islice(printed(7), PANE_LINES))
     ]
-    blocks = [json.loads(block.body) for block in encode(1, entries)]
+    blocks = [json.loads(block.body) for block in encode_blocks(1, entries)]
     yield from log_pane.report(at.url, begun["session"], begun["executions"][0], blocks)
 
 

@@ -27,7 +27,7 @@ from benchmarks.remains import leave
 from benchmarks.running import INSTANCES, lengthen_logs, run_everywhere
 from deployments.models import StepExecution
 from rbac.models import Scope
-from web.garbage import look_now, look_seldom
+from web.http.gc_tuning import collect_garbage, configure_garbage_collection
 
 FEW, MANY = 1_000, int(os.environ.get("BENCH_EXECUTIONS", "100000"))
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "30"))
@@ -67,12 +67,12 @@ def measured(found: list[Case]) -> dict[str, Found]:
             raise RuntimeError(f"{case.name} ({case.path}) answered {status}")
         queries[case.name] = len(context)
     # As the web server does at its start, and after each answer.
-    look_seldom()
+    configure_garbage_collection()
     for _ in range(ROUNDS):
         for case in found:
             began, cpu = time.perf_counter(), time.thread_time()
             case.reader.get(case.path)
-            look_now()
+            collect_garbage()
             taken = time.perf_counter() - began, time.thread_time() - cpu
             times[case.name].append((taken[0] * 1000, taken[1] * 1000))
     return {name: Found(count, *zip(*times[name], strict=True)) for name, count in queries.items()}

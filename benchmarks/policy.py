@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from benchmarks.clock import row, seconds
 from pipelines.models import Pipeline
 from rbac.models import ResourceGroup, Role, RoleAssignment, Scope, User
-from rbac.policy import can, explain, permissions_at, visible_below, visible_to
+from rbac.policy import can, explain_permissions, filter_visible, filter_visible_below, get_permissions
 
 ORGANIZATIONS, PROJECTS, PIPELINES = 20, 20, 50
 PAGE = 50
@@ -45,7 +45,7 @@ def report() -> Iterator[str]:
     """Fill a database with 20,000 pipelines and measure."""
     person = _fill()
     pipelines = Pipeline.objects.order_by("-pk")
-    visible = visible_to(person, "core_pipeline_view", pipelines)
+    visible = filter_visible(person, "core_pipeline_view", pipelines)
     one = visible.first()
     all_rows = seconds(lambda: list(pipelines[:PAGE]))
     yield f"{Pipeline.objects.count()} pipelines, {visible.count()} visible by 3 assignments, pages of {PAGE}"
@@ -53,11 +53,11 @@ def report() -> Iterator[str]:
     yield row("a page of what is visible", seconds(lambda: list(visible[:PAGE])), all_rows)
     yield row("counting what is visible", seconds(visible.count), all_rows)
     yield row("can() for one", seconds(lambda: can(person, "core_pipeline_view", one)), all_rows)
-    yield row("permissions_at() of one", seconds(lambda: permissions_at(person, one)), all_rows)
-    yield row("explain() of one", seconds(lambda: explain(person, one)), all_rows)
+    yield row("permissions_at() of one", seconds(lambda: get_permissions(person, one)), all_rows)
+    yield row("explain() of one", seconds(lambda: explain_permissions(person, one)), all_rows)
     _narrow(person)
-    visible = visible_to(person, "core_pipeline_view", pipelines)
-    below = visible_below(person, "core_pipeline_view", pipelines)
+    visible = filter_visible(person, "core_pipeline_view", pipelines)
+    below = filter_visible_below(person, "core_pipeline_view", pipelines)
     yield f"and with a role on one thing by its name: {visible.count()} visible"
     yield row("a page of what is visible", seconds(lambda: list(visible[:PAGE])), all_rows)
     yield row("a page, scopes asked first", seconds(lambda: list(below[:PAGE])), all_rows)

@@ -9,8 +9,8 @@ from django.utils import timezone
 from benchmarks.copies import like, store
 from delegates.models import DelegateEvent, DelegateTask, InstanceSample
 from deployments.models import Approval, StepExecution
-from inventory.models.drift import Comparison, Drift
-from inventory.models.instances import SeenService
+from inventory.models.drift import Drift, DriftComparison
+from inventory.models.instances import EcsServiceRecord
 
 TASKS, QUEUED, WEEK = 50_000, 200, timedelta(days=7)
 DELEGATE_EVENTS, SAMPLES = 20_000, 1_500
@@ -30,7 +30,7 @@ def leave() -> None:
     minutes = (now - timedelta(minutes=number) for number in range(1, SAMPLES))
     store(InstanceSample, (like(sample, at=at) for at in minutes))
     store(Approval, _approvals(Approval.objects.earliest("asked_at"), now))
-    _drift(Comparison.objects.earliest("pk"), now)
+    _drift(DriftComparison.objects.earliest("pk"), now)
 
 
 def _tasks(task: DelegateTask, now: datetime) -> Iterator[DelegateTask]:
@@ -57,14 +57,14 @@ def _approvals(approval: Approval, now: datetime) -> Iterator[Approval]:
         yield like(approval, pk=uuid.uuid4(), asked_at=at, status=status, **of)
 
 
-def _drift(first: Comparison, now: datetime) -> None:
+def _drift(first: DriftComparison, now: datetime) -> None:
     """Every ECS service that is deployed differs in some fields, and has before."""
-    others = SeenService.objects.filter(comparison=None).exclude(service=None).order_by("pk")
-    made = Comparison.objects.bulk_create(like(first, seen=one) for one in others)
+    others = EcsServiceRecord.objects.filter(comparison=None).exclude(service=None).order_by("pk")
+    made = DriftComparison.objects.bulk_create(like(first, seen=one) for one in others)
     store(Drift, _fields(Drift.objects.earliest("pk"), [first, *made], now))
 
 
-def _fields(drift: Drift, comparisons: list[Comparison], now: datetime) -> Iterator[Drift]:
+def _fields(drift: Drift, comparisons: list[DriftComparison], now: datetime) -> Iterator[Drift]:
     for one in comparisons:
         for number in range(FIELDS):
             yield like(drift, comparison=one, path=f"field{number}", found_at=now)

@@ -13,7 +13,7 @@ from benchmarks.copies import like, store
 from catalog.models import Infrastructure, Service
 from deployments import log
 from deployments.models import Execution, LogChunk, StepExecution
-from inventory.models.instances import SeenEvent, SeenService, ServiceInstance, SyncedCluster
+from inventory.models.instances import EcsServiceEvent, EcsServiceRecord, ServiceInstance, SyncedCluster
 
 INSTANCES, LINES, EVENTS_EACH = 50_000, 5_000_000, 100
 # ECS services that Slipway deploys, and those of the same cluster that it does not.
@@ -31,18 +31,18 @@ LONGEST_LOG, COMMIT = 200_000, 500
 def run_everywhere(service: Service) -> None:
     """Let every service run in infrastructures of its scope, `service` with the most tasks."""
     cluster, task = SyncedCluster.objects.earliest("pk"), ServiceInstance.objects.earliest("pk")
-    first, places = SeenService.objects.earliest("pk"), _places()
+    first, places = EcsServiceRecord.objects.earliest("pk"), _places()
     others = cycle(Service.objects.exclude(pk=service.pk).filter(scope__in=places).order_by("pk"))
-    made = SeenService.objects.bulk_create(
+    made = EcsServiceRecord.objects.bulk_create(
         like(first, name=f"ecs{number}", service=one, infrastructure_id=next(places[one.scope_id]))
         for number, one in zip(range(1, SERVICES), others, strict=False)
     )
-    SeenService.objects.bulk_create(
+    EcsServiceRecord.objects.bulk_create(
         like(first, name=f"unknown{number}", service=None, infrastructure=None) for number in range(UNKNOWN)
     )
     store(ServiceInstance, _running(task, [first, *made], cluster))
     store(ServiceInstance, _stopped(task, [first, *made], cluster))
-    store(SeenEvent, _events([first, *made]))
+    store(EcsServiceEvent, _events([first, *made]))
 
 
 def _places() -> dict[int, Iterator[int]]:
@@ -54,7 +54,7 @@ def _places() -> dict[int, Iterator[int]]:
 
 
 def _running(
-    task: ServiceInstance, services: list[SeenService], cluster: SyncedCluster
+    task: ServiceInstance, services: list[EcsServiceRecord], cluster: SyncedCluster
 ) -> Iterator[ServiceInstance]:
     numbers, each = count(1), (INSTANCES - LARGEST) // max(len(services) - 1, 1)
     for one in services:
@@ -63,7 +63,7 @@ def _running(
 
 
 def _stopped(
-    task: ServiceInstance, services: list[SeenService], cluster: SyncedCluster
+    task: ServiceInstance, services: list[EcsServiceRecord], cluster: SyncedCluster
 ) -> Iterator[ServiceInstance]:
     """They stopped one after the other, each an hour after it was made."""
     now = timezone.now()
@@ -83,7 +83,9 @@ def _stopped(
         yield like(_task(task, one, cluster, INSTANCES + number), stopped_reason=reason, **told, **times)
 
 
-def _task(task: ServiceInstance, seen: SeenService, cluster: SyncedCluster, number: int) -> ServiceInstance:
+def _task(
+    task: ServiceInstance, seen: EcsServiceRecord, cluster: SyncedCluster, number: int
+) -> ServiceInstance:
     return like(
         task,
         seen=seen,
@@ -96,11 +98,11 @@ def _task(task: ServiceInstance, seen: SeenService, cluster: SyncedCluster, numb
     )
 
 
-def _events(services: list[SeenService]) -> Iterator[SeenEvent]:
+def _events(services: list[EcsServiceRecord]) -> Iterator[EcsServiceEvent]:
     now = timezone.now()
     for number in range(1, EVENTS_EACH):
         for one in services:
-            yield SeenEvent(
+            yield EcsServiceEvent(
                 seen=one,
                 event=f"{number}",
                 at=now - timedelta(hours=number * 12 + one.pk / 1000),
@@ -128,9 +130,9 @@ def lengthen_logs(longest: Execution) -> int:
 
 def _lengthen(execution: Execution) -> None:
     step = StepExecution.objects.filter(stage__execution=execution).earliest("position")
-    line = log.NewLine(
+    line = log.NewLogLine(
         at=timezone.now(), step_id=step.pk, step=step.identifier, unit="Deploy", level="info", text="x" * 140
     )
     for _ in range(LONGEST_LOG // COMMIT):
         with transaction.atomic():
-            log.store(execution.pk, [line] * COMMIT)
+            log.store_lines(execution.pk, [line] * COMMIT)

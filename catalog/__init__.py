@@ -1,1 +1,1 @@
-"""What is deployed and where to: services, environments, infrastructures, manifests, artifacts."""
+"""Services, environments, infrastructures, overrides, manifests and artifacts."""

@@ -1,4 +1,4 @@
-"""The Django app of the catalog."""
+"""Django app of the catalog."""
 
 from django.apps import AppConfig
 
@@ -8,9 +8,3 @@ class CatalogConfig(AppConfig):
 
     name = "catalog"
     verbose_name = "Catalog"
-
-    def ready(self) -> None:
-        # Enters what the file store below cannot know: who refers to a file, and what is wrong with one.
-        # And what delegates cannot know: which environments a configuration of theirs can be for.
-        import catalog.delegate_environments
-        import catalog.manifests.file_references  # noqa: F401

@@ -1,16 +1,16 @@
-"""Tells delegates which environments their configurations can be for."""
+"""Environments that a delegate configuration may name."""
 
 from collections.abc import Iterable
 
 from catalog.models import Environment
-from delegates.known_environments import KnownEnvironment, environments
+from delegates.queries.configurations import KnownEnvironment, register_environment_finder
 from rbac.models import Scope
-from rbac.policy import Principal, at_or_below, visible_to
+from rbac.policy import Principal, build_below_filter, filter_visible
 
 
-@environments
-def all_environments(scope: Scope, principal: Principal) -> Iterable[KnownEnvironment]:
+@register_environment_finder
+def list_environments(scope: Scope, principal: Principal) -> Iterable[KnownEnvironment]:
     """The environments at or below a scope, as tasks name them too."""
-    rows = Environment.objects.filter(at_or_below(scope)).select_related("scope")
-    for one in visible_to(principal, "core_environment_view", rows):
+    rows = Environment.objects.filter(build_below_filter(scope)).select_related("scope")
+    for one in filter_visible(principal, "core_environment_view", rows):
         yield KnownEnvironment(f"{one.scope.path}/{one.identifier}", one.name)

@@ -1,29 +1,37 @@
-"""Addresses of the pages of services, environments and infrastructures."""
+"""URLs of the pages of services, environments, infrastructures and overrides."""
 
 from django.urls import path
 
-from catalog.pages import environments, infrastructures, listeners, merged, overrides, services, tags
+from catalog.pages import (
+    effective_manifests,
+    environments,
+    image_tags,
+    infrastructures,
+    listeners,
+    overrides,
+    services,
+)
 
 urlpatterns = [
     path("pipelines/listeners/", listeners.choose_listeners, name="choose-listeners"),
-    path("services/", services.services, name="services"),
-    path("services/repositories/", tags.repositories_of_source, name="source-repositories"),
-    path("services/tags/", tags.tags_of_source, name="source-tags"),
-    path("services/<int:pk>/tags/", tags.tags_of_service, name="service-tags"),
+    path("services/", services.list_services, name="services"),
+    path("services/repositories/", image_tags.list_source_repositories, name="source-repositories"),
+    path("services/tags/", image_tags.list_source_tags, name="source-tags"),
+    path("services/<int:pk>/tags/", image_tags.list_service_tags, name="service-tags"),
     path("services/new/", services.new_service, name="new-service"),
-    path("services/words/", services.manifest_words, name="manifest-words"),
-    path("services/check/", services.check_manifest_text, name="check-manifest"),
-    path("services/clean-up/", services.clean_up_manifest_text, name="clean-up-manifest"),
+    path("services/words/", services.show_manifest_guide, name="manifest-words"),
+    path("services/check/", services.check_manifest, name="check-manifest"),
+    path("services/clean-up/", services.clean_up_manifest, name="clean-up-manifest"),
     path("services/<int:pk>/edit/", services.edit_service, name="edit-service"),
     path("services/<int:pk>/delete/", services.delete_service, name="delete-service"),
-    path("environments/", environments.environments, name="environments"),
+    path("environments/", environments.list_environments, name="environments"),
     path("environments/new/", environments.new_environment, name="new-environment"),
-    path("environments/<int:pk>/", environments.environment, name="environment"),
+    path("environments/<int:pk>/", environments.show_environment, name="environment"),
     path("environments/<int:pk>/edit/", environments.edit_environment, name="edit-environment"),
     path("environments/<int:pk>/delete/", environments.delete_environment, name="delete-environment"),
     path(
         "environments/<int:pk>/services/<int:service>/",
-        overrides.override,
+        overrides.edit_override,
         name="service-in-environment",
     ),
     path(
@@ -33,12 +41,12 @@ urlpatterns = [
     ),
     path(
         "environments/<int:pk>/services/<int:service>/manifests/",
-        merged.manifests,
+        effective_manifests.show_manifests,
         name="manifests-in-environment",
     ),
     path(
         "environments/<int:pk>/infrastructures/<int:infrastructure>/services/<int:service>/",
-        overrides.override,
+        overrides.edit_override,
         name="service-in-infrastructure",
     ),
     path(
@@ -48,10 +56,10 @@ urlpatterns = [
     ),
     path(
         "environments/<int:pk>/infrastructures/<int:infrastructure>/services/<int:service>/manifests/",
-        merged.manifests,
+        effective_manifests.show_manifests,
         name="manifests-in-infrastructure",
     ),
-    path("environments/<int:pk>/clusters/", infrastructures.clusters, name="clusters"),
+    path("environments/<int:pk>/clusters/", infrastructures.choose_cluster, name="clusters"),
     path(
         "environments/<int:pk>/infrastructures/new/",
         infrastructures.new_infrastructure,

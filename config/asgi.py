@@ -1,4 +1,4 @@
-"""The ASGI application: HTTP by Django, WebSockets by Channels."""
+"""ASGI application: HTTP by Django, WebSockets by Channels."""
 
 import faulthandler
 import os
@@ -7,31 +7,33 @@ import signal
 from django.conf import settings
 from django.core.asgi import get_asgi_application
 
-from config.databases import hold_open
+from config.databases import keep_sqlite_open
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 # Only here: the web server has many threads and never forks. A Celery child has one thread, Celery closes its
 # pool after each task, and what a parent opened before a fork must not be shared.
 settings.DATABASES["default"]["OPTIONS"].update(settings.WEB_DATABASE_OPTIONS)
-_held_open = hold_open(settings.DATABASES["default"])
+_sqlite_connection = keep_sqlite_open(settings.DATABASES["default"])
 http = get_asgi_application()
 
 # Consumers import models, which need the apps that the line above sets up.
 from channels.routing import ProtocolTypeRouter  # noqa: E402
 
 from config.urls import websocket_routes  # noqa: E402
-from delegates.protocol.door import AgentDoor, AgentSocketDoor  # noqa: E402
-from web.front_door import FrontDoor  # noqa: E402
-from web.garbage import ClearedAfterwards, look_seldom  # noqa: E402
-from web.sockets import OriginValidator, SessionOfSocket, SocketGuard  # noqa: E402
+from delegates.protocol.asgi import AgentHttpApplication, AgentSocketApplication  # noqa: E402
+from web.http.asgi_limits import RequestLimits  # noqa: E402
+from web.http.gc_tuning import GarbageCollectionMiddleware, configure_garbage_collection  # noqa: E402
+from web.live.socket_middleware import OriginValidator, SocketLimits, SocketSessionMiddleware  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
-        "http": FrontDoor(AgentDoor(ClearedAfterwards(http))),
-        "websocket": SocketGuard(AgentSocketDoor(OriginValidator(SessionOfSocket(websocket_routes)))),
+        "http": RequestLimits(AgentHttpApplication(GarbageCollectionMiddleware(http))),
+        "websocket": SocketLimits(
+            AgentSocketApplication(OriginValidator(SocketSessionMiddleware(websocket_routes)))
+        ),
     }
 )
 
-look_seldom()
+configure_garbage_collection()
 # Sent by the supervisor to a process that no longer answers: its log then says where it was stuck.
 faulthandler.register(signal.SIGUSR1)

@@ -1,11 +1,11 @@
-"""The clock of Celery that sends the ticks."""
+"""Celery beat scheduler that tolerates an unreachable broker."""
 
 import logging
 from typing import Any
 
 from celery.beat import PersistentScheduler, SchedulingError
 
-from web.outages import is_outage
+from web.http.outages import is_outage
 
 logger = logging.getLogger(__name__)
 

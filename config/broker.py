@@ -1,4 +1,4 @@
-"""The broker's transport, whose channels are closed at once when the broker is gone."""
+"""Broker transport that closes its channels at once when the connection is lost."""
 
 from kombu.transport import TRANSPORT_ALIASES, redis
 
@@ -27,6 +27,6 @@ class Transport(redis.Transport):
     Channel = Channel
 
 
-def use() -> None:
+def register_transport() -> None:
     """Let addresses of the broker that begin with `redis` mean this transport."""
     TRANSPORT_ALIASES["redis"] = f"{__name__}:Transport"

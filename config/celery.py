@@ -1,4 +1,4 @@
-"""The Celery application: workers and beat start from here."""
+"""Celery application of workers and beat."""
 
 import gc
 import os
@@ -13,7 +13,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 # Checks import every view and form: 20 MiB and half a second of each worker. `migrate` has run them.
 os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
-broker.use()
+broker.register_transport()
 app = Celery("slipway")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()

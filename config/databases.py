@@ -1,4 +1,4 @@
-"""How processes reach their database: what its URL says, and what keeps one that hangs from the others."""
+"""Database settings: URL parsing, timeouts and connection pool."""
 
 import sqlite3
 from collections.abc import Mapping
@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-FROZEN_MS, LOCKED_MS, SLOW_MS = 60_000, 5_000, 30_000
+IDLE_TRANSACTION_TIMEOUT_MS, LOCK_TIMEOUT_MS, STATEMENT_TIMEOUT_MS = 60_000, 5_000, 30_000
 
 
-def database(address: str, home: Path) -> dict[str, Any]:
+def build_database_settings(address: str, home: Path) -> dict[str, Any]:
     """The database at an address, or the one in the state folder where there is none."""
     url = urlsplit(address or f"sqlite:///{home / 'slipway.sqlite3'}")
-    return _sqlite(url.path) if url.scheme == "sqlite" else _postgres(url)
+    return _build_sqlite_settings(url.path) if url.scheme == "sqlite" else _build_postgres_settings(url)
 
 
-def _sqlite(path: str) -> dict[str, Any]:
+def _build_sqlite_settings(path: str) -> dict[str, Any]:
     return {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": path if path.startswith("//") is False else path[1:],
@@ -28,7 +28,7 @@ def _sqlite(path: str) -> dict[str, Any]:
     }
 
 
-def hold_open(found: Mapping[str, Any]) -> sqlite3.Connection | None:
+def keep_sqlite_open(found: Mapping[str, Any]) -> sqlite3.Connection | None:
     """Open the file of a SQLite database for good, so that it can be read on a full disk too.
 
     SQLite deletes the files beside it with its last connection, and the next one could not make them again.
@@ -40,7 +40,7 @@ def hold_open(found: Mapping[str, Any]) -> sqlite3.Connection | None:
     return held
 
 
-def _postgres(url: SplitResult) -> dict[str, Any]:
+def _build_postgres_settings(url: SplitResult) -> dict[str, Any]:
     given = dict(parse_qsl(url.query))
     return {
         "ENGINE": "django.db.backends.postgresql",
@@ -58,7 +58,7 @@ def _postgres(url: SplitResult) -> dict[str, Any]:
             "keepalives_interval": 5,
             "keepalives_count": 3,
             # A process that is frozen inside a transaction must not keep its rows from the others for ever.
-            "options": f"-c idle_in_transaction_session_timeout={FROZEN_MS}",
+            "options": f"-c idle_in_transaction_session_timeout={IDLE_TRANSACTION_TIMEOUT_MS}",
             "application_name": "slipway",
             # What libpq knows besides: sslmode, sslrootcert and the like.
             **given,
@@ -66,14 +66,14 @@ def _postgres(url: SplitResult) -> dict[str, Any]:
     }
 
 
-def web_options(found: Mapping[str, Any], pool_size: int) -> dict[str, Any]:
+def build_web_options(found: Mapping[str, Any], pool_size: int) -> dict[str, Any]:
     """What the web adds: an end to long waits and, where the database is PostgreSQL, a pool.
 
     Under ASGI a connection per request costs two thirds of the throughput (`asgi.py`). Who waits too long for
-    a free connection, or for a server that is away, is answered 503 (`web.outages`).
+    a free connection, or for a server that is away, is answered 503 (`web.http.outages`).
     """
     if not found["ENGINE"].endswith("postgresql"):
-        return {"timeout": LOCKED_MS / 1000}
+        return {"timeout": LOCK_TIMEOUT_MS / 1000}
     return {
         "pool": {
             "min_size": 1,
@@ -84,6 +84,6 @@ def web_options(found: Mapping[str, Any], pool_size: int) -> dict[str, Any]:
         },
         "application_name": "slipway web",
         # Somebody waits for the answer: better told than kept waiting, and a free connection for the others.
-        "options": f"{found['OPTIONS'].get('options', '')} -c lock_timeout={LOCKED_MS}"
-        f" -c statement_timeout={SLOW_MS}",
+        "options": f"{found['OPTIONS'].get('options', '')} -c lock_timeout={LOCK_TIMEOUT_MS}"
+        f" -c statement_timeout={STATEMENT_TIMEOUT_MS}",
     }

@@ -1,14 +1,14 @@
-"""Settings of every process, for the embedded mode and for production; `env.py` reads what differs."""
+"""Django settings of every process, in embedded and production mode."""
 
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from csp.constants import NONCE, NONE, SELF
 
-from config.databases import database, web_options
-from config.env import ROOT, read_environment
+from config.databases import build_database_settings, build_web_options
+from config.environment import ROOT, read_environment
 from guards import limits
-from guards.addresses import Reach, networks
+from guards.address_policy import AddressPolicy, parse_networks
 
 ENV = read_environment()
 HOME = ENV.home
@@ -51,6 +51,8 @@ INSTALLED_APPS = [
     "deployments",
     "inventory",
     "ops",
+    # Below all of ours, which it connects.
+    "config.apps.WiringConfig",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -74,10 +76,10 @@ MIDDLEWARE = [
     # the length of an answer says nothing about what is secret in it.
     "django.middleware.gzip.GZipMiddleware",
     "csp.middleware.CSPMiddleware",
-    "web.browsing.AnswerHeaders",
-    "web.middleware.RequestId",
-    "web.guarding.Guard",
-    "web.browsing.OwnSite",
+    "web.http.origin_policy.SecurityHeadersMiddleware",
+    "web.http.middleware.RequestIdMiddleware",
+    "web.http.text_middleware.TextMiddleware",
+    "web.http.origin_policy.OriginPolicyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -86,10 +88,10 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
-    "web.middleware.RightsReadOnce",
-    "web.middleware.CurrentScope",
-    "accounts.people.sessions.KeepSession",
-    "accounts.people.admin_door.AdminDoor",
+    "web.http.middleware.PermissionCacheMiddleware",
+    "web.http.middleware.CurrentScopeMiddleware",
+    "accounts.authentication.sessions.SessionLifetimeMiddleware",
+    "accounts.authentication.admin_middleware.AdminSecondFactorMiddleware",
 ]
 
 # Widgets are looked for among our templates first.
@@ -106,7 +108,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "csp.context_processors.nonce",
-                "web.context.navigation",
+                "web.navigation.get_navigation_context",
             ],
         },
     }
@@ -114,14 +116,14 @@ TEMPLATES = [
 
 
 # --- Database -------------------------------------------------------------------------------------
-DATABASES = {"default": database(ENV.database_url, HOME)}
-WEB_DATABASE_OPTIONS = web_options(DATABASES["default"], ENV.database_pool_size)
+DATABASES = {"default": build_database_settings(ENV.database_url, HOME)}
+WEB_DATABASE_OPTIONS = build_web_options(DATABASES["default"], ENV.database_pool_size)
 
 # --- Broker, channel layer, cache ------------------------------------------------------------------
 REDIS_URL = ENV.redis_url or f"unix://{HOME / 'valkey.sock'}"
 
 
-def _redis(number: int) -> str:
+def _build_redis_url(number: int) -> str:
     url = urlsplit(REDIS_URL)
     return (
         f"unix://{url.path}?db={number}" if url.scheme == "unix" else url._replace(path=f"/{number}").geturl()
@@ -131,7 +133,7 @@ def _redis(number: int) -> str:
 CELERY_BROKER_URL = (
     f"redis+socket://{urlsplit(REDIS_URL).path}?virtual_host=0"
     if REDIS_URL.startswith("unix:")
-    else _redis(0)
+    else _build_redis_url(0)
 )
 CELERY_IMPORTS = ["inventory.sync.tasks", "inventory.drift.tasks"]
 CELERY_TASK_IGNORE_RESULT = True
@@ -178,13 +180,13 @@ CELERY_BEAT_SCHEDULE = {
 CHANNEL_LAYERS = {
     "default": {
         "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-        "CONFIG": {"hosts": [_redis(1)], "prefix": "slipway"},
+        "CONFIG": {"hosts": [_build_redis_url(1)], "prefix": "slipway"},
     }
 }
 CACHES: dict[str, dict[str, Any]] = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
-        "LOCATION": _redis(2),
+        "LOCATION": _build_redis_url(2),
         "OPTIONS": {"socket_connect_timeout": 3, "socket_timeout": 3},
     }
 }
@@ -192,9 +194,9 @@ CACHES: dict[str, dict[str, Any]] = {
 # --- Secrets and AWS -------------------------------------------------------------------------------
 FIELD_ENCRYPTION_KEYS = ENV.field_encryption_keys
 ALLOW_AWS_ENDPOINTS = EMBEDDED if ENV.aws_endpoints_allowed is None else ENV.aws_endpoints_allowed
-OUTGOING_REACH = Reach(
+OUTGOING_REACH = AddressPolicy(
     private=EMBEDDED,
-    also=networks(ENV.private_networks),
+    also=parse_networks(ENV.private_networks),
     advice="where that is meant, name its network in SLIPWAY_PRIVATE_NETWORKS",
 )
 AWS_QUOTA_SHARE = ENV.aws_quota_share
@@ -208,15 +210,15 @@ SANDBOX_URL = f"http://127.0.0.1:{SANDBOX_PORT}" if EMBEDDED else ""
 LOGIN_URL = "/sign-in/"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/sign-in/"
-AUTHENTICATION_BACKENDS = ["accounts.people.backend.PeopleBackend"]
-# The steps of signing in are a library's; words, addresses and limits are ours (`accounts.people`).
-ACCOUNT_ADAPTER = "accounts.people.adapter.SignInAdapter"
+AUTHENTICATION_BACKENDS = ["accounts.authentication.backends.UserBackend"]
+# The steps of signing in are a library's; words, addresses and limits are ours (`accounts.authentication`).
+ACCOUNT_ADAPTER = "accounts.authentication.adapters.SignInAdapter"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_RATE_LIMITS = False
 ADMIN_NEEDS_SECOND_FACTOR = ENV.admin_needs_second_factor
-MFA_ADAPTER = "accounts.people.adapter.TwoFactorAdapter"
+MFA_ADAPTER = "accounts.authentication.adapters.TwoFactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
 MFA_TOTP_TOLERANCE = 1
 MFA_RECOVERY_CODE_DIGITS = 10
@@ -232,13 +234,13 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
-    {"NAME": "rbac.passwords.NewPasswordIsTold"},
+    {"NAME": "rbac.access_changes.PasswordChangePublisher"},
 ]
 SECURE = _public.scheme == "https"
 DATA_UPLOAD_MAX_MEMORY_SIZE = limits.BODY_BYTES
 DATA_UPLOAD_MAX_NUMBER_FIELDS = limits.FORM_FIELDS
 DATA_UPLOAD_MAX_NUMBER_FILES = limits.FORM_FILES
-SESSION_ENGINE = "web.sessions"
+SESSION_ENGINE = "web.http.sessions"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE
@@ -252,7 +254,7 @@ SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SECURE else Non
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
-CSRF_FAILURE_VIEW = "web.views.csrf_failure"
+CSRF_FAILURE_VIEW = "web.http.error_pages.handle_csrf_failure"
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [NONE],
@@ -293,21 +295,21 @@ STATICFILES_DIRS = [ROOT / "static"]
 DOCUMENTATION_ROOT = ROOT / "site"
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "web.static.HashedStaticFiles"},
+    "staticfiles": {"BACKEND": "web.http.static_files.HashedStaticFiles"},
 }
 
 # --- REST ------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "web.authentication.ApiKeyAuthentication",
+        "web.api.authentication.ApiKeyAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["web.parsers.GuardedJSONParser"],
-    "DEFAULT_PAGINATION_CLASS": "web.paging.CursorPage",
-    "DEFAULT_SCHEMA_CLASS": "web.described_fields.Described",
-    "EXCEPTION_HANDLER": "web.problems.problem_response",
+    "DEFAULT_PARSER_CLASSES": ["web.api.parsers.GuardedJSONParser"],
+    "DEFAULT_PAGINATION_CLASS": "web.http.pagination.CursorPagination",
+    "DEFAULT_SCHEMA_CLASS": "web.api.openapi_fields.PatternedAutoSchema",
+    "EXCEPTION_HANDLER": "web.http.problems.handle_api_exception",
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
 }
 API_REQUESTS_PER_MINUTE = ENV.api_requests_per_minute
@@ -315,7 +317,7 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "Slipway API",
     "DESCRIPTION": "Delegates and Amazon ECS deployments.",
     "VERSION": "1",
-    "DEFAULT_GENERATOR_CLASS": "web.described.Description",
+    "DEFAULT_GENERATOR_CLASS": "web.api.openapi.CachedSchemaGenerator",
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",
@@ -323,9 +325,9 @@ SPECTACULAR_SETTINGS = {
     "REDOC_DIST": "SIDECAR",
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "web.described.close_bodies",
-        "web.described.bound_numbers",
-        "web.described.add_problems",
+        "web.api.openapi.forbid_additional_properties",
+        "web.api.openapi.add_number_bounds",
+        "web.api.openapi.add_problem_responses",
     ],
     # What a PATCH needs its serializer says; nothing is left out of it.
     "COMPONENT_SPLIT_PATCH": False,
@@ -340,23 +342,23 @@ SPECTACULAR_SETTINGS = {
         "Connectivity": "delegates.connectivity.Connectivity",
         "DelegateTaskStatus": "delegates.models.DelegateTask.Status",
         "DelegateTaskKind": "delegates.models.DelegateTask.Kind",
-        "PermissionIdentifier": "rbac.permissions.IDENTIFIERS",
-        "PrincipalType": "accounts.api.principals.KINDS",
+        "PermissionIdentifier": "rbac.permissions.PERMISSION_IDENTIFIERS",
+        "PrincipalType": "accounts.api.principals.PRINCIPAL_TYPES",
         "InvitationState": "rbac.models.Invitation.STATES",
-        "Decision": "deployments.interventions.DECISIONS",
-        "DriftState": "inventory.models.drift.Comparison.State",
-        "AdoptionState": "inventory.models.drift.Adoption.State",
-        "NotificationEvent": "notifications.facts.Event",
-        "NotifiableEvent": "notifications.facts.CHOOSABLE",
+        "Decision": "deployments.execution.interventions.DECISIONS",
+        "DriftState": "inventory.models.drift.DriftComparison.State",
+        "AdoptionState": "inventory.models.adoption.Adoption.State",
+        "NotificationEvent": "notifications.events.EventType",
+        "NotifiableEvent": "notifications.events.SUBSCRIBABLE_EVENTS",
         "NotificationStatus": "notifications.models.Notification.Status",
         "NotificationRuleKind": "notifications.models.NotificationRule.Kind",
-        "NameState": "pipelines.completion.names.State",
+        "NameState": "pipelines.completion.items.CompletionState",
     },
 }
 
 # --- Logs of the processes themselves ---------------------------------------------------------------
-DEFAULT_EXCEPTION_REPORTER = "web.exception_reports.Report"
-DEFAULT_EXCEPTION_REPORTER_FILTER = "web.exception_reports.NoValues"
+DEFAULT_EXCEPTION_REPORTER = "web.http.exception_reports.RedactedExceptionReporter"
+DEFAULT_EXCEPTION_REPORTER_FILTER = "web.http.exception_reports.ValueRedactionFilter"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -367,7 +369,7 @@ LOGGING = {
             "()": "django.utils.log.CallbackFilter",
             "callback": lambda record: getattr(getattr(record, "request", None), "path", "") != "/readyz",
         },
-        "outages": {"()": "web.outages.OncePerMinute"},
+        "outages": {"()": "web.http.outages.OutageLogFilter"},
     },
     "handlers": {
         "stderr": {"class": "logging.StreamHandler", "formatter": "plain", "filters": ["outages"]},

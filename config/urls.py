@@ -1,4 +1,4 @@
-"""Which address leads to which app."""
+"""URLs of pages, REST API and WebSockets."""
 
 from typing import Any, cast
 
@@ -7,56 +7,51 @@ from django.contrib import admin
 from django.urls import include, path, re_path
 
 from delegates.consumers import DelegatesConsumer
-from deployments.consumers import ExecutionConsumer
-from deployments.waiting_consumer import WaitingConsumer
-from inventory.dashboards.consumers import ServiceConsumer
-from web.csp_reports import csp_reports
+from deployments.consumers import BadgeConsumer, ExecutionConsumer
+from inventory.consumers import ServiceDashboardConsumer
 from web.documentation import documentation
-from web.news.consumer import NewsConsumer
-from web.sockets import no_socket
-from web.theme import choose_theme
+from web.http.csp_reports import record_csp_reports
+from web.live.consumers import TopicConsumer
+from web.live.socket_middleware import reject_unknown_socket
+from web.navigation import set_theme
 
 urlpatterns = [
-    path("", include("inventory.dashboards.urls")),
+    path("", include("inventory.urls")),
     path("", include("accounts.urls")),
-    path("", include("accounts.people_urls")),
+    path("", include("accounts.authentication_urls")),
     path("", include("deployments.urls")),
     path("", include("pipelines.urls")),
     path("", include("catalog.urls")),
-    path("", include("inventory.sync.urls")),
-    path("", include("inventory.drift.urls")),
     path("", include("delegates.urls")),
     path("", include("connectors.urls")),
     path("", include("notifications.urls")),
     path("", include("ops.urls")),
     path("docs/", documentation, name="docs"),
     path("docs/<path:path>", documentation, name="docs-page"),
-    path("csp-reports", csp_reports, name="csp-reports"),
-    path("theme/", choose_theme, name="theme"),
+    path("csp-reports", record_csp_reports, name="csp-reports"),
+    path("theme/", set_theme, name="theme"),
     path("admin/", admin.site.urls),
-    path("api/", include("web.schema_urls")),
-    path("api/v1/", include("accounts.api_urls")),
-    path("api/v1/", include("connectors.api_urls")),
-    path("api/v1/", include("notifications.api_urls")),
-    path("api/v1/", include("delegates.api_urls")),
-    path("api/v1/", include("catalog.api_urls")),
-    path("api/v1/", include("pipelines.api_urls")),
-    path("api/v1/", include("deployments.api_urls")),
-    path("api/v1/", include("inventory.sync.api_urls")),
-    path("api/v1/", include("inventory.dashboards.api_urls")),
-    path("api/v1/", include("inventory.drift.api_urls")),
+    path("api/", include("web.api.urls")),
+    path("api/v1/", include("accounts.api.urls")),
+    path("api/v1/", include("connectors.api.urls")),
+    path("api/v1/", include("notifications.api.urls")),
+    path("api/v1/", include("delegates.api.urls")),
+    path("api/v1/", include("catalog.api.urls")),
+    path("api/v1/", include("pipelines.api.urls")),
+    path("api/v1/", include("deployments.api.urls")),
+    path("api/v1/", include("inventory.api.urls")),
 ]
 
-handler400 = "web.views.handler400"
-handler403 = "web.views.handler403"
-handler404 = "web.views.handler404"
-handler500 = "web.views.handler500"
+handler400 = "web.http.error_pages.handler400"
+handler403 = "web.http.error_pages.handler403"
+handler404 = "web.http.error_pages.handler404"
+handler500 = "web.http.error_pages.handler500"
 
 websocket_urlpatterns = [
     path("ws/executions/<uuid:pk>/", ExecutionConsumer.as_asgi()),
     path("ws/delegates/", DelegatesConsumer.as_asgi()),
-    path("ws/services/<int:pk>/", ServiceConsumer.as_asgi()),
-    path("ws/approvals/", WaitingConsumer.as_asgi()),
-    path("ws/news/", NewsConsumer.as_asgi()),
+    path("ws/services/<int:pk>/", ServiceDashboardConsumer.as_asgi()),
+    path("ws/approvals/", BadgeConsumer.as_asgi()),
+    path("ws/news/", TopicConsumer.as_asgi()),
 ]
-websocket_routes = URLRouter([*websocket_urlpatterns, re_path("", cast(Any, no_socket))])
+websocket_routes = URLRouter([*websocket_urlpatterns, re_path("", cast(Any, reject_unknown_socket))])

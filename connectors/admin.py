@@ -1,4 +1,4 @@
-"""Connectors, secrets and files in the admin site: to be looked at; changes go through operations."""
+"""Read-only admin pages of connectors, secrets and files."""
 
 from typing import Any, ClassVar
 
@@ -7,24 +7,24 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from connectors.models import Connector, FileNode, Secret
-from rbac.gated_admin import OfferedFilters, may_anywhere
-from rbac.policy import visible_to
+from rbac.admin.base import AllowedFiltersAdmin, has_permission_anywhere
+from rbac.policy import filter_visible
 
 
-class LookedAt(OfferedFilters):
+class ReadOnlyAdmin(AllowedFiltersAdmin):
     """A list and a page without forms, showing what the policy lets this person see."""
 
     permission: str
     list_select_related: ClassVar[tuple[str, ...]] = ("scope",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return visible_to(request.user, self.permission, super().get_queryset(request))
+        return filter_visible(request.user, self.permission, super().get_queryset(request))
 
     def has_module_permission(self, request: HttpRequest) -> bool:
-        return may_anywhere(request, self.permission)
+        return has_permission_anywhere(request, self.permission)
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return may_anywhere(request, self.permission)
+        return has_permission_anywhere(request, self.permission)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -37,7 +37,7 @@ class LookedAt(OfferedFilters):
 
 
 @admin.register(Connector)
-class ConnectorAdmin(LookedAt):
+class ConnectorAdmin(ReadOnlyAdmin):
     """How third parties are reached."""
 
     permission = "core_connector_view"
@@ -46,7 +46,7 @@ class ConnectorAdmin(LookedAt):
 
 
 @admin.register(Secret)
-class SecretAdmin(LookedAt):
+class SecretAdmin(ReadOnlyAdmin):
     """Which secrets there are; never what they are."""
 
     permission = "core_secret_view"
@@ -59,7 +59,7 @@ class SecretAdmin(LookedAt):
 
 
 @admin.register(FileNode)
-class FileNodeAdmin(LookedAt):
+class FileNodeAdmin(ReadOnlyAdmin):
     """The file store."""
 
     permission = "core_file_view"

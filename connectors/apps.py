@@ -1,4 +1,4 @@
-"""The app of connectors, secrets and files."""
+"""Django app of connectors, secrets and files."""
 
 from django.apps import AppConfig
 

@@ -1,4 +1,4 @@
-"""Tags by which delegates are chosen: how they are written, and what is wrong with a list of them."""
+"""Parser and validation of delegate tags."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ TAG_PATTERN = r"^[^\s,<>\"']+$"
 _TAG = re.compile(TAG_PATTERN)
 
 
-def tag_problems(tags: Any) -> Iterator[str]:
+def find_tag_problems(tags: Any) -> Iterator[str]:
     """What is wrong with a list of tags; None is an empty one."""
     if tags is None:
         return
@@ -19,15 +19,15 @@ def tag_problems(tags: Any) -> Iterator[str]:
     elif len(tags) > SELECTORS:
         yield f"Use {SELECTORS:d} tags at most."
     else:
-        yield from (_WRONG.format(str(tag)[:40]) for tag in tags if not _is_tag(tag))
+        yield from (_INVALID_TAG_MESSAGE.format(str(tag)[:40]) for tag in tags if not _is_tag(tag))
 
 
-def tags_in(text: str) -> list[str]:
+def parse_tag_list(text: str) -> list[str]:
     """The tags in a text that has commas or blanks between them, each once."""
     return list(dict.fromkeys(one for one in re.split(r"[\s,]+", text) if one))
 
 
-_WRONG = (
+_INVALID_TAG_MESSAGE = (
     f"“{{}}” is not a tag: use 1 to {TAG_CHARACTERS:d} characters without blanks, commas, quotes and < >."
 )
 

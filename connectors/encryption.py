@@ -1,4 +1,4 @@
-"""Columns that are encrypted in the database, each value bound to its row."""
+"""Encrypted model field that binds each value to its row."""
 
 import json
 from collections.abc import Iterable
@@ -12,20 +12,20 @@ from rbac.encryption import decrypt, encrypt
 
 
 @dataclass(frozen=True)
-class Sealed:
+class EncryptedValue:
     """A token as it came from the database, not opened yet."""
 
     token: str
 
 
-class Opening(DeferredAttribute):
+class DecryptingAttribute(DeferredAttribute):
     """Opens a sealed value when it is asked for, so that a list of things costs nothing and needs no key."""
 
     field: Any
 
     def __get__(self, instance: Any, cls: Any = None) -> Any:
         value = super().__get__(instance, cls)
-        if isinstance(value, Sealed):
+        if isinstance(value, EncryptedValue):
             opened = decrypt(value.token, self.field.place_of(instance))
             value = instance.__dict__[self.field.attname] = opened
         return value
@@ -43,7 +43,7 @@ class EncryptedTextField(models.TextField):
     Reading it may raise `WrongKey`; `values()` gives it `Sealed`.
     """
 
-    descriptor_class = Opening
+    descriptor_class = DecryptingAttribute
 
     def __init__(self, *args: Any, bound_to: Iterable[str] = (), **options: Any) -> None:
         super().__init__(*args, **options)
@@ -61,15 +61,15 @@ class EncryptedTextField(models.TextField):
     def pre_save(self, model_instance: models.Model, add: bool) -> Any:
         """The token, bound to the row; what was never opened stays as it is."""
         value = model_instance.__dict__.get(self.attname)
-        if isinstance(value, Sealed):
+        if isinstance(value, EncryptedValue):
             return value
         value = super().pre_save(model_instance, add)
         if value is None or value == "":
             return value
-        return Sealed(encrypt(str(value), self.place_of(model_instance)))
+        return EncryptedValue(encrypt(str(value), self.place_of(model_instance)))
 
     def get_prep_value(self, value: Any) -> Any:
-        if isinstance(value, Sealed):
+        if isinstance(value, EncryptedValue):
             return value.token
         prepared = super().get_prep_value(value)
         if prepared is None or prepared == "":
@@ -79,4 +79,4 @@ class EncryptedTextField(models.TextField):
         return encrypt(prepared, self.place(()))
 
     def from_db_value(self, value: Any, _expression: Any, _connection: Any) -> Any:
-        return value if value is None or value == "" else Sealed(value)
+        return value if value is None or value == "" else EncryptedValue(value)

@@ -1,4 +1,4 @@
-"""By which key a connector's SSH server is known: one that somebody gave, else the first one it showed."""
+"""Host keys of a connector's SSH server: configured, trusted on first use, or offered."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,9 +9,9 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from connectors.models import Connector
-from connectors.sites import read_site, scheme_of, ssh_parts
-from guards.host_keys import BadHostKey, HostKey, read_host_keys
-from rbac.audit import record
+from connectors.specs.sites import get_url_scheme, normalize_ssh_url, parse_site_spec
+from guards.host_keys import HostKey, InvalidHostKey, parse_host_keys
+from rbac.audit import record_audit_entry
 
 
 @dataclass(frozen=True)
@@ -33,44 +33,46 @@ class KnownServer:
         return self.given or ((self.seen,) if self.seen else ())
 
 
-def place_of(url: str) -> str:
+def get_server_address(url: str) -> str:
     """Host and port of an SSH server, or nothing for another URL."""
-    if scheme_of(url) != "ssh":
+    if get_url_scheme(url) != "ssh":
         return ""
-    parts = urlsplit(ssh_parts(url))
+    parts = urlsplit(normalize_ssh_url(url))
     return f"{parts.hostname}:{parts.port or 22}"
 
 
-def is_ssh(connector: Connector) -> bool:
+def is_ssh_connector(connector: Connector) -> bool:
     """Whether a connector leads to an SSH server."""
-    return connector.kind == Connector.Kind.GIT and scheme_of(read_site(connector.spec).url) == "ssh"
+    return (
+        connector.kind == Connector.Kind.GIT and get_url_scheme(parse_site_spec(connector.spec).url) == "ssh"
+    )
 
 
-def known_server(connector: Connector) -> KnownServer:
+def get_known_server(connector: Connector) -> KnownServer:
     """What is known of a connector's server; a key of another server says nothing."""
-    site, kept = read_site(connector.spec), connector.host_key
-    given = read_host_keys(site.host_key)
-    if not kept or kept.get("place") != place_of(site.url):
+    site, kept = parse_site_spec(connector.spec), connector.host_key
+    given = parse_host_keys(site.host_key)
+    if not kept or kept.get("place") != get_server_address(site.url):
         return KnownServer(given)
     return KnownServer(
         given,
-        _key(kept.get("key")),
+        _parse_host_key(kept.get("key")),
         parse_datetime(kept.get("seen_at", "")),
-        _key(kept.get("offered")),
+        _parse_host_key(kept.get("offered")),
         parse_datetime(kept.get("offered_at", "")),
     )
 
 
 @transaction.atomic
-def note_shown(connector: Connector, place: str, text: str, *, is_refused: bool = False) -> None:
+def record_host_key(connector: Connector, place: str, text: str, *, is_refused: bool = False) -> None:
     """Keep the key that a server has shown: the first one as known, one that was refused as offered.
 
     `place` is where it was shown. What is no key, and what was shown elsewhere, is left out.
     """
-    found, key = Connector.objects.select_for_update(of=("self",)).get(pk=connector.pk), _key(text)
-    if key is None or not place or place != place_of(read_site(found.spec).url):
+    found, key = Connector.objects.select_for_update(of=("self",)).get(pk=connector.pk), _parse_host_key(text)
+    if key is None or not place or place != get_server_address(parse_site_spec(found.spec).url):
         return
-    before = known_server(found)
+    before = get_known_server(found)
     if not is_refused and not before.keys:
         found.host_key = {"place": place, "key": str(key), "seen_at": timezone.now().isoformat()}
         action = "connector.keep_host_key"
@@ -86,20 +88,20 @@ def note_shown(connector: Connector, place: str, text: str, *, is_refused: bool 
         return
     found.save(update_fields=["host_key"])
     told = {"server": place, "fingerprint": key.fingerprint}
-    record(actor=None, action=action, thing=found, before=None, after=told)
+    record_audit_entry(actor=None, action=action, thing=found, before=None, after=told)
 
 
 @transaction.atomic
-def forget_offer(connector: Connector) -> None:
+def clear_offered_key(connector: Connector) -> None:
     """The server shows the key again that it is known by."""
     found = Connector.objects.select_for_update(of=("self",)).get(pk=connector.pk)
     found.host_key = {name: one for name, one in found.host_key.items() if not name.startswith("offered")}
     found.save(update_fields=["host_key"])
 
 
-def _key(text: object) -> HostKey | None:
+def _parse_host_key(text: object) -> HostKey | None:
     try:
-        keys = read_host_keys(str(text or ""))
-    except BadHostKey:
+        keys = parse_host_keys(str(text or ""))
+    except InvalidHostKey:
         return None
     return keys[0] if keys else None

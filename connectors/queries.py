@@ -1,14 +1,14 @@
-"""Reads that more than one caller needs: what can be used from a scope, and what lies in a folder."""
+"""Lookup of connectors, secrets and files that are visible from a scope."""
 
 from django.db.models import QuerySet, Value
 from django.db.models.functions import StrIndex, Substr
 
-from connectors.files import inside
+from connectors.file_store import filter_folder_contents
 from connectors.models import Connector, FileNode, Secret
 from rbac.models import Scope
 
 
-def connectors_for(scope: Scope, *kinds: str) -> QuerySet[Connector]:
+def list_connectors(scope: Scope, *kinds: str) -> QuerySet[Connector]:
     """The connectors that something in `scope` may point at; of one identifier the nearest first.
 
     Without `kinds` those to AWS.
@@ -24,7 +24,7 @@ def find_connector(scope: Scope, reference: str, *kinds: str) -> Connector | Non
     `account.name` lies at the account, `org.name` at the organization; a bare name at the nearest scope.
     """
     level, _, rest = reference.partition(".")
-    found = connectors_for(scope, *kinds).filter(identifier=rest or level)
+    found = list_connectors(scope, *kinds).filter(identifier=rest or level)
     if rest:
         depth = {"account": 1, "org": 2}.get(level, 0)
         paths = [path for path in scope.ancestor_paths() if path.count("/") + 1 == depth]
@@ -32,14 +32,41 @@ def find_connector(scope: Scope, reference: str, *kinds: str) -> Connector | Non
     return found.select_related("scope", "secret__scope").order_by("-scope__path").first()
 
 
-def secrets_for(scope: Scope) -> QuerySet[Secret]:
+def list_secrets(scope: Scope) -> QuerySet[Secret]:
     """The secrets that something in `scope` may point at, without their values."""
     found = Secret.objects.filter(scope__path__in=scope.ancestor_paths())
     return found.defer("value").select_related("scope").order_by("identifier", "-scope__path")
 
 
-def files_in(scope: Scope, folder: str = "") -> QuerySet[FileNode]:
+def list_folder_contents(scope: Scope, folder: str = "") -> QuerySet[FileNode]:
     """What lies directly in a folder of a scope ("" for the top), folders first; without the contents."""
-    below = inside(FileNode.objects.filter(scope=scope), folder)
+    below = filter_folder_contents(FileNode.objects.filter(scope=scope), folder)
     direct = below.alias(deeper=StrIndex(Substr("path", len(folder) + 2), Value("/"))).filter(deeper=0)
     return direct.defer("content").order_by("-is_folder", "path")
+
+
+_REFERENCE_LEVELS = {"account": 1, "org": 2}
+
+
+class SecretNotFound(ValueError):
+    """A reference leads to no secret."""
+
+
+def find_secret(scope: Scope, reference: str) -> Secret:
+    """The secret that a reference names, seen from `scope`. Raises `SecretMissing`.
+
+    `account.name` lies at the account, `org.name` at the organization; a bare name at the scope itself, or
+    at the nearest one above it.
+    """
+    level, _, rest = reference.partition(".")
+    paths = scope.ancestor_paths()
+    if rest:
+        paths = [path for path in paths if path.count("/") + 1 == _REFERENCE_LEVELS.get(level)]
+    found = Secret.objects.filter(scope__path__in=paths, identifier=rest or level).select_related("scope")
+    nearest = max(found, key=lambda one: len(one.scope.path), default=None)
+    if nearest is None:
+        raise SecretNotFound(
+            f"There is no secret {reference} in {scope.path}: make it, or write its reference as "
+            "name, org.name or account.name."
+        )
+    return nearest

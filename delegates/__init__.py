@@ -1,1 +1,1 @@
-"""Delegates and their doors: who makes the calls that a deployment asks for."""
+"""Delegates: registry, routing, agent protocol, installation, and the agent itself."""

@@ -1,4 +1,4 @@
-"""Delegates, their tokens and configurations in the admin site: to be looked at, never what a token is."""
+"""Read-only admin pages of delegates, tokens, configurations, instances and events."""
 
 from typing import Any
 
@@ -6,12 +6,12 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from connectors.admin import LookedAt
+from connectors.admin import ReadOnlyAdmin
 from delegates.models import Delegate, DelegateConfiguration, DelegateEvent, DelegateInstance, DelegateToken
 
 
 @admin.register(DelegateToken)
-class DelegateTokenAdmin(LookedAt):
+class DelegateTokenAdmin(ReadOnlyAdmin):
     """Which tokens there are, and who made and revoked them."""
 
     permission = "core_delegate_view"
@@ -37,7 +37,7 @@ class DelegateTokenAdmin(LookedAt):
 
 
 @admin.register(DelegateConfiguration)
-class DelegateConfigurationAdmin(LookedAt):
+class DelegateConfigurationAdmin(ReadOnlyAdmin):
     """What delegates share."""
 
     permission = "core_delegateconfiguration_view"
@@ -47,7 +47,7 @@ class DelegateConfigurationAdmin(LookedAt):
 
 
 @admin.register(Delegate)
-class DelegateAdmin(LookedAt):
+class DelegateAdmin(ReadOnlyAdmin):
     """Delegates as rows; what may be done with them is on their pages."""
 
     permission = "core_delegate_view"
@@ -75,7 +75,7 @@ class DelegateAdmin(LookedAt):
 
 
 @admin.register(DelegateInstance)
-class DelegateInstanceAdmin(LookedAt):
+class DelegateInstanceAdmin(ReadOnlyAdmin):
     """Which processes registered; never their sessions."""
 
     permission = "core_delegate_view"
@@ -105,7 +105,7 @@ class DelegateInstanceAdmin(LookedAt):
 
 
 @admin.register(DelegateEvent)
-class DelegateEventAdmin(LookedAt):
+class DelegateEventAdmin(ReadOnlyAdmin):
     """What happened to delegates, those included that are no more."""
 
     permission = "core_delegate_view"

@@ -1,14 +1,17 @@
-"""Whether delegates are there: a pure answer from heartbeats, sockets and what people decided (R031, T16)."""
+"""Connectivity of delegates from heartbeats, sockets and admission, in Python and in SQL."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Final
+
+from django.db.models import Case, CharField, Exists, F, OuterRef, Q, QuerySet, Value, When
 
 from delegates.models import Delegate, DelegateInstance
 
-HEARTBEAT = timedelta(seconds=60)
-LATE_AFTER = 1.5 * HEARTBEAT
-AWAY_AFTER = 2.5 * HEARTBEAT
+HEARTBEAT_INTERVAL = timedelta(seconds=60)
+LATE_AFTER = 1.5 * HEARTBEAT_INTERVAL
+AWAY_AFTER = 2.5 * HEARTBEAT_INTERVAL
 
 
 class Connectivity(StrEnum):
@@ -26,12 +29,12 @@ class Connectivity(StrEnum):
 
 def is_connected(instance: DelegateInstance, now: datetime) -> bool:
     """Whether an instance may be given new tasks as far as its connection goes."""
-    return instance_status(instance, now) in (Connectivity.CONNECTED, Connectivity.LATE) and not (
+    return compute_instance_status(instance, now) in (Connectivity.CONNECTED, Connectivity.LATE) and not (
         instance.suspect_since
     )
 
 
-def instance_status(instance: DelegateInstance, now: datetime) -> Connectivity:
+def compute_instance_status(instance: DelegateInstance, now: datetime) -> Connectivity:
     """One instance at a moment of the database's clock."""
     if instance.last_heartbeat_at is None:
         return Connectivity.NEVER_CONTACTED
@@ -45,11 +48,13 @@ def instance_status(instance: DelegateInstance, now: datetime) -> Connectivity:
     return Connectivity.CONNECTED
 
 
-def status_of(delegate: Delegate, instances: Iterable[DelegateInstance], now: datetime) -> Connectivity:
+def compute_delegate_status(
+    delegate: Delegate, instances: Iterable[DelegateInstance], now: datetime
+) -> Connectivity:
     """A delegate: what people decided first, then the best of its instances."""
     if delegate.admission != Delegate.Admission.ENABLED:
         return Connectivity(delegate.admission)
-    seen = {instance_status(one, now) for one in instances}
+    seen = {compute_instance_status(one, now) for one in instances}
     if delegate.draining and seen & {Connectivity.CONNECTED, Connectivity.LATE, Connectivity.DRAINING}:
         return Connectivity.DRAINING
     best_first = (
@@ -59,3 +64,55 @@ def status_of(delegate: Delegate, instances: Iterable[DelegateInstance], now: da
         Connectivity.DISCONNECTED,
     )
     return next((one for one in best_first if one in seen), Connectivity.NEVER_CONTACTED)
+
+
+InstanceStatus = DelegateInstance.Status
+_ENABLED: Final = Q(admission=Delegate.Admission.ENABLED)
+
+
+def build_connectivity_case(now: datetime) -> Case:
+    """Return the status of each delegate of a query, with the words of `compute_delegate_status`."""
+    heard = _heard(now)
+    working = heard.filter(status=InstanceStatus.REGISTERED)
+    return Case(
+        When(~_ENABLED, then=F("admission")),
+        When(Q(draining=True) & Exists(heard), then=Value(Connectivity.DRAINING.value)),
+        When(Exists(_connected(now)), then=Value(Connectivity.CONNECTED.value)),
+        When(Exists(working), then=Value(Connectivity.LATE.value)),
+        When(Exists(heard), then=Value(Connectivity.DRAINING.value)),
+        When(Exists(_ever_heard()), then=Value(Connectivity.DISCONNECTED.value)),
+        default=Value(Connectivity.NEVER_CONTACTED.value),
+        output_field=CharField(),
+    )
+
+
+def build_connected_filter(now: datetime) -> Q:
+    """The condition that `connectivity_at` says CONNECTED, which asks for less."""
+    return Q(_ENABLED, Exists(_connected(now)), draining=False)
+
+
+def build_away_filter(now: datetime) -> Q:
+    """The condition that `connectivity_at` says LATE or DISCONNECTED."""
+    heard = _heard(now)
+    is_late = Q(
+        Exists(heard.filter(status=InstanceStatus.REGISTERED)), ~Exists(_connected(now)), draining=False
+    )
+    return _ENABLED & (is_late | Q(~Exists(heard), Exists(_ever_heard())))
+
+
+def _known() -> QuerySet[DelegateInstance]:
+    return DelegateInstance.objects.filter(delegate=OuterRef("pk"))
+
+
+def _heard(now: datetime) -> QuerySet[DelegateInstance]:
+    return _known().filter(last_heartbeat_at__gt=now - AWAY_AFTER).exclude(status=InstanceStatus.GONE)
+
+
+def _connected(now: datetime) -> QuerySet[DelegateInstance]:
+    return _known().filter(
+        status=InstanceStatus.REGISTERED, suspect_since__isnull=True, last_heartbeat_at__gt=now - LATE_AFTER
+    )
+
+
+def _ever_heard() -> QuerySet[DelegateInstance]:
+    return _known().filter(last_heartbeat_at__isnull=False)

@@ -1,4 +1,4 @@
-"""The Celery tasks of delegates: a look each second at what nobody did, and the workers' own tasks."""
+"""Celery tasks that sweep leases, route delegate tasks, run the built-in delegate and prune."""
 
 import logging
 from typing import Any
@@ -6,11 +6,12 @@ from uuid import UUID
 
 from celery import shared_task
 
+from delegates import built_in_delegate, retention
 from delegates.models import DelegateTask
-from delegates.offers import route_waiting
-from delegates.protocol import built_in, leases, lives, outage, pruning
-from web.clock import database_now
-from web.outages import OUTAGES, is_outage
+from delegates.protocol import leases, liveness, sessions
+from delegates.task_queue import route_waiting_tasks
+from web.clock import get_database_time
+from web.http.outages import OUTAGE_ERRORS, is_outage
 
 logger = logging.getLogger(__name__)
 
@@ -19,20 +20,20 @@ logger = logging.getLogger(__name__)
 def tick(**_: Any) -> None:
     """Take tasks from who lost them, offer what waits, and each five seconds see who is not heard."""
     try:
-        now = database_now()
-        if not built_in.is_heard(now):
-            outage.forgive(now)
-            built_in.beat(now)
-            lives.look_after(now)
+        now = get_database_time()
+        if not built_in_delegate.is_built_in_alive(now):
+            sessions.extend_leases_after_outage(now)
+            built_in_delegate.record_built_in_heartbeat(now)
+            liveness.record_silent_instances(now)
         # One question each, answered by a partial index, where nearly always nothing is under way.
         if DelegateTask.objects.filter(status=DelegateTask.Status.STARTED).exists():
-            leases.stop_overdue(now)
-            leases.sweep(now=now)
+            leases.abort_overdue_tasks(now)
+            leases.sweep_expired_leases(now=now)
         if DelegateTask.objects.filter(status=DelegateTask.Status.QUEUED).exists():
-            route_waiting(now)
-            for task_id in built_in.offered(now):
+            route_waiting_tasks(now)
+            for task_id in built_in_delegate.list_offered_tasks(now):
                 run_built_in.apply_async(kwargs={"task_id": str(task_id)}, expires=5)
-    except OUTAGES as error:
+    except OUTAGE_ERRORS as error:
         if not is_outage(error):
             raise
         logger.warning("Delegates were not looked after, the next tick tries again: %s", error)
@@ -41,11 +42,11 @@ def tick(**_: Any) -> None:
 @shared_task(name="delegates.tasks.run_built_in")
 def run_built_in(*, task_id: str, **_: Any) -> None:
     """Do one task that was offered to the built-in delegate."""
-    built_in.run(UUID(task_id))
+    built_in_delegate.run_offered_task(UUID(task_id))
 
 
 @shared_task(name="delegates.tasks.prune")
 def prune(**_: Any) -> None:
     """Take away what is older than it is kept for."""
-    if deleted := pruning.prune(database_now()):
+    if deleted := retention.prune_expired_rows(get_database_time()):
         logger.info("Pruned %s rows of delegates", deleted)

@@ -1,25 +1,26 @@
-"""The socket of the execution page: replays the log, then follows it, and tells the state when it changes."""
+"""WebSocket consumers of the execution page and of the navigation badges."""
 
 import asyncio
 import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 from urllib.parse import parse_qs
 
 from channels.db import database_sync_to_async
 
 from deployments import log
-from deployments.execution_rights import Rights, rights_among
+from deployments.execution.documents import ExecutionRights, build_rights
+from deployments.live import LARGEST_FRAME, ExecutionBroadcaster, build_frames, get_execution_broadcaster
+from deployments.live.badges import count_badges, get_badge_broadcaster
 from deployments.models import Execution
-from deployments.watching import LARGEST_FRAME, Hub, frames_of, hub_of
 from rbac.models import User
-from rbac.policy import Grants, Place, places_of
-from web.access_news import BROKEN
-from web.live import FORBIDDEN, LiveConsumer
+from rbac.policy import Grants, ResourceLocation, get_resource_locations
+from web.live.consumers import CLOSE_FORBIDDEN, LiveConsumer
+from web.live.socket_authorization import CLOSE_INTERNAL_ERROR
 
 VIEW = "core_pipeline_view"
-LOOK_AGAIN_SECONDS = 10
+STATE_REFRESH_SECONDS = 10
 # A viewer that is farther behind is told what it missed, and asks for it when somebody looks there.
 MOST_BEHIND = 2000
 
@@ -38,7 +39,7 @@ class ExecutionConsumer(LiveConsumer):
         self.is_replaying = True
         self.has_ended = False
         self.state_sent: object = None
-        self.rights = Rights(abort=False, run=False)
+        self.rights = ExecutionRights(abort=False, run=False)
 
     async def connect(self) -> None:
         self.execution_id = self.scope["url_route"]["kwargs"]["pk"]
@@ -48,17 +49,17 @@ class ExecutionConsumer(LiveConsumer):
     @classmethod
     def refusals(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
         """Refuse who may not see the execution; what the person may do with it is noted."""
-        places = places_of(Execution, {one.execution_id for one, _ in asked})
+        places = get_resource_locations(Execution, {one.execution_id for one, _ in asked})
         grants = Grants(person for _, person in asked)
         return [one._refusal(grants, person, places.get(one.execution_id)) for one, person in asked]
 
-    def _refusal(self, grants: Grants, person: User, place: Place | None) -> int | None:
+    def _refusal(self, grants: Grants, person: User, place: ResourceLocation | None) -> int | None:
         granted = frozenset() if place is None else grants.permissions_at(person, place)
-        self.rights = rights_among(granted)
-        return None if VIEW in granted else FORBIDDEN
+        self.rights = build_rights(granted)
+        return None if VIEW in granted else CLOSE_FORBIDDEN
 
     async def follow(self) -> None:
-        async with hub_of(self.execution_id) as hub:
+        async with get_execution_broadcaster(self.execution_id) as hub:
             self.sent = min(self.sent, hub.last)
             while not hub.is_gone and not hub.is_broken:
                 news = hub.news
@@ -66,10 +67,10 @@ class ExecutionConsumer(LiveConsumer):
                 await self._send_lines(hub)
                 await self._send_end(hub)
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(news.wait(), LOOK_AGAIN_SECONDS)
-            await self.close(code=FORBIDDEN if hub.is_gone else BROKEN)
+                    await asyncio.wait_for(news.wait(), STATE_REFRESH_SECONDS)
+            await self.close(code=CLOSE_FORBIDDEN if hub.is_gone else CLOSE_INTERNAL_ERROR)
 
-    async def _send_lines(self, hub: Hub) -> None:
+    async def _send_lines(self, hub: ExecutionBroadcaster) -> None:
         """Send everything up to the newest line, or leave out what has become too much."""
         while self.sent < hub.last:
             frame = hub.recent.holding(self.sent + 1)
@@ -84,21 +85,21 @@ class ExecutionConsumer(LiveConsumer):
 
     async def _replay(self, until: int) -> None:
         blocks = await self._read()
-        for frame in frames_of(blocks):
+        for frame in build_frames(blocks):
             await self.send(text_data=frame.text)
             self.sent = frame.last
         if not blocks:
             # What is not stored any more is not waited for.
             self.sent = until
 
-    async def _skip(self, hub: Hub) -> None:
+    async def _skip(self, hub: ExecutionBroadcaster) -> None:
         newest = hub.recent.newest
         until = newest.first - 1 if newest is not None else hub.last
         skipped = {"type": "skipped", "first": self.sent + 1, "last": until}
         await self.send(text_data=json.dumps(skipped))
         self.sent = until
 
-    async def _send_state(self, hub: Hub) -> None:
+    async def _send_state(self, hub: ExecutionBroadcaster) -> None:
         if hub.state is None:
             return
         shown = (hub.state.facts, self.rights)
@@ -106,7 +107,7 @@ class ExecutionConsumer(LiveConsumer):
             self.state_sent = shown
             await self.send(text_data=hub.state.message(self.rights))
 
-    async def _send_end(self, hub: Hub) -> None:
+    async def _send_end(self, hub: ExecutionBroadcaster) -> None:
         over = hub.state is not None and hub.state.is_over and self.sent >= hub.state.last_line
         if over and not self.has_ended:
             await self.send(text_data=json.dumps({"type": "end", "last": self.sent}))
@@ -117,5 +118,39 @@ class ExecutionConsumer(LiveConsumer):
         return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0
 
     @database_sync_to_async
-    def _read(self) -> list[log.Block]:
-        return log.blocks_after(self.execution_id, self.sent, most_bytes=LARGEST_FRAME)
+    def _read(self) -> list[log.LogBlock]:
+        return log.list_blocks(self.execution_id, self.sent, most_bytes=LARGEST_FRAME)
+
+
+BADGE_REFRESH_SECONDS = 10
+
+
+class BadgeConsumer(LiveConsumer):
+    """One reader with a page open; hears the numbers, and again when one changes."""
+
+    shows = "approvals"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.person: User | None = None
+        self.badges: Mapping[str, int] = {}
+
+    @classmethod
+    def refusals(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
+        """Refuse nobody who is signed in; all badges are counted, as access decides about them."""
+        counts = count_badges([person for _, person in asked])
+        for one, person in asked:
+            one.person, one.badges = person, counts[person.pk]
+        return [None for _ in asked]
+
+    async def follow(self) -> None:
+        sent = None
+        async with get_badge_broadcaster(self) as heard:
+            while not heard.is_broken:
+                news = heard.news
+                if self.badges != sent:
+                    sent = self.badges
+                    await self.send(text_data=json.dumps(sent))
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(news.wait(), BADGE_REFRESH_SECONDS)
+            await self.close(code=CLOSE_INTERNAL_ERROR)

@@ -4,61 +4,69 @@ from collections.abc import Iterator
 
 from django.db.models import QuerySet
 
-from catalog.manifests.places import is_wanting
+from catalog.manifests.locations import is_unfetched
 from catalog.models import Environment
-from connectors.downstream import Need, needs_of_connector
 from connectors.models import Connector
+from connectors.required_access import RequiredPermission, get_connector_requirements
 from deployments.models import Execution, StageExecution
-from pipelines.definition.step_connectors import connectors_of_step, needs_of_connector_references
-from pipelines.definition.step_manifests import frozen_sources
-from pipelines.definition.step_secrets import needs_of_secret_references, secrets_of_step
-from pipelines.definition.targets import nearest_service
-from pipelines.required_access import named_need
+from pipelines.definition.stage_targets import find_service
+from pipelines.definition.step_manifests import list_frozen_sources
+from pipelines.definition.step_references import (
+    list_connector_reference_needs,
+    list_secret_reference_needs,
+    list_step_connectors,
+    list_step_secrets,
+)
+from pipelines.required_access import build_resource_need
 
 
-def needs_of_frozen_connectors(stage: StageExecution) -> Iterator[Need]:
+def needs_of_frozen_connectors(stage: StageExecution) -> Iterator[RequiredPermission]:
     """Yield the same for a stage of an execution."""
     steps = stage.steps.all()
-    named = (one for step in steps for one in connectors_of_step(step.type, step.spec))
-    yield from needs_of_connector_references(named, stage.execution.scope, "")
+    named = (one for step in steps for one in list_step_connectors(step.type, step.spec))
+    yield from list_connector_reference_needs(named, stage.execution.scope, "")
 
 
-def needs_of_frozen_secrets(stage: StageExecution) -> Iterator[Need]:
+def needs_of_frozen_secrets(stage: StageExecution) -> Iterator[RequiredPermission]:
     """Yield the same for a stage of an execution."""
     steps = stage.steps.all()
-    refs = (ref for step in steps for ref in secrets_of_step(step.type, step.spec))
-    yield from needs_of_secret_references(refs, stage.execution.scope, "")
+    refs = (ref for step in steps for ref in list_step_secrets(step.type, step.spec))
+    yield from list_secret_reference_needs(refs, stage.execution.scope, "")
 
 
-def needs_of_execution(execution: Execution, *, rolling_back: bool = False) -> Iterator[Need]:
+def needs_of_execution(execution: Execution, *, rolling_back: bool = False) -> Iterator[RequiredPermission]:
     """Yield what it takes to let an execution go on or back: what its stages use as they are frozen."""
     for stage in execution.stages.select_related("connector__scope", "connector__secret__scope"):
         yield from needs_of_stage(stage)
         if rolling_back:
-            yield from (named_need("environment", one, right="rollback") for one in _environments(stage))
+            yield from (
+                build_resource_need("environment", one, right="rollback") for one in _environments(stage)
+            )
         else:
             yield from _of_frozen_places(stage)
 
 
-def needs_of_stage(stage: StageExecution) -> Iterator[Need]:
+def needs_of_stage(stage: StageExecution) -> Iterator[RequiredPermission]:
     """Yield what it takes to act for a stage in AWS; what was deleted since is left out."""
-    yield from needs_of_connector(stage.connector, hint=f"the connector of stage {stage.identifier}")
-    service = nearest_service(stage.execution.scope, stage.values.get("service", {}).get("identifier", ""))
+    yield from get_connector_requirements(stage.connector, hint=f"the connector of stage {stage.identifier}")
+    service = find_service(stage.execution.scope, stage.values.get("service", {}).get("identifier", ""))
     if service is not None:
-        yield named_need("service", service)
-    yield from (named_need("environment", one) for one in _environments(stage))
+        yield build_resource_need("service", service)
+    yield from (build_resource_need("environment", one) for one in _environments(stage))
     yield from needs_of_frozen_secrets(stage)
     yield from needs_of_frozen_connectors(stage)
 
 
-def _of_frozen_places(stage: StageExecution) -> Iterator[Need]:
+def _of_frozen_places(stage: StageExecution) -> Iterator[RequiredPermission]:
     """Where manifests of a stage, and of its steps, have still to be fetched from."""
-    own = (row for step in stage.steps.all() for row in frozen_sources(step.type, step.spec))
-    wanted = {row.get("connector_id") for row in (*stage.sources, *own) if is_wanting(row)}
+    own = (row for step in stage.steps.all() for row in list_frozen_sources(step.type, step.spec))
+    wanted = {row.get("connector_id") for row in (*stage.sources, *own) if is_unfetched(row)}
     if not wanted:
         return
     for one in Connector.objects.filter(pk__in=wanted).select_related("scope", "secret__scope"):
-        yield from needs_of_connector(one, hint=f"the connector of a manifest of stage {stage.identifier}")
+        yield from get_connector_requirements(
+            one, hint=f"the connector of a manifest of stage {stage.identifier}"
+        )
 
 
 def _environments(stage: StageExecution) -> QuerySet[Environment]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from delegates.doors import DoorClosed
+from delegates.access.aws_access import ConnectorUnavailable
 from deployments.models import StageExecution, StepExecution
 from steps.expressions import has_expression
 
@@ -31,4 +31,4 @@ def region_for(stage: StageExecution, step: StepExecution) -> str:
     """Where the calls of a step go. Raises `DoorClosed` where that is known only later."""
     if region := known_region(stage, step):
         return region
-    raise DoorClosed(NOT_YET.format(step=step.identifier))
+    raise ConnectorUnavailable(NOT_YET.format(step=step.identifier))

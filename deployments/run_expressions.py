@@ -5,17 +5,28 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from catalog.models import Environment
-from deployments.engine.masking import HIDDEN, secrets_of
-from deployments.engine.sources import artifact_values, makes_infrastructure
+from deployments.engine.step_inputs import build_artifact_values, is_provisioning_step
+from deployments.journal.secret_values import list_stage_secrets
 from deployments.models import Execution, StageExecution, StepExecution, StepGroup
-from guards.masks import Mask
-from pipelines.completion.deferred_expressions import PLACE
-from pipelines.completion.names import AFTER_LAST, STARS, Choice, Known, State, leaves, secret, step_title
-from pipelines.completion.sources import about_of, source_of
-from pipelines.definition.targets import nearest_service
+from guards.masks import SecretMask
+from guards.parameter_redaction import HIDDEN
+from pipelines.completion.items import (
+    AFTER_LAST_STEP,
+    MASKED_VALUE,
+    CompletionItem,
+    CompletionState,
+    StepChoice,
+    describe_path,
+    describe_source,
+    format_step_title,
+    iterate_leaves,
+    mask_item,
+)
+from pipelines.definition.deferred_expressions import LOCATION_PATHS
+from pipelines.definition.stage_targets import find_service
 from rbac.policy import NotVisible, Principal, can
-from steps.kinds.outputs import outputs_of
-from steps.states import TERMINAL, Status
+from steps.kinds.outputs import list_outputs
+from steps.states import TERMINAL_STATUSES, Status
 
 _OF_SERVICE = frozenset({"service.variables", "serviceVariables", "variables"})
 _OF_ENVIRONMENT = frozenset({"env.variables", "serviceVariables", "variables"})
@@ -24,7 +35,7 @@ _OF_ENVIRONMENT = frozenset({"env.variables", "serviceVariables", "variables"})
 def unseen_roots(stage: StageExecution, person: Principal) -> frozenset[str]:
     """The beginnings of paths whose values a person may not see: variables of what they may not view."""
     scope = stage.execution.scope
-    service = nearest_service(scope, stage.values.get("service", {}).get("identifier", ""))
+    service = find_service(scope, stage.values.get("service", {}).get("identifier", ""))
     path, _, identifier = stage.environment.rpartition("/")
     environment = (
         Environment.objects.filter(scope__path=path, identifier=identifier).select_related("scope").first()
@@ -50,11 +61,11 @@ class Moment:
         return f"{self.stage.identifier}/{self.step.identifier if self.step else ''}"
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> StepChoice:
         """How people choose it."""
         step = self.step
-        title = step_title(step.name, step.identifier) if step else AFTER_LAST
-        found = Choice(self.key, title, self.stage.name)
+        title = format_step_title(step.name, step.identifier) if step else AFTER_LAST_STEP
+        found = StepChoice(self.key, title, self.stage.name)
         return found.in_rollback() if self.is_rollback else found
 
     @property
@@ -94,15 +105,15 @@ class Run:
         """The step that began last; after the stage that was last where all is over."""
         begun = [one for one in self.moments() if one.step is not None and one.step.started_at is not None]
         newest = begun[-1] if begun else self.moments()[0]
-        is_over = newest.step is None or newest.step.status in TERMINAL
+        is_over = newest.step is None or newest.step.status in TERMINAL_STATUSES
         return Moment(newest.stage) if is_over and begun else newest
 
-    def known_at(self, moment: Moment | None, person: Principal) -> list[Known]:
+    def known_at(self, moment: Moment | None, person: Principal) -> list[CompletionItem]:
         """What can be named then, with the values of now; what `person` may not see has none."""
         if moment is None:
             return []
         unseen = unseen_roots(moment.stage, person)
-        mask = Mask(secrets_of(moment.stage))
+        mask = SecretMask(list_stage_secrets(moment.stage))
         found = [
             *self._settled(moment),
             *self._outputs(moment),
@@ -111,19 +122,21 @@ class Run:
         ]
         return [_shown(one, unseen, mask) for one in found]
 
-    def _settled(self, moment: Moment) -> Iterator[Known]:
+    def _settled(self, moment: Moment) -> Iterator[CompletionItem]:
         values = {
             **moment.stage.values,
-            "primary": {"artifact": artifact_values(self.execution)},
+            "primary": {"artifact": build_artifact_values(self.execution)},
             "execution": {"id": str(self.execution.pk)},
         }
-        for path, value in leaves(values, ""):
-            yield Known(path, source_of(path, moment.stage.values), about_of(path), value=value)
+        for path, value in iterate_leaves(values, ""):
+            yield CompletionItem(
+                path, describe_source(path, moment.stage.values), describe_path(path), value=value
+            )
         for name in self.execution.hidden_inputs:
             for path in (f"pipeline.variables.{name}", f"variables.{name}"):
-                yield secret(Known(path, source_of(path, {}), about_of(path)))
+                yield mask_item(CompletionItem(path, describe_source(path, {}), describe_path(path)))
 
-    def _outputs(self, moment: Moment) -> Iterator[Known]:
+    def _outputs(self, moment: Moment) -> Iterator[CompletionItem]:
         """The outputs of the steps before it: where two have the same name, the nearest stage's."""
         nearest = {step.identifier: step for step in self._before(moment)}
         for step in nearest.values():
@@ -151,35 +164,39 @@ def _steps(stage: StageExecution, section: StepExecution.Section) -> list[StepEx
     return sorted(steps, key=lambda step: step.position)
 
 
-def _provided(moment: Moment, before: Iterable[StepExecution]) -> Iterator[Known]:
+def _provided(moment: Moment, before: Iterable[StepExecution]) -> Iterator[CompletionItem]:
     """What the provisioner's steps of the stage came to, and where it deploys while that is not settled."""
-    mine = [one for one in before if one.stage == moment.stage and makes_infrastructure(one)]
+    mine = [one for one in before if one.stage == moment.stage and is_provisioning_step(one)]
     for step in mine:
         source = f"Step {step.name}, which makes infrastructure"
         # Of a step that failed nothing counts (R189).
-        if step.status == Status.SUCCESS or step.status not in TERMINAL:
-            yield from _of_step(step, "provisioner.", source, with_late=step.status not in TERMINAL)
+        if step.status == Status.SUCCESS or step.status not in TERMINAL_STATUSES:
+            yield from _of_step(step, "provisioner.", source, with_late=step.status not in TERMINAL_STATUSES)
     if not moment.stage.is_placed:
-        for path in PLACE:
-            yield Known(path, source_of(path, moment.stage.values), about_of(path), State.LATER)
+        for path in LOCATION_PATHS:
+            yield CompletionItem(
+                path, describe_source(path, moment.stage.values), describe_path(path), CompletionState.LATER
+            )
 
 
-def _own(moment: Moment) -> Iterator[Known]:
+def _own(moment: Moment) -> Iterator[CompletionItem]:
     """What the step itself has learned, which its own manifests and fields may name."""
     if moment.step is not None:
         yield from _of_step(moment.step, "", "This step, as it goes on", with_late=False)
 
 
-def _of_step(step: StepExecution, before: str, source: str, *, with_late: bool = True) -> Iterator[Known]:
-    told = outputs_of(step.type, step.spec)
+def _of_step(
+    step: StepExecution, before: str, source: str, *, with_late: bool = True
+) -> Iterator[CompletionItem]:
+    told = list_outputs(step.type, step.spec)
     for name, value in step.outputs.items():
-        for path, item in leaves(value, f"{before}{name}"):
-            one = Known(path, source, told.get(name, ""), value=item)
-            yield secret(one) if item == HIDDEN else one
-    if with_late and step.status not in TERMINAL:
+        for path, item in iterate_leaves(value, f"{before}{name}"):
+            one = CompletionItem(path, source, told.get(name, ""), value=item)
+            yield mask_item(one) if item == HIDDEN else one
+    if with_late and step.status not in TERMINAL_STATUSES:
         for name, sentence in told.items():
             if name not in step.outputs:
-                yield Known(f"{before}{name}", source, sentence, State.LATER)
+                yield CompletionItem(f"{before}{name}", source, sentence, CompletionState.LATER)
 
 
 def _is_over_before(one: StepExecution, other: StepExecution, groups: Mapping[int, StepGroup]) -> bool:
@@ -201,18 +218,18 @@ def _around(step: StepExecution, groups: Mapping[int, StepGroup]) -> list[int]:
     return found
 
 
-def _shown(one: Known, unseen: frozenset[str], mask: Mask) -> Known:
-    if one.state != State.KNOWN:
+def _shown(one: CompletionItem, unseen: frozenset[str], mask: SecretMask) -> CompletionItem:
+    if one.state != CompletionState.KNOWN:
         return one
     if any(one.path == root or one.path.startswith(f"{root}.") for root in unseen):
-        return replace(one, state=State.HIDDEN, value=None)
+        return replace(one, state=CompletionState.HIDDEN, value=None)
     return replace(one, value=_masked(one.value, mask))
 
 
-def _masked(value: Any, mask: Mask) -> Any:
+def _masked(value: Any, mask: SecretMask) -> Any:
     """A value without the secrets that may have got into it."""
     if isinstance(value, Mapping):
         return {mask.text(str(key)): _masked(item, mask) for key, item in value.items()}
     if isinstance(value, list):
         return [_masked(item, mask) for item in value]
-    return mask.text(value).replace(HIDDEN, STARS) if isinstance(value, str) else value
+    return mask.text(value).replace(HIDDEN, MASKED_VALUE) if isinstance(value, str) else value

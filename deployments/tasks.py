@@ -1,4 +1,4 @@
-"""The Celery tasks: they wake the engine and hold nothing (SAFETY, Celery)."""
+"""Celery tasks that dispatch, reconcile and prune executions."""
 
 import logging
 from typing import Any
@@ -7,12 +7,12 @@ from uuid import UUID
 from celery import shared_task
 from kombu.exceptions import OperationalError
 
-from deployments.engine.dispatch import Group, due_groups, look_at_group
-from deployments.engine.looked import give_back, note_bug
-from deployments.engine.provisions import free_old_plans
-from deployments.kept_texts import free_unused
-from web.clock import database_now
-from web.outages import OUTAGES, is_outage
+from deployments.engine.dispatch import ExecutionBatch, claim_due_batches, reconcile_batch
+from deployments.engine.reconcile import record_crash, release_leases
+from deployments.execution.stored_inputs import delete_unused_texts
+from deployments.journal.provisions import delete_expired_plans
+from web.clock import get_database_time
+from web.http.outages import OUTAGE_ERRORS, is_outage
 
 logger = logging.getLogger(__name__)
 
@@ -21,44 +21,48 @@ logger = logging.getLogger(__name__)
 def dispatch(**_: Any) -> None:
     """Send one message for each group of executions that is due."""
     try:
-        for group in due_groups():
+        for group in claim_due_batches():
             execution_ids = [str(pk) for pk in group.execution_ids]
-            look_group.apply_async(kwargs={"execution_ids": execution_ids, "token": group.token}, expires=30)
-    except OUTAGES as error:
+            reconcile_batch_task.apply_async(
+                kwargs={"execution_ids": execution_ids, "token": group.token}, expires=30
+            )
+    except OUTAGE_ERRORS as error:
         if not is_outage(error):
             raise
         logger.warning("Nothing was sent out, the next tick tries again: %s", error)
 
 
-@shared_task(name="deployments.tasks.look_group")
-def look_group(*, execution_ids: list[str], token: str = "", **_: Any) -> None:
+@shared_task(name="deployments.tasks.reconcile_batch_task")
+def reconcile_batch_task(*, execution_ids: list[str], token: str = "", **_: Any) -> None:
     """Look at the executions of one group."""
     try:
-        look_at_group(Group(tuple(UUID(pk) for pk in execution_ids), token))
+        reconcile_batch(ExecutionBatch(tuple(UUID(pk) for pk in execution_ids), token))
     except Exception as error:
         if is_outage(error):
             # Nobody's mistake: whoever looks next takes up what is written.
             logger.warning("A look was cut short, another takes up where it was: %s", error)
-            give_back([UUID(pk) for pk in execution_ids])
+            release_leases([UUID(pk) for pk in execution_ids])
             return
         # Whatever the mistake is, its execution has to end and say so: it would be looked at again for ever.
         logger.exception("A look failed because of a mistake in Slipway")
-        note_bug([UUID(pk) for pk in execution_ids], error)
+        record_crash([UUID(pk) for pk in execution_ids], error)
 
 
 @shared_task(name="deployments.tasks.prune")
 def prune(**_: Any) -> None:
     """Drop what plans hold that nobody has applied in time, and texts that no run uses any more."""
-    now = database_now()
-    if freed := free_old_plans(now):
+    now = get_database_time()
+    if freed := delete_expired_plans(now):
         logger.info("Dropped %s plans that nobody has applied", freed)
-    if freed := free_unused(now):
+    if freed := delete_unused_texts(now):
         logger.info("Dropped %s texts that no run uses any more", freed)
 
 
-def wake_soon(execution_id: UUID) -> None:
+def request_reconcile(execution_id: UUID) -> None:
     """Look at one execution now rather than at the next tick; the tick comes anyway."""
     try:
-        look_group.apply_async(kwargs={"execution_ids": [str(execution_id)]}, expires=30, retry=False)
+        reconcile_batch_task.apply_async(
+            kwargs={"execution_ids": [str(execution_id)]}, expires=30, retry=False
+        )
     except (OSError, OperationalError) as error:
         logger.warning("The broker did not take a wake-up, the next tick will: %s", error)

@@ -1,1 +1,1 @@
-"""What every door asks of what comes in: limits, texts, JSON, YAML. It knows no framework."""
+"""Limits and checks on untrusted input, safe outgoing HTTP, and masking of secrets; no framework."""

@@ -1,4 +1,4 @@
-"""The public keys by which SSH servers are known again: read, and told apart by their fingerprints."""
+"""Public keys of SSH servers: parser and fingerprints."""
 
 import base64
 import binascii
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from guards.limits import HOST_KEY_CHARACTERS, HOST_KEYS
 
-TYPES = (
+HOST_KEY_TYPES = (
     "ssh-ed25519",
     "ecdsa-sha2-nistp256",
     "ecdsa-sha2-nistp384",
@@ -18,7 +18,7 @@ TYPES = (
 )
 
 
-class BadHostKey(ValueError):
+class InvalidHostKey(ValueError):
     """A text is no public key of an SSH server."""
 
 
@@ -39,26 +39,26 @@ class HostKey:
         return f"SHA256:{base64.b64encode(digest).decode().rstrip('=')}"
 
 
-def read_host_keys(text: str) -> tuple[HostKey, ...]:
+def parse_host_keys(text: str) -> tuple[HostKey, ...]:
     """The keys of a text, one a line, as `ssh-keyscan` or a `.pub` file have them. Raises `BadHostKey`."""
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     if len(lines) > HOST_KEYS:
-        raise BadHostKey(f"there are more than {HOST_KEYS}")
-    return tuple(dict.fromkeys(_read(line) for line in lines))
+        raise InvalidHostKey(f"there are more than {HOST_KEYS}")
+    return tuple(dict.fromkeys(_parse_host_key(line) for line in lines))
 
 
-def _read(line: str) -> HostKey:
+def _parse_host_key(line: str) -> HostKey:
     words = line.split()
-    at = next((number for number, word in enumerate(words[:2]) if word in TYPES), None)
+    at = next((number for number, word in enumerate(words[:2]) if word in HOST_KEY_TYPES), None)
     if len(line) > HOST_KEY_CHARACTERS or at is None or len(words) < at + 2:
-        raise BadHostKey("a line is no public key of an SSH server: take what ssh-keyscan prints")
+        raise InvalidHostKey("a line is no public key of an SSH server: take what ssh-keyscan prints")
     key = HostKey(words[at], words[at + 1])
-    if _type_inside(key.body) != key.type:
-        raise BadHostKey(f"the {key.type} key is not whole: copy it again")
+    if _read_key_type(key.body) != key.type:
+        raise InvalidHostKey(f"the {key.type} key is not whole: copy it again")
     return key
 
 
-def _type_inside(body: str) -> str:
+def _read_key_type(body: str) -> str:
     """The type that a key's own body names; nothing where the body does not hold whole fields."""
     try:
         raw = base64.b64decode(body, validate=True)

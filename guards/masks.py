@@ -1,37 +1,111 @@
-"""Hides secrets in what is stored or sent: as they are, and in the forms that programs print them in."""
+"""Masks that hide secrets in text, JSON and program output, in every form that programs print."""
 
+import html
+import json
 import re
-from collections.abc import Mapping, Sequence
+from base64 import b64encode
+from codecs import getincrementaldecoder
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import quote, quote_plus
 
-from guards.spellings import forms_of
+from guards.text import MAX_LINE_BYTES, sanitize_text
 
-HIDDEN = "•••"
+_MIN_PART_CHARACTERS = 6
+
+
+def list_printed_forms(secret: str) -> set[str]:
+    """Every form that a secret is known by, and those of each of its lines."""
+    parts = {secret, secret.strip(), *secret.splitlines(), *map(str.strip, secret.splitlines())}
+    return {
+        form for part in parts if len(part) >= _MIN_PART_CHARACTERS for form in _iterate_printed_forms(part)
+    }
+
+
+def _iterate_printed_forms(text: str) -> Iterator[str]:
+    encoded = text.encode("utf-8", "replace")
+    yield text
+    yield "\n".join(sanitize_text(line) for line in text.splitlines())
+    yield sanitize_text(text)
+    yield from _iterate_string_literals(text)
+    yield from (
+        html.escape(text),
+        html.escape(text).replace("&#x27;", "&#39;"),
+        html.escape(text, quote=False),
+    )
+    for quoted in (quote(encoded, safe=""), quote(encoded), quote_plus(encoded)):
+        yield quoted
+        yield _lower_percent_escapes(quoted)
+        yield quote(quoted, safe="")
+    for letters in _iterate_base64_forms(encoded):
+        yield letters
+        yield quote(letters, safe="")
+        yield letters.replace("/", "\\/")
+    yield from (encoded.hex(), encoded.hex().upper(), encoded.hex(" "), encoded.hex(":"))
+
+
+def _iterate_string_literals(text: str) -> Iterator[str]:
+    """As string literals: of JSON as several writers escape it, of JSON in JSON, of Python and of a shell."""
+    for plain in (json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]):
+        yield plain
+        yield json.dumps(plain)[1:-1]
+        yield plain.replace("/", "\\/")
+        yield _UNICODE_ESCAPE.sub(lambda found: found[0].upper().replace("\\U", "\\u"), plain)
+        for signs in ("[<>]", "[<>&]"):
+            yield re.sub(signs, lambda found: f"\\u{ord(found[0]):04x}", plain)
+        yield re.sub("[<>&'+]", lambda found: f"\\u{ord(found[0]):04X}", plain)
+    yield from (repr(text)[1:-1], repr(text.encode("utf-8", "replace"))[2:-1])
+    yield text.replace("'", "'\\''")
+
+
+_UNICODE_ESCAPE = re.compile(r"\\u[0-9a-f]{4}")
+
+
+def _lower_percent_escapes(quoted: str) -> str:
+    head, *parts = quoted.split("%")
+    return "".join((head, *(f"%{part[:2].lower()}{part[2:]}" for part in parts)))
+
+
+def _iterate_base64_forms(secret: bytes) -> Iterator[str]:
+    """The letters that no neighbour has a part in, for each of the three places a secret can begin at."""
+    for before in range(3):
+        bits = (before + len(secret)) * 8
+        whole = b64encode(b"\0" * before + secret).decode()[-(-before * 8 // 6) : bits // 6]
+        yield whole
+        yield whole.replace("+", "-").replace("/", "_")
+
+
+MASK_TEXT = "•••"
 # Anything shorter would hide half of every log.
-FEWEST_CHARACTERS = 6
+MIN_SECRET_CHARACTERS = 6
 # A line of a wrapped form that comes by itself is known by this many letters.
-FEWEST_LETTERS: Final = 16
+MIN_PIECE_CHARACTERS: Final = 16
 # What programs put into a form that is longer than their lines: an end of line, real or escaped, an indent.
 # Blanks are tried from their first alone: from each of them, many in a row would take a time of their square.
-_BREAK: Final = re.compile(r"(?:(?<![ \t])[ \t]+)?(?:\r?\n|(?:\\r)?\\n)[ \t]*")
-_BESIDE: Final = ("\r", "\n ", "\n\t", " \n", "\t\n")
-_SOLID: Final = re.compile(r"[A-Za-z0-9+/_%=-]+")
+_LINE_BREAK: Final = re.compile(r"(?:(?<![ \t])[ \t]+)?(?:\r?\n|(?:\\r)?\\n)[ \t]*")
+_INDENTED_BREAKS: Final = ("\r", "\n ", "\n\t", " \n", "\t\n")
+_ENCODED_TEXT: Final = re.compile(r"[A-Za-z0-9+/_%=-]+")
 _QUOTES: Final = "\"'`,;\\ \t\r"
 
 
-class Mask:
+class SecretMask:
     """Hides a set of secrets; made once for many lines, because the forms take time to work out."""
 
     def __init__(self, secrets: Sequence[str] = ()) -> None:
-        found = {form for secret in secrets for form in forms_of(secret) if len(form) >= FEWEST_CHARACTERS}
+        found = {
+            form
+            for secret in secrets
+            for form in list_printed_forms(secret)
+            if len(form) >= MIN_SECRET_CHARACTERS
+        }
         # The longest first: a secret that holds another one goes as a whole.
         self._forms = sorted(found, key=lambda form: (-len(form), form))
         unbroken = [form for form in self._forms if not re.search(r"\s", form)]
         # What a secret itself holds of escaped ends of lines is taken for breaks too.
-        bare = [_BREAK.sub("", form) for form in unbroken if "\\n" in form]
-        self._unbroken = [*unbroken, *(form for form in bare if len(form) >= FEWEST_CHARACTERS)]
+        bare = [_LINE_BREAK.sub("", form) for form in unbroken if "\\n" in form]
+        self._unbroken = [*unbroken, *(form for form in bare if len(form) >= MIN_SECRET_CHARACTERS)]
         # One text to look into; what stands between two forms is in no piece.
-        self._solid = "\0".join(form for form in self._unbroken if _SOLID.fullmatch(form))
+        self._solid = "\0".join(form for form in self._unbroken if _ENCODED_TEXT.fullmatch(form))
 
     @property
     def longest(self) -> int:
@@ -44,7 +118,7 @@ class Mask:
             return text
         for form in self._forms:
             if form in text:
-                text = text.replace(form, HIDDEN + "\n" * form.count("\n"))
+                text = text.replace(form, MASK_TEXT + "\n" * form.count("\n"))
         if "\n" in text or "\\n" in text:
             text = self._over_lines(text)
         return self._without_pieces(text) if self._solid else text
@@ -67,51 +141,86 @@ class Mask:
 
     def _over_lines(self, text: str) -> str:
         """Hide what is wrapped: forms that would be there if the lines were one."""
-        joined = _joined(text)
+        joined = _join_lines(text)
         for form in self._unbroken:
             if form in joined:
-                text = _hide_wrapped(text, form)
-                joined = _joined(text)
+                text = _mask_wrapped(text, form)
+                joined = _join_lines(text)
         return text
 
     def _without_pieces(self, text: str) -> str:
         """Hide what lines end with if that is nothing but a piece of a secret: one line of a wrapped form."""
         ends = [line.rpartition(" ")[2].strip(_QUOTES) for line in text.split("\n")]
-        for piece in {end for end in ends if len(end) >= FEWEST_LETTERS and end in self._solid}:
-            text = text.replace(piece, HIDDEN)
+        for piece in {end for end in ends if len(end) >= MIN_PIECE_CHARACTERS and end in self._solid}:
+            text = text.replace(piece, MASK_TEXT)
         return text
 
 
-NOTHING_SECRET = Mask()
+EMPTY_MASK = SecretMask()
 
 
-def _joined(text: str) -> str:
+def _join_lines(text: str) -> str:
     """The text without its breaks."""
     if "\\n" in text:
-        return _BREAK.sub("", text)
-    if not any(beside in text for beside in _BESIDE):
+        return _LINE_BREAK.sub("", text)
+    if not any(beside in text for beside in _INDENTED_BREAKS):
         return text.replace("\n", "")
     # Much faster, and the same.
     return "".join([line.strip(" \t\r") for line in text.split("\n")])
 
 
-def _hide_wrapped(text: str, form: str) -> str:
+def _mask_wrapped(text: str, form: str) -> str:
     """The text without a form that breaks interrupt; the ends of lines among them stay."""
-    places = _unbroken_places(text)
+    places = _list_text_positions(text)
     joined = "".join(text[place] for place in places)
     pieces, done, start = [], 0, joined.find(form)
     while start >= 0:
         begin, end = places[start], places[start + len(form) - 1] + 1
-        pieces += [text[done:begin], HIDDEN, "\n" * text.count("\n", begin, end)]
+        pieces += [text[done:begin], MASK_TEXT, "\n" * text.count("\n", begin, end)]
         done, start = end, joined.find(form, start + len(form))
     return "".join([*pieces, text[done:]])
 
 
-def _unbroken_places(text: str) -> list[int]:
+def _list_text_positions(text: str) -> list[int]:
     """Where the characters of a text are that belong to no break."""
     places: list[int] = []
     done = 0
-    for found in _BREAK.finditer(text):
+    for found in _LINE_BREAK.finditer(text):
         places += range(done, found.start())
         done = found.end()
     return [*places, *range(done, len(text))]
+
+
+class MaskedLineReader:
+    """Joins reads into lines, with at most one line in memory.
+
+    A line that does not end is told in pieces of 16 KiB; a secret on the border of two of them is hidden
+    before it is taken apart.
+    """
+
+    def __init__(self, mask: SecretMask = EMPTY_MASK) -> None:
+        self._mask = mask
+        self._decoder = getincrementaldecoder("utf-8")("replace")
+        self._begun = ""
+
+    def feed(self, data: bytes) -> list[str]:
+        """The lines that one more read completes, without their ends."""
+        text = self._begun + self._decoder.decode(data)
+        *lines, self._begun = text.replace("\r\n", "\n").split("\n")
+        self._begun = self._take_apart(lines, self._begun)
+        return [line.removesuffix("\r") for line in lines]
+
+    def end(self) -> list[str]:
+        """What is left when nothing more comes."""
+        rest, self._begun = self._begun + self._decoder.decode(b"", final=True), ""
+        return [rest] if rest else []
+
+    def _take_apart(self, lines: list[str], begun: str) -> str:
+        longest = self._mask.longest
+        if len(begun) <= MAX_LINE_BYTES + longest:
+            return begun
+        begun = self._mask.text(begun)
+        while len(begun) > MAX_LINE_BYTES + longest:
+            lines.append(begun[:MAX_LINE_BYTES])
+            begun = begun[MAX_LINE_BYTES:]
+        return begun

@@ -1,14 +1,14 @@
-"""Patterns that people write: regular expressions on RE2, whose time is linear in the text, and globs."""
+"""Regular expressions on RE2, and globs, both in linear time."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import re2
 
-from guards.limits import PATTERN_CHARACTERS, PATTERN_TEXT
+from guards.limits import PATTERN_CHARACTERS, PATTERN_TEXT_CHARACTERS
 
 # RE2 names what it does not have; in its own words only those know it who have read its syntax.
-_WORDS: Final = {
+_ERROR_TEXTS: Final = {
     "invalid perl operator": "looks around or uses another group (?...) that is not supported",
     "invalid escape sequence": "refers back with \\1, or has another escape sequence that is not supported",
     "repetition size": "repeats more than 1,000 times",
@@ -16,47 +16,47 @@ _WORDS: Final = {
 }
 
 
-def _options() -> Any:
+def _build_options() -> Any:
     options = re2.Options()
     options.log_errors = False
     return options
 
 
-def pattern_fault(pattern: str) -> str:
+def describe_pattern_problem(pattern: str) -> str:
     """Why a pattern is not taken, in words that go after it; empty if it is."""
     if len(pattern) > PATTERN_CHARACTERS:
         return f"may have {PATTERN_CHARACTERS} at most"
     try:
-        re2.compile(pattern, _options())
+        re2.compile(pattern, _build_options())
     except (re2.error, UnicodeError) as bad:
-        said = _said(bad)
-        for start, words in _WORDS.items():
+        said = _read_error_message(bad)
+        for start, words in _ERROR_TEXTS.items():
             if said.startswith(start) or start in said:
                 return f"{words} ({said})"
         return f"is no regular expression: {said}"
     return ""
 
 
-def _said(bad: Exception) -> str:
+def _read_error_message(bad: Exception) -> str:
     """The words of RE2, which come as bytes."""
     said = bad.args[0] if bad.args else "it cannot be read"
     return said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
 
 
-def fits(pattern: str, text: str) -> bool:
+def is_full_match(pattern: str, text: str) -> bool:
     """Whether all of a text fits a pattern without a fault; a text that is too long does not."""
-    return next(fitting(pattern, [text]), None) is not None
+    return next(filter_matches(pattern, [text]), None) is not None
 
 
-def fitting(pattern: str, texts: Iterable[str]) -> Iterator[str]:
+def filter_matches(pattern: str, texts: Iterable[str]) -> Iterator[str]:
     """Yield the texts that fit a pattern without a fault."""
-    compiled = re2.compile(pattern, _options())
+    compiled = re2.compile(pattern, _build_options())
     for text in texts:
-        if len(text) <= PATTERN_TEXT and compiled.fullmatch(text) is not None:
+        if len(text) <= PATTERN_TEXT_CHARACTERS and compiled.fullmatch(text) is not None:
             yield text
 
 
-def glob_fits(pattern: str, text: str) -> bool:
+def is_glob_match(pattern: str, text: str) -> bool:
     """Whether all of a text fits a pattern in which * stands for anything; the time is linear in the text."""
     first, *others = pattern.split("*")
     if not others:

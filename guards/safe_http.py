@@ -1,4 +1,4 @@
-"""Asks a URL that somebody gave: at the address that was checked, and for no more than can be held."""
+"""HTTP client for URLs that people enter: checked addresses, limited size and time."""
 
 import os
 import ssl
@@ -13,17 +13,17 @@ from urllib.parse import urljoin, urlsplit, urlunsplit
 import certifi
 import httpx
 
-from guards.addresses import PUBLIC, Reach
+from guards.address_policy import PUBLIC_ONLY, AddressPolicy
 from guards.limits import REDIRECTS, TASK_ANSWER_BYTES
-from guards.places import Target, find_place, read_url
+from guards.urls import UrlTarget, parse_url, resolve_host
 
-CONNECT_SECONDS, READ_SECONDS, WHOLE_SECONDS = 5.0, 10.0, 30.0
-_MOVED = (301, 302, 303, 307, 308)
+CONNECT_SECONDS, READ_SECONDS, TOTAL_SECONDS = 5.0, 10.0, 30.0
+_REDIRECT_STATUSES = (301, 302, 303, 307, 308)
 # Whoever is redirected to another host does not take these along.
-_PERSONAL = ("authorization", "cookie", "proxy-authorization")
+_CREDENTIAL_HEADERS = ("authorization", "cookie", "proxy-authorization")
 
 
-class NotReached(Exception):
+class RequestFailed(Exception):
     """No answer came; `code` says at which step it ended."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -36,12 +36,12 @@ class NotReached(Exception):
         return self.code not in ("NoAnswer", "TooManyRedirects")
 
 
-class TooMuch(Exception):
+class ResponseTooLarge(Exception):
     """The answer is larger than is taken."""
 
 
 @dataclass(frozen=True)
-class Reply:
+class SafeResponse:
     """An answer that was read to its end."""
 
     status: int
@@ -54,7 +54,7 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class Way:
+class RequestPolicy:
     """How requests leave: where they may lead, and through which proxy.
 
     A proxy resolves names by itself, so what it may reach is for it to say. `from_environment` takes the
@@ -63,15 +63,15 @@ class Way:
     status alone. `seconds` is all the time there is, also for who sends a byte now and then.
     """
 
-    reach: Reach = PUBLIC
+    reach: AddressPolicy = PUBLIC_ONLY
     proxy: str = ""
     from_environment: bool = False
     redirects: int = 0
     most: int = TASK_ANSWER_BYTES
     cuts: bool = False
-    seconds: float = WHOLE_SECONDS
+    seconds: float = TOTAL_SECONDS
 
-    def is_proxied(self, target: Target) -> bool:
+    def is_proxied(self, target: UrlTarget) -> bool:
         """Whether requests to a target leave through a proxy."""
         if self.proxy:
             return True
@@ -80,7 +80,7 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Ask:
+class SafeRequest:
     """One request."""
 
     method: str
@@ -89,88 +89,92 @@ class Ask:
     body: bytes = field(default=b"", repr=False)
     auth: tuple[str, str] | None = field(default=None, repr=False)
 
-    def moved(self, status: int, to: str) -> "Ask":
+    def moved(self, status: int, to: str) -> "SafeRequest":
         """The request that follows a redirect, without what was meant for the first host only."""
         url = urljoin(self.url, to)
         following = replace(self, url=url)
         if status == 303 or (status in (301, 302) and self.method == "POST"):
             following = replace(following, method="GET", body=b"")
-        if _origin(url) == _origin(self.url):
+        if _get_origin(url) == _get_origin(self.url):
             return following
-        kept = {name: value for name, value in self.headers.items() if name.lower() not in _PERSONAL}
+        kept = {
+            name: value for name, value in self.headers.items() if name.lower() not in _CREDENTIAL_HEADERS
+        }
         return replace(following, headers=kept, auth=None)
 
 
-def ask(asked: Ask, way: Way) -> Reply:
+def send_request(asked: SafeRequest, way: RequestPolicy) -> SafeResponse:
     """Ask, and follow as many redirects as the way allows, each checked as the first one was.
 
     Raises `BadAddress`, `AddressRefused`, `NameNotResolved`, `NotReached`, `TooMuch`.
     """
     for _ in range(min(way.redirects, REDIRECTS) + 1):
-        reply = _ask_once(asked, way)
+        reply = _send_once(asked, way)
         to = reply.headers.get("location", "")
-        if reply.status not in _MOVED or not to or not way.redirects:
+        if reply.status not in _REDIRECT_STATUSES or not to or not way.redirects:
             return reply
         following = asked.moved(reply.status, to)
         if asked.url.startswith("https:") and not following.url.startswith("https:"):
-            raise NotReached(
+            raise RequestFailed(
                 "NoAnswer", f"{urlsplit(asked.url).hostname} redirects to an address without TLS"
             )
         asked = following
-    raise NotReached("TooManyRedirects", f"{urlsplit(asked.url).hostname} redirects again and again")
+    raise RequestFailed("TooManyRedirects", f"{urlsplit(asked.url).hostname} redirects again and again")
 
 
-def trusted() -> ssl.SSLContext:
+def build_tls_context() -> ssl.SSLContext:
     """The certificates that this process trusts, those of its own among them."""
     return ssl.create_default_context(cafile=os.environ.get("SSL_CERT_FILE") or certifi.where())
 
 
-def _ask_once(asked: Ask, way: Way) -> Reply:
-    url, named, extensions = _pinned(asked.url, way)
+def _send_once(asked: SafeRequest, way: RequestPolicy) -> SafeResponse:
+    url, named, extensions = _pin_address(asked.url, way)
     timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
     late = threading.Event()
     headers = {"Accept-Encoding": "identity", **asked.headers, "Host": named}
     try:
         with (
             httpx.Client(
-                verify=trusted(),
+                verify=build_tls_context(),
                 timeout=timeout,
                 auth=asked.auth,
                 trust_env=way.from_environment,
                 proxy=way.proxy or None,
             ) as client,
-            _ended(client, way.seconds, late),
+            _close_after(client, way.seconds, late),
             client.stream(
                 asked.method, url, headers=headers, content=asked.body or None, extensions=extensions
             ) as answer,
         ):
-            return Reply(answer.status_code, dict(answer.headers), _read(answer, way.most, cuts=way.cuts))
+            return SafeResponse(
+                answer.status_code, dict(answer.headers), _read_body(answer, way.most, cuts=way.cuts)
+            )
     except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, zlib.error, OSError) as problem:
         why = (
             httpx.ReadTimeout(f"its answer took more than {way.seconds:.0f} s") if late.is_set() else problem
         )
-        raise _not_reached(asked.url, why) from problem
+        raise _classify_failure(asked.url, why) from problem
 
 
-def _pinned(url: str, way: Way) -> tuple[str, str, dict[str, str]]:
+def _pin_address(url: str, way: RequestPolicy) -> tuple[str, str, dict[str, str]]:
     """The URL to connect to, what to call the host, and the name that the certificate must bear."""
-    target = read_url(url)
+    target = parse_url(url)
     if way.is_proxied(target):
         way.reach.require_literal(target.host)
         return url, target.named, {}
     # No second look at the name: whoever owns it could answer differently.
-    place = find_place(target.host, target.port, way.reach)
+    place = resolve_host(target.host, target.port, way.reach)
     pinned = urlsplit(url)._replace(netloc=f"{place.url_host}:{target.port}")
     return urlunsplit(pinned), target.named, {"sni_hostname": target.host}
 
 
-def _origin(url: str) -> tuple[str, str]:
+def _get_origin(url: str) -> tuple[str, str]:
     parts = urlsplit(url)
     return parts.scheme, parts.netloc
 
 
 @contextmanager
-def _ended(client: httpx.Client, seconds: float, late: threading.Event) -> Iterator[None]:
+def _close_after(client: httpx.Client, seconds: float, late: threading.Event) -> Iterator[None]:
     """Close the connection under whoever still reads from it then: each byte begins a time-out anew."""
 
     def end() -> None:
@@ -186,10 +190,10 @@ def _ended(client: httpx.Client, seconds: float, late: threading.Event) -> Itera
         timer.cancel()
 
 
-def _read(answer: httpx.Response, most: int, *, cuts: bool) -> bytes:
+def _read_body(answer: httpx.Response, most: int, *, cuts: bool) -> bytes:
     body = bytearray()
     try:
-        unpack = _unpacking(answer.headers.get("content-encoding", "identity").lower())
+        unpack = _build_decoder(answer.headers.get("content-encoding", "identity").lower())
         for piece in answer.iter_raw():
             body += unpack(piece, most + 1 - len(body))
             if len(body) > most:
@@ -198,11 +202,11 @@ def _read(answer: httpx.Response, most: int, *, cuts: bool) -> bytes:
         if not cuts:
             raise
     if len(body) > most and not cuts:
-        raise TooMuch(f"the answer is larger than {most // 1024} KiB")
+        raise ResponseTooLarge(f"the answer is larger than {most // 1024} KiB")
     return bytes(body[:most])
 
 
-def _unpacking(encoding: str) -> Callable[[bytes, int], bytes]:
+def _build_decoder(encoding: str) -> Callable[[bytes, int], bytes]:
     """How pieces of a body are unpacked, to no more than is wanted: a few bytes may stand for gigabytes."""
     if encoding in ("gzip", "x-gzip", "deflate"):
         return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress
@@ -211,13 +215,13 @@ def _unpacking(encoding: str) -> Callable[[bytes, int], bytes]:
     return lambda piece, most: piece
 
 
-def _not_reached(url: str, problem: Exception) -> NotReached:
+def _classify_failure(url: str, problem: Exception) -> RequestFailed:
     host = urlsplit(url).hostname
     text = str(problem) or type(problem).__name__
     if "CERTIFICATE_VERIFY_FAILED" in text:
-        return NotReached("CertificateRefused", f"the certificate of {host} is not trusted: {text}")
+        return RequestFailed("CertificateRefused", f"the certificate of {host} is not trusted: {text}")
     if "SSL" in text or isinstance(problem, ssl.SSLError):
-        return NotReached("TlsFailed", f"no TLS with {host}: {text}")
+        return RequestFailed("TlsFailed", f"no TLS with {host}: {text}")
     if isinstance(problem, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
-        return NotReached("NotConnected", f"no connection to {host}: {text}")
-    return NotReached("NoAnswer", f"{host} did not answer: {text}")
+        return RequestFailed("NotConnected", f"no connection to {host}: {text}")
+    return RequestFailed("NoAnswer", f"{host} did not answer: {text}")

@@ -1,9 +1,9 @@
-"""Texts: what no database can hold, what misleads in a name, and how long is too long."""
+"""Checks and sanitization of text: storable characters, misleading names, length."""
 
 import re
 from typing import Final
 
-from guards.fault import Fault, place_of
+from guards.input_problems import InputProblem, get_line_and_column
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _CONTROL: Final = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
@@ -14,72 +14,74 @@ _LINE_ENDS: Final = re.compile("[\n\r\u2028\u2029]")
 # Control, format and private characters, and no characters at all: as ranges, not as categories, because the
 # API's description says the same, and because what Unicode gets tomorrow is not refused. Emoji are joined by
 # U+200D, and scripts need U+200C: both are seen as what they are.
-_UNSEEN_RANGES: Final = (
+_INVISIBLE_RANGES: Final = (
     "\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u0600-\\u0605\\u061c\\u06dd\\u070f\\u0890\\u0891\\u08e2\\u180e\\u200b"
     "\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ue000-\\uf8ff\\ufdd0-\\ufdef\\ufeff\\ufff0-\\ufffb\\ufffe\\uffff"
 )
-_UNSEEN_BEYOND: Final = (
+_INVISIBLE_ASTRAL_RANGES: Final = (
     "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff\U000f0000-\U0010ffff"
 )
-_UNSEEN: Final = re.compile(f"[{_UNSEEN_RANGES}{_UNSEEN_BEYOND}\ud800-\udfff]")
+_INVISIBLE: Final = re.compile(f"[{_INVISIBLE_RANGES}{_INVISIBLE_ASTRAL_RANGES}\ud800-\udfff]")
 # Of a name as JSON Schema has it, whose regular expressions are not agreed on beyond U+FFFF.
-NAME_PATTERN: Final = rf"^[^{_UNSEEN_RANGES}]*[^\s{_UNSEEN_RANGES}][^{_UNSEEN_RANGES}]*$"
+NAME_PATTERN: Final = rf"^[^{_INVISIBLE_RANGES}]*[^\s{_INVISIBLE_RANGES}][^{_INVISIBLE_RANGES}]*$"
 
-LONGEST_LINE: Final = 16_384
+MAX_LINE_BYTES: Final = 16_384
 # Each escape takes six bytes on the wire; a line of nothing else would not fit into a frame.
-_MOST_ESCAPES: Final = 2_000
-_BROKEN: Final = re.compile("[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\ud800-\udfff]")
+_MAX_ESCAPES: Final = 2_000
+_UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
-def text_fault(text: str) -> Fault | None:
+def find_text_problem(text: str) -> InputProblem | None:
     """What keeps a text from being stored: NUL (PostgreSQL has none), or half of a surrogate pair."""
     position = text.find("\0")
     if position >= 0:
-        line, column = place_of(text, position)
-        return Fault("a NUL character is not allowed", "remove it", line, column)
+        line, column = get_line_and_column(text, position)
+        return InputProblem("a NUL character is not allowed", "remove it", line, column)
     if not text.isascii() and (found := _SURROGATE.search(text)):
-        line, column = place_of(text, found.start())
-        return Fault("half of a surrogate pair is not a character", "send it as UTF-8", line, column)
+        line, column = get_line_and_column(text, found.start())
+        return InputProblem("half of a surrogate pair is not a character", "send it as UTF-8", line, column)
     return None
 
 
-def control_fault(text: str) -> Fault | None:
+def find_control_problem(text: str) -> InputProblem | None:
     """As `text_fault`, refusing every control character but tab and the line ends too."""
-    if fault := text_fault(text):
+    if fault := find_text_problem(text):
         return fault
     if found := _CONTROL.search(text):
-        line, column = place_of(text, found.start())
+        line, column = get_line_and_column(text, found.start())
         what = f"the control character U+{ord(found[0]):04X} is not allowed"
-        return Fault(what, "remove it", line, column)
+        return InputProblem(what, "remove it", line, column)
     return None
 
 
-def size_fault(text: str, most: int) -> Fault | None:
+def find_size_problem(text: str, most: int) -> InputProblem | None:
     """Refuses more than `most` bytes of UTF-8; `text` must be one that `text_fault` found right."""
     # A character has one to four bytes, so most texts need not be encoded to know.
     if len(text) * 4 <= most or (len(text) <= most and len(text.encode()) <= most):
         return None
-    return Fault(f"the text is larger than {most // 1024} KiB", "make it shorter")
+    return InputProblem(f"the text is larger than {most // 1024} KiB", "make it shorter")
 
 
-def name_fault(name: str, most: int) -> Fault | None:
+def find_name_problem(name: str, most: int) -> InputProblem | None:
     """What is wrong with a name of `most` characters: it is one line, and reads as what it is."""
-    if fault := text_fault(name):
+    if fault := find_text_problem(name):
         return fault
     if not name.strip():
-        return Fault("a name is missing", f"give one of 1 to {int(most)} characters")
+        return InputProblem("a name is missing", f"give one of 1 to {int(most)} characters")
     if len(name) > most:
-        return Fault(f"a name may have {int(most)} characters at most", f"leave out {len(name) - most}")
+        return InputProblem(
+            f"a name may have {int(most)} characters at most", f"leave out {len(name) - most}"
+        )
     for position, character in enumerate(name):
-        if what := _misleading(character):
-            return Fault(f"a name may not hold {what}", "remove it", 1, position + 1)
+        if what := _describe_misleading_character(character):
+            return InputProblem(f"a name may not hold {what}", "remove it", 1, position + 1)
     return None
 
 
-def _misleading(character: str) -> str:
+def _describe_misleading_character(character: str) -> str:
     """How to call a character that a name may not hold; nothing for the others."""
-    if not _UNSEEN.match(character):
+    if not _INVISIBLE.match(character):
         return ""
     if _BIDI.match(character):
         return f"U+{ord(character):04X}, which turns the direction of the text"
@@ -88,19 +90,19 @@ def _misleading(character: str) -> str:
     return f"U+{ord(character):04X}, which cannot be seen"
 
 
-def clean(text: str) -> str:
+def sanitize_text(text: str) -> str:
     """A text without what could break a terminal, a page or PostgreSQL; colours (SGR) stay."""
     if text.isprintable():
         return text
-    cleaned = _BROKEN.sub("\ufffd", text.replace("\n", " "))
-    return cleaned.replace("\x1b", "\u241b") if cleaned.count("\x1b") > _MOST_ESCAPES else cleaned
+    cleaned = _UNPRINTABLE.sub("\ufffd", text.replace("\n", " "))
+    return cleaned.replace("\x1b", "\u241b") if cleaned.count("\x1b") > _MAX_ESCAPES else cleaned
 
 
-def cut(text: str) -> str:
+def truncate_text(text: str) -> str:
     """A text of at most 16 KiB, which says so where it was longer."""
-    if len(text) * 4 <= LONGEST_LINE:
+    if len(text) * 4 <= MAX_LINE_BYTES:
         return text
     encoded = text.encode()
-    if len(encoded) <= LONGEST_LINE:
+    if len(encoded) <= MAX_LINE_BYTES:
         return text
-    return f"{encoded[:LONGEST_LINE].decode('utf-8', 'ignore')} … (cut, {len(text)} characters)"
+    return f"{encoded[:MAX_LINE_BYTES].decode('utf-8', 'ignore')} … (cut, {len(text)} characters)"

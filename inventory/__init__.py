@@ -1,1 +1,1 @@
-"""What runs where: instances, drift and adoption, dashboards."""
+"""Inventory of the ECS services and tasks that run, with drift, adoption and dashboards."""

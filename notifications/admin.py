@@ -1,4 +1,4 @@
-"""Notification rules in the admin site: to be looked at; changes go through operations."""
+"""Notification rules and notifications in the admin site, read-only."""
 
 from typing import Any
 
@@ -6,13 +6,13 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from connectors.admin import LookedAt
+from connectors.admin import ReadOnlyAdmin
 from notifications.models import Notification, NotificationRule
 from notifications.operations import VIEW
 
 
 @admin.register(NotificationRule)
-class NotificationRuleAdmin(LookedAt):
+class NotificationRuleAdmin(ReadOnlyAdmin):
     """Who is told of what; never the whole address, and never the secret."""
 
     permission = VIEW
@@ -38,7 +38,7 @@ class NotificationRuleAdmin(LookedAt):
 
 
 @admin.register(Notification)
-class NotificationAdmin(LookedAt):
+class NotificationAdmin(ReadOnlyAdmin):
     """What was told, and what came of it."""
 
     permission = VIEW

@@ -1,4 +1,4 @@
-"""The app of notifications."""
+"""Django app configuration of `notifications`."""
 
 from django.apps import AppConfig
 

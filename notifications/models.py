@@ -1,4 +1,4 @@
-"""Who is told of what, and what is told to whom: rules, and the outbox that they fill."""
+"""Notification rules, and the outbox of notifications."""
 
 import uuid
 from typing import ClassVar
@@ -7,9 +7,9 @@ from django.db import models
 from django.db.models import Q
 
 from connectors.encryption import EncryptedTextField
-from notifications.facts import Event
+from notifications.events import EventType
 from rbac.models import Scope
-from rbac.models.scope import IDENTIFIER_PATTERN, valid_identifier
+from rbac.models.scopes import IDENTIFIER_PATTERN, validate_identifier
 
 
 class NotificationRule(models.Model):
@@ -27,7 +27,7 @@ class NotificationRule(models.Model):
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"notificationrule": "identifier"}
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="notification_rules")
-    identifier = models.CharField(max_length=128, validators=[valid_identifier])
+    identifier = models.CharField(max_length=128, validators=[validate_identifier])
     name = models.CharField(max_length=128)
     kind = models.CharField(max_length=16, choices=Kind, default=Kind.WEBHOOK)
     events = models.JSONField(default=list)
@@ -76,7 +76,7 @@ class Notification(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     rule = models.ForeignKey(NotificationRule, on_delete=models.CASCADE, related_name="notifications")
-    event = models.CharField(max_length=32, choices=Event)
+    event = models.CharField(max_length=32, choices=EventType)
     text = models.CharField(max_length=1024)
     # What is sent, byte for byte, however often.
     body = models.TextField()
@@ -106,7 +106,7 @@ class Notification(models.Model):
         return self.rule.scope
 
 
-class Courier(models.Model):
+class OutboxLease(models.Model):
     """The one row under whose lease one worker at a time sends: a receiver that hangs holds one worker."""
 
     busy_until = models.DateTimeField(null=True)

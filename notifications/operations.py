@@ -1,4 +1,4 @@
-"""What people do with notification rules, and with what was told."""
+"""Operations on notification rules and notifications."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -7,31 +7,35 @@ from urllib.parse import urlsplit
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
-from connectors.operations.naming import check_identifier, clean_name, taken
+from connectors.operations.identifiers import (
+    build_identifier_conflict,
+    require_valid_identifier,
+    validate_name,
+)
 from guards.limits import NOTIFICATION_RULES, NOTIFICATION_SECRET_CHARACTERS
-from guards.places import url_problem
-from guards.text import text_fault
-from notifications.facts import CHOOSABLE, Event, Fact
+from guards.text import find_text_problem
+from guards.urls import describe_url_problem
+from notifications.events import SUBSCRIBABLE_EVENTS, EventType, NotificationEvent
 from notifications.models import Notification, NotificationRule
-from notifications.outbox import GIVE_UP, written
-from notifications.tasks import send_soon
-from rbac.audit import record
+from notifications.outbox import DELIVERY_DEADLINE, build_notification
+from notifications.tasks import request_send
+from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
 from rbac.policy import require
-from web.clock import database_now
-from web.outgoing import own_reach
-from web.problems import BadInput, ChangedMeanwhile, Conflict
+from web.clock import get_database_time
+from web.http.client import get_outgoing_reach
+from web.http.problems import BadInput, Conflict, VersionConflict
 
 VIEW: Final = "core_notificationrule_view"
 EDIT: Final = "core_notificationrule_edit"
 DELETE: Final = "core_notificationrule_delete"
 WAITING, FAILED = Notification.Status.WAITING, Notification.Status.FAILED
-OFF: Final = "The rule was turned off."
-_KNOWN: Final = tuple(value for value, _ in CHOOSABLE)
+RULE_DISABLED_REASON: Final = "The rule was turned off."
+_KNOWN_EVENTS: Final = tuple(value for value, _ in SUBSCRIBABLE_EVENTS)
 
 
 @dataclass(frozen=True)
-class RuleSpec:
+class NotificationRuleSpec:
     """Everything that can be said of a rule beside its identifier.
 
     An empty `url` or `secret` keeps the one there is; `unsigned` takes the secret away.
@@ -45,46 +49,54 @@ class RuleSpec:
     is_enabled: bool = True
 
 
-def create_rule(*, actor: User, scope: Scope, identifier: str, spec: RuleSpec) -> NotificationRule:
+def create_rule(
+    *, actor: User, scope: Scope, identifier: str, spec: NotificationRuleSpec
+) -> NotificationRule:
     """Add a rule. Raises `BadInput`, or `Conflict` where the identifier is taken or there are too many."""
     require(actor, EDIT, scope)
-    check_identifier(identifier)
+    require_valid_identifier(identifier)
     rule = NotificationRule(scope=scope, identifier=identifier)
-    _fill(rule, spec)
+    _apply_spec(rule, spec)
     if NotificationRule.objects.filter(scope=scope).count() >= NOTIFICATION_RULES:
         raise Conflict(f"A scope may have {NOTIFICATION_RULES}. Delete one that is not needed any more.")
     try:
         with transaction.atomic():
             rule.save()
-            record(actor=actor, action="notificationrule.create", thing=rule, after=shown(rule))
+            record_audit_entry(
+                actor=actor, action="notificationrule.create", thing=rule, after=build_audit_values(rule)
+            )
     except IntegrityError as exc:
-        raise taken("notification rule", identifier) from exc
+        raise build_identifier_conflict("notification rule", identifier) from exc
     return rule
 
 
 def update_rule(
-    *, actor: User, rule: NotificationRule, spec: RuleSpec, version: int | None = None
+    *, actor: User, rule: NotificationRule, spec: NotificationRuleSpec, version: int | None = None
 ) -> NotificationRule:
     """Change a rule; what waits goes to the new address, and not at all where it is turned off.
 
     Raises `BadInput`, and `ChangedMeanwhile` where `version` is not the current one any more.
     """
     require(actor, EDIT, rule)
-    before = shown(rule)
-    _fill(rule, spec)
+    before = build_audit_values(rule)
+    _apply_spec(rule, spec)
     with transaction.atomic():
         current = NotificationRule.objects.filter(pk=rule.pk, version=version or rule.version)
         if not current.update(version=F("version") + 1):
-            raise ChangedMeanwhile("Somebody changed this rule after you loaded it.")
+            raise VersionConflict("Somebody changed this rule after you loaded it.")
         rule.version = (version or rule.version) + 1
         # What failed before says nothing of the rule as it is now.
         rule.failures, rule.held_until = 0, None
         rule.save()
         if not rule.is_enabled:
             waiting = Notification.objects.filter(rule=rule, status=WAITING)
-            waiting.update(status=FAILED, ended_at=database_now(), claimed_until=None, reason=OFF)
-        after = shown(rule) | {"new_address": bool(spec.url), "new_secret": bool(spec.secret)}
-        record(actor=actor, action="notificationrule.update", thing=rule, before=before, after=after)
+            waiting.update(
+                status=FAILED, ended_at=get_database_time(), claimed_until=None, reason=RULE_DISABLED_REASON
+            )
+        after = build_audit_values(rule) | {"new_address": bool(spec.url), "new_secret": bool(spec.secret)}
+        record_audit_entry(
+            actor=actor, action="notificationrule.update", thing=rule, before=before, after=after
+        )
     return rule
 
 
@@ -92,38 +104,42 @@ def delete_rule(*, actor: User, rule: NotificationRule) -> None:
     """Remove a rule, and with it what it was told; what is on its way may still arrive."""
     require(actor, DELETE, rule)
     with transaction.atomic():
-        record(actor=actor, action="notificationrule.delete", thing=rule, before=shown(rule))
+        record_audit_entry(
+            actor=actor, action="notificationrule.delete", thing=rule, before=build_audit_values(rule)
+        )
         rule.delete()
 
 
-def send_test(*, actor: User, rule: NotificationRule) -> Notification:
+def create_test_notification(*, actor: User, rule: NotificationRule) -> Notification:
     """Write a test for this rule alone, turned on or off, and send it at once."""
     require(actor, EDIT, rule)
     text = f"{actor.get_username()} tests the notification rule {rule.name}. Nothing happened."
-    fact = Fact(Event.TEST, rule.scope, text, path="/notifications/")
+    fact = NotificationEvent(EventType.TEST, rule.scope, text, path="/notifications/")
     with transaction.atomic():
-        made = written(fact, rule, database_now())
+        made = build_notification(fact, rule, get_database_time())
         made.save(force_insert=True)
         NotificationRule.objects.filter(pk=rule.pk).update(held_until=None)
-        record(actor=actor, action="notificationrule.test", thing=rule, after={"notification": str(made.pk)})
-        transaction.on_commit(send_soon, robust=True)
+        record_audit_entry(
+            actor=actor, action="notificationrule.test", thing=rule, after={"notification": str(made.pk)}
+        )
+        transaction.on_commit(request_send, robust=True)
     return made
 
 
-def send_again(*, actor: User, notification: Notification) -> Notification:
+def resend_notification(*, actor: User, notification: Notification) -> Notification:
     """Send it once more, at once and under the same id; its attempts begin anew.
 
     Raises `Conflict` while it is being sent.
     """
     require(actor, EDIT, notification.rule)
-    now = database_now()
+    now = get_database_time()
     with transaction.atomic():
         idle = Notification.objects.filter(pk=notification.pk).exclude(status=WAITING, claimed_until__gt=now)
         changed = idle.update(
             status=WAITING,
             attempts=0,
             due_at=now,
-            give_up_at=now + GIVE_UP,
+            give_up_at=now + DELIVERY_DEADLINE,
             claimed_until=None,
             ended_at=None,
         )
@@ -131,13 +147,13 @@ def send_again(*, actor: User, notification: Notification) -> Notification:
             raise Conflict("It is being sent just now. Wait for what comes of it.")
         NotificationRule.objects.filter(pk=notification.rule_id).update(held_until=None)
         after = {"rule": notification.rule.identifier, "event": notification.event}
-        record(actor=actor, action="notification.send_again", thing=notification, after=after)
-        transaction.on_commit(send_soon, robust=True)
+        record_audit_entry(actor=actor, action="notification.send_again", thing=notification, after=after)
+        transaction.on_commit(request_send, robust=True)
     notification.refresh_from_db()
     return notification
 
 
-def shown(rule: NotificationRule) -> dict[str, Any]:
+def build_audit_values(rule: NotificationRule) -> dict[str, Any]:
     """What the audit trail keeps of a rule: not its address, which may hold a token, nor its secret."""
     return {
         "identifier": rule.identifier,
@@ -150,44 +166,44 @@ def shown(rule: NotificationRule) -> dict[str, Any]:
     }
 
 
-def _fill(rule: NotificationRule, spec: RuleSpec) -> None:
-    if errors := [*_address_errors(rule, spec), *_event_errors(spec), *_secret_errors(spec)]:
+def _apply_spec(rule: NotificationRule, spec: NotificationRuleSpec) -> None:
+    if errors := [*_validate_url(rule, spec), *_validate_events(spec), *_validate_secret(spec)]:
         raise BadInput("The notification rule cannot be saved like this.", errors=errors)
-    rule.name = clean_name(spec.name)
-    rule.events = [value for value in _KNOWN if value in spec.events]
+    rule.name = validate_name(spec.name)
+    rule.events = [value for value in _KNOWN_EVENTS if value in spec.events]
     rule.is_enabled = spec.is_enabled
     if spec.url:
-        rule.url, rule.host = spec.url, host_of(spec.url)
+        rule.url, rule.host = spec.url, get_visible_host(spec.url)
     if spec.secret or spec.unsigned:
         rule.secret = "" if spec.unsigned else spec.secret
         rule.is_signed = bool(rule.secret)
 
 
-def host_of(url: str) -> str:
+def get_visible_host(url: str) -> str:
     """What people may see of an address: how it begins, up to where a token could stand."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"[:255]
 
 
-def _address_errors(rule: NotificationRule, spec: RuleSpec) -> list[dict[str, str]]:
+def _validate_url(rule: NotificationRule, spec: NotificationRuleSpec) -> list[dict[str, str]]:
     if not spec.url:
         return [] if rule.pk else [{"path": "url", "message": "Give the address that is to be told."}]
-    if problem := url_problem(spec.url, own_reach()):
+    if problem := describe_url_problem(spec.url, get_outgoing_reach()):
         return [{"path": "url", "message": f"{problem[:1].upper()}{problem[1:]}."}]
     return []
 
 
-def _event_errors(spec: RuleSpec) -> list[dict[str, str]]:
-    if unknown := sorted(set(spec.events) - set(_KNOWN)):
-        message = f"There is no event {unknown[0][:64]}; there are {', '.join(_KNOWN)}."
+def _validate_events(spec: NotificationRuleSpec) -> list[dict[str, str]]:
+    if unknown := sorted(set(spec.events) - set(_KNOWN_EVENTS)):
+        message = f"There is no event {unknown[0][:64]}; there are {', '.join(_KNOWN_EVENTS)}."
         return [{"path": "events", "message": message}]
     return [] if spec.events else [{"path": "events", "message": "Choose one event at least."}]
 
 
-def _secret_errors(spec: RuleSpec) -> list[dict[str, str]]:
+def _validate_secret(spec: NotificationRuleSpec) -> list[dict[str, str]]:
     if spec.secret and spec.unsigned:
         return [{"path": "secret", "message": "Give a secret, or take it away, not both."}]
-    if len(spec.secret) > NOTIFICATION_SECRET_CHARACTERS or text_fault(spec.secret):
+    if len(spec.secret) > NOTIFICATION_SECRET_CHARACTERS or find_text_problem(spec.secret):
         message = f"A secret has {NOTIFICATION_SECRET_CHARACTERS} at most, and no NUL."
         return [{"path": "secret", "message": message}]
     return []

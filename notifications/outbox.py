@@ -1,27 +1,85 @@
-"""The outbox: what is to be told is written in the transaction of what happened, and sent after it."""
+"""Outbox: notifications are written in the transaction of their event and sent after it."""
 
+import json
+import re
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from itertools import count
-from typing import Final
+from typing import Any, Final
+from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
-from guards.limits import NOTIFICATION_HOURS
-from notifications.bodies import body_of, text_of
-from notifications.facts import Event, Fact
+from guards.limits import NOTIFICATION_CAUSE_CHARACTERS, NOTIFICATION_HOURS, NOTIFICATION_TEXT_CHARACTERS
+from guards.text import sanitize_text
+from notifications.events import EventType, NotificationEvent
 from notifications.models import Notification, NotificationRule
-from notifications.tasks import send_soon
+from notifications.tasks import request_send
 from rbac.models import Scope
-from rbac.policy import live
-from web.clock import database_now
+from rbac.policy import build_not_archived_filter
+from web.clock import get_database_time
 
-GIVE_UP: Final = timedelta(hours=NOTIFICATION_HOURS)
+# Chat tools read these as links, or as calls of everybody in the room: a failed program could write them.
+_MENTION: Final = re.compile(r"@(?=\w)")
+# Markdown, whose words may name another address than it leads to, and a bare address.
+_LINK: Final = re.compile(r"(?<=\])(?=\()|(?<=:)(?=//)")
+_ZERO_WIDTH_SPACE: Final = "\u200b"
+_BRACKETS: Final = str.maketrans({"<": "‹", ">": "›"})
 
 
-def notify(*facts: Fact) -> int:
+def render_body(fact: NotificationEvent, key: UUID, at: datetime) -> str:
+    """The document as it is sent, byte for byte; every key is always there."""
+    return json.dumps(build_document(fact, key, at), ensure_ascii=False)
+
+
+def build_document(fact: NotificationEvent, key: UUID, at: datetime) -> Mapping[str, Any]:
+    """The same as a value."""
+    return {
+        "id": str(key),
+        "event": fact.event.value,
+        "at": at.isoformat(),
+        "text": render_text(fact),
+        "scope": fact.scope.path,
+        "org": fact.scope.org or None,
+        "project": fact.scope.project or None,
+        "status": fact.status or None,
+        "cause": _truncate(fact.cause, NOTIFICATION_CAUSE_CHARACTERS) or None,
+        "pipeline": fact.pipeline or None,
+        "execution": fact.execution or None,
+        "services": list(fact.services),
+        "environments": list(fact.environments),
+        "delegate": fact.delegate or None,
+        "url": f"{settings.PUBLIC_URL}{fact.path}",
+    }
+
+
+def render_text(fact: NotificationEvent) -> str:
+    """The fact in one line, in which nothing means more to a chat tool than it says."""
+    # First made one line: what that leaves out may keep apart what chat tools act on.
+    return _truncate(escape_for_chat(_collapse_whitespace(fact.text)), NOTIFICATION_TEXT_CHARACTERS)
+
+
+def escape_for_chat(text: str) -> str:
+    """A text without what chat tools act on."""
+    return _LINK.sub(_ZERO_WIDTH_SPACE, _MENTION.sub(f"@{_ZERO_WIDTH_SPACE}", text.translate(_BRACKETS)))
+
+
+def _collapse_whitespace(text: str) -> str:
+    return " ".join(sanitize_text(text).replace("\x1b", "").split())
+
+
+def _truncate(text: str, most: int) -> str:
+    line = _collapse_whitespace(text)
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+DELIVERY_DEADLINE: Final = timedelta(hours=NOTIFICATION_HOURS)
+
+
+def notify(*facts: NotificationEvent) -> int:
     """Write what is to be told of these facts, and say how much that is; in the transaction of the facts.
 
     The rules of a fact's scope and of those above count, not those of an archived scope: nobody could turn
@@ -29,53 +87,55 @@ def notify(*facts: Fact) -> int:
     """
     if not facts:
         return 0
-    rules = _rules_for(facts)
+    rules = _list_rules_by_path(facts)
     found = [
         (fact, rule) for fact in facts for path in fact.scope.ancestor_paths() for rule in rules.get(path, ())
     ]
     wanted = [(fact, rule) for fact, rule in found if fact.event in rule.events]
     if not wanted:
         return 0
-    now = database_now()
+    now = get_database_time()
     # Of one moment too, each rule is told in the order of the facts.
     moments = (now + timedelta(microseconds=place) for place in count())
     Notification.objects.bulk_create(
-        [written(fact, rule, at) for (fact, rule), at in zip(wanted, moments, strict=False)]
+        [build_notification(fact, rule, at) for (fact, rule), at in zip(wanted, moments, strict=False)]
     )
-    transaction.on_commit(send_soon, robust=True)
+    transaction.on_commit(request_send, robust=True)
     return len(wanted)
 
 
-def wanted_events(scope: Scope, events: Iterable[Event]) -> frozenset[Event]:
+def list_subscribed_events(scope: Scope, events: Iterable[EventType]) -> frozenset[EventType]:
     """Which of these events some rule wants to be told of; for who has to read more to say what happened."""
-    rows = _in_force(scope.ancestor_paths())
+    rows = _list_enabled_rules(scope.ancestor_paths())
     asked = {name for names in rows.values_list("events", flat=True) for name in names}
     return frozenset(event for event in events if event in asked)
 
 
-def written(fact: Fact, rule: NotificationRule, now: datetime) -> Notification:
+def build_notification(fact: NotificationEvent, rule: NotificationRule, now: datetime) -> Notification:
     """The row of one fact for one rule, not saved."""
     key = uuid.uuid4()
     return Notification(
         id=key,
         rule=rule,
         event=fact.event,
-        text=text_of(fact),
-        body=body_of(fact, key, now),
+        text=render_text(fact),
+        body=render_body(fact, key, now),
         created_at=now,
         due_at=now,
-        give_up_at=now + GIVE_UP,
+        give_up_at=now + DELIVERY_DEADLINE,
     )
 
 
-def _rules_for(facts: Iterable[Fact]) -> dict[str, list[NotificationRule]]:
+def _list_rules_by_path(facts: Iterable[NotificationEvent]) -> dict[str, list[NotificationRule]]:
     paths = {path for fact in facts for path in fact.scope.ancestor_paths()}
-    rows = _in_force(paths)
+    rows = _list_enabled_rules(paths)
     found: dict[str, list[NotificationRule]] = {}
     for rule in rows.select_related("scope").defer("url", "secret").order_by("pk"):
         found.setdefault(rule.scope.path, []).append(rule)
     return found
 
 
-def _in_force(paths: Collection[str]) -> QuerySet[NotificationRule]:
-    return NotificationRule.objects.filter(live("scope__"), scope__path__in=paths, is_enabled=True)
+def _list_enabled_rules(paths: Collection[str]) -> QuerySet[NotificationRule]:
+    return NotificationRule.objects.filter(
+        build_not_archived_filter("scope__"), scope__path__in=paths, is_enabled=True
+    )

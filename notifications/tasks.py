@@ -1,4 +1,4 @@
-"""The Celery tasks of notifications: they send what is due, and hold nothing."""
+"""Celery tasks that send and prune notifications."""
 
 import logging
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 from celery import shared_task
 from kombu.exceptions import OperationalError
 
-from notifications import pruning, sending
-from web.clock import database_now
-from web.outages import OUTAGES, is_outage
+from notifications import outbox_sender
+from web.clock import get_database_time
+from web.http.outages import OUTAGE_ERRORS, is_outage
 
 logger = logging.getLogger(__name__)
 
@@ -17,8 +17,8 @@ logger = logging.getLogger(__name__)
 def send_due(**_: Any) -> None:
     """Send what is due; where another worker is at it, leave it to that one."""
     try:
-        sending.send_due()
-    except OUTAGES as error:
+        outbox_sender.send_due_notifications()
+    except OUTAGE_ERRORS as error:
         if not is_outage(error):
             raise
         logger.warning("Notifications were not sent, the next tick tries again: %s", error)
@@ -27,9 +27,9 @@ def send_due(**_: Any) -> None:
 def tick() -> None:
     """Send a message if something is due, for a process that has time to wait for receivers."""
     try:
-        if sending.is_due(database_now()):
-            send_soon()
-    except OUTAGES as error:
+        if outbox_sender.has_due_notifications(get_database_time()):
+            request_send()
+    except OUTAGE_ERRORS as error:
         if not is_outage(error):
             raise
         logger.warning("Notifications were not looked for, the next tick tries again: %s", error)
@@ -38,11 +38,11 @@ def tick() -> None:
 @shared_task(name="notifications.tasks.prune")
 def prune(**_: Any) -> None:
     """Take away what is older than it is kept for."""
-    if deleted := pruning.prune(database_now()):
+    if deleted := outbox_sender.prune_notifications(get_database_time()):
         logger.info("Pruned %s notifications", deleted)
 
 
-def send_soon() -> None:
+def request_send() -> None:
     """Send now rather than at the next tick; the tick comes anyway."""
     try:
         send_due.apply_async(expires=30, retry=False)

@@ -1,15 +1,15 @@
-"""Addresses of the pages of this app."""
+"""URLs of the pages of notification rules."""
 
 from django.urls import path
 
-from notifications.pages import rules, sending
+from notifications.pages import rules
 
 urlpatterns = [
-    path("notifications/", rules.rules, name="notification-rules"),
+    path("notifications/", rules.list_rules, name="notification-rules"),
     path("notifications/new/", rules.new_rule, name="new-notification-rule"),
-    path("notifications/<int:pk>/", rules.rule, name="notification-rule"),
+    path("notifications/<int:pk>/", rules.show_rule, name="notification-rule"),
     path("notifications/<int:pk>/edit/", rules.edit_rule, name="edit-notification-rule"),
     path("notifications/<int:pk>/delete/", rules.remove_rule, name="delete-notification-rule"),
-    path("notifications/<int:pk>/test/", sending.test, name="test-notification-rule"),
-    path("notifications/sent/<uuid:pk>/again/", sending.again, name="notification-again"),
+    path("notifications/<int:pk>/test/", rules.test_rule, name="test-notification-rule"),
+    path("notifications/sent/<uuid:pk>/again/", rules.resend, name="notification-again"),
 ]

@@ -1,1 +1,1 @@
-"""How Slipway is started, watched and shown: supervisor, health, demo."""
+"""Operation of Slipway itself: supervisor, health checks, demo data."""

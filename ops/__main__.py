@@ -1,4 +1,4 @@
-"""`python -m ops`: what `make run` calls; with --ends-with-parent it ends when make is killed."""
+"""Entry point of `python -m ops`, which `make run` calls."""
 
 import os
 import signal
@@ -7,11 +7,11 @@ import sys
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 # The settings are read on import, so the line above comes first.
-from ops.child import die_with_parent
+from ops.child_process import build_death_signal_hook
 from ops.supervisor import main
 
 # What this process and its programs write is for nobody else on this machine.
 os.umask(0o077)
 if "--ends-with-parent" in sys.argv:
-    die_with_parent(os.getppid(), signal.SIGTERM)()
+    build_death_signal_hook(os.getppid(), signal.SIGTERM)()
 sys.exit(main())

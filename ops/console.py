@@ -1,4 +1,4 @@
-"""What the supervisor writes: every line behind the name of the process that said it."""
+"""Console output of the supervisor: each line is prefixed with the process name."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ from typing import TextIO
 _COLORS = ("36", "33", "32", "35", "34", "96", "93", "92")
 _WIDTH = 8
 # A program that never ends its line must not fill the memory.
-_LONGEST_LINE = 64 * 1024
+_MAX_LINE_BYTES = 64 * 1024
 
 
 class Console:
@@ -53,7 +53,7 @@ class LineSplitter:
     def feed(self, chunk: bytes) -> list[str]:
         """Return the lines that this chunk completes."""
         *whole, self._rest = (self._rest + chunk).split(b"\n")
-        if len(self._rest) > _LONGEST_LINE:
+        if len(self._rest) > _MAX_LINE_BYTES:
             whole, self._rest = [*whole, self._rest], b""
         return [line.decode(errors="replace").rstrip("\r") for line in whole]
 

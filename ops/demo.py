@@ -1,4 +1,4 @@
-"""The demo: three people and a project whose pipelines deploy to the sandbox. What exists is left alone."""
+"""Demo data: three users and a project whose pipelines deploy to the sandbox."""
 
 from django.conf import settings
 from django.db import transaction
@@ -6,13 +6,18 @@ from django.db import transaction
 from catalog.models import Environment, Infrastructure
 from connectors.models import Connector, Secret
 from connectors.operations import create_connector, create_secret, update_connector
-from delegates.beginnings import ensure_first_rows
-from ops.demo_pipelines import DEMOS, SandboxFacts, seed_pipeline
-from ops.demo_secrets import API_KEY_VARIABLE, PASSWORD_VARIABLE, demo_api_key, demo_password, given
-from rbac.keys import key_of_token
+from delegates.models.delegates import create_first_rows
+from ops.demo_credentials import (
+    API_KEY_VARIABLE,
+    PASSWORD_VARIABLE,
+    get_demo_api_key,
+    get_demo_password,
+    get_variable,
+)
+from ops.demo_pipelines import DEMO_PIPELINES, SandboxFacts, seed_pipeline
+from rbac.builtin_roles import ensure_builtin_roles
 from rbac.models import Role, RoleAssignment, Scope, User
-from rbac.operations.keys import create_api_key
-from rbac.roles import ensure_builtin_roles
+from rbac.operations.api_keys import create_api_key, get_api_key_by_token
 
 __all__ = ["ACCESS_KEY_ID", "SandboxFacts", "seed_demo"]
 
@@ -25,16 +30,16 @@ SECRET_ACCESS_KEY = "sandbox/secret/access/key/example/000000"  # noqa: S105
 def seed_demo(facts: SandboxFacts) -> None:
     """Make what the demo lacks; running it again changes nothing that is there."""
     ensure_builtin_roles()
-    ensure_first_rows()
-    project = _project()
-    admin = _people(project)
-    connector = _connector(admin, project)
-    _infrastructure(project, connector, facts)
-    for one in DEMOS:
+    create_first_rows()
+    project = _create_project()
+    admin = _create_users(project)
+    connector = _create_connector(admin, project)
+    _create_infrastructure(project, connector, facts)
+    for one in DEMO_PIPELINES:
         seed_pipeline(one, admin=admin, project=project, facts=facts)
 
 
-def _project() -> Scope:
+def _create_project() -> Scope:
     account = Scope.objects.account()
     organization, _ = Scope.objects.get_or_create(
         parent=account,
@@ -47,34 +52,36 @@ def _project() -> Scope:
     return project
 
 
-def _people(project: Scope) -> User:
-    admin = _person("admin", "account_admin", Scope.objects.account(), is_staff=True)
-    _person("deployer", "pipeline_executor", project)
-    _person("viewer", "viewer", project)
-    _api_key(admin)
+def _create_users(project: Scope) -> User:
+    admin = _create_user("admin", "account_admin", Scope.objects.account(), is_staff=True)
+    _create_user("deployer", "pipeline_executor", project)
+    _create_user("viewer", "viewer", project)
+    _create_api_key(admin)
     return admin
 
 
-def _person(username: str, role: str, scope: Scope, *, is_staff: bool = False) -> User:
+def _create_user(username: str, role: str, scope: Scope, *, is_staff: bool = False) -> User:
     person, is_new = User.objects.get_or_create(username=username, defaults={"is_staff": is_staff})
     if is_new:
         RoleAssignment.objects.create(
             user=person, role=Role.objects.get(identifier=role, scope=None), scope=scope
         )
     # A password that somebody names at the start is meant for this start too.
-    if is_new or (given(PASSWORD_VARIABLE) and not person.check_password(demo_password())):
-        person.set_password(demo_password())
+    if is_new or (get_variable(PASSWORD_VARIABLE) and not person.check_password(get_demo_password())):
+        person.set_password(get_demo_password())
         person.save(update_fields=["password"])
     return person
 
 
-def _api_key(admin: User) -> None:
-    token = demo_api_key()
-    if key_of_token(token) is None and (given(API_KEY_VARIABLE) or not admin.api_keys.exists()):
+def _create_api_key(admin: User) -> None:
+    token = get_demo_api_key()
+    if get_api_key_by_token(token) is None and (
+        get_variable(API_KEY_VARIABLE) or not admin.api_keys.exists()
+    ):
         create_api_key(actor=admin, user=admin, name=f"demo {admin.api_keys.count() + 1}", token=token)
 
 
-def _connector(admin: User, project: Scope) -> Connector:
+def _create_connector(admin: User, project: Scope) -> Connector:
     spec = {
         "credentials": "AccessKey",
         "access_key_id": ACCESS_KEY_ID,
@@ -83,7 +90,7 @@ def _connector(admin: User, project: Scope) -> Connector:
     }
     connector = Connector.objects.filter(scope=project, identifier="sandbox_aws").first()
     if connector is None:
-        secret = _secret(admin, project)
+        secret = _create_secret(admin, project)
         return create_connector(
             actor=admin, scope=project, identifier="sandbox_aws", name="Sandbox AWS", spec=spec, secret=secret
         )
@@ -94,7 +101,7 @@ def _connector(admin: User, project: Scope) -> Connector:
     return connector
 
 
-def _secret(admin: User, project: Scope) -> Secret:
+def _create_secret(admin: User, project: Scope) -> Secret:
     existing = Secret.objects.filter(scope=project, identifier="sandbox_secret_key").first()
     return existing or create_secret(
         actor=admin,
@@ -105,7 +112,7 @@ def _secret(admin: User, project: Scope) -> Secret:
     )
 
 
-def _infrastructure(project: Scope, connector: Connector, facts: SandboxFacts) -> None:
+def _create_infrastructure(project: Scope, connector: Connector, facts: SandboxFacts) -> None:
     environment, _ = Environment.objects.get_or_create(
         scope=project, identifier="dev", defaults={"name": "Development"}
     )

@@ -1,4 +1,4 @@
-"""The demo's pipelines, one for each way to deploy, each with a service and manifests of its own."""
+"""Demo pipelines, one per strategy, each with a service and manifests."""
 
 import json
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ RUN_TASK_REQUEST = "RunTaskRequest.yaml"
 SERVICE_SAMPLES = {TASK_DEFINITION: TASK_DEFINITION, SERVICE_DEFINITION: SERVICE_DEFINITION}
 BLUE_GREEN_SAMPLES = {**SERVICE_SAMPLES, SERVICE_DEFINITION: "CreateBlueGreenServiceRequest.yaml"}
 RUN_TASK_SAMPLES = {TASK_DEFINITION: TASK_DEFINITION, RUN_TASK_REQUEST: RUN_TASK_REQUEST}
-KINDS = (
+MANIFEST_KINDS = (
     ("task def", Manifest.Kind.TASK_DEFINITION, TASK_DEFINITION),
     ("service def", Manifest.Kind.SERVICE_DEFINITION, SERVICE_DEFINITION),
 )
@@ -74,7 +74,7 @@ class SandboxFacts:
 
 
 @dataclass(frozen=True)
-class Demo:
+class DemoPipeline:
     """One pipeline, the service that it deploys, and where that one's manifests are kept."""
 
     pipeline: str
@@ -89,8 +89,8 @@ class Demo:
     needs_load_balancer: bool = False
 
 
-DEMOS = (
-    Demo(
+DEMO_PIPELINES = (
+    DemoPipeline(
         pipeline="rolling_demo",
         service="myapp",
         name="My app",
@@ -98,7 +98,7 @@ DEMOS = (
         ecs_service="myapp",
         family="fargate-task-definition",
     ),
-    Demo(
+    DemoPipeline(
         pipeline="canary_demo",
         service="canary_app",
         name="Canary app",
@@ -107,7 +107,7 @@ DEMOS = (
         family="webshop",
         count=2,
     ),
-    Demo(
+    DemoPipeline(
         pipeline="blue_green_demo",
         service="blue_green_app",
         name="Blue/green app",
@@ -117,7 +117,7 @@ DEMOS = (
         samples=BLUE_GREEN_SAMPLES,
         needs_load_balancer=True,
     ),
-    Demo(
+    DemoPipeline(
         pipeline="run_task_demo",
         service="job_app",
         name="Job",
@@ -130,7 +130,7 @@ DEMOS = (
 )
 
 
-def seed_pipeline(demo: Demo, *, admin: User, project: Scope, facts: SandboxFacts) -> None:
+def seed_pipeline(demo: DemoPipeline, *, admin: User, project: Scope, facts: SandboxFacts) -> None:
     """Make what one demo lacks."""
     if demo.needs_load_balancer and not facts.load_balancer:
         return
@@ -144,23 +144,23 @@ def seed_pipeline(demo: Demo, *, admin: User, project: Scope, facts: SandboxFact
     for name, sample in demo.samples.items():
         path = f"{demo.folder}/{name}"
         if not FileNode.objects.filter(scope=project, path=path).exists():
-            save_file(actor=admin, scope=project, path=path, content=_filled(sample, values))
-    _service(demo, project)
+            save_file(actor=admin, scope=project, path=path, content=_render_sample(sample, values))
+    _create_service(demo, project)
     if not Pipeline.with_deleted.filter(scope=project, identifier=demo.pipeline).exists():
-        save_pipeline(actor=admin, scope=project, yaml=_filled(f"{demo.pipeline}.yaml", values))
+        save_pipeline(actor=admin, scope=project, yaml=_render_sample(f"{demo.pipeline}.yaml", values))
 
 
-def _filled(sample: str, values: Mapping[str, str]) -> str:
+def _render_sample(sample: str, values: Mapping[str, str]) -> str:
     return Template((SAMPLES / sample).read_text()).substitute(values)
 
 
-def _service(demo: Demo, project: Scope) -> None:
+def _create_service(demo: DemoPipeline, project: Scope) -> None:
     service, is_new = Service.objects.get_or_create(
         scope=project, identifier=demo.service, defaults={"name": demo.name}
     )
     if not is_new:
         return
-    for identifier, kind, name in KINDS if SERVICE_DEFINITION in demo.samples else ():
+    for identifier, kind, name in MANIFEST_KINDS if SERVICE_DEFINITION in demo.samples else ():
         paths = [f"{demo.folder}/{name}"]
         Manifest.objects.create(
             service=service, identifier=identifier, kind=kind, store="FileStore", paths=paths

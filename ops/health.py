@@ -1,4 +1,4 @@
-"""Whether this installation can do its work, and what is missing where it cannot."""
+"""Health and readiness endpoints."""
 
 import json
 from collections.abc import Callable
@@ -19,8 +19,8 @@ from django.views.decorators.http import require_safe
 from deployments.engine.dispatch import DISPATCHER
 from deployments.models import Pulse
 
-OLDEST_PULSE = timedelta(seconds=15)
-ANSWER_SECONDS = 2.0
+MAX_PULSE_AGE = timedelta(seconds=15)
+CHECK_TIMEOUT_SECONDS = 2.0
 
 
 class NotReadyError(Exception):
@@ -38,24 +38,24 @@ def healthz(request: HttpRequest) -> JsonResponse:
 @require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
     """Answer 200 once all parts answer, else 503 naming those that do not."""
-    reasons = missing_parts()
+    reasons = list_failed_checks()
     body = {"status": "not ready" if reasons else "ready", "missing": sorted(reasons), "reasons": reasons}
     return JsonResponse(body, status=503 if reasons else 200)
 
 
-def missing_parts() -> dict[str, str]:
+def list_failed_checks() -> dict[str, str]:
     """What does not answer, by name, with a sentence each."""
-    checks: dict[str, Callable[[], None]] = {"database": _database, "broker": _broker}
+    checks: dict[str, Callable[[], None]] = {"database": _check_database, "broker": _check_broker}
     if settings.SANDBOX_URL:
-        checks["sandbox"] = _sandbox
-    reasons = {name: reason for name, check in checks.items() if (reason := _reason(check))}
+        checks["sandbox"] = _check_sandbox
+    reasons = {name: reason for name, check in checks.items() if (reason := _run_check(check))}
     # The pulse is a row that a worker writes: without a database or a broker it would only say so again.
     if not reasons.keys() & {"database", "broker"}:
-        reasons |= _missing_background_parts()
+        reasons |= _list_failed_background_checks()
     return reasons
 
 
-def _reason(check: Callable[[], None]) -> str:
+def _run_check(check: Callable[[], None]) -> str:
     try:
         check()
     except NotReadyError as exc:
@@ -63,15 +63,15 @@ def _reason(check: Callable[[], None]) -> str:
     return ""
 
 
-def _database() -> None:
+def _check_database() -> None:
     try:
-        _require_migrations()
+        _check_migrations()
     except DatabaseError as exc:
         raise NotReadyError("The database does not answer.") from exc
 
 
 @cache
-def _migrations_applied(_alias: str) -> bool:
+def _is_migrated(_alias: str) -> bool:
     """Remembered once true: code and database of a running process no longer move apart by themselves."""
     executor = MigrationExecutor(connection)
     if open_ones := executor.migration_plan(executor.loader.graph.leaf_nodes()):
@@ -79,41 +79,41 @@ def _migrations_applied(_alias: str) -> bool:
     return True
 
 
-def _require_migrations() -> None:
-    _migrations_applied(connection.alias)
+def _check_migrations() -> None:
+    _is_migrated(connection.alias)
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
 
 
-def _broker_client() -> "redis.Redis":
+def _get_broker_client() -> "redis.Redis":
     return redis.Redis.from_url(
-        settings.REDIS_URL, socket_timeout=ANSWER_SECONDS, socket_connect_timeout=ANSWER_SECONDS
+        settings.REDIS_URL, socket_timeout=CHECK_TIMEOUT_SECONDS, socket_connect_timeout=CHECK_TIMEOUT_SECONDS
     )
 
 
-def _broker() -> None:
+def _check_broker() -> None:
     try:
-        with _broker_client() as client:
+        with _get_broker_client() as client:
             client.ping()
     except redis.RedisError as exc:
         raise NotReadyError("The broker (Valkey or Redis) does not answer.") from exc
 
 
-def _sandbox() -> None:
+def _check_sandbox() -> None:
     try:
-        with urlopen(f"{settings.SANDBOX_URL}/sandbox/health", timeout=ANSWER_SECONDS) as answer:  # noqa: S310
+        with urlopen(f"{settings.SANDBOX_URL}/sandbox/health", timeout=CHECK_TIMEOUT_SECONDS) as answer:  # noqa: S310
             json.load(answer)
     except (URLError, OSError, ValueError) as exc:
         raise NotReadyError("The sandbox AWS account does not answer.") from exc
 
 
-def _missing_background_parts() -> dict[str, str]:
+def _list_failed_background_checks() -> dict[str, str]:
     """Worker and dispatcher: the beat asks once a second, and a worker writes a pulse when it is asked."""
     last = Pulse.objects.filter(name=DISPATCHER).values_list("at", flat=True).first()
-    if last is not None and timezone.now() - last < OLDEST_PULSE:
+    if last is not None and timezone.now() - last < MAX_PULSE_AGE:
         return {}
     seen = "never ran" if last is None else f"last ran at {last:%H:%M:%S} UTC"
-    with _broker_client() as client:
+    with _get_broker_client() as client:
         waiting = client.llen(settings.CELERY_TASK_DEFAULT_QUEUE)
     # Requests that nobody takes mean that the beat is there and a worker is not.
     name, what = ("worker", "a Celery worker") if waiting else ("dispatcher", "Celery beat")

@@ -1,4 +1,4 @@
-"""Restarts of a web server that runs and no longer answers; as a program, one server kept in that way."""
+"""Liveness checks that restart an unresponsive web server."""
 
 import asyncio
 import os
@@ -9,23 +9,23 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from ops.child import Child
+from ops.child_process import ChildProcess
 from ops.console import Console, PlainConsole
 from ops.programs import Program
 
-PAUSE_SECONDS: Final = 5.0
-FIRST_PAUSE_SECONDS: Final = 0.5
-ANSWER_SECONDS: Final = 10.0
-MISSES: Final = 3
+CHECK_INTERVAL_SECONDS: Final = 5.0
+INITIAL_DELAY_SECONDS: Final = 0.5
+RESPONSE_TIMEOUT_SECONDS: Final = 10.0
+FAILURE_THRESHOLD: Final = 3
 
 
-async def restart_when_silent(
-    child: Child,
+async def restart_when_unresponsive(
+    child: ChildProcess,
     port: int,
     console: Console,
     *,
-    pause: float = PAUSE_SECONDS,
-    answer_within: float = ANSWER_SECONDS,
+    pause: float = CHECK_INTERVAL_SECONDS,
+    answer_within: float = RESPONSE_TIMEOUT_SECONDS,
 ) -> None:
     """End the web server of `child` each time that it misses `MISSES` checks in a row, until cancelled.
 
@@ -34,16 +34,16 @@ async def restart_when_silent(
     answered, misses = 0, 0
     while True:
         # Soon after its start, so that one that hangs after its first answers is noticed too.
-        await asyncio.sleep(pause if answered else min(pause, FIRST_PAUSE_SECONDS))
+        await asyncio.sleep(pause if answered else min(pause, INITIAL_DELAY_SECONDS))
         pid = child.pid
-        if await _answers(port, answer_within):
+        if await _is_responding(port, answer_within):
             answered, misses = pid, 0
         elif pid and pid == answered == child.pid:
             misses += 1
-        if misses == MISSES:
+        if misses == FAILURE_THRESHOLD:
             console.line(
                 "slipway",
-                f"{child.program.name} runs but did not answer /healthz {MISSES} times"
+                f"{child.program.name} runs but did not answer /healthz {FAILURE_THRESHOLD} times"
                 f" within {answer_within:g} s; it is started again",
             )
             child.write_traceback()
@@ -51,7 +51,7 @@ async def restart_when_silent(
             answered, misses = 0, 0
 
 
-async def _answers(port: int, within: float) -> bool:
+async def _is_responding(port: int, within: float) -> bool:
     """Whether anything comes back; which status it is says nothing about being alive."""
     # Any other name would be refused, and the refusal written to the log.
     host = urlsplit(settings.PUBLIC_URL).netloc
@@ -67,16 +67,16 @@ async def _answers(port: int, within: float) -> bool:
         return False
 
 
-async def keep_web(port: int, command: tuple[str, ...]) -> int:
+async def run_web_server(port: int, command: tuple[str, ...]) -> int:
     """Keep this web server running and answering until a signal ends it; return the exit status."""
     console = PlainConsole()
-    child = Child(Program("web", command, stop_seconds=12.0), os.environ, console)
+    child = ChildProcess(Program("web", command, stop_seconds=12.0), os.environ, console)
     ended = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
     jobs = [
         asyncio.create_task(child.keep_running()),
-        asyncio.create_task(restart_when_silent(child, port, console)),
+        asyncio.create_task(restart_when_unresponsive(child, port, console)),
         asyncio.create_task(ended.wait()),
     ]
     done, _ = await asyncio.wait(jobs, return_when=asyncio.FIRST_COMPLETED)
@@ -91,4 +91,4 @@ async def keep_web(port: int, command: tuple[str, ...]) -> int:
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-    sys.exit(asyncio.run(keep_web(int(sys.argv[1]), tuple(sys.argv[2:]))))
+    sys.exit(asyncio.run(run_web_server(int(sys.argv[1]), tuple(sys.argv[2:]))))

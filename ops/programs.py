@@ -1,4 +1,4 @@
-"""The programs that make up an embedded Slipway: how each is started and how it is asked to end."""
+"""Programs of an embedded Slipway: their commands and stop signals."""
 
 import os
 import signal
@@ -21,42 +21,44 @@ class Program:
     stop_seconds: float = 4.0
 
 
-def environment() -> dict[str, str]:
+def build_environment() -> dict[str, str]:
     """The environment of every program: this process's own, with what was worked out made explicit."""
     chosen = {
         "SLIPWAY_HOME": str(settings.HOME),
         "PORT": str(settings.ENV.port),
         "SLIPWAY_SANDBOX_PORT": str(settings.SANDBOX_PORT),
-        "REDIS_URL": settings.ENV.redis_url or f"unix://{valkey.socket_path(settings.HOME)}",
+        "REDIS_URL": settings.ENV.redis_url or f"unix://{valkey.get_socket_path(settings.HOME)}",
         "PYTHONUNBUFFERED": "1",
     }
     return {**os.environ, **chosen}
 
 
-def broker() -> Program | None:
+def get_broker() -> Program | None:
     """The embedded Valkey, unless REDIS_URL names another broker."""
     if settings.ENV.redis_url:
         return None
-    return Program("valkey", tuple(valkey.server_command(settings.HOME)), on_parent_death=signal.SIGTERM)
+    return Program(
+        "valkey", tuple(valkey.build_server_command(settings.HOME)), on_parent_death=signal.SIGTERM
+    )
 
 
-def sandbox() -> Program:
+def get_sandbox() -> Program:
     """The pretend AWS account."""
     options = ("--port", str(settings.SANDBOX_PORT), "--state", str(settings.HOME / "sandbox"))
     return Program(
         "sandbox",
         # The same as `manage.py sandbox`, without waiting for Django.
-        _python("sandbox", *options, "--speed", f"{settings.SANDBOX_SPEED:g}"),
+        _build_python_command("sandbox", *options, "--speed", f"{settings.SANDBOX_SPEED:g}"),
         on_parent_death=signal.SIGTERM,
     )
 
 
-def preparation() -> Program:
+def get_preparation() -> Program:
     """Migrations, static files and demo: runs once and ends."""
-    return Program("prepare", _manage("prepare"))
+    return Program("prepare", _build_manage_command("prepare"))
 
 
-def web() -> Program:
+def get_web() -> Program:
     """The web server: pages, API and sockets."""
     return Program(
         "web",
@@ -74,12 +76,12 @@ def web() -> Program:
     )
 
 
-def worker() -> Program:
+def get_worker() -> Program:
     """The Celery worker. The checkout in its command line tells it from those of other installations."""
     return Program(
         "worker",
         (
-            *_celery("worker"),
+            *_build_celery_command("worker"),
             *("--loglevel", settings.ENV.log_level, "--concurrency", str(settings.ENV.worker_concurrency)),
             # All of these are talk among workers, which wait a second for answers that nobody here needs.
             *("--without-gossip", "--without-mingle", "--without-heartbeat"),
@@ -88,27 +90,27 @@ def worker() -> Program:
     )
 
 
-def beat() -> Program:
+def get_beat() -> Program:
     """The clock that wakes the dispatcher."""
     return Program(
         "beat",
         (
-            *_celery("beat"),
+            *_build_celery_command("beat"),
             *("--loglevel", settings.ENV.log_level, "--pidfile", ""),
         ),
     )
 
 
-def _celery(command: str) -> tuple[str, ...]:
+def _build_celery_command(command: str) -> tuple[str, ...]:
     # Root in a container is common, and its programs talk to nobody outside this machine.
     calm = ("-W", "ignore:You're running the worker with superuser privileges")
     options = ("--quiet", "-A", "config", "--workdir", str(settings.ROOT))
     return (sys.executable, *calm, "-m", "celery", *options, command)
 
 
-def _python(module: str, *arguments: str) -> tuple[str, ...]:
+def _build_python_command(module: str, *arguments: str) -> tuple[str, ...]:
     return (sys.executable, "-m", module, *arguments)
 
 
-def _manage(*arguments: str) -> tuple[str, ...]:
+def _build_manage_command(*arguments: str) -> tuple[str, ...]:
     return (sys.executable, str(settings.ROOT / "manage.py"), *arguments)

@@ -1,27 +1,99 @@
-"""Starts everything that an embedded Slipway is made of, keeps it running, and ends it in order."""
+"""Supervisor of an embedded Slipway: preparation, start, restart and ordered stop of all programs."""
 
 import asyncio
 import contextlib
+import hashlib
 import json
+import os
 import signal
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Final
 from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
 from django.conf import settings
 
-from ops import fingerprint, programs, valkey
-from ops.child import Child
+from ops import programs, valkey
+from ops.child_process import ChildProcess
 from ops.console import Console
-from ops.home import CannotStartError, locked, require_free
-from ops.liveness import restart_when_silent
+from ops.demo_credentials import get_demo_api_key, get_demo_password
+from ops.liveness import restart_when_unresponsive
 from ops.programs import Program
-from ops.welcome import welcome
+from ops.state_folder import CannotStartError, lock_state_folder, require_free_port
 
-READY_SECONDS = 90.0
-LOOK_SECONDS = 0.1
+# These prepare nothing.
+_EXCLUDED_FOLDERS: Final = {"tests", "benchmarks"}
+_FINGERPRINT_VARIABLES = ("SLIPWAY_DEMO_PASSWORD", "SLIPWAY_DEMO_API_KEY", "DATABASE_URL", "PUBLIC_URL")
+
+
+def compute_fingerprint() -> str:
+    """A digest of the code, the static files, the database file and the settings that the demo is made of."""
+    digest = hashlib.sha256()
+    for path in sorted(_list_files()):
+        status = path.stat()
+        digest.update(f"{path}\0{status.st_mtime_ns}\0{status.st_size}\n".encode(errors="surrogateescape"))
+    for name in _FINGERPRINT_VARIABLES:
+        digest.update(f"{name}={os.environ.get(name, '')}\n".encode(errors="surrogateescape"))
+    digest.update(f"{settings.SANDBOX_URL}\n{_identify_database()}\n".encode())
+    return digest.hexdigest()
+
+
+def load_fingerprint() -> str:
+    """The digest of the last time, or nothing when there is none or the database is not a file of ours."""
+    try:
+        return (settings.HOME / "prepared").read_text()
+    except FileNotFoundError:
+        return ""
+
+
+def save_fingerprint() -> None:
+    """Remember that everything is prepared as things are now."""
+    (settings.HOME / "prepared").write_text(compute_fingerprint())
+
+
+def _list_files() -> list[Path]:
+    packages = (path.parent for path in settings.ROOT.glob("*/__init__.py"))
+    folders = [
+        settings.ROOT / "static",
+        *(folder for folder in packages if folder.name not in _EXCLUDED_FOLDERS),
+    ]
+    return [path for folder in folders for path in folder.rglob("*") if path.suffix != ".pyc"]
+
+
+def _identify_database() -> str:
+    """What identifies the database: a file that was removed and made again is another one."""
+    database = settings.DATABASES["default"]
+    if "sqlite3" not in str(database["ENGINE"]):
+        # Nobody can tell from here what happened to a database elsewhere.
+        return os.urandom(16).hex()
+    try:
+        return str(Path(str(database["NAME"])).stat().st_ino)
+    except FileNotFoundError:
+        return "absent"
+
+
+def render_welcome(seconds: float) -> str:
+    """The text of the block."""
+    rows = [
+        ("Open", f"{settings.PUBLIC_URL}/"),
+        ("Sign in as", f"admin, deployer or viewer, password {get_demo_password()}"),
+        ("API key", get_demo_api_key()),
+        ("API", f"{settings.PUBLIC_URL}/api/docs/"),
+        ("Try", "Pipelines, Rolling demo, Run; then once more with the tag crash"),
+        ("State", f"{settings.HOME} (SLIPWAY_HOME)"),
+    ]
+    width = max(len(name) for name, _ in rows)
+    lines = [f"  {name:<{width}}  {value}" for name, value in rows]
+    rule = "-" * min(100, max(len(line) for line in lines) + 2)
+    return "\n".join(
+        ["", rule, f"  Slipway is ready after {seconds:.1f} s. Ctrl-C ends it.", "", *lines, rule, ""]
+    )
+
+
+READY_TIMEOUT_SECONDS = 90.0
+POLL_SECONDS = 0.1
 
 
 class Supervisor:
@@ -29,8 +101,8 @@ class Supervisor:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._environment = programs.environment()
-        self._children: list[Child] = []
+        self._environment = programs.build_environment()
+        self._children: list[ChildProcess] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._liveness: asyncio.Task[None] | None = None
         self._asked_to_end = asyncio.Event()
@@ -59,30 +131,30 @@ class Supervisor:
             await self._stop_all()
 
     async def _start(self) -> None:
-        valkey.prepare_folders(settings.HOME)
-        if broker := programs.broker():
+        valkey.create_folders(settings.HOME)
+        if broker := programs.get_broker():
             self._keep(broker)
             await self._until(self._broker_answers, "valkey", 15)
-        self._keep(programs.sandbox())
+        self._keep(programs.get_sandbox())
         await self._prepare()
-        web = self._keep(programs.web())
-        self._liveness = asyncio.create_task(restart_when_silent(web, settings.ENV.port, self._console))
-        for program in (programs.worker(), programs.beat()):
+        web = self._keep(programs.get_web())
+        self._liveness = asyncio.create_task(restart_when_unresponsive(web, settings.ENV.port, self._console))
+        for program in (programs.get_worker(), programs.get_beat()):
             self._keep(program)
         await self._tell_when_ready()
 
     async def _prepare(self) -> None:
         """Bring database, static files and demo up to date, where anything changed since the last time."""
-        current = fingerprint.current()
-        if fingerprint.kept() == current:
+        current = compute_fingerprint()
+        if load_fingerprint() == current:
             return
-        child = Child(programs.preparation(), self._environment, self._console)
+        child = ChildProcess(programs.get_preparation(), self._environment, self._console)
         self._children.append(child)
         if status := await child.run_once():
             raise CannotStartError(
                 f"Slipway could not be prepared (status {status}); the lines above say why."
             )
-        fingerprint.keep()
+        save_fingerprint()
 
     async def _tell_when_ready(self) -> None:
         missing = await self._until_ready()
@@ -91,22 +163,22 @@ class Supervisor:
             self._console.line(
                 "slipway", f"Not ready after {took:.0f} s: {missing}. The lines above may say why."
             )
-        self._console.block(welcome(took))
+        self._console.block(render_welcome(took))
 
     async def _until_ready(self) -> str:
         """Wait for /readyz; return what it misses in the end, or nothing."""
         url = f"http://127.0.0.1:{settings.ENV.port}/readyz"
-        deadline = time.monotonic() + READY_SECONDS
+        deadline = time.monotonic() + READY_TIMEOUT_SECONDS
         missing = "the web server does not answer"
         while time.monotonic() < deadline:
-            ready, missing = await asyncio.to_thread(_readiness, url)
+            ready, missing = await asyncio.to_thread(_get_readiness, url)
             if ready:
                 return ""
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
         return missing
 
-    def _keep(self, program: Program) -> Child:
-        child = Child(program, self._environment, self._console)
+    def _keep(self, program: Program) -> ChildProcess:
+        child = ChildProcess(program, self._environment, self._console)
         self._children.append(child)
         task = asyncio.create_task(child.keep_running(), name=program.name)
         task.add_done_callback(self._given_up)
@@ -125,11 +197,11 @@ class Supervisor:
                 raise CannotStartError(
                     f"{name} did not answer within {seconds:g} s; the lines above say why."
                 )
-            await asyncio.sleep(LOOK_SECONDS / 4)
+            await asyncio.sleep(POLL_SECONDS / 4)
 
     async def _broker_answers(self) -> bool:
         with contextlib.suppress(OSError):
-            reader, writer = await asyncio.open_unix_connection(valkey.socket_path(settings.HOME))
+            reader, writer = await asyncio.open_unix_connection(valkey.get_socket_path(settings.HOME))
             writer.write(b"PING\r\n")
             answer = await reader.readline()
             writer.close()
@@ -161,7 +233,7 @@ class Supervisor:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-def _readiness(url: str) -> tuple[bool, str]:
+def _get_readiness(url: str) -> tuple[bool, str]:
     try:
         with urlopen(url, timeout=5):  # noqa: S310 - the address is our own
             return True, ""
@@ -178,10 +250,10 @@ def main() -> int:
     try:
         if not settings.EMBEDDED:
             raise CannotStartError("SLIPWAY_MODE=production runs one process each: see compose.yaml.")
-        with locked(Path(settings.HOME)):
-            require_free(settings.ENV.port, "PORT")
-            require_free(settings.SANDBOX_PORT, "SLIPWAY_SANDBOX_PORT")
+        with lock_state_folder(Path(settings.HOME)):
+            require_free_port(settings.ENV.port, "PORT")
+            require_free_port(settings.SANDBOX_PORT, "SLIPWAY_SANDBOX_PORT")
             return asyncio.run(Supervisor(console).run())
-    except (CannotStartError, valkey.NoServerError, valkey.UnsafeFolderError) as exc:
+    except (CannotStartError, valkey.BrokerNotInstalledError, valkey.UnsafeFolderError) as exc:
         console.line("slipway", str(exc))
         return 1

@@ -1,4 +1,4 @@
-"""The Celery task that beat sends each second."""
+"""Celery task that beat sends each second."""
 
 from contextlib import ExitStack
 from typing import Any

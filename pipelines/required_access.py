@@ -1,71 +1,74 @@
-"""What a pipeline and a run of it put to use, for the downstream rule (R082)."""
+"""Permissions that a pipeline and a run of it require on the resources they use (R082)."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from catalog.artifacts.sources import needs_of_source
-from catalog.manifests.store_connectors import needs_of_stores
+from catalog.artifacts.image_sources import list_source_needs
+from catalog.manifests.locations import list_store_needs
 from catalog.models import Artifact
-from connectors.downstream import Need, needs_of_connector, needs_of_files
+from connectors.required_access import RequiredPermission, get_connector_requirements, get_file_requirements
 from pipelines.definition.parser import PipelineSpec, StageSpec
-from pipelines.definition.step_connectors import needs_of_step_connectors
-from pipelines.definition.step_secrets import needs_of_secrets
-from pipelines.definition.step_sources import files_of, sources_of
-from pipelines.definition.targets import Target
+from pipelines.definition.stage_targets import StageTarget
+from pipelines.definition.step_manifest_sources import list_files, list_sources
+from pipelines.definition.step_references import list_connector_needs, list_secret_needs
 from rbac.models import Scope
 from steps.expressions import has_expression
 
 _FILE_STORE = "FileStore"
 
 
-def needs_of_run(spec: PipelineSpec, targets: Iterable[Target], scope: Scope) -> Iterator[Need]:
+def list_run_needs(
+    spec: PipelineSpec, targets: Iterable[StageTarget], scope: Scope
+) -> Iterator[RequiredPermission]:
     """Yield what it takes to run a pipeline of `scope`, each with the place in the pipeline that names it."""
     for target in targets:
         place = f"pipeline.stages.{spec.stages.index(target.spec)}.stage.spec"
-        yield from _of_names(target, place)
+        yield from _list_target_needs(target, place)
         at = f"{place}.environment.infrastructureDefinitions.0.identifier"
         infrastructure = target.infrastructure
         hint = f"the connector of infrastructure {infrastructure.identifier}"
-        yield from needs_of_connector(infrastructure.connector, hint=hint, path=at)
+        yield from get_connector_requirements(infrastructure.connector, hint=hint, path=at)
         at = f"{place}.service.serviceRef"
         hint = f"a file of the service {target.service.identifier}"
         sources = target.overridden.sources()
-        yield from needs_of_files(stored_files(sources), scope, hint=hint, path=at)
+        yield from get_file_requirements(list_stored_files(sources), scope, hint=hint, path=at)
         hint = f"the connector of a manifest of the service {target.service.identifier}"
         artifact = Artifact.objects.filter(service=target.service).first()
         if artifact is not None:
             said = f"the connector of the image of the service {target.service.identifier}"
-            yield from needs_of_source(scope, artifact.source, hint=said, path=at)
-        yield from needs_of_stores(sources, scope, hint=hint, path=at)
-        yield from needs_of_files(_step_files(target.spec), scope, path=at)
-        yield from _of_step_places(target.spec, scope, f"{place}.execution")
-        yield from needs_of_secrets(target.spec, scope, f"{place}.execution")
-        yield from needs_of_step_connectors(target.spec, scope, f"{place}.execution")
+            yield from list_source_needs(scope, artifact.source, hint=said, path=at)
+        yield from list_store_needs(sources, scope, hint=hint, path=at)
+        yield from get_file_requirements(_list_step_files(target.spec), scope, path=at)
+        yield from _list_step_store_needs(target.spec, scope, f"{place}.execution")
+        yield from list_secret_needs(target.spec, scope, f"{place}.execution")
+        yield from list_connector_needs(target.spec, scope, f"{place}.execution")
 
 
-def stored_files(manifests: Iterable[Mapping[str, Any]]) -> list[str]:
+def list_stored_files(manifests: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the references to the file store among manifests, without those that only a run can tell."""
     refs = [str(ref) for one in manifests if one["store"] == _FILE_STORE for ref in one["paths"]]
     return [ref for ref in refs if not has_expression(ref)]
 
 
-def _of_names(target: Target, place: str) -> Iterator[Need]:
-    yield named_need("service", target.service, f"{place}.service.serviceRef")
-    yield named_need("environment", target.environment, f"{place}.environment.environmentRef")
+def _list_target_needs(target: StageTarget, place: str) -> Iterator[RequiredPermission]:
+    yield build_resource_need("service", target.service, f"{place}.service.serviceRef")
+    yield build_resource_need("environment", target.environment, f"{place}.environment.environmentRef")
 
 
-def named_need(kind: str, thing: Any, path: str = "", *, right: str = "access") -> Need:
+def build_resource_need(
+    kind: str, thing: Any, path: str = "", *, right: str = "access"
+) -> RequiredPermission:
     title = f"the {kind} {thing.identifier}"
-    return Need(f"core_{kind}_{right}", thing, title, title, path)
+    return RequiredPermission(f"core_{kind}_{right}", thing, title, title, path)
 
 
-def _of_step_places(stage: StageSpec, scope: Scope, place: str) -> Iterator[Need]:
+def _list_step_store_needs(stage: StageSpec, scope: Scope, place: str) -> Iterator[RequiredPermission]:
     """Where the manifests that steps bring themselves are fetched from."""
     for step in (*stage.steps, *stage.rollback_steps):
         hint = f"the connector of a manifest of the step {step.identifier}"
-        yield from needs_of_stores(sources_of(step.type, step.spec), scope, hint=hint, path=place)
+        yield from list_store_needs(list_sources(step.type, step.spec), scope, hint=hint, path=place)
 
 
-def _step_files(stage: StageSpec) -> list[str]:
-    refs = [ref for step in (*stage.steps, *stage.rollback_steps) for ref in files_of(step.type, step.spec)]
+def _list_step_files(stage: StageSpec) -> list[str]:
+    refs = [ref for step in (*stage.steps, *stage.rollback_steps) for ref in list_files(step.type, step.spec)]
     return [ref for ref in refs if not has_expression(ref)]

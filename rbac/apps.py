@@ -1,4 +1,4 @@
-"""Tells Django that this package is the app `rbac`."""
+"""Django app configuration of `rbac`."""
 
 from django.apps import AppConfig
 

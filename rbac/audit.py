@@ -1,4 +1,4 @@
-"""Writes the audit trail; the web layer says which request is being served."""
+"""Writer of the audit trail, and the request that audit entries belong to."""
 
 from collections.abc import Mapping
 from contextvars import ContextVar
@@ -8,12 +8,12 @@ from typing import Any
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import Model
 
-from rbac import changes
+from rbac import access_changes
 from rbac.models import AuditEntry, Scope, User
 
 
 @dataclass(frozen=True)
-class RequestMark:
+class RequestInfo:
     """What the audit trail keeps of the request that caused an entry."""
 
     request_id: str = ""
@@ -22,11 +22,11 @@ class RequestMark:
     api_key_prefix: str = ""
 
 
-NO_REQUEST = RequestMark()
-current_request: ContextVar[RequestMark] = ContextVar("current_request")
+NO_REQUEST = RequestInfo()
+current_request: ContextVar[RequestInfo] = ContextVar("current_request")
 
 
-def record(
+def record_audit_entry(
     *,
     actor: User | AnonymousUser | None,
     action: str,
@@ -42,7 +42,7 @@ def record(
     somebody is told to open connections too.
     """
     mark = current_request.get(NO_REQUEST)
-    changes.follow(action, thing)
+    access_changes.publish_audited_change(action, thing)
     return AuditEntry.objects.create(
         actor=actor if isinstance(actor, User) else None,
         actor_name=actor.get_username() if isinstance(actor, User) else "slipway",
@@ -51,7 +51,7 @@ def record(
         thing_type=thing._meta.label_lower,
         thing_id=str(thing.pk),
         thing_name=str(thing)[:400],
-        scope=_scope_of(thing),
+        scope=_get_scope(thing),
         before=before,
         after=after,
         source=source or mark.source or "internal",
@@ -60,6 +60,6 @@ def record(
     )
 
 
-def _scope_of(thing: Model) -> Scope | None:
+def _get_scope(thing: Model) -> Scope | None:
     scope = getattr(thing, "scope", None)
     return scope if isinstance(scope, Scope) else None

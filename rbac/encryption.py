@@ -1,4 +1,4 @@
-"""Tokens of what must not be readable in the database; the first key writes, every key may read.
+"""Encryption of stored values with AES-256-GCM; the first key writes, every key may read.
 
 A token is `2.<key>.<nonce and AES-256-GCM ciphertext>`. It is bound to its place, a text of the caller's:
 moved to another place it cannot be read. Tokens from before (Fernet) have no place, and are read until
@@ -20,12 +20,12 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 
 # The place of what makes the codes of second factors: the library that keeps it does not say whose it is.
-SECOND_FACTOR: Final = "second factor"
-_VERSION: Final = "2."
+SECOND_FACTOR_CONTEXT: Final = "second factor"
+_TOKEN_VERSION: Final = "2."  # noqa: S105 - no password
 _NONCE_BYTES: Final = 12
 
 
-class WrongKey(Exception):
+class DecryptionFailed(Exception):
     """A stored value was encrypted with a key that this process does not have, or belongs elsewhere."""
 
     def __init__(self) -> None:
@@ -39,8 +39,8 @@ def encrypt(text: str, place: str = "") -> str:
     """Make an opaque token of the text that can be read at `place` alone."""
     key = settings.FIELD_ENCRYPTION_KEYS[0]
     nonce = os.urandom(_NONCE_BYTES)
-    sealed = nonce + _cipher(key).encrypt(nonce, text.encode(), place.encode())
-    return f"{_VERSION}{name_of(key)}.{urlsafe_b64encode(sealed).decode()}"
+    sealed = nonce + _get_cipher(key).encrypt(nonce, text.encode(), place.encode())
+    return f"{_TOKEN_VERSION}{get_key_name(key)}.{urlsafe_b64encode(sealed).decode()}"
 
 
 def decrypt(token: str, place: str = "") -> str:
@@ -48,67 +48,67 @@ def decrypt(token: str, place: str = "") -> str:
 
     Raises `WrongKey` if no key fits, the token was tampered with, or it was made for another place.
     """
-    for key in _keys_for(token):
+    for key in _list_candidate_keys(token):
         try:
-            return _opened(key, token, place)
+            return _decrypt_with(key, token, place)
         except (InvalidTag, InvalidToken, ValueError):
             continue
-    raise WrongKey
+    raise DecryptionFailed
 
 
-def fingerprint(text: str) -> str:
+def compute_fingerprint(text: str) -> str:
     """A name, 64 characters, by which the same text is known again, and which says nothing without the key.
 
     Under another first key the same text has another name.
     """
-    return hmac.digest(_fingerprint_key(settings.FIELD_ENCRYPTION_KEYS[0]), text.encode(), "sha256").hex()
+    return hmac.digest(_get_fingerprint_key(settings.FIELD_ENCRYPTION_KEYS[0]), text.encode(), "sha256").hex()
 
 
-def is_current(token: str) -> bool:
+def is_current_token(token: str) -> bool:
     """Whether a token is under the first key, and bound to its place."""
-    return token.startswith(f"{_VERSION}{name_of(settings.FIELD_ENCRYPTION_KEYS[0])}.")
+    return token.startswith(f"{_TOKEN_VERSION}{get_key_name(settings.FIELD_ENCRYPTION_KEYS[0])}.")
 
 
-def key_of(token: str, place: str = "") -> str | None:
+def get_token_key_name(token: str, place: str = "") -> str | None:
     """The name of the key that a token was written with, None where it cannot be read."""
-    for key in _keys_for(token):
+    for key in _list_candidate_keys(token):
         try:
-            _opened(key, token, place)
+            _decrypt_with(key, token, place)
         except (InvalidTag, InvalidToken, ValueError):
             continue
-        return name_of(key)
+        return get_key_name(key)
     return None
 
 
-def name_of(key: str) -> str:
+def get_key_name(key: str) -> str:
     """What to call a key in tokens and in front of people: the beginning of its hash."""
     return sha256(key.encode()).hexdigest()[:8]
 
 
-def _keys_for(token: str) -> list[str]:
+def _list_candidate_keys(token: str) -> list[str]:
     keys = list(settings.FIELD_ENCRYPTION_KEYS)
-    if not token.startswith(_VERSION):
+    if not token.startswith(_TOKEN_VERSION):
         return keys
-    return [key for key in keys if token.startswith(f"{_VERSION}{name_of(key)}.")]
+    return [key for key in keys if token.startswith(f"{_TOKEN_VERSION}{get_key_name(key)}.")]
 
 
-def _opened(key: str, token: str, place: str) -> str:
-    if not token.startswith(_VERSION):
+def _decrypt_with(key: str, token: str, place: str) -> str:
+    if not token.startswith(_TOKEN_VERSION):
         return Fernet(key).decrypt(token.encode()).decode()
     sealed = urlsafe_b64decode(token.rpartition(".")[2])
-    return _cipher(key).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], place.encode()).decode()
+    return _get_cipher(key).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], place.encode()).decode()
 
 
 @lru_cache(maxsize=16)
-def _cipher(key: str) -> AESGCM:
+def _get_cipher(key: str) -> AESGCM:
     """The cipher of a key; never with the key itself, which the older tokens use in another way."""
-    return AESGCM(_derived(key, b"slipway fields 2"))
+    return AESGCM(_derive_key(key, b"slipway fields 2"))
 
 
 @lru_cache(maxsize=16)
-def _fingerprint_key(key: str) -> bytes:
-    return _derived(key, b"slipway fingerprints")
+def _get_fingerprint_key(key: str) -> bytes:
+    return _derive_key(key, b"slipway fingerprints")
 
 
-def _derived(key: str, use: bytes) -> bytes:
+def _derive_key(key: str, use: bytes) -> bytes:
     return HKDF(algorithm=SHA256(), length=32, salt=None, info=use).derive(urlsafe_b64decode(key))

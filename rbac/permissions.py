@@ -1,4 +1,4 @@
-"""The catalogue of permissions and the built-in roles, as data: a new right is one more row."""
+"""Catalog of permissions and built-in roles."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Permission:
 
 
 @dataclass(frozen=True)
-class Resource:
+class ResourceType:
     """A kind of thing that permissions speak of, with its heading in the admin site."""
 
     identifier: str
@@ -33,40 +33,40 @@ class Resource:
 ACTION_TITLES = {"edit": "Create/Edit", "manageapikey": "Manage API keys"}
 
 # The identifiers are a published interface (REQUIREMENTS 4.2): never rename one.
-RESOURCES: tuple[Resource, ...] = (
-    Resource("account", "Account", ("view", "edit")),
-    Resource("organization", "Organizations", ("view", "edit", "delete")),
-    Resource("project", "Projects", ("view", "edit", "delete")),
-    Resource("delegate", "Delegates", ("view", "edit", "delete")),
-    Resource("delegateconfiguration", "Delegate configurations", ("view", "edit", "delete")),
-    Resource("pipeline", "Pipelines", ("view", "edit", "delete", "execute", "abort")),
-    Resource("inputset", "Input sets", ("view", "edit", "delete")),
-    Resource("template", "Templates", ("view", "edit", "delete", "access")),
-    Resource("service", "Services", ("view", "edit", "delete", "access")),
-    Resource("environment", "Environments", ("view", "edit", "delete", "access", "rollback")),
-    Resource("environmentgroup", "Environment groups", ("view", "edit", "delete", "access")),
-    Resource("connector", "Connectors", ("view", "edit", "delete", "access")),
-    Resource("secret", "Secrets", ("view", "edit", "delete", "access")),
-    Resource("file", "Files", ("view", "edit", "delete", "access")),
-    Resource("notificationrule", "Notification rules", ("view", "edit", "delete")),
-    Resource("variable", "Variables", ("view", "edit", "delete", "access")),
-    Resource("role", "Roles", ("view", "edit", "delete")),
-    Resource("resourcegroup", "Resource groups", ("view", "edit", "delete")),
-    Resource("user", "Users", ("view", "manage")),
-    Resource("usergroup", "User groups", ("view", "manage")),
-    Resource("serviceaccount", "Service accounts", ("view", "edit", "delete", "manageapikey")),
-    Resource("deploymentfreeze", "Deployment freeze", ("manage", "override", "global")),
-    Resource("audit", "Audit trail", ("view",)),
+RESOURCE_TYPES: tuple[ResourceType, ...] = (
+    ResourceType("account", "Account", ("view", "edit")),
+    ResourceType("organization", "Organizations", ("view", "edit", "delete")),
+    ResourceType("project", "Projects", ("view", "edit", "delete")),
+    ResourceType("delegate", "Delegates", ("view", "edit", "delete")),
+    ResourceType("delegateconfiguration", "Delegate configurations", ("view", "edit", "delete")),
+    ResourceType("pipeline", "Pipelines", ("view", "edit", "delete", "execute", "abort")),
+    ResourceType("inputset", "Input sets", ("view", "edit", "delete")),
+    ResourceType("template", "Templates", ("view", "edit", "delete", "access")),
+    ResourceType("service", "Services", ("view", "edit", "delete", "access")),
+    ResourceType("environment", "Environments", ("view", "edit", "delete", "access", "rollback")),
+    ResourceType("environmentgroup", "Environment groups", ("view", "edit", "delete", "access")),
+    ResourceType("connector", "Connectors", ("view", "edit", "delete", "access")),
+    ResourceType("secret", "Secrets", ("view", "edit", "delete", "access")),
+    ResourceType("file", "Files", ("view", "edit", "delete", "access")),
+    ResourceType("notificationrule", "Notification rules", ("view", "edit", "delete")),
+    ResourceType("variable", "Variables", ("view", "edit", "delete", "access")),
+    ResourceType("role", "Roles", ("view", "edit", "delete")),
+    ResourceType("resourcegroup", "Resource groups", ("view", "edit", "delete")),
+    ResourceType("user", "Users", ("view", "manage")),
+    ResourceType("usergroup", "User groups", ("view", "manage")),
+    ResourceType("serviceaccount", "Service accounts", ("view", "edit", "delete", "manageapikey")),
+    ResourceType("deploymentfreeze", "Deployment freeze", ("manage", "override", "global")),
+    ResourceType("audit", "Audit trail", ("view",)),
 )
 
-PERMISSIONS: dict[str, Permission] = {p.identifier: p for r in RESOURCES for p in r.permissions}
-IDENTIFIERS = tuple(sorted(PERMISSIONS))
+PERMISSIONS: dict[str, Permission] = {p.identifier: p for r in RESOURCE_TYPES for p in r.permissions}
+PERMISSION_IDENTIFIERS = tuple(sorted(PERMISSIONS))
 
 # Every member of a scope may see its delegates, whatever the roles say (R080).
 ALWAYS_GRANTED = "core_delegate_view"
 
 # What is kept above and used below: who may view such things in a scope also sees those of the scopes above.
-SHARED_KINDS = (
+SHARED_RESOURCES = (
     "connector",
     "delegate",
     "delegateconfiguration",
@@ -77,7 +77,7 @@ SHARED_KINDS = (
     "template",
     "variable",
 )
-SHARED_VIEWS = frozenset(f"core_{kind}_view" for kind in SHARED_KINDS)
+SHARED_VIEW_PERMISSIONS = frozenset(f"core_{kind}_view" for kind in SHARED_RESOURCES)
 
 
 @dataclass(frozen=True)
@@ -89,13 +89,13 @@ class BuiltinRole:
     permissions: frozenset[str]
 
 
-def view_permission(permission: str) -> str:
+def get_view_permission(permission: str) -> str:
     """Return the permission to see what `permission` acts on, or itself where there is none to see it."""
     view = f"core_{PERMISSIONS[permission].resource}_view"
     return view if view in PERMISSIONS else permission
 
 
-def _of(resources: Iterable[str], actions: Iterable[str] | None = None) -> frozenset[str]:
+def _select_permissions(resources: Iterable[str], actions: Iterable[str] | None = None) -> frozenset[str]:
     wanted = set(resources)
     allowed = None if actions is None else set(actions)
     return frozenset(
@@ -105,27 +105,38 @@ def _of(resources: Iterable[str], actions: Iterable[str] | None = None) -> froze
     )
 
 
-_EVERYTHING = frozenset(PERMISSIONS)
+_ALL_PERMISSIONS = frozenset(PERMISSIONS)
 _ACCOUNT_ONLY = {"core_account_edit", "core_deploymentfreeze_global"}
 _ORGANIZATION_ONLY = {"core_organization_edit", "core_organization_delete", "core_project_delete"}
-_VIEWS = frozenset(p for p in PERMISSIONS if p.endswith("_view") and p != "core_audit_view")
-_USED_BY_PIPELINES = ("service", "environment", "environmentgroup", "connector", "secret", "file", "variable")
+_VIEW_PERMISSIONS = frozenset(p for p in PERMISSIONS if p.endswith("_view") and p != "core_audit_view")
+_PIPELINE_RESOURCES = (
+    "service",
+    "environment",
+    "environmentgroup",
+    "connector",
+    "secret",
+    "file",
+    "variable",
+)
 
 BUILTIN_ROLES: tuple[BuiltinRole, ...] = (
-    BuiltinRole("account_admin", "Account Admin", _EVERYTHING),
-    BuiltinRole("organization_admin", "Organization Admin", _EVERYTHING - _ACCOUNT_ONLY),
-    BuiltinRole("project_admin", "Project Admin", _EVERYTHING - _ACCOUNT_ONLY - _ORGANIZATION_ONLY),
+    BuiltinRole("account_admin", "Account Admin", _ALL_PERMISSIONS),
+    BuiltinRole("organization_admin", "Organization Admin", _ALL_PERMISSIONS - _ACCOUNT_ONLY),
+    BuiltinRole("project_admin", "Project Admin", _ALL_PERMISSIONS - _ACCOUNT_ONLY - _ORGANIZATION_ONLY),
     BuiltinRole(
         "pipeline_executor",
         "Pipeline Executor",
-        _of(("account", "organization", "project", "delegate", "inputset", "template"), ("view", "access"))
-        | _of(_USED_BY_PIPELINES, ("view", "access", "rollback"))
-        | _of(("pipeline",), ("view", "execute", "abort")),
+        _select_permissions(
+            ("account", "organization", "project", "delegate", "inputset", "template"), ("view", "access")
+        )
+        | _select_permissions(_PIPELINE_RESOURCES, ("view", "access", "rollback"))
+        | _select_permissions(("pipeline",), ("view", "execute", "abort")),
     ),
-    BuiltinRole("viewer", "Viewer", _VIEWS),
+    BuiltinRole("viewer", "Viewer", _VIEW_PERMISSIONS),
     BuiltinRole(
         "delegate_manager",
         "Delegate Manager",
-        _of(("delegate", "delegateconfiguration")) | _of(("account", "organization", "project"), ("view",)),
+        _select_permissions(("delegate", "delegateconfiguration"))
+        | _select_permissions(("account", "organization", "project"), ("view",)),
     ),
 )

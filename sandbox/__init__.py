@@ -1,1 +1,1 @@
-"""A pretend AWS account: moto with an ECS scheduler of our own, as one local process."""
+"""Emulated AWS account: moto with an ECS scheduler, as one local process."""

@@ -1,11 +1,11 @@
-"""`python -m sandbox`: the pretend AWS account without Django around it."""
+"""Entry point of `python -m sandbox`, without Django."""
 
 from argparse import ArgumentParser
 
-from sandbox.arguments import add_arguments, options_of
+from sandbox.arguments import add_arguments, build_options
 from sandbox.server import serve
 
 if __name__ == "__main__":
     parser = ArgumentParser(prog="sandbox", description="A pretend AWS account on loopback.")
     add_arguments(parser)
-    serve(options_of(parser.parse_args()))
+    serve(build_options(parser.parse_args()))

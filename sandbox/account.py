@@ -1,4 +1,4 @@
-"""The pretend account as a whole: its lock, clock, journal, faults and memory."""
+"""Emulated account: lock, clock, journal, faults and state."""
 
 import os
 from collections.abc import Iterator
@@ -11,20 +11,21 @@ from moto.core.base_backend import BackendDict
 from moto.core.model_instances import reset_model_data
 from moto.ecs.models import ecs_backends
 
-from sandbox import ecr, elb, metrics, scaling, state
+from sandbox import state
 from sandbox.clock import CLOCK
-from sandbox.cloudformation.inside import Inside
-from sandbox.cloudformation.service import CloudFormation
-from sandbox.ecs import backend as ecs_backend
-from sandbox.ecs import containers, scheduler
-from sandbox.ecs import responses as ecs_responses
-from sandbox.ecs.backend import SandboxEcs
-from sandbox.faults import Faults
-from sandbox.journal import Journal
-from sandbox.programs import PROGRAMS
-from sandbox.seed import Seed, complete, plant
+from sandbox.faults import InjectedFaults
+from sandbox.journal import SandboxJournal
+from sandbox.programs import CONTAINER_PROCESSES
+from sandbox.seed import AccountSeed, complete_seed, create_seed
+from sandbox.services import autoscaling, cloudwatch, ecr, elb
+from sandbox.services.cloudformation.internal_client import InternalClient
+from sandbox.services.cloudformation.service import CloudFormationService
+from sandbox.services.ecs import backend as ecs_backend
+from sandbox.services.ecs import containers, scheduler
+from sandbox.services.ecs import responses as ecs_responses
+from sandbox.services.ecs.backend import SandboxEcs
 
-STEP = 1.0
+STEP_SECONDS = 1.0
 
 
 class Account:
@@ -32,38 +33,38 @@ class Account:
 
     def __init__(self, folder: Path | None) -> None:
         self.lock = RLock()
-        self.journal = Journal()
-        self.faults = Faults()
+        self.journal = SandboxJournal()
+        self.faults = InjectedFaults()
         self.file = state.StateFile(folder) if folder else None
         self.is_dirty = False
         self.saved = 0
         self.saving = Lock()
         # Two thousand machine images that nothing here runs on would be most of the state.
         os.environ.setdefault("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
-        ecs_backend.install()
-        ecs_responses.install()
-        ecr.install()
-        elb.install()
-        scaling.install()
-        metrics.install()
-        self.inside = Inside()
-        self.cloudformation = CloudFormation(self.inside)
+        ecs_backend.install_backend()
+        ecs_responses.install_responses()
+        ecr.install_ecr()
+        elb.install_elb()
+        autoscaling.install_autoscaling()
+        cloudwatch.install_cloudwatch()
+        self.inside = InternalClient()
+        self.cloudformation = CloudFormationService(self.inside)
         self.seed = self._restore() or self._fresh()
 
-    def _fresh(self) -> Seed:
+    def _fresh(self) -> AccountSeed:
         self.is_dirty = True
-        return plant()
+        return create_seed()
 
-    def _restore(self) -> Seed | None:
+    def _restore(self) -> AccountSeed | None:
         record = self.file.load() if self.file else None
         if record is None:
             return None
-        state.put_back(record["backends"])
+        state.restore_backends(record["backends"])
         CLOCK.restore(record["clock"])
         self.journal.restore(record["journal"])
         self.cloudformation.stacks = record.get("stacks", [])
-        seed: Seed = record["seed"]
-        return complete(seed)
+        seed: AccountSeed = record["seed"]
+        return complete_seed(seed)
 
     def save(self) -> None:
         """Write the state if it changed since the last time."""
@@ -77,7 +78,7 @@ class Account:
             self.is_dirty = False
             return state.dumps(
                 {
-                    "backends": state.backends_in_use(),
+                    "backends": state.list_backends(),
                     "clock": CLOCK.to_record(),
                     "journal": self.journal.to_record(),
                     "stacks": self.cloudformation.stacks,
@@ -90,7 +91,7 @@ class Account:
         with self.lock:
             self.faults.clear()
             self.journal.reset()
-            PROGRAMS.end_all()
+            CONTAINER_PROCESSES.end_all()
             BackendDict.reset()
             reset_model_data()
             CLOCK.reset()
@@ -101,31 +102,31 @@ class Account:
         """Move time on in small steps and let the scheduler work after each."""
         with self.lock:
             while seconds > 1e-9:
-                step = min(STEP, seconds)
+                step = min(STEP_SECONDS, seconds)
                 seconds -= step
                 CLOCK.move(step, by_hand=by_hand)
                 self.is_dirty |= self._tick()
 
     def _tick(self) -> bool:
         changed = self.cloudformation.tick()
-        for backend in _schedulers():
-            if elb.advance(backend.account_id, backend.region_name):
-                scheduler.wake(backend)
+        for backend in _list_ecs_backends():
+            if elb.advance_targets(backend.account_id, backend.region_name):
+                scheduler.wake_services(backend)
                 changed = True
-            changed |= scheduler.tick(backend)
+            changed |= scheduler.tick_backend(backend)
         return changed
 
     def watch_programs(self) -> None:
         """Look after the processes, whose time is the real one."""
         with self.lock:
-            for backend in _schedulers() if PROGRAMS.running else ():
-                self.is_dirty |= containers.watch(backend)
+            for backend in _list_ecs_backends() if CONTAINER_PROCESSES.running else ():
+                self.is_dirty |= containers.poll_processes(backend)
 
     def resume_programs(self) -> None:
         """Start the processes anew that ended with an earlier sandbox."""
         with self.lock:
-            for backend in _schedulers():
-                containers.resume(backend)
+            for backend in _list_ecs_backends():
+                containers.resume_processes(backend)
 
     def forget_instances(self) -> None:
         """Drop the lists in which moto keeps every object it ever made, for a dashboard nobody has."""
@@ -134,19 +135,19 @@ class Account:
 
     def snapshot(self) -> bytes:
         with self.lock:
-            return state.dumps((state.backends_in_use(), self.cloudformation.stacks))
+            return state.dumps((state.list_backends(), self.cloudformation.stacks))
 
     @contextmanager
     def as_of(self, snapshot: bytes) -> Iterator[None]:
         """Answer from an earlier snapshot for a moment; what is really there comes back unchanged."""
         with self.lock:
-            real, stacks = state.backends_in_use(), self.cloudformation.stacks
+            real, stacks = state.list_backends(), self.cloudformation.stacks
             earlier, self.cloudformation.stacks = state.loads(snapshot)
-            state.put_back(earlier)
+            state.restore_backends(earlier)
             try:
                 yield
             finally:
-                state.put_back(real)
+                state.restore_backends(real)
                 self.cloudformation.stacks = stacks
 
     def describe(self) -> dict[str, Any]:
@@ -158,7 +159,7 @@ class Account:
         }
 
 
-def _schedulers() -> list[SandboxEcs]:
+def _list_ecs_backends() -> list[SandboxEcs]:
     return [
         backend
         for regions in list(ecs_backends.values())

@@ -1,10 +1,10 @@
-"""The command line of the sandbox, shared by `manage.py sandbox` and `python -m sandbox`."""
+"""Command line arguments of the sandbox."""
 
 import shlex
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from sandbox.server import Options
+from sandbox.server import SandboxOptions
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -20,8 +20,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def options_of(given: Namespace) -> Options:
-    return Options(
+def build_options(given: Namespace) -> SandboxOptions:
+    return SandboxOptions(
         port=given.port,
         state=given.state,
         speed=given.speed,

@@ -1,4 +1,4 @@
-"""The sandbox's own time: it runs at any speed, stands still, or is moved by hand."""
+"""Clock of the sandbox: it runs at any speed, pauses, or is advanced by hand."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

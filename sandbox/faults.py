@@ -1,25 +1,25 @@
-"""Trouble on demand: throttling, errors, refusals, hanging, lost answers and stale reads."""
+"""Fault injection: throttling, errors, denials, timeouts, lost responses and stale reads."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
+from sandbox.aws_protocol import AwsRequest
 from sandbox.clock import CLOCK
 from sandbox.journal import is_read
-from sandbox.wire import Call
 
-KINDS = ("throttle", "error500", "denied", "hang", "lost_answer", "stale_reads", "refuse")
-LOST_AS = ("cut", "error500", "hang")
-DEFAULT_HANG = 30.0
+FAULT_KINDS = ("throttle", "error500", "denied", "hang", "lost_answer", "stale_reads", "refuse")
+LOST_RESPONSE_KINDS = ("cut", "error500", "hang")
+DEFAULT_HANG_SECONDS = 30.0
 
 
-class BadFault(ValueError):
+class InvalidFault(ValueError):
     """The fault asked for makes no sense."""
 
 
 @dataclass
-class Fault:
+class InjectedFault:
     """One kind of trouble for the calls that it selects, until its count or its time is used up."""
 
     kind: str
@@ -32,7 +32,7 @@ class Fault:
     snapshot: bytes = b""
     hits: int = 0
 
-    def selects(self, call: Call) -> bool:
+    def selects(self, call: AwsRequest) -> bool:
         if self.service and self.service != call.service:
             return False
         if self.operation and self.operation != call.operation:
@@ -49,19 +49,19 @@ class Fault:
         return {k: v for k, v in self.__dict__.items() if k != "snapshot"}
 
 
-class Faults:
+class InjectedFaults:
     """The faults that are set; the first that selects a call strikes it."""
 
     def __init__(self) -> None:
-        self.active: list[Fault] = []
+        self.active: list[InjectedFault] = []
         self.released = Event()
 
-    def add(self, record: Mapping[str, Any], snapshot: bytes = b"") -> Fault:
-        fault = read_fault(record, snapshot)
+    def add(self, record: Mapping[str, Any], snapshot: bytes = b"") -> InjectedFault:
+        fault = parse_fault(record, snapshot)
         self.active.append(fault)
         return fault
 
-    def strike(self, call: Call) -> Fault | None:
+    def strike(self, call: AwsRequest) -> InjectedFault | None:
         self.active = [f for f in self.active if not f.is_spent]
         fault = next((f for f in self.active if f.selects(call)), None)
         if fault is not None:
@@ -75,7 +75,7 @@ class Faults:
         self.released = Event()
 
 
-def read_fault(record: Mapping[str, Any], snapshot: bytes = b"") -> Fault:
+def parse_fault(record: Mapping[str, Any], snapshot: bytes = b"") -> InjectedFault:
     """Make a fault of a request's JSON.
 
     `seconds` is sandbox time in which the fault lasts, except for `hang` and `refuse`, where it is real time:
@@ -83,13 +83,13 @@ def read_fault(record: Mapping[str, Any], snapshot: bytes = b"") -> Fault:
     it is cleared. Raises `BadFault`.
     """
     kind = record.get("kind")
-    if kind not in KINDS:
-        raise BadFault(f"kind is one of {', '.join(KINDS)}, not {kind!r}")
-    if record.get("as", "cut") not in LOST_AS:
-        raise BadFault(f"as is one of {', '.join(LOST_AS)}, not {record['as']!r}")
-    seconds, count = (_number(record, name) for name in ("seconds", "count"))
+    if kind not in FAULT_KINDS:
+        raise InvalidFault(f"kind is one of {', '.join(FAULT_KINDS)}, not {kind!r}")
+    if record.get("as", "cut") not in LOST_RESPONSE_KINDS:
+        raise InvalidFault(f"as is one of {', '.join(LOST_RESPONSE_KINDS)}, not {record['as']!r}")
+    seconds, count = (_read_number(record, name) for name in ("seconds", "count"))
     lasting = None if kind in ("hang", "refuse") or record.get("as") == "hang" else seconds
-    return Fault(
+    return InjectedFault(
         kind=kind,
         service=record.get("service") or "",
         operation=record.get("operation") or "",
@@ -101,10 +101,10 @@ def read_fault(record: Mapping[str, Any], snapshot: bytes = b"") -> Fault:
     )
 
 
-def _number(record: Mapping[str, Any], name: str) -> float | None:
+def _read_number(record: Mapping[str, Any], name: str) -> float | None:
     value = record.get(name)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-        raise BadFault(f"{name} is a number from 0 up, not {value!r}")
+        raise InvalidFault(f"{name} is a number from 0 up, not {value!r}")
     return float(value)

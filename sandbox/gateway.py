@@ -1,4 +1,4 @@
-"""The door of the sandbox: journal, faults and the lock around every AWS call, and moto behind it."""
+"""WSGI application: journal, faults and the account lock around every AWS call."""
 
 import io
 import socket
@@ -12,29 +12,35 @@ from moto.iam.models import get_account_id_from
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
 from sandbox.account import Account
-from sandbox.control import Control
-from sandbox.faults import DEFAULT_HANG, Fault
+from sandbox.aws_protocol import (
+    AwsHttpResponse,
+    AwsRequest,
+    build_error_response,
+    parse_error_code,
+    parse_request,
+)
+from sandbox.control_api import ControlApi
+from sandbox.faults import DEFAULT_HANG_SECONDS, InjectedFault
 from sandbox.journal import is_read
-from sandbox.simulation import is_simulation, simulated
-from sandbox.wire import Answer, Call, error_answer, error_code_of, read_call
+from sandbox.services.iam import is_simulation, simulate_policy
 
 StartResponse = Callable[..., Any]
 NOT_IMPLEMENTED = 501
-BROKEN = 500
+INTERNAL_ERROR = 500
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 BODY_LIMIT = 50 * 1024 * 1024
-CUT = Answer(0, (), b"")
-NOT_FOR_BROWSERS = Answer(
+NO_RESPONSE = AwsHttpResponse(0, (), b"")
+BROWSER_DENIED = AwsHttpResponse(
     403, (("Content-Type", "text/plain"),), b"The sandbox answers local programs only.\n"
 )
 # Any access key is as good as another, but for those that begin so: a wrong key can then be tried, too.
-UNKNOWN_KEYS = "AKIAINVALID"
+INVALID_KEY_PREFIX = "AKIAINVALID"
 
 
 class Gateway:
     """The WSGI application."""
 
-    def __init__(self, account: Account, control: Control) -> None:
+    def __init__(self, account: Account, control: ControlApi) -> None:
         self.account = account
         self.control = control
         self.moto = DomainDispatcherApplication(_create_app)
@@ -43,25 +49,25 @@ class Gateway:
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         body = environ["wsgi.input"].read(min(int(environ.get("CONTENT_LENGTH") or 0), BODY_LIMIT))
         if not _is_local(environ):
-            answer = NOT_FOR_BROWSERS
+            answer = BROWSER_DENIED
         elif environ.get("PATH_INFO", "").startswith("/sandbox/"):
             answer = self.control.answer(environ["REQUEST_METHOD"], environ["PATH_INFO"], environ, body)
         else:
             answer = self.answer(environ, body)
-        if answer is CUT:
-            _cut(environ)
+        if answer is NO_RESPONSE:
+            _close_connection(environ)
         start_response(f"{answer.status or 500} ", list(answer.headers))
         return [answer.body]
 
-    def answer(self, environ: dict[str, Any], body: bytes) -> Answer:
+    def answer(self, environ: dict[str, Any], body: bytes) -> AwsHttpResponse:
         """Answer an AWS call, with whatever fault is set for it."""
-        call = read_call(environ, body)
+        call = parse_request(environ, body)
         with self.account.lock:
             if stranger := self._turn_away(call):
                 return stranger
             fault = self.account.faults.strike(call)
             if fault is None and is_simulation(call):
-                answer = simulated(call, self.account.faults.active)
+                answer = simulate_policy(call, self.account.faults.active)
                 self._note(call, error="", fault="")
             elif fault is None or fault.kind in ("stale_reads", "lost_answer"):
                 answer = self._carry_out(call, environ, body, fault)
@@ -74,64 +80,70 @@ class Gateway:
         if fault is not None and (
             fault.kind == "hang" or (fault.kind == "lost_answer" and fault.lost_as == "hang")
         ):
-            released.wait(fault.seconds or DEFAULT_HANG)
+            released.wait(fault.seconds or DEFAULT_HANG_SECONDS)
         return answer
 
-    def _turn_away(self, call: Call) -> Answer | None:
+    def _turn_away(self, call: AwsRequest) -> AwsHttpResponse | None:
         """The answer for a call without a key or with one that AWS would not know."""
         is_json = call.protocol == "json"
         if not call.access_key:
             code, text = "MissingAuthenticationToken", "Missing Authentication Token"
             code += "Exception" if is_json else ""
-        elif call.access_key.startswith(UNKNOWN_KEYS):
+        elif call.access_key.startswith(INVALID_KEY_PREFIX):
             code = "UnrecognizedClientException" if is_json else "InvalidClientTokenId"
             text = "The security token included in the request is invalid."
         else:
             return None
         self._note(call, error=code, fault="")
-        return error_answer(call, 400 if is_json else 403, code, text)
+        return build_error_response(call, 400 if is_json else 403, code, text)
 
-    def _refuse(self, call: Call, fault: Fault) -> Answer:
+    def _refuse(self, call: AwsRequest, fault: InjectedFault) -> AwsHttpResponse:
         """The answer of a fault that lets nothing happen."""
         if fault.kind == "throttle":
             code = "ThrottlingException" if call.protocol == "json" else "Throttling"
-            answer = error_answer(call, 400, code, "Rate exceeded")
+            answer = build_error_response(call, 400, code, "Rate exceeded")
         elif fault.kind == "denied":
             answer = self._deny(call)
         elif fault.kind == "error500":
-            answer = error_answer(
+            answer = build_error_response(
                 call, 500, "ServerException", "Service Unavailable. Please try again later."
             )
         else:
-            answer = CUT
-        self._note(call, error=error_code_of(answer) or fault.kind, fault=fault.kind)
+            answer = NO_RESPONSE
+        self._note(call, error=parse_error_code(answer) or fault.kind, fault=fault.kind)
         return answer
 
-    def _deny(self, call: Call) -> Answer:
+    def _deny(self, call: AwsRequest) -> AwsHttpResponse:
         action = f"{'elasticloadbalancing' if call.service == 'elbv2' else call.service}:{call.operation}"
         who = f"arn:aws:iam::{get_account_id_from(call.access_key)}:user/sandbox"
         text = (
-            f"User: {who} is not authorized to perform: {action} on resource: {_resource(call)}"
+            f"User: {who} is not authorized to perform: {action} on resource: {_get_resource(call)}"
             f" because no identity-based policy allows the {action} action"
         )
         code, status = ("AccessDeniedException", 400) if call.protocol == "json" else ("AccessDenied", 403)
-        return error_answer(call, status, "UnauthorizedOperation" if call.protocol == "ec2" else code, text)
+        return build_error_response(
+            call, status, "UnauthorizedOperation" if call.protocol == "ec2" else code, text
+        )
 
-    def _carry_out(self, call: Call, environ: dict[str, Any], body: bytes, fault: Fault | None) -> Answer:
+    def _carry_out(
+        self, call: AwsRequest, environ: dict[str, Any], body: bytes, fault: InjectedFault | None
+    ) -> AwsHttpResponse:
         self.account.journal.begin()
         stale = fault is not None and fault.kind == "stale_reads"
         with self.account.as_of(fault.snapshot) if fault is not None and stale else nullcontext():
             answer = self._ask_moto(call, environ, body)
-        self._note(call, error=error_code_of(answer), fault=fault.kind if fault else "")
+        self._note(call, error=parse_error_code(answer), fault=fault.kind if fault else "")
         if not is_read(call.operation):
             self.account.is_dirty = True
         if fault is None or stale:
             return answer
         if fault.lost_as == "error500":
-            return error_answer(call, 500, "ServerException", "Service Unavailable. Please try again later.")
-        return CUT
+            return build_error_response(
+                call, 500, "ServerException", "Service Unavailable. Please try again later."
+            )
+        return NO_RESPONSE
 
-    def _note(self, call: Call, *, error: str, fault: str) -> None:
+    def _note(self, call: AwsRequest, *, error: str, fault: str) -> None:
         self.account.journal.add(
             service=call.service,
             operation=call.operation,
@@ -143,18 +155,18 @@ class Gateway:
             key=call.access_key,
         )
 
-    def _ask_moto(self, call: Call, environ: dict[str, Any], body: bytes) -> Answer:
+    def _ask_moto(self, call: AwsRequest, environ: dict[str, Any], body: bytes) -> AwsHttpResponse:
         if environ.get("PATH_INFO", "").startswith("/moto-api"):
-            return error_answer(call, 404, "NotFound", "moto's own API is closed; see /sandbox/.")
+            return build_error_response(call, 404, "NotFound", "moto's own API is closed; see /sandbox/.")
         if call.service == "cloudformation":
             return self.account.cloudformation.answer(call, body)
         return self._ask_moto_itself(call, environ, body)
 
-    def within(self, environ: dict[str, Any], body: bytes) -> Answer:
+    def within(self, environ: dict[str, Any], body: bytes) -> AwsHttpResponse:
         """Answer a call that one service makes of another: past faults and journal, under the lock."""
-        return self._ask_moto_itself(read_call(environ, body), environ, body)
+        return self._ask_moto_itself(parse_request(environ, body), environ, body)
 
-    def _ask_moto_itself(self, call: Call, environ: dict[str, Any], body: bytes) -> Answer:
+    def _ask_moto_itself(self, call: AwsRequest, environ: dict[str, Any], body: bytes) -> AwsHttpResponse:
         environ = {**environ, "wsgi.input": io.BytesIO(body)}
         head: list[Any] = []
 
@@ -167,15 +179,15 @@ class Gateway:
         content = b"".join(self.moto(environ, start))
         if head[0] == NOT_IMPLEMENTED:
             text = f"The sandbox does not know {call.service}:{call.operation}."
-            return error_answer(call, 400, "UnknownOperationException", text)
-        if head[0] == BROKEN and call.protocol != "rest":
-            return error_answer(
+            return build_error_response(call, 400, "UnknownOperationException", text)
+        if head[0] == INTERNAL_ERROR and call.protocol != "rest":
+            return build_error_response(
                 call, 500, "InternalFailure", "The sandbox itself failed; its output says why."
             )
-        return Answer(head[0], head[1], content)
+        return AwsHttpResponse(head[0], head[1], content)
 
 
-def _resource(call: Call) -> str:
+def _get_resource(call: AwsRequest) -> str:
     if call.service != "ecs" or not (cluster := str(call.params.get("cluster", "")).rpartition("/")[2]):
         return "*"
     prefix = f"arn:aws:ecs:{call.region}:{get_account_id_from(call.access_key)}"
@@ -197,7 +209,7 @@ def _is_local(environ: dict[str, Any]) -> bool:
     return "HTTP_ORIGIN" not in environ and (host in LOOPBACK or host.endswith(".localhost"))
 
 
-def _cut(environ: dict[str, Any]) -> None:
+def _close_connection(environ: dict[str, Any]) -> None:
     """Close the connection without an answer, as a broken network does."""
     connection: socket.socket | None = environ.get("werkzeug.socket")
     if connection is not None:

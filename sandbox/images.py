@@ -1,4 +1,4 @@
-"""What the software in a container does: the tag of its image decides, and its name where it really runs."""
+"""Behavior of container images, chosen by tag and name."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Behavior:
+class ImageBehavior:
     """Seconds a task spends in each state, and how its software ends."""
 
     name: str
@@ -28,12 +28,12 @@ class Behavior:
     lines: tuple[str, ...] = ()
 
 
-RUNS = Behavior(
+DEFAULT_BEHAVIOR = ImageBehavior(
     "runs",
     lines=("starting", "configuration loaded", "listening on port {port}", "ready to serve requests"),
 )
-BEHAVIORS: Mapping[str, Behavior] = {
-    "crash": Behavior(
+BEHAVIORS: Mapping[str, ImageBehavior] = {
+    "crash": ImageBehavior(
         "crash",
         exits_after=8,
         exit_code=1,
@@ -45,15 +45,15 @@ BEHAVIORS: Mapping[str, Behavior] = {
         ),
     ),
     # The agent asks the registry again several times before it gives up.
-    "nopull": Behavior("nopull", pulling=60, pullable=False),
-    "sick": Behavior(
+    "nopull": ImageBehavior("nopull", pulling=60, pullable=False),
+    "sick": ImageBehavior(
         "sick",
         healthy=False,
         exits_after=25,
         exit_code=1,
         lines=("starting", "listening on port {port}", "WARN health check answers 503: not ready"),
     ),
-    "oom": Behavior(
+    "oom": ImageBehavior(
         "oom",
         exits_after=8,
         exit_code=137,
@@ -61,9 +61,9 @@ BEHAVIORS: Mapping[str, Behavior] = {
         lines=("starting", "loading the whole catalogue into memory"),
     ),
     # Somebody inside the machine killed it, and ECS does not know why.
-    "killed": Behavior("killed", exits_after=8, exit_code=137, lines=("starting", "working")),
+    "killed": ImageBehavior("killed", exits_after=8, exit_code=137, lines=("starting", "working")),
     # Never healthy, and deaf to SIGTERM: ECS kills it.
-    "stuck": Behavior(
+    "stuck": ImageBehavior(
         "stuck",
         healthy=False,
         exits_after=25,
@@ -72,24 +72,24 @@ BEHAVIORS: Mapping[str, Behavior] = {
         lines=("starting", "waiting for a lock"),
     ),
     # Healthy for long enough that ECS calls the deployment completed.
-    "late": Behavior(
+    "late": ImageBehavior(
         "late",
         exits_after=58,
         exit_code=1,
         lines=("starting", "listening on port {port}", "FATAL the lease of the licence ran out"),
     ),
-    "spot": Behavior(
+    "spot": ImageBehavior(
         "spot",
         interrupted_after=15,
         stopped_code=143,
         lines=("starting", "listening on port {port}", "SIGTERM received"),
     ),
-    "done": Behavior(
+    "done": ImageBehavior(
         "done",
         exits_after=12,
         lines=("starting", "3 migrations to apply", "applied 3 of 3", "done"),
     ),
-    "slow": Behavior(
+    "slow": ImageBehavior(
         "slow",
         pulling=60,
         activating=30,
@@ -98,20 +98,20 @@ BEHAVIORS: Mapping[str, Behavior] = {
 }
 
 
-def tag_of(image: str) -> str:
+def parse_tag(image: str) -> str:
     """The tag of an image reference, `latest` if it has none; a digest is no tag."""
     name = image.partition("@")[0].rpartition("/")[2]
     return name.partition(":")[2] or "latest"
 
 
 # Slipway's own image of the delegate, and the two that the documents name (R098, R108).
-DELEGATES = ("slipway-delegate", "harness/delegate", "harness-public/harness/delegate")
+DELEGATE_IMAGES = ("slipway-delegate", "harness/delegate", "harness-public/harness/delegate")
 # What such a container runs, by default the agent of this checkout; "off" for nothing at all.
 COMMAND_VARIABLE, OFF = "SLIPWAY_SANDBOX_DELEGATE_COMMAND", "off"
 IMAGE_VARIABLES = ("SLIPWAY_DELEGATE_IMAGE", "SLIPWAY_LEGACY_DELEGATE_IMAGE")
 
 
-def name_of(image: str) -> str:
+def parse_name(image: str) -> str:
     """An image reference without tag and digest."""
     host, slash, name = image.partition("@")[0].rpartition("/")
     return f"{host}{slash}{name.partition(':')[0]}"
@@ -119,24 +119,24 @@ def name_of(image: str) -> str:
 
 def is_delegate(image: str) -> bool:
     """Whether a container of this image is a real local process: not where its tag has a meaning."""
-    if tag_of(image) in BEHAVIORS or os.environ.get(COMMAND_VARIABLE) == OFF:
+    if parse_tag(image) in BEHAVIORS or os.environ.get(COMMAND_VARIABLE) == OFF:
         return False
-    name = name_of(image)
-    own = [name_of(os.environ.get(variable, "")) for variable in IMAGE_VARIABLES]
-    return name in (*DELEGATES, *own) or name.endswith(tuple(f"/{d}" for d in DELEGATES))
+    name = parse_name(image)
+    own = [parse_name(os.environ.get(variable, "")) for variable in IMAGE_VARIABLES]
+    return name in (*DELEGATE_IMAGES, *own) or name.endswith(tuple(f"/{d}" for d in DELEGATE_IMAGES))
 
 
-def digest_of(image: str) -> str:
+def get_digest(image: str) -> str:
     """The digest that a pull finds: the one that the reference names, or one of its name."""
     return image.partition("@")[2] or f"sha256:{sha256(image.encode()).hexdigest()}"
 
 
-def behavior_of(image: str) -> Behavior:
-    return BEHAVIORS.get(tag_of(image), RUNS)
+def get_behavior(image: str) -> ImageBehavior:
+    return BEHAVIORS.get(parse_tag(image), DEFAULT_BEHAVIOR)
 
 
-def behavior_of_task(containers: Iterable[Mapping[str, Any]]) -> Behavior:
+def get_task_behavior(containers: Iterable[Mapping[str, Any]]) -> ImageBehavior:
     """The behavior of a task: that of its first essential container which does not simply run."""
     essential = [c for c in containers if c.get("essential", True)]
-    found = [behavior_of(c["image"]) for c in essential]
-    return next((b for b in found if b is not RUNS), RUNS)
+    found = [get_behavior(c["image"]) for c in essential]
+    return next((b for b in found if b is not DEFAULT_BEHAVIOR), DEFAULT_BEHAVIOR)

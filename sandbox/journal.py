@@ -1,4 +1,4 @@
-"""Every AWS call that reached the sandbox, numbered, with whether it changed anything."""
+"""Journal of AWS calls that reached the sandbox."""
 
 import json
 from collections import deque
@@ -10,10 +10,10 @@ from typing import Any
 
 from sandbox.clock import CLOCK
 
-KEPT = 50_000
-KEPT_ON_DISK = 2_000
-PAGE = 10_000
-READS = (
+MAX_ENTRIES = 50_000
+MAX_SAVED_ENTRIES = 2_000
+PAGE_SIZE = 10_000
+READ_PREFIXES = (
     "Describe",
     "List",
     "Get",
@@ -29,17 +29,17 @@ READS = (
 _changed: ContextVar[bool] = ContextVar("changed", default=True)
 
 
-def changed_nothing() -> None:
+def mark_unchanged() -> None:
     """Say that the call being answered left everything as it was (a repeated token, equal values)."""
     _changed.set(False)
 
 
 def is_read(operation: str) -> bool:
-    return operation.startswith(READS)
+    return operation.startswith(READ_PREFIXES)
 
 
 @dataclass(frozen=True)
-class Entry:
+class JournalEntry:
     """One call; `params` is kept as JSON text because most entries are never looked at."""
 
     number: int
@@ -59,11 +59,11 @@ class Entry:
         return {**self.__dict__, "params": json.loads(self.params)}
 
 
-class Journal:
+class SandboxJournal:
     """The calls in the order in which they were carried out; the oldest are forgotten."""
 
     def __init__(self) -> None:
-        self.entries: deque[Entry] = deque(maxlen=KEPT)
+        self.entries: deque[JournalEntry] = deque(maxlen=MAX_ENTRIES)
         self.last_number = 0
 
     def begin(self) -> None:
@@ -80,9 +80,9 @@ class Journal:
         error: str = "",
         fault: str = "",
         key: str = "",
-    ) -> Entry:
+    ) -> JournalEntry:
         self.last_number += 1
-        entry = Entry(
+        entry = JournalEntry(
             number=self.last_number,
             at=CLOCK.now().isoformat(),
             service=service,
@@ -98,14 +98,14 @@ class Journal:
         self.entries.append(entry)
         return entry
 
-    def relabel(self, entry: Entry, *, fault: str) -> None:
+    def relabel(self, entry: JournalEntry, *, fault: str) -> None:
         """Note a fault that struck after the call was carried out."""
         for place in range(len(self.entries) - 1, -1, -1):
             if self.entries[place].number == entry.number:
                 self.entries[place] = replace(entry, fault=fault)
                 return
 
-    def after(self, number: int, limit: int = PAGE) -> list[dict[str, Any]]:
+    def after(self, number: int, limit: int = PAGE_SIZE) -> list[dict[str, Any]]:
         if not self.entries:
             return []
         first = max(number + 1 - self.entries[0].number, 0)
@@ -115,7 +115,7 @@ class Journal:
         self.entries.clear()
 
     def to_record(self) -> dict[str, Any]:
-        return {"last_number": self.last_number, "entries": list(self.entries)[-KEPT_ON_DISK:]}
+        return {"last_number": self.last_number, "entries": list(self.entries)[-MAX_SAVED_ENTRIES:]}
 
     def restore(self, record: dict[str, Any]) -> None:
         self.last_number = int(record["last_number"])

@@ -1,4 +1,4 @@
-"""Runs one container's command, and ends it when the sandbox, which holds its standard input, is no more.
+"""Launcher that runs a container's command and stops it when the sandbox ends.
 
 Run as a script by a bare Python, so that a container costs little beside its own program.
 """
@@ -10,7 +10,7 @@ import sys
 from threading import Thread
 
 
-def _end_with_the_sandbox() -> None:
+def _stop_with_sandbox() -> None:
     while os.read(0, 1):
         pass
     os.killpg(0, signal.SIGKILL)
@@ -22,7 +22,7 @@ def main() -> int:
     # ignored signal would be.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
-    Thread(target=_end_with_the_sandbox, daemon=True).start()
+    Thread(target=_stop_with_sandbox, daemon=True).start()
     try:
         process = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)  # noqa: S603
     except OSError as exc:

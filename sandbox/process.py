@@ -1,4 +1,4 @@
-"""Starting a sandbox as a process of its own and talking to its control API, for tests and demos."""
+"""Client that starts a sandbox process and calls its control API, for tests and demos."""
 
 import json
 import shlex
@@ -11,7 +11,7 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 ROOT = Path(__file__).resolve().parent.parent
-LISTENING = "sandbox: listening on "
+LISTENING_PREFIX = "sandbox: listening on "
 
 
 class SandboxDidNotStart(RuntimeError):
@@ -108,6 +108,6 @@ def start_sandbox(
     if process.stdout is None:
         raise SandboxDidNotStart("no output to read the address from")
     for line in process.stdout:
-        if line.startswith(LISTENING):
-            return SandboxProcess(url=line.removeprefix(LISTENING).strip(), process=process)
+        if line.startswith(LISTENING_PREFIX):
+            return SandboxProcess(url=line.removeprefix(LISTENING_PREFIX).strip(), process=process)
     raise SandboxDidNotStart(f"the sandbox ended with code {process.wait(timeout=10)}")

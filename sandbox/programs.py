@@ -1,4 +1,4 @@
-"""The local processes that stand for containers whose software really runs."""
+"""Local processes that stand for containers."""
 
 import contextlib
 import os
@@ -20,19 +20,19 @@ from sandbox.images import COMMAND_VARIABLE
 
 ROOT = Path(__file__).resolve().parent.parent
 LAUNCHER = Path(__file__).resolve().parent / "launcher.py"
-UNREAD_LINES = 10_000
-LAST_LINES = 50
-LONGEST_LINE = 256 * 1024
+MAX_UNREAD_LINES = 10_000
+MAX_LAST_LINES = 50
+MAX_LINE_BYTES = 256 * 1024
 
 
-def default_command() -> tuple[str, ...]:
+def get_default_command() -> tuple[str, ...]:
     """What a delegate's container runs: the agent of this checkout, unless the environment says otherwise."""
     given = os.environ.get(COMMAND_VARIABLE, "")
     return tuple(shlex.split(given)) or (sys.executable, "-m", "delegates.agent")
 
 
 @dataclass(eq=False)
-class Program:
+class ContainerProcess:
     """One running process; the id of its process group is its `pid`."""
 
     container_arn: str
@@ -40,8 +40,8 @@ class Program:
     home: Path
     process: "subprocess.Popen[bytes]"
     # Lines that nobody took yet, with the moment of each in milliseconds.
-    unread: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=UNREAD_LINES))
-    last: deque[str] = field(default_factory=lambda: deque(maxlen=LAST_LINES))
+    unread: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=MAX_UNREAD_LINES))
+    last: deque[str] = field(default_factory=lambda: deque(maxlen=MAX_LAST_LINES))
     # When it is killed, by the monotonic clock, should it not end by itself.
     kill_at: float | None = None
     credentials: Any = None
@@ -90,7 +90,7 @@ class Program:
     def read(self) -> None:
         """Keep what it prints until it closes its output."""
         output = self.process.stdout
-        while output is not None and (line := output.readline(LONGEST_LINE)):
+        while output is not None and (line := output.readline(MAX_LINE_BYTES)):
             text = line.decode("utf-8", "replace").rstrip("\r\n")
             self.last.append(text)
             self.unread.append((int(time.time() * 1000), text))
@@ -105,13 +105,13 @@ class Program:
         }
 
 
-class Programs:
+class ContainerProcesses:
     """All that run now, by container. Used under the account's lock."""
 
     def __init__(self) -> None:
         self.url = ""
-        self.command = default_command()
-        self.running: dict[str, Program] = {}
+        self.command = get_default_command()
+        self.running: dict[str, ContainerProcess] = {}
         self.folder: Path | None = None
         self._is_temporary = False
 
@@ -124,7 +124,7 @@ class Programs:
 
     def start(
         self, container_arn: str, *, task_arn: str, environment: Mapping[str, str], home: Path
-    ) -> Program:
+    ) -> ContainerProcess:
         """Start the command with exactly this environment."""
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         process = subprocess.Popen(  # noqa: S603
@@ -136,7 +136,7 @@ class Programs:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        program = Program(container_arn=container_arn, task_arn=task_arn, home=home, process=process)
+        program = ContainerProcess(container_arn=container_arn, task_arn=task_arn, home=home, process=process)
         program.reader = Thread(target=program.read, daemon=True)
         program.reader.start()
         self.running[container_arn] = program
@@ -148,10 +148,10 @@ class Programs:
             raise RuntimeError("programs are started once the sandbox listens")
         return self.folder / container_arn.rpartition("/")[2]
 
-    def of_task(self, task_arn: str) -> list[Program]:
+    def of_task(self, task_arn: str) -> list[ContainerProcess]:
         return [p for p in self.running.values() if p.task_arn == task_arn]
 
-    def forget(self, program: Program) -> None:
+    def forget(self, program: ContainerProcess) -> None:
         """Drop a program that has ended, its pipes and its folder."""
         self.running.pop(program.container_arn, None)
         for pipe in (program.process.stdin, program.process.stdout):
@@ -177,4 +177,4 @@ class Programs:
 
 
 # moto makes its back ends itself, per account and region, so what they share has to be found by import.
-PROGRAMS = Programs()
+CONTAINER_PROCESSES = ContainerProcesses()

@@ -1,25 +1,130 @@
-"""What is in the pretend account from the first start."""
+"""Initial resources of the emulated account, with a load balancer for blue/green deployments."""
 
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from moto.ec2 import ec2_backends
 from moto.ecs.models import ecs_backends
+from moto.elbv2 import elbv2_backends
+from moto.elbv2.models import ELBv2Backend, FakeListener, FakeTargetGroup
 from moto.iam import iam_backends
 from moto.iam.models import AWSManagedPolicy
 from moto.logs.models import logs_backends
 from moto.moto_api._internal import mock_random
 
-from sandbox.balancer_seed import BalancerSeed, plant_balancer
-from sandbox.ecs import instances
-from sandbox.ecs.backend import SandboxEcs
+from sandbox.services.ecs import container_instances
+from sandbox.services.ecs.backend import SandboxEcs
+
+LOAD_BALANCER = "demo"
+# The demo's containers listen there, and both groups of a pair have the port of the container (R226).
+CONTAINER_PORT = 80
+DRAIN_SECONDS = 60
+RULE_PATH = "/api/*"
+RULE_PRIORITY = 10
+
+
+@dataclass(frozen=True)
+class ListenerSeed:
+    """A listener with its default rule and one for a path; the groups are those each of them forwards to."""
+
+    arn: str
+    port: int
+    default_rule_arn: str
+    target_group: str
+    path: str
+    path_rule_arn: str
+    path_target_group: str
+
+
+@dataclass(frozen=True)
+class BalancerSeed:
+    """The load balancer, its production and stage listeners, and its target groups' ARNs by name."""
+
+    arn: str
+    prod_listener: ListenerSeed
+    stage_listener: ListenerSeed
+    target_groups: dict[str, str]
+
+
+def create_load_balancer(
+    account: str, region: str, *, vpc: str, subnets: tuple[str, ...], security_group: str
+) -> BalancerSeed:
+    """Make the load balancer and two pairs of target groups: for the default rules, for the path rules.
+
+    The path has groups of its own, so that swapping one pair leaves the other's traffic where it is.
+    """
+    elb = elbv2_backends[account][region]
+    balancer = elb.create_load_balancer(LOAD_BALANCER, [security_group], list(subnets))
+    groups = {name: _create_target_group(elb, vpc, name) for name in ("target1", "target2", "api1", "api2")}
+    return BalancerSeed(
+        arn=balancer.arn,
+        prod_listener=_create_listener(elb, balancer.arn, 80, (groups["target1"], groups["api1"])),
+        stage_listener=_create_listener(elb, balancer.arn, 8080, (groups["target2"], groups["api2"])),
+        target_groups={name: group.arn for name, group in groups.items()},
+    )
+
+
+def _create_target_group(elb: ELBv2Backend, vpc: str, name: str) -> FakeTargetGroup:
+    group = elb.create_target_group(
+        name,
+        vpc_id=vpc,
+        protocol="HTTP",
+        protocol_version="HTTP1",
+        port=str(CONTAINER_PORT),
+        target_type="ip",
+        healthcheck_protocol="HTTP",
+        healthcheck_port="traffic-port",
+        healthcheck_path="/",
+        # moto compares it with the time-out as texts: two digits would be less than one.
+        healthcheck_interval_seconds="8",
+        healthcheck_timeout_seconds="5",
+        healthcheck_enabled="true",
+        healthy_threshold_count="3",
+        unhealthy_threshold_count="2",
+        matcher={"HttpCode": "200"},
+    )
+    group.attributes["deregistration_delay.timeout_seconds"] = str(DRAIN_SECONDS)
+    return group
+
+
+def _create_listener(
+    elb: ELBv2Backend, balancer_arn: str, port: int, groups: tuple[FakeTargetGroup, FakeTargetGroup]
+) -> ListenerSeed:
+    group, path_group = groups
+    listener = elb.create_listener(balancer_arn, "HTTP", str(port), "", None, [_build_forward_action(group)])
+    elb.create_rule(listener.arn, _build_conditions(), RULE_PRIORITY, [_build_forward_action(path_group)])
+    path_rule, default_rule = _get_rule_arns(listener)
+    return ListenerSeed(
+        arn=listener.arn,
+        port=port,
+        default_rule_arn=default_rule,
+        target_group=group.arn,
+        path=RULE_PATH,
+        path_rule_arn=path_rule,
+        path_target_group=path_group.arn,
+    )
+
+
+def _build_conditions() -> list[dict[str, Any]]:
+    return [{"Field": "path-pattern", "PathPatternConfig": {"Values": [RULE_PATH]}}]
+
+
+def _build_forward_action(group: FakeTargetGroup) -> dict[str, str]:
+    return {"Type": "forward", "TargetGroupArn": group.arn}
+
+
+def _get_rule_arns(listener: FakeListener) -> tuple[str, str]:
+    """The ARNs of the rule for the path and of the default rule."""
+    by_default = {rule.is_default: rule.arn for rule in listener.rules.values()}
+    return by_default[False], by_default[True]
+
 
 ACCOUNT = "123456789012"
 REGION = "us-east-1"
 CLUSTER = "demo"
 LOG_GROUP = "/ecs/myapp"
 EXECUTION_ROLE = "ecsTaskExecutionRole"
-TRUST = (
+TRUST_POLICY = (
     '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": '
     '{"Service": "ecs-tasks.amazonaws.com"}, "Action": "sts:AssumeRole"}]}'
 )
@@ -28,12 +133,11 @@ EXECUTION_POLICY = (
     ' "ecr:BatchCheckLayerAvailability", "ecr:GetDownloadUrlForLayer", "ecr:BatchGetImage",'
     ' "logs:CreateLogStream", "logs:PutLogEvents"], "Resource": "*"}]}'
 )
-
 AWS_POLICY = "arn:aws:iam::aws:policy/service-role/AmazonECSTaskExecutionRolePolicy"
 
 
 @dataclass(frozen=True)
-class Seed:
+class AccountSeed:
     """The names and ids that a manifest for the pretend account needs."""
 
     account: str
@@ -51,11 +155,11 @@ class Seed:
         return asdict(self)
 
 
-def complete(seed: Seed) -> Seed:
+def complete_seed(seed: AccountSeed) -> AccountSeed:
     """Add what an older sandbox did not plant: machines, AWS's own policy for ECS, a load balancer."""
     backend = ecs_backends[ACCOUNT][REGION]
     if isinstance(backend, SandboxEcs) and not backend.container_instances.get(CLUSTER):
-        instances.equip(backend, CLUSTER)
+        container_instances.add_container_instances(backend, CLUSTER)
     iam = iam_backends[ACCOUNT]["aws"]
     if AWS_POLICY not in iam.managed_policies:
         # moto's own copies are a thousand, and most of the memory.
@@ -64,22 +168,22 @@ def complete(seed: Seed) -> Seed:
         iam.managed_policies[AWS_POLICY] = AWSManagedPolicy(name, document=EXECUTION_POLICY, **where)
     if seed.load_balancer is not None:
         return seed
-    balancer = plant_balancer(
+    balancer = create_load_balancer(
         ACCOUNT, REGION, vpc=seed.vpc, subnets=seed.subnets, security_group=seed.security_group
     )
     return replace(seed, load_balancer=balancer)
 
 
-def plant() -> Seed:
+def create_seed() -> AccountSeed:
     """Fill the empty account. The ids are the same every time, so that manifests outlive a reset."""
     mock_random.seed("sandbox")
     try:
-        return _plant()
+        return _create_resources()
     finally:
         mock_random.seed(None)
 
 
-def _plant() -> Seed:
+def _create_resources() -> AccountSeed:
     ec2 = ec2_backends[ACCOUNT][REGION]
     vpc = ec2.create_vpc("10.42.0.0/16")
     subnets = [
@@ -88,7 +192,7 @@ def _plant() -> Seed:
     ]
     group = ec2.create_security_group("demo", "Tasks of the demo cluster", vpc_id=vpc.id)
     iam = iam_backends[ACCOUNT]["aws"]
-    role = iam.create_role(EXECUTION_ROLE, TRUST, "/", None, "", [], 3600)
+    role = iam.create_role(EXECUTION_ROLE, TRUST_POLICY, "/", None, "", [], 3600)
     iam.put_role_policy(EXECUTION_ROLE, "AmazonECSTaskExecutionRolePolicy", EXECUTION_POLICY)
     logs_backends[ACCOUNT][REGION].create_log_group(LOG_GROUP, {})
     ecs_backends[ACCOUNT][REGION].create_cluster(CLUSTER)
@@ -96,7 +200,7 @@ def _plant() -> Seed:
     ec2.attach_internet_gateway(gateway.id, vpc.id)
     (table,) = ec2.describe_route_tables(filters={"vpc-id": [vpc.id]})
     ec2.create_route(table.id, "0.0.0.0/0", gateway_id=gateway.id)
-    seed = Seed(
+    seed = AccountSeed(
         account=ACCOUNT,
         region=REGION,
         cluster=CLUSTER,
@@ -106,4 +210,4 @@ def _plant() -> Seed:
         execution_role_arn=role.arn,
         log_group=LOG_GROUP,
     )
-    return complete(seed)
+    return complete_seed(seed)

@@ -1,4 +1,4 @@
-"""The process: a loopback HTTP server, the thread that lets time pass, and the thread that saves."""
+"""Server process of the sandbox: HTTP server, clock thread and save thread."""
 
 import contextlib
 import os
@@ -15,23 +15,23 @@ from werkzeug.serving import make_server
 
 from sandbox.account import Account
 from sandbox.clock import CLOCK
-from sandbox.control import Control
+from sandbox.control_api import ControlApi
 from sandbox.gateway import Gateway
-from sandbox.programs import PROGRAMS, default_command
+from sandbox.programs import CONTAINER_PROCESSES, get_default_command
 
 HOST = "127.0.0.1"
-BEAT_SECONDS = 0.1
+TICK_SECONDS = 0.1
 # A machine that slept for a night does not catch up on it.
-LONGEST_BEAT = 5.0
+MAX_TICK_SECONDS = 5.0
 # How soon it is noticed that the end was asked for, or that nothing shall listen for a while.
-LOOK_SECONDS = 0.05
+PROCESS_POLL_SECONDS = 0.05
 SAVE_SECONDS = 1.0
-SAVE_SHARE = 20.0
-LONGEST_SAVE_PAUSE = 10.0
+SAVE_PAUSE_FACTOR = 20.0
+MAX_SAVE_PAUSE_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class Options:
+class SandboxOptions:
     """How a sandbox is started."""
 
     port: int
@@ -49,10 +49,10 @@ class QuietHandler(MotoRequestHandler):
         return
 
 
-class Server:
+class SandboxServer:
     """One sandbox process."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: SandboxOptions) -> None:
         self.options = options
         # Asked for, perhaps by a signal; `ending` is set once the main thread has seen it.
         self.end_is_asked = False
@@ -61,7 +61,7 @@ class Server:
         self.closed_for = 0.0
         CLOCK.speed, CLOCK.paused = options.speed, options.paused
         self.account = Account(options.state)
-        self.gateway = Gateway(self.account, Control(self.account, self._close_for))
+        self.gateway = Gateway(self.account, ControlApi(self.account, self._close_for))
 
     def run(self) -> None:
         """Serve until a signal, then save."""
@@ -78,7 +78,7 @@ class Server:
         self.account.faults.clear()
         self.account.save()
         with self.account.lock:
-            PROGRAMS.close()
+            CONTAINER_PROCESSES.close()
 
     def _serve(self) -> None:
         port = self.options.port
@@ -87,7 +87,7 @@ class Server:
             pause, self.closed_for = self.closed_for, 0.0
             closed_until = time.monotonic() + pause
             while not self.end_is_asked and time.monotonic() < closed_until:
-                time.sleep(LOOK_SECONDS)
+                time.sleep(PROCESS_POLL_SECONDS)
 
     def _listen(self, port: int) -> int:
         """Answer until the end is asked for or a fault closes the door, and return the port that was used."""
@@ -95,7 +95,7 @@ class Server:
             if not self.listening.is_set():
                 self._open(listener.server_port)
                 print(f"sandbox: listening on http://{HOST}:{listener.server_port}", flush=True)  # noqa: T201
-            listener.timeout = LOOK_SECONDS
+            listener.timeout = PROCESS_POLL_SECONDS
             while not self.end_is_asked and not self.closed_for:
                 listener.handle_request()
             return listener.server_port
@@ -103,9 +103,9 @@ class Server:
     def _open(self, port: int) -> None:
         """Let time pass and containers run, now that they can be told where the sandbox is."""
         state = self.options.state
-        PROGRAMS.open(
+        CONTAINER_PROCESSES.open(
             f"http://{HOST}:{port}",
-            self.options.delegate_command or default_command(),
+            self.options.delegate_command or get_default_command(),
             state / "containers" if state else None,
         )
         self.account.resume_programs()
@@ -122,12 +122,12 @@ class Server:
     def _pass_time(self) -> None:
         self.listening.wait()
         last = time.monotonic()
-        while not self.ending.wait(BEAT_SECONDS):
+        while not self.ending.wait(TICK_SECONDS):
             now = time.monotonic()
             self.account.watch_programs()
             with self.account.lock:
                 if not CLOCK.paused:
-                    self.account.advance(min(now - last, LONGEST_BEAT) * CLOCK.speed, by_hand=False)
+                    self.account.advance(min(now - last, MAX_TICK_SECONDS) * CLOCK.speed, by_hand=False)
             last = now
 
     def _save_often(self) -> None:
@@ -137,7 +137,9 @@ class Server:
             self.account.save()
             self.account.forget_instances()
             # Nobody is answered meanwhile: a big account is saved less often, yet loses seconds at most.
-            pause = min(max(SAVE_SECONDS, SAVE_SHARE * (time.monotonic() - began)), LONGEST_SAVE_PAUSE)
+            pause = min(
+                max(SAVE_SECONDS, SAVE_PAUSE_FACTOR * (time.monotonic() - began)), MAX_SAVE_PAUSE_SECONDS
+            )
 
     def _watch_stdin(self) -> None:
         # Not sys.stdin: its lock, held by this thread, would abort the interpreter at its end.
@@ -146,9 +148,9 @@ class Server:
         self._ask_for_the_end()
 
 
-def serve(options: Options) -> None:
+def serve(options: SandboxOptions) -> None:
     """Run a sandbox until it is told to end, then end the process."""
-    Server(options).run()
+    SandboxServer(options).run()
     # All is saved; taking moto's modules apart one by one would only cost a second.
     # Whoever read the output may be gone, and that must not keep the end from coming.
     with contextlib.suppress(OSError):

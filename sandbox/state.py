@@ -1,4 +1,4 @@
-"""The sandbox's memory on disk: one pickle of every back end in use, so that what they share stays shared."""
+"""State file of the sandbox: one pickle of all back ends in use."""
 
 import io
 import os
@@ -14,13 +14,13 @@ import moto.backends
 from moto.core.base_backend import BackendDict
 
 # Raise this when the shape of what is kept changes: an older file is then left aside.
-SHAPE = 2
-LOCK = type(RLock())
+STATE_VERSION = 2
+LOCK_TYPE = type(RLock())
 Backends = dict[str, dict[str, dict[str, Any]]]
 
 
-def stamp() -> dict[str, Any]:
-    return {"shape": SHAPE, "moto": version("moto"), "python": list(sys.version_info[:2])}
+def build_version_stamp() -> dict[str, Any]:
+    return {"shape": STATE_VERSION, "moto": version("moto"), "python": list(sys.version_info[:2])}
 
 
 def _make_lock() -> Any:
@@ -31,7 +31,7 @@ class _Pickler(pickle.Pickler):
     """Writes locks as new locks: moto's ECR keeps one in each repository."""
 
     def reducer_override(self, obj: Any) -> Any:
-        return (_make_lock, ()) if isinstance(obj, LOCK) else NotImplemented
+        return (_make_lock, ()) if isinstance(obj, LOCK_TYPE) else NotImplemented
 
 
 def dumps(value: Any) -> bytes:
@@ -45,7 +45,7 @@ def loads(data: bytes) -> Any:
     return pickle.loads(data)  # noqa: S301
 
 
-def backends_in_use() -> Backends:
+def list_backends() -> Backends:
     """Every back end that exists, by service, account and region."""
     return {
         services.service_name: {account: dict(regions.items()) for account, regions in services.items()}
@@ -54,12 +54,12 @@ def backends_in_use() -> Backends:
     }
 
 
-def put_back(backends: Backends) -> None:
-    for service, account, region, backend in _flat(backends):
+def restore_backends(backends: Backends) -> None:
+    for service, account, region, backend in _flatten_backends(backends):
         moto.backends.get_backend(service)[account][region] = backend
 
 
-def _flat(backends: Backends) -> Iterator[tuple[str, str, str, Any]]:
+def _flatten_backends(backends: Backends) -> Iterator[tuple[str, str, str, Any]]:
     for service, accounts in backends.items():
         for account, regions in accounts.items():
             for region, backend in regions.items():
@@ -77,7 +77,7 @@ class StateFile:
         """Replace the file in one step, so that a crash leaves the old one or the new one."""
         draft = self.path.with_suffix(".draft")
         with draft.open("wb") as file:
-            file.write(pickle.dumps(stamp()))
+            file.write(pickle.dumps(build_version_stamp()))
             file.write(body)
             file.flush()
             os.fsync(file.fileno())
@@ -90,9 +90,9 @@ class StateFile:
         with self.path.open("rb") as file:
             try:
                 found = pickle.load(file)  # noqa: S301
-                if found == stamp():
+                if found == build_version_stamp():
                     return pickle.load(file)  # noqa: S301
-                why = f"it was written by {found}, this is {stamp()}"
+                why = f"it was written by {found}, this is {build_version_stamp()}"
             except (pickle.UnpicklingError, EOFError, AttributeError, ImportError, TypeError) as exc:
                 why = f"it cannot be read: {exc}"
         aside = self.path.with_suffix(".discarded")

@@ -1,1 +1,1 @@
-"""How a deployment is done: strategies, step kinds and their actions; no Django, no Celery, no Channels."""
+"""How a deployment is done: strategies, step kinds and their actions, without Django."""

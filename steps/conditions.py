@@ -1,4 +1,4 @@
-"""Conditions such as `<+env.type> == "Production"`: read into values, then asked; no text is ever run."""
+"""Parser and evaluation of conditions such as `<+env.type> == "Production"`."""
 
 import operator
 import re
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from guards.limits import CONDITION_CHARACTERS, CONDITION_DEPTH
-from steps.expressions import BadExpressionError, value_at
+from steps.expressions import BadExpressionError, get_path_value
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -19,21 +19,21 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-_ORDERS: dict[str, Callable[[Any, Any], bool]] = {
+_ORDER_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
     ">=": operator.ge,
 }
-_TEXT_TESTS: dict[str, Callable[[str, str], bool]] = {
+_TEXT_OPERATORS: dict[str, Callable[[str, str], bool]] = {
     "contains": lambda text, part: part in text,
     "startsWith": lambda text, part: text.startswith(part),
     "endsWith": lambda text, part: text.endswith(part),
 }
-_COMPARISONS = ("==", "!=", *_ORDERS, "in", *_TEXT_TESTS)
-_WORDS: dict[str, Any] = {"true": True, "false": False, "null": None}
+_COMPARISONS = ("==", "!=", *_ORDER_OPERATORS, "in", *_TEXT_OPERATORS)
+_KEYWORDS: dict[str, Any] = {"true": True, "false": False, "null": None}
 _NUMBER = re.compile(r"-?\d{1,18}(\.\d{1,18})?")
-_SHOWN = 60
+_SHOWN_CHARACTERS = 60
 
 
 class BadConditionError(ValueError):
@@ -55,18 +55,18 @@ class Condition:
 
     text: str
     paths: tuple[str, ...]
-    _root: "_Node" = field(repr=False)
+    _root: "_ConditionNode" = field(repr=False)
 
     def holds(self, known: Mapping[str, Any]) -> bool:
         """Whether it is true of these values. Raises `UnclearConditionError`."""
-        return _truth(self._root.value(known))
+        return _require_boolean(self._root.value(known))
 
 
-def read_condition(text: str) -> Condition:
+def parse_condition(text: str) -> Condition:
     """Read a condition. Raises `BadConditionError`."""
     if len(text) > CONDITION_CHARACTERS:
         raise BadConditionError(f"A condition may have {CONDITION_CHARACTERS} at most.", 1)
-    reader = _Reader(list(_tokens(text)), len(text) + 1)
+    reader = _ConditionParser(list(_tokenize(text)), len(text) + 1)
     root = reader.either(0)
     reader.end()
     return Condition(text, tuple(dict.fromkeys(reader.paths)), root)
@@ -75,13 +75,13 @@ def read_condition(text: str) -> Condition:
 # --- what a condition is made of ------------------------------------------------------------------
 
 
-class _Node:
+class _ConditionNode:
     def value(self, known: Mapping[str, Any]) -> Any:
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class _Literal(_Node):
+class _LiteralNode(_ConditionNode):
     said: Any
 
     def value(self, known: Mapping[str, Any]) -> Any:
@@ -89,70 +89,74 @@ class _Literal(_Node):
 
 
 @dataclass(frozen=True)
-class _Path(_Node):
+class _PathNode(_ConditionNode):
     path: str
 
     def value(self, known: Mapping[str, Any]) -> Any:
         try:
-            return value_at(self.path, known)
+            return get_path_value(self.path, known)
         except BadExpressionError as bad:
             raise UnclearConditionError(bad.message) from bad
 
 
 @dataclass(frozen=True)
-class _List(_Node):
-    items: tuple[_Node, ...]
+class _ListNode(_ConditionNode):
+    items: tuple[_ConditionNode, ...]
 
     def value(self, known: Mapping[str, Any]) -> Any:
         return [item.value(known) for item in self.items]
 
 
 @dataclass(frozen=True)
-class _Not(_Node):
-    inner: _Node
+class _NotNode(_ConditionNode):
+    inner: _ConditionNode
 
     def value(self, known: Mapping[str, Any]) -> Any:
-        return not _truth(self.inner.value(known))
+        return not _require_boolean(self.inner.value(known))
 
 
 @dataclass(frozen=True)
-class _Joined(_Node):
+class _LogicalNode(_ConditionNode):
     """Parts joined by `&&` or `||`; what cannot change the answer is not looked at."""
 
     is_all: bool
-    parts: tuple[_Node, ...]
+    parts: tuple[_ConditionNode, ...]
 
     def value(self, known: Mapping[str, Any]) -> Any:
-        truths = (_truth(part.value(known)) for part in self.parts)
+        truths = (_require_boolean(part.value(known)) for part in self.parts)
         return all(truths) if self.is_all else any(truths)
 
 
 @dataclass(frozen=True)
-class _Compared(_Node):
+class _ComparisonNode(_ConditionNode):
     sign: str
-    left: _Node
-    right: _Node
+    left: _ConditionNode
+    right: _ConditionNode
 
     def value(self, known: Mapping[str, Any]) -> Any:
         left, right = self.left.value(known), self.right.value(known)
         if self.sign in ("==", "!="):
-            return _same(left, right) == (self.sign == "==")
-        if self.sign in _ORDERS:
-            return _ORDERS[self.sign](_number(left, self.sign), _number(right, self.sign))
+            return _is_equal(left, right) == (self.sign == "==")
+        if self.sign in _ORDER_OPERATORS:
+            return _ORDER_OPERATORS[self.sign](
+                _require_number(left, self.sign), _require_number(right, self.sign)
+            )
         if self.sign == "in":
             return _is_in(left, right)
-        return _TEXT_TESTS[self.sign](_text(left, self.sign), _text(right, self.sign))
+        return _TEXT_OPERATORS[self.sign](_require_text(left, self.sign), _require_text(right, self.sign))
 
 
-def _truth(value: Any) -> bool:
+def _require_boolean(value: Any) -> bool:
     if isinstance(value, bool):
         return value
     if value in ("true", "false"):
         return bool(value == "true")
-    raise UnclearConditionError(f"{_shown(value)} is neither true nor false: compare it with something.")
+    raise UnclearConditionError(
+        f"{_format_value(value)} is neither true nor false: compare it with something."
+    )
 
 
-def _same(left: Any, right: Any) -> bool:
+def _is_equal(left: Any, right: Any) -> bool:
     """Texts that read as a number or as true are compared as such with one: inputs are often texts."""
     for one, other in ((left, right), (right, left)):
         if isinstance(one, bool) and isinstance(other, str):
@@ -166,32 +170,32 @@ def _same(left: Any, right: Any) -> bool:
 
 def _is_in(left: Any, right: Any) -> bool:
     if isinstance(right, list):
-        return any(_same(left, one) for one in right)
+        return any(_is_equal(left, one) for one in right)
     if isinstance(right, str):
-        return any(_same(left, one.strip()) for one in right.split(","))
-    raise UnclearConditionError(f"{_shown(right)} is not a list: write in ['a', 'b'].")
+        return any(_is_equal(left, one.strip()) for one in right.split(","))
+    raise UnclearConditionError(f"{_format_value(right)} is not a list: write in ['a', 'b'].")
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _number(value: Any, sign: str) -> float:
+def _require_number(value: Any, sign: str) -> float:
     if _is_number(value):
         return float(value)
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         return float(value)
-    raise UnclearConditionError(f"{_shown(value)} is not a number, and {sign} compares numbers.")
+    raise UnclearConditionError(f"{_format_value(value)} is not a number, and {sign} compares numbers.")
 
 
-def _text(value: Any, sign: str) -> str:
+def _require_text(value: Any, sign: str) -> str:
     if isinstance(value, str) or _is_number(value):
         return str(value)
-    raise UnclearConditionError(f"{_shown(value)} is not a text, and {sign} looks into texts.")
+    raise UnclearConditionError(f"{_format_value(value)} is not a text, and {sign} looks into texts.")
 
 
-def _shown(value: Any) -> str:
-    return repr(value)[:_SHOWN]
+def _format_value(value: Any) -> str:
+    return repr(value)[:_SHOWN_CHARACTERS]
 
 
 # --- reading --------------------------------------------------------------------------------------
@@ -204,7 +208,7 @@ class _Token:
     column: int
 
 
-def _tokens(text: str) -> Iterator[_Token]:
+def _tokenize(text: str) -> Iterator[_Token]:
     at, end = 0, len(text.rstrip())
     while at < end:
         found = _TOKEN.match(text, at)
@@ -216,7 +220,7 @@ def _tokens(text: str) -> Iterator[_Token]:
         at = found.end()
 
 
-class _Reader:
+class _ConditionParser:
     """Reads tokens from the loosest binding, `||`, to the tightest."""
 
     def __init__(self, tokens: list[_Token], end: int) -> None:
@@ -225,7 +229,7 @@ class _Reader:
         self._end = end
         self.paths: list[str] = []
 
-    def either(self, depth: int) -> _Node:
+    def either(self, depth: int) -> _ConditionNode:
         return self._joined("||", self._both, depth)
 
     def end(self) -> None:
@@ -235,36 +239,36 @@ class _Reader:
                 f"{token.text!r} does not belong here: join two with && or ||.", token.column
             )
 
-    def _both(self, depth: int) -> _Node:
+    def _both(self, depth: int) -> _ConditionNode:
         return self._joined("&&", self._one, depth)
 
-    def _joined(self, sign: str, part: Callable[[int], _Node], depth: int) -> _Node:
+    def _joined(self, sign: str, part: Callable[[int], _ConditionNode], depth: int) -> _ConditionNode:
         parts = [part(depth)]
         while self._take(sign):
             parts.append(part(depth))
-        return parts[0] if len(parts) == 1 else _Joined(sign == "&&", tuple(parts))
+        return parts[0] if len(parts) == 1 else _LogicalNode(sign == "&&", tuple(parts))
 
-    def _one(self, depth: int) -> _Node:
+    def _one(self, depth: int) -> _ConditionNode:
         turns = 0
         while self._take("!"):
             turns += 1
         found = self._compared(depth)
-        return found if turns == 0 else _Not(found) if turns % 2 else _Not(_Not(found))
+        return found if turns == 0 else _NotNode(found) if turns % 2 else _NotNode(_NotNode(found))
 
-    def _compared(self, depth: int) -> _Node:
+    def _compared(self, depth: int) -> _ConditionNode:
         left = self._operand(depth)
         sign = next((one for one in _COMPARISONS if self._take(one)), None)
         if sign is not None:
-            return _Compared(sign, left, self._operand(depth))
-        method = next((one for one in _TEXT_TESTS if self._take(f".{one}")), None)
+            return _ComparisonNode(sign, left, self._operand(depth))
+        method = next((one for one in _TEXT_OPERATORS if self._take(f".{one}")), None)
         if method is None:
             return left
         self._expect("(")
         right = self._operand(depth)
         self._expect(")")
-        return _Compared(method, left, right)
+        return _ComparisonNode(method, left, right)
 
-    def _operand(self, depth: int) -> _Node:
+    def _operand(self, depth: int) -> _ConditionNode:
         if depth > CONDITION_DEPTH:
             raise BadConditionError(f"A condition may have {CONDITION_DEPTH} at most.", self._column)
         if self._take("("):
@@ -278,32 +282,32 @@ class _Reader:
         self._at += 1
         return self._single(self._tokens[self._at - 1])
 
-    def _single(self, token: _Token) -> _Node:
+    def _single(self, token: _Token) -> _ConditionNode:
         if token.kind == "path":
             return self._path(token)
         if token.kind == "text":
-            return _Literal(re.sub(r"\\(.)", r"\1", token.text[1:-1]))
+            return _LiteralNode(re.sub(r"\\(.)", r"\1", token.text[1:-1]))
         if token.kind == "number":
-            return _Literal(float(token.text) if "." in token.text else int(token.text))
-        if token.text in _WORDS:
-            return _Literal(_WORDS[token.text])
+            return _LiteralNode(float(token.text) if "." in token.text else int(token.text))
+        if token.text in _KEYWORDS:
+            return _LiteralNode(_KEYWORDS[token.text])
         raise BadConditionError(
             f"{token.text!r} is not a value: write texts in quotes, and names as <+path.to.value>.",
             token.column,
         )
 
-    def _path(self, token: _Token) -> _Node:
+    def _path(self, token: _Token) -> _ConditionNode:
         path = token.text[2:-1].strip()
         self.paths.append(path)
-        return _Path(path)
+        return _PathNode(path)
 
-    def _list(self, depth: int) -> _Node:
-        items: list[_Node] = []
+    def _list(self, depth: int) -> _ConditionNode:
+        items: list[_ConditionNode] = []
         while not self._take("]"):
             if items:
                 self._expect(",")
             items.append(self._operand(depth + 1))
-        return _List(tuple(items))
+        return _ListNode(tuple(items))
 
     @property
     def _column(self) -> int:

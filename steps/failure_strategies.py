@@ -1,12 +1,12 @@
-"""What a pipeline says is to be done when a step fails: read from its YAML, chosen by what went wrong."""
+"""Failure strategies of steps: error types, reactions, and the choice of a reaction."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 ALL_ERRORS = "AllErrors"
-ERRORS = (
+ERROR_TYPES = (
     ALL_ERRORS,
     "ApprovalRejection",
     "Authentication",
@@ -21,11 +21,11 @@ ERRORS = (
     "UserMarkedFailure",
     "Verification",
 )
-ENDS = ("Abort", "Ignore", "MarkAsFailure", "MarkAsSuccess", "StageRollback")
-AFTER_RETRIES = (*ENDS, "ManualIntervention")
-REACTIONS = (*AFTER_RETRIES, "Retry")
+FINAL_REACTIONS = ("Abort", "Ignore", "MarkAsFailure", "MarkAsSuccess", "StageRollback")
+REACTIONS_AFTER_RETRIES = (*FINAL_REACTIONS, "ManualIntervention")
+REACTIONS = (*REACTIONS_AFTER_RETRIES, "Retry")
 
-_BY_CODE = {
+_ERROR_TYPES_BY_CODE = {
     "APPROVAL_EXPIRED": "Timeout",
     "APPROVAL_REJECTED": "ApprovalRejection",
     "ACCESS_DENIED": "Authorization",
@@ -35,11 +35,11 @@ _BY_CODE = {
     "NO_DELEGATE": "DelegateProvisioning",
     "TIMED_OUT": "Timeout",
 }
-_JUDGED = ("FAILED", "ROLLED_BACK_BY_AWS", "SUPERSEDED")
+_OUTCOME_CODES = ("FAILED", "ROLLED_BACK_BY_AWS", "SUPERSEDED")
 
 
 @dataclass(frozen=True)
-class Reaction:
+class FailureReaction:
     """What is done about a failure; `then` follows where this comes to nothing."""
 
     type: str
@@ -48,67 +48,69 @@ class Reaction:
     """Seconds before the first retry, the second, and so on; the last one stays."""
     timeout: int = 0
     """Seconds for which a person is asked."""
-    then: "Reaction | None" = None
+    then: "FailureReaction | None" = None
 
     def pause_before(self, retry: int) -> int:
         """Seconds to wait before the retry of this number, counted from 0."""
         return self.intervals[min(retry, len(self.intervals) - 1)] if self.intervals else 0
 
 
-DEFAULT = Reaction("StageRollback")
+DEFAULT_REACTION = FailureReaction("StageRollback")
 
 
-def error_type(code: str, *, was_judged: bool = False) -> str:
+def classify_error(code: str, *, was_judged: bool = False) -> str:
     """The kind of error that strategies name, of a failure's code.
 
     `was_judged`: the code says how a deployment to ECS ended, not why a call was refused.
     """
-    return _BY_CODE.get(code, "Verification" if was_judged or code in _JUDGED else "Unknown")
+    return _ERROR_TYPES_BY_CODE.get(
+        code, "Verification" if was_judged or code in _OUTCOME_CODES else "Unknown"
+    )
 
 
-def strategies_from(written: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
+def parse_failure_strategies(written: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
     """What `failureStrategies` says, which keeps to the schema, as a step's row keeps it."""
     return tuple(
         {
             "errors": list(one["onFailure"]["errors"]),
-            "action": asdict(_reaction(one["onFailure"]["action"])),
+            "action": asdict(_parse_reaction(one["onFailure"]["action"])),
         }
         for one in written
     )
 
 
-def reaction_to(strategies: Iterable[Mapping[str, Any]], error: str) -> Reaction:
+def choose_reaction(strategies: Iterable[Mapping[str, Any]], error: str) -> FailureReaction:
     """The reaction of the first strategy that names this error or all; else the stage is rolled back."""
     for strategy in strategies:
         if error in strategy["errors"] or ALL_ERRORS in strategy["errors"]:
-            return reaction_from(strategy["action"])
-    return DEFAULT
+            return read_reaction(strategy["action"])
+    return DEFAULT_REACTION
 
 
-def reaction_from(kept: Mapping[str, Any]) -> Reaction:
+def read_reaction(kept: Mapping[str, Any]) -> FailureReaction:
     """A reaction as a step's row keeps it."""
     then = kept.get("then")
-    return Reaction(
+    return FailureReaction(
         type=kept["type"],
         count=kept.get("count", 0),
         intervals=tuple(kept.get("intervals", ())),
         timeout=kept.get("timeout", 0),
-        then=reaction_from(then) if then else None,
+        then=read_reaction(then) if then else None,
     )
 
 
-def _reaction(written: Mapping[str, Any]) -> Reaction:
+def _parse_reaction(written: Mapping[str, Any]) -> FailureReaction:
     spec = written.get("spec") or {}
     after = spec.get("onRetryFailure") or spec.get("onTimeout")
-    return Reaction(
+    return FailureReaction(
         type=written["type"],
         count=spec.get("retryCount", 0),
-        intervals=tuple(seconds_of(one) for one in spec.get("retryIntervals", ())),
-        timeout=seconds_of(spec.get("timeout", "0s")),
-        then=_reaction(after["action"]) if after else None,
+        intervals=tuple(parse_duration(one) for one in spec.get("retryIntervals", ())),
+        timeout=parse_duration(spec.get("timeout", "0s")),
+        then=_parse_reaction(after["action"]) if after else None,
     )
 
 
-def seconds_of(time: str) -> int:
+def parse_duration(time: str) -> int:
     """The seconds of a time such as 90s, 30m, 2h or 1d."""
-    return int(time[:-1]) * _SECONDS[time[-1]]
+    return int(time[:-1]) * _UNIT_SECONDS[time[-1]]

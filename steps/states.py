@@ -1,4 +1,4 @@
-"""The states that executions, actions and calls go through (REQUIREMENTS 4.3, DESIGN 5)."""
+"""States of executions, actions, undos and calls (REQUIREMENTS 4.3, DESIGN 5)."""
 
 from django.db.models import TextChoices
 
@@ -24,7 +24,7 @@ class Status(TextChoices):
     IGNORE_FAILED = "IGNORE_FAILED"
 
 
-TERMINAL = (
+TERMINAL_STATUSES = (
     Status.SUCCESS,
     Status.FAILED,
     Status.ABORTED,
@@ -36,7 +36,7 @@ TERMINAL = (
 )
 
 # What can be tried again in the same execution.
-RETRYABLE = (Status.FAILED, Status.ABORTED, Status.EXPIRED, Status.APPROVAL_REJECTED)
+RETRYABLE_STATUSES = (Status.FAILED, Status.ABORTED, Status.EXPIRED, Status.APPROVAL_REJECTED)
 
 
 class Outcome(TextChoices):

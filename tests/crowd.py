@@ -14,23 +14,23 @@ from deployments import log
 from deployments.models import (
     AppliedConfiguration,
     ApprovalDecision,
+    AwsCall,
     AwsEvent,
-    Call,
-    CheckedItem,
     Interrupt,
-    KeptPlan,
-    KeptText,
-    KeptTextUse,
-    Memory,
-    PreviewQuestion,
+    PreviewRequest,
     Pulse,
-    Slot,
-    SlotClaim,
+    RollbackCheck,
+    RollbackValue,
+    ServiceLock,
+    ServiceLockClaim,
     StageExecution,
     StepExecution,
     StepGroup,
+    StoredPlan,
+    StoredText,
+    StoredTextUse,
 )
-from notifications.models import Courier
+from notifications.models import OutboxLease
 from rbac.models import User, UserGroup
 from tests.api.world import World
 from tests.routes import newest
@@ -49,7 +49,7 @@ OURS = (
 # Above every number that a test asks for, as of a version that does not exist.
 UNUSED = 1000
 # Tables with one row, whatever happens.
-SINGLE = (AccountId, Courier)
+SINGLE = (AccountId, OutboxLease)
 
 
 def tables() -> list[type[models.Model]]:
@@ -69,9 +69,9 @@ def complete(world: World) -> None:
     step = StepExecution.objects.filter(stage=stage).first()
     assert step is not None
     action, now, execution = step.actions.first(), timezone.now(), world.execution
-    line = log.NewLine(at=now, step_id=step.pk, step="deploy", unit="Deploy", level="info", text="A line")
-    log.store(execution.pk, [line])
-    Call.objects.create(
+    line = log.NewLogLine(at=now, step_id=step.pk, step="deploy", unit="Deploy", level="info", text="A line")
+    log.store_lines(execution.pk, [line])
+    AwsCall.objects.create(
         execution=execution,
         step=step,
         action=action,
@@ -88,22 +88,22 @@ def complete(world: World) -> None:
     ApprovalDecision.objects.create(
         approval=world.approval, by=world.member, by_name="somebody", verdict="APPROVE", diff="d", at=now
     )
-    CheckedItem.objects.create(step=step, position=1, subject="Service", expected="a", found="a", ok=True)
+    RollbackCheck.objects.create(step=step, position=1, subject="Service", expected="a", found="a", ok=True)
     Interrupt.objects.create(execution=execution, kind=Interrupt.Kind.ABORT, taken_at=now)
     StepGroup.objects.create(stage=stage, position=0, kind=StepGroup.Kind.PARALLEL)
-    Slot.objects.create(key="a", stage=stage, taken_at=now)
-    SlotClaim.objects.create(stage=stage, step=step, key="a", ecs_service="a", wanted_at=now)
+    ServiceLock.objects.create(key="a", stage=stage, taken_at=now)
+    ServiceLockClaim.objects.create(stage=stage, step=step, key="a", ecs_service="a", wanted_at=now)
     used = {"identifier": "network", "used": "{}"}
     AppliedConfiguration.objects.create(
         scope=world.scope, step=step, applied_by="demo #1", applied_at=now, **used
     )
-    KeptPlan.objects.create(execution=execution, planned_at=now, **used)
-    kept = KeptText.objects.create(name="a", text="cpu: '256'\n", bytes=11, used_at=now)
-    KeptTextUse.objects.create(stage=stage, text=kept)
-    Memory.objects.create(step=step, run=1, name="before", value="{}")
+    StoredPlan.objects.create(execution=execution, planned_at=now, **used)
+    kept = StoredText.objects.create(name="a", text="cpu: '256'\n", bytes=11, used_at=now)
+    StoredTextUse.objects.create(stage=stage, text=kept)
+    RollbackValue.objects.create(step=step, run=1, name="before", value="{}")
     AwsEvent.objects.create(execution=execution, event_id="a", ecs_service="a", at=now, message="steady")
     Pulse.objects.create(name="dispatcher", at=now)
-    PreviewQuestion.objects.create(
+    PreviewRequest.objects.create(
         pipeline=world.pipeline, version=1, asked_by=world.member, asked_at=now, finished_at=now
     )
     larger = {"identifier": "larger", "kind": "EcsTaskDefinition", "mode": "merge", "paths": []}

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psycopg
 
-from ops.child import die_with_parent
+from ops.child_process import build_death_signal_hook
 from tests.ports import free_port
 
 TEMPLATE = "slipway_template"
@@ -92,7 +92,7 @@ class Postgres:
                 user=self._user,
                 cwd=self._cluster,
                 start_new_session=True,
-                preexec_fn=die_with_parent(os.getpid(), signal.SIGQUIT),
+                preexec_fn=build_death_signal_hook(os.getpid(), signal.SIGQUIT),
             )
         self._wait_until_ready(self._server)
 

@@ -1,4 +1,4 @@
-"""Tells Django that this package is the app `web`."""
+"""Django app configuration of `web`."""
 
 from django.apps import AppConfig
 

@@ -1,4 +1,4 @@
-"""The clock that all processes share."""
+"""Database clock that all processes share."""
 
 import time
 from dataclasses import dataclass
@@ -7,35 +7,35 @@ from datetime import UTC, datetime, timedelta
 from django.db import connection
 
 # Between two readings this process's own clock counts on, which drifts by microseconds meanwhile.
-READ_EACH_SECONDS = 5.0
+CLOCK_REFRESH_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _ClockReading:
     """What the database's clock showed, and this process's monotonic one when the answer had come."""
 
     moment: datetime
     monotonic: float
 
 
-_last: dict[str, _Reading] = {}
+_readings: dict[str, _ClockReading] = {}
 
 
-def database_now() -> datetime:
+def get_database_time() -> datetime:
     """The time by the database's clock, read every few seconds; on SQLite that is this machine's.
 
     Late by the time that an answer of the database takes, never ahead.
     """
     if connection.vendor == "sqlite":
         return datetime.now(UTC)
-    last = _last.get(connection.alias)
-    if last is None or time.monotonic() - last.monotonic >= READ_EACH_SECONDS:
-        last = _last[connection.alias] = _read()
+    last = _readings.get(connection.alias)
+    if last is None or time.monotonic() - last.monotonic >= CLOCK_REFRESH_SECONDS:
+        last = _readings[connection.alias] = _read_clock()
     return last.moment + timedelta(seconds=time.monotonic() - last.monotonic)
 
 
-def _read() -> _Reading:
+def _read_clock() -> _ClockReading:
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         moment: datetime = cursor.fetchone()[0]
-    return _Reading(moment, time.monotonic())
+    return _ClockReading(moment, time.monotonic())

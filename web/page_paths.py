@@ -5,7 +5,7 @@ Django's `reverse` imports every view of the site: 20 MiB in a worker that shows
 
 from typing import Final
 
-PAGES: Final = {
+PAGE_PATHS: Final = {
     "execution": "/deployments/{}/",
     "delegate": "/delegates/{}/",
     "drift-of-service": "/drift/{}/",
@@ -14,4 +14,4 @@ PAGES: Final = {
 
 def get_page_path(name: str, key: object) -> str:
     """Return the path of a page about one thing."""
-    return PAGES[name].format(key)
+    return PAGE_PATHS[name].format(key)

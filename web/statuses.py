@@ -1,9 +1,9 @@
-"""How every status is shown: its word, its shape and its tone, for pages and for their scripts."""
+"""Word, shape and tone of every status, for pages and their scripts."""
 
 from typing import Final, NamedTuple
 
 
-class Look(NamedTuple):
+class StatusBadge(NamedTuple):
     """A status as people see it; the colour only repeats what the word and the shape say."""
 
     word: str
@@ -11,108 +11,110 @@ class Look(NamedTuple):
     tone: str
 
 
-UNKNOWN: Final = Look("Unknown", "unknown", "queued")
+UNKNOWN_BADGE: Final = StatusBadge("Unknown", "unknown", "queued")
 
-LOOKS: Final[dict[str, Look]] = {
+STATUS_BADGES: Final[dict[str, StatusBadge]] = {
     # executions, stages, steps
-    "QUEUED": Look("Queued", "queued", "queued"),
-    "RUNNING": Look("Running", "running", "running"),
-    "ASYNC_WAITING": Look("Running", "running", "running"),
-    "APPROVAL_WAITING": Look("Waits for approval", "waiting", "waiting"),
-    "INTERVENTION_WAITING": Look("Needs a person", "waiting", "waiting"),
-    "INPUT_WAITING": Look("Waits for input", "waiting", "waiting"),
-    "PAUSED": Look("Paused", "waiting", "waiting"),
-    "SUCCESS": Look("Success", "success", "success"),
-    "FAILED": Look("Failed", "failed", "failed"),
-    "ERRORED": Look("Failed", "failed", "failed"),
-    "ABORTED": Look("Aborted", "aborted", "aborted"),
-    "EXPIRED": Look("Expired", "failed", "failed"),
-    "SKIPPED": Look("Skipped", "skipped", "queued"),
-    "APPROVAL_REJECTED": Look("Rejected", "failed", "failed"),
-    "ROLLING_BACK": Look("Rolling back", "running", "waiting"),
-    "ROLLED_BACK": Look("Rolled back", "rolled-back", "waiting"),
-    "IGNORE_FAILED": Look("Failed, ignored", "warning", "waiting"),
-    "FAILURE_IGNORED": Look("Failure ignored", "warning", "waiting"),
+    "QUEUED": StatusBadge("Queued", "queued", "queued"),
+    "RUNNING": StatusBadge("Running", "running", "running"),
+    "ASYNC_WAITING": StatusBadge("Running", "running", "running"),
+    "APPROVAL_WAITING": StatusBadge("Waits for approval", "waiting", "waiting"),
+    "INTERVENTION_WAITING": StatusBadge("Needs a person", "waiting", "waiting"),
+    "INPUT_WAITING": StatusBadge("Waits for input", "waiting", "waiting"),
+    "PAUSED": StatusBadge("Paused", "waiting", "waiting"),
+    "SUCCESS": StatusBadge("Success", "success", "success"),
+    "FAILED": StatusBadge("Failed", "failed", "failed"),
+    "ERRORED": StatusBadge("Failed", "failed", "failed"),
+    "ABORTED": StatusBadge("Aborted", "aborted", "aborted"),
+    "EXPIRED": StatusBadge("Expired", "failed", "failed"),
+    "SKIPPED": StatusBadge("Skipped", "skipped", "queued"),
+    "APPROVAL_REJECTED": StatusBadge("Rejected", "failed", "failed"),
+    "ROLLING_BACK": StatusBadge("Rolling back", "running", "waiting"),
+    "ROLLED_BACK": StatusBadge("Rolled back", "rolled-back", "waiting"),
+    "IGNORE_FAILED": StatusBadge("Failed, ignored", "warning", "waiting"),
+    "FAILURE_IGNORED": StatusBadge("Failure ignored", "warning", "waiting"),
     # outcomes of an ECS deployment
-    "COMPLETED": Look("Completed", "success", "success"),
-    "ROLLED_BACK_BY_AWS": Look("Rolled back by AWS", "rolled-back", "waiting"),
-    "TIMED_OUT": Look("Timed out", "failed", "failed"),
-    "SUPERSEDED": Look("Superseded", "warning", "waiting"),
+    "COMPLETED": StatusBadge("Completed", "success", "success"),
+    "ROLLED_BACK_BY_AWS": StatusBadge("Rolled back by AWS", "rolled-back", "waiting"),
+    "TIMED_OUT": StatusBadge("Timed out", "failed", "failed"),
+    "SUPERSEDED": StatusBadge("Superseded", "warning", "waiting"),
     # approvals
-    "APPROVED": Look("Approved", "success", "success"),
-    "WITHDRAWN": Look("Withdrawn", "skipped", "queued"),
+    "APPROVED": StatusBadge("Approved", "success", "success"),
+    "WITHDRAWN": StatusBadge("Withdrawn", "skipped", "queued"),
     # actions
-    "WAITING": Look("Not started", "queued", "queued"),
-    "STARTED": Look("Started", "running", "running"),
-    "DONE": Look("Done", "success", "success"),
-    "UNDOING": Look("Undoing", "running", "waiting"),
-    "UNDONE": Look("Undone", "rolled-back", "waiting"),
-    "NOT_RESTORED": Look("Not restored", "warning", "failed"),
+    "WAITING": StatusBadge("Not started", "queued", "queued"),
+    "STARTED": StatusBadge("Started", "running", "running"),
+    "DONE": StatusBadge("Done", "success", "success"),
+    "UNDOING": StatusBadge("Undoing", "running", "waiting"),
+    "UNDONE": StatusBadge("Undone", "rolled-back", "waiting"),
+    "NOT_RESTORED": StatusBadge("Not restored", "warning", "failed"),
     # AWS calls
-    "PLANNED": Look("Planned", "queued", "queued"),
-    "SENT": Look("Sent", "running", "running"),
-    "ANSWERED": Look("Answered", "success", "success"),
-    "NOT_SENT": Look("Not sent", "skipped", "queued"),
-    "UNKNOWN": Look("No answer", "unknown", "waiting"),
+    "PLANNED": StatusBadge("Planned", "queued", "queued"),
+    "SENT": StatusBadge("Sent", "running", "running"),
+    "ANSWERED": StatusBadge("Answered", "success", "success"),
+    "NOT_SENT": StatusBadge("Not sent", "skipped", "queued"),
+    "UNKNOWN": StatusBadge("No answer", "unknown", "waiting"),
     # permissions
-    "GRANTED": Look("Granted", "success", "success"),
-    "NOT_GRANTED": Look("Not granted", "skipped", "queued"),
+    "GRANTED": StatusBadge("Granted", "success", "success"),
+    "NOT_GRANTED": StatusBadge("Not granted", "skipped", "queued"),
     # delegate tokens
-    "ACTIVE": Look("Active", "success", "success"),
-    "REVOKED": Look("Revoked", "aborted", "aborted"),
+    "ACTIVE": StatusBadge("Active", "success", "success"),
+    "REVOKED": StatusBadge("Revoked", "aborted", "aborted"),
     # delegates and their instances
-    "CONNECTED": Look("Connected", "connected", "success"),
-    "LATE": Look("Late", "warning", "waiting"),
-    "DISCONNECTED": Look("Disconnected", "failed", "failed"),
-    "NEVER_CONTACTED": Look("Never contacted", "queued", "queued"),
-    "GONE": Look("Gone", "skipped", "queued"),
-    "DRAINING": Look("Draining", "draining", "running"),
-    "PENDING_APPROVAL": Look("Waits for approval", "waiting", "waiting"),
-    "REJECTED": Look("Rejected", "aborted", "aborted"),
-    "DISABLED": Look("Disabled", "skipped", "queued"),
+    "CONNECTED": StatusBadge("Connected", "connected", "success"),
+    "LATE": StatusBadge("Late", "warning", "waiting"),
+    "DISCONNECTED": StatusBadge("Disconnected", "failed", "failed"),
+    "NEVER_CONTACTED": StatusBadge("Never contacted", "queued", "queued"),
+    "GONE": StatusBadge("Gone", "skipped", "queued"),
+    "DRAINING": StatusBadge("Draining", "draining", "running"),
+    "PENDING_APPROVAL": StatusBadge("Waits for approval", "waiting", "waiting"),
+    "REJECTED": StatusBadge("Rejected", "aborted", "aborted"),
+    "DISABLED": StatusBadge("Disabled", "skipped", "queued"),
     # delegate tasks, and what a rule of routing says of a delegate
-    "SUCCEEDED": Look("Succeeded", "success", "success"),
-    "PASS": Look("Yes", "success", "success"),
-    "FAIL": Look("No", "failed", "failed"),
+    "SUCCEEDED": StatusBadge("Succeeded", "success", "success"),
+    "PASS": StatusBadge("Yes", "success", "success"),
+    "FAIL": StatusBadge("No", "failed", "failed"),
     # what runs, beside what was deployed
-    "IN_STEP": Look("As deployed", "success", "success"),
-    "DRIFTED": Look("Changed outside", "warning", "waiting"),
-    "ACCEPTED": Look("Changed, accepted", "success", "queued"),
-    "DEPLOYING": Look("Being deployed", "running", "running"),
-    "NOT_COMPARED": Look("Not compared", "unknown", "queued"),
+    "IN_STEP": StatusBadge("As deployed", "success", "success"),
+    "DRIFTED": StatusBadge("Changed outside", "warning", "waiting"),
+    "ACCEPTED": StatusBadge("Changed, accepted", "success", "queued"),
+    "DEPLOYING": StatusBadge("Being deployed", "running", "running"),
+    "NOT_COMPARED": StatusBadge("Not compared", "unknown", "queued"),
     # what is taken over
-    "READING": Look("Being read", "running", "running"),
-    "READY": Look("Ready to adopt", "success", "success"),
-    "REFUSED": Look("Cannot be adopted", "failed", "failed"),
-    "ADOPTED": Look("Adopted", "success", "success"),
+    "READING": StatusBadge("Being read", "running", "running"),
+    "READY": StatusBadge("Ready to adopt", "success", "success"),
+    "REFUSED": StatusBadge("Cannot be adopted", "failed", "failed"),
+    "ADOPTED": StatusBadge("Adopted", "success", "success"),
     # ECS tasks: one that runs on is steady, whatever word ECS has for it
-    "STEADY": Look("Running", "success", "success"),
-    "PROVISIONING": Look("Provisioning", "running", "running"),
-    "PENDING": Look("Pending", "running", "running"),
-    "ACTIVATING": Look("Activating", "running", "running"),
-    "DEACTIVATING": Look("Deactivating", "draining", "queued"),
-    "STOPPING": Look("Stopping", "draining", "queued"),
-    "DEPROVISIONING": Look("Deprovisioning", "draining", "queued"),
-    "STOPPED": Look("Stopped", "aborted", "queued"),
+    "STEADY": StatusBadge("Running", "success", "success"),
+    "PROVISIONING": StatusBadge("Provisioning", "running", "running"),
+    "PENDING": StatusBadge("Pending", "running", "running"),
+    "ACTIVATING": StatusBadge("Activating", "running", "running"),
+    "DEACTIVATING": StatusBadge("Deactivating", "draining", "queued"),
+    "STOPPING": StatusBadge("Stopping", "draining", "queued"),
+    "DEPROVISIONING": StatusBadge("Deprovisioning", "draining", "queued"),
+    "STOPPED": StatusBadge("Stopped", "aborted", "queued"),
     # targets of a load balancer
-    "HEALTHY": Look("Healthy", "success", "success"),
-    "UNHEALTHY": Look("Unhealthy", "failed", "failed"),
-    "UNUSED": Look("Unused", "warning", "waiting"),
+    "HEALTHY": StatusBadge("Healthy", "success", "success"),
+    "UNHEALTHY": StatusBadge("Unhealthy", "failed", "failed"),
+    "UNUSED": StatusBadge("Unused", "warning", "waiting"),
     # notifications
-    "DELIVERED": Look("Delivered", "success", "success"),
+    "DELIVERED": StatusBadge("Delivered", "success", "success"),
     # connectors
-    "OK": Look("Connected", "success", "success"),
-    "NOT_OK": Look("Test failed", "failed", "failed"),
-    "NEVER": Look("Not tested", "queued", "queued"),
+    "OK": StatusBadge("Connected", "success", "success"),
+    "NOT_OK": StatusBadge("Test failed", "failed", "failed"),
+    "NEVER": StatusBadge("Not tested", "queued", "queued"),
 }
 
-ENDED: Final = frozenset(
+TERMINAL_STATUSES: Final = frozenset(
     {"SUCCESS", "FAILED", "ABORTED", "EXPIRED", "APPROVAL_REJECTED", "IGNORE_FAILED", "ROLLED_BACK"}
 )
 
 
-def look_of(status: str | None) -> Look:
-    """This will find how a status is shown; one that is new to this page is shown by its own name."""
+def get_status_badge(status: str | None) -> StatusBadge:
+    """Find how a status is shown; one that is new to this page is shown by its own name."""
     if not status:
-        return UNKNOWN
-    return LOOKS.get(status) or Look(status.replace("_", " ").capitalize(), "unknown", "queued")
+        return UNKNOWN_BADGE
+    return STATUS_BADGES.get(status) or StatusBadge(
+        status.replace("_", " ").capitalize(), "unknown", "queued"
+    )

@@ -1,1 +1,1 @@
-"""Routes of access, one file per noun."""
+"""REST API of access control."""

@@ -1,4 +1,4 @@
-"""The route that says whether somebody may do something, and by which assignment."""
+"""API that checks and explains a principal's access to a resource."""
 
 from typing import Any
 
@@ -8,34 +8,39 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api.assignments import AssignmentDocument
-from accounts.api.principals import PrincipalDocument, PrincipalInput, principal_document, principal_of
-from accounts.asked import scope_asked, thing_by_id, thing_by_identifier
+from accounts.api.principals import (
+    PrincipalDocument,
+    PrincipalInput,
+    build_principal_document,
+    get_named_principal,
+)
+from accounts.queries.access_checks import get_member_scope, get_resource_by_id, get_resource_by_identifier
 from rbac.models import Scope, User, UserGroup
-from rbac.permissions import IDENTIFIERS
-from rbac.policy import Forbidden, NotVisible, Scoped, Verdict, can, explain
-from rbac.policy.thing_types import thing_types
-from web.rest import Route
+from rbac.permissions import PERMISSION_IDENTIFIERS
+from rbac.policy import Forbidden, HasScope, NotVisible, PermissionVerdict, can, explain_permissions
+from rbac.policy.resources import get_resource_models
+from web.api.views import BaseApiView
 
-NOTHING = "There is no such thing, or you may not see it."
-SEE_PEOPLE = "core_user_view"
+RESOURCE_NOT_FOUND = "There is no such thing, or you may not see it."
+VIEW_USERS = "core_user_view"
 
 
 @extend_schema_field({"oneOf": [{"type": "string", "maxLength": 64}, {"type": "integer"}]})
-class AskedId(serializers.CharField):
+class ResourceIdField(serializers.CharField):
     """The id of a thing: a number, or the text of a UUID."""
 
 
-class AskedResourceInput(serializers.Serializer[Any]):
+class CheckedResourceInput(serializers.Serializer[Any]):
     """A thing by its type and id, or by its type, identifier and scope; or a scope by its path alone."""
 
     type = serializers.ChoiceField(choices=(), required=False)
-    id = AskedId(required=False, max_length=64)
+    id = ResourceIdField(required=False, max_length=64)
     identifier = serializers.CharField(required=False, max_length=1024)
     scope = serializers.CharField(required=False, max_length=400)
 
     def get_fields(self) -> dict[str, Any]:
         # The apps above say which types there are, once all of them are loaded.
-        types = serializers.ChoiceField(choices=sorted(thing_types()), required=False)
+        types = serializers.ChoiceField(choices=sorted(get_resource_models()), required=False)
         return {**super().get_fields(), "type": types}
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -46,7 +51,7 @@ class AskedResourceInput(serializers.Serializer[Any]):
         return attrs
 
 
-class AskedResourceDocument(serializers.Serializer[Any]):
+class CheckedResourceDocument(serializers.Serializer[Any]):
     """The thing as it was asked for."""
 
     type = serializers.CharField(required=False)
@@ -59,8 +64,8 @@ class AccessCheckInput(serializers.Serializer[Any]):
     """May `principal` (oneself, if left out) do what `permission` says with `resource`?"""
 
     principal = PrincipalInput(required=False)
-    permission = serializers.ChoiceField(choices=IDENTIFIERS)
-    resource = AskedResourceInput()
+    permission = serializers.ChoiceField(choices=PERMISSION_IDENTIFIERS)
+    resource = CheckedResourceInput()
 
 
 class AccessVerdictDocument(serializers.Serializer[Any]):
@@ -69,12 +74,12 @@ class AccessVerdictDocument(serializers.Serializer[Any]):
     permitted = serializers.BooleanField()
     permission = serializers.CharField()
     principal = PrincipalDocument()
-    resource = AskedResourceDocument()
+    resource = CheckedResourceDocument()
     assignment = AssignmentDocument(allow_null=True)
     reason = serializers.CharField()
 
 
-class AccessCheck(Route):
+class AccessCheckView(BaseApiView):
     """Answers whether somebody may do something, and why; about others to who may see them there."""
 
     @extend_schema(request=AccessCheckInput, responses=AccessVerdictDocument)
@@ -82,37 +87,37 @@ class AccessCheck(Route):
         given = self.given(AccessCheckInput)
         thing = self._thing(given["resource"])
         subject = self._subject(given.get("principal"), thing)
-        verdict = Verdict(given["permission"], permitted=False, reason=NOTHING)
+        verdict = PermissionVerdict(given["permission"], permitted=False, reason=RESOURCE_NOT_FOUND)
         if thing is not None:
-            (verdict,) = explain(subject, thing, [given["permission"]])
+            (verdict,) = explain_permissions(subject, thing, [given["permission"]])
         by = verdict.assignments[0] if verdict.assignments else None
         answer = {
             "permitted": verdict.permitted,
             "permission": verdict.permission,
-            "principal": principal_document(subject),
+            "principal": build_principal_document(subject),
             "resource": dict(given["resource"]),
             "assignment": None if by is None else AssignmentDocument(by).data,
             "reason": verdict.reason,
         }
         return Response(answer)
 
-    def _thing(self, resource: dict[str, Any]) -> Scoped | None:
+    def _thing(self, resource: dict[str, Any]) -> HasScope | None:
         if "type" not in resource:
-            return scope_asked(self.principal, resource["scope"])
+            return get_member_scope(self.principal, resource["scope"])
         if "id" in resource:
-            return thing_by_id(self.principal, resource["type"], resource["id"])
-        return thing_by_identifier(
+            return get_resource_by_id(self.principal, resource["type"], resource["id"])
+        return get_resource_by_identifier(
             self.principal, resource["type"], resource["identifier"], resource["scope"]
         )
 
-    def _subject(self, principal: dict[str, Any] | None, thing: Scoped | None) -> User | UserGroup:
-        me = principal_document(self.principal)
+    def _subject(self, principal: dict[str, Any] | None, thing: HasScope | None) -> User | UserGroup:
+        me = build_principal_document(self.principal)
         if principal is None or {**principal, "name": me["name"]} == me:
             return self.principal
         if thing is None:
-            raise NotVisible(NOTHING)
+            raise NotVisible(RESOURCE_NOT_FOUND)
         scope = thing if isinstance(thing, Scope) else thing.scope
-        if not can(self.principal, SEE_PEOPLE, scope):
-            raise Forbidden(SEE_PEOPLE)
-        found = principal_of(self.principal, principal, scope)
+        if not can(self.principal, VIEW_USERS, scope):
+            raise Forbidden(VIEW_USERS)
+        found = get_named_principal(self.principal, principal, scope)
         return found["group"] if "group" in found else found["user"]

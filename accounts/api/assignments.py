@@ -1,4 +1,4 @@
-"""Routes about who has which role where."""
+"""API of role assignments."""
 
 from typing import Any
 
@@ -9,16 +9,18 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.api.principals import KINDS, PrincipalField, PrincipalInput, principal_of
+from accounts.api.principals import PRINCIPAL_TYPES, PrincipalField, PrincipalInput, get_named_principal
 from rbac import operations
 from rbac.models import ResourceGroup, Role, RoleAssignment, Scope
 from rbac.policy import require
-from web.asked import number_in
-from web.problems import BadInput
-from web.rest import LISTED, Route
+from web.api.parameters import LIST_PARAMETERS, parse_number
+from web.api.views import BaseApiView
+from web.http.problems import BadInput
 
-OF_TYPE = OpenApiParameter("principal_type", OpenApiTypes.STR, enum=KINDS, description="Only to such.")
-OF_ID = OpenApiParameter(
+PRINCIPAL_TYPE_PARAMETER = OpenApiParameter(
+    "principal_type", OpenApiTypes.STR, enum=PRINCIPAL_TYPES, description="Only to such."
+)
+PRINCIPAL_ID_PARAMETER = OpenApiParameter(
     "principal_id", OpenApiTypes.INT, description="Only to this one of `principal_type`."
 )
 
@@ -46,12 +48,15 @@ class AssignmentInput(serializers.Serializer[Any]):
     expires_at = serializers.DateTimeField(required=False, allow_null=True, default=None)
 
 
-class RoleAssignments(Route):
+class RoleAssignmentListView(BaseApiView):
     """Who has which role where."""
 
-    @extend_schema(parameters=[*LISTED, OF_TYPE, OF_ID], responses=AssignmentDocument(many=True))
+    @extend_schema(
+        parameters=[*LIST_PARAMETERS, PRINCIPAL_TYPE_PARAMETER, PRINCIPAL_ID_PARAMETER],
+        responses=AssignmentDocument(many=True),
+    )
     def get(self, request: Request) -> Response:
-        rows = _to_asked_principal(request, _rows())
+        rows = _filter_by_principal(request, _list_assignments())
         if role := request.GET.get("identifier"):
             rows = rows.filter(role__identifier=role)
         return self.listed("core_user_view", rows, AssignmentDocument, by_identifier=False)
@@ -65,15 +70,15 @@ class RoleAssignments(Route):
         made = operations.assign_role(
             actor=self.principal,
             scope=scope,
-            role=_role(given["role"], scope),
-            resource_group=_resource_group(given["resource_group"], scope),
+            role=_get_role(given["role"], scope),
+            resource_group=_get_resource_group(given["resource_group"], scope),
             expires_at=given["expires_at"],
-            **principal_of(self.principal, given["principal"], scope),
+            **get_named_principal(self.principal, given["principal"], scope),
         )
-        return Response(AssignmentDocument(_rows().get(pk=made.pk)).data, status=201)
+        return Response(AssignmentDocument(_list_assignments().get(pk=made.pk)).data, status=201)
 
 
-class OneRoleAssignment(Route):
+class RoleAssignmentDetailView(BaseApiView):
     """One role assignment; it is removed and made anew, never changed."""
 
     @extend_schema(responses=AssignmentDocument)
@@ -86,22 +91,22 @@ class OneRoleAssignment(Route):
         return Response(status=204)
 
     def _found(self, pk: int) -> RoleAssignment:
-        return self.one("core_user_view", _rows(), pk=pk)
+        return self.one("core_user_view", _list_assignments(), pk=pk)
 
 
-def _rows() -> QuerySet[RoleAssignment]:
+def _list_assignments() -> QuerySet[RoleAssignment]:
     return RoleAssignment.objects.select_related(
         "scope", "role", "user__service_account", "group", "resource_group"
     )
 
 
-def _to_asked_principal(request: Request, rows: QuerySet[RoleAssignment]) -> QuerySet[RoleAssignment]:
-    kind, pk = request.GET.get("principal_type", ""), number_in(request, "principal_id")
+def _filter_by_principal(request: Request, rows: QuerySet[RoleAssignment]) -> QuerySet[RoleAssignment]:
+    kind, pk = request.GET.get("principal_type", ""), parse_number(request, "principal_id")
     columns = {"user": "user", "group": "group", "service_account": "user__service_account"}
     if not kind and pk is None:
         return rows
     if kind not in columns:
-        message = f"must be one of {', '.join(KINDS)}"
+        message = f"must be one of {', '.join(PRINCIPAL_TYPES)}"
         raise BadInput("The input is not valid.", errors=[{"path": "principal_type", "message": message}])
     rows = rows.filter(**{f"{columns[kind]}__isnull": False})
     if kind == "user":
@@ -109,23 +114,25 @@ def _to_asked_principal(request: Request, rows: QuerySet[RoleAssignment]) -> Que
     return rows if pk is None else rows.filter(**{columns[kind]: pk})
 
 
-def _role(identifier: str, scope: Scope) -> Role:
+def _get_role(identifier: str, scope: Scope) -> Role:
     roles = Role.objects.filter(
         Q(scope=None) | Q(scope__path__in=scope.ancestor_paths()), identifier=identifier
     )
     # A role of a nearer scope is meant before one further away.
-    return _named(roles.select_related("scope").order_by("-builtin", "-scope__path"), "role")
+    return _get_named(roles.select_related("scope").order_by("-builtin", "-scope__path"), "role")
 
 
-def _resource_group(identifier: str | None, scope: Scope) -> ResourceGroup | None:
+def _get_resource_group(identifier: str | None, scope: Scope) -> ResourceGroup | None:
     if identifier is None:
         return None
     groups = ResourceGroup.objects.filter(scope__path__in=scope.ancestor_paths(), identifier=identifier)
-    found: ResourceGroup = _named(groups.select_related("scope").order_by("-scope__path"), "resource_group")
+    found: ResourceGroup = _get_named(
+        groups.select_related("scope").order_by("-scope__path"), "resource_group"
+    )
     return found
 
 
-def _named(rows: QuerySet[Any], what: str) -> Any:
+def _get_named(rows: QuerySet[Any], what: str) -> Any:
     found = rows.first()
     if found is None:
         raise BadInput("The input is not valid.", errors=[{"path": what, "message": "is not known here"}])

@@ -1,4 +1,4 @@
-"""Routes about the audit trail."""
+"""API of the audit trail and its exports."""
 
 from typing import Any
 
@@ -10,12 +10,13 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.audit_export import FORMS, export_of
-from accounts.audit_trail import readable
-from accounts.forms.audit import SOURCES, AuditFilter, kinds_of_things
+from accounts.audit_exports import EXPORT_FORMATS, export_entries
+from accounts.forms.audit import AUDIT_SOURCES, AuditFilterForm, list_resource_types
+from accounts.queries.audit import list_readable_entries
 from rbac.models import AuditEntry
 from rbac.policy import Principal
-from web.rest import ORG, PAGED, PROJECT, Route, narrowed
+from web.api.parameters import ORG_PARAMETER, PAGE_PARAMETERS, PROJECT_PARAMETER
+from web.api.views import BaseApiView, filter_by_scope
 
 
 class AuditDocument(serializers.Serializer[Any]):
@@ -37,27 +38,31 @@ class AuditDocument(serializers.Serializer[Any]):
     address = serializers.CharField()
 
 
-def _condition(name: str, description: str, kind: Any = OpenApiTypes.STR, **more: Any) -> OpenApiParameter:
+def _build_parameter(
+    name: str, description: str, kind: Any = OpenApiTypes.STR, **more: Any
+) -> OpenApiParameter:
     return OpenApiParameter(name, kind, description=description, **more)
 
 
-CONDITIONS = [
-    _condition("who", "Only what this user did."),
-    _condition("action", "Only this action, `connector.update`, or all of one kind, `connector`."),
-    _condition(
-        "kind", "Only entries about things of this kind.", enum=[kind for kind, _ in kinds_of_things()]
+FILTER_PARAMETERS = [
+    _build_parameter("who", "Only what this user did."),
+    _build_parameter("action", "Only this action, `connector.update`, or all of one kind, `connector`."),
+    _build_parameter(
+        "kind", "Only entries about things of this kind.", enum=[kind for kind, _ in list_resource_types()]
     ),
-    _condition("thing", "Only entries about things with this in their name."),
-    _condition("thing_id", "Only entries about the thing with this id."),
-    _condition("source", "Only what came this way.", enum=[source for source, _ in SOURCES]),
-    _condition("request_id", "Only what this request did."),
-    _condition("address", "Only what came from this address."),
-    _condition("since", "Only entries at this moment or later; a day stands for its beginning, in UTC."),
-    _condition("until", "Only entries before this moment; a day stands for its end, in UTC."),
+    _build_parameter("thing", "Only entries about things with this in their name."),
+    _build_parameter("thing_id", "Only entries about the thing with this id."),
+    _build_parameter("source", "Only what came this way.", enum=[source for source, _ in AUDIT_SOURCES]),
+    _build_parameter("request_id", "Only what this request did."),
+    _build_parameter("address", "Only what came from this address."),
+    _build_parameter(
+        "since", "Only entries at this moment or later; a day stands for its beginning, in UTC."
+    ),
+    _build_parameter("until", "Only entries before this moment; a day stands for its end, in UTC."),
 ]
 
 
-FORM = _condition("as", "The form of the file.", enum=FORMS, default="json")
+FORMAT_PARAMETER = _build_parameter("as", "The form of the file.", enum=EXPORT_FORMATS, default="json")
 
 
 class ExportDocument(serializers.Serializer[Any]):
@@ -67,35 +72,41 @@ class ExportDocument(serializers.Serializer[Any]):
     is_cut = serializers.BooleanField(help_text="Whether there are older entries that it has no room for.")
 
 
-EXPORTS = {(200, "application/json"): ExportDocument, (200, "text/csv"): OpenApiTypes.STR}
+EXPORT_RESPONSES = {(200, "application/json"): ExportDocument, (200, "text/csv"): OpenApiTypes.STR}
 
 
-class Audit(Route):
+class AuditEntryListView(BaseApiView):
     """The audit trail of the scopes where one may read it, newest first."""
 
-    @extend_schema(parameters=[ORG, PROJECT, *CONDITIONS, *PAGED], responses=AuditDocument(many=True))
+    @extend_schema(
+        parameters=[ORG_PARAMETER, PROJECT_PARAMETER, *FILTER_PARAMETERS, *PAGE_PARAMETERS],
+        responses=AuditDocument(many=True),
+    )
     def get(self, request: Request) -> Response:
-        return self.page(wanted_entries(request, self.principal), AuditDocument)
+        return self.page(filter_entries(request, self.principal), AuditDocument)
 
 
-class AuditExport(Route):
+class AuditExportView(BaseApiView):
     """The audit trail as a file: all entries that are asked for, up to what an export holds."""
 
-    @extend_schema(parameters=[ORG, PROJECT, FORM, *CONDITIONS], responses=EXPORTS)
+    @extend_schema(
+        parameters=[ORG_PARAMETER, PROJECT_PARAMETER, FORMAT_PARAMETER, *FILTER_PARAMETERS],
+        responses=EXPORT_RESPONSES,
+    )
     def get(self, request: Request) -> StreamingHttpResponse:
-        entries = wanted_entries(request, self.principal)
-        return export_of(request._request, entries, request.GET.get("as", "json"))
+        entries = filter_entries(request, self.principal)
+        return export_entries(request._request, entries, request.GET.get("as", "json"))
 
 
-class OneAuditEntry(Route):
+class AuditEntryDetailView(BaseApiView):
     """One entry of the audit trail."""
 
     @extend_schema(responses=AuditDocument)
     def get(self, request: Request, pk: int) -> Response:
-        return Response(AuditDocument(self.one_of(readable(self.principal), pk=pk)).data)
+        return Response(AuditDocument(self.one_of(list_readable_entries(self.principal), pk=pk)).data)
 
 
-def wanted_entries(request: Request, principal: Principal) -> QuerySet[AuditEntry]:
+def filter_entries(request: Request, principal: Principal) -> QuerySet[AuditEntry]:
     """Return the entries that a request asks for. Raises `BadInput`."""
-    found = narrowed(request, readable(principal), by_identifier=False)
-    return found.filter(AuditFilter(request.GET).condition)
+    found = filter_by_scope(request, list_readable_entries(principal), by_identifier=False)
+    return found.filter(AuditFilterForm(request.GET).condition)

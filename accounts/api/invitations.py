@@ -1,4 +1,4 @@
-"""Routes about invitations."""
+"""API of invitations."""
 
 from typing import Any
 
@@ -8,14 +8,15 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.forms.invitations import DAYS, EMAIL_CHARACTERS
-from accounts.invitation_mail import send_invitation
+from accounts.forms.invitations import DEFAULT_EXPIRY_DAYS, EMAIL_CHARACTERS
+from accounts.invitation_mails import send_invitation
 from guards.limits import INVITATION_DAYS
 from rbac import operations
 from rbac.models import Invitation, Role, Scope
 from rbac.policy import require
-from web.problems import BadInput
-from web.rest import ORG, PAGED, PROJECT, Route
+from web.api.parameters import ORG_PARAMETER, PAGE_PARAMETERS, PROJECT_PARAMETER
+from web.api.views import BaseApiView
+from web.http.problems import BadInput
 
 VIEW = "core_user_view"
 MANAGE = "core_user_manage"
@@ -44,7 +45,9 @@ class SentDocument(InvitationDocument):
 class DaysInput(serializers.Serializer[Any]):
     """For how long the link counts."""
 
-    days = serializers.IntegerField(required=False, default=DAYS, min_value=1, max_value=int(INVITATION_DAYS))
+    days = serializers.IntegerField(
+        required=False, default=DEFAULT_EXPIRY_DAYS, min_value=1, max_value=int(INVITATION_DAYS)
+    )
 
 
 class InvitationInput(DaysInput):
@@ -55,12 +58,15 @@ class InvitationInput(DaysInput):
     scope = serializers.CharField(max_length=400)
 
 
-class Invitations(Route):
+class InvitationListView(BaseApiView):
     """Who was invited."""
 
-    @extend_schema(parameters=[ORG, PROJECT, *PAGED], responses=InvitationDocument(many=True))
+    @extend_schema(
+        parameters=[ORG_PARAMETER, PROJECT_PARAMETER, *PAGE_PARAMETERS],
+        responses=InvitationDocument(many=True),
+    )
     def get(self, request: Request) -> Response:
-        return self.listed(VIEW, _rows(), InvitationDocument, by_identifier=False)
+        return self.listed(VIEW, _list_invitations(), InvitationDocument, by_identifier=False)
 
     @extend_schema(request=InvitationInput, responses={201: SentDocument})
     def post(self, request: Request) -> Response:
@@ -68,52 +74,52 @@ class Invitations(Route):
         scope = self.scope_at(given["scope"])
         # Asked first: the answers below tell which roles there are.
         require(self.principal, MANAGE, scope)
-        made, token = operations.invite(
+        made, token = operations.create_invitation(
             actor=self.principal,
             email=given["email"],
             scope=scope,
-            role=_role(given["role"], scope),
+            role=_get_role(given["role"], scope),
             days=given["days"],
         )
-        return _sent(made, token, status=201)
+        return _send_and_respond(made, token, status=201)
 
 
-class OneInvitation(Route):
+class InvitationDetailView(BaseApiView):
     """One invitation; deleting it takes it back."""
 
     @extend_schema(responses=InvitationDocument)
     def get(self, request: Request, pk: int) -> Response:
-        return Response(InvitationDocument(self.one(VIEW, _rows(), pk=pk)).data)
+        return Response(InvitationDocument(self.one(VIEW, _list_invitations(), pk=pk)).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        found = self.one(VIEW, _rows(), pk=pk)
+        found = self.one(VIEW, _list_invitations(), pk=pk)
         operations.revoke_invitation(actor=self.principal, invitation=found)
         return Response(status=204)
 
 
-class InvitationSending(Route):
+class InvitationSendView(BaseApiView):
     """A new link for somebody who has not come yet; the one before is void."""
 
     @extend_schema(request=DaysInput, responses=SentDocument)
     def post(self, request: Request, pk: int) -> Response:
-        found = self.one(VIEW, _rows(), pk=pk)
+        found = self.one(VIEW, _list_invitations(), pk=pk)
         days = self.given(DaysInput)["days"]
         token = operations.renew_invitation(actor=self.principal, invitation=found, days=days)
-        return _sent(found, token, status=200)
+        return _send_and_respond(found, token, status=200)
 
 
-def _rows() -> QuerySet[Invitation]:
+def _list_invitations() -> QuerySet[Invitation]:
     return Invitation.objects.select_related("scope", "role", "invited_by", "accepted_by")
 
 
-def _sent(invitation: Invitation, token: str, *, status: int) -> Response:
-    found = _rows().get(pk=invitation.pk)
+def _send_and_respond(invitation: Invitation, token: str, *, status: int) -> Response:
+    found = _list_invitations().get(pk=invitation.pk)
     found.is_sent = send_invitation(found, token)  # type: ignore[attr-defined]
     return Response(SentDocument(found).data, status=status)
 
 
-def _role(identifier: str, scope: Scope) -> Role:
+def _get_role(identifier: str, scope: Scope) -> Role:
     near = Q(scope=None) | Q(scope__path__in=scope.ancestor_paths())
     roles = Role.objects.filter(near, identifier=identifier).select_related("scope")
     found = roles.order_by("-builtin", "-scope__path").first()

@@ -1,4 +1,4 @@
-"""Routes about who one is and what one may do."""
+"""API of the current user and their permissions."""
 
 from typing import Any
 
@@ -7,8 +7,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from rbac.policy import permissions_at
-from web.rest import ORG, PROJECT, Route
+from rbac.policy import get_permissions
+from web.api.parameters import ORG_PARAMETER, PROJECT_PARAMETER
+from web.api.views import BaseApiView
 
 
 class MeDocument(serializers.Serializer[Any]):
@@ -27,7 +28,7 @@ class PermissionsDocument(serializers.Serializer[Any]):
     permissions = serializers.ListField(child=serializers.CharField())
 
 
-class Me(Route):
+class CurrentUserView(BaseApiView):
     """The principal itself."""
 
     @extend_schema(responses=MeDocument)
@@ -35,11 +36,11 @@ class Me(Route):
         return Response(MeDocument(self.principal).data)
 
 
-class MyPermissions(Route):
+class CurrentUserPermissionsView(BaseApiView):
     """What the principal may do in a scope: the account, or the one of ?org= and ?project=."""
 
-    @extend_schema(parameters=[ORG, PROJECT], responses=PermissionsDocument)
+    @extend_schema(parameters=[ORG_PARAMETER, PROJECT_PARAMETER], responses=PermissionsDocument)
     def get(self, request: Request) -> Response:
         scope = self.scope_named()
-        granted = sorted(permissions_at(self.principal, scope))
+        granted = sorted(get_permissions(self.principal, scope))
         return Response({"scope": scope.path, "permissions": granted})

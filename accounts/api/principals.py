@@ -1,4 +1,4 @@
-"""How the API names principals: users, groups and service accounts, each by its own key."""
+"""Representation of principals in the API: users, groups and service accounts."""
 
 from typing import Any, TypedDict
 
@@ -7,29 +7,29 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from rbac.models import RoleAssignment, Scope, ServiceAccount, User, UserGroup
-from rbac.people import visible_people
-from rbac.policy import Principal, visible_to
-from web.problems import BadInput
+from rbac.policy import Principal, filter_visible
+from rbac.queries import list_visible_users
+from web.http.problems import BadInput
 
-KINDS = ("user", "group", "service_account")
+PRINCIPAL_TYPES = ("user", "group", "service_account")
 
 
 class PrincipalInput(serializers.Serializer[Any]):
     """Who is meant; a service account has a key of its own, not that of its user."""
 
-    type = serializers.ChoiceField(choices=KINDS)
+    type = serializers.ChoiceField(choices=PRINCIPAL_TYPES)
     id = serializers.IntegerField(min_value=1)
 
 
 class PrincipalDocument(serializers.Serializer[Any]):
     """Somebody that roles can be given to."""
 
-    type = serializers.ChoiceField(choices=KINDS)
+    type = serializers.ChoiceField(choices=PRINCIPAL_TYPES)
     id = serializers.IntegerField()
     name = serializers.CharField()
 
 
-class Assigned(TypedDict, total=False):
+class AssignmentTarget(TypedDict, total=False):
     """Who an assignment is for, as the operation takes it."""
 
     user: User
@@ -44,10 +44,10 @@ class PrincipalField(serializers.Field[Any, Any, Any, Any]):
         super().__init__(source="*", read_only=True, **kwargs)
 
     def to_representation(self, value: RoleAssignment) -> dict[str, Any]:
-        return principal_document(value.user or value.group)
+        return build_principal_document(value.user or value.group)
 
 
-def principal_document(principal: User | UserGroup | None) -> dict[str, Any]:
+def build_principal_document(principal: User | UserGroup | None) -> dict[str, Any]:
     """Return how a user (with `service_account` where it is one) or a group is named."""
     if isinstance(principal, UserGroup):
         return {"type": "group", "id": principal.pk, "name": principal.name}
@@ -59,25 +59,29 @@ def principal_document(principal: User | UserGroup | None) -> dict[str, Any]:
     return {"type": "user", "id": principal.pk, "name": principal.username}
 
 
-def principal_of(asker: Principal, given: dict[str, Any], scope: Scope) -> Assigned:
+def get_named_principal(asker: Principal, given: dict[str, Any], scope: Scope) -> AssignmentTarget:
     """Return who is meant, of those that `asker` may see, or that hang at or above `scope`.
 
     Raises `BadInput` where there is none.
     """
     if given["type"] == "user":
-        return {"user": _found(visible_people(asker), given["id"])}
+        return {"user": _get_row(list_visible_users(asker), given["id"])}
     if given["type"] == "group":
-        return {"group": _near(asker, "core_usergroup_view", UserGroup.objects.all(), given["id"], scope)}
+        return {
+            "group": _get_assignable_row(
+                asker, "core_usergroup_view", UserGroup.objects.all(), given["id"], scope
+            )
+        }
     accounts = ServiceAccount.objects.select_related("user")
-    return {"user": _near(asker, "core_serviceaccount_view", accounts, given["id"], scope).user}
+    return {"user": _get_assignable_row(asker, "core_serviceaccount_view", accounts, given["id"], scope).user}
 
 
-def _near(asker: Principal, permission: str, rows: QuerySet[Any], pk: int, scope: Scope) -> Any:
+def _get_assignable_row(asker: Principal, permission: str, rows: QuerySet[Any], pk: int, scope: Scope) -> Any:
     above = rows.filter(scope__path__in=scope.ancestor_paths())
-    return _found(above | visible_to(asker, permission, rows), pk)
+    return _get_row(above | filter_visible(asker, permission, rows), pk)
 
 
-def _found(rows: QuerySet[Any], pk: int) -> Any:
+def _get_row(rows: QuerySet[Any], pk: int) -> Any:
     found = rows.filter(pk=pk).first()
     if found is None:
         errors = [{"path": "principal.id", "message": "is not known here"}]

@@ -1,4 +1,4 @@
-"""Routes about resource groups: which things a role assignment can be narrowed to."""
+"""API of resource groups."""
 
 from typing import Any
 
@@ -11,8 +11,9 @@ from rest_framework.response import Response
 from guards.limits import RESOURCE_GROUP_ENTRIES
 from rbac import operations
 from rbac.models import ResourceGroup
-from rbac.permissions import RESOURCES
-from web.rest import LISTED, Route
+from rbac.permissions import RESOURCE_TYPES
+from web.api.parameters import LIST_PARAMETERS
+from web.api.views import BaseApiView
 
 VIEW = "core_resourcegroup_view"
 
@@ -20,7 +21,7 @@ VIEW = "core_resourcegroup_view"
 class EntryDocument(serializers.Serializer[Any]):
     """A thing by its kind and identifier; without an identifier, all of the kind."""
 
-    resource = serializers.ChoiceField(choices=[resource.identifier for resource in RESOURCES])
+    resource = serializers.ChoiceField(choices=[resource.identifier for resource in RESOURCE_TYPES])
     identifier = serializers.CharField(required=False, default="", allow_blank=True, max_length=128)
 
 
@@ -57,22 +58,22 @@ class ResourceGroupInput(serializers.Serializer[Any]):
     )
 
 
-class ResourceGroups(Route):
+class ResourceGroupListView(BaseApiView):
     """Choices of things that role assignments can be narrowed to."""
 
-    @extend_schema(parameters=LISTED, responses=ResourceGroupDocument(many=True))
+    @extend_schema(parameters=LIST_PARAMETERS, responses=ResourceGroupDocument(many=True))
     def get(self, request: Request) -> Response:
-        return self.listed(VIEW, _rows(), ResourceGroupDocument)
+        return self.listed(VIEW, _list_resource_groups(), ResourceGroupDocument)
 
     @extend_schema(request=ResourceGroupInput, responses={201: ResourceGroupDocument})
     def post(self, request: Request) -> Response:
         given = self.given(ResourceGroupInput)
-        scope, entries = self.scope_at(given.pop("scope")), _pairs(given.pop("entries"))
+        scope, entries = self.scope_at(given.pop("scope")), _build_entries(given.pop("entries"))
         made = operations.create_resource_group(actor=self.principal, scope=scope, entries=entries, **given)
-        return Response(_document(made.pk), status=201)
+        return Response(_build_document(made.pk), status=201)
 
 
-class OneResourceGroup(Route):
+class ResourceGroupDetailView(BaseApiView):
     """One resource group."""
 
     @extend_schema(responses=ResourceGroupDocument)
@@ -90,9 +91,9 @@ class OneResourceGroup(Route):
             group=group,
             name=given.get("name", group.name),
             description=given.get("description", group.description),
-            entries=_pairs(entries),
+            entries=_build_entries(entries),
         )
-        return Response(_document(group.pk))
+        return Response(_build_document(group.pk))
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
@@ -100,16 +101,16 @@ class OneResourceGroup(Route):
         return Response(status=204)
 
     def _found(self, pk: int) -> ResourceGroup:
-        return self.one(VIEW, _rows(), pk=pk)
+        return self.one(VIEW, _list_resource_groups(), pk=pk)
 
 
-def _rows() -> QuerySet[ResourceGroup]:
+def _list_resource_groups() -> QuerySet[ResourceGroup]:
     return ResourceGroup.objects.select_related("scope").prefetch_related("entries")
 
 
-def _document(pk: int) -> dict[str, Any]:
-    return ResourceGroupDocument(_rows().get(pk=pk)).data
+def _build_document(pk: int) -> dict[str, Any]:
+    return ResourceGroupDocument(_list_resource_groups().get(pk=pk)).data
 
 
-def _pairs(entries: list[dict[str, str]]) -> list[tuple[str, str]]:
+def _build_entries(entries: list[dict[str, str]]) -> list[tuple[str, str]]:
     return [(entry["resource"], entry["identifier"]) for entry in entries]

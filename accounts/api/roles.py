@@ -1,4 +1,4 @@
-"""Routes about roles."""
+"""API of roles."""
 
 from typing import Any
 
@@ -10,8 +10,9 @@ from rest_framework.response import Response
 
 from rbac import operations
 from rbac.models import Role
-from rbac.offers import visible_roles
-from web.rest import LISTED, Route, narrowed
+from rbac.queries import list_visible_roles
+from web.api.parameters import LIST_PARAMETERS
+from web.api.views import BaseApiView, filter_by_scope
 
 
 class RoleDocument(serializers.Serializer[Any]):
@@ -46,20 +47,20 @@ class RoleChange(serializers.Serializer[Any]):
     permissions = serializers.ListField(child=serializers.CharField(max_length=64), max_length=500)
 
 
-class RolesRoute(Route):
+class BaseRoleView(BaseApiView):
     """The base of both routes about roles."""
 
     def visible_roles(self) -> QuerySet[Role]:
         """Return the built-in roles and those of scopes whose roles one may see."""
-        return visible_roles(self.principal).select_related("scope").prefetch_related("permissions")
+        return list_visible_roles(self.principal).select_related("scope").prefetch_related("permissions")
 
 
-class Roles(RolesRoute):
+class RoleListView(BaseRoleView):
     """Roles."""
 
-    @extend_schema(parameters=LISTED, responses=RoleDocument(many=True))
+    @extend_schema(parameters=LIST_PARAMETERS, responses=RoleDocument(many=True))
     def get(self, request: Request) -> Response:
-        return self.page(narrowed(request, self.visible_roles()), RoleDocument)
+        return self.page(filter_by_scope(request, self.visible_roles()), RoleDocument)
 
     @extend_schema(request=RoleInput, responses={201: RoleDocument})
     def post(self, request: Request) -> Response:
@@ -74,7 +75,7 @@ class Roles(RolesRoute):
         return Response(RoleDocument(made).data, status=201)
 
 
-class OneRole(RolesRoute):
+class RoleDetailView(BaseRoleView):
     """One role."""
 
     @extend_schema(responses=RoleDocument)

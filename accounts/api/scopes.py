@@ -1,4 +1,4 @@
-"""Routes about the tree of organizations and projects."""
+"""API of organizations and projects."""
 
 from typing import Any
 
@@ -10,12 +10,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from rbac import operations
-from rbac.archived import restorable
 from rbac.models import Scope
-from rbac.policy import scopes_of_member, visible_to
-from web.rest import IDENTIFIER, ORG, PAGED, Route, path_of
+from rbac.policy import filter_visible, list_member_scopes
+from rbac.queries import list_restorable_scopes
+from web.api.parameters import IDENTIFIER_PARAMETER, ORG_PARAMETER, PAGE_PARAMETERS
+from web.api.views import BaseApiView, build_scope_path
 
-ARCHIVED = OpenApiParameter(
+ARCHIVED_PARAMETER = OpenApiParameter(
     "archived", OpenApiTypes.BOOL, description="Instead those that are archived and that one may bring back."
 )
 
@@ -52,14 +53,19 @@ class ScopeName(serializers.Serializer[Any]):
     name = serializers.CharField(max_length=128)
 
 
-class Organizations(Route):
+class OrganizationListView(BaseApiView):
     """The organizations that one belongs to."""
 
-    @extend_schema(parameters=[IDENTIFIER, ARCHIVED, *PAGED], responses=ScopeDocument(many=True))
+    @extend_schema(
+        parameters=[IDENTIFIER_PARAMETER, ARCHIVED_PARAMETER, *PAGE_PARAMETERS],
+        responses=ScopeDocument(many=True),
+    )
     def get(self, request: Request) -> Response:
         principal = self.principal
-        found = restorable(principal) if self.is_set("archived") else scopes_of_member(principal)
-        return self.page(named(request, found.filter(kind=Scope.Kind.ORGANIZATION)), ScopeDocument)
+        found = (
+            list_restorable_scopes(principal) if self.is_set("archived") else list_member_scopes(principal)
+        )
+        return self.page(get_named_row(request, found.filter(kind=Scope.Kind.ORGANIZATION)), ScopeDocument)
 
     @extend_schema(request=ScopeInput, responses={201: ScopeDocument})
     def post(self, request: Request) -> Response:
@@ -67,15 +73,15 @@ class Organizations(Route):
         return Response(ScopeDocument(made).data, status=201)
 
 
-class NamedOrganization(Route):
+class BaseOrganizationView(BaseApiView):
     """The base of what can be asked of one organization."""
 
     def organization(self, org: str) -> Scope:
         """Return the organization, of which one must be a member."""
-        return self.one_of(scopes_of_member(self.principal), path=path_of(org, ""))
+        return self.one_of(list_member_scopes(self.principal), path=build_scope_path(org, ""))
 
 
-class Organization(NamedOrganization):
+class OrganizationDetailView(BaseOrganizationView):
     """One organization, by its identifier."""
 
     @extend_schema(responses=ScopeDocument)
@@ -90,7 +96,7 @@ class Organization(NamedOrganization):
         return Response(ScopeDocument(changed).data)
 
 
-class ArchiveOrganization(NamedOrganization):
+class OrganizationArchiveView(BaseOrganizationView):
     """Putting an organization away, with all its projects."""
 
     @extend_schema(request=None, responses=ScopeDocument)
@@ -99,41 +105,44 @@ class ArchiveOrganization(NamedOrganization):
         return Response(ScopeDocument(archived).data)
 
 
-class RestoreOrganization(Route):
+class OrganizationRestoreView(BaseApiView):
     """Bringing an archived organization back."""
 
     @extend_schema(request=None, responses=ScopeDocument)
     def post(self, request: Request, org: str) -> Response:
-        found = self.one_of(restorable(self.principal), path=path_of(org, ""))
+        found = self.one_of(list_restorable_scopes(self.principal), path=build_scope_path(org, ""))
         return Response(ScopeDocument(operations.restore_scope(actor=self.principal, scope=found)).data)
 
 
-class ListedProjects(Route):
+class BaseProjectListView(BaseApiView):
     """The base of what can be asked of many projects."""
 
     def shown(self) -> QuerySet[Scope]:
         """Return the projects that may be seen, or the archived ones that may be brought back."""
         if self.is_set("archived"):
-            found = restorable(self.principal)
+            found = list_restorable_scopes(self.principal)
         else:
-            found = visible_to(self.principal, "core_project_view", Scope.objects.all())
-        return named(self.request, found.filter(kind=Scope.Kind.PROJECT))
+            found = filter_visible(self.principal, "core_project_view", Scope.objects.all())
+        return get_named_row(self.request, found.filter(kind=Scope.Kind.PROJECT))
 
     def made(self, org: str, given: dict[str, Any]) -> Response:
         """Add a project to the organization, of which one must be a member."""
-        parent = self.one_of(scopes_of_member(self.principal), path=path_of(org, ""))
+        parent = self.one_of(list_member_scopes(self.principal), path=build_scope_path(org, ""))
         made = operations.create_project(actor=self.principal, organization=parent, **given)
         return Response(ScopeDocument(made).data, status=201)
 
 
-class AllProjects(ListedProjects):
+class AllProjectsView(BaseProjectListView):
     """The projects that one may see, of all organizations or of one."""
 
-    @extend_schema(parameters=[ORG, IDENTIFIER, ARCHIVED, *PAGED], responses=ScopeDocument(many=True))
+    @extend_schema(
+        parameters=[ORG_PARAMETER, IDENTIFIER_PARAMETER, ARCHIVED_PARAMETER, *PAGE_PARAMETERS],
+        responses=ScopeDocument(many=True),
+    )
     def get(self, request: Request) -> Response:
         found = self.shown()
         if org := request.GET.get("org"):
-            found = found.filter(parent__path=path_of(org, ""))
+            found = found.filter(parent__path=build_scope_path(org, ""))
         return self.page(found, ScopeDocument)
 
     @extend_schema(request=ProjectInput, responses={201: ScopeDocument})
@@ -142,27 +151,30 @@ class AllProjects(ListedProjects):
         return self.made(given.pop("org"), given)
 
 
-class Projects(ListedProjects):
+class ProjectListView(BaseProjectListView):
     """The projects of an organization that one may see."""
 
-    @extend_schema(parameters=[IDENTIFIER, ARCHIVED, *PAGED], responses=ScopeDocument(many=True))
+    @extend_schema(
+        parameters=[IDENTIFIER_PARAMETER, ARCHIVED_PARAMETER, *PAGE_PARAMETERS],
+        responses=ScopeDocument(many=True),
+    )
     def get(self, request: Request, org: str) -> Response:
-        return self.page(self.shown().filter(parent__path=path_of(org, "")), ScopeDocument)
+        return self.page(self.shown().filter(parent__path=build_scope_path(org, "")), ScopeDocument)
 
     @extend_schema(request=ScopeInput, responses={201: ScopeDocument})
     def post(self, request: Request, org: str) -> Response:
         return self.made(org, self.given(ScopeInput))
 
 
-class NamedProject(Route):
+class BaseProjectView(BaseApiView):
     """The base of what can be asked of one project."""
 
     def project(self, org: str, project: str) -> Scope:
         """Return the project, if it may be seen."""
-        return self.one("core_project_view", Scope.objects.all(), path=path_of(org, project))
+        return self.one("core_project_view", Scope.objects.all(), path=build_scope_path(org, project))
 
 
-class Project(NamedProject):
+class ProjectDetailView(BaseProjectView):
     """One project, by its identifiers."""
 
     @extend_schema(responses=ScopeDocument)
@@ -177,7 +189,7 @@ class Project(NamedProject):
         return Response(ScopeDocument(changed).data)
 
 
-class ArchiveProject(NamedProject):
+class ProjectArchiveView(BaseProjectView):
     """Putting a project away."""
 
     @extend_schema(request=None, responses=ScopeDocument)
@@ -186,16 +198,16 @@ class ArchiveProject(NamedProject):
         return Response(ScopeDocument(archived).data)
 
 
-class RestoreProject(Route):
+class ProjectRestoreView(BaseApiView):
     """Bringing an archived project back."""
 
     @extend_schema(request=None, responses=ScopeDocument)
     def post(self, request: Request, org: str, project: str) -> Response:
-        found = self.one_of(restorable(self.principal), path=path_of(org, project))
+        found = self.one_of(list_restorable_scopes(self.principal), path=build_scope_path(org, project))
         return Response(ScopeDocument(operations.restore_scope(actor=self.principal, scope=found)).data)
 
 
-def named(request: Request, scopes: QuerySet[Scope]) -> QuerySet[Scope]:
+def get_named_row(request: Request, scopes: QuerySet[Scope]) -> QuerySet[Scope]:
     """Narrow to the identifier that is asked for."""
     identifier = request.GET.get("identifier")
     return scopes.filter(identifier=identifier) if identifier else scopes

@@ -1,4 +1,4 @@
-"""Routes about service accounts."""
+"""API of service accounts."""
 
 from typing import Any
 
@@ -10,7 +10,8 @@ from rest_framework.response import Response
 
 from rbac import operations
 from rbac.models import ServiceAccount
-from web.rest import LISTED, Route
+from web.api.parameters import LIST_PARAMETERS
+from web.api.views import BaseApiView
 
 VIEW = "core_serviceaccount_view"
 
@@ -43,12 +44,12 @@ class ServiceAccountChange(serializers.Serializer[Any]):
     description = serializers.CharField(required=False, allow_blank=True, max_length=400)
 
 
-class ServiceAccounts(Route):
+class ServiceAccountListView(BaseApiView):
     """Programs that have roles of their own and sign in by API key."""
 
-    @extend_schema(parameters=LISTED, responses=ServiceAccountDocument(many=True))
+    @extend_schema(parameters=LIST_PARAMETERS, responses=ServiceAccountDocument(many=True))
     def get(self, request: Request) -> Response:
-        return self.listed(VIEW, _rows(), ServiceAccountDocument)
+        return self.listed(VIEW, _list_service_accounts(), ServiceAccountDocument)
 
     @extend_schema(request=ServiceAccountInput, responses={201: ServiceAccountDocument})
     def post(self, request: Request) -> Response:
@@ -58,7 +59,7 @@ class ServiceAccounts(Route):
         return Response(ServiceAccountDocument(made).data, status=201)
 
 
-class OneServiceAccount(Route):
+class ServiceAccountDetailView(BaseApiView):
     """One service account."""
 
     @extend_schema(responses=ServiceAccountDocument)
@@ -80,8 +81,8 @@ class OneServiceAccount(Route):
         return Response(status=204)
 
     def _found(self, pk: int) -> ServiceAccount:
-        return self.one(VIEW, _rows(), pk=pk)
+        return self.one(VIEW, _list_service_accounts(), pk=pk)
 
 
-def _rows() -> QuerySet[ServiceAccount]:
+def _list_service_accounts() -> QuerySet[ServiceAccount]:
     return ServiceAccount.objects.select_related("scope", "user")

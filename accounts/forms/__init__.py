@@ -1,1 +1,1 @@
-"""Forms of the pages of access."""
+"""Forms of the pages of access control."""

@@ -1,4 +1,4 @@
-"""What of the audit trail is asked for; the page, the export and the API read the same fields."""
+"""Filter form of the audit trail, shared by page, export and API."""
 
 import re
 from datetime import datetime, timedelta
@@ -8,30 +8,30 @@ from django import forms
 from django.apps import apps
 from django.db.models import Q
 
-from web.page_forms import PageForm
-from web.problems import BadInput
+from web.forms.page_forms import PageForm
+from web.http.problems import BadInput
 
-SOURCES: Final = (
+AUDIT_SOURCES: Final = (
     ("page", "Pages"),
     ("api", "API"),
     ("admin", "Administration"),
     ("agent", "Delegates"),
     ("internal", "Slipway itself"),
 )
-YEARS: Final = range(1970, 9999)
+YEAR_RANGE: Final = range(1970, 9999)
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
-_RARE: Final = ("source", "thing_id", "request_id", "address")
+_RARE_FIELDS: Final = ("source", "thing_id", "request_id", "address")
 _APPS: Final = ("rbac", "connectors", "delegates", "catalog", "pipelines", "deployments")
 
 
-def kinds_of_things() -> list[tuple[str, str]]:
+def list_resource_types() -> list[tuple[str, str]]:
     """Return what entries can speak of, each with its name: ("connectors.connector", "Connector")."""
     models = (model for name in _APPS for model in apps.get_app_config(name).get_models())
     found = [(model._meta.label_lower, str(model._meta.verbose_name).capitalize()) for model in models]
     return sorted(found, key=lambda kind: kind[1])
 
 
-class MomentField(forms.DateTimeField):
+class TimestampField(forms.DateTimeField):
     """A moment in UTC where it names no other zone; a day stands for its beginning, or for its end."""
 
     def __init__(self, *, is_end: bool = False, **kwargs: Any) -> None:
@@ -43,32 +43,32 @@ class MomentField(forms.DateTimeField):
         found = super().to_python(value)
         if found is None:
             return None
-        if found.year not in YEARS:
-            raise forms.ValidationError(f"Name a year from {YEARS[0]} to {YEARS[-1]}.")
+        if found.year not in YEAR_RANGE:
+            raise forms.ValidationError(f"Name a year from {YEAR_RANGE[0]} to {YEAR_RANGE[-1]}.")
         is_day = isinstance(value, str) and _DAY.fullmatch(value.strip())
         return found + timedelta(days=1) if self._is_end and is_day else found
 
 
-def _text(length: int, label: str, placeholder: str = "") -> forms.CharField:
+def _build_text_field(length: int, label: str, placeholder: str = "") -> forms.CharField:
     widget = forms.TextInput(attrs={"placeholder": placeholder} if placeholder else {})
     return forms.CharField(required=False, max_length=length, label=label, widget=widget)
 
 
-class AuditFilter(PageForm):
+class AuditFilterForm(PageForm):
     """Conditions that an entry has to meet, all of them."""
 
-    who = _text(150, "Who", "A user name")
-    action = _text(64, "Action", "connector.update, or connector")
+    who = _build_text_field(150, "Who", "A user name")
+    action = _build_text_field(64, "Action", "connector.update, or connector")
     kind = forms.ChoiceField(
-        required=False, choices=lambda: [("", "Any"), *kinds_of_things()], label="Kind of thing"
+        required=False, choices=lambda: [("", "Any"), *list_resource_types()], label="Kind of thing"
     )
-    thing = _text(400, "Thing", "A part of its name")
-    since = MomentField(label="From (UTC)")
-    until = MomentField(label="Until (UTC)", is_end=True)
-    source = forms.ChoiceField(required=False, choices=[("", "Any"), *SOURCES], label="Came by")
-    thing_id = _text(64, "Id of the thing")
-    request_id = _text(64, "Id of the request")
-    address = _text(64, "Source address", "192.0.2.7")
+    thing = _build_text_field(400, "Thing", "A part of its name")
+    since = TimestampField(label="From (UTC)")
+    until = TimestampField(label="Until (UTC)", is_end=True)
+    source = forms.ChoiceField(required=False, choices=[("", "Any"), *AUDIT_SOURCES], label="Came by")
+    thing_id = _build_text_field(64, "Id of the thing")
+    request_id = _build_text_field(64, "Id of the request")
+    address = _build_text_field(64, "Source address", "192.0.2.7")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -77,16 +77,16 @@ class AuditFilter(PageForm):
 
     @property
     def shown(self) -> list[forms.BoundField]:
-        return [self[name] for name in self.fields if name not in _RARE]
+        return [self[name] for name in self.fields if name not in _RARE_FIELDS]
 
     @property
     def rare(self) -> list[forms.BoundField]:
         """What is asked for now and then; the page keeps it folded."""
-        return [self[name] for name in _RARE]
+        return [self[name] for name in _RARE_FIELDS]
 
     @property
     def has_rare(self) -> bool:
-        return any(self.data.get(name) for name in _RARE)
+        return any(self.data.get(name) for name in _RARE_FIELDS)
 
     @property
     def condition(self) -> Q:

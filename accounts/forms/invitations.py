@@ -9,10 +9,10 @@ from django.db.models import Q
 
 from guards.limits import INVITATION_DAYS
 from rbac.models import Role, Scope, User
-from rbac.policy import Principal, scopes_where
-from web.page_forms import PageForm, ScopeField
+from rbac.policy import Principal, list_permitted_scopes
+from web.forms.page_forms import PageForm, ScopeField
 
-DAYS: Final = 7
+DEFAULT_EXPIRY_DAYS: Final = 7
 EMAIL_CHARACTERS: Final = 254
 
 
@@ -30,7 +30,7 @@ class InvitationForm(PageForm):
     in_scope = ScopeField(help_text="The role counts there and everywhere below.")
     role = RoleField(Role.objects.none(), empty_label=None, help_text="You can give what you have yourself.")
     days = forms.IntegerField(
-        min_value=1, max_value=int(INVITATION_DAYS), initial=DAYS, label="Days until it ends"
+        min_value=1, max_value=int(INVITATION_DAYS), initial=DEFAULT_EXPIRY_DAYS, label="Days until it ends"
     )
 
     def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
@@ -38,14 +38,14 @@ class InvitationForm(PageForm):
         field = self.fields["in_scope"]
         if isinstance(field, ScopeField):
             field.offer(person, "core_user_manage", scope)
-        here = scopes_where(person, "core_user_manage").values("pk")
+        here = list_permitted_scopes(person, "core_user_manage").values("pk")
         roles = Role.objects.filter(Q(scope=None) | Q(scope__in=here)).select_related("scope")
         self.fields["role"].queryset = roles.order_by("-builtin", "name")  # type: ignore[attr-defined]
         # The least of them: more is chosen, never left standing by mistake.
         self.fields["role"].initial = Role.objects.filter(identifier="viewer", scope=None).first()
 
 
-class JoinForm(PageForm):
+class InvitationAcceptForm(PageForm):
     """What somebody who is new here calls themselves, and their password."""
 
     username = forms.CharField(

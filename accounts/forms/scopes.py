@@ -5,9 +5,9 @@ from typing import Any
 from django import forms
 
 from guards.limits import NAME_CHARACTERS
-from web.page_forms import PageForm, identifier_from
+from web.forms.page_forms import PageForm, build_identifier
 
-MONO = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
+MONOSPACE_ATTRIBUTES = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
 
 
 class NewScopeForm(PageForm):
@@ -29,7 +29,7 @@ class NewScopeForm(PageForm):
     def clean_identifier(self) -> str:
         """The identifier, made from the name where none was given."""
         given = str(self.cleaned_data["identifier"])
-        return given or identifier_from(str(self.cleaned_data.get("name", "")))
+        return given or build_identifier(str(self.cleaned_data.get("name", "")))
 
 
 class RenameScopeForm(PageForm):

@@ -1,1 +1,1 @@
-"""Pages of access, one file per noun."""
+"""Pages of access control and of a user's own account."""

@@ -1,4 +1,4 @@
-"""A person's own account: name, password, second factor, sessions."""
+"""Pages of a user's own account: profile, password, second factor, sessions."""
 
 from typing import Final
 
@@ -12,26 +12,26 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from accounts.forms.people import ChangePasswordForm, ProfileForm, ProofForm, TurnOnForm
-from accounts.people import two_factor
-from accounts.people.passwords import change_password
-from accounts.people.profile import update_profile
-from accounts.people.sessions import end_other_sessions, end_session, sessions_of
-from accounts.people.single_sign_on import is_offered
-from web.page_forms import posted
-from web.pages import PageRequest, page
+from accounts.authentication import two_factor
+from accounts.authentication.passwords import change_password
+from accounts.authentication.profiles import update_profile
+from accounts.authentication.sessions import end_other_sessions, end_session, list_user_sessions
+from accounts.authentication.single_sign_on import is_single_sign_on_enabled
+from accounts.forms.account import ChangePasswordForm, ProfileForm, ReauthenticationForm, TwoFactorEnableForm
+from web.forms.page_forms import get_posted_data
+from web.forms.pages import PageRequest, require_sign_in
 
 GET_OR_POST: Final = ["GET", "HEAD", "POST"]
-PENDING = "pending_second_factor"
+PENDING_SECRET_KEY = "pending_second_factor"  # noqa: S105 - no password
 
 
-@page
+@require_sign_in
 @never_cache
 @sensitive_post_parameters()
 @require_http_methods(GET_OR_POST)
 def account(request: PageRequest) -> HttpResponse:
     """Show who one is here, and let one change it."""
-    form = ProfileForm(posted(request), person=request.user, address=address_of(request))
+    form = ProfileForm(get_posted_data(request), person=request.user, address=get_client_address(request))
     if request.method == "POST" and form.is_valid():
         given = form.cleaned_data
         names = ("first_name", "last_name", "email")
@@ -41,14 +41,14 @@ def account(request: PageRequest) -> HttpResponse:
     content = {
         "form": form,
         "has_two_factor": two_factor.has_two_factor(request.user),
-        "provider": is_offered() and settings.OIDC_NAME,
+        "provider": is_single_sign_on_enabled() and settings.OIDC_NAME,
         "is_linked": SocialAccount.objects.filter(user=request.user).exists(),
         "has_password": request.user.has_usable_password(),
     }
     return render(request, "accounts/account/account.html", content, status=form.http_status)
 
 
-@page
+@require_sign_in
 @never_cache
 @sensitive_post_parameters()
 @require_http_methods(GET_OR_POST)
@@ -56,7 +56,7 @@ def password(request: PageRequest) -> HttpResponse:
     """Let one change the password."""
     if not request.user.has_usable_password():
         raise Http404
-    form = ChangePasswordForm(request.user, posted(request), address=address_of(request))
+    form = ChangePasswordForm(request.user, get_posted_data(request), address=get_client_address(request))
     if request.method == "POST" and form.is_valid():
         change_password(actor=request.user, password=form.cleaned_data["new_password1"])
         update_session_auth_hash(request, request.user)
@@ -65,7 +65,7 @@ def password(request: PageRequest) -> HttpResponse:
     return render(request, "accounts/account/password.html", {"form": form}, status=form.http_status)
 
 
-@page
+@require_sign_in
 @never_cache
 @sensitive_post_parameters()
 @require_http_methods(GET_OR_POST)
@@ -73,68 +73,74 @@ def second_factor(request: PageRequest) -> HttpResponse:
     """Show that signing in takes a code, or else what an app has to be told, and take the first one."""
     if two_factor.has_two_factor(request.user):
         content = {
-            "codes_left": two_factor.codes_left(request.user),
-            "form": ProofForm(person=request.user, address=""),
+            "codes_left": two_factor.count_recovery_codes(request.user),
+            "form": ReauthenticationForm(person=request.user, address=""),
         }
         return render(request, "accounts/account/two_factor.html", content)
-    form = TurnOnForm(posted(request), person=request.user, address=address_of(request))
-    sealed = request.session.get(PENDING) or two_factor.sealed_secret()
-    request.session[PENDING] = sealed
-    secret = two_factor.opened(sealed)
+    form = TwoFactorEnableForm(
+        get_posted_data(request), person=request.user, address=get_client_address(request)
+    )
+    sealed = request.session.get(PENDING_SECRET_KEY) or two_factor.create_encrypted_secret()
+    request.session[PENDING_SECRET_KEY] = sealed
+    secret = two_factor.decrypt_secret(sealed)
     if request.method == "POST" and form.is_valid():
-        codes = two_factor.turn_on(actor=request.user, secret=secret, code=form.cleaned_data["code"])
+        codes = two_factor.enable_two_factor(
+            actor=request.user, secret=secret, code=form.cleaned_data["code"]
+        )
         if codes is not None:
-            del request.session[PENDING]
+            del request.session[PENDING_SECRET_KEY]
             return render(request, "accounts/account/codes.html", {"codes": codes, "is_new": True})
         form.add_error("code", "This code is wrong. Check that the clock of the device is right.")
-    picture = two_factor.picture_of(request.user, secret)
+    picture = two_factor.render_qr_code(request.user, secret)
     content = {"form": form, "secret": secret, "picture": picture}
     return render(request, "accounts/account/turn_on.html", content, status=form.http_status)
 
 
-@page
+@require_sign_in
 @never_cache
 @sensitive_post_parameters()
 @require_POST
 def turn_off(request: PageRequest) -> HttpResponse:
     """Ask for no code any more."""
-    return _proved(request, "off")
+    return _run_reauthenticated(request, "off")
 
 
-@page
+@require_sign_in
 @never_cache
 @sensitive_post_parameters()
 @require_POST
 def renew_codes(request: PageRequest) -> HttpResponse:
     """Show new recovery codes, this once."""
-    return _proved(request, "codes")
+    return _run_reauthenticated(request, "codes")
 
 
-def _proved(request: PageRequest, wanted: str) -> HttpResponse:
+def _run_reauthenticated(request: PageRequest, wanted: str) -> HttpResponse:
     if not two_factor.has_two_factor(request.user):
         return redirect("second-factor")
-    form = ProofForm(posted(request), person=request.user, address=address_of(request))
+    form = ReauthenticationForm(
+        get_posted_data(request), person=request.user, address=get_client_address(request)
+    )
     if not form.is_valid():
-        content = {"codes_left": two_factor.codes_left(request.user), "form": form}
+        content = {"codes_left": two_factor.count_recovery_codes(request.user), "form": form}
         return render(request, "accounts/account/two_factor.html", content, status=form.http_status)
     if wanted == "codes":
-        codes = two_factor.renew_codes(actor=request.user)
+        codes = two_factor.renew_recovery_codes(actor=request.user)
         return render(request, "accounts/account/codes.html", {"codes": codes})
-    two_factor.turn_off(actor=request.user, person=request.user)
+    two_factor.disable_two_factor(actor=request.user, person=request.user)
     messages.success(request, "Signing in takes no code any more.")
     return redirect("account")
 
 
-@page
+@require_sign_in
 @never_cache
 @require_safe
 def sessions(request: PageRequest) -> HttpResponse:
     """List where one is signed in."""
-    content = {"sessions": sessions_of(request.user, request.session.session_key)}
+    content = {"sessions": list_user_sessions(request.user, request.session.session_key)}
     return render(request, "accounts/account/sessions.html", content)
 
 
-@page
+@require_sign_in
 @require_POST
 def end_one_session(request: PageRequest, pk: int) -> HttpResponse:
     """Sign out in one other place."""
@@ -144,7 +150,7 @@ def end_one_session(request: PageRequest, pk: int) -> HttpResponse:
     return redirect("sessions")
 
 
-@page
+@require_sign_in
 @require_POST
 def end_sessions(request: PageRequest) -> HttpResponse:
     """Sign out everywhere else."""
@@ -153,6 +159,6 @@ def end_sessions(request: PageRequest) -> HttpResponse:
     return redirect("sessions")
 
 
-def address_of(request: HttpRequest) -> str:
+def get_client_address(request: HttpRequest) -> str:
     """Where the request came from; failures are counted by it."""
     return str(request.META.get("REMOTE_ADDR", ""))

@@ -1,4 +1,4 @@
-"""Pages on which people are invited, and the list of who was."""
+"""Pages of invitations."""
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
@@ -6,39 +6,38 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from accounts.forms.invitations import DAYS, InvitationForm
-from accounts.invitation_mail import send_invitation
+from accounts.forms.invitations import DEFAULT_EXPIRY_DAYS, InvitationForm
+from accounts.invitation_mails import send_invitation
 from rbac import operations
 from rbac.models import Invitation
 from rbac.policy import Forbidden, can_anywhere, require
-from web.lists import visible_here
-from web.page_forms import posted
-from web.pages import PageRequest, get_visible, page
-from web.paging import keyset
+from web.forms.page_forms import get_posted_data
+from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
+from web.http.pagination import paginate_queryset
 
 VIEW = "core_user_view"
 MANAGE = "core_user_manage"
 
 
-@page
+@require_sign_in
 @require_safe
 def invitations(request: PageRequest) -> HttpResponse:
-    """This will list who was invited to the chosen scope and below."""
+    """List who was invited to the chosen scope and below."""
     rows = Invitation.objects.select_related("scope", "role", "invited_by", "accepted_by")
-    found = visible_here(request, VIEW, rows)
-    content = {"page": keyset(found, request), "can_invite": can_anywhere(request.user, MANAGE)}
+    found = list_visible(request, VIEW, rows)
+    content = {"page": paginate_queryset(found, request), "can_invite": can_anywhere(request.user, MANAGE)}
     return render(request, "accounts/invitations/list.html", content)
 
 
-@page
+@require_sign_in
 @require_http_methods(["GET", "HEAD", "POST"])
 def new_invitation(request: PageRequest) -> HttpResponse:
-    """This will invite somebody by e-mail."""
-    form = InvitationForm(posted(request), person=request.user, scope=request.current_scope)
+    """Invite somebody by e-mail."""
+    form = InvitationForm(get_posted_data(request), person=request.user, scope=request.current_scope)
     if request.method == "POST" and form.is_valid():
         given = form.cleaned_data
         try:
-            made, token = operations.invite(
+            made, token = operations.create_invitation(
                 actor=request.user,
                 email=given["email"],
                 scope=given["in_scope"],
@@ -50,31 +49,31 @@ def new_invitation(request: PageRequest) -> HttpResponse:
         except Forbidden as error:
             form.add_error("role", f"You cannot give this role: you lack {error.permission} yourself.")
         else:
-            _send(request, made, token)
+            _send_mail(request, made, token)
             return redirect("invitations")
     return render(request, "accounts/invitations/new.html", {"form": form}, status=form.http_status)
 
 
-@page
+@require_sign_in
 @require_POST
 def send_invitation_again(request: PageRequest, pk: int) -> HttpResponse:
-    """This will send a new link that counts from now on; the one sent before is void."""
-    found = _found(request, pk)
+    """Send a new link that counts from now on; the one sent before is void."""
+    found = _get_invitation(request, pk)
     require(request.user, MANAGE, found)
     try:
-        token = operations.renew_invitation(actor=request.user, invitation=found, days=DAYS)
+        token = operations.renew_invitation(actor=request.user, invitation=found, days=DEFAULT_EXPIRY_DAYS)
     except ValidationError as error:
         messages.error(request, error.messages[0])
     else:
-        _send(request, found, token)
+        _send_mail(request, found, token)
     return redirect("invitations")
 
 
-@page
+@require_sign_in
 @require_http_methods(["GET", "HEAD", "POST"])
 def revoke_invitation(request: PageRequest, pk: int) -> HttpResponse:
-    """This will take an invitation back, after asking."""
-    found = _found(request, pk)
+    """Take an invitation back, after asking."""
+    found = _get_invitation(request, pk)
     require(request.user, MANAGE, found)
     if request.method != "POST":
         return render(request, "accounts/invitations/revoke.html", {"invitation": found})
@@ -87,12 +86,12 @@ def revoke_invitation(request: PageRequest, pk: int) -> HttpResponse:
     return redirect("invitations")
 
 
-def _found(request: PageRequest, pk: int) -> Invitation:
+def _get_invitation(request: PageRequest, pk: int) -> Invitation:
     rows = Invitation.objects.select_related("scope", "role", "invited_by")
     return get_visible(request, VIEW, rows, pk=pk)
 
 
-def _send(request: HttpRequest, invitation: Invitation, token: str) -> None:
+def _send_mail(request: HttpRequest, invitation: Invitation, token: str) -> None:
     if send_invitation(invitation, token):
         messages.success(request, f"An invitation is on its way to {invitation.email}.")
     else:

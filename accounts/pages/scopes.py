@@ -1,91 +1,200 @@
-"""Pages of organizations and projects: the tree, one of them, and those that are archived."""
+"""Pages of organizations and projects."""
 
+from django.contrib import messages
+from django.core.exceptions import ValidationError
 from django.db.models import Q
 from django.http import HttpResponse
-from django.shortcuts import render
-from django.views.decorators.http import require_safe
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from accounts.queries import branches_of
-from rbac.archived import restorable
+from accounts.forms.scopes import NewScopeForm, RenameScopeForm
+from accounts.queries.scopes import list_organization_projects
+from rbac import operations
+from rbac.archive_guards import ScopeBusy, list_work_in_progress
 from rbac.models import Scope
-from rbac.policy import NotVisible, can, permissions_at, scopes_of_member, scopes_where
-from web.pages import PageRequest, page
-from web.paging import keyset
-from web.scope_choices import MOST_SOUGHT, choices
+from rbac.policy import NotVisible, can, get_permissions, list_member_scopes, list_permitted_scopes, require
+from rbac.queries import list_restorable_scopes
+from web.forms.page_forms import get_posted_data
+from web.forms.pages import PageRequest, require_sign_in
+from web.http.pagination import paginate_queryset
+from web.navigation import MOST_SEARCH_CHARACTERS, list_scope_choices
 
 # What can be made inside a scope, and the permission for it.
-INSIDE = {Scope.Kind.ACCOUNT: "core_organization_edit", Scope.Kind.ORGANIZATION: "core_project_edit"}
+CHILD_PERMISSIONS = {
+    Scope.Kind.ACCOUNT: "core_organization_edit",
+    Scope.Kind.ORGANIZATION: "core_project_edit",
+}
 
 
-@page
+@require_sign_in
 @require_safe
 def scopes(request: PageRequest) -> HttpResponse:
-    """This will show the account, its organizations and their projects, or what is sought among them."""
-    visible, account = scopes_of_member(request.user), Scope.objects.account()
-    sought = request.GET.get("q", "").strip()[:MOST_SOUGHT]
+    """Show the account, its organizations and their projects, or what is sought among them."""
+    visible, account = list_member_scopes(request.user), Scope.objects.account()
+    sought = request.GET.get("q", "").strip()[:MOST_SEARCH_CHARACTERS]
     content = {
         "account": account,
         "is_member": visible.filter(pk=account.pk).exists(),
         "sought": sought,
-        "can_add": can(request.user, INSIDE[Scope.Kind.ACCOUNT], account),
-        "has_archived": restorable(request.user).exists(),
+        "can_add": can(request.user, CHILD_PERMISSIONS[Scope.Kind.ACCOUNT], account),
+        "has_archived": list_restorable_scopes(request.user).exists(),
     }
     if sought:
         named = Q(name__icontains=sought) | Q(identifier__icontains=sought)
         found = visible.filter(named).exclude(pk=account.pk).select_related("parent")
-        shown = keyset(found, request, order="path", oldest_first=True)
+        shown = paginate_queryset(found, request, order="path", oldest_first=True)
         return render(request, "accounts/scopes/found.html", content | {"page": shown})
     organizations = visible.filter(kind=Scope.Kind.ORGANIZATION)
-    shown = keyset(organizations, request, order="path", oldest_first=True)
-    growing = scopes_where(request.user, INSIDE[Scope.Kind.ORGANIZATION])
+    shown = paginate_queryset(organizations, request, order="path", oldest_first=True)
+    growing = list_permitted_scopes(request.user, CHILD_PERMISSIONS[Scope.Kind.ORGANIZATION])
     content |= {
         "page": shown,
-        "branches": branches_of(shown.items, visible),
+        "branches": list_organization_projects(shown.items, visible),
         "growing": set(growing.filter(pk__in=[one.pk for one in shown.items]).values_list("pk", flat=True)),
     }
     return render(request, "accounts/scopes/list.html", content)
 
 
-@page
+@require_sign_in
 @require_safe
 def scope(request: PageRequest, pk: int) -> HttpResponse:
-    """This will show the account, one organization with its projects, or one project."""
-    found = member_scope(request, pk)
-    inside = scopes_of_member(request.user).filter(parent=found)
-    rights = permissions_at(request.user, found)
+    """Show the account, one organization with its projects, or one project."""
+    found = get_member_scope_or_404(request, pk)
+    inside = list_member_scopes(request.user).filter(parent=found)
+    rights = get_permissions(request.user, found)
     content = {
         "scope": found,
-        "page": keyset(inside, request, order="path", oldest_first=True),
+        "page": paginate_queryset(inside, request, order="path", oldest_first=True),
         "can_rename": f"core_{found.resource}_edit" in rights,
         "can_archive": found.parent is not None and f"core_{found.resource}_delete" in rights,
-        "can_add": INSIDE.get(Scope.Kind(found.kind)) in rights,
+        "can_add": CHILD_PERMISSIONS.get(Scope.Kind(found.kind)) in rights,
         "is_account": found.kind == Scope.Kind.ACCOUNT,
     }
     return render(request, "accounts/scopes/detail.html", content)
 
 
-@page
+@require_sign_in
 @require_safe
-def archived(request: PageRequest) -> HttpResponse:
-    """This will list what is archived and may be brought back."""
-    found = restorable(request.user).select_related("parent")
+def archived_scopes(request: PageRequest) -> HttpResponse:
+    """List what is archived and may be brought back."""
+    found = list_restorable_scopes(request.user).select_related("parent")
     return render(
-        request, "accounts/scopes/archived.html", {"page": keyset(found, request, order="archived_at")}
+        request,
+        "accounts/scopes/archived.html",
+        {"page": paginate_queryset(found, request, order="archived_at")},
     )
 
 
-@page
+@require_sign_in
 @require_safe
 def scope_choices(request: PageRequest) -> HttpResponse:
-    """This will draw the entries of the scope switcher for what is sought, as a fragment of any page."""
+    """Draw the entries of the scope switcher for what is sought, as a fragment of any page."""
     sought = request.GET.get("q", "")
-    content = {"choices": choices(request.user, sought), "sought": sought}
+    content = {"choices": list_scope_choices(request.user, sought), "sought": sought}
     return render(request, "parts/_scope_choices.html", content)
 
 
-def member_scope(request: PageRequest, pk: int) -> Scope:
+def get_member_scope_or_404(request: PageRequest, pk: int) -> Scope:
     """Return a scope that the reader belongs to. Raises `NotVisible`."""
-    found = scopes_of_member(request.user).select_related("parent").filter(pk=pk).first()
+    found = list_member_scopes(request.user).select_related("parent").filter(pk=pk).first()
     if found is None:
         raise NotVisible("There is no such scope for you.")
     return found
+
+
+GET_OR_POST = ["GET", "HEAD", "POST"]
+
+
+@require_sign_in
+@require_http_methods(GET_OR_POST)
+def new_organization(request: PageRequest) -> HttpResponse:
+    """Make an organization."""
+    return _create_scope_page(request, Scope.objects.account())
+
+
+@require_sign_in
+@require_http_methods(GET_OR_POST)
+def new_project(request: PageRequest, pk: int) -> HttpResponse:
+    """Make a project in an organization."""
+    organization = get_member_scope_or_404(request, pk)
+    if organization.kind != Scope.Kind.ORGANIZATION:
+        raise NotVisible("Projects are made in organizations.")
+    return _create_scope_page(request, organization)
+
+
+@require_sign_in
+@require_http_methods(GET_OR_POST)
+def rename_scope(request: PageRequest, pk: int) -> HttpResponse:
+    """Give a scope another name; its identifier stays."""
+    found = get_member_scope_or_404(request, pk)
+    require(request.user, f"core_{found.resource}_edit", found)
+    form = RenameScopeForm(get_posted_data(request), initial={"name": found.name})
+    if request.method == "POST" and form.is_valid():
+        try:
+            operations.rename_scope(actor=request.user, scope=found, name=form.cleaned_data["name"])
+        except ValidationError as error:
+            form.refuse(error)
+            found.refresh_from_db(fields=["name"])
+        else:
+            return redirect("access-scope", pk=pk)
+    content = {"form": form, "scope": found}
+    return render(request, "accounts/scopes/rename.html", content, status=form.http_status)
+
+
+@require_sign_in
+@require_http_methods(GET_OR_POST)
+def archive_scope(request: PageRequest, pk: int) -> HttpResponse:
+    """Put a scope away in which nothing is under way."""
+    found = get_member_scope_or_404(request, pk)
+    if found.parent is None:
+        raise NotVisible("The account is never archived.")
+    require(request.user, f"core_{found.resource}_delete", found)
+    refusal = ""
+    if request.method == "POST":
+        try:
+            operations.archive_scope(actor=request.user, scope=found)
+        except (ScopeBusy, ValidationError) as error:
+            refusal = " ".join(getattr(error, "messages", [str(error)]))
+        else:
+            messages.success(request, f"{found.name} is archived. It can be brought back at any time.")
+            return redirect("access-scopes")
+    content = {
+        "scope": found,
+        "refusal": refusal,
+        "work": list_work_in_progress(found),
+        "projects": Scope.objects.filter(parent=found, archived_at=None).count(),
+    }
+    return render(request, "accounts/scopes/archive.html", content, status=409 if refusal else 200)
+
+
+@require_sign_in
+@require_POST
+def restore_scope(request: PageRequest, pk: int) -> HttpResponse:
+    """Bring an archived scope back."""
+    found = list_restorable_scopes(request.user).select_related("parent").filter(pk=pk).first()
+    if found is None:
+        raise NotVisible("Nothing like this is archived.")
+    operations.restore_scope(actor=request.user, scope=found)
+    messages.success(request, f"{found.name} is back, with everything in it.")
+    return redirect("access-scope", pk=pk)
+
+
+def _create_scope_page(request: PageRequest, parent: Scope) -> HttpResponse:
+    require(request.user, CHILD_PERMISSIONS[Scope.Kind(parent.kind)], parent)
+    form = NewScopeForm(get_posted_data(request))
+    if request.method == "POST" and form.is_valid():
+        try:
+            made = _create_scope(request, parent, form)
+        except ValidationError as error:
+            form.refuse(error)
+        else:
+            return redirect("access-scope", pk=made.pk)
+    content = {"form": form, "parent": parent, "is_project": parent.kind == Scope.Kind.ORGANIZATION}
+    return render(request, "accounts/scopes/new.html", content, status=form.http_status)
+
+
+def _create_scope(request: PageRequest, parent: Scope, form: NewScopeForm) -> Scope:
+    given = {"identifier": form.cleaned_data["identifier"], "name": form.cleaned_data["name"]}
+    if parent.kind == Scope.Kind.ORGANIZATION:
+        return operations.create_project(actor=request.user, organization=parent, **given)
+    return operations.create_organization(actor=request.user, **given)

@@ -1,4 +1,4 @@
-"""Pages of service accounts: which there are, one with its roles and keys, a new one, its end."""
+"""Pages of service accounts."""
 
 from typing import Final
 
@@ -9,15 +9,14 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from accounts.forms.keys import EDIT, NewServiceAccountForm, ServiceAccountForm
+from accounts.forms.api_keys import EDIT, NewServiceAccountForm, ServiceAccountForm
 from rbac import operations
 from rbac.models import ApiKey, ServiceAccount
-from rbac.operations.asking import roles_of
-from rbac.policy import can_anywhere, permissions_at, require, visible_to
-from web.lists import visible_here
-from web.page_forms import posted
-from web.pages import PageRequest, get_visible, page
-from web.paging import keyset
+from rbac.operations.escalation_checks import list_user_assignments
+from rbac.policy import can_anywhere, filter_visible, get_permissions, require
+from web.forms.page_forms import get_posted_data
+from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
+from web.http.pagination import paginate_queryset
 
 VIEW: Final = "core_serviceaccount_view"
 DELETE: Final = "core_serviceaccount_delete"
@@ -25,41 +24,41 @@ GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 MOST_ROLES: Final = 100
 
 
-@page
+@require_sign_in
 @require_safe
 def service_accounts(request: PageRequest) -> HttpResponse:
-    """This will list the service accounts of the chosen scope and below."""
+    """List the service accounts of the chosen scope and below."""
     rows = ServiceAccount.objects.select_related("scope", "user").annotate(
         key_count=Count("user__api_keys", filter=Q(user__api_keys__revoked_at=None)),
         last_used_at=Max("user__api_keys__last_used_at"),
     )
-    found = visible_here(request, VIEW, rows)
-    content = {"page": keyset(found, request), "can_add": can_anywhere(request.user, EDIT)}
+    found = list_visible(request, VIEW, rows)
+    content = {"page": paginate_queryset(found, request), "can_add": can_anywhere(request.user, EDIT)}
     return render(request, "accounts/service_accounts/list.html", content)
 
 
-@page
+@require_sign_in
 @require_safe
 def service_account(request: PageRequest, pk: int) -> HttpResponse:
-    """This will show a service account with its roles and its keys."""
-    account = found_account(request, pk)
-    roles = roles_of(account.user).select_related("role", "scope", "group", "resource_group")
-    visible = visible_to(request.user, "core_user_view", roles).order_by("pk")
+    """Show a service account with its roles and its keys."""
+    account = get_service_account(request, pk)
+    roles = list_user_assignments(account.user).select_related("role", "scope", "group", "resource_group")
+    visible = filter_visible(request.user, "core_user_view", roles).order_by("pk")
     keys = ApiKey.objects.filter(user=account.user).select_related("scope", "created_by")
     content = {
         "account": account,
         "roles": visible[:MOST_ROLES],
-        "page": keyset(keys, request),
-        "rights": permissions_at(request.user, account),
+        "page": paginate_queryset(keys, request),
+        "rights": get_permissions(request.user, account),
     }
     return render(request, "accounts/service_accounts/account.html", content)
 
 
-@page
+@require_sign_in
 @require_http_methods(GET_OR_POST)
 def new_service_account(request: PageRequest) -> HttpResponse:
-    """This will make a service account."""
-    form = NewServiceAccountForm(posted(request), person=request.user, scope=request.current_scope)
+    """Make a service account."""
+    form = NewServiceAccountForm(get_posted_data(request), person=request.user, scope=request.current_scope)
     if request.method == "POST" and form.is_valid():
         given = form.cleaned_data
         try:
@@ -77,14 +76,14 @@ def new_service_account(request: PageRequest) -> HttpResponse:
     return render(request, "accounts/service_accounts/new.html", {"form": form}, status=form.http_status)
 
 
-@page
+@require_sign_in
 @require_http_methods(GET_OR_POST)
 def edit_service_account(request: PageRequest, pk: int) -> HttpResponse:
-    """This will change what a service account is called."""
-    account = found_account(request, pk)
+    """Change what a service account is called."""
+    account = get_service_account(request, pk)
     require(request.user, EDIT, account)
     initial = {"name": account.name, "description": account.description}
-    form = ServiceAccountForm(posted(request), initial=initial)
+    form = ServiceAccountForm(get_posted_data(request), initial=initial)
     if request.method == "POST" and form.is_valid():
         try:
             operations.update_service_account(actor=request.user, account=account, **form.cleaned_data)
@@ -97,24 +96,24 @@ def edit_service_account(request: PageRequest, pk: int) -> HttpResponse:
     return render(request, "accounts/service_accounts/edit.html", content, status=form.http_status)
 
 
-@page
+@require_sign_in
 @require_http_methods(GET_OR_POST)
 def delete_service_account(request: PageRequest, pk: int) -> HttpResponse:
-    """This will say what ends with a service account, then delete it."""
-    account = found_account(request, pk)
+    """Say what ends with a service account, then delete it."""
+    account = get_service_account(request, pk)
     require(request.user, DELETE, account)
     if request.method == "POST":
         operations.delete_service_account(actor=request.user, account=account)
         messages.success(request, f"{account.name} is deleted, its keys open nothing any more.")
         return redirect("service-accounts")
-    content = {"account": account, "key_count": _open_keys(account).count()}
+    content = {"account": account, "key_count": _list_valid_keys(account).count()}
     return render(request, "accounts/service_accounts/delete.html", content)
 
 
-def found_account(request: PageRequest, pk: int) -> ServiceAccount:
+def get_service_account(request: PageRequest, pk: int) -> ServiceAccount:
     """Return a service account that may be seen. Raises `NotVisible` (404)."""
     return get_visible(request, VIEW, ServiceAccount.objects.select_related("scope", "user"), pk=pk)
 
 
-def _open_keys(account: ServiceAccount) -> QuerySet[ApiKey]:
+def _list_valid_keys(account: ServiceAccount) -> QuerySet[ApiKey]:
     return ApiKey.objects.filter(user=account.user, revoked_at=None)

@@ -1,4 +1,4 @@
-"""Signing in and out."""
+"""Pages of sign-in and sign-out."""
 
 from allauth.account.internal.flows.login import perform_password_login
 from allauth.account.models import Login
@@ -12,9 +12,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from accounts.forms.sign_in import SignInForm
-from accounts.people.sessions import forget_session
-from accounts.people.single_sign_on import is_offered
+from accounts.authentication.sessions import forget_session
+from accounts.authentication.single_sign_on import is_single_sign_on_enabled
+from accounts.forms.account import SignInForm
 from rbac import audit
 from rbac.models import User
 
@@ -27,16 +27,20 @@ TOO_MANY_REQUESTS = 429
 def sign_in(request: HttpRequest) -> HttpResponse:
     """Show the form, or check what was typed and go on to where the person was heading."""
     if request.method != "POST" and request.user.is_authenticated:
-        return HttpResponseRedirect(target_of(request))
+        return HttpResponseRedirect(get_redirect_url(request))
     form = SignInForm(request, data=request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         user: User = form.get_user()
-        login = Login(user=user, redirect_url=target_of(request))
+        login = Login(user=user, redirect_url=get_redirect_url(request))
         return perform_password_login(request, {"username": user.username}, login)
     if form.is_bound:
-        _note_failure(form)
+        _record_failure(form)
     status = TOO_MANY_REQUESTS if form.is_bound and form.is_throttled else 200
-    content = {"form": form, "next": _asked_for(request), "provider": is_offered() and settings.OIDC_NAME}
+    content = {
+        "form": form,
+        "next": _get_requested_url(request),
+        "provider": is_single_sign_on_enabled() and settings.OIDC_NAME,
+    }
     return render(request, "accounts/sign_in.html", content, status=status)
 
 
@@ -44,24 +48,24 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 def sign_out(request: HttpRequest) -> HttpResponse:
     """End the session, on this browser."""
     if isinstance(request.user, User):
-        audit.record(actor=request.user, action="user.sign_out", thing=request.user)
+        audit.record_audit_entry(actor=request.user, action="user.sign_out", thing=request.user)
     forget_session(request.session.session_key)
     logout(request)
     return HttpResponseRedirect(resolve_url(settings.LOGOUT_REDIRECT_URL))
 
 
-def _note_failure(form: SignInForm) -> None:
+def _record_failure(form: SignInForm) -> None:
     user = User.objects.filter(username=form.cleaned_data.get("username", "")).first()
     if user is not None:
-        audit.record(actor=None, action="user.sign_in_failed", thing=user)
+        audit.record_audit_entry(actor=None, action="user.sign_in_failed", thing=user)
 
 
-def target_of(request: HttpRequest) -> str:
+def get_redirect_url(request: HttpRequest) -> str:
     """Return where to go once signed in."""
-    return _asked_for(request) or resolve_url(settings.LOGIN_REDIRECT_URL)
+    return _get_requested_url(request) or resolve_url(settings.LOGIN_REDIRECT_URL)
 
 
-def _asked_for(request: HttpRequest) -> str:
+def _get_requested_url(request: HttpRequest) -> str:
     """Return the page to go on to, if it is one of ours: an open redirect would lend our name to any site."""
     asked = request.POST.get("next", "") or request.GET.get("next", "")
     own = url_has_allowed_host_and_scheme(asked, {request.get_host()}, require_https=request.is_secure())

@@ -1,4 +1,4 @@
-"""Signing on with the provider: away to it, and back with what it says."""
+"""Redirect to the identity provider, and its callback."""
 
 import logging
 import secrets
@@ -16,117 +16,133 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from accounts.pages.sign_in import target_of
-from accounts.people.adapter import refused
-from accounts.people.oidc import NotSignedOn, address_to_ask, claims_for, discover
-from accounts.people.single_sign_on import is_offered, link_sign_on, sign_on, unlink_sign_on
+from accounts.authentication.adapters import render_sign_in_refusal
+from accounts.authentication.oidc import (
+    SignOnFailed,
+    build_authorization_url,
+    discover_endpoints,
+    fetch_claims,
+)
+from accounts.authentication.single_sign_on import (
+    get_or_create_user,
+    is_single_sign_on_enabled,
+    link_identity,
+    unlink_identity,
+)
+from accounts.pages.sign_in import get_redirect_url
 from guards.limits import SIGN_ONS_PER_ADDRESS
-from rbac import throttle
+from rbac import sign_in_limits
 from rbac.models import User
-from web.pages import PageRequest, page
-from web.problems import TooMany
+from web.forms.pages import PageRequest, require_sign_in
+from web.http.problems import TooManyRequests
 
-PROVIDER = "oidc"
+PROVIDER_ID = "oidc"
 _log = logging.getLogger(__name__)
 
 
 @never_cache
 @require_safe
-def begin(request: HttpRequest) -> HttpResponse:
+def begin_sign_on(request: HttpRequest) -> HttpResponse:
     """Send the browser to the provider.
 
     A link and no form, for our policy lets forms lead to our own pages only; all that a foreign page wins by
     calling it is that its visitor is asked to sign on.
     """
     if request.user.is_authenticated:
-        return HttpResponseRedirect(target_of(request))
+        return HttpResponseRedirect(get_redirect_url(request))
     try:
-        return HttpResponseRedirect(_address(request, {"next": target_of(request)}))
-    except NotSignedOn as problem:
-        return _refused(request, problem)
+        return HttpResponseRedirect(_build_authorization_url(request, {"next": get_redirect_url(request)}))
+    except SignOnFailed as problem:
+        return _render_refusal(request, problem)
 
 
-@page
+@require_sign_in
 @never_cache
 @require_POST
-def link(request: PageRequest) -> HttpResponse:
+def link_account(request: PageRequest) -> HttpResponse:
     """Show where to go on to, so that who is signed in may come in by the provider too."""
     try:
-        address = _address(request, {"link": request.user.pk})
-    except NotSignedOn as problem:
-        return _refused(request, problem)
+        address = _build_authorization_url(request, {"link": request.user.pk})
+    except SignOnFailed as problem:
+        return _render_refusal(request, problem)
     return render(request, "accounts/link_sign_on.html", {"address": address, "name": settings.OIDC_NAME})
 
 
-@page
+@require_sign_in
 @require_POST
-def unlink(request: PageRequest) -> HttpResponse:
+def unlink_account(request: PageRequest) -> HttpResponse:
     """End signing on with the provider, for those who can still come in by password."""
     if not request.user.has_usable_password():
         messages.error(request, "Without single sign-on you could not sign in. Set a password first.")
     else:
-        unlink_sign_on(actor=request.user)
+        unlink_identity(actor=request.user)
         messages.success(request, f"You no longer sign on with {settings.OIDC_NAME}.")
     return redirect("account")
 
 
 @never_cache
 @require_safe
-def callback(request: HttpRequest) -> HttpResponse:
+def handle_callback(request: HttpRequest) -> HttpResponse:
     """Take what the provider says, and sign its person in."""
-    _admit(request)
-    state = statekit.unstash_state(request, provider_id=PROVIDER, state_id=request.GET.get("state", ""))
+    _require_attempt(request)
+    state = statekit.unstash_state(request, provider_id=PROVIDER_ID, state_id=request.GET.get("state", ""))
     if state is None:
-        return refused(request, "This sign-in took too long, or began in another browser. Begin again.")
+        return render_sign_in_refusal(
+            request, "This sign-in took too long, or began in another browser. Begin again."
+        )
     try:
-        return _signed_on(request, state)
-    except NotSignedOn as problem:
-        return _refused(request, problem)
+        return _complete_sign_on(request, state)
+    except SignOnFailed as problem:
+        return _render_refusal(request, problem)
 
 
-def _signed_on(request: HttpRequest, state: dict[str, Any]) -> HttpResponse:
+def _complete_sign_on(request: HttpRequest, state: dict[str, Any]) -> HttpResponse:
     code = request.GET.get("code", "")
     if not code:
-        raise NotSignedOn("The provider did not let you in.")
-    claims = claims_for(code, callback=_callback(request), verifier=state["verifier"], nonce=state["nonce"])
+        raise SignOnFailed("The provider did not let you in.")
+    claims = fetch_claims(
+        code, callback=_process_callback(request), verifier=state["verifier"], nonce=state["nonce"]
+    )
     if "link" in state:
-        return _linked(request, state["link"], claims)
-    return perform_login(request, Login(user=sign_on(claims), redirect_url=state["next"]))
+        return _complete_link(request, state["link"], claims)
+    return perform_login(request, Login(user=get_or_create_user(claims), redirect_url=state["next"]))
 
 
-def _linked(request: HttpRequest, person: int, claims: dict[str, Any]) -> HttpResponse:
+def _complete_link(request: HttpRequest, person: int, claims: dict[str, Any]) -> HttpResponse:
     if not isinstance(request.user, User) or request.user.pk != person:
-        raise NotSignedOn("Meanwhile somebody else signed in here. Begin again.")
-    link_sign_on(actor=request.user, claims=claims)
+        raise SignOnFailed("Meanwhile somebody else signed in here. Begin again.")
+    link_identity(actor=request.user, claims=claims)
     messages.success(request, f"You can sign in with {settings.OIDC_NAME} now.")
     return redirect("account")
 
 
-def _address(request: HttpRequest, state: dict[str, Any]) -> str:
-    _admit(request)
+def _build_authorization_url(request: HttpRequest, state: dict[str, Any]) -> str:
+    _require_attempt(request)
     challenge, nonce = generate_code_challenge(), secrets.token_urlsafe(24)
     kept = {**state, "nonce": nonce, "verifier": challenge["code_verifier"]}
-    endpoints = discover()
-    return address_to_ask(
+    endpoints = discover_endpoints()
+    return build_authorization_url(
         endpoints,
-        callback=_callback(request),
-        state=statekit.stash_state(request, provider_id=PROVIDER, state=kept),
+        callback=_process_callback(request),
+        state=statekit.stash_state(request, provider_id=PROVIDER_ID, state=kept),
         nonce=nonce,
         challenge=challenge["code_challenge"].decode(),
     )
 
 
-def _admit(request: HttpRequest) -> None:
-    if not is_offered():
+def _require_attempt(request: HttpRequest) -> None:
+    if not is_single_sign_on_enabled():
         raise Http404
-    if not throttle.few("sign-on", request.META.get("REMOTE_ADDR", ""), at_most=SIGN_ONS_PER_ADDRESS):
-        raise TooMany("Too many sign-ins from your address. Wait a minute, then try again.")
+    if not sign_in_limits.is_within_limit(
+        "sign-on", request.META.get("REMOTE_ADDR", ""), at_most=SIGN_ONS_PER_ADDRESS
+    ):
+        raise TooManyRequests("Too many sign-ins from your address. Wait a minute, then try again.")
 
 
-def _callback(request: HttpRequest) -> str:
+def _process_callback(request: HttpRequest) -> str:
     return request.build_absolute_uri(reverse("single-sign-on-callback"))
 
 
-def _refused(request: HttpRequest, problem: NotSignedOn) -> HttpResponse:
+def _render_refusal(request: HttpRequest, problem: SignOnFailed) -> HttpResponse:
     _log.warning("Single sign-on failed: %s", problem)
-    return refused(request, str(problem))
+    return render_sign_in_refusal(request, str(problem))

@@ -1,6 +1,12 @@
-"""A way to AWS that lets reads through and writes down the writes instead of sending them."""
+"""Caller for previews: sends reads, records writes, and simulates their effect on later reads."""
 
 from aws.preview.caller import PlannedCall, PreviewCaller
-from aws.preview.live import Budget, OnlyPlanned, PreviewStopped
+from aws.preview.live_reads import ExistsOnlyInPreview, PreviewLimitReached, ReadBudget
 
-__all__ = ["Budget", "OnlyPlanned", "PlannedCall", "PreviewCaller", "PreviewStopped"]
+__all__ = [
+    "ExistsOnlyInPreview",
+    "PlannedCall",
+    "PreviewCaller",
+    "PreviewLimitReached",
+    "ReadBudget",
+]

@@ -1,18 +1,46 @@
-"""The caller of a preview: later reads see what earlier writes would have done."""
+"""Preview caller that records writes and answers later reads as if they had been sent."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from botocore.model import StructureShape
+
 from aws.caller import Caller
-from aws.names import is_write
-from aws.preview.echo import echoed
+from aws.operations import is_write
+from aws.preview.cloudformation import StackOverlay
 from aws.preview.ecs import EcsOverlay
 from aws.preview.elb import ElbOverlay
-from aws.preview.live import Budget, Live, Placeholders
+from aws.preview.live_reads import LiveAccount, PreviewPlaceholders, ReadBudget
 from aws.preview.scaling import ScalingOverlay
-from aws.preview.stacks import StackOverlay
+from aws.shapes import get_operation_model
+
+_ID_SUFFIXES = ("Arn", "ARN", "arn", "Id", "id")
+
+
+def build_planned_response(
+    service: str, operation: str, params: Mapping[str, Any], name: Callable[[str], str]
+) -> dict[str, Any]:
+    """The members of the answer that the parameters name too; `name` gives the ids that AWS would give."""
+    output = get_operation_model(service, operation).output_shape
+    if not isinstance(output, StructureShape):
+        return {}
+    answer = _copy_members(output, params, name)
+    for member, shape in output.members.items():
+        if isinstance(shape, StructureShape):
+            answer[member] = _copy_members(shape, params, name)
+    return answer
+
+
+def _copy_members(
+    shape: StructureShape, params: Mapping[str, Any], name: Callable[[str], str]
+) -> dict[str, Any]:
+    found = {member: params[member] for member in shape.members if member in params}
+    for member, one in shape.members.items():
+        if member not in found and one.type_name == "string" and member.endswith(_ID_SUFFIXES):
+            found[member] = name(member)
+    return found
 
 
 @dataclass(frozen=True)
@@ -30,7 +58,7 @@ class PlannedCall:
         return is_write(self.service, self.operation)
 
 
-class Overlay(Protocol):
+class PreviewOverlay(Protocol):
     """What a service of AWS would show once the planned writes had been sent."""
 
     def before(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,13 +81,13 @@ class PreviewCaller:
     """
 
     caller: Caller
-    budget: Budget = field(default_factory=lambda: Budget(calls=200, seconds=60))
+    budget: ReadBudget = field(default_factory=lambda: ReadBudget(calls=200, seconds=60))
     made: list[PlannedCall] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._live = Live(self.caller, self.budget, Placeholders())
+        self._live = LiveAccount(self.caller, self.budget, PreviewPlaceholders())
         ecs = EcsOverlay(self._live)
-        self._overlays: dict[str, Overlay] = {
+        self._overlays: dict[str, PreviewOverlay] = {
             "ecs": ecs,
             "elbv2": ElbOverlay(self._live, ecs),
             "application-autoscaling": ScalingOverlay(self._live),
@@ -88,23 +116,25 @@ class PreviewCaller:
     @property
     def looking(self) -> Caller:
         """For reads that a run would not make, of the account as it is. Raises `PreviewStopped` too."""
-        return _Looking(self._live)
+        return _LiveCaller(self._live)
 
     def _write(
-        self, service: str, operation: str, params: dict[str, Any], overlay: Overlay | None
+        self, service: str, operation: str, params: dict[str, Any], overlay: PreviewOverlay | None
     ) -> dict[str, Any]:
         before = overlay.before(operation, params) if overlay else {}
         self.made.append(PlannedCall(service, operation, params, before))
         place = f"{operation} {len(self.writes)}"
-        answer = echoed(service, operation, params, lambda name: self.placeholder(f"{name} of {place}"))
+        answer = build_planned_response(
+            service, operation, params, lambda name: self.placeholder(f"{name} of {place}")
+        )
         if overlay:
             overlay.take(operation, params, answer)
         return answer
 
 
 @dataclass(frozen=True)
-class _Looking:
-    live: Live
+class _LiveCaller:
+    live: LiveAccount
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         return deepcopy(self.live.read(service, operation, params))

@@ -1,13 +1,144 @@
-"""ECS as it would be after the planned writes."""
+"""Task definitions, tasks and services of ECS after the planned writes."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from aws.preview.live import Live
-from aws.preview.services import PlannedServices
+from aws.errors import AwsError
+from aws.preview.ecs_services import PlannedServices
+from aws.preview.live_reads import LiveAccount
 from aws.preview.tags import TagOverlay
-from aws.preview.task_definitions import PlannedTaskDefinitions
-from aws.preview.tasks import PlannedTasks
+
+
+class PlannedTaskDefinitions:
+    """The revisions that the preview has registered or deregistered, by ARN."""
+
+    def __init__(self, live: LiveAccount) -> None:
+        self._live = live
+        self._planned: dict[str, dict[str, Any]] = {}
+        self._newest: dict[str, int] = {}
+        self._tags: dict[str, list[Any]] = {}
+
+    def register(self, params: Mapping[str, Any], echo: Mapping[str, Any]) -> dict[str, Any]:
+        """The revision that a registration makes; its number is the one that would be next now."""
+        family = params["family"]
+        revision = self._newest[family] = self._newest_of(family) + 1
+        arn = echo["taskDefinitionArn"]
+        self._tags[arn] = list(params.get("tags", ()))
+        wanted = {key: value for key, value in params.items() if key != "tags"}
+        made = {**wanted, "taskDefinitionArn": arn, "revision": revision, "status": "ACTIVE"}
+        self._planned[arn] = made
+        return made
+
+    def deregister(self, name: str) -> dict[str, Any]:
+        """The revision as a deregistration leaves it."""
+        found = self.described({"taskDefinition": name})["taskDefinition"]
+        gone = {**found, "status": "INACTIVE"}
+        self._planned[found.get("taskDefinitionArn", name)] = gone
+        return gone
+
+    def described(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """DescribeTaskDefinition, by ARN, `family:revision` or family."""
+        found = self._find(params["taskDefinition"])
+        if found is not None:
+            tags = (
+                self._tags.get(found["taskDefinitionArn"], []) if "TAGS" in params.get("include", ()) else []
+            )
+            return {"taskDefinition": found, "tags": tags}
+        answer = self._live.read("ecs", "DescribeTaskDefinition", params)
+        definition = answer.get("taskDefinition", {})
+        family, revision = definition.get("family", ""), definition.get("revision", 0)
+        self._newest[family] = max(self._newest.get(family, 0), revision)
+        return answer
+
+    def _find(self, name: str) -> dict[str, Any] | None:
+        if name in self._planned:
+            return self._planned[name]
+        active = [one for one in self._planned.values() if one.get("status") == "ACTIVE"]
+        named = [one for one in active if name in (one["family"], f"{one['family']}:{one['revision']}")]
+        return named[-1] if named else None
+
+    def _newest_of(self, family: str) -> int:
+        if family not in self._newest:
+            try:
+                self.described({"taskDefinition": family})
+            except AwsError:
+                # None so far, or nobody may know: the number is shown in sentences alone.
+                return 0
+        return self._newest.get(family, 0)
+
+
+class PlannedTasks:
+    """The tasks of RunTask, by ARN."""
+
+    def __init__(self, live: LiveAccount, definitions: PlannedTaskDefinitions) -> None:
+        self._live = live
+        self._definitions = definitions
+        self._planned: dict[str, dict[str, Any]] = {}
+
+    def run(self, params: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The tasks as RunTask answers them."""
+        containers = self._containers(params["taskDefinition"])
+        first = len(self._planned) + 1
+        tasks = [
+            self._task(params, number, containers) for number in range(first, first + params.get("count", 1))
+        ]
+        self._planned |= {task["taskArn"]: task for task in tasks}
+        return [{**task, "lastStatus": "PROVISIONING", "desiredStatus": "RUNNING"} for task in tasks]
+
+    def _task(
+        self, params: Mapping[str, Any], number: int, containers: list[dict[str, Any]]
+    ) -> dict[str, Any]:
+        return {
+            "taskArn": self._live.names.give(f"task {number}"),
+            "clusterArn": params.get("cluster", "default"),
+            "taskDefinitionArn": params["taskDefinition"],
+            "startedBy": params.get("startedBy", ""),
+            "launchType": params.get("launchType", ""),
+            "lastStatus": "STOPPED",
+            "desiredStatus": "STOPPED",
+            "stopCode": "EssentialContainerExited",
+            "containers": [{**one} for one in containers],
+        }
+
+    def _containers(self, task_definition: str) -> list[dict[str, Any]]:
+        try:
+            found = self._definitions.described({"taskDefinition": task_definition})
+        except AwsError:
+            return []
+        return [
+            {"name": one.get("name", ""), "lastStatus": "STOPPED", "exitCode": 0}
+            for one in found.get("taskDefinition", {}).get("containerDefinitions", ())
+        ]
+
+    def stop(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """A task as StopTask leaves it."""
+        stopped = {**self._planned.get(params["task"], {"taskArn": params["task"]}), "lastStatus": "STOPPED"}
+        self._planned[params["task"]] = stopped
+        return stopped
+
+    def described(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """DescribeTasks; AWS is asked about those alone that are not planned."""
+        planned = [self._planned[arn] for arn in params["tasks"] if arn in self._planned]
+        others = [arn for arn in params["tasks"] if arn not in self._planned]
+        live = self._live.read("ecs", "DescribeTasks", {**params, "tasks": others}) if others else {}
+        return {"tasks": [*live.get("tasks", ()), *planned], "failures": list(live.get("failures", ()))}
+
+    def listed(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """ListTasks; the planned ones are those of RunTask, which have stopped and belong to no service."""
+        found: dict[str, Any] = {}
+        if not self._live.names.are_in(params):
+            found = self._live.read("ecs", "ListTasks", params)
+        planned = (
+            [] if "serviceName" in params else [arn for arn in self._planned if self._is_meant(arn, params)]
+        )
+        return {**found, "taskArns": [*found.get("taskArns", ()), *planned]}
+
+    def _is_meant(self, arn: str, params: Mapping[str, Any]) -> bool:
+        task = self._planned[arn]
+        if params.get("startedBy") not in (None, task.get("startedBy")):
+            return False
+        return bool(task.get("desiredStatus") == params.get("desiredStatus", "RUNNING"))
+
 
 _SERVICE_WRITES = ("CreateService", "UpdateService", "DeleteService")
 
@@ -15,7 +146,7 @@ _SERVICE_WRITES = ("CreateService", "UpdateService", "DeleteService")
 class EcsOverlay:
     """Answers for the services, task definitions, tasks and tags that the preview has touched."""
 
-    def __init__(self, live: Live) -> None:
+    def __init__(self, live: LiveAccount) -> None:
         self._live = live
         self._tags = TagOverlay()
         self._services = PlannedServices(live, self._tags)

@@ -1,13 +1,13 @@
-"""Listeners, rules and target groups as they would be after the planned writes."""
+"""Listeners, rules and target groups after the planned writes."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from aws.preview.live import Live
+from aws.preview.live_reads import LiveAccount
 from aws.preview.tags import TagOverlay
 
 
-class Targets(Protocol):
+class PlannedTargets(Protocol):
     """Who knows which planned ECS services put targets into a target group."""
 
     def planned_targets(self, target_group_arn: str) -> list[str]:
@@ -17,7 +17,7 @@ class Targets(Protocol):
 class ElbOverlay:
     """Answers for the listeners and rules that the preview has changed."""
 
-    def __init__(self, live: Live, targets: Targets) -> None:
+    def __init__(self, live: LiveAccount, targets: PlannedTargets) -> None:
         self._live = live
         self._targets = targets
         self._changes: dict[str, dict[str, Any]] = {}
@@ -61,7 +61,10 @@ class ElbOverlay:
                 "TagDescriptions": [self._tagged(one) for one in found.get("TagDescriptions", ())],
             }
         if operation == "DescribeTargetHealth":
-            more = [_healthy(name) for name in self._targets.planned_targets(params["TargetGroupArn"])]
+            more = [
+                _build_healthy_target(name)
+                for name in self._targets.planned_targets(params["TargetGroupArn"])
+            ]
             return {**found, "TargetHealthDescriptions": [*found.get("TargetHealthDescriptions", ()), *more]}
         return found
 
@@ -80,5 +83,5 @@ class ElbOverlay:
         return {**found, "Tags": self._tags.over(found["ResourceArn"], found.get("Tags", ()))}
 
 
-def _healthy(name: str) -> dict[str, Any]:
+def _build_healthy_target(name: str) -> dict[str, Any]:
     return {"Target": {"Id": name}, "TargetHealth": {"State": "healthy"}}

@@ -1,19 +1,19 @@
-"""Scalable targets and policies as they would be after the planned writes."""
+"""Scalable targets and scaling policies after the planned writes."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from aws.preview.live import Live
+from aws.preview.live_reads import LiveAccount
 
 _SERVICE = "application-autoscaling"
-_PLACE = ("ServiceNamespace", "ResourceId", "ScalableDimension")
-_SUSPENDED = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended")
+_TARGET_KEYS = ("ServiceNamespace", "ResourceId", "ScalableDimension")
+_SUSPENDED_FIELDS = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended")
 
 
 class ScalingOverlay:
     """Answers for the ECS services whose scaling the preview has touched; None stands for what is gone."""
 
-    def __init__(self, live: Live) -> None:
+    def __init__(self, live: LiveAccount) -> None:
         self._live = live
         self._targets: dict[tuple[str, ...], dict[str, Any] | None] = {}
         self._policies: dict[tuple[str, ...], dict[str, Any] | None] = {}
@@ -23,7 +23,7 @@ class ScalingOverlay:
         return {}
 
     def take(self, operation: str, params: Mapping[str, Any], answer: dict[str, Any]) -> None:
-        place = tuple(params[name] for name in _PLACE)
+        place = tuple(params[name] for name in _TARGET_KEYS)
         if operation == "RegisterScalableTarget":
             self._register(place, params)
         elif operation == "DeregisterScalableTarget":
@@ -43,7 +43,7 @@ class ScalingOverlay:
         if place not in self._targets:
             found = self._asked("DescribeScalableTargets", place, "ScalableTargets")
             self._targets[place] = found[0] if found else None
-        before = self._targets[place] or {"SuspendedState": dict.fromkeys(_SUSPENDED, False)}
+        before = self._targets[place] or {"SuspendedState": dict.fromkeys(_SUSPENDED_FIELDS, False)}
         suspended = {**before.get("SuspendedState", {}), **params.get("SuspendedState", {})}
         self._targets[place] = {**before, **params, "SuspendedState": suspended}
 
@@ -62,16 +62,22 @@ class ScalingOverlay:
         if operation == "DescribeScalableTargets":
             wanted = params.get("ResourceIds")
             touched = {k: t for k, t in self._targets.items() if wanted is None or k[1] in wanted}
-            return {**found, "ScalableTargets": _over(found.get("ScalableTargets", ()), touched, _PLACE)}
+            return {
+                **found,
+                "ScalableTargets": _merge_planned(found.get("ScalableTargets", ()), touched, _TARGET_KEYS),
+            }
         if operation == "DescribeScalingPolicies":
             resource = params.get("ResourceId")
             touched = {k: p for k, p in self._policies.items() if resource in (None, k[1])}
-            names = (*_PLACE, "PolicyName")
-            return {**found, "ScalingPolicies": _over(found.get("ScalingPolicies", ()), touched, names)}
+            names = (*_TARGET_KEYS, "PolicyName")
+            return {
+                **found,
+                "ScalingPolicies": _merge_planned(found.get("ScalingPolicies", ()), touched, names),
+            }
         return found
 
 
-def _over(
+def _merge_planned(
     found: Any, touched: Mapping[tuple[str, ...], dict[str, Any] | None], names: tuple[str, ...]
 ) -> list[dict[str, Any]]:
     """What was found, with what was touched instead."""

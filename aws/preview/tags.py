@@ -1,10 +1,10 @@
-"""Tags as they would be after the planned writes."""
+"""Tags after the planned writes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-Pair = Mapping[str, str]
+TagPair = Mapping[str, str]
 
 
 @dataclass
@@ -15,13 +15,13 @@ class TagOverlay:
     value: str = "value"
     _changes: dict[str, dict[str, str | None]] = field(default_factory=dict)
 
-    def put(self, arn: str, tags: Sequence[Pair]) -> None:
+    def put(self, arn: str, tags: Sequence[TagPair]) -> None:
         self._of(arn).update({tag[self.key]: tag.get(self.value, "") for tag in tags})
 
     def drop(self, arn: str, keys: Sequence[str]) -> None:
         self._of(arn).update(dict.fromkeys(keys))
 
-    def over(self, arn: str, found: Sequence[Pair]) -> list[dict[str, Any]]:
+    def over(self, arn: str, found: Sequence[TagPair]) -> list[dict[str, Any]]:
         """The tags that were found, as they would be now."""
         now: dict[str, str | None] = {tag[self.key]: tag.get(self.value, "") for tag in found}
         now.update(self._changes.get(arn, {}))

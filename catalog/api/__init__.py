@@ -1,1 +1,1 @@
-"""REST API of the catalog."""
+"""REST routes of services, environments, infrastructures, overrides and effective manifests."""

@@ -1,4 +1,4 @@
-"""Routes of environments and the infrastructures in them."""
+"""REST routes of environments and their infrastructures."""
 
 from typing import Any
 
@@ -11,22 +11,20 @@ from rest_framework.response import Response
 from catalog import operations
 from catalog.models import Environment, Infrastructure
 from connectors.models import Connector
-from connectors.queries import connectors_for
+from connectors.queries import list_connectors
 from guards.limits import DESCRIPTION_CHARACTERS
 from rbac.models import Scope
-from rbac.policy import visible_to
-from web.problems import BadInput
-from web.rest import (
-    ALTHOUGH_USED,
-    IDENTIFIER,
-    IF_MATCH,
-    LISTED,
-    PAGED,
-    SHARED,
-    Route,
-    check_version,
-    versioned,
+from rbac.policy import filter_visible
+from web.api.parameters import (
+    FORCE_DELETE_PARAMETER,
+    IDENTIFIER_PARAMETER,
+    IF_MATCH_PARAMETER,
+    LIST_PARAMETERS,
+    PAGE_PARAMETERS,
+    SHARED_PARAMETER,
 )
+from web.api.views import BaseApiView, check_version, respond_with_etag
+from web.http.problems import BadInput
 
 VIEW = "core_environment_view"
 
@@ -97,10 +95,10 @@ class InfrastructureInput(InfrastructureChange):
     identifier = serializers.CharField(max_length=128)
 
 
-class Environments(Route):
+class Environments(BaseApiView):
     """Environments."""
 
-    @extend_schema(parameters=[*LISTED, SHARED], responses=EnvironmentDocument(many=True))
+    @extend_schema(parameters=[*LIST_PARAMETERS, SHARED_PARAMETER], responses=EnvironmentDocument(many=True))
     def get(self, request: Request) -> Response:
         return self.listed(VIEW, Environment.objects.select_related("scope"), EnvironmentDocument)
 
@@ -111,12 +109,12 @@ class Environments(Route):
             actor=self.principal,
             scope=scope,
             identifier=given["identifier"],
-            spec=_spec(given),
+            spec=_build_spec(given),
         )
-        return versioned(EnvironmentDocument(made).data, made.version, status=201)
+        return respond_with_etag(EnvironmentDocument(made).data, made.version, status=201)
 
 
-class EnvironmentRoute(Route):
+class EnvironmentRoute(BaseApiView):
     """The base of routes about one environment and what is in it."""
 
     def environment(self, pk: int, *, lock: bool = False) -> Environment:
@@ -137,33 +135,33 @@ class EnvironmentRoute(Route):
         )
 
     def _connector_named(self, scope: Scope, identifier: str) -> Connector:
-        visible = visible_to(self.principal, "core_connector_view", connectors_for(scope))
+        visible = filter_visible(self.principal, "core_connector_view", list_connectors(scope))
         found = visible.filter(identifier=identifier).order_by("-scope__path").first()
         if found is None:
-            raise _bad("connector", f"There is no connector {identifier} here or above.")
+            raise _build_error("connector", f"There is no connector {identifier} here or above.")
         return found
 
 
-class OneEnvironment(EnvironmentRoute):
+class EnvironmentDetail(EnvironmentRoute):
     """One environment."""
 
     @extend_schema(responses=EnvironmentDocument)
     def get(self, request: Request, pk: int) -> Response:
         found = self.environment(pk)
-        return versioned(EnvironmentDocument(found).data, found.version)
+        return respond_with_etag(EnvironmentDocument(found).data, found.version)
 
-    @extend_schema(parameters=[IF_MATCH], request=EnvironmentChange, responses=EnvironmentDocument)
+    @extend_schema(parameters=[IF_MATCH_PARAMETER], request=EnvironmentChange, responses=EnvironmentDocument)
     def put(self, request: Request, pk: int) -> Response:
         given = self.given(EnvironmentChange)
         with transaction.atomic():
             found = self.environment(pk, lock=True)
             check_version(request, found.version)
             changed = operations.update_environment(
-                actor=self.principal, environment=found, spec=_spec(given)
+                actor=self.principal, environment=found, spec=_build_spec(given)
             )
-        return versioned(EnvironmentDocument(changed).data, changed.version)
+        return respond_with_etag(EnvironmentDocument(changed).data, changed.version)
 
-    @extend_schema(parameters=[ALTHOUGH_USED], responses={204: None})
+    @extend_schema(parameters=[FORCE_DELETE_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
         operations.delete_environment(
             actor=self.principal,
@@ -176,7 +174,9 @@ class OneEnvironment(EnvironmentRoute):
 class Infrastructures(EnvironmentRoute):
     """The infrastructures of an environment."""
 
-    @extend_schema(parameters=[IDENTIFIER, *PAGED], responses=InfrastructureDocument(many=True))
+    @extend_schema(
+        parameters=[IDENTIFIER_PARAMETER, *PAGE_PARAMETERS], responses=InfrastructureDocument(many=True)
+    )
     def get(self, request: Request, pk: int) -> Response:
         rows = Infrastructure.objects.filter(environment=self.environment(pk)).select_related("connector")
         if identifier := request.GET.get("identifier"):
@@ -192,18 +192,20 @@ class Infrastructures(EnvironmentRoute):
             identifier=given["identifier"],
             spec=self.infrastructure_spec(environment, given),
         )
-        return versioned(InfrastructureDocument(made).data, made.version, status=201)
+        return respond_with_etag(InfrastructureDocument(made).data, made.version, status=201)
 
 
-class OneInfrastructure(EnvironmentRoute):
+class InfrastructureDetail(EnvironmentRoute):
     """One infrastructure of an environment."""
 
     @extend_schema(responses=InfrastructureDocument)
     def get(self, request: Request, pk: int, infrastructure: int) -> Response:
         found = self._found(pk, infrastructure)
-        return versioned(InfrastructureDocument(found).data, found.version)
+        return respond_with_etag(InfrastructureDocument(found).data, found.version)
 
-    @extend_schema(parameters=[IF_MATCH], request=InfrastructureChange, responses=InfrastructureDocument)
+    @extend_schema(
+        parameters=[IF_MATCH_PARAMETER], request=InfrastructureChange, responses=InfrastructureDocument
+    )
     def put(self, request: Request, pk: int, infrastructure: int) -> Response:
         given = self.given(InfrastructureChange)
         with transaction.atomic():
@@ -213,9 +215,9 @@ class OneInfrastructure(EnvironmentRoute):
             changed = operations.update_infrastructure(
                 actor=self.principal, infrastructure=found, spec=spec, version=found.version
             )
-        return versioned(InfrastructureDocument(changed).data, changed.version)
+        return respond_with_etag(InfrastructureDocument(changed).data, changed.version)
 
-    @extend_schema(parameters=[ALTHOUGH_USED], responses={204: None})
+    @extend_schema(parameters=[FORCE_DELETE_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int, infrastructure: int) -> Response:
         operations.delete_infrastructure(
             actor=self.principal,
@@ -229,7 +231,7 @@ class OneInfrastructure(EnvironmentRoute):
         return self.one(VIEW, rows, pk=infrastructure, environment_id=pk)
 
 
-def _spec(given: dict[str, Any]) -> operations.EnvironmentSpec:
+def _build_spec(given: dict[str, Any]) -> operations.EnvironmentSpec:
     return operations.EnvironmentSpec(
         name=given["name"],
         description=given["description"],
@@ -238,5 +240,5 @@ def _spec(given: dict[str, Any]) -> operations.EnvironmentSpec:
     )
 
 
-def _bad(path: str, message: str) -> BadInput:
+def _build_error(path: str, message: str) -> BadInput:
     return BadInput(message, errors=[{"path": path, "message": message}])

@@ -1,4 +1,4 @@
-"""Routes of what a service has in one environment or one infrastructure of it, and of what counts there."""
+"""REST routes of service overrides, with the effective variables."""
 
 from typing import Any
 
@@ -12,16 +12,17 @@ from catalog import operations
 from catalog.api.environments import VIEW as VIEW_ENVIRONMENT
 from catalog.api.environments import EnvironmentRoute
 from catalog.api.services import VIEW as VIEW_SERVICE
-from catalog.api.services import ManifestFields, manifest_spec
-from catalog.effective.resolution import Overridden, overridden
-from catalog.effective.variables import Variable, resolved
-from catalog.manifests.layers import MERGE, MODES
+from catalog.api.services import ManifestFields, build_manifest_spec
+from catalog.manifests.layers import MERGE, MERGE_MODES
 from catalog.models import Infrastructure, Service
-from rbac.policy import visible_to
-from web.rest import IF_MATCH, PAGED, check_version, versioned
+from catalog.overrides.override_sets import ServiceOverrideSet, load_override_set
+from catalog.overrides.variables import EffectiveVariable, resolve_variables
+from rbac.policy import filter_visible
+from web.api.parameters import IF_MATCH_PARAMETER, PAGE_PARAMETERS
+from web.api.views import check_version, respond_with_etag
 
 
-class CountingVariable(serializers.Serializer[Any]):
+class EffectiveVariableDocument(serializers.Serializer[Any]):
     """One variable: what each level says (null where silent), the value that counts, and whose it is."""
 
     name = serializers.CharField()
@@ -32,10 +33,10 @@ class CountingVariable(serializers.Serializer[Any]):
     is_missing = serializers.BooleanField()
 
 
-class OverridingManifest(ManifestFields):
+class OverrideManifestFields(ManifestFields):
     """A manifest that is laid over the service's of its kind (`merge`), or takes its place (`replace`)."""
 
-    mode = serializers.ChoiceField(choices=MODES, default=MERGE)
+    mode = serializers.ChoiceField(choices=MERGE_MODES, default=MERGE)
 
 
 class OverrideDocument(serializers.Serializer[Any]):
@@ -47,9 +48,9 @@ class OverrideDocument(serializers.Serializer[Any]):
         allow_null=True, help_text="null where it is the whole environment's."
     )
     variables = serializers.DictField()
-    manifests = OverridingManifest(many=True)
+    manifests = OverrideManifestFields(many=True)
     version = serializers.IntegerField(help_text="0 where nothing is overridden.")
-    effective = CountingVariable(many=True)
+    effective = EffectiveVariableDocument(many=True)
 
 
 class OverrideSummary(serializers.Serializer[Any]):
@@ -59,7 +60,7 @@ class OverrideSummary(serializers.Serializer[Any]):
     identifier = serializers.CharField(source="service.identifier")
     infrastructure = serializers.IntegerField(source="infrastructure_id", allow_null=True)
     variables = serializers.DictField()
-    manifests = OverridingManifest(many=True)
+    manifests = OverrideManifestFields(many=True)
     version = serializers.IntegerField()
 
 
@@ -67,7 +68,7 @@ class OverrideChange(serializers.Serializer[Any]):
     """What a service shall have there, and nothing else; nothing at all removes the override."""
 
     variables = serializers.DictField()
-    manifests = OverridingManifest(many=True, default=list)
+    manifests = OverrideManifestFields(many=True, default=list)
 
 
 class OverrideRoute(EnvironmentRoute):
@@ -80,38 +81,42 @@ class OverrideRoute(EnvironmentRoute):
         rows = Infrastructure.objects.select_related("environment__scope")
         return self.one(VIEW_ENVIRONMENT, rows, pk=infrastructure, environment_id=pk)
 
-    def there(self, pk: int, service: int, infrastructure: int | None, *, lock: bool = False) -> Overridden:
+    def there(
+        self, pk: int, service: int, infrastructure: int | None, *, lock: bool = False
+    ) -> ServiceOverrideSet:
         """Return the overrides that the address means."""
         environment = self.environment(pk, lock=lock)
         found = self.one(VIEW_SERVICE, Service.objects.select_related("scope"), pk=service)
-        return overridden(found, environment, self.place(pk, infrastructure))
+        return load_override_set(found, environment, self.place(pk, infrastructure))
 
 
 class Overrides(OverrideRoute):
     """The services with something of their own in an environment, or in one infrastructure."""
 
-    @extend_schema(parameters=PAGED, responses=OverrideSummary(many=True))
+    @extend_schema(parameters=PAGE_PARAMETERS, responses=OverrideSummary(many=True))
     def get(self, request: Request, pk: int, infrastructure: int | None = None) -> Response:
         environment, place = self.environment(pk), self.place(pk, infrastructure)
-        seen = visible_to(self.principal, VIEW_SERVICE, Service.objects.all())
+        seen = filter_visible(self.principal, VIEW_SERVICE, Service.objects.all())
         rows = environment.overrides.filter(infrastructure=place, service__in=seen).select_related("service")
         return self.page(rows, OverrideSummary)
 
 
-class OneOverride(OverrideRoute):
+class OverrideDetail(OverrideRoute):
     """What one service has in one environment, or in one infrastructure of it."""
 
     @extend_schema(responses=OverrideDocument)
     def get(self, request: Request, pk: int, service: int, infrastructure: int | None = None) -> Response:
-        return _answer(self.there(pk, service, infrastructure))
+        return _build_response(self.there(pk, service, infrastructure))
 
-    @extend_schema(parameters=[IF_MATCH], request=OverrideChange, responses=OverrideDocument)
+    @extend_schema(parameters=[IF_MATCH_PARAMETER], request=OverrideChange, responses=OverrideDocument)
     def put(self, request: Request, pk: int, service: int, infrastructure: int | None = None) -> Response:
         given = self.given(OverrideChange)
-        spec = operations.OverrideSpec(given["variables"], [manifest_spec(one) for one in given["manifests"]])
+        spec = operations.OverrideSpec(
+            given["variables"], [build_manifest_spec(one) for one in given["manifests"]]
+        )
         return self._save(request, pk, service, infrastructure, spec)
 
-    @extend_schema(parameters=[IF_MATCH], responses=OverrideDocument)
+    @extend_schema(parameters=[IF_MATCH_PARAMETER], responses=OverrideDocument)
     def delete(self, request: Request, pk: int, service: int, infrastructure: int | None = None) -> Response:
         return self._save(request, pk, service, infrastructure, operations.OverrideSpec())
 
@@ -133,10 +138,10 @@ class OneOverride(OverrideRoute):
                 infrastructure=there.infrastructure,
                 spec=spec,
             )
-        return _answer(overridden(there.service, there.environment, there.infrastructure))
+        return _build_response(load_override_set(there.service, there.environment, there.infrastructure))
 
 
-def _answer(there: Overridden) -> Response:
+def _build_response(there: ServiceOverrideSet) -> Response:
     stored, levels = there.strongest, there.levels
     version = stored.version if stored else 0
     document = {
@@ -147,14 +152,14 @@ def _answer(there: Overridden) -> Response:
         "manifests": stored.manifests if stored else [],
         "version": version,
         "effective": [
-            _plain(one, [level.kind for level in levels])
-            for one in resolved(levels, there.service.required_variables)
+            _serialize_variable(one, [level.kind for level in levels])
+            for one in resolve_variables(levels, there.service.required_variables)
         ],
     }
-    return versioned(document, version)
+    return respond_with_etag(document, version)
 
 
-def _plain(variable: Variable, kinds: list[str]) -> dict[str, Any]:
+def _serialize_variable(variable: EffectiveVariable, kinds: list[str]) -> dict[str, Any]:
     return {
         "name": variable.name,
         "value": variable.value,

@@ -1,4 +1,4 @@
-"""Routes of services."""
+"""REST routes of services."""
 
 from typing import Any
 
@@ -9,10 +9,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from catalog import operations
-from catalog.manifests.stores import store_names
+from catalog.manifests.stores import list_store_names
 from catalog.models import Manifest, Service
 from guards.limits import DESCRIPTION_CHARACTERS, PATH_CHARACTERS, SPEC_BYTES
-from web.rest import ALTHOUGH_USED, IF_MATCH, LISTED, SHARED, Route, check_version, versioned
+from web.api.parameters import FORCE_DELETE_PARAMETER, IF_MATCH_PARAMETER, LIST_PARAMETERS, SHARED_PARAMETER
+from web.api.views import BaseApiView, check_version, respond_with_etag
 
 VIEW = "core_service_view"
 
@@ -26,7 +27,7 @@ class ManifestFields(serializers.Serializer[Any]):
 
     identifier = serializers.CharField(max_length=128)
     kind = serializers.ChoiceField(choices=Manifest.Kind.choices)
-    store = serializers.ChoiceField(choices=store_names(), default="FileStore")
+    store = serializers.ChoiceField(choices=list_store_names(), default="FileStore")
     paths = serializers.ListField(
         child=serializers.CharField(max_length=int(PATH_CHARACTERS)), max_length=50, default=list
     )
@@ -45,8 +46,8 @@ class ArtifactFields(serializers.Serializer[Any]):
     of ECR the region, and tagPattern for the newest tag of a kind, such as 1.27.* or /1[.]27[.][0-9]+/.
     """
 
-    image = serializers.RegexField(operations.IMAGE)
-    tag = serializers.RegexField(operations.TAG, default="latest")
+    image = serializers.RegexField(operations.IMAGE_PATTERN)
+    tag = serializers.RegexField(operations.TAG_PATTERN, default="latest")
     source = serializers.DictField(  # type: ignore[assignment]
         child=serializers.CharField(max_length=int(PATH_CHARACTERS), allow_blank=True), default=dict
     )
@@ -90,56 +91,58 @@ class ServiceInput(ServiceChange):
     project = serializers.CharField(required=False, write_only=True)
 
 
-class Services(Route):
+class Services(BaseApiView):
     """Services."""
 
-    @extend_schema(parameters=[*LISTED, SHARED], responses=ServiceDocument(many=True))
+    @extend_schema(parameters=[*LIST_PARAMETERS, SHARED_PARAMETER], responses=ServiceDocument(many=True))
     def get(self, request: Request) -> Response:
-        return self.listed(VIEW, _services(), ServiceDocument)
+        return self.listed(VIEW, _load_services(), ServiceDocument)
 
     @extend_schema(request=ServiceInput, responses={201: ServiceDocument})
     def post(self, request: Request) -> Response:
         given, scope = self.given(ServiceInput), self.scope_named()
         made = operations.create_service(
-            actor=self.principal, scope=scope, identifier=given["identifier"], spec=_spec(given)
+            actor=self.principal, scope=scope, identifier=given["identifier"], spec=_build_spec(given)
         )
-        return versioned(ServiceDocument(_services().get(pk=made.pk)).data, made.version, status=201)
+        return respond_with_etag(
+            ServiceDocument(_load_services().get(pk=made.pk)).data, made.version, status=201
+        )
 
 
-class OneService(Route):
+class ServiceDetail(BaseApiView):
     """One service."""
 
     @extend_schema(responses=ServiceDocument)
     def get(self, request: Request, pk: int) -> Response:
-        found = self.one(VIEW, _services(), pk=pk)
-        return versioned(ServiceDocument(found).data, found.version)
+        found = self.one(VIEW, _load_services(), pk=pk)
+        return respond_with_etag(ServiceDocument(found).data, found.version)
 
-    @extend_schema(parameters=[IF_MATCH], request=ServiceChange, responses=ServiceDocument)
+    @extend_schema(parameters=[IF_MATCH_PARAMETER], request=ServiceChange, responses=ServiceDocument)
     def put(self, request: Request, pk: int) -> Response:
-        spec = _spec(self.given(ServiceChange))
+        spec = _build_spec(self.given(ServiceChange))
         with transaction.atomic():
             found = self.one(
                 VIEW, Service.objects.select_related("scope").select_for_update(of=("self",)), pk=pk
             )
             check_version(request, found.version)
             operations.update_service(actor=self.principal, service=found, spec=spec)
-        changed = _services().get(pk=pk)
-        return versioned(ServiceDocument(changed).data, changed.version)
+        changed = _load_services().get(pk=pk)
+        return respond_with_etag(ServiceDocument(changed).data, changed.version)
 
-    @extend_schema(parameters=[ALTHOUGH_USED], responses={204: None})
+    @extend_schema(parameters=[FORCE_DELETE_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        found = self.one(VIEW, _services(), pk=pk)
+        found = self.one(VIEW, _load_services(), pk=pk)
         operations.delete_service(
             actor=self.principal, service=found, although_used=self.is_set("although_used")
         )
         return Response(status=204)
 
 
-def _services() -> Any:
+def _load_services() -> Any:
     return Service.objects.select_related("scope", "artifact").prefetch_related("manifests")
 
 
-def _spec(given: dict[str, Any]) -> operations.ServiceSpec:
+def _build_spec(given: dict[str, Any]) -> operations.ServiceSpec:
     artifact = given["artifact"] or {}
     return operations.ServiceSpec(
         name=given["name"],
@@ -149,10 +152,10 @@ def _spec(given: dict[str, Any]) -> operations.ServiceSpec:
         image=artifact.get("image", ""),
         tag=artifact.get("tag", "latest"),
         source={name: value for name, value in artifact.get("source", {}).items() if value},
-        manifests=[manifest_spec(one) for one in given["manifests"]],
+        manifests=[build_manifest_spec(one) for one in given["manifests"]],
     )
 
 
-def manifest_spec(given: dict[str, Any]) -> operations.ManifestSpec:
+def build_manifest_spec(given: dict[str, Any]) -> operations.ManifestSpec:
     """A manifest as somebody sent it."""
     return operations.ManifestSpec(**{**given, "paths": tuple(given["paths"])})

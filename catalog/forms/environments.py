@@ -1,4 +1,4 @@
-"""Forms of environments and of the infrastructures in them."""
+"""Forms of environments and infrastructures."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -6,17 +6,17 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 
-from aws.regions import regions
-from catalog.forms.resources import InScope, ResourceForm, WithIdentifier
-from catalog.infrastructure_fields import field_problems
+from aws.regions import list_regions
+from catalog.forms.resources import IdentifierForm, ResourceForm, ScopedForm
+from catalog.infrastructure_checks import list_field_problems
 from catalog.models import Environment
 from catalog.operations import EnvironmentSpec, InfrastructureSpec
 from connectors.models import Connector
-from web.page_forms import PageForm
-from web.problems import Problem
+from web.forms.page_forms import PageForm
+from web.http.problems import Problem
 
 STATIC, DYNAMIC = "STATIC", "DYNAMIC"
-METHODS = ((STATIC, "Pre-existing"), (DYNAMIC, "Dynamically provisioned"))
+PROVISIONING_METHODS = ((STATIC, "Pre-existing"), (DYNAMIC, "Dynamically provisioned"))
 
 
 class EnvironmentForm(ResourceForm):
@@ -36,7 +36,7 @@ class EnvironmentForm(ResourceForm):
         return EnvironmentSpec(given["name"], given["description"], given["kind"], variables)
 
 
-class NewEnvironmentForm(InScope, WithIdentifier, EnvironmentForm):
+class NewEnvironmentForm(ScopedForm, IdentifierForm, EnvironmentForm):
     """An environment that is not there yet."""
 
 
@@ -47,7 +47,7 @@ class ConnectorField(forms.ModelChoiceField):
         return f"{obj.name} ({obj.scope.path})"
 
 
-def _mono() -> forms.TextInput:
+def _build_mono_input() -> forms.TextInput:
     return forms.TextInput(attrs={"class": "input mono", "spellcheck": "false", "autocapitalize": "none"})
 
 
@@ -59,17 +59,17 @@ class InfrastructureForm(PageForm):
         Connector.objects.none(), empty_label=None, help_text="Whose credentials reach the AWS account."
     )
     method = forms.ChoiceField(
-        label="Method", choices=METHODS, initial=STATIC, required=False, widget=forms.RadioSelect
+        label="Method", choices=PROVISIONING_METHODS, initial=STATIC, required=False, widget=forms.RadioSelect
     )
     region = forms.ChoiceField(required=False)
-    cluster = forms.CharField(max_length=255, required=False, widget=_mono())
+    cluster = forms.CharField(max_length=255, required=False, widget=_build_mono_input())
     mapped_region = forms.CharField(
         label="Region",
         max_length=255,
         required=False,
         initial="<+provisioner.region_name>",
         help_text="An expression, or the name of a region that never changes.",
-        widget=_mono(),
+        widget=_build_mono_input(),
     )
     mapped_cluster = forms.CharField(
         label="Cluster",
@@ -77,7 +77,7 @@ class InfrastructureForm(PageForm):
         required=False,
         initial="<+provisioner.cluster_name>",
         help_text="The output of the provisioner that names the cluster, as <+provisioner.OUTPUT_NAME>.",
-        widget=_mono(),
+        widget=_build_mono_input(),
     )
     version = forms.IntegerField(min_value=1, required=False, widget=forms.HiddenInput)
     depending = frozenset({"region", "cluster", "mapped_region", "mapped_cluster", "method"})
@@ -92,7 +92,7 @@ class InfrastructureForm(PageForm):
             )
         region = self.fields["region"]
         if isinstance(region, forms.ChoiceField):
-            region.choices = [(one.name, f"{one.name} · {one.title}") for one in regions()]
+            region.choices = [(one.name, f"{one.name} · {one.title}") for one in list_regions()]
 
     @property
     def is_dynamic(self) -> bool:
@@ -108,7 +108,7 @@ class InfrastructureForm(PageForm):
         if not region:
             self.add_error(self._field("region"), "Choose the region of the cluster.")
         if region and cluster:
-            for field, message in field_problems(region, cluster, is_dynamic=self.is_dynamic):
+            for field, message in list_field_problems(region, cluster, is_dynamic=self.is_dynamic):
                 self.add_error(self._field(field), message)
         return given
 
@@ -135,5 +135,5 @@ class InfrastructureForm(PageForm):
         )
 
 
-class NewInfrastructureForm(WithIdentifier, InfrastructureForm):
+class NewInfrastructureForm(IdentifierForm, InfrastructureForm):
     """A place that is not there yet."""

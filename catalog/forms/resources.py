@@ -1,4 +1,4 @@
-"""What the forms of services, environments and infrastructures have in common."""
+"""Form bases for resources with a name, an identifier and a scope, and the delete form."""
 
 import re
 from typing import Any
@@ -7,34 +7,34 @@ from django import forms
 
 from rbac.models import Scope
 from rbac.policy import Principal
-from web.page_forms import PageForm, ScopeField
+from web.forms.page_forms import PageForm, ScopeField
 
-LONGEST_NAME = 128
-_NOT_IN_IDENTIFIERS = re.compile(r"[^A-Za-z0-9_$]+")
+MOST_NAME_CHARACTERS = 128
+_FORBIDDEN_CHARACTERS = re.compile(r"[^A-Za-z0-9_$]+")
 
 
-def identifier_from(name: str) -> str:
+def suggest_identifier(name: str) -> str:
     """The identifier that a name suggests: "My app" is my_app."""
-    found = _NOT_IN_IDENTIFIERS.sub("_", name.strip().lower()).strip("_")
+    found = _FORBIDDEN_CHARACTERS.sub("_", name.strip().lower()).strip("_")
     return f"_{found}" if found[:1].isdigit() else found
 
 
 class ResourceForm(PageForm):
     """A thing with a name and a description; `version` is the one that the writer began from."""
 
-    name = forms.CharField(max_length=LONGEST_NAME)
+    name = forms.CharField(max_length=MOST_NAME_CHARACTERS)
     description = forms.CharField(
         required=False, max_length=4096, widget=forms.Textarea(attrs={"class": "input area", "rows": 2})
     )
     version = forms.IntegerField(min_value=1, required=False, widget=forms.HiddenInput)
 
 
-class WithIdentifier(PageForm):
+class IdentifierForm(PageForm):
     """A new thing, which takes its identifier from its name unless it is given one."""
 
     identifier = forms.CharField(
         required=False,
-        max_length=LONGEST_NAME,
+        max_length=MOST_NAME_CHARACTERS,
         help_text="How pipelines refer to it; it stays. Made from the name if empty.",
         widget=forms.TextInput(
             attrs={"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
@@ -44,10 +44,10 @@ class WithIdentifier(PageForm):
     def clean_identifier(self) -> str:
         """What was given, or what the name suggests."""
         given: str = self.cleaned_data["identifier"]
-        return given or identifier_from(self.data.get(self.add_prefix("name"), ""))
+        return given or suggest_identifier(self.data.get(self.add_prefix("name"), ""))
 
 
-class InScope(PageForm):
+class ScopedForm(PageForm):
     """A new thing that lies in a scope; offered are those where the person may make one."""
 
     in_scope = ScopeField(help_text="Pipelines of this scope and of those below it can use it.")
@@ -61,13 +61,13 @@ class InScope(PageForm):
             field.offer(person, permission, scope)
 
 
-class OverrideForm(PageForm):
+class OverrideVersionForm(PageForm):
     """Which version of the overrides the writer began from; 0 where there were none."""
 
     version = forms.IntegerField(min_value=0, required=False, widget=forms.HiddenInput)
 
 
-class DeleteForm(PageForm):
+class DeleteResourceForm(PageForm):
     """What must be said before a thing goes that something still refers to."""
 
     although_used = forms.BooleanField(

@@ -1,17 +1,17 @@
-"""Forms of services: the artifact, beside the rows of manifests and variables."""
+"""Forms of services and their artifact."""
 
 from collections.abc import Sequence
 
 from django import forms
 
-from catalog.artifacts.sources import DOCKER_REGISTRY, ECR
-from catalog.forms.resources import InScope, ResourceForm, WithIdentifier
-from catalog.forms.variables import VariableRows
+from catalog.artifacts.image_sources import DOCKER_REGISTRY, ECR
+from catalog.forms.resources import IdentifierForm, ResourceForm, ScopedForm
+from catalog.forms.variables import VariableFormSet
 from catalog.models import Service
-from catalog.operations import IMAGE, TAG, ManifestSpec, ServiceSpec
+from catalog.operations import IMAGE_PATTERN, TAG_PATTERN, ManifestSpec, ServiceSpec
 from guards.limits import PATTERN_CHARACTERS
 
-_MONO = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
+_MONO_ATTRIBUTES = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
 
 
 SOURCE_FIELDS = {
@@ -27,20 +27,20 @@ class ServiceForm(ResourceForm):
     """A service without its manifests and variables."""
 
     image = forms.RegexField(
-        regex=IMAGE,
+        regex=IMAGE_PATTERN,
         required=False,
         help_text="Such as public.ecr.aws/nginx/nginx, without a tag. Manifests name it as "
         "<+primary.artifact.image>.",
         error_messages={"invalid": "An image is a registry, a repository and no spaces, such as nginx."},
-        widget=forms.TextInput(attrs=_MONO),
+        widget=forms.TextInput(attrs=_MONO_ATTRIBUTES),
     )
     tag = forms.RegexField(
-        regex=TAG,
+        regex=TAG_PATTERN,
         required=False,
         label="Default tag",
         help_text="Filled in when somebody runs a pipeline; latest if empty.",
         error_messages={"invalid": "A tag has letters, digits, dots, dashes and underscores, 128 at most."},
-        widget=forms.TextInput(attrs=_MONO),
+        widget=forms.TextInput(attrs=_MONO_ATTRIBUTES),
     )
 
     source_type = forms.ChoiceField(
@@ -54,20 +54,20 @@ class ServiceForm(ResourceForm):
         max_length=128,
         label="Connector of the registry",
         help_text="Its identifier; of ECR that of an AWS connector.",
-        widget=forms.TextInput(attrs=_MONO | {"list": "store-connectors"}),
+        widget=forms.TextInput(attrs=_MONO_ATTRIBUTES | {"list": "store-connectors"}),
     )
     source_path = forms.CharField(
         required=False,
         max_length=255,
         label="Image path",
         help_text="The repository in the registry, such as library/nginx.",
-        widget=forms.TextInput(attrs=_MONO),
+        widget=forms.TextInput(attrs=_MONO_ATTRIBUTES),
     )
     source_region = forms.CharField(
         required=False,
         max_length=64,
         label="Region of ECR",
-        widget=forms.TextInput(attrs=_MONO | {"placeholder": "us-east-1"}),
+        widget=forms.TextInput(attrs=_MONO_ATTRIBUTES | {"placeholder": "us-east-1"}),
     )
     tag_pattern = forms.CharField(
         required=False,
@@ -75,7 +75,7 @@ class ServiceForm(ResourceForm):
         label="Newest tag like",
         help_text="Such as 1.27.* or, as a regular expression, /1\\.27\\.[0-9]+/. A run for which nobody "
         "chooses a tag takes the highest that matches.",
-        widget=forms.TextInput(attrs=_MONO),
+        widget=forms.TextInput(attrs=_MONO_ATTRIBUTES),
     )
 
     def source(self) -> dict[str, str]:
@@ -88,7 +88,7 @@ class ServiceForm(ResourceForm):
             del named["region"]
         return {key: value for key, value in named.items() if value}
 
-    def spec(self, manifests: Sequence[ManifestSpec], variables: VariableRows) -> ServiceSpec:
+    def spec(self, manifests: Sequence[ManifestSpec], variables: VariableFormSet) -> ServiceSpec:
         """What was entered."""
         given = self.cleaned_data
         return ServiceSpec(
@@ -103,11 +103,11 @@ class ServiceForm(ResourceForm):
         )
 
 
-class NewServiceForm(InScope, WithIdentifier, ServiceForm):
+class NewServiceForm(ScopedForm, IdentifierForm, ServiceForm):
     """A service that is not there yet."""
 
 
-def spec_of(service: Service) -> ServiceSpec:
+def build_service_spec(service: Service) -> ServiceSpec:
     """A service as it is stored."""
     artifact = getattr(service, "artifact", None)
     return ServiceSpec(

@@ -1,4 +1,4 @@
-"""Rows of variables in a form: a name, what kind of value it has, the value."""
+"""Form sets of variables."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, cast
 from django import forms
 from django.forms import BaseFormSet, formset_factory
 
-from catalog.effective.variables import Value
-from catalog.operations import variable_problem
+from catalog.operations import describe_variable_problem
+from catalog.overrides.variables import VariableValue
 from guards.limits import VARIABLES
-from web.page_forms import PageForm
+from web.forms.page_forms import PageForm
 
-_NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?\Z", re.ASCII)
-_WORDS = {"true": True, "false": False}
-TEXT, NUMBER, SWITCH = "String", "Number", "Boolean"
+_NUMBER_PATTERN = re.compile(r"-?\d{1,15}(\.\d{1,15})?\Z", re.ASCII)
+_BOOLEAN_WORDS = {"true": True, "false": False}
+TEXT, NUMBER, BOOLEAN = "String", "Number", "Boolean"
 
 
 class VariableForm(PageForm):
@@ -30,7 +30,7 @@ class VariableForm(PageForm):
     kind = forms.ChoiceField(
         required=False,
         label="Type",
-        choices=[(TEXT, "Text"), (NUMBER, "Number"), (SWITCH, "True or false")],
+        choices=[(TEXT, "Text"), (NUMBER, "Number"), (BOOLEAN, "True or false")],
     )
     value = forms.CharField(
         required=False,
@@ -51,28 +51,28 @@ class VariableForm(PageForm):
         found = self._typed(given.get("kind") or TEXT, value)
         if found is not None:
             given["value"] = found
-            if message := variable_problem(name, found):
+            if message := describe_variable_problem(name, found):
                 self.add_error("name", f"{message[:1].upper()}{message[1:]}.")
         return given
 
-    def _typed(self, kind: str, value: str) -> Value | None:
+    def _typed(self, kind: str, value: str) -> VariableValue | None:
         if kind == TEXT:
             return value
-        if kind == SWITCH and value.strip().lower() in _WORDS:
-            return _WORDS[value.strip().lower()]
-        if kind == NUMBER and _NUMBER.match(value.strip()):
+        if kind == BOOLEAN and value.strip().lower() in _BOOLEAN_WORDS:
+            return _BOOLEAN_WORDS[value.strip().lower()]
+        if kind == NUMBER and _NUMBER_PATTERN.match(value.strip()):
             return float(value) if "." in value else int(value)
         self.add_error("value", "Enter a number." if kind == NUMBER else "Enter true or false.")
         return None
 
 
 if TYPE_CHECKING:
-    _Formset = BaseFormSet[VariableForm]
+    _BaseVariableFormSet = BaseFormSet[VariableForm]
 else:
-    _Formset = BaseFormSet
+    _BaseVariableFormSet = BaseFormSet
 
 
-class VariableRows(_Formset):
+class VariableFormSet(_BaseVariableFormSet):
     """All variables of a thing."""
 
     def clean(self) -> None:
@@ -89,7 +89,7 @@ class VariableRows(_Formset):
         """The rows that are variables."""
         return [form.cleaned_data for form in self.forms if form.cleaned_data.get("name")]
 
-    def variables(self) -> dict[str, Value]:
+    def variables(self) -> dict[str, VariableValue]:
         """The values by name."""
         return {row["name"]: row["value"] for row in self.named}
 
@@ -98,29 +98,34 @@ class VariableRows(_Formset):
         return [row["name"] for row in self.named if row["required"]]
 
 
-_Rows = formset_factory(
-    VariableForm, formset=VariableRows, extra=0, max_num=int(VARIABLES), absolute_max=int(VARIABLES) + 50
+_VariableFormSetClass = formset_factory(
+    VariableForm, formset=VariableFormSet, extra=0, max_num=int(VARIABLES), absolute_max=int(VARIABLES) + 50
 )
 
 
-def variable_rows(
-    data: Any = None, variables: Mapping[str, Value] | None = None, required: Sequence[str] = ()
-) -> VariableRows:
+def build_variable_formset(
+    data: Any = None, variables: Mapping[str, VariableValue] | None = None, required: Sequence[str] = ()
+) -> VariableFormSet:
     """The rows of what was posted, or of what there is and one empty one."""
     if data is not None:
-        return cast("VariableRows", _Rows(data, prefix="variables"))
+        return cast("VariableFormSet", _VariableFormSetClass(data, prefix="variables"))
     found = [
-        {"name": name, "kind": _kind_of(value), "value": _spelled(value), "required": name in required}
+        {
+            "name": name,
+            "kind": _detect_kind(value),
+            "value": _format_value(value),
+            "required": name in required,
+        }
         for name, value in (variables or {}).items()
     ]
-    return cast("VariableRows", _Rows(initial=[*found, {}], prefix="variables"))
+    return cast("VariableFormSet", _VariableFormSetClass(initial=[*found, {}], prefix="variables"))
 
 
-def _kind_of(value: Value) -> str:
+def _detect_kind(value: VariableValue) -> str:
     if isinstance(value, bool):
-        return SWITCH
+        return BOOLEAN
     return NUMBER if isinstance(value, int | float) else TEXT
 
 
-def _spelled(value: Value) -> str:
+def _format_value(value: VariableValue) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,1 +1,1 @@
-"""Manifests: read from a store, parsed with line numbers, checked before anything is written to AWS."""
+"""Manifests: parsing, merging, validation, and the stores that hold them."""

@@ -1,10 +1,10 @@
-"""The kinds of manifest and the AWS call that each is written for (R159, R164)."""
+"""Manifest kinds and the AWS operation that each is written for (R159, R164)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from aws.shapes import answer_shape, parameters_of
+from aws.shapes import get_parameter_names, get_response_shape
 
 TASK_DEFINITION = "EcsTaskDefinition"
 SERVICE_DEFINITION = "EcsServiceDefinition"
@@ -15,7 +15,7 @@ RUN_TASK_REQUEST = "EcsRunTaskRequestDefinition"
 
 
 @dataclass(frozen=True)
-class Kind:
+class ManifestKind:
     """What a manifest becomes: the operation it is sent with, and what Slipway adds or leaves out itself."""
 
     service: str
@@ -32,25 +32,25 @@ class Kind:
     @property
     def answered(self) -> frozenset[str]:
         """Keys of AWS's answers that get copied along; an answer is no request."""
-        shown = answer_shape(self.service, *self.answer).members
-        return frozenset(shown) - parameters_of(self.service, self.operation)
+        shown = get_response_shape(self.service, *self.answer).members
+        return frozenset(shown) - get_parameter_names(self.service, self.operation)
 
 
-_SCALING = {
+_SCALING_PARAMETERS = {
     "ServiceNamespace": "ecs",
     "ScalableDimension": "ecs:service:DesiredCount",
     "ResourceId": "service/cluster/service",
 }
-_RESOURCE = {"ResourceId": "the cluster and ECS service of the deployment"}
+_IGNORED_RESOURCE = {"ResourceId": "the cluster and ECS service of the deployment"}
 
-KINDS: dict[str, Kind] = {
-    TASK_DEFINITION: Kind(
+MANIFEST_KINDS: dict[str, ManifestKind] = {
+    TASK_DEFINITION: ManifestKind(
         "ecs",
         "RegisterTaskDefinition",
         answer=("DescribeTaskDefinition", "taskDefinition"),
         wrappers=("taskDefinition",),
     ),
-    SERVICE_DEFINITION: Kind(
+    SERVICE_DEFINITION: ManifestKind(
         "ecs",
         "CreateService",
         ignored={
@@ -58,14 +58,15 @@ KINDS: dict[str, Kind] = {
             "cluster": "the cluster of the infrastructure definition",
             "clientToken": "a token of its own for every deployment",
             **dict.fromkeys(
-                parameters_of("ecs", "RegisterTaskDefinition") - parameters_of("ecs", "CreateService"),
+                get_parameter_names("ecs", "RegisterTaskDefinition")
+                - get_parameter_names("ecs", "CreateService"),
                 "the service's task definition manifest",
             ),
         },
         answer=("DescribeServices", "services"),
         wrappers=("services", "service"),
     ),
-    RUN_TASK_REQUEST: Kind(
+    RUN_TASK_REQUEST: ManifestKind(
         "ecs",
         "RunTask",
         filled_in={"taskDefinition": "family"},
@@ -75,38 +76,38 @@ KINDS: dict[str, Kind] = {
             "clientToken": "a token of its own for every run",
             "startedBy": "the id of the execution",
             **dict.fromkeys(
-                parameters_of("ecs", "RegisterTaskDefinition") - parameters_of("ecs", "RunTask"),
+                get_parameter_names("ecs", "RegisterTaskDefinition") - get_parameter_names("ecs", "RunTask"),
                 "the task definition of the step",
             ),
         },
         answer=("RunTask",),
     ),
-    SCALABLE_TARGET: Kind(
+    SCALABLE_TARGET: ManifestKind(
         "application-autoscaling",
         "RegisterScalableTarget",
-        filled_in=_SCALING,
-        ignored=_RESOURCE,
+        filled_in=_SCALING_PARAMETERS,
+        ignored=_IGNORED_RESOURCE,
         answer=("DescribeScalableTargets", "ScalableTargets"),
         wrappers=("ScalableTargets",),
     ),
-    SCALING_POLICY: Kind(
+    SCALING_POLICY: ManifestKind(
         "application-autoscaling",
         "PutScalingPolicy",
-        filled_in=_SCALING,
-        ignored=_RESOURCE,
+        filled_in=_SCALING_PARAMETERS,
+        ignored=_IGNORED_RESOURCE,
         answer=("DescribeScalingPolicies", "ScalingPolicies"),
         wrappers=("ScalingPolicies",),
     ),
 }
 
 
-def kind_of_wrapped(value: object) -> str | None:
+def detect_wrapped_kind(value: object) -> str | None:
     """The kind of manifest that is wrapped as AWS answers it; None for what is not wrapped."""
     if not isinstance(value, Mapping):
         return None
-    return next((name for name, kind in KINDS.items() if wrapper_of(kind, value)), None)
+    return next((name for name, kind in MANIFEST_KINDS.items() if find_wrapper_key(kind, value)), None)
 
 
-def wrapper_of(kind: Kind, value: Mapping[str, Any]) -> str:
+def find_wrapper_key(kind: ManifestKind, value: Mapping[str, Any]) -> str:
     """The key that holds the definition in an answer that was copied whole (R168); empty if there is none."""
     return next((key for key in kind.wrappers if isinstance(value.get(key), list | Mapping)), "")

@@ -1,19 +1,19 @@
-"""Lays override manifests over a service's: one document whose parts know which file they came from."""
+"""Merge of override manifests over a service's into one document with the source of each part."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from catalog.manifests.document import BadDocument, Document
+from catalog.manifests.documents import BadDocument, Document
 from catalog.manifests.kinds import SCALABLE_TARGET, SCALING_POLICY
-from guards.fault import Path
+from guards.input_problems import InputPath
 
 MERGE, REPLACE = "merge", "replace"
-MODES = (MERGE, REPLACE)
+MERGE_MODES = (MERGE, REPLACE)
 # An entry of a named list, or a scaling policy, that holds this with true is taken out.
-REMOVE = "$remove"
+REMOVE_KEY = "$remove"
 # The lists whose entries are laid over those of the same name; every other list is replaced.
-NAMED_LISTS: Mapping[str, str] = {
+NAMED_LIST_KEYS: Mapping[str, str] = {
     "containerDefinitions": "name",
     "environment": "name",
     "secrets": "name",
@@ -27,12 +27,12 @@ NAMED_LISTS: Mapping[str, str] = {
     "systemControls": "namespace",
     "tags": "key",
 }
-_EITHER_CASE = (SCALABLE_TARGET, SCALING_POLICY)
-_POLICY_NAME = "PolicyName"
+_KINDS_OF_EITHER_CASE = (SCALABLE_TARGET, SCALING_POLICY)
+_POLICY_NAME_KEY = "PolicyName"
 
 
 @dataclass(frozen=True)
-class Layer:
+class ManifestLayer:
     """One document and who says it: the service, the environment or the infrastructure."""
 
     level: str
@@ -43,7 +43,7 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Before:
+class OverriddenValue:
     """What a weaker layer said of a place: a scalar, or None for a mapping or a list."""
 
     level: str
@@ -51,7 +51,7 @@ class Before:
 
 
 @dataclass(frozen=True)
-class Part:
+class ManifestPart:
     """One value of the merged document: the layer and the line that it came from."""
 
     level: str
@@ -60,84 +60,84 @@ class Part:
     column: int | None
     value: Any
     written: Any
-    before: tuple[Before, ...] = ()
+    before: tuple[OverriddenValue, ...] = ()
     is_removed: bool = False
     spelling: str | None = None
 
 
 @dataclass(frozen=True)
-class Merged:
+class MergedDocument:
     """What counts: the document to check and send, and the parts that it was made of, in document order.
 
     Parts that an override took out are among `parts` and not in the document.
     """
 
     document: Document
-    layers: tuple[Layer, ...] = field(repr=False)
-    parts: Mapping[Path, Part] = field(repr=False)
+    layers: tuple[ManifestLayer, ...] = field(repr=False)
+    parts: Mapping[InputPath, ManifestPart] = field(repr=False)
 
-    def level_of(self, path: Path) -> str:
+    def level_of(self, path: InputPath) -> str:
         """Who said what stands at a path, or at the nearest part around it."""
         while path and path not in self.parts:
             path = path[:-1]
         return self.parts[path].level
 
 
-def merged(kind: str, layers: Sequence[Layer]) -> Merged:
+def merge_layers(kind: str, layers: Sequence[ManifestLayer]) -> MergedDocument:
     """The layers of one manifest, the weakest first, as one document (R178).
 
     Mappings are merged, null takes a key out, lists are replaced but for `NAMED_LISTS`. A layer of mode
     `replace` hides those below it. Raises `BadDocument` where `$remove` is anything but true.
     """
-    shown = _uncovered(layers)
-    tree = _tree(shown[0])
+    shown = _drop_replaced_layers(layers)
+    tree = _build_tree(shown[0])
     for layer in shown[1:]:
-        tree = _laid(tree, _tree(layer), _Names(kind in _EITHER_CASE))
-    return _flat(tree, tuple(shown))
+        tree = _overlay(tree, _build_tree(layer), _KeyMatcher(kind in _KINDS_OF_EITHER_CASE))
+    return _flatten(tree, tuple(shown))
 
 
-def combined(kind: str, layers: Sequence[Layer]) -> tuple[Merged, ...]:
+def merge_layers_of_kind(kind: str, layers: Sequence[ManifestLayer]) -> tuple[MergedDocument, ...]:
     """What comes of the layers of a kind: one document, or one for each scaling policy; none of no layers."""
     if kind == SCALING_POLICY:
-        return merged_policies(layers)
-    return (merged(kind, layers),) if layers else ()
+        return merge_policies(layers)
+    return (merge_layers(kind, layers),) if layers else ()
 
 
-def merged_policies(layers: Sequence[Layer]) -> tuple[Merged, ...]:
+def merge_policies(layers: Sequence[ManifestLayer]) -> tuple[MergedDocument, ...]:
     """Scaling policies: each layer is laid over those of the same policyName below it, or stands alone.
 
     A policy that holds `$remove: true` takes out the one of its name.
     """
-    groups: dict[str, list[Layer]] = {}
+    groups: dict[str, list[ManifestLayer]] = {}
     for number, layer in enumerate(layers):
-        name = _policy_name(layer.document.value) or f"<{number}>"
-        if _is_removal(_tree(layer)):
+        name = _get_policy_name(layer.document.value) or f"<{number}>"
+        if _is_removal(_build_tree(layer)):
             groups.pop(name, None)
         else:
             groups.setdefault(name, []).append(layer)
-    return tuple(merged(SCALING_POLICY, group) for group in groups.values())
+    return tuple(merge_layers(SCALING_POLICY, group) for group in groups.values())
 
 
-def _uncovered(layers: Sequence[Layer]) -> Sequence[Layer]:
+def _drop_replaced_layers(layers: Sequence[ManifestLayer]) -> Sequence[ManifestLayer]:
     first = max((number for number, one in enumerate(layers) if one.mode == REPLACE), default=0)
     return layers[first:]
 
 
-def _policy_name(value: Any) -> str:
+def _get_policy_name(value: Any) -> str:
     if not isinstance(value, Mapping):
         return ""
-    return str(value.get(_POLICY_NAME) or value.get("policyName") or "")
+    return str(value.get(_POLICY_NAME_KEY) or value.get("policyName") or "")
 
 
 @dataclass(frozen=True)
-class _Node:
-    part: Part
-    inside: "dict[str, _Node] | list[_Node] | None" = None
-    gone: "tuple[tuple[str, _Node], ...]" = ()
+class _MergeNode:
+    part: ManifestPart
+    inside: "dict[str, _MergeNode] | list[_MergeNode] | None" = None
+    gone: "tuple[tuple[str, _MergeNode], ...]" = ()
 
 
 @dataclass(frozen=True)
-class _Names:
+class _KeyMatcher:
     """Whether keys that differ in the case of their first letter are the same (R256)."""
 
     in_either_case: bool
@@ -149,16 +149,16 @@ class _Names:
         return swapped if swapped in others else key
 
 
-def _tree(layer: Layer) -> _Node:
+def _build_tree(layer: ManifestLayer) -> _MergeNode:
     document = layer.document
     written = document.value if document.written is None else document.written
-    return _node(layer, document.value, written, ())
+    return _build_node(layer, document.value, written, ())
 
 
-def _node(layer: Layer, value: Any, written: Any, path: Path) -> _Node:
+def _build_node(layer: ManifestLayer, value: Any, written: Any, path: InputPath) -> _MergeNode:
     document = layer.document
     is_scalar = not isinstance(value, Mapping | list)
-    part = Part(
+    part = ManifestPart(
         layer.level,
         document.name_of(path),
         document.line_of(path),
@@ -168,148 +168,154 @@ def _node(layer: Layer, value: Any, written: Any, path: Path) -> _Node:
         spelling=document.spellings.get(path),
     )
     if isinstance(value, Mapping):
-        return _Node(part, {k: _node(layer, v, _at(written, k), (*path, k)) for k, v in value.items()})
+        return _MergeNode(
+            part, {k: _build_node(layer, v, _get_child(written, k), (*path, k)) for k, v in value.items()}
+        )
     if isinstance(value, list):
-        return _Node(part, [_node(layer, v, _at(written, n), (*path, n)) for n, v in enumerate(value)])
-    return _Node(part)
+        return _MergeNode(
+            part, [_build_node(layer, v, _get_child(written, n), (*path, n)) for n, v in enumerate(value)]
+        )
+    return _MergeNode(part)
 
 
-def _at(value: Any, key: str | int) -> Any:
+def _get_child(value: Any, key: str | int) -> Any:
     if isinstance(value, Mapping):
         return value.get(key)
     return value[key] if isinstance(value, list) and isinstance(key, int) and key < len(value) else None
 
 
-def _laid(base: _Node, over: _Node, names: _Names, key: str = "") -> _Node:
+def _overlay(base: _MergeNode, over: _MergeNode, names: _KeyMatcher, key: str = "") -> _MergeNode:
     if isinstance(base.inside, dict) and isinstance(over.inside, dict):
-        return _mapping_laid(base, base.inside, over.inside, names)
-    if isinstance(base.inside, list) and isinstance(over.inside, list) and key in NAMED_LISTS:
-        return _list_laid(base, base.inside, over.inside, names, NAMED_LISTS[key])
+        return _overlay_mapping(base, base.inside, over.inside, names)
+    if isinstance(base.inside, list) and isinstance(over.inside, list) and key in NAMED_LIST_KEYS:
+        return _overlay_list(base, base.inside, over.inside, names, NAMED_LIST_KEYS[key])
     if base.inside is None and over.inside is None and base.part.value == over.part.value:
         # Such as the name by which an entry is found: said again, not changed.
         return base
-    before = Before(base.part.level, base.part.value)
-    return replace(_added(over, names), part=replace(over.part, before=(before, *base.part.before)))
+    before = OverriddenValue(base.part.level, base.part.value)
+    return replace(_drop_removals(over, names), part=replace(over.part, before=(before, *base.part.before)))
 
 
-def _mapping_laid(
-    base: _Node, below: Mapping[str, _Node], above: Mapping[str, _Node], names: _Names
-) -> _Node:
+def _overlay_mapping(
+    base: _MergeNode, below: Mapping[str, _MergeNode], above: Mapping[str, _MergeNode], names: _KeyMatcher
+) -> _MergeNode:
     inside, gone = dict(below), list(base.gone)
     for key, node in above.items():
         known = names.of(key, inside)
         if _is_null(node):
             if known in inside:
-                gone.append((known, _taken_out(inside.pop(known), node)))
+                gone.append((known, _mark_removed(inside.pop(known), node)))
         elif known in inside:
-            inside[known] = _laid(inside[known], node, names, known)
+            inside[known] = _overlay(inside[known], node, names, known)
         else:
-            inside[known] = _added(node, names, known)
+            inside[known] = _drop_removals(node, names, known)
             gone = [one for one in gone if one[0] != known]
     return replace(base, inside=inside, gone=tuple(gone))
 
 
-def _list_laid(
-    base: _Node, below: Sequence[_Node], above: Sequence[_Node], names: _Names, name: str
-) -> _Node:
-    inside, gone = _by_name(below, name), list(base.gone)
+def _overlay_list(
+    base: _MergeNode, below: Sequence[_MergeNode], above: Sequence[_MergeNode], names: _KeyMatcher, name: str
+) -> _MergeNode:
+    inside, gone = _index_by_name(below, name), list(base.gone)
     for node in above:
-        key = _name_of(node, name)
+        key = _get_entry_name(node, name)
         if _is_removal(node):
             if key in inside:
-                gone.append((str(key), _taken_out(inside.pop(key), node)))
+                gone.append((str(key), _mark_removed(inside.pop(key), node)))
         elif key is not None and key in inside:
-            inside[key] = _laid(inside[key], node, names)
+            inside[key] = _overlay(inside[key], node, names)
         else:
-            inside[key if key is not None else object()] = _added(node, names)
+            inside[key if key is not None else object()] = _drop_removals(node, names)
     return replace(base, inside=list(inside.values()), gone=tuple(gone))
 
 
-def _by_name(nodes: Sequence[_Node], name: str) -> dict[Any, _Node]:
+def _index_by_name(nodes: Sequence[_MergeNode], name: str) -> dict[Any, _MergeNode]:
     """The entries of a list, in their order; second ones of a name, and those without, cannot be found."""
-    found: dict[Any, _Node] = {}
+    found: dict[Any, _MergeNode] = {}
     for node in nodes:
-        key = _name_of(node, name)
+        key = _get_entry_name(node, name)
         found[object() if key is None or key in found else key] = node
     return found
 
 
-def _name_of(node: _Node, name: str) -> Any:
+def _get_entry_name(node: _MergeNode, name: str) -> Any:
     found = node.inside.get(name) if isinstance(node.inside, dict) else None
     return found.part.value if found else None
 
 
-def _added(node: _Node, names: _Names, key: str = "") -> _Node:
+def _drop_removals(node: _MergeNode, names: _KeyMatcher, key: str = "") -> _MergeNode:
     """What an override brings anew: nulls and removals in it have nothing to take out."""
     if isinstance(node.inside, dict):
-        kept = {k: _added(one, names, k) for k, one in node.inside.items() if not _is_null(one)}
+        kept = {k: _drop_removals(one, names, k) for k, one in node.inside.items() if not _is_null(one)}
         return replace(node, inside=kept)
     if isinstance(node.inside, list):
         return replace(
             node,
             inside=[
-                _added(one, names) for one in node.inside if key not in NAMED_LISTS or not _is_removal(one)
+                _drop_removals(one, names)
+                for one in node.inside
+                if key not in NAMED_LIST_KEYS or not _is_removal(one)
             ],
         )
     return node
 
 
-def _taken_out(node: _Node, by: _Node) -> _Node:
-    before = (Before(node.part.level, node.part.value), *node.part.before)
-    return _Node(replace(by.part, value=None, before=before, is_removed=True))
+def _mark_removed(node: _MergeNode, by: _MergeNode) -> _MergeNode:
+    before = (OverriddenValue(node.part.level, node.part.value), *node.part.before)
+    return _MergeNode(replace(by.part, value=None, before=before, is_removed=True))
 
 
-def _is_null(node: _Node) -> bool:
+def _is_null(node: _MergeNode) -> bool:
     return node.inside is None and node.part.value is None
 
 
-def _is_removal(node: _Node) -> bool:
-    found = node.inside.get(REMOVE) if isinstance(node.inside, dict) else None
+def _is_removal(node: _MergeNode) -> bool:
+    found = node.inside.get(REMOVE_KEY) if isinstance(node.inside, dict) else None
     if found is None:
         return False
     if found.part.value is True:
         return True
-    message = f"{REMOVE} takes the entry of this name out and can only be true"
+    message = f"{REMOVE_KEY} takes the entry of this name out and can only be true"
     raise BadDocument(found.part.file, found.part.line or 1, found.part.column or 1, message)
 
 
-def _flat(tree: _Node, layers: tuple[Layer, ...]) -> Merged:
-    parts = dict(_parts(tree, ()))
+def _flatten(tree: _MergeNode, layers: tuple[ManifestLayer, ...]) -> MergedDocument:
+    parts = dict(_iterate_parts(tree, ()))
     document = Document(
         layers[0].document.name,
-        _value(tree),
+        _build_value(tree),
         {path: part.line for path, part in parts.items() if part.line is not None},
-        _written(tree),
+        _build_written_value(tree),
         {path: part.column for path, part in parts.items() if part.column is not None},
         {path: part.file for path, part in parts.items()},
         spellings={path: part.spelling for path, part in parts.items() if part.spelling is not None},
     )
-    return Merged(document, layers, parts)
+    return MergedDocument(document, layers, parts)
 
 
-def _parts(node: _Node, path: Path) -> Iterator[tuple[Path, Part]]:
+def _iterate_parts(node: _MergeNode, path: InputPath) -> Iterator[tuple[InputPath, ManifestPart]]:
     yield path, node.part
     if isinstance(node.inside, dict):
         for key, inner in node.inside.items():
-            yield from _parts(inner, (*path, key))
+            yield from _iterate_parts(inner, (*path, key))
     elif isinstance(node.inside, list):
         for number, inner in enumerate(node.inside):
-            yield from _parts(inner, (*path, number))
+            yield from _iterate_parts(inner, (*path, number))
     for key, inner in node.gone:
         yield (*path, key), inner.part
 
 
-def _value(node: _Node) -> Any:
+def _build_value(node: _MergeNode) -> Any:
     if isinstance(node.inside, dict):
-        return {key: _value(inner) for key, inner in node.inside.items()}
+        return {key: _build_value(inner) for key, inner in node.inside.items()}
     if isinstance(node.inside, list):
-        return [_value(inner) for inner in node.inside]
+        return [_build_value(inner) for inner in node.inside]
     return node.part.value
 
 
-def _written(node: _Node) -> Any:
+def _build_written_value(node: _MergeNode) -> Any:
     if node.part.written is not None or node.inside is None:
         return node.part.written
     if isinstance(node.inside, dict):
-        return {key: _written(inner) for key, inner in node.inside.items()}
-    return [_written(inner) for inner in node.inside]
+        return {key: _build_written_value(inner) for key, inner in node.inside.items()}
+    return [_build_written_value(inner) for inner in node.inside]

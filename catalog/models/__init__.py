@@ -1,4 +1,4 @@
-"""The tables of the catalog."""
+"""Tables of services, environments, infrastructures and overrides."""
 
 from catalog.models.environments import Environment, Infrastructure, ServiceOverride
 from catalog.models.services import Artifact, Manifest, Service

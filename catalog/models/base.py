@@ -1,4 +1,4 @@
-"""What every resource that a person names has in common."""
+"""Abstract base of all models with an identifier in a scope."""
 
 from typing import Any
 
@@ -7,17 +7,17 @@ from django.db import models
 
 from rbac.models import Scope
 
-IDENTIFIER = r"^[A-Za-z_][A-Za-z0-9_$]{0,127}\Z"
-valid_identifier = RegexValidator(
-    IDENTIFIER, "Use letters, digits, _ and $, starting with a letter or _ (at most 128 characters)."
+IDENTIFIER_PATTERN = r"^[A-Za-z_][A-Za-z0-9_$]{0,127}\Z"
+identifier_validator = RegexValidator(
+    IDENTIFIER_PATTERN, "Use letters, digits, _ and $, starting with a letter or _ (at most 128 characters)."
 )
 
 
-class Resource(models.Model):
+class ScopedResource(models.Model):
     """A thing with an identifier and a name, hanging on a scope (REQUIREMENTS 4.2)."""
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
-    identifier = models.CharField(max_length=128, validators=[valid_identifier])
+    identifier = models.CharField(max_length=128, validators=[identifier_validator])
     name = models.CharField(max_length=128)
     description = models.TextField(blank=True, default="")
     created_at = models.DateTimeField(auto_now_add=True)
@@ -31,6 +31,6 @@ class Resource(models.Model):
         return f"{self.scope.path}/{self.identifier}"
 
 
-def unique_in_scope(model: str) -> Any:
+def build_identifier_constraint(model: str) -> Any:
     """The constraint that keeps identifiers apart inside one scope."""
     return models.UniqueConstraint(fields=["scope", "identifier"], name=f"{model}_identifier_unique_in_scope")

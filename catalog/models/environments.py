@@ -1,16 +1,16 @@
-"""Where things are deployed: environments and their infrastructure definitions."""
+"""Environments, infrastructures and service overrides."""
 
 from typing import ClassVar
 
 from django.db import models
 
-from catalog.models.base import Resource, unique_in_scope, valid_identifier
+from catalog.models.base import ScopedResource, build_identifier_constraint, identifier_validator
 from catalog.models.services import Service
 from connectors.models import Connector
 from rbac.models import Scope
 
 
-class Environment(Resource):
+class Environment(ScopedResource):
     """A place with a name and a kind that holds infrastructure definitions (R181)."""
 
     class Kind(models.TextChoices):
@@ -24,7 +24,7 @@ class Environment(Resource):
     variables = models.JSONField(default=dict, blank=True)
 
     class Meta:
-        constraints = [unique_in_scope("environment")]
+        constraints = [build_identifier_constraint("environment")]
 
 
 class Infrastructure(models.Model):
@@ -39,7 +39,7 @@ class Infrastructure(models.Model):
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"environment": "environment__identifier"}
 
     environment = models.ForeignKey(Environment, on_delete=models.CASCADE, related_name="infrastructures")
-    identifier = models.CharField(max_length=128, validators=[valid_identifier])
+    identifier = models.CharField(max_length=128, validators=[identifier_validator])
     name = models.CharField(max_length=128)
     connector = models.ForeignKey(Connector, on_delete=models.PROTECT, related_name="infrastructures")
     region = models.CharField(max_length=255)

@@ -1,14 +1,14 @@
-"""What is deployed: a service, its manifests and its artifact."""
+"""Services with their manifests and artifact."""
 
 from typing import ClassVar
 
 from django.db import models
 
-from catalog.models.base import Resource, unique_in_scope
+from catalog.models.base import ScopedResource, build_identifier_constraint
 from rbac.models import Scope
 
 
-class Service(Resource):
+class Service(ScopedResource):
     """The application to deploy (R158); ECS's own is called ECS service.
 
     `required_variables` names those of `variables` that need a value, here or in the environment.
@@ -21,7 +21,7 @@ class Service(Resource):
     required_variables = models.JSONField(default=list, blank=True)
 
     class Meta:
-        constraints = [unique_in_scope("service")]
+        constraints = [build_identifier_constraint("service")]
 
 
 class Manifest(models.Model):

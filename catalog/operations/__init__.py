@@ -1,4 +1,4 @@
-"""What people can do with services, environments and infrastructures: what pipelines refer to."""
+"""Operations on services, environments, infrastructures and overrides."""
 
 from catalog.operations.environments import (
     EnvironmentSpec,
@@ -13,11 +13,11 @@ from catalog.operations.infrastructures import (
     update_infrastructure,
 )
 from catalog.operations.manifests import MOST_MANIFESTS, ManifestSpec
-from catalog.operations.overrides import OverrideSpec, faults_because_of, override_service
-from catalog.operations.rules import variable_problem
+from catalog.operations.overrides import OverrideSpec, list_override_problems, override_service
+from catalog.operations.resources import describe_variable_problem
 from catalog.operations.services import (
-    IMAGE,
-    TAG,
+    IMAGE_PATTERN,
+    TAG_PATTERN,
     ServiceSpec,
     create_service,
     delete_service,
@@ -26,23 +26,23 @@ from catalog.operations.services import (
 
 __all__ = [
     "EnvironmentSpec",
-    "IMAGE",
+    "IMAGE_PATTERN",
     "InfrastructureSpec",
     "MOST_MANIFESTS",
     "ManifestSpec",
     "OverrideSpec",
     "ServiceSpec",
-    "TAG",
+    "TAG_PATTERN",
     "create_environment",
     "create_infrastructure",
     "create_service",
     "delete_environment",
     "delete_infrastructure",
     "delete_service",
-    "faults_because_of",
+    "describe_variable_problem",
+    "list_override_problems",
     "override_service",
     "update_environment",
     "update_infrastructure",
     "update_service",
-    "variable_problem",
 ]

@@ -1,4 +1,4 @@
-"""What people can do with environments."""
+"""Operations on environments."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,13 +7,17 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from catalog.models import Environment
-from catalog.operations.rules import next_version, variable_problems
-from catalog.usage import refuse_used
-from connectors.operations.naming import check_identifier, clean_name, taken
-from rbac.audit import record
+from catalog.operations.resources import increment_version, list_variable_problems
+from catalog.usages import require_unused
+from connectors.operations.identifiers import (
+    build_identifier_conflict,
+    require_valid_identifier,
+    validate_name,
+)
+from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
 from rbac.policy import require
-from web.problems import BadInput
+from web.http.problems import BadInput
 
 
 @dataclass(frozen=True)
@@ -29,15 +33,20 @@ class EnvironmentSpec:
 def create_environment(*, actor: User, scope: Scope, identifier: str, spec: EnvironmentSpec) -> Environment:
     """Add an environment without infrastructures. Raises `BadInput` or `Conflict`."""
     require(actor, "core_environment_edit", scope)
-    check_identifier(identifier)
+    require_valid_identifier(identifier)
     environment = Environment(scope=scope, identifier=identifier)
-    _fill(environment, spec)
+    _apply_spec(environment, spec)
     try:
         with transaction.atomic():
             environment.save()
-            record(actor=actor, action="environment.create", thing=environment, after=_record(environment))
+            record_audit_entry(
+                actor=actor,
+                action="environment.create",
+                thing=environment,
+                after=_build_audit_record(environment),
+            )
     except IntegrityError as exc:
-        raise taken("environment", identifier) from exc
+        raise build_identifier_conflict("environment", identifier) from exc
     return environment
 
 
@@ -49,13 +58,15 @@ def update_environment(
     Raises `ChangedMeanwhile` where a `version` is given that is no longer the current one.
     """
     require(actor, "core_environment_edit", environment)
-    before = _record(environment)
-    _fill(environment, spec)
+    before = _build_audit_record(environment)
+    _apply_spec(environment, spec)
     with transaction.atomic():
-        next_version(environment, version)
+        increment_version(environment, version)
         environment.save(update_fields=["name", "description", "kind", "variables", "updated_at"])
-        after = _record(environment)
-        record(actor=actor, action="environment.update", thing=environment, before=before, after=after)
+        after = _build_audit_record(environment)
+        record_audit_entry(
+            actor=actor, action="environment.update", thing=environment, before=before, after=after
+        )
     return environment
 
 
@@ -66,24 +77,29 @@ def delete_environment(*, actor: User, environment: Environment, although_used: 
     """
     require(actor, "core_environment_delete", environment)
     if not although_used:
-        refuse_used(environment, actor)
+        require_unused(environment, actor)
     with transaction.atomic():
-        record(actor=actor, action="environment.delete", thing=environment, before=_record(environment))
+        record_audit_entry(
+            actor=actor,
+            action="environment.delete",
+            thing=environment,
+            before=_build_audit_record(environment),
+        )
         environment.delete()
 
 
-def _fill(environment: Environment, spec: EnvironmentSpec) -> None:
-    errors = variable_problems(spec.variables)
+def _apply_spec(environment: Environment, spec: EnvironmentSpec) -> None:
+    errors = list_variable_problems(spec.variables)
     if spec.kind not in Environment.Kind.values:
         known = ", ".join(Environment.Kind.values)
         errors.append({"path": "kind", "message": f"Unknown kind of environment; known are {known}."})
     if errors:
         raise BadInput("The environment cannot be saved like this.", errors=errors)
-    environment.name, environment.description = clean_name(spec.name), spec.description
+    environment.name, environment.description = validate_name(spec.name), spec.description
     environment.kind, environment.variables = spec.kind, dict(spec.variables)
 
 
-def _record(environment: Environment) -> dict[str, Any]:
+def _build_audit_record(environment: Environment) -> dict[str, Any]:
     return {
         "name": environment.name,
         "kind": environment.kind,

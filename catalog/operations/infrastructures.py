@@ -1,4 +1,4 @@
-"""What people can do with the infrastructures of an environment."""
+"""Operations on the infrastructures of an environment."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,17 +6,22 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
 
-from catalog.infrastructure_fields import field_problems
+from catalog.infrastructure_checks import list_field_problems
 from catalog.models import Environment, Infrastructure
-from catalog.operations.rules import next_version
-from catalog.usage import refuse_used
-from connectors.downstream import needs_of_connector, refuse_lacking
+from catalog.operations.resources import increment_version
+from catalog.usages import require_unused
 from connectors.models import Connector
-from connectors.operations.naming import check_identifier, clean_name, still_used, taken
-from rbac.audit import record
+from connectors.operations.identifiers import (
+    build_identifier_conflict,
+    build_in_use_conflict,
+    require_valid_identifier,
+    validate_name,
+)
+from connectors.required_access import get_connector_requirements, require_access
+from rbac.audit import record_audit_entry
 from rbac.models import User
 from rbac.policy import require
-from web.problems import BadInput
+from web.http.problems import BadInput
 
 
 @dataclass(frozen=True)
@@ -36,15 +41,17 @@ def create_infrastructure(
 ) -> Infrastructure:
     """Add a place to an environment. Raises `BadInput` or `Conflict`."""
     require(actor, "core_environment_edit", environment)
-    check_identifier(identifier)
+    require_valid_identifier(identifier)
     place = Infrastructure(environment=environment, identifier=identifier)
-    _fill(actor, place, spec)
+    _apply_spec(actor, place, spec)
     try:
         with transaction.atomic():
             place.save()
-            record(actor=actor, action="infrastructure.create", thing=place, after=_record(place))
+            record_audit_entry(
+                actor=actor, action="infrastructure.create", thing=place, after=_build_audit_record(place)
+            )
     except IntegrityError as exc:
-        raise taken("infrastructure", identifier) from exc
+        raise build_identifier_conflict("infrastructure", identifier) from exc
     return place
 
 
@@ -56,13 +63,15 @@ def update_infrastructure(
     Raises `ChangedMeanwhile` where a `version` is given that is no longer the current one.
     """
     require(actor, "core_environment_edit", infrastructure)
-    before = _record(infrastructure)
-    _fill(actor, infrastructure, spec)
+    before = _build_audit_record(infrastructure)
+    _apply_spec(actor, infrastructure, spec)
     with transaction.atomic():
-        next_version(infrastructure, version)
+        increment_version(infrastructure, version)
         infrastructure.save(update_fields=["name", "connector", "region", "cluster", "is_dynamic"])
-        after = _record(infrastructure)
-        record(actor=actor, action="infrastructure.update", thing=infrastructure, before=before, after=after)
+        after = _build_audit_record(infrastructure)
+        record_audit_entry(
+            actor=actor, action="infrastructure.update", thing=infrastructure, before=before, after=after
+        )
     return infrastructure
 
 
@@ -75,36 +84,38 @@ def delete_infrastructure(
     """
     require(actor, "core_environment_edit", infrastructure)
     if not although_used:
-        refuse_used(infrastructure, actor)
+        require_unused(infrastructure, actor)
     try:
         with transaction.atomic():
-            before = _record(infrastructure)
-            record(actor=actor, action="infrastructure.delete", thing=infrastructure, before=before)
+            before = _build_audit_record(infrastructure)
+            record_audit_entry(
+                actor=actor, action="infrastructure.delete", thing=infrastructure, before=before
+            )
             infrastructure.delete()
     except ProtectedError as exc:
-        raise still_used(infrastructure, exc) from exc
+        raise build_in_use_conflict(infrastructure, exc) from exc
 
 
-def _fill(actor: User, place: Infrastructure, spec: InfrastructureSpec) -> None:
-    _refuse_bad_place(spec)
+def _apply_spec(actor: User, place: Infrastructure, spec: InfrastructureSpec) -> None:
+    _validate_spec(spec)
     if spec.connector.scope.path not in place.environment.scope.ancestor_paths():
         message = f"The connector lies in {spec.connector.scope}, which is not above the environment."
         raise BadInput(message, errors=[{"path": "connector", "message": message}])
     if (place.connector_id, place.region, place.cluster) != (spec.connector.pk, spec.region, spec.cluster):
         # R082: whoever puts a connector to use must be allowed to use it.
-        refuse_lacking(actor, needs_of_connector(spec.connector, path="connector"))
-    place.name, place.connector = clean_name(spec.name), spec.connector
+        require_access(actor, get_connector_requirements(spec.connector, path="connector"))
+    place.name, place.connector = validate_name(spec.name), spec.connector
     place.region, place.cluster, place.is_dynamic = spec.region, spec.cluster, spec.is_dynamic
 
 
-def _refuse_bad_place(spec: InfrastructureSpec) -> None:
-    found = list(field_problems(spec.region, spec.cluster, is_dynamic=spec.is_dynamic))
+def _validate_spec(spec: InfrastructureSpec) -> None:
+    found = list(list_field_problems(spec.region, spec.cluster, is_dynamic=spec.is_dynamic))
     if found:
         errors = [{"path": field, "message": message} for field, message in found]
         raise BadInput(found[0][1], errors=errors)
 
 
-def _record(place: Infrastructure) -> dict[str, Any]:
+def _build_audit_record(place: Infrastructure) -> dict[str, Any]:
     return {
         "name": place.name,
         "connector": str(place.connector),

@@ -1,4 +1,4 @@
-"""What people can do with what one service has in one environment, or in one infrastructure of it (R178)."""
+"""Operations on service overrides of an environment or an infrastructure (R178)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -7,18 +7,18 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from catalog.effective.manifests import Fault, counting_manifests
-from catalog.effective.resolution import Overridden, deeper, overridden
 from catalog.manifests.kinds import SERVICE_DEFINITION
-from catalog.manifests.places import clean_place
+from catalog.manifests.locations import clean_location
 from catalog.models import Environment, Infrastructure, Service, ServiceOverride
-from catalog.operations.manifests import ManifestSpec, manifest_problems, refuse_closed_stores
-from catalog.operations.rules import next_version, variable_problems
-from catalog.usage import refuse_undeployable
-from rbac.audit import record
+from catalog.operations.manifests import ManifestSpec, list_manifest_problems, require_store_access
+from catalog.operations.resources import increment_version, list_variable_problems
+from catalog.overrides.effective_manifests import BlockingProblem, list_effective_manifests
+from catalog.overrides.override_sets import ServiceOverrideSet, get_deeper_scope, load_override_set
+from catalog.usages import require_deployable
+from rbac.audit import record_audit_entry
 from rbac.models import User
 from rbac.policy import require
-from web.problems import BadInput, ChangedMeanwhile
+from web.http.problems import BadInput, VersionConflict
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class OverrideSpec:
     def rows(self) -> list[dict[str, Any]]:
         """The manifests as they are stored."""
         return [
-            asdict(one) | {"paths": list(one.paths), "place": clean_place(one.store, one.place)}
+            asdict(one) | {"paths": list(one.paths), "place": clean_location(one.store, one.place)}
             for one in self.manifests
         ]
 
@@ -53,43 +53,49 @@ def override_service(
     no longer the current one.
     """
     require(actor, "core_environment_edit", environment)
-    there = overridden(service, environment, infrastructure)
-    _refuse(there, spec)
-    refuse_closed_stores(actor, deeper(environment.scope, service.scope), spec.manifests)
-    _refuse_what_breaks(actor, there, spec)
+    there = load_override_set(service, environment, infrastructure)
+    _validate_spec(there, spec)
+    require_store_access(actor, get_deeper_scope(environment.scope, service.scope), spec.manifests)
+    _require_deployable_manifests(actor, there, spec)
     try:
         with transaction.atomic():
-            written = _write(actor, overridden(service, environment, infrastructure), spec, version)
+            written = _write_override(
+                actor, load_override_set(service, environment, infrastructure), spec, version
+            )
             if any(one.kind == SERVICE_DEFINITION for one in spec.manifests):
-                refuse_undeployable(service, actor)
+                require_deployable(service, actor)
             return written
     except IntegrityError as exc:
-        raise ChangedMeanwhile("Somebody else overrides this service at the same time.") from exc
+        raise VersionConflict("Somebody else overrides this service at the same time.") from exc
 
 
-def _refuse_what_breaks(actor: User, there: Overridden, spec: OverrideSpec) -> None:
+def _require_deployable_manifests(actor: User, there: ServiceOverrideSet, spec: OverrideSpec) -> None:
     """Raises `BadInput` for what would be wrong with the merged manifests because of this override."""
     errors = [
-        {"path": f"manifests.{_number_of(spec, fault.kind)}", "message": fault.text}
-        for fault in faults_because_of(actor, there, spec)
+        {"path": f"manifests.{_get_manifest_index(spec, fault.kind)}", "message": fault.text}
+        for fault in list_override_problems(actor, there, spec)
     ]
     if errors:
         raise BadInput("The manifests cannot be deployed like this.", errors=errors)
 
 
-def faults_because_of(actor: User, there: Overridden, spec: OverrideSpec) -> list[Fault]:
+def list_override_problems(
+    actor: User, there: ServiceOverrideSet, spec: OverrideSpec
+) -> list[BlockingProblem]:
     """What would be wrong with the merged manifests, and is not wrong without this override."""
     kinds = dict.fromkeys(one.kind for one in spec.manifests)
-    faults = _faults(actor, _with(there, spec), kinds)
-    before = set(_faults(actor, _with(there, OverrideSpec()), kinds)) if faults else set()
+    faults = _list_problems(actor, _replace_override(there, spec), kinds)
+    before = set(_list_problems(actor, _replace_override(there, OverrideSpec()), kinds)) if faults else set()
     return [one for one in faults if one not in before]
 
 
-def _faults(actor: User, there: Overridden, kinds: Mapping[str, None]) -> list[Fault]:
-    return [fault for one in counting_manifests(there, actor, kinds) for fault in one.faults]
+def _list_problems(
+    actor: User, there: ServiceOverrideSet, kinds: Mapping[str, None]
+) -> list[BlockingProblem]:
+    return [fault for one in list_effective_manifests(there, actor, kinds) for fault in one.faults]
 
 
-def _with(there: Overridden, spec: OverrideSpec) -> Overridden:
+def _replace_override(there: ServiceOverrideSet, spec: OverrideSpec) -> ServiceOverrideSet:
     """The overrides as they would be."""
     meant = ServiceOverride(
         environment=there.environment,
@@ -103,18 +109,20 @@ def _with(there: Overridden, spec: OverrideSpec) -> Overridden:
     return replace(there, of_infrastructure=meant)
 
 
-def _number_of(spec: OverrideSpec, kind: str) -> int:
+def _get_manifest_index(spec: OverrideSpec, kind: str) -> int:
     return next(number for number, one in enumerate(spec.manifests) if one.kind == kind)
 
 
-def _write(actor: User, there: Overridden, spec: OverrideSpec, version: int | None) -> ServiceOverride | None:
+def _write_override(
+    actor: User, there: ServiceOverrideSet, spec: OverrideSpec, version: int | None
+) -> ServiceOverride | None:
     found = there.strongest
     if version is not None and version != (found.version if found else 0):
-        raise ChangedMeanwhile("Somebody changed this after you opened it. Nothing was saved.")
-    before = _recorded(found) if found else None
+        raise VersionConflict("Somebody changed this after you opened it. Nothing was saved.")
+    before = _build_audit_record(found) if found else None
     if not spec.variables and not spec.manifests:
         if found:
-            record(actor=actor, action="override.delete", thing=found, before=before)
+            record_audit_entry(actor=actor, action="override.delete", thing=found, before=before)
             found.delete()
         return None
     if found is None:
@@ -122,14 +130,16 @@ def _write(actor: User, there: Overridden, spec: OverrideSpec, version: int | No
             environment=there.environment, service=there.service, infrastructure=there.infrastructure
         )
     else:
-        next_version(found, version)
+        increment_version(found, version)
     found.variables, found.manifests = dict(spec.variables), spec.rows
     found.save()
-    record(actor=actor, action="override.update", thing=found, before=before, after=_recorded(found))
+    record_audit_entry(
+        actor=actor, action="override.update", thing=found, before=before, after=_build_audit_record(found)
+    )
     return found
 
 
-def _recorded(override: ServiceOverride) -> dict[str, Any]:
+def _build_audit_record(override: ServiceOverride) -> dict[str, Any]:
     """What the audit trail keeps: no values and no texts, but whether a text is still the same."""
     return {
         "infrastructure": override.infrastructure.identifier if override.infrastructure else None,
@@ -140,8 +150,8 @@ def _recorded(override: ServiceOverride) -> dict[str, Any]:
     }
 
 
-def _refuse(there: Overridden, spec: OverrideSpec) -> None:
-    errors = [*variable_problems(spec.variables), *manifest_problems(spec.manifests)]
+def _validate_spec(there: ServiceOverrideSet, spec: OverrideSpec) -> None:
+    errors = [*list_variable_problems(spec.variables), *list_manifest_problems(spec.manifests)]
     one, other = there.environment.scope.path, there.service.scope.path
     if not (f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")):
         errors.append({"path": "service", "message": "No pipeline can deploy this service there."})

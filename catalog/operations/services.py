@@ -1,4 +1,4 @@
-"""What people can do with services."""
+"""Operations on services."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,21 +6,25 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from catalog.artifacts.sources import connector_of_source, source_problem
-from catalog.manifests.places import clean_place
+from catalog.artifacts.image_sources import describe_source_problem, find_source_connector
+from catalog.manifests.locations import clean_location
 from catalog.models import Artifact, Manifest, Service
-from catalog.operations.manifests import ManifestSpec, manifest_problems, refuse_closed_stores
-from catalog.operations.rules import next_version, variable_problems
-from catalog.usage import refuse_undeployable, refuse_used
-from connectors.downstream import needs_of_connector, refuse_lacking
-from connectors.operations.naming import check_identifier, clean_name, taken
-from rbac.audit import record
+from catalog.operations.manifests import ManifestSpec, list_manifest_problems, require_store_access
+from catalog.operations.resources import increment_version, list_variable_problems
+from catalog.usages import require_deployable, require_unused
+from connectors.operations.identifiers import (
+    build_identifier_conflict,
+    require_valid_identifier,
+    validate_name,
+)
+from connectors.required_access import get_connector_requirements, require_access
+from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
 from rbac.policy import can, require
-from web.problems import BadInput
+from web.http.problems import BadInput
 
-IMAGE = r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,511}\Z"
-TAG = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z"
+IMAGE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,511}\Z"
+TAG_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z"
 
 
 @dataclass(frozen=True)
@@ -40,18 +44,20 @@ class ServiceSpec:
 def create_service(*, actor: User, scope: Scope, identifier: str, spec: ServiceSpec) -> Service:
     """Add a service with its artifact and manifests. Raises `BadInput` or `Conflict`."""
     require(actor, "core_service_edit", scope)
-    check_identifier(identifier)
-    _check_service(spec)
-    refuse_closed_stores(actor, scope, spec.manifests)
-    _refuse_closed_source(actor, scope, spec.source)
+    require_valid_identifier(identifier)
+    _validate_spec(spec)
+    require_store_access(actor, scope, spec.manifests)
+    _require_source_access(actor, scope, spec.source)
     service = Service(scope=scope, identifier=identifier)
     try:
         with transaction.atomic():
-            _fill_service(service, spec)
-            refuse_undeployable(service, actor)
-            record(actor=actor, action="service.create", thing=service, after=_service_record(service))
+            _apply_spec(service, spec)
+            require_deployable(service, actor)
+            record_audit_entry(
+                actor=actor, action="service.create", thing=service, after=_build_audit_record(service)
+            )
     except IntegrityError as exc:
-        raise taken("service", identifier) from exc
+        raise build_identifier_conflict("service", identifier) from exc
     return service
 
 
@@ -63,16 +69,20 @@ def update_service(
     Raises `ChangedMeanwhile` where a `version` is given that is no longer the current one.
     """
     require(actor, "core_service_edit", service)
-    _check_service(spec)
-    refuse_closed_stores(actor, service.scope, spec.manifests)
-    _refuse_closed_source(actor, service.scope, spec.source)
+    _validate_spec(spec)
+    require_store_access(actor, service.scope, spec.manifests)
+    _require_source_access(actor, service.scope, spec.source)
     with transaction.atomic():
-        before = _service_record(service)
-        next_version(service, version)
-        _fill_service(service, spec)
-        refuse_undeployable(service, actor)
-        record(
-            actor=actor, action="service.update", thing=service, before=before, after=_service_record(service)
+        before = _build_audit_record(service)
+        increment_version(service, version)
+        _apply_spec(service, spec)
+        require_deployable(service, actor)
+        record_audit_entry(
+            actor=actor,
+            action="service.update",
+            thing=service,
+            before=before,
+            after=_build_audit_record(service),
         )
     return service
 
@@ -84,14 +94,16 @@ def delete_service(*, actor: User, service: Service, although_used: bool = False
     """
     require(actor, "core_service_delete", service)
     if not although_used:
-        refuse_used(service, actor)
+        require_unused(service, actor)
     with transaction.atomic():
-        record(actor=actor, action="service.delete", thing=service, before=_service_record(service))
+        record_audit_entry(
+            actor=actor, action="service.delete", thing=service, before=_build_audit_record(service)
+        )
         service.delete()
 
 
-def _fill_service(service: Service, spec: ServiceSpec) -> None:
-    service.name, service.description = clean_name(spec.name), spec.description
+def _apply_spec(service: Service, spec: ServiceSpec) -> None:
+    service.name, service.description = validate_name(spec.name), spec.description
     service.variables = dict(spec.variables or {})
     service.required_variables = sorted(set(spec.required_variables))
     service.save()
@@ -104,7 +116,7 @@ def _fill_service(service: Service, spec: ServiceSpec) -> None:
             store=one.store,
             paths=list(one.paths),
             content=one.content,
-            place=clean_place(one.store, one.place),
+            place=clean_location(one.store, one.place),
         )
         for one in spec.manifests
     )
@@ -113,35 +125,35 @@ def _fill_service(service: Service, spec: ServiceSpec) -> None:
         Artifact.objects.create(service=service, image=spec.image, tag=spec.tag, source=dict(spec.source))
 
 
-def _refuse_closed_source(actor: User, scope: Scope, source: Mapping[str, str]) -> None:
+def _require_source_access(actor: User, scope: Scope, source: Mapping[str, str]) -> None:
     """R082: who lets an image come from a registry must be allowed to use what leads there."""
     if not source:
         return
-    found = connector_of_source(scope, source)
+    found = find_source_connector(scope, source)
     if found is None or not can(actor, "core_connector_view", found):
         message = f"there is no connector {source['connector']} for {source['type']} here or above"
         raise BadInput(
             "The connector is not there.", errors=[{"path": "artifact.source", "message": message}]
         )
-    refuse_lacking(actor, needs_of_connector(found, path="artifact.source"))
+    require_access(actor, get_connector_requirements(found, path="artifact.source"))
 
 
-def _check_service(spec: ServiceSpec) -> None:
+def _validate_spec(spec: ServiceSpec) -> None:
     variables = spec.variables or {}
-    errors = variable_problems(variables)
+    errors = list_variable_problems(variables)
     errors += [
         {"path": f"required_variables.{name}", "message": "is not among the variables of the service"}
         for name in spec.required_variables
         if name not in variables
     ]
-    errors += manifest_problems(spec.manifests)
-    if problem := source_problem(spec.source):
+    errors += list_manifest_problems(spec.manifests)
+    if problem := describe_source_problem(spec.source):
         errors.append({"path": "artifact.source", "message": problem})
     if errors:
         raise BadInput("The service cannot be saved like this.", errors=errors)
 
 
-def _service_record(service: Service) -> dict[str, Any]:
+def _build_audit_record(service: Service) -> dict[str, Any]:
     artifact = Artifact.objects.filter(service=service).first()
     return {
         "name": service.name,

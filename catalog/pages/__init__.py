@@ -1,1 +1,1 @@
-"""Pages of services, environments and infrastructures."""
+"""Pages of services, environments, infrastructures and overrides."""

@@ -1,4 +1,4 @@
-"""The panel of the pipeline editor that lists listeners and rules for a blue/green step (R232-R234)."""
+"""Listener panel of the pipeline editor for a blue/green step (R232-R234)."""
 
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -10,29 +10,29 @@ from django.views.decorators.http import require_safe
 
 from catalog.models import Infrastructure
 from connectors.models import Connector
-from delegates.inquiries import seen_by_connector
-from delegates.models import Inquiry
-from rbac.policy import visible_to
+from delegates.access.lookup_requests import list_options
+from delegates.models import LookupRequest
+from rbac.policy import filter_visible
 from steps.expressions import has_expression
-from web.pages import PageRequest, page
-from web.problems import Problem
+from web.forms.pages import PageRequest, require_sign_in
+from web.http.problems import Problem
 
 ACCESS: Final = "core_connector_access"
-SIDES: Final = (("prod", "Production"), ("stage", "Stage"))
+LISTENER_SIDES: Final = (("prod", "Production"), ("stage", "Stage"))
 # What stands for the rule of a listener that has none of its own.
-DEFAULT: Final = "default"
+DEFAULT_RULE: Final = "default"
 
 
-class StillAsked(Exception):
+class LookupPending(Exception):
     """A delegate is asked and has not answered."""
 
-    def __init__(self, inquiry: Inquiry) -> None:
+    def __init__(self, inquiry: LookupRequest) -> None:
         super().__init__(str(inquiry))
         self.inquiry = inquiry
 
 
 @dataclass
-class Side:
+class ListenerSide:
     """One of the two listeners that a step needs, and the rule that is chosen there."""
 
     name: str
@@ -47,23 +47,23 @@ class Side:
         return next((one for one in self.rules if one["value"] == self.rule), None)
 
 
-@page
+@require_sign_in
 @require_safe
 def choose_listeners(request: PageRequest) -> HttpResponse:
-    """This will ask AWS for load balancers, listeners and rules, as far as they are chosen already."""
-    places = _places(request)
+    """Ask AWS for load balancers, listeners and rules, as far as they are chosen already."""
+    places = _list_infrastructures(request)
     asked = request.GET.get("place", "")
     place = next((one for one in places if str(one.pk) == asked), None)
     content: dict[str, Any] = {
         "places": places,
         "place": place,
         "asked_balancer": request.GET.get("balancer", ""),
-        "sides": _sides(request),
+        "sides": _build_sides(request),
     }
     if place is not None:
         try:
-            _list(request, place, content)
-        except StillAsked as still:
+            _load_choices(request, place, content)
+        except LookupPending as still:
             content["waits"] = still.inquiry
         except Problem as problem:
             content |= {
@@ -73,54 +73,56 @@ def choose_listeners(request: PageRequest) -> HttpResponse:
     return render(request, "pipelines/_listeners.html", content)
 
 
-def _places(request: PageRequest) -> list[Infrastructure]:
+def _list_infrastructures(request: PageRequest) -> list[Infrastructure]:
     """The infrastructures whose connector may list something for this person."""
-    usable = visible_to(request.user, ACCESS, Connector.objects.all())
-    rows = visible_to(request.user, "core_environment_view", Infrastructure.objects.all())
+    usable = filter_visible(request.user, ACCESS, Connector.objects.all())
+    rows = filter_visible(request.user, "core_environment_view", Infrastructure.objects.all())
     found = rows.select_related("environment__scope", "connector__scope", "connector__secret")
     return list(found.filter(connector__in=usable).order_by("environment__identifier", "identifier")[:100])
 
 
-def _sides(request: PageRequest) -> list[Side]:
+def _build_sides(request: PageRequest) -> list[ListenerSide]:
     asked = request.GET
     return [
-        Side(name, title, asked.get(f"{name}_listener", ""), asked.get(f"{name}_rule", ""))
-        for name, title in SIDES
+        ListenerSide(name, title, asked.get(f"{name}_listener", ""), asked.get(f"{name}_rule", ""))
+        for name, title in LISTENER_SIDES
     ]
 
 
-def _list(request: PageRequest, place: Infrastructure, content: dict[str, Any]) -> None:
+def _load_choices(request: PageRequest, place: Infrastructure, content: dict[str, Any]) -> None:
     if place.is_dynamic and has_expression(place.region):
         raise Problem(
             f"{place.name} is provisioned by each run, so nobody knows its region yet: choose another one."
         )
-    balancers = _seen(request, place, Inquiry.Kind.BALANCERS)
+    balancers = _list_load_balancing(request, place, LookupRequest.Kind.BALANCERS)
     content["balancers"] = balancers
     asked = content["asked_balancer"]
     content["balancer"] = chosen = next((one for one in balancers if one["arn"] == asked), None)
     if chosen is None:
         return
-    listeners = _seen(request, place, Inquiry.Kind.LISTENERS, chosen["arn"])
+    listeners = _list_load_balancing(request, place, LookupRequest.Kind.LISTENERS, chosen["arn"])
     content["listeners"] = listeners
     for side in content["sides"]:
         if any(one["arn"] == side.listener for one in listeners):
-            rules = _seen(request, place, Inquiry.Kind.RULES, side.listener)
-            side.rules = [{**one, "value": one["arn"] or DEFAULT} for one in rules]
+            rules = _list_load_balancing(request, place, LookupRequest.Kind.RULES, side.listener)
+            side.rules = [{**one, "value": one["arn"] or DEFAULT_RULE} for one in rules]
     content["ready"] = all(side.chosen for side in content["sides"])
     if content["ready"]:
-        content["same"] = _shared_targets(content["sides"])
+        content["same"] = _find_shared_target_groups(content["sides"])
 
 
-def _seen(request: PageRequest, place: Infrastructure, kind: str, subject: str = "") -> list[dict[str, Any]]:
-    found = seen_by_connector(
+def _list_load_balancing(
+    request: PageRequest, place: Infrastructure, kind: str, subject: str = ""
+) -> list[dict[str, Any]]:
+    found = list_options(
         actor=request.user, connector=place.connector, kind=kind, region=place.region, subject=subject
     )
-    if isinstance(found, Inquiry):
-        raise StillAsked(found)
+    if isinstance(found, LookupRequest):
+        raise LookupPending(found)
     return found
 
 
-def _shared_targets(sides: list[Side]) -> str:
+def _find_shared_target_groups(sides: list[ListenerSide]) -> str:
     """A target group that both rules send traffic to: blue/green needs one for each."""
     names = [{one["name"] for one in (side.chosen or {}).get("targets", ())} for side in sides]
     return ", ".join(sorted(set.intersection(*names)))

@@ -1,4 +1,4 @@
-"""The page of a service in a place: what counts there and why, and what is overridden there alone."""
+"""Page of a service in an environment: effective values and the override form."""
 
 from typing import Any, Final
 
@@ -9,26 +9,31 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from catalog import operations
-from catalog.effective.manifests import Fault, scope_of
-from catalog.effective.resolution import Overridden, overridden
-from catalog.effective.variables import ENVIRONMENT, INFRASTRUCTURE, OVERRIDE, SERVICE, resolved
-from catalog.forms.manifests import ManifestRows, OverridingManifestForm, overriding_rows, specs_of
-from catalog.forms.resources import OverrideForm
-from catalog.forms.variables import VariableRows, variable_rows
-from catalog.manifests.kinds import KINDS
+from catalog.forms.manifests import (
+    ManifestFormSet,
+    OverrideManifestForm,
+    build_override_formset,
+    parse_stored_manifests,
+)
+from catalog.forms.resources import OverrideVersionForm
+from catalog.forms.variables import VariableFormSet, build_variable_formset
+from catalog.manifests.kinds import MANIFEST_KINDS
 from catalog.models import Infrastructure, Service
-from catalog.pages.changes import compared
-from catalog.pages.environments import EDIT, GET_OR_POST, environment_of
+from catalog.overrides.effective_manifests import BlockingProblem, get_file_scope
+from catalog.overrides.override_sets import ServiceOverrideSet, load_override_set
+from catalog.overrides.variables import ENVIRONMENT, INFRASTRUCTURE, OVERRIDE, SERVICE, resolve_variables
+from catalog.pages.edit_conflicts import diff_values
+from catalog.pages.environments import EDIT, GET_OR_POST, get_environment
 from catalog.pages.environments import VIEW as VIEW_ENVIRONMENT
 from catalog.pages.services import VIEW as VIEW_SERVICE
-from catalog.pages.services import files_for, store_connectors_for
-from connectors.file_checks import FileCheck, FileProblem
+from catalog.pages.services import list_file_references, list_store_connectors
+from connectors.file_kinds import FileCheck, FileProblem
 from rbac.policy import can, require
-from web.page_forms import posted
-from web.pages import PageRequest, get_visible, page
-from web.problems import ChangedMeanwhile, Problem
+from web.forms.page_forms import get_posted_data
+from web.forms.pages import PageRequest, get_visible, require_sign_in
+from web.http.problems import Problem, VersionConflict
 
-WHY: Final = {
+WINNER_REASONS: Final = {
     SERVICE: "The service's own: nothing else says otherwise.",
     ENVIRONMENT: "The environment overrides what services bring.",
     OVERRIDE: "An override for just this service in this environment wins over those.",
@@ -36,18 +41,20 @@ WHY: Final = {
 }
 
 
-def there_of(request: PageRequest, pk: int, service: int, infrastructure: int | None) -> Overridden:
+def get_override_set(
+    request: PageRequest, pk: int, service: int, infrastructure: int | None
+) -> ServiceOverrideSet:
     """The service and the place that an address means. Raises `NotVisible` (404)."""
-    environment = environment_of(request, pk)
+    environment = get_environment(request, pk)
     found = get_visible(request, VIEW_SERVICE, Service.objects.select_related("scope"), pk=service)
     if infrastructure is None:
-        return overridden(found, environment)
+        return load_override_set(found, environment)
     rows = Infrastructure.objects.select_related("environment__scope")
     place = get_visible(request, VIEW_ENVIRONMENT, rows, pk=infrastructure, environment_id=pk)
-    return overridden(found, environment, place)
+    return load_override_set(found, environment, place)
 
 
-def address_of(there: Overridden, *, name: str, infrastructure: Infrastructure | None) -> str:
+def build_override_url(there: ServiceOverrideSet, *, name: str, infrastructure: Infrastructure | None) -> str:
     """The address of a page about this service in the environment, or in an infrastructure of it."""
     arguments = {"pk": there.environment.pk, "service": there.service.pk}
     if infrastructure is None:
@@ -55,32 +62,37 @@ def address_of(there: Overridden, *, name: str, infrastructure: Infrastructure |
     return reverse(f"{name}-in-infrastructure", kwargs=arguments | {"infrastructure": infrastructure.pk})
 
 
-def places_of(there: Overridden, name: str) -> list[dict[str, Any]]:
+def list_override_links(there: ServiceOverrideSet, name: str) -> list[dict[str, Any]]:
     """The same page about the whole environment and about each infrastructure of it."""
     places = [None, *there.environment.infrastructures.order_by("identifier")]
     return [
         {
             "name": place.name if place else "The whole environment",
-            "address": address_of(there, name=name, infrastructure=place),
+            "address": build_override_url(there, name=name, infrastructure=place),
             "is_here": place == there.infrastructure,
         }
         for place in places
     ]
 
 
-@page
+@require_sign_in
 @require_http_methods(GET_OR_POST)
-def override(request: PageRequest, pk: int, service: int, infrastructure: int | None = None) -> HttpResponse:
-    """This will show what counts for a service in a place, and save overrides."""
-    there = there_of(request, pk, service, infrastructure)
+def edit_override(
+    request: PageRequest, pk: int, service: int, infrastructure: int | None = None
+) -> HttpResponse:
+    """Show what counts for a service in a place, and save overrides."""
+    there = get_override_set(request, pk, service, infrastructure)
     if request.method != "POST":
-        return _editing(request, there, _stored(there))
+        return _render_editor(request, there, _get_stored_spec(there))
     require(request.user, EDIT, there.environment)
-    form = OverrideForm(posted(request))
-    variables, manifests = variable_rows(posted(request)), overriding_rows(posted(request))
+    form = OverrideVersionForm(get_posted_data(request))
+    variables, manifests = (
+        build_variable_formset(get_posted_data(request)),
+        build_override_formset(get_posted_data(request)),
+    )
     # Each is asked, so that all mistakes are shown at once.
     if not (form.is_valid() & variables.is_valid() & manifests.is_valid()):
-        return _page(request, there, form, variables, manifests, status=400)
+        return _render_page(request, there, form, variables, manifests, status=400)
     spec = operations.OverrideSpec(variables.variables(), manifests.specs())
     try:
         operations.override_service(
@@ -91,39 +103,41 @@ def override(request: PageRequest, pk: int, service: int, infrastructure: int | 
             spec=spec,
             version=-1 if (version := form.cleaned_data["version"]) is None else version,
         )
-    except ChangedMeanwhile:
-        again = there_of(request, pk, service, infrastructure)
-        differs = compared(_plain(_stored(again)), _plain(spec))
-        return _editing(request, again, spec, diff=differs, status=409)
+    except VersionConflict:
+        again = get_override_set(request, pk, service, infrastructure)
+        differs = diff_values(_serialize_spec(_get_stored_spec(again)), _serialize_spec(spec))
+        return _render_editor(request, again, spec, diff=differs, status=409)
     except Problem as problem:
         form.refuse(problem)
-        return _page(request, there, form, variables, manifests, status=400)
+        return _render_page(request, there, form, variables, manifests, status=400)
     messages.success(request, f"What {there.service.name} has in {there.place_name} is saved.")
-    return redirect(address_of(there, name="service", infrastructure=there.infrastructure))
+    return redirect(build_override_url(there, name="service", infrastructure=there.infrastructure))
 
 
-@page
+@require_sign_in
 @require_POST
 def check_override(
     request: PageRequest, pk: int, service: int, infrastructure: int | None = None
 ) -> HttpResponse:
-    """This will say what is wrong with an override that is being written; the editor asks."""
-    there = there_of(request, pk, service, infrastructure)
-    row = OverridingManifestForm(request.POST, prefix=request.GET.get("row", "manifests-0"))
+    """Say what is wrong with an override that is being written; the editor asks."""
+    there = get_override_set(request, pk, service, infrastructure)
+    row = OverrideManifestForm(request.POST, prefix=request.GET.get("row", "manifests-0"))
     if not row.is_valid() and (said := row.errors.get("content")):
         return JsonResponse(FileCheck((FileProblem(str(said[0]), 1, 1),)).to_json())
-    if not row.is_valid() or row.cleaned_data["kind"] not in KINDS:
+    if not row.is_valid() or row.cleaned_data["kind"] not in MANIFEST_KINDS:
         raise Problem("Choose the kind of the manifest first.")
     if not row.is_filled:
         return JsonResponse(FileCheck(note="Nothing is written yet.").to_json())
     spec = row.spec("override")
-    faults = operations.faults_because_of(request.user, there, operations.OverrideSpec({}, [spec]))
+    faults = operations.list_override_problems(request.user, there, operations.OverrideSpec({}, [spec]))
     own = f"{spec.identifier} of the {there.level}"
     note = "Checked together with what it overrides."
-    return JsonResponse(FileCheck(tuple(_placed(one, own) for one in faults), note=note).to_json())
+    return JsonResponse(
+        FileCheck(tuple(_build_file_problem(one, own) for one in faults), note=note).to_json()
+    )
 
 
-def _placed(fault: Fault, own: str) -> FileProblem:
+def _build_file_problem(fault: BlockingProblem, own: str) -> FileProblem:
     """A fault at its line, if it is in the text that is being written."""
     problem = fault.problem
     if problem is None or problem.file != own:
@@ -132,31 +146,33 @@ def _placed(fault: Fault, own: str) -> FileProblem:
     return FileProblem(message, problem.line, problem.column, problem.path)
 
 
-def _stored(there: Overridden) -> operations.OverrideSpec:
+def _get_stored_spec(there: ServiceOverrideSet) -> operations.OverrideSpec:
     stored = there.strongest
     if stored is None:
         return operations.OverrideSpec()
-    return operations.OverrideSpec(stored.variables, specs_of(stored.manifests))
+    return operations.OverrideSpec(stored.variables, parse_stored_manifests(stored.manifests))
 
 
-def _plain(spec: operations.OverrideSpec) -> dict[str, Any]:
+def _serialize_spec(spec: operations.OverrideSpec) -> dict[str, Any]:
     return {"variables": dict(spec.variables), "manifests": spec.rows}
 
 
-def _editing(
-    request: PageRequest, there: Overridden, spec: operations.OverrideSpec, **more: Any
+def _render_editor(
+    request: PageRequest, there: ServiceOverrideSet, spec: operations.OverrideSpec, **more: Any
 ) -> HttpResponse:
-    form = OverrideForm(initial={"version": there.strongest.version if there.strongest else 0})
-    variables = variable_rows(variables=spec.variables)
-    return _page(request, there, form, variables, overriding_rows(manifests=spec.manifests), **more)
+    form = OverrideVersionForm(initial={"version": there.strongest.version if there.strongest else 0})
+    variables = build_variable_formset(variables=spec.variables)
+    return _render_page(
+        request, there, form, variables, build_override_formset(manifests=spec.manifests), **more
+    )
 
 
-def _page(
+def _render_page(
     request: PageRequest,
-    there: Overridden,
-    form: OverrideForm,
-    variables: VariableRows,
-    manifests: ManifestRows,
+    there: ServiceOverrideSet,
+    form: OverrideVersionForm,
+    variables: VariableFormSet,
+    manifests: ManifestFormSet,
     **more: Any,
 ) -> HttpResponse:
     levels = there.levels
@@ -169,15 +185,15 @@ def _page(
         "manifests": manifests,
         "levels": levels,
         "resolved": [
-            (one, WHY[one.winner.kind] if one.winner else "")
-            for one in resolved(levels, there.service.required_variables)
+            (one, WINNER_REASONS[one.winner.kind] if one.winner else "")
+            for one in resolve_variables(levels, there.service.required_variables)
         ],
-        "places": places_of(there, "service"),
-        "merged": address_of(there, name="manifests", infrastructure=there.infrastructure),
-        "check": address_of(there, name="check-override", infrastructure=there.infrastructure) + "?",
+        "places": list_override_links(there, "service"),
+        "merged": build_override_url(there, name="manifests", infrastructure=there.infrastructure),
+        "check": build_override_url(there, name="check-override", infrastructure=there.infrastructure) + "?",
         "of_service": f"&service={there.service.pk}",
-        "files": files_for(request, scope_of(there)),
-        "connectors": store_connectors_for(request, scope_of(there)),
+        "files": list_file_references(request, get_file_scope(there)),
+        "connectors": list_store_connectors(request, get_file_scope(there)),
         "may_edit": can(request.user, EDIT, there.environment),
     }
     status = more.pop("status", 200)

@@ -1,1 +1,1 @@
-"""The REST routes of connectors, secrets and files, one file per noun."""
+"""REST API of connectors, secrets and files."""

@@ -1,4 +1,4 @@
-"""Routes of connectors."""
+"""API of connectors and of the host keys of their SSH servers."""
 
 from typing import Any
 
@@ -9,15 +9,17 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from connectors import operations, queries
-from connectors.api.uses import UsesDocument
+from connectors.api.usages import UsesDocument
+from connectors.host_keys import get_known_server
 from connectors.models import Connector, Secret
-from connectors.uses import uses_of
+from connectors.usages import find_usages
 from rbac.models import Scope
-from rbac.policy import visible_to
-from web.problems import BadInput
-from web.rest import IF_MATCH, LISTED, SHARED, Route, check_version, versioned
+from rbac.policy import filter_visible
+from web.api.parameters import IF_MATCH_PARAMETER, LIST_PARAMETERS, SHARED_PARAMETER
+from web.api.views import BaseApiView, check_version, respond_with_etag
+from web.http.problems import BadInput
 
-VIEW = "core_connector_view"
+CONNECTOR_VIEW_PERMISSION = "core_connector_view"
 
 
 class ConnectorDocument(serializers.Serializer[Any]):
@@ -58,12 +60,14 @@ class ConnectorInput(ConnectorChange):
     project = serializers.CharField(required=False, write_only=True)
 
 
-class Connectors(Route):
+class Connectors(BaseApiView):
     """Connectors."""
 
-    @extend_schema(parameters=[*LISTED, SHARED], responses=ConnectorDocument(many=True))
+    @extend_schema(parameters=[*LIST_PARAMETERS, SHARED_PARAMETER], responses=ConnectorDocument(many=True))
     def get(self, request: Request) -> Response:
-        return self.listed(VIEW, Connector.objects.select_related("scope", "secret"), ConnectorDocument)
+        return self.listed(
+            CONNECTOR_VIEW_PERMISSION, Connector.objects.select_related("scope", "secret"), ConnectorDocument
+        )
 
     @extend_schema(request=ConnectorInput, responses={201: ConnectorDocument})
     def post(self, request: Request) -> Response:
@@ -75,42 +79,42 @@ class Connectors(Route):
             name=given["name"],
             kind=given["kind"],
             spec=given["spec"],
-            secret=_secret_named(self, scope, given.get("secret")),
+            secret=_find_secret(self, scope, given.get("secret")),
         )
-        return versioned(ConnectorDocument(made).data, _version(made), status=201)
+        return respond_with_etag(ConnectorDocument(made).data, _get_version(made), status=201)
 
 
-class ConnectorUses(Route):
+class ConnectorUsages(BaseApiView):
     """What uses a connector."""
 
     @extend_schema(responses=UsesDocument)
     def get(self, request: Request, pk: int) -> Response:
-        found = self.one(VIEW, Connector.objects.select_related("scope"), pk=pk)
-        return Response(UsesDocument(uses_of(found, self.principal)).data)
+        found = self.one(CONNECTOR_VIEW_PERMISSION, Connector.objects.select_related("scope"), pk=pk)
+        return Response(UsesDocument(find_usages(found, self.principal)).data)
 
 
-class OneConnector(Route):
+class ConnectorDetail(BaseApiView):
     """One connector."""
 
     @extend_schema(responses=ConnectorDocument)
     def get(self, request: Request, pk: int) -> Response:
         found = self._found(pk)
-        return versioned(ConnectorDocument(found).data, _version(found))
+        return respond_with_etag(ConnectorDocument(found).data, _get_version(found))
 
-    @extend_schema(parameters=[IF_MATCH], request=ConnectorChange, responses=ConnectorDocument)
+    @extend_schema(parameters=[IF_MATCH_PARAMETER], request=ConnectorChange, responses=ConnectorDocument)
     def patch(self, request: Request, pk: int) -> Response:
         given = self.given(ConnectorChange)
         with transaction.atomic():
             found = self._found(pk, lock=True)
-            check_version(request, _version(found))
+            check_version(request, _get_version(found))
             changed = operations.update_connector(
                 actor=self.principal,
                 connector=found,
                 name=given.get("name"),
                 spec=given.get("spec"),
-                secret=_secret_named(self, found.scope, given.get("secret")),
+                secret=_find_secret(self, found.scope, given.get("secret")),
             )
-        return versioned(ConnectorDocument(changed).data, _version(changed))
+        return respond_with_etag(ConnectorDocument(changed).data, _get_version(changed))
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
@@ -119,20 +123,72 @@ class OneConnector(Route):
 
     def _found(self, pk: int, *, lock: bool = False) -> Connector:
         rows = Connector.objects.select_related("scope", "secret")
-        return self.one(VIEW, rows.select_for_update(of=("self",)) if lock else rows, pk=pk)
+        return self.one(
+            CONNECTOR_VIEW_PERMISSION, rows.select_for_update(of=("self",)) if lock else rows, pk=pk
+        )
 
 
-def _version(connector: Connector) -> str:
+def _get_version(connector: Connector) -> str:
     return f"{connector.updated_at.timestamp():.6f}"
 
 
-def _secret_named(route: Route, scope: Scope, identifier: str | None) -> Secret | None:
+def _find_secret(route: BaseApiView, scope: Scope, identifier: str | None) -> Secret | None:
     """Return the nearest secret of that name that `scope` may point at."""
     if not identifier:
         return None
-    visible = visible_to(route.principal, "core_secret_view", queries.secrets_for(scope))
+    visible = filter_visible(route.principal, "core_secret_view", queries.list_secrets(scope))
     found = visible.filter(identifier=identifier).order_by("-scope__path").first()
     if found is None:
         message = f"There is no secret {identifier} here or above."
         raise BadInput(message, errors=[{"path": "secret", "message": message}])
     return found
+
+
+HOST_KEY_VIEW_PERMISSION = "core_connector_view"
+
+
+class HostKeyDocument(serializers.Serializer[Any]):
+    """One public key of a server, with the fingerprint that ssh shows of it."""
+
+    type = serializers.CharField()
+    key = serializers.CharField(source="body")
+    fingerprint = serializers.CharField()
+
+
+class KnownServerDocument(serializers.Serializer[Any]):
+    """How a server is known: by keys of the connector's spec, else by the first one that it showed."""
+
+    given = HostKeyDocument(many=True)
+    seen = HostKeyDocument(allow_null=True)
+    seen_at = serializers.DateTimeField(allow_null=True)
+    offered = HostKeyDocument(
+        allow_null=True,
+        help_text="Another key, shown since; nothing is fetched until it is accepted.",
+    )
+    offered_at = serializers.DateTimeField(allow_null=True)
+
+
+class AcceptedKey(serializers.Serializer[Any]):
+    """The fingerprint of the offered key, as it was compared with the server's own."""
+
+    fingerprint = serializers.CharField(max_length=128)
+
+
+class ConnectorHostKey(BaseApiView):
+    """The key of a connector's SSH server."""
+
+    @extend_schema(responses=KnownServerDocument)
+    def get(self, request: Request, pk: int) -> Response:
+        return Response(KnownServerDocument(get_known_server(self._found(pk))).data)
+
+    @extend_schema(request=AcceptedKey, responses=KnownServerDocument)
+    def post(self, request: Request, pk: int) -> Response:
+        changed = operations.accept_host_key(
+            actor=self.principal,
+            connector=self._found(pk),
+            fingerprint=self.given(AcceptedKey)["fingerprint"],
+        )
+        return Response(KnownServerDocument(get_known_server(changed)).data)
+
+    def _found(self, pk: int) -> Connector:
+        return self.one(HOST_KEY_VIEW_PERMISSION, Connector.objects.select_related("scope"), pk=pk)

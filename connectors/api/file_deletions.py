@@ -1,4 +1,4 @@
-"""Routes of what was deleted from the file store and can still be had back."""
+"""API of deleted files."""
 
 from typing import Any
 
@@ -8,9 +8,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from connectors import operations
-from connectors.api.files import VIEW, FileDocument
+from connectors.api.files import FILE_VIEW_PERMISSION, FileDocument
 from connectors.models import FileDeletion
-from web.rest import ORG, PAGED, PROJECT, Route, versioned
+from web.api.parameters import ORG_PARAMETER, PAGE_PARAMETERS, PROJECT_PARAMETER
+from web.api.views import BaseApiView, respond_with_etag
 
 
 class DeletionDocument(serializers.Serializer[Any]):
@@ -26,37 +27,39 @@ class DeletionDocument(serializers.Serializer[Any]):
     by = serializers.CharField(source="by.username", default=None, allow_null=True)
 
 
-class FileDeletions(Route):
+class FileDeletions(BaseApiView):
     """What was deleted, newest first."""
 
-    @extend_schema(parameters=[ORG, PROJECT, *PAGED], responses=DeletionDocument(many=True))
+    @extend_schema(
+        parameters=[ORG_PARAMETER, PROJECT_PARAMETER, *PAGE_PARAMETERS], responses=DeletionDocument(many=True)
+    )
     def get(self, request: Request) -> Response:
         rows = FileDeletion.objects.select_related("scope", "by")
-        return self.listed(VIEW, rows, DeletionDocument, by_identifier=False)
+        return self.listed(FILE_VIEW_PERMISSION, rows, DeletionDocument, by_identifier=False)
 
 
-class OneFileDeletion(Route):
+class FileDeletionDetail(BaseApiView):
     """One deletion."""
 
     @extend_schema(responses=DeletionDocument)
     def get(self, request: Request, pk: int) -> Response:
-        return Response(DeletionDocument(_found(self, pk)).data)
+        return Response(DeletionDocument(_get_deletion(self, pk)).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
         """Let go of it for ever."""
-        operations.forget_deletion(actor=self.principal, deletion=_found(self, pk))
+        operations.purge_deletion(actor=self.principal, deletion=_get_deletion(self, pk))
         return Response(status=204)
 
 
-class FileUndeletion(Route):
+class FileDeletionUndo(BaseApiView):
     """Having back what was deleted."""
 
     @extend_schema(request=None, responses=FileDocument)
     def post(self, request: Request, pk: int) -> Response:
-        node = operations.undelete_files(actor=self.principal, deletion=_found(self, pk))
-        return versioned(FileDocument(node).data, node.version)
+        node = operations.undelete_files(actor=self.principal, deletion=_get_deletion(self, pk))
+        return respond_with_etag(FileDocument(node).data, node.version)
 
 
-def _found(route: Route, pk: int) -> FileDeletion:
-    return route.one(VIEW, FileDeletion.objects.select_related("scope", "by"), pk=pk)
+def _get_deletion(route: BaseApiView, pk: int) -> FileDeletion:
+    return route.one(FILE_VIEW_PERMISSION, FileDeletion.objects.select_related("scope", "by"), pk=pk)

@@ -1,4 +1,4 @@
-"""Routes of one file by its id: its history, what changed, moving it, and who uses it."""
+"""API of files by id: versions, diff, restore, move, usages, checks and clean-up."""
 
 from typing import Any
 
@@ -8,17 +8,18 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from connectors import operations
-from connectors.api.files import VIEW, FileDocument
-from connectors.api.uses import UsesDocument
-from connectors.file_checks import FileText, check_file, clean_up_file
-from connectors.files import clean_content, clean_path
+from connectors.api.files import FILE_VIEW_PERMISSION, FileDocument
+from connectors.api.usages import UsesDocument
+from connectors.file_kinds import FileText, check_file, clean_up_file
+from connectors.file_store import normalize_content, normalize_path
 from connectors.models import FileNode, FileVersion
-from connectors.uses import uses_of
+from connectors.usages import find_usages
 from guards.limits import PATH_CHARACTERS
 from rbac.policy import require
-from web.problems import BadInput
-from web.rest import IF_MATCH, PAGED, Route, check_version, versioned
-from web.text_diff import diff
+from web.api.parameters import IF_MATCH_PARAMETER, PAGE_PARAMETERS
+from web.api.views import BaseApiView, check_version, respond_with_etag
+from web.http.problems import BadInput
+from web.text_diffs import compare_texts
 
 
 class VersionEntry(serializers.Serializer[Any]):
@@ -102,34 +103,34 @@ class CleanUpDocument(serializers.Serializer[Any]):
     diff = DiffDocument()
 
 
-NUMBER = {"type": "integer", "minimum": 1, "maximum": 999_999_999}
-FROM = OpenApiParameter("from", NUMBER, required=True, description="The older version.")
-TO = OpenApiParameter("to", NUMBER, description="The newer version; the newest if not given.")
+VERSION_SCHEMA = {"type": "integer", "minimum": 1, "maximum": 999_999_999}
+FROM_VERSION = OpenApiParameter("from", VERSION_SCHEMA, required=True, description="The older version.")
+TO_VERSION = OpenApiParameter("to", VERSION_SCHEMA, description="The newer version; the newest if not given.")
 
 
-class NodeRoute(Route):
+class FileNodeRoute(BaseApiView):
     """The base of routes about one file or folder."""
 
     def _found(self, pk: int) -> FileNode:
-        return self.one(VIEW, FileNode.objects.select_related("scope", "updated_by"), pk=pk)
+        return self.one(FILE_VIEW_PERMISSION, FileNode.objects.select_related("scope", "updated_by"), pk=pk)
 
     def _version(self, pk: int, version: int) -> FileVersion:
         rows = FileVersion.objects.filter(node__deletion=None).select_related("by", "node__scope")
-        return self.one(VIEW, rows, node=pk, version=version)
+        return self.one(FILE_VIEW_PERMISSION, rows, node=pk, version=version)
 
 
-class FileVersions(NodeRoute):
+class FileVersions(FileNodeRoute):
     """The history of a file, newest first."""
 
     order = "version"
 
-    @extend_schema(parameters=PAGED, responses=VersionEntry(many=True))
+    @extend_schema(parameters=PAGE_PARAMETERS, responses=VersionEntry(many=True))
     def get(self, request: Request, pk: int) -> Response:
         rows = FileVersion.objects.filter(node=self._found(pk)).defer("content").select_related("by")
         return self.page(rows, VersionEntry)
 
 
-class OneFileVersion(NodeRoute):
+class FileVersionDetail(FileNodeRoute):
     """What a file held at one version."""
 
     @extend_schema(responses=FileVersionDocument)
@@ -137,18 +138,20 @@ class OneFileVersion(NodeRoute):
         return Response(FileVersionDocument(self._version(pk, version)).data)
 
 
-class FileDiff(NodeRoute):
+class FileDiff(FileNodeRoute):
     """What changed between two versions of a file."""
 
-    @extend_schema(parameters=[FROM, TO], responses=DiffDocument)
+    @extend_schema(parameters=[FROM_VERSION, TO_VERSION], responses=DiffDocument)
     def get(self, request: Request, pk: int) -> Response:
         node = self._found(pk)
-        older = self._version(pk, version_number(request, "from"))
-        newer = self._version(pk, version_number(request, "to") if "to" in request.GET else node.version)
-        return Response(DiffDocument(diff(older.content, newer.content)).data)
+        older = self._version(pk, parse_version_parameter(request, "from"))
+        newer = self._version(
+            pk, parse_version_parameter(request, "to") if "to" in request.GET else node.version
+        )
+        return Response(DiffDocument(compare_texts(older.content, newer.content)).data)
 
 
-class FileRestore(NodeRoute):
+class FileRestore(FileNodeRoute):
     """Making an earlier version the newest one."""
 
     @extend_schema(request=RestoreInput, responses=FileDocument)
@@ -156,51 +159,51 @@ class FileRestore(NodeRoute):
         node = self._found(pk)
         version = self.given(RestoreInput)["version"]
         restored = operations.restore_file(actor=self.principal, node=node, version=version)
-        return versioned(FileDocument(restored).data, restored.version)
+        return respond_with_etag(FileDocument(restored).data, restored.version)
 
 
-class FileMove(NodeRoute):
+class FileMove(FileNodeRoute):
     """Renaming or moving a file or folder."""
 
-    @extend_schema(parameters=[IF_MATCH], request=MoveInput, responses=FileDocument)
+    @extend_schema(parameters=[IF_MATCH_PARAMETER], request=MoveInput, responses=FileDocument)
     def post(self, request: Request, pk: int) -> Response:
         node, given = self._found(pk), self.given(MoveInput)
         check_version(request, node.version)
         moved = operations.move_file(actor=self.principal, node=node, **given)
-        return versioned(FileDocument(moved).data, moved.version)
+        return respond_with_etag(FileDocument(moved).data, moved.version)
 
 
-class FileUses(NodeRoute):
+class FileUsages(FileNodeRoute):
     """What refers to a file or folder."""
 
     @extend_schema(responses=UsesDocument)
     def get(self, request: Request, pk: int) -> Response:
-        return Response(UsesDocument(uses_of(self._found(pk), self.principal)).data)
+        return Response(UsesDocument(find_usages(self._found(pk), self.principal)).data)
 
 
-class FileChecks(Route):
+class FileChecks(BaseApiView):
     """Checking a text before it is saved; nothing is kept."""
 
     @extend_schema(request=CheckInput, responses=CheckDocument)
     def post(self, request: Request) -> Response:
         given, scope = self.given(CheckInput), self.scope_named()
-        require(self.principal, VIEW, scope)
-        text = FileText(scope, clean_path(given["path"]), clean_content(given["content"]))
+        require(self.principal, FILE_VIEW_PERMISSION, scope)
+        text = FileText(scope, normalize_path(given["path"]), normalize_content(given["content"]))
         return Response(check_file(text).to_json())
 
 
-class FileCleanUps(Route):
+class FileCleanUps(BaseApiView):
     """Cleaning up a manifest that was copied from AWS or another tool; nothing is kept."""
 
     @extend_schema(request=FileCleanUpInput, responses=CleanUpDocument)
     def post(self, request: Request) -> Response:
         given, scope = self.given(FileCleanUpInput), self.scope_named()
-        require(self.principal, VIEW, scope)
-        text = FileText(scope, clean_path(given["path"]), clean_content(given["content"]))
+        require(self.principal, FILE_VIEW_PERMISSION, scope)
+        text = FileText(scope, normalize_path(given["path"]), normalize_content(given["content"]))
         return Response(CleanUpDocument(clean_up_file(text, self.principal, given["service_name"])).data)
 
 
-def version_number(request: Request, name: str) -> int:
+def parse_version_parameter(request: Request, name: str) -> int:
     """The version that a parameter of the address names. Raises `BadInput`."""
     text = request.GET.get(name, "")
     if not (text.isascii() and text.isdigit() and len(text) < 10):

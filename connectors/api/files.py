@@ -1,4 +1,4 @@
-"""Routes of the file store; a file is named by its path and the scope of ?org= and ?project=."""
+"""API of files by path and scope."""
 
 from typing import Any
 
@@ -9,15 +9,22 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from connectors import operations
-from connectors.files import clean_path, inside
+from connectors.file_store import filter_folder_contents, normalize_path
 from connectors.models import FileNode
-from connectors.operations.files import LONGEST_NOTE
+from connectors.operations.files import NOTE_CHARACTERS
 from guards.limits import PATH_CHARACTERS
-from rbac.policy import visible_to
-from web.problems import BadInput
-from web.rest import ALTHOUGH_USED, IF_MATCH, ORG, PAGED, PROJECT, Route, check_version, narrowed, versioned
+from rbac.policy import filter_visible
+from web.api.parameters import (
+    FORCE_DELETE_PARAMETER,
+    IF_MATCH_PARAMETER,
+    ORG_PARAMETER,
+    PAGE_PARAMETERS,
+    PROJECT_PARAMETER,
+)
+from web.api.views import BaseApiView, check_version, filter_by_scope, respond_with_etag
+from web.http.problems import BadInput
 
-VIEW = "core_file_view"
+FILE_VIEW_PERMISSION = "core_file_view"
 FOLDER = OpenApiParameter(
     "folder", OpenApiTypes.STR, description="Only what lies in this folder, at any depth."
 )
@@ -51,7 +58,7 @@ class FileContent(serializers.Serializer[Any]):
     """The text of a file."""
 
     content = serializers.CharField(allow_blank=True, trim_whitespace=False)
-    note = serializers.CharField(allow_blank=True, required=False, default="", max_length=LONGEST_NOTE)
+    note = serializers.CharField(allow_blank=True, required=False, default="", max_length=NOTE_CHARACTERS)
 
 
 class FileInput(serializers.Serializer[Any]):
@@ -64,15 +71,20 @@ class FileInput(serializers.Serializer[Any]):
     project = serializers.CharField(required=False, write_only=True)
 
 
-class Files(Route):
+class Files(BaseApiView):
     """Files and folders, without their contents."""
 
-    @extend_schema(parameters=[ORG, PROJECT, FOLDER, PATH, *PAGED], responses=FileEntry(many=True))
+    @extend_schema(
+        parameters=[ORG_PARAMETER, PROJECT_PARAMETER, FOLDER, PATH, *PAGE_PARAMETERS],
+        responses=FileEntry(many=True),
+    )
     def get(self, request: Request) -> Response:
         rows = FileNode.objects.defer("content").select_related("scope", "updated_by")
-        found = narrowed(request, visible_to(self.principal, VIEW, rows), by_identifier=False)
+        found = filter_by_scope(
+            request, filter_visible(self.principal, FILE_VIEW_PERMISSION, rows), by_identifier=False
+        )
         if folder := request.GET.get("folder"):
-            found = inside(found, folder.rstrip("/"))
+            found = filter_folder_contents(found, folder.rstrip("/"))
         if path := request.GET.get("path"):
             found = found.filter(path=path)
         return self.page(found, FileEntry)
@@ -94,18 +106,22 @@ class Files(Route):
                 content=given["content"],
                 expected_version=0,
             )
-        return versioned(FileDocument(made).data, made.version, status=201)
+        return respond_with_etag(FileDocument(made).data, made.version, status=201)
 
 
-class OneFile(Route):
+class FileDetail(BaseApiView):
     """One file or folder."""
 
-    @extend_schema(parameters=[ORG, PROJECT], responses=FileDocument)
+    @extend_schema(parameters=[ORG_PARAMETER, PROJECT_PARAMETER], responses=FileDocument)
     def get(self, request: Request, path: str) -> Response:
         found = self._found(path)
-        return versioned(FileDocument(found).data, found.version)
+        return respond_with_etag(FileDocument(found).data, found.version)
 
-    @extend_schema(parameters=[ORG, PROJECT, IF_MATCH], request=FileContent, responses=FileDocument)
+    @extend_schema(
+        parameters=[ORG_PARAMETER, PROJECT_PARAMETER, IF_MATCH_PARAMETER],
+        request=FileContent,
+        responses=FileDocument,
+    )
     def put(self, request: Request, path: str) -> Response:
         """Create the file or replace its content."""
         given, scope = self.given(FileContent), self.scope_named()
@@ -117,9 +133,18 @@ class OneFile(Route):
             note=given["note"],
             expected_version=self._expected_version(path),
         )
-        return versioned(FileDocument(saved).data, saved.version)
+        return respond_with_etag(FileDocument(saved).data, saved.version)
 
-    @extend_schema(parameters=[ORG, PROJECT, WITH_CONTENT, ALTHOUGH_USED, IF_MATCH], responses={204: None})
+    @extend_schema(
+        parameters=[
+            ORG_PARAMETER,
+            PROJECT_PARAMETER,
+            WITH_CONTENT,
+            FORCE_DELETE_PARAMETER,
+            IF_MATCH_PARAMETER,
+        ],
+        responses={204: None},
+    )
     def delete(self, request: Request, path: str) -> Response:
         found = self._found(path)
         check_version(request, found.version)
@@ -141,4 +166,4 @@ class OneFile(Route):
 
     def _found(self, path: str) -> FileNode:
         rows = FileNode.objects.select_related("scope", "updated_by")
-        return self.one(VIEW, rows, scope=self.scope_named(), path=clean_path(f"/{path}"))
+        return self.one(FILE_VIEW_PERMISSION, rows, scope=self.scope_named(), path=normalize_path(f"/{path}"))

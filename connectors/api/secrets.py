@@ -1,4 +1,4 @@
-"""Routes of secrets: values go in and never come out."""
+"""API of secrets; values are write-only."""
 
 from typing import Any
 
@@ -8,13 +8,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from connectors import operations
-from connectors.api.uses import UsesDocument
+from connectors.api.usages import UsesDocument
 from connectors.models import Secret
-from connectors.uses import uses_of
-from guards.masks import FEWEST_CHARACTERS
-from web.rest import LISTED, SHARED, Route
+from connectors.usages import find_usages
+from guards.masks import MIN_SECRET_CHARACTERS
+from web.api.parameters import LIST_PARAMETERS, SHARED_PARAMETER
+from web.api.views import BaseApiView
 
-VIEW = "core_secret_view"
+SECRET_VIEW_PERMISSION = "core_secret_view"  # noqa: S105 - no password
 
 
 class SecretDocument(serializers.Serializer[Any]):
@@ -39,7 +40,7 @@ class SecretChange(serializers.Serializer[Any]):
 
     name = serializers.CharField(max_length=128, required=False)
     value = serializers.CharField(
-        min_length=FEWEST_CHARACTERS, required=False, write_only=True, trim_whitespace=False
+        min_length=MIN_SECRET_CHARACTERS, required=False, write_only=True, trim_whitespace=False
     )
     file_name = serializers.CharField(max_length=255, required=False, default="")
 
@@ -49,18 +50,18 @@ class SecretInput(SecretChange):
 
     identifier = serializers.CharField(max_length=128)
     name = serializers.CharField(max_length=128)
-    value = serializers.CharField(min_length=FEWEST_CHARACTERS, write_only=True, trim_whitespace=False)
+    value = serializers.CharField(min_length=MIN_SECRET_CHARACTERS, write_only=True, trim_whitespace=False)
     org = serializers.CharField(required=False, write_only=True)
     project = serializers.CharField(required=False, write_only=True)
 
 
-class Secrets(Route):
+class Secrets(BaseApiView):
     """Secrets."""
 
-    @extend_schema(parameters=[*LISTED, SHARED], responses=SecretDocument(many=True))
+    @extend_schema(parameters=[*LIST_PARAMETERS, SHARED_PARAMETER], responses=SecretDocument(many=True))
     def get(self, request: Request) -> Response:
         rows = Secret.objects.defer("value").select_related("scope")
-        return self.listed(VIEW, rows, SecretDocument)
+        return self.listed(SECRET_VIEW_PERMISSION, rows, SecretDocument)
 
     @extend_schema(request=SecretInput, responses={201: SecretDocument})
     def post(self, request: Request) -> Response:
@@ -76,16 +77,16 @@ class Secrets(Route):
         return Response(SecretDocument(made).data, status=201)
 
 
-class SecretUses(Route):
+class SecretUsages(BaseApiView):
     """What uses a secret."""
 
     @extend_schema(responses=UsesDocument)
     def get(self, request: Request, pk: int) -> Response:
-        found = self.one(VIEW, Secret.objects.defer("value").select_related("scope"), pk=pk)
-        return Response(UsesDocument(uses_of(found, self.principal)).data)
+        found = self.one(SECRET_VIEW_PERMISSION, Secret.objects.defer("value").select_related("scope"), pk=pk)
+        return Response(UsesDocument(find_usages(found, self.principal)).data)
 
 
-class OneSecret(Route):
+class SecretDetail(BaseApiView):
     """One secret."""
 
     @extend_schema(responses=SecretDocument)
@@ -104,4 +105,4 @@ class OneSecret(Route):
         return Response(status=204)
 
     def _found(self, pk: int) -> Secret:
-        return self.one(VIEW, Secret.objects.defer("value").select_related("scope"), pk=pk)
+        return self.one(SECRET_VIEW_PERMISSION, Secret.objects.defer("value").select_related("scope"), pk=pk)

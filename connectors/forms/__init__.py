@@ -1,1 +1,1 @@
-"""The forms of the pages of connectors, secrets and files, one file per noun."""
+"""Forms of connectors, secrets and files."""

@@ -5,13 +5,13 @@ from typing import Any
 from django import forms
 from django.core.files.uploadedfile import UploadedFile
 
-from connectors.operations.files import LONGEST_NOTE
+from connectors.operations.files import NOTE_CHARACTERS
 from guards.limits import PATH_CHARACTERS, SPEC_BYTES
 from rbac.models import Scope
 from rbac.policy import Principal
-from web.page_forms import PageForm, ScopeField
+from web.forms.page_forms import PageForm, ScopeField
 
-EDIT = "core_file_edit"
+FILE_EDIT_PERMISSION = "core_file_edit"
 
 
 class FileTextForm(PageForm):
@@ -20,7 +20,7 @@ class FileTextForm(PageForm):
     content = forms.CharField(required=False, strip=False, widget=forms.Textarea)
     note = forms.CharField(
         required=False,
-        max_length=LONGEST_NOTE,
+        max_length=NOTE_CHARACTERS,
         label="What changed",
         help_text="Shown in the history of the file.",
     )
@@ -44,7 +44,7 @@ class NewFileForm(PageForm):
 
     def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
         super().__init__(*args, auto_id="file-%s", **kwargs)
-        _scope_of(self).offer(person, EDIT, scope)
+        _get_scope_field(self).offer(person, FILE_EDIT_PERMISSION, scope)
 
 
 class NewFolderForm(PageForm):
@@ -60,10 +60,10 @@ class NewFolderForm(PageForm):
 
     def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
         super().__init__(*args, auto_id="file-%s", **kwargs)
-        _scope_of(self).offer(person, EDIT, scope)
+        _get_scope_field(self).offer(person, FILE_EDIT_PERMISSION, scope)
 
 
-class MoveForm(PageForm):
+class MoveFileForm(PageForm):
     """Another path for a file or a folder."""
 
     path = forms.CharField(
@@ -81,7 +81,7 @@ class MoveForm(PageForm):
         super().__init__(*args, auto_id="file-%s", **kwargs)
 
 
-class DeleteForm(PageForm):
+class DeleteFileForm(PageForm):
     """What must be said before a file or folder goes."""
 
     although_used = forms.BooleanField(
@@ -90,26 +90,26 @@ class DeleteForm(PageForm):
     with_content = forms.BooleanField(required=False, label="Delete everything in it too")
 
 
-class _ManyFiles(forms.ClearableFileInput):
+class _MultipleFileInput(forms.ClearableFileInput):
     allow_multiple_selected = True
 
 
-class _Files(forms.FileField):
+class _MultipleFileField(forms.FileField):
     """Several files at once; each has to be there and may not be larger than the store takes."""
 
-    widget = _ManyFiles
+    widget = _MultipleFileInput
 
     def clean(self, data: Any, initial: Any = None) -> list[UploadedFile]:
         # Without any, the list is empty: then the field itself has to say that one is needed.
         given = (data or [None]) if isinstance(data, list | tuple) else [data]
-        cleaned = [super(_Files, self).clean(one, initial) for one in given]
+        cleaned = [super(_MultipleFileField, self).clean(one, initial) for one in given]
         for one in cleaned:
             if one.size > SPEC_BYTES:
                 raise forms.ValidationError(f"{one.name} is larger than {SPEC_BYTES}.")
         return cleaned
 
 
-class UploadForm(PageForm):
+class UploadFilesForm(PageForm):
     """Files from the person's machine."""
 
     in_scope = ScopeField()
@@ -120,7 +120,7 @@ class UploadForm(PageForm):
         help_text="Such as /web; the top of the scope if empty.",
         widget=forms.TextInput(attrs={"class": "input mono", "spellcheck": "false"}),
     )
-    uploaded = _Files(
+    uploaded = _MultipleFileField(
         label="Files", allow_empty_file=True, help_text=f"Text files in UTF-8, {SPEC_BYTES} each at most."
     )
     replace = forms.BooleanField(
@@ -131,10 +131,10 @@ class UploadForm(PageForm):
 
     def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
         super().__init__(*args, auto_id="file-%s", **kwargs)
-        _scope_of(self).offer(person, EDIT, scope)
+        _get_scope_field(self).offer(person, FILE_EDIT_PERMISSION, scope)
 
 
-def _scope_of(form: PageForm) -> ScopeField:
+def _get_scope_field(form: PageForm) -> ScopeField:
     field = form.fields["in_scope"]
     if not isinstance(field, ScopeField):
         raise TypeError("in_scope is no field for scopes")

@@ -1,4 +1,4 @@
-"""Forms of secrets: a value as text or as a file."""
+"""Forms of secrets, with the value as text or as a file."""
 
 from typing import Any
 
@@ -7,12 +7,12 @@ from django import forms
 from guards.limits import SECRET_BYTES
 from rbac.models import Scope
 from rbac.policy import Principal
-from web.page_forms import PageForm, ScopeField, identifier_from
+from web.forms.page_forms import PageForm, ScopeField, build_identifier
 
-EDIT = "core_secret_edit"
+SECRET_EDIT_PERMISSION = "core_secret_edit"  # noqa: S105 - no password
 
 
-class Unechoed(forms.Textarea):
+class SecretTextarea(forms.Textarea):
     """A text area for a secret: a refused form comes back without what was entered."""
 
     def format_value(self, value: Any) -> str:
@@ -29,7 +29,7 @@ class SecretValueForm(PageForm):
         strip=False,
         label="Value",
         help_text="It is never shown again; line ends and spaces are kept as they are.",
-        widget=Unechoed(
+        widget=SecretTextarea(
             attrs={
                 "class": "input mono secret-value",
                 "rows": 3,
@@ -91,12 +91,12 @@ class NewSecretForm(SecretValueForm):
         super().__init__(*args, **kwargs)
         field = self.fields["in_scope"]
         if isinstance(field, ScopeField):
-            field.offer(person, EDIT, scope)
+            field.offer(person, SECRET_EDIT_PERMISSION, scope)
 
     def clean_identifier(self) -> str:
         """The identifier, made from the name where none was given."""
         given = str(self.cleaned_data["identifier"])
-        return given or identifier_from(str(self.cleaned_data.get("name", "")))
+        return given or build_identifier(str(self.cleaned_data.get("name", "")))
 
 
 class RenameSecretForm(PageForm):

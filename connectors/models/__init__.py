@@ -1,9 +1,13 @@
-"""The tables of connectors, secrets and files, one file per noun."""
+"""Models of connectors, secrets and files."""
 
-from connectors.models.connector import Connector
-from connectors.models.file_deletion import FileDeletion
-from connectors.models.file_node import FileNode
-from connectors.models.file_version import FileVersion
-from connectors.models.secret import Secret
+from connectors.models.connectors import Connector
+from connectors.models.files import FileDeletion, FileNode, FileVersion
+from connectors.models.secrets import Secret
 
-__all__ = ["Connector", "FileDeletion", "FileNode", "FileVersion", "Secret"]
+__all__ = [
+    "Connector",
+    "FileDeletion",
+    "FileNode",
+    "FileVersion",
+    "Secret",
+]

@@ -1,10 +1,13 @@
-"""Everything that a person can do to connectors, secrets and files; page, API and admin all call these."""
+"""Operations on connectors, secrets and files; pages, API and admin call them."""
 
-from connectors.operations.connectors import create_connector, delete_connector, update_connector
-from connectors.operations.file_deletions import delete_file, forget_deletion, undelete_files
-from connectors.operations.file_moves import move_file
-from connectors.operations.files import create_folder, restore_file, save_file
-from connectors.operations.host_keys import accept_host_key
+from connectors.operations.connectors import (
+    accept_host_key,
+    create_connector,
+    delete_connector,
+    update_connector,
+)
+from connectors.operations.file_deletions import delete_file, purge_deletion, undelete_files
+from connectors.operations.files import create_folder, move_file, restore_file, save_file
 from connectors.operations.secrets import create_secret, delete_secret, update_secret
 
 __all__ = [
@@ -15,8 +18,8 @@ __all__ = [
     "delete_connector",
     "delete_file",
     "delete_secret",
-    "forget_deletion",
     "move_file",
+    "purge_deletion",
     "restore_file",
     "save_file",
     "undelete_files",

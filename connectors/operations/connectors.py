@@ -1,4 +1,4 @@
-"""Creating, changing and deleting connectors; testing one needs a door and is in `delegates.doors`."""
+"""Operations on connectors: create, update, delete, accept a new host key."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,15 +6,21 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
 
-from connectors.downstream import Need, refuse_lacking
-from connectors.kinds import any_problems, read_any, same_entrance
+from connectors.host_keys import get_known_server
 from connectors.models import Connector, Secret
-from connectors.operations.naming import check_identifier, clean_name, still_used, taken
-from connectors.uses import StillUsed, uses_of
-from rbac.audit import record
+from connectors.operations.identifiers import (
+    build_identifier_conflict,
+    build_in_use_conflict,
+    require_valid_identifier,
+    validate_name,
+)
+from connectors.required_access import RequiredPermission, require_access
+from connectors.specs.kinds import find_connector_spec_problems, has_same_login, parse_connector_spec
+from connectors.usages import ResourceInUse, find_usages
+from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
 from rbac.policy import require
-from web.problems import BadInput
+from web.http.problems import BadInput, Conflict
 
 
 def create_connector(
@@ -29,15 +35,19 @@ def create_connector(
 ) -> Connector:
     """Add a connector. Raises `BadInput`, or `Conflict` if the identifier is taken."""
     require(actor, "core_connector_edit", scope)
-    check_identifier(identifier)
-    connector = Connector(scope=scope, identifier=identifier, name=clean_name(name), kind=_known(kind))
-    _fill_in(actor, connector, spec, secret)
+    require_valid_identifier(identifier)
+    connector = Connector(
+        scope=scope, identifier=identifier, name=validate_name(name), kind=_validate_kind(kind)
+    )
+    _apply_spec(actor, connector, spec, secret)
     try:
         with transaction.atomic():
             connector.save()
-            record(actor=actor, action="connector.create", thing=connector, after=_shown(connector))
+            record_audit_entry(
+                actor=actor, action="connector.create", thing=connector, after=_build_audit_values(connector)
+            )
     except IntegrityError as exc:
-        raise taken("connector", identifier) from exc
+        raise build_identifier_conflict("connector", identifier) from exc
     return connector
 
 
@@ -54,18 +64,22 @@ def update_connector(
     The last test no longer says anything about the changed connector, so it is forgotten.
     """
     require(actor, "core_connector_edit", connector)
-    before = _shown(connector)
+    before = _build_audit_values(connector)
     if name is not None:
-        connector.name = clean_name(name)
+        connector.name = validate_name(name)
     if spec is not None or secret is not None:
         wanted = connector.spec if spec is None else spec
-        _fill_in(actor, connector, wanted, secret or _kept_secret(connector, wanted))
+        _apply_spec(actor, connector, wanted, secret or _get_reusable_secret(connector, wanted))
         connector.forget_test()
     with transaction.atomic():
         tested = ["last_tested_at", "last_test_ok", "last_test_message", "last_test_report"]
         connector.save(update_fields=["name", "spec", "secret", *tested, "updated_at"])
-        record(
-            actor=actor, action="connector.update", thing=connector, before=before, after=_shown(connector)
+        record_audit_entry(
+            actor=actor,
+            action="connector.update",
+            thing=connector,
+            before=before,
+            after=_build_audit_values(connector),
         )
     return connector
 
@@ -73,50 +87,53 @@ def update_connector(
 def delete_connector(*, actor: User, connector: Connector) -> None:
     """Remove a connector. Raises `Conflict` while an infrastructure or a manifest uses it."""
     require(actor, "core_connector_delete", connector)
-    if found := uses_of(connector, actor):
-        raise StillUsed(f"{connector} is still used by {found}. Remove it there first.")
+    if found := find_usages(connector, actor):
+        raise ResourceInUse(f"{connector} is still used by {found}. Remove it there first.")
     try:
         with transaction.atomic():
-            record(actor=actor, action="connector.delete", thing=connector, before=_shown(connector))
+            record_audit_entry(
+                actor=actor, action="connector.delete", thing=connector, before=_build_audit_values(connector)
+            )
             connector.delete()
     except ProtectedError as exc:
-        raise still_used(connector, exc) from exc
+        raise build_in_use_conflict(connector, exc) from exc
 
 
-def _fill_in(actor: User, connector: Connector, spec: Mapping[str, Any], secret: Secret | None) -> None:
-    if problems := any_problems(connector.kind, spec, has_secret=secret is not None):
+def _apply_spec(actor: User, connector: Connector, spec: Mapping[str, Any], secret: Secret | None) -> None:
+    if problems := find_connector_spec_problems(connector.kind, spec, has_secret=secret is not None):
         raise BadInput("The connector's settings do not fit together.", errors=problems)
-    read = read_any(connector.kind, spec)
+    read = parse_connector_spec(connector.kind, spec)
     chosen = secret if read.needs_secret else None
     spec_kept = read.to_json()
     if chosen is not None and (chosen.pk, spec_kept) != (connector.secret_id, connector.spec):
-        _may_use(actor, connector, chosen)
+        _require_secret_access(actor, connector, chosen)
     connector.spec = spec_kept
     connector.secret = chosen
 
 
-def _may_use(actor: User, connector: Connector, secret: Secret) -> None:
+def _require_secret_access(actor: User, connector: Connector, secret: Secret) -> None:
     if secret.scope.path not in connector.scope.ancestor_paths():
         message = f"The secret {secret} lies in {secret.scope}, which is not above {connector.scope}."
         raise BadInput(message, errors=[{"path": "secret", "message": message}])
-    refuse_lacking(
-        actor, [Need("core_secret_access", secret, f"the secret {secret.identifier}", path="secret")]
+    require_access(
+        actor,
+        [RequiredPermission("core_secret_access", secret, f"the secret {secret.identifier}", path="secret")],
     )
 
 
-def _kept_secret(connector: Connector, spec: Mapping[str, Any]) -> Secret | None:
+def _get_reusable_secret(connector: Connector, spec: Mapping[str, Any]) -> Secret | None:
     """The secret that it has, unless the spec now names what another secret opens."""
-    return connector.secret if same_entrance(connector.kind, spec, connector.spec) else None
+    return connector.secret if has_same_login(connector.kind, spec, connector.spec) else None
 
 
-def _known(kind: str) -> str:
+def _validate_kind(kind: str) -> str:
     if kind not in Connector.Kind.values:
         message = f"Unknown kind of connector; known are {', '.join(Connector.Kind.values)}."
         raise BadInput(message, errors=[{"path": "kind", "message": message}])
     return kind
 
 
-def _shown(connector: Connector) -> dict[str, Any]:
+def _build_audit_values(connector: Connector) -> dict[str, Any]:
     return {
         "identifier": connector.identifier,
         "name": connector.name,
@@ -124,3 +141,39 @@ def _shown(connector: Connector) -> dict[str, Any]:
         "spec": dict(connector.spec),
         "secret": str(connector.secret) if connector.secret else None,
     }
+
+
+@transaction.atomic
+def accept_host_key(*, actor: User, connector: Connector, fingerprint: str) -> Connector:
+    """Know a server from now on by the key that it offered, in place of what was known of it.
+
+    `fingerprint` is the one that the person compared. Raises `Conflict` where the server offered another
+    key, or none.
+    """
+    require(actor, "core_connector_edit", connector)
+    found = Connector.objects.select_for_update(of=("self",)).select_related("scope").get(pk=connector.pk)
+    server = get_known_server(found)
+    if server.offered is None:
+        raise Conflict("The server has offered no other key. Test the connector, then look again.")
+    if server.offered.fingerprint != fingerprint.strip():
+        raise Conflict(
+            f"The key that waits to be accepted is {server.offered.fingerprint}. "
+            "Compare this one with the server's own, then accept it."
+        )
+    if server.given:
+        found.spec = {**found.spec, "host_key": str(server.offered)}
+    found.host_key = {
+        "place": found.host_key["place"],
+        "key": str(server.offered),
+        "seen_at": found.host_key["offered_at"],
+    }
+    found.forget_test()
+    found.save()
+    record_audit_entry(
+        actor=actor,
+        action="connector.accept_host_key",
+        thing=found,
+        before={"fingerprints": [one.fingerprint for one in server.keys]},
+        after={"fingerprints": [server.offered.fingerprint]},
+    )
+    return found

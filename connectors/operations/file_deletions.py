@@ -1,4 +1,4 @@
-"""Deleting files and folders, having them back, and letting go of them for ever."""
+"""Operations on deleted files: delete, restore, purge."""
 
 from datetime import timedelta
 
@@ -6,16 +6,16 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from connectors.files import inside
+from connectors.file_store import filter_folder_contents
 from connectors.models import FileDeletion, FileNode
-from connectors.operations.files import make_folders, shown
-from connectors.uses import refuse_used_file
-from rbac.audit import record
+from connectors.operations.files import build_audit_values, create_parent_folders
+from connectors.usages import require_unused_file
+from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
 from rbac.policy import require
-from web.problems import Conflict
+from web.http.problems import Conflict
 
-KEPT_DAYS = 30
+DELETED_FILE_DAYS = 30
 
 
 def delete_file(
@@ -28,18 +28,24 @@ def delete_file(
     """
     require(actor, "core_file_delete", node)
     with transaction.atomic():
-        held = inside(FileNode.objects.filter(scope=node.scope), node.path).count() if node.is_folder else 0
+        held = (
+            filter_folder_contents(FileNode.objects.filter(scope=node.scope), node.path).count()
+            if node.is_folder
+            else 0
+        )
         if held and not with_content:
             raise Conflict(f"{node.path} is not empty: {held} files and folders are in it.")
         if not although_used:
-            refuse_used_file(node, actor)
+            require_unused_file(node, actor)
         what = "folder.delete" if node.is_folder else "file.delete"
-        record(actor=actor, action=what, thing=node, before=shown(node) | {"held": held})
+        record_audit_entry(
+            actor=actor, action=what, thing=node, before=build_audit_values(node) | {"held": held}
+        )
         deletion = FileDeletion.objects.create(
             scope=node.scope, path=node.path, is_folder=node.is_folder, by=actor
         )
-        _with_all_in_it(FileNode.objects.filter(scope=node.scope), node).update(deletion=deletion)
-        _forget_old(node.scope)
+        _filter_with_contents(FileNode.objects.filter(scope=node.scope), node).update(deletion=deletion)
+        _purge_expired(node.scope)
     return deletion
 
 
@@ -55,28 +61,33 @@ def undelete_files(*, actor: User, deletion: FileDeletion) -> FileNode:
         taken = FileNode.objects.filter(scope=deletion.scope, path__in=paths).order_by("path").first()
         if taken is not None:
             raise Conflict(f"There is something else at {taken.path} by now. Move that away first.")
-        make_folders(actor, deletion.scope, deletion.path)
-        _put_back(gone, deletion)
+        create_parent_folders(actor, deletion.scope, deletion.path)
+        _restore_nodes(gone, deletion)
         node = FileNode.objects.get(scope=deletion.scope, path=deletion.path)
-        record(actor=actor, action="file.undelete", thing=node, after=shown(node) | {"files": len(paths)})
+        record_audit_entry(
+            actor=actor,
+            action="file.undelete",
+            thing=node,
+            after=build_audit_values(node) | {"files": len(paths)},
+        )
         deletion.delete()
     return node
 
 
-def forget_deletion(*, actor: User, deletion: FileDeletion) -> None:
+def purge_deletion(*, actor: User, deletion: FileDeletion) -> None:
     """Let go of what one deletion took; it cannot be had back any more."""
     require(actor, "core_file_delete", deletion)
     with transaction.atomic():
-        record(actor=actor, action="file.forget", thing=deletion, before={"path": deletion.path})
-        _forget(FileDeletion.objects.filter(pk=deletion.pk))
+        record_audit_entry(actor=actor, action="file.forget", thing=deletion, before={"path": deletion.path})
+        _purge(FileDeletion.objects.filter(pk=deletion.pk))
 
 
-def _with_all_in_it(nodes: QuerySet[FileNode], node: FileNode) -> QuerySet[FileNode]:
-    held = inside(nodes, node.path).values("pk") if node.is_folder else []
+def _filter_with_contents(nodes: QuerySet[FileNode], node: FileNode) -> QuerySet[FileNode]:
+    held = filter_folder_contents(nodes, node.path).values("pk") if node.is_folder else []
     return nodes.filter(Q(pk=node.pk) | Q(pk__in=held))
 
 
-def _put_back(gone: QuerySet[FileNode], deletion: FileDeletion) -> None:
+def _restore_nodes(gone: QuerySet[FileNode], deletion: FileDeletion) -> None:
     try:
         with transaction.atomic():
             gone.update(deletion=None)
@@ -84,10 +95,12 @@ def _put_back(gone: QuerySet[FileNode], deletion: FileDeletion) -> None:
         raise Conflict(f"Somebody else is creating {deletion.path} right now. Try again.") from exc
 
 
-def _forget_old(scope: Scope) -> None:
-    _forget(FileDeletion.objects.filter(scope=scope, at__lt=timezone.now() - timedelta(days=KEPT_DAYS)))
+def _purge_expired(scope: Scope) -> None:
+    _purge(
+        FileDeletion.objects.filter(scope=scope, at__lt=timezone.now() - timedelta(days=DELETED_FILE_DAYS))
+    )
 
 
-def _forget(deletions: QuerySet[FileDeletion]) -> None:
+def _purge(deletions: QuerySet[FileDeletion]) -> None:
     FileNode.with_deleted.filter(deletion__in=deletions).delete()
     deletions.delete()

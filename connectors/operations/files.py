@@ -1,20 +1,28 @@
-"""Saving and restoring files and folders of the file store."""
+"""Operations on files and folders: save, restore, create, move."""
 
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import F, Max, Value
+from django.db.models.functions import Concat, Length, Substr
 from django.utils import timezone
 
-from connectors.file_checks import refuse_saved
-from connectors.files import clean_content, clean_path, folders_of
+from connectors.file_kinds import validate_saved_file
+from connectors.file_store import (
+    filter_folder_contents,
+    list_parent_folders,
+    normalize_content,
+    normalize_path,
+)
 from connectors.models import FileNode, FileVersion
-from rbac.audit import record
+from connectors.usages import require_unused_file
+from guards.limits import PATH_CHARACTERS
+from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
 from rbac.policy import NotVisible, require
-from web.problems import BadInput, ChangedMeanwhile, Conflict
+from web.http.problems import BadInput, Conflict, VersionConflict
 
-LONGEST_NOTE = 200
+NOTE_CHARACTERS = 200
 
 
 def save_file(
@@ -32,15 +40,15 @@ def save_file(
     longer that one, `Conflict` if a folder has the path, `BadInput` for a bad path, content or note.
     """
     require(actor, "core_file_edit", scope)
-    path, content, note = clean_path(path), clean_content(content), _clean_note(note)
+    path, content, note = normalize_path(path), normalize_content(content), _normalize_note(note)
     with transaction.atomic():
-        make_folders(actor, scope, path)
+        create_parent_folders(actor, scope, path)
         node = FileNode.objects.filter(scope=scope, path=path).first()
         if node is None:
-            return _create(actor, scope, path, content, expected_version, note)
+            return _create_file(actor, scope, path, content, expected_version, note)
         if node.is_folder:
             raise Conflict(f"{path} is a folder.")
-        return _replace(actor, node, content, expected_version, note)
+        return _replace_content(actor, node, content, expected_version, note)
 
 
 def restore_file(*, actor: User, node: FileNode, version: int) -> FileNode:
@@ -50,53 +58,57 @@ def restore_file(*, actor: User, node: FileNode, version: int) -> FileNode:
     if earlier is None:
         raise NotVisible(f"{node.path} has no version {version}.")
     with transaction.atomic():
-        return _replace(actor, node, earlier.content, None, f"Version {version} restored")
+        return _replace_content(actor, node, earlier.content, None, f"Version {version} restored")
 
 
 def create_folder(*, actor: User, scope: Scope, path: str) -> FileNode:
     """Make a folder, and those above it. Raises `Conflict` if something has the path already."""
     require(actor, "core_file_edit", scope)
-    path = clean_path(path)
+    path = normalize_path(path)
     with transaction.atomic():
         if FileNode.objects.filter(scope=scope, path=path).exists():
             raise Conflict(f"There is already something at {path}.")
-        make_folders(actor, scope, path)
-        node = _insert(FileNode(scope=scope, path=path, is_folder=True, updated_by=actor))
-        record(actor=actor, action="folder.create", thing=node, after=shown(node))
+        create_parent_folders(actor, scope, path)
+        node = _insert_node(FileNode(scope=scope, path=path, is_folder=True, updated_by=actor))
+        record_audit_entry(actor=actor, action="folder.create", thing=node, after=build_audit_values(node))
     return node
 
 
-def make_folders(actor: User, scope: Scope, path: str) -> None:
+def create_parent_folders(actor: User, scope: Scope, path: str) -> None:
     """Make the folders above a path that are not there. Raises `Conflict` if one of them is a file."""
-    above = folders_of(path)
+    above = list_parent_folders(path)
     there = dict(FileNode.objects.filter(scope=scope, path__in=above).values_list("path", "is_folder"))
     for folder in above:
         if folder not in there:
-            node = _insert(FileNode(scope=scope, path=folder, is_folder=True, updated_by=actor))
-            record(actor=actor, action="folder.create", thing=node, after=shown(node))
+            node = _insert_node(FileNode(scope=scope, path=folder, is_folder=True, updated_by=actor))
+            record_audit_entry(
+                actor=actor, action="folder.create", thing=node, after=build_audit_values(node)
+            )
         elif not there[folder]:
             raise Conflict(f"{folder} is a file, so nothing can lie in it.")
 
 
-def shown(node: FileNode) -> dict[str, Any]:
+def build_audit_values(node: FileNode) -> dict[str, Any]:
     """What the audit trail keeps of a file; never its content."""
     return {"path": node.path, "version": node.version, "bytes": node.size}
 
 
-def _create(
+def _create_file(
     actor: User, scope: Scope, path: str, content: str, expected_version: int | None, note: str
 ) -> FileNode:
     if expected_version:
-        raise ChangedMeanwhile(f"{path} has been deleted or renamed meanwhile.")
-    node = _insert(FileNode(scope=scope, path=path, content=content, updated_by=actor))
-    _keep(actor, node, note)
-    refuse_saved(node, actor)
-    record(actor=actor, action="file.create", thing=node, after=shown(node))
+        raise VersionConflict(f"{path} has been deleted or renamed meanwhile.")
+    node = _insert_node(FileNode(scope=scope, path=path, content=content, updated_by=actor))
+    _save_version(actor, node, note)
+    validate_saved_file(node, actor)
+    record_audit_entry(actor=actor, action="file.create", thing=node, after=build_audit_values(node))
     return node
 
 
-def _replace(actor: User, node: FileNode, content: str, expected_version: int | None, note: str) -> FileNode:
-    before = shown(node)
+def _replace_content(
+    actor: User, node: FileNode, content: str, expected_version: int | None, note: str
+) -> FileNode:
+    before = build_audit_values(node)
     wanted = FileNode.objects.filter(pk=node.pk)
     if expected_version is not None:
         wanted = wanted.filter(version=expected_version)
@@ -104,32 +116,90 @@ def _replace(actor: User, node: FileNode, content: str, expected_version: int | 
         content=content, version=F("version") + 1, updated_by=actor, updated_at=timezone.now()
     )
     if not changed:
-        raise ChangedMeanwhile(f"{node.path} is at version {node.version} now. Load it and try again.")
+        raise VersionConflict(f"{node.path} is at version {node.version} now. Load it and try again.")
     node.refresh_from_db()
-    _keep(actor, node, note)
-    refuse_saved(node, actor)
-    record(actor=actor, action="file.update", thing=node, before=before, after=shown(node) | {"note": note})
+    _save_version(actor, node, note)
+    validate_saved_file(node, actor)
+    record_audit_entry(
+        actor=actor,
+        action="file.update",
+        thing=node,
+        before=before,
+        after=build_audit_values(node) | {"note": note},
+    )
     return node
 
 
-def _keep(actor: User, node: FileNode, note: str) -> None:
+def _save_version(actor: User, node: FileNode, note: str) -> None:
     FileVersion.objects.create(
         node=node, version=node.version, content=node.content, note=note, by=actor, at=node.updated_at
     )
 
 
-def _clean_note(note: str) -> str:
+def _normalize_note(note: str) -> str:
     cleaned = " ".join(note.split())
-    if len(cleaned) > LONGEST_NOTE or not cleaned.isprintable():
-        message = f"A note has {LONGEST_NOTE} printable characters at most."
+    if len(cleaned) > NOTE_CHARACTERS or not cleaned.isprintable():
+        message = f"A note has {NOTE_CHARACTERS} printable characters at most."
         raise BadInput(message, errors=[{"path": "note", "message": message}])
     return cleaned
 
 
-def _insert(node: FileNode) -> FileNode:
+def _insert_node(node: FileNode) -> FileNode:
     try:
         with transaction.atomic():
             node.save(force_insert=True)
     except IntegrityError as exc:
         raise Conflict(f"Somebody else is creating {node.path} right now. Try again.") from exc
     return node
+
+
+def move_file(*, actor: User, node: FileNode, path: str, although_used: bool = False) -> FileNode:
+    """Give a file, or a folder with all that is in it, another path in the same scope; the history stays.
+
+    Raises `BadInput` for a path that is none, `Conflict` if something has it already, `StillUsed` while
+    something refers to the old one, unless that is accepted by `although_used`.
+    """
+    require(actor, "core_file_edit", node)
+    old, path = node.path, normalize_path(path)
+    if path == old:
+        return node
+    if path.startswith(f"{old}/"):
+        raise _build_path_error(
+            "A folder cannot be moved into itself." if node.is_folder else f"{old} is no folder."
+        )
+    with transaction.atomic():
+        if FileNode.objects.filter(scope=node.scope, path=path).exists():
+            raise Conflict(f"There is already something at {path}.")
+        if not although_used:
+            require_unused_file(node, actor)
+        _validate_path_lengths(node, path)
+        create_parent_folders(actor, node.scope, path)
+        _move_node(actor, node, path)
+        what = "folder.move" if node.is_folder else "file.move"
+        record_audit_entry(actor=actor, action=what, thing=node, before={"path": old}, after={"path": path})
+    return node
+
+
+def _move_node(actor: User, node: FileNode, path: str) -> None:
+    old = node.path
+    if node.is_folder:
+        tail = Substr("path", len(old) + 1)
+        held = filter_folder_contents(FileNode.objects.filter(scope=node.scope), old)
+        held.update(path=Concat(Value(path), tail), updated_at=timezone.now())
+    node.path, node.updated_by = path, actor
+    try:
+        with transaction.atomic():
+            node.save(update_fields=["path", "updated_by", "updated_at"])
+    except IntegrityError as exc:
+        raise Conflict(f"Somebody else is creating {path} right now. Try again.") from exc
+
+
+def _validate_path_lengths(node: FileNode, path: str) -> None:
+    held = filter_folder_contents(FileNode.objects.filter(scope=node.scope), node.path)
+    longest = held.aggregate(longest=Max(Length("path")))["longest"] or 0
+    if longest - len(node.path) + len(path) > PATH_CHARACTERS:
+        raise _build_path_error(f"What lies in it would get a path of more than {PATH_CHARACTERS}.")
+
+
+def _build_path_error(message: str) -> BadInput:
+    return BadInput(message, errors=[{"path": "path", "message": message}])

@@ -1,18 +1,23 @@
-"""Creating, changing and deleting secrets; a value goes in and never comes out."""
+"""Operations on secrets: create, update, delete."""
 
 from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
 from django.utils import timezone
 
 from connectors.models import Secret
-from connectors.operations.naming import check_identifier, clean_name, still_used, taken
+from connectors.operations.identifiers import (
+    build_identifier_conflict,
+    build_in_use_conflict,
+    require_valid_identifier,
+    validate_name,
+)
 from guards.limits import PATH_PART_CHARACTERS, SECRET_BYTES
-from guards.masks import FEWEST_CHARACTERS
-from guards.text import size_fault, text_fault
-from rbac.audit import record
+from guards.masks import MIN_SECRET_CHARACTERS
+from guards.text import find_size_problem, find_text_problem
+from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
 from rbac.policy import require
-from web.problems import BadInput
+from web.http.problems import BadInput
 
 # A shorter value could not be masked in a log without hiding half of the log.
 
@@ -25,16 +30,18 @@ def create_secret(
     Raises `BadInput`, or `Conflict` if the identifier is taken.
     """
     require(actor, "core_secret_edit", scope)
-    check_identifier(identifier)
-    _check_value(value)
-    secret = Secret(scope=scope, identifier=identifier, name=clean_name(name), value=value)
-    _fill_in(secret, value, file_name)
+    require_valid_identifier(identifier)
+    _validate_value(value)
+    secret = Secret(scope=scope, identifier=identifier, name=validate_name(name), value=value)
+    _set_value(secret, value, file_name)
     try:
         with transaction.atomic():
             secret.save()
-            record(actor=actor, action="secret.create", thing=secret, after=_shown(secret))
+            record_audit_entry(
+                actor=actor, action="secret.create", thing=secret, after=_build_audit_values(secret)
+            )
     except IntegrityError as exc:
-        raise taken("secret", identifier) from exc
+        raise build_identifier_conflict("secret", identifier) from exc
     return secret
 
 
@@ -51,23 +58,23 @@ def update_secret(
     What they were told about the old value is forgotten: their last test no longer says anything.
     """
     require(actor, "core_secret_edit", secret)
-    before = _shown(secret)
+    before = _build_audit_values(secret)
     changed = ["updated_at"]
     if name is not None:
-        secret.name = clean_name(name)
+        secret.name = validate_name(name)
         changed.append("name")
     if value is not None:
-        _check_value(value)
-        _fill_in(secret, value, file_name)
+        _validate_value(value)
+        _set_value(secret, value, file_name)
         secret.version += 1
         secret.rotated_at = timezone.now()
         changed += ["value", "kind", "file_name", "version", "rotated_at"]
     with transaction.atomic():
         secret.save(update_fields=changed)
         if value is not None:
-            _forget_tests(secret)
-        after = _shown(secret) | {"value_changed": value is not None}
-        record(actor=actor, action="secret.update", thing=secret, before=before, after=after)
+            _clear_connector_tests(secret)
+        after = _build_audit_values(secret) | {"value_changed": value is not None}
+        record_audit_entry(actor=actor, action="secret.update", thing=secret, before=before, after=after)
     return secret
 
 
@@ -76,21 +83,23 @@ def delete_secret(*, actor: User, secret: Secret) -> None:
     require(actor, "core_secret_delete", secret)
     try:
         with transaction.atomic():
-            record(actor=actor, action="secret.delete", thing=secret, before=_shown(secret))
+            record_audit_entry(
+                actor=actor, action="secret.delete", thing=secret, before=_build_audit_values(secret)
+            )
             secret.delete()
     except ProtectedError as exc:
-        raise still_used(secret, exc) from exc
+        raise build_in_use_conflict(secret, exc) from exc
 
 
-def _check_value(value: str) -> None:
-    if len(value) < FEWEST_CHARACTERS:
-        message = f"A secret has at least {FEWEST_CHARACTERS} characters."
+def _validate_value(value: str) -> None:
+    if len(value) < MIN_SECRET_CHARACTERS:
+        message = f"A secret has at least {MIN_SECRET_CHARACTERS} characters."
         raise BadInput(message, errors=[{"path": "value", "message": message}])
-    if fault := text_fault(value) or size_fault(value, SECRET_BYTES):
+    if fault := find_text_problem(value) or find_size_problem(value, SECRET_BYTES):
         raise BadInput(f"A secret is a text: {fault.sentence}", errors=[fault.as_error() | {"path": "value"}])
 
 
-def _fill_in(secret: Secret, value: str, file_name: str) -> None:
+def _set_value(secret: Secret, value: str, file_name: str) -> None:
     if file_name and (len(file_name) > PATH_PART_CHARACTERS or not file_name.isprintable()):
         message = f"The name of a file has {int(PATH_PART_CHARACTERS)} printable characters at most."
         raise BadInput(message, errors=[{"path": "file", "message": message}])
@@ -98,14 +107,14 @@ def _fill_in(secret: Secret, value: str, file_name: str) -> None:
     secret.kind = Secret.Kind.FILE if file_name else Secret.Kind.TEXT
 
 
-def _forget_tests(secret: Secret) -> None:
+def _clear_connector_tests(secret: Secret) -> None:
     # Through save, not update: a changed moment gives the connector another door.
     for connector in secret.connectors.all():
         connector.forget_test()
         connector.save()
 
 
-def _shown(secret: Secret) -> dict[str, str | int]:
+def _build_audit_values(secret: Secret) -> dict[str, str | int]:
     return {
         "identifier": secret.identifier,
         "name": secret.name,

@@ -1,1 +1,1 @@
-"""The pages of connectors, secrets and files, one file per noun."""
+"""Pages of connectors, secrets and files."""

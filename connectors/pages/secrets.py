@@ -1,4 +1,4 @@
-"""Pages of secrets: which there are, a new one, a new value, a deletion; never what they are."""
+"""Pages of secrets: list, detail, create, rotate, rename, delete."""
 
 from typing import Final
 
@@ -11,49 +11,51 @@ from django.views.decorators.http import require_http_methods, require_safe
 from connectors.forms.secrets import NewSecretForm, RenameSecretForm, SecretValueForm
 from connectors.models import Secret
 from connectors.operations import create_secret, delete_secret, update_secret
-from connectors.uses import uses_of
-from rbac.policy import can_anywhere, permissions_at, require
-from web.lists import visible_here
-from web.page_forms import posted
-from web.pages import PageRequest, get_visible, page
-from web.paging import keyset
-from web.problems import Problem
+from connectors.usages import find_usages
+from rbac.policy import can_anywhere, get_permissions, require
+from web.forms.page_forms import get_posted_data
+from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
+from web.http.pagination import paginate_queryset
+from web.http.problems import Problem
 
-VIEW: Final = "core_secret_view"
-EDIT: Final = "core_secret_edit"
-DELETE: Final = "core_secret_delete"
+VIEW_PERMISSION: Final = "core_secret_view"
+EDIT_PERMISSION: Final = "core_secret_edit"
+DELETE_PERMISSION: Final = "core_secret_delete"
 GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 
 
-@page
+@require_sign_in
 @require_safe
-def secrets(request: PageRequest) -> HttpResponse:
-    """This will list secrets without their values."""
-    found = visible_here(request, VIEW, Secret.objects.defer("value").select_related("scope"))
-    content = {"page": keyset(found, request), "can_add": can_anywhere(request.user, EDIT)}
+def list_secrets(request: PageRequest) -> HttpResponse:
+    """List secrets without their values."""
+    found = list_visible(request, VIEW_PERMISSION, Secret.objects.defer("value").select_related("scope"))
+    content = {
+        "page": paginate_queryset(found, request),
+        "can_add": can_anywhere(request.user, EDIT_PERMISSION),
+    }
     return render(request, "connectors/secrets/list.html", content)
 
 
-@page
+@require_sign_in
 @require_safe
-def secret(request: PageRequest, pk: int) -> HttpResponse:
-    """This will show what is known of a secret beside its value, and what uses it."""
-    found = _found(request, pk)
+def show_secret(request: PageRequest, pk: int) -> HttpResponse:
+    """Show what is known of a secret beside its value, and what uses it."""
+    found = _get_secret(request, pk)
     content = {
         "secret": found,
-        "uses": uses_of(found, request.user),
-        "rights": permissions_at(request.user, found),
+        "uses": find_usages(found, request.user),
+        "rights": get_permissions(request.user, found),
     }
     return render(request, "connectors/secrets/secret.html", content)
 
 
-@page
+@require_sign_in
 @sensitive_post_parameters()
 @require_http_methods(GET_OR_POST)
 def new_secret(request: PageRequest) -> HttpResponse:
-    """This will keep a new secret."""
+    """Keep a new secret."""
     form = NewSecretForm(
-        posted(request), request.FILES or None, person=request.user, scope=request.current_scope
+        get_posted_data(request), request.FILES or None, person=request.user, scope=request.current_scope
     )
     if request.method == "POST" and form.is_valid():
         given = form.cleaned_data
@@ -73,14 +75,14 @@ def new_secret(request: PageRequest) -> HttpResponse:
     return render(request, "connectors/secrets/new.html", {"form": form}, status=form.http_status)
 
 
-@page
+@require_sign_in
 @sensitive_post_parameters()
 @require_http_methods(GET_OR_POST)
 def rotate_secret(request: PageRequest, pk: int) -> HttpResponse:
-    """This will replace the value of a secret; what uses it has the new one with its next call."""
-    found = _found(request, pk)
-    require(request.user, EDIT, found)
-    form = SecretValueForm(posted(request), request.FILES or None)
+    """Replace the value of a secret; what uses it has the new one with its next call."""
+    found = _get_secret(request, pk)
+    require(request.user, EDIT_PERMISSION, found)
+    form = SecretValueForm(get_posted_data(request), request.FILES or None)
     if request.method == "POST" and form.is_valid():
         try:
             update_secret(actor=request.user, secret=found, **form.value_given)
@@ -89,17 +91,17 @@ def rotate_secret(request: PageRequest, pk: int) -> HttpResponse:
         else:
             messages.success(request, f"{found.name} has a new value. Test the connectors that use it.")
             return redirect("secret", pk=pk)
-    content = {"form": form, "secret": found, "uses": uses_of(found, request.user)}
+    content = {"form": form, "secret": found, "uses": find_usages(found, request.user)}
     return render(request, "connectors/secrets/rotate.html", content, status=form.http_status)
 
 
-@page
+@require_sign_in
 @require_http_methods(GET_OR_POST)
 def rename_secret(request: PageRequest, pk: int) -> HttpResponse:
-    """This will give a secret another name; its identifier stays."""
-    found = _found(request, pk)
-    require(request.user, EDIT, found)
-    form = RenameSecretForm(posted(request), initial={"name": found.name})
+    """Give a secret another name; its identifier stays."""
+    found = _get_secret(request, pk)
+    require(request.user, EDIT_PERMISSION, found)
+    form = RenameSecretForm(get_posted_data(request), initial={"name": found.name})
     if request.method == "POST" and form.is_valid():
         try:
             update_secret(actor=request.user, secret=found, name=form.cleaned_data["name"])
@@ -111,12 +113,12 @@ def rename_secret(request: PageRequest, pk: int) -> HttpResponse:
     return render(request, "connectors/secrets/rename.html", content, status=form.http_status)
 
 
-@page
+@require_sign_in
 @require_http_methods(GET_OR_POST)
 def remove_secret(request: PageRequest, pk: int) -> HttpResponse:
-    """This will forget a secret that nothing uses."""
-    found = _found(request, pk)
-    require(request.user, DELETE, found)
+    """Forget a secret that nothing uses."""
+    found = _get_secret(request, pk)
+    require(request.user, DELETE_PERMISSION, found)
     refusal = ""
     if request.method == "POST":
         try:
@@ -126,9 +128,9 @@ def remove_secret(request: PageRequest, pk: int) -> HttpResponse:
         else:
             messages.success(request, f"The secret {found.name} is deleted.")
             return redirect("secrets")
-    content = {"secret": found, "uses": uses_of(found, request.user), "refusal": refusal}
+    content = {"secret": found, "uses": find_usages(found, request.user), "refusal": refusal}
     return render(request, "connectors/secrets/delete.html", content, status=409 if refusal else 200)
 
 
-def _found(request: PageRequest, pk: int) -> Secret:
-    return get_visible(request, VIEW, Secret.objects.defer("value").select_related("scope"), pk=pk)
+def _get_secret(request: PageRequest, pk: int) -> Secret:
+    return get_visible(request, VIEW_PERMISSION, Secret.objects.defer("value").select_related("scope"), pk=pk)

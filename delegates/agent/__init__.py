@@ -1,3 +1,3 @@
-"""The program in a customer's account: asks a manager for tasks and runs them. It knows no framework."""
+"""Delegate agent: a program that fetches tasks from a manager and runs them; no framework."""
 
 VERSION = "1.0.0"

@@ -1,42 +1,99 @@
-"""Runs the agent: `slipway-delegate`, or `python -m delegates.agent`."""
+"""Entry point of the agent: start, loops, signals, drain (`python -m delegates.agent`)."""
 
+import contextlib
+import ctypes
 import logging
 import os
+import signal
 import sys
 import threading
+import time
+from queue import SimpleQueue
 from typing import NoReturn
 
 from delegates.agent import VERSION
-from delegates.agent.acquiring import acquiring
-from delegates.agent.backoff import Backoff
-from delegates.agent.configuring import TOOLS, configuring
-from delegates.agent.ending import end_on_signals, finish
-from delegates.agent.environment import AgentSettings, BadEnvironment, read_environment
-from delegates.agent.heartbeats import heartbeats
-from delegates.agent.identity import NoIdentity, read_identity
-from delegates.agent.isolation import Level, own_isolation
-from delegates.agent.listening import listening
-from delegates.agent.logs.delegate_log import log_to
-from delegates.agent.logs.outgoing import Outgoing
-from delegates.agent.logs.shipping import shipping
-from delegates.agent.logs.uploading import uploading
-from delegates.agent.measuring import measuring
-from delegates.agent.network import tell_process
-from delegates.agent.program import Agent, log
-from delegates.agent.registering import register
-from delegates.agent.renewing import renewing
-from delegates.agent.secrecy import hide_memory
-from delegates.agent.serving import serve
+from delegates.agent.agent import DRAIN_SECONDS, Agent, NotRegistered, log
+from delegates.agent.configuration_scripts import TOOLS_FOLDER, run_configuration_scripts
+from delegates.agent.health_server import start_health_server
+from delegates.agent.heartbeats import build_heartbeat, log_performance, send_heartbeats
+from delegates.agent.identity import IdentityUnavailable, read_identity
+from delegates.agent.isolation import IsolationLevel, detect_isolation
+from delegates.agent.logs.delegate_log import LogUploadBuffer, configure_logging
+from delegates.agent.logs.uploads import upload_agent_log, upload_task_log, upload_task_logs
+from delegates.agent.manager_client import Backoff, ManagerUnreachable, RequestRefused
+from delegates.agent.manager_socket import listen_to_manager
+from delegates.agent.registration import register
+from delegates.agent.settings import (
+    AgentSettings,
+    InvalidEnvironment,
+    configure_process_network,
+    read_environment,
+)
+from delegates.agent.task_runner import renew_leases, run_tasks
+
+FINAL_UPLOAD_SECONDS = 10.0
+
+
+def install_signal_handlers(agent: Agent) -> None:
+    """SIGTERM and SIGINT drain; a second one ends at once."""
+    # A signal comes in the middle of whatever the main thread does, even of another signal's handler, and may
+    # find any lock taken. This queue is made for that; all else is done by a thread.
+    told: SimpleQueue[int] = SimpleQueue()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, _: told.put(number))
+    threading.Thread(target=_drain_on_signal, args=(agent, told), name="ending", daemon=True).start()
+
+
+def _drain_on_signal(agent: Agent, told: "SimpleQueue[int]") -> None:
+    told.get()
+    agent.drain()
+    told.get()
+    agent.ended.set()
+
+
+def drain_and_deregister(agent: Agent) -> None:
+    """Wait for running tasks, send the rest of their logs, deregister."""
+    with contextlib.suppress(NotRegistered, ManagerUnreachable, RequestRefused):
+        # Now and not with the next beat: until the manager knows, it may give us one more.
+        agent.learn(agent.ask("/agent/v1/heartbeat", build_heartbeat(agent)))
+    deadline = time.monotonic() + DRAIN_SECONDS
+    while not agent.work.idle.wait(0.2):
+        if agent.ended.is_set() or time.monotonic() > deadline:
+            log.warning("Ending with %d tasks unfinished", len(agent.work.running()))
+            break
+    _upload_remaining_logs(agent)
+    with contextlib.suppress(NotRegistered, ManagerUnreachable, RequestRefused):
+        agent.ask("/agent/v1/deregister", {})
+        log.info("Deregistered")
+    agent.ended.set()
+
+
+def _upload_remaining_logs(agent: Agent) -> None:
+    deadline = time.monotonic() + FINAL_UPLOAD_SECONDS
+    while (waiting := agent.spool.waiting()) and time.monotonic() < deadline and not agent.ended.is_set():
+        for lines in waiting:
+            upload_task_log(agent, lines)
+        time.sleep(0.2)
+
+
+_SET_DUMPABLE = 4
+
+
+def hide_memory() -> None:
+    """Close environment and memory in /proc to other processes of this user; root reads them all the same."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
+
 
 LOOPS = {
-    "heartbeats": heartbeats,
-    "listening": listening,
-    "acquiring": acquiring,
-    "renewing": renewing,
-    "uploading": uploading,
-    "shipping": shipping,
-    "configuring": configuring,
-    "measuring": measuring,
+    "heartbeats": send_heartbeats,
+    "listening": listen_to_manager,
+    "acquiring": run_tasks,
+    "renewing": renew_leases,
+    "uploading": upload_task_logs,
+    "shipping": upload_agent_log,
+    "configuring": run_configuration_scripts,
+    "measuring": log_performance,
 }
 
 
@@ -45,34 +102,34 @@ def main() -> int:
     hide_memory()
     try:
         settings = read_environment(os.environ)
-        agent = _agent(settings)
-        server = serve(agent)
-    except (BadEnvironment, NoIdentity, OSError) as problem:
+        agent = _build_agent(settings)
+        server = start_health_server(agent)
+    except (InvalidEnvironment, IdentityUnavailable, OSError) as problem:
         print(f"slipway-delegate cannot start: {problem}", file=sys.stderr)  # noqa: T201  -- there is no log yet
         return 2
     threading.excepthook = lambda broken: agent.fail(broken.exc_value or SystemError(str(broken.exc_type)))
-    end_on_signals(agent)
+    install_signal_handlers(agent)
     log.info("slipway-delegate %s, health on port %d", VERSION, server.server_port)
     log.info("isolation: %s", agent.isolation.level)
     agent.start({name: loop for name, loop in LOOPS.items() if name != "listening" or settings.uses_socket})
     _stay_registered(agent)
     if not agent.exit_code:
-        finish(agent)
+        drain_and_deregister(agent)
     return agent.exit_code
 
 
-def _agent(settings: AgentSettings) -> Agent:
+def _build_agent(settings: AgentSettings) -> Agent:
     os.umask(0o077)
     settings.home.mkdir(parents=True, exist_ok=True)
-    isolation = own_isolation().hiding(settings.home)
-    if isolation.level == Level.USERS:
+    isolation = detect_isolation().hiding(settings.home)
+    if isolation.level == IsolationLevel.USERS:
         # Nothing hides it there; tasks pass through to what it has for them, and list nothing.
         settings.home.chmod(0o711)
-    tls = tell_process(os.environ, settings.home, settings.ca_bundle)
-    outgoing = Outgoing()
-    log_to(settings.home, [settings.token, os.environ.get("PROXY_PASSWORD", "")], outgoing)
+    tls = configure_process_network(os.environ, settings.home, settings.ca_bundle)
+    outgoing = LogUploadBuffer()
+    configure_logging(settings.home, [settings.token, os.environ.get("PROXY_PASSWORD", "")], outgoing)
     # What a configuration's script installs there, the scripts of tasks find.
-    tools = f"{settings.home / TOOLS / 'bin'}:{settings.home / 'bin'}"
+    tools = f"{settings.home / TOOLS_FOLDER / 'bin'}:{settings.home / 'bin'}"
     os.environ["PATH"] = f"{tools}:{os.environ.get('PATH', os.defpath)}"
     identity = read_identity(os.environ, settings.manager_url)
     return Agent(settings, identity, tls, outgoing, isolation)

@@ -1,37 +1,36 @@
-"""Tells the manager each minute that this agent is alive, and how busy it is (R017)."""
+"""Heartbeats to the manager, and the performance line of the log (R017, R077)."""
 
 from typing import Any
 
-from delegates.agent.backoff import Backoff
-from delegates.agent.manager import Refused, Unreachable
-from delegates.agent.program import Agent, NotRegistered, log
+from delegates.agent.agent import Agent, LoadMeter, NotRegistered, log
+from delegates.agent.manager_client import Backoff, ManagerUnreachable, RequestRefused
 
 ACK_SECONDS = 10.0
 
 
-def heartbeats(agent: Agent) -> None:
+def send_heartbeats(agent: Agent) -> None:
     """Beat until the agent ends; at once after registering and when draining begins."""
     backoff = Backoff(first=1, most=15)
     while not agent.ended.is_set():
         agent.beat_now.clear()
         wait = agent.terms.heartbeat_seconds
         try:
-            _beat(agent)
+            _send_heartbeat(agent)
             backoff.reset()
         except NotRegistered:
             agent.registered.wait(wait)
             continue
-        except Unreachable as problem:
+        except ManagerUnreachable as problem:
             log.warning("A heartbeat did not arrive: %s", problem)
             wait = min(wait, backoff.next())
-        except Refused as refusal:
+        except RequestRefused as refusal:
             log.error("The manager refused a heartbeat: %s", refusal)
         agent.beat_now.wait(wait)
 
 
-def _beat(agent: Agent) -> None:
+def _send_heartbeat(agent: Agent) -> None:
     """Over the socket where there is one (R015); by POST if that is not answered."""
-    body = heartbeat(agent)
+    body = build_heartbeat(agent)
     agent.acknowledged.clear()
     if (
         agent.registered.is_set()
@@ -42,7 +41,7 @@ def _beat(agent: Agent) -> None:
     agent.learn(agent.ask("/agent/v1/heartbeat", body))
 
 
-def heartbeat(agent: Agent) -> dict[str, Any]:
+def build_heartbeat(agent: Agent) -> dict[str, Any]:
     """The body of a heartbeat."""
     load = agent.load.read()
     return {
@@ -53,3 +52,24 @@ def heartbeat(agent: Agent) -> dict[str, Any]:
         "max_executing": sum(agent.work.most_since_last_asked("heartbeat")),
         "draining": agent.draining.is_set(),
     }
+
+
+PERFORMANCE_INTERVAL_SECONDS = 60.0
+
+
+def log_performance(agent: Agent) -> None:
+    """Log the six numbers until the agent ends."""
+    load = LoadMeter()
+    while not agent.ended.wait(PERFORMANCE_INTERVAL_SECONDS):
+        log.info(format_performance(agent, load))
+
+
+def format_performance(agent: Agent, load: LoadMeter) -> str:
+    """The line as the documents name its parts; a future is a task of ours, in the pool's words."""
+    reading = load.read()
+    executing, validating = agent.work.most_since_last_asked("log")
+    return (
+        f"CPU Process: {reading.cpu_process:.1f}, CPU System: {reading.cpu_system:.1f}, "
+        f"Max Executing Task Count: {executing}, Max Executing Future Count: {executing}, "
+        f"Max Validating Task Count: {validating}, Max Validating Future Count: {validating}"
+    )

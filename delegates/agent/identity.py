@@ -1,20 +1,33 @@
-"""Who this instance is: the ECS task it runs in, else its host name and private address (R026-R029, T05)."""
+"""Identity of an instance: ECS task or host, and the key pair bound to it (R026-R029, T05)."""
 
+import base64
+import fcntl
+import logging
+import os
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 
-class NoIdentity(Exception):
+class IdentityUnavailable(Exception):
     """The task's metadata could not be read, so that the instance would register under a wrong key."""
 
 
 @dataclass(frozen=True)
-class Identity:
+class InstanceIdentity:
     """The instance key and what the delegate's page shows beside it."""
 
     key: str
@@ -23,17 +36,17 @@ class Identity:
     ecs: Mapping[str, str] | None = None
 
 
-def read_identity(environ: Mapping[str, str], manager_url: str) -> Identity:
+def read_identity(environ: Mapping[str, str], manager_url: str) -> InstanceIdentity:
     """Who we are. Raises `NoIdentity` if ECS named an address for metadata that gives no task."""
     # Container runtimes say it there, too; in the sandbox, whose containers share this machine, only there.
     hostname = environ.get("HOSTNAME", "").strip() or socket.gethostname()
     metadata = environ.get("ECS_CONTAINER_METADATA_URI_V4", "")
     if not metadata:
         address = _private_ip(manager_url)
-        return Identity(f"{hostname}/{address}", hostname, address)
+        return InstanceIdentity(f"{hostname}/{address}", hostname, address)
     task = _task(metadata)
     address = _address_of(task) or _private_ip(manager_url)
-    return Identity(str(task["TaskARN"]), hostname, address, _ecs(task))
+    return InstanceIdentity(str(task["TaskARN"]), hostname, address, _ecs(task))
 
 
 def _task(metadata: str) -> dict[str, Any]:
@@ -42,9 +55,11 @@ def _task(metadata: str) -> dict[str, Any]:
         with httpx.Client(trust_env=False, timeout=5) as client:
             task = client.get(f"{metadata}/task").raise_for_status().json()
     except (httpx.HTTPError, ValueError) as problem:
-        raise NoIdentity(f"The task metadata at {metadata}/task could not be read: {problem}.") from problem
+        raise IdentityUnavailable(
+            f"The task metadata at {metadata}/task could not be read: {problem}."
+        ) from problem
     if not isinstance(task, dict) or not task.get("TaskARN"):
-        raise NoIdentity(f"The task metadata at {metadata}/task names no TaskARN.")
+        raise IdentityUnavailable(f"The task metadata at {metadata}/task names no TaskARN.")
     return task
 
 
@@ -76,3 +91,76 @@ def _private_ip(manager_url: str) -> str:
             return str(one.getsockname()[0])
     except OSError:
         return "127.0.0.1"
+
+
+KEY_FILE = "instance-key.pem"
+_CONTEXT = "slipway-delegate registration 1"
+log = logging.getLogger("slipway.delegate")
+
+
+def build_registration_message(*, challenge: str, account_id: str, name: str, instance_key: str) -> bytes:
+    """What an agent signs to register: the manager's challenge, and who the agent says it is."""
+    return "\n".join((_CONTEXT, challenge, account_id, name, instance_key)).encode()
+
+
+class InstanceKey:
+    """An Ed25519 key pair; `lock` is the descriptor of the locked file that keeps it for this process."""
+
+    def __init__(self, private: Ed25519PrivateKey, lock: int | None = None) -> None:
+        self._private, self._lock = private, lock
+
+    @property
+    def public(self) -> str:
+        """The 32 bytes of the public key as base64."""
+        return base64.b64encode(self._private.public_key().public_bytes_raw()).decode()
+
+    def sign(self, message: bytes) -> str:
+        """The signature as base64."""
+        return base64.b64encode(self._private.sign(message)).decode()
+
+    def close(self) -> None:
+        """Leave the file to the next process."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def load_instance_key(folder: Path) -> InstanceKey:
+    """The key pair of a folder, made if there is none; one in memory where the folder cannot hold it.
+
+    Two processes with one folder are two instances: the second one gets a key pair in memory.
+    """
+    path = folder / KEY_FILE
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        os.fchmod(file, 0o600)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return InstanceKey(_read_key(file, path) or _create_key(file), file)
+    except BlockingIOError:
+        os.close(file)
+        log.warning("Another process uses %s: this one makes a key pair in memory", path)
+    except OSError as problem:
+        log.warning("No key pair can be kept in %s, a restart makes a new one: %s", path, problem)
+    return InstanceKey(Ed25519PrivateKey.generate())
+
+
+def _read_key(file: int, path: Path) -> Ed25519PrivateKey | None:
+    content = os.pread(file, 4096, 0)
+    if not content:
+        return None
+    try:
+        private = load_pem_private_key(content, None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        private = None
+    if isinstance(private, Ed25519PrivateKey):
+        return private
+    log.error("%s is damaged: a new key pair is made", path)
+    return None
+
+
+def _create_key(file: int) -> Ed25519PrivateKey:
+    private = Ed25519PrivateKey.generate()
+    os.ftruncate(file, 0)
+    os.pwrite(file, private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), 0)
+    os.fsync(file)
+    return private

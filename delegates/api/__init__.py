@@ -1,1 +1,1 @@
-"""The REST routes of delegates and of the doors that they open, one file per noun."""
+"""REST API of delegates, one module per noun."""

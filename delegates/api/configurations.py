@@ -9,11 +9,12 @@ from rest_framework.response import Response
 
 from delegates.models import Delegate, DelegateConfiguration
 from delegates.operations import configurations as operations
-from delegates.queries.configurations import configurations_with_use, runs_of
+from delegates.queries.configurations import list_configuration_runs, list_configurations_with_use
 from guards.limits import SCRIPT_SECONDS
-from rbac.policy import visible_to
-from web.problems import BadInput
-from web.rest import LISTED, SHARED, Route
+from rbac.policy import filter_visible
+from web.api.parameters import LIST_PARAMETERS, SHARED_PARAMETER
+from web.api.views import BaseApiView
+from web.http.problems import BadInput
 
 VIEW = "core_delegateconfiguration_view"
 
@@ -88,68 +89,72 @@ class ConfigurationRunList(serializers.Serializer[Any]):
     next = serializers.CharField(allow_null=True)
 
 
-class DelegateConfigurations(Route):
+class DelegateConfigurations(BaseApiView):
     """Configurations of delegates."""
 
-    @extend_schema(parameters=[*LISTED, SHARED], responses=DelegateConfigurationDocument(many=True))
+    @extend_schema(
+        parameters=[*LIST_PARAMETERS, SHARED_PARAMETER], responses=DelegateConfigurationDocument(many=True)
+    )
     def get(self, request: Request) -> Response:
-        return self.listed(VIEW, configurations_with_use(), DelegateConfigurationDocument)
+        return self.listed(VIEW, list_configurations_with_use(), DelegateConfigurationDocument)
 
     @extend_schema(request=DelegateConfigurationInput, responses={201: DelegateConfigurationDocument})
     def post(self, request: Request) -> Response:
         given = self.given(DelegateConfigurationInput)
         values = {name: value for name, value in given.items() if name not in ("org", "project")}
         made = operations.create_configuration(actor=self.principal, scope=self.scope_named(), **values)
-        return Response(_document(made.pk), status=201)
+        return Response(_serialize_configuration(made.pk), status=201)
 
 
-class OneDelegateConfiguration(Route):
+class OneDelegateConfiguration(BaseApiView):
     """One configuration of delegates."""
 
     @extend_schema(responses=DelegateConfigurationDocument)
     def get(self, request: Request, pk: int) -> Response:
-        return Response(_document(_found(self, pk).pk))
+        return Response(_serialize_configuration(_get_configuration(self, pk).pk))
 
     @extend_schema(request=DelegateConfigurationChange, responses=DelegateConfigurationDocument)
     def patch(self, request: Request, pk: int) -> Response:
         given = self.given(DelegateConfigurationChange)
-        operations.update_configuration(actor=self.principal, configuration=_found(self, pk), **given)
-        return Response(_document(pk))
+        operations.update_configuration(
+            actor=self.principal, configuration=_get_configuration(self, pk), **given
+        )
+        return Response(_serialize_configuration(pk))
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        operations.delete_configuration(actor=self.principal, configuration=_found(self, pk))
+        operations.delete_configuration(actor=self.principal, configuration=_get_configuration(self, pk))
         return Response(status=204)
 
 
-class DelegateConfigurationRuns(Route):
+class DelegateConfigurationRuns(BaseApiView):
     """What became of the script of a configuration, the newest 50 runs."""
 
     @extend_schema(responses=ConfigurationRunList)
     def get(self, request: Request, pk: int) -> Response:
-        runs = runs_of(_found(self, pk), self.principal)
+        runs = list_configuration_runs(_get_configuration(self, pk), self.principal)
         return Response({"results": ConfigurationRunDocument(runs, many=True).data, "next": None})
 
 
-class DelegateConfigurationApplication(Route):
+class DelegateConfigurationApplication(BaseApiView):
     """Giving a configuration to delegates."""
 
     @extend_schema(request=DelegatesToConfigure, responses=DelegateConfigurationDocument)
     def post(self, request: Request, pk: int) -> Response:
-        configuration = _found(self, pk)
+        configuration = _get_configuration(self, pk)
         wanted = set(self.given(DelegatesToConfigure)["delegates"])
         rows = Delegate.objects.filter(pk__in=wanted).select_related("scope", "configuration")
-        found = list(visible_to(self.principal, "core_delegate_view", rows))
+        found = list(filter_visible(self.principal, "core_delegate_view", rows))
         if missing := sorted(wanted - {one.pk for one in found}):
             message = f"there is no delegate {missing[0]}"
             raise BadInput("No such delegate.", errors=[{"path": "delegates", "message": message}])
         operations.apply_configuration(actor=self.principal, configuration=configuration, delegates=found)
-        return Response(_document(pk))
+        return Response(_serialize_configuration(pk))
 
 
-def _found(route: Route, pk: int) -> DelegateConfiguration:
+def _get_configuration(route: BaseApiView, pk: int) -> DelegateConfiguration:
     return route.one(VIEW, DelegateConfiguration.objects.select_related("scope"), pk=pk)
 
 
-def _document(pk: int) -> Any:
-    return DelegateConfigurationDocument(configurations_with_use().get(pk=pk)).data
+def _serialize_configuration(pk: int) -> Any:
+    return DelegateConfigurationDocument(list_configurations_with_use().get(pk=pk)).data

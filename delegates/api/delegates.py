@@ -1,32 +1,192 @@
-"""Routes of delegates: the list, one of them, its tags, its log, its events, and what people decide."""
+"""Routes of delegates: list, detail, tags, admission, log, events."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
 from django.db.models import QuerySet
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from delegates.api.delegate_documents import (
-    DelegateChange,
-    DelegateDocument,
-    DelegateEventDocument,
-    DelegateLogDocument,
-    DelegateTags,
-    documents_of,
-)
 from delegates.connectivity import Connectivity
-from delegates.models import Delegate, DelegateConfiguration, DelegateEvent
+from delegates.models import Delegate, DelegateConfiguration, DelegateEvent, DelegateInstance
 from delegates.operations import delegates as operations
-from delegates.queries.delegate_logs import log_of
-from delegates.queries.delegates import VIEW, with_instances, with_status, with_tag
-from rbac.policy import visible_to
-from web.asked import number_in
-from web.clock import database_now
-from web.paging import CursorPage
-from web.problems import BadInput
-from web.rest import ALTHOUGH_USED, IF_MATCH, ORG, PAGED, PROJECT, Route, check_version, narrowed, versioned
+from delegates.queries.delegates import (
+    VIEW,
+    DelegateFacts,
+    InstanceFacts,
+    build_delegate_facts,
+    count_running_tasks,
+    filter_by_status,
+    filter_by_tag,
+    list_instance_facts,
+    list_last_ends,
+    prefetch_instances,
+)
+from delegates.queries.history import read_agent_log
+from guards.limits import DELEGATE_TAGS, DESCRIPTION_CHARACTERS, NAME_CHARACTERS
+from rbac.policy import filter_visible
+from web.api.parameters import (
+    FORCE_DELETE_PARAMETER,
+    IF_MATCH_PARAMETER,
+    ORG_PARAMETER,
+    PAGE_PARAMETERS,
+    PROJECT_PARAMETER,
+    parse_number,
+)
+from web.api.views import BaseApiView, check_version, filter_by_scope, respond_with_etag
+from web.clock import get_database_time
+from web.http.pagination import CursorPagination
+from web.http.problems import BadInput
+
+STATUSES = [(one.value, one.value) for one in Connectivity]
+
+
+class DelegateInstanceDocument(serializers.Serializer[Any]):
+    """One running process of a delegate; CPU in percent, `running` tasks of `capacity`.
+
+    `is_bound`: only the holder of its key pair can register as this instance while it lives.
+    """
+
+    id = serializers.IntegerField(source="instance.pk")
+    key = serializers.CharField(source="instance.key")
+    status = serializers.ChoiceField(choices=STATUSES)
+    hostname = serializers.CharField(source="instance.hostname")
+    private_ip = serializers.CharField(source="instance.private_ip")
+    version = serializers.CharField(source="instance.version")
+    flavour = serializers.CharField(source="instance.flavour")
+    connection = serializers.ChoiceField(
+        choices=DelegateInstance.Connection.choices, source="instance.connection"
+    )
+    tags = serializers.ListField(child=serializers.CharField(), source="instance.tags")
+    ecs = serializers.JSONField(source="instance.ecs")
+    is_bound = serializers.BooleanField(source="instance.is_bound")
+    token = serializers.CharField(source="instance.token.name", default=None, allow_null=True)
+    last_heartbeat_at = serializers.DateTimeField(source="instance.last_heartbeat_at", allow_null=True)
+    registered_at = serializers.DateTimeField(source="instance.registered_at")
+    capacity = serializers.IntegerField(source="instance.capacity")
+    running = serializers.IntegerField()
+    cpu_process = serializers.FloatField(source="instance.cpu_process")
+    cpu_system = serializers.FloatField(source="instance.cpu_system")
+    memory_mib = serializers.FloatField(source="instance.memory_mib")
+    clock_skew_seconds = serializers.FloatField(source="instance.clock_skew_seconds")
+    isolation = serializers.ChoiceField(
+        choices=DelegateInstance.Isolation.choices,
+        source="instance.isolation",
+        help_text="What keeps its tasks apart; empty of an agent that does not say.",
+    )
+    script_scope = serializers.CharField(
+        source="instance.script_scope",
+        help_text="Of an instance without isolation: the project whose scripts it has run.",
+    )
+
+
+class DelegateDocument(serializers.Serializer[Any]):
+    """A delegate: `tags` are all that selectors can name, `own_tags` those that people set."""
+
+    id = serializers.IntegerField(source="delegate.pk")
+    name = serializers.CharField(source="delegate.name")
+    description = serializers.CharField(source="delegate.description")
+    kind = serializers.ChoiceField(choices=Delegate.Kind.choices, source="delegate.kind")
+    flavour = serializers.CharField(source="delegate.flavour")
+    size = serializers.CharField(source="delegate.size")
+    scope = serializers.CharField(source="delegate.scope.path")
+    org = serializers.CharField(source="delegate.scope.org")
+    project = serializers.CharField(source="delegate.scope.project")
+    status = serializers.ChoiceField(choices=STATUSES, source="facts.status")
+    reason = serializers.CharField(source="facts.reason")
+    admission = serializers.ChoiceField(choices=Delegate.Admission.choices, source="delegate.admission")
+    draining = serializers.BooleanField(source="delegate.draining")
+    is_built_in = serializers.BooleanField(source="delegate.is_built_in")
+    shares_scripts = serializers.BooleanField(
+        source="delegate.shares_scripts",
+        help_text="Whether instances without isolation may run scripts of several projects.",
+    )
+    tags = serializers.ListField(child=serializers.CharField(), source="facts.tags")
+    own_tags = serializers.ListField(child=serializers.CharField(), source="delegate.tags")
+    configuration = serializers.CharField(
+        source="delegate.configuration.identifier", default=None, allow_null=True
+    )
+    last_heartbeat_at = serializers.DateTimeField(source="facts.heard_at", allow_null=True)
+    connected_instances = serializers.IntegerField(source="facts.here")
+    capacity = serializers.IntegerField(source="facts.capacity")
+    running = serializers.IntegerField(source="facts.running")
+    instances = DelegateInstanceDocument(many=True)
+    created_by = serializers.CharField(source="delegate.created_by.username", default="")
+    created_at = serializers.DateTimeField(source="delegate.created_at")
+    updated_at = serializers.DateTimeField(source="delegate.updated_at")
+
+
+class DelegateTags(serializers.Serializer[Any]):
+    """The tags that people give a delegate, all of them."""
+
+    tags = serializers.ListField(
+        child=serializers.CharField(max_length=int(NAME_CHARACTERS)), max_length=int(DELEGATE_TAGS)
+    )
+
+
+class DelegateChange(serializers.Serializer[Any]):
+    """What can be changed of a delegate; `configuration` is the identifier of one at or above it."""
+
+    description = serializers.CharField(
+        required=False, allow_blank=True, max_length=int(DESCRIPTION_CHARACTERS)
+    )
+    tags = serializers.ListField(
+        child=serializers.CharField(max_length=int(NAME_CHARACTERS)),
+        max_length=int(DELEGATE_TAGS),
+        required=False,
+    )
+    configuration = serializers.CharField(required=False, max_length=int(NAME_CHARACTERS))
+    shares_scripts = serializers.BooleanField(required=False)
+
+
+class DelegateLogDocument(serializers.Serializer[Any]):
+    """Lines of an agent's log; `first` is the number of the first one."""
+
+    instance = serializers.IntegerField(allow_null=True)
+    first = serializers.IntegerField()
+    next = serializers.IntegerField()
+    lines = serializers.ListField(child=serializers.CharField(allow_blank=True))
+
+
+class DelegateEventDocument(serializers.Serializer[Any]):
+    """One thing that happened to a delegate."""
+
+    at = serializers.DateTimeField()
+    kind = serializers.ChoiceField(choices=DelegateEvent.Kind.choices)
+    text = serializers.CharField()
+    instance = serializers.IntegerField(source="instance_id", allow_null=True)
+    address = serializers.CharField()
+
+
+@dataclass(frozen=True)
+class DocumentSource:
+    """What a document is made from."""
+
+    delegate: Delegate
+    facts: DelegateFacts
+    instances: list[InstanceFacts]
+
+
+def serialize_delegates(delegates: Iterable[Delegate], now: datetime) -> list[dict[str, Any]]:
+    """Delegates that came from `with_instances`, each as its document; one query more for all of them."""
+    found = list(delegates)
+    running = count_running_tasks(instance.pk for one in found for instance in one.instances.all())
+    ends = list_last_ends(found)
+    shown = [
+        DocumentSource(
+            one,
+            build_delegate_facts(one, running, now, ends.get(one.pk)),
+            list_instance_facts(one, running, now),
+        )
+        for one in found
+    ]
+    return [dict(one) for one in DelegateDocument(shown, many=True).data]
+
 
 NAME = OpenApiParameter("name", OpenApiTypes.STR, description="Only the delegates of this name.")
 TAG = OpenApiParameter("tag", OpenApiTypes.STR, description="Only delegates that this selector means.")
@@ -39,41 +199,42 @@ AFTER = OpenApiParameter(
 )
 
 
-class Delegates(Route):
+class Delegates(BaseApiView):
     """Delegates."""
 
     order = "name"
     oldest_first = True
 
     @extend_schema(
-        parameters=[ORG, PROJECT, NAME, TAG, STATUS, *PAGED], responses=DelegateDocument(many=True)
+        parameters=[ORG_PARAMETER, PROJECT_PARAMETER, NAME, TAG, STATUS, *PAGE_PARAMETERS],
+        responses=DelegateDocument(many=True),
     )
     def get(self, request: Request) -> Response:
-        now = database_now()
-        rows = narrowed(
-            request, visible_to(self.principal, VIEW, Delegate.objects.all()), by_identifier=False
+        now = get_database_time()
+        rows = filter_by_scope(
+            request, filter_visible(self.principal, VIEW, Delegate.objects.all()), by_identifier=False
         )
         if name := request.GET.get("name"):
             rows = rows.filter(name=name)
         if tag := request.GET.get("tag"):
-            rows = with_tag(rows, tag, now)
+            rows = filter_by_tag(rows, tag, now)
         if status := request.GET.get("status"):
-            rows = with_status(rows, _known(status), now)
-        pages = CursorPage()
-        found = pages.paginate_queryset(_complete(rows), request, self)
-        return pages.get_paginated_response(documents_of(found, now))
+            rows = filter_by_status(rows, _validate_status(status), now)
+        pages = CursorPagination()
+        found = pages.paginate_queryset(_select_document_relations(rows), request, self)
+        return pages.get_paginated_response(serialize_delegates(found, now))
 
 
-class OneDelegate(Route):
+class OneDelegate(BaseApiView):
     """One delegate."""
 
     @extend_schema(responses=DelegateDocument)
     def get(self, request: Request, pk: int) -> Response:
-        return _answer(_found(self, pk))
+        return _answer(_get_delegate(self, pk))
 
-    @extend_schema(parameters=[IF_MATCH], request=DelegateChange, responses=DelegateDocument)
+    @extend_schema(parameters=[IF_MATCH_PARAMETER], request=DelegateChange, responses=DelegateDocument)
     def patch(self, request: Request, pk: int) -> Response:
-        given, found = self.given(DelegateChange), _found(self, pk)
+        given, found = self.given(DelegateChange), _get_delegate(self, pk)
         check_version(request, _version(found))
         operations.update_delegate(
             actor=self.principal,
@@ -81,127 +242,131 @@ class OneDelegate(Route):
             description=given.get("description"),
             tags=given.get("tags"),
             shares_scripts=given.get("shares_scripts"),
-            configuration=_configuration_named(self, found, given.get("configuration")),
+            configuration=_find_configuration(self, found, given.get("configuration")),
         )
-        return _answer(_found(self, pk))
+        return _answer(_get_delegate(self, pk))
 
-    @extend_schema(parameters=[ALTHOUGH_USED], responses={204: None})
+    @extend_schema(parameters=[FORCE_DELETE_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
         operations.delete_delegate(
-            actor=self.principal, delegate=_found(self, pk), although_used=self.is_set("although_used")
+            actor=self.principal, delegate=_get_delegate(self, pk), although_used=self.is_set("although_used")
         )
         return Response(status=204)
 
 
-class DelegateOwnTags(Route):
+class DelegateOwnTags(BaseApiView):
     """The tags that people gave a delegate; what its agents say of themselves stays."""
 
     @extend_schema(request=DelegateTags, responses=DelegateDocument)
     def put(self, request: Request, pk: int) -> Response:
         tags = self.given(DelegateTags)["tags"]
-        operations.update_delegate(actor=self.principal, delegate=_found(self, pk), tags=tags)
-        return _answer(_found(self, pk))
+        operations.update_delegate(actor=self.principal, delegate=_get_delegate(self, pk), tags=tags)
+        return _answer(_get_delegate(self, pk))
 
     @extend_schema(responses={200: DelegateDocument})
     def delete(self, request: Request, pk: int) -> Response:
-        operations.update_delegate(actor=self.principal, delegate=_found(self, pk), tags=[])
-        return _answer(_found(self, pk))
+        operations.update_delegate(actor=self.principal, delegate=_get_delegate(self, pk), tags=[])
+        return _answer(_get_delegate(self, pk))
 
 
-class Decision(Route):
+class DecisionRoute(BaseApiView):
     """The base of routes by which somebody decides on a delegate."""
 
     operation: Callable[..., Delegate]
 
     @extend_schema(request=None, responses=DelegateDocument)
     def post(self, request: Request, pk: int) -> Response:
-        type(self).operation(actor=self.principal, delegate=_found(self, pk))
-        return _answer(_found(self, pk))
+        type(self).operation(actor=self.principal, delegate=_get_delegate(self, pk))
+        return _answer(_get_delegate(self, pk))
 
 
-class DelegateApproval(Decision):
+class DelegateApproval(DecisionRoute):
     """Letting a delegate work that waits for approval."""
 
     operation = staticmethod(operations.approve_delegate)
 
 
-class DelegateRejection(Decision):
+class DelegateRejection(DecisionRoute):
     """Refusing a delegate that waits for approval."""
 
     operation = staticmethod(operations.reject_delegate)
 
 
-class DelegateDisabling(Decision):
+class DelegateDisabling(DecisionRoute):
     """Giving a delegate no more tasks until it is enabled."""
 
     operation = staticmethod(operations.disable_delegate)
 
 
-class DelegateEnabling(Decision):
+class DelegateEnabling(DecisionRoute):
     """Letting a delegate work again that was disabled or drained."""
 
     operation = staticmethod(operations.enable_delegate)
 
 
-class DelegateDraining(Decision):
+class DelegateDraining(DecisionRoute):
     """Letting a delegate finish what it has, and take nothing new."""
 
     operation = staticmethod(operations.drain_delegate)
 
 
-class DelegateLogs(Route):
+class DelegateLogs(BaseApiView):
     """The newest lines of what an agent wrote, or those that follow on lines that are known."""
 
     @extend_schema(parameters=[INSTANCE, AFTER], responses=DelegateLogDocument)
     def get(self, request: Request, pk: int) -> Response:
-        instances = _found(self, pk).instances.order_by("-registered_at", "-pk")
-        if (wanted := number_in(request, "instance")) is not None:
+        instances = _get_delegate(self, pk).instances.order_by("-registered_at", "-pk")
+        if (wanted := parse_number(request, "instance")) is not None:
             instances = instances.filter(pk=wanted)
-        return Response(DelegateLogDocument(log_of(instances.first(), number_in(request, "after"))).data)
+        return Response(
+            DelegateLogDocument(read_agent_log(instances.first(), parse_number(request, "after"))).data
+        )
 
 
-class DelegateEvents(Route):
+class DelegateEvents(BaseApiView):
     """What happened to a delegate, newest first."""
 
     order = "at"
 
-    @extend_schema(parameters=PAGED, responses=DelegateEventDocument(many=True))
+    @extend_schema(parameters=PAGE_PARAMETERS, responses=DelegateEventDocument(many=True))
     def get(self, request: Request, pk: int) -> Response:
-        events = DelegateEvent.objects.filter(delegate=_found(self, pk)).select_related("instance__delegate")
+        events = DelegateEvent.objects.filter(delegate=_get_delegate(self, pk)).select_related(
+            "instance__delegate"
+        )
         return self.page(events, DelegateEventDocument)
 
 
-def _found(route: Route, pk: int) -> Delegate:
-    return route.one(VIEW, _complete(Delegate.objects.all()), pk=pk)
+def _get_delegate(route: BaseApiView, pk: int) -> Delegate:
+    return route.one(VIEW, _select_document_relations(Delegate.objects.all()), pk=pk)
 
 
-def _complete(delegates: QuerySet[Delegate]) -> QuerySet[Delegate]:
-    return with_instances(delegates).select_related("configuration__scope", "created_by")
+def _select_document_relations(delegates: QuerySet[Delegate]) -> QuerySet[Delegate]:
+    return prefetch_instances(delegates).select_related("configuration__scope", "created_by")
 
 
 def _answer(delegate: Delegate) -> Response:
-    return versioned(documents_of([delegate], database_now())[0], _version(delegate))
+    return respond_with_etag(serialize_delegates([delegate], get_database_time())[0], _version(delegate))
 
 
 def _version(delegate: Delegate) -> str:
     return f"{delegate.updated_at.timestamp():.6f}"
 
 
-def _known(status: str) -> str:
+def _validate_status(status: str) -> str:
     if status in list(Connectivity):
         return status
     message = f"is one of {', '.join(Connectivity)}"
     raise BadInput("The status of a delegate is not known.", errors=[{"path": "status", "message": message}])
 
 
-def _configuration_named(
-    route: Route, delegate: Delegate, identifier: str | None
+def _find_configuration(
+    route: BaseApiView, delegate: Delegate, identifier: str | None
 ) -> DelegateConfiguration | None:
     """The nearest configuration of that identifier at or above a delegate. Raises `BadInput`."""
     if not identifier:
         return None
     near = DelegateConfiguration.objects.filter(scope__path__in=delegate.scope.ancestor_paths())
-    visible = visible_to(route.principal, "core_delegateconfiguration_view", near.select_related("scope"))
+    visible = filter_visible(route.principal, "core_delegateconfiguration_view", near.select_related("scope"))
     found = visible.filter(identifier=identifier).order_by("-scope__path").first()
     if found is None:
         message = f"There is no configuration {identifier} here or above."

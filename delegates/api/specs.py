@@ -1,4 +1,4 @@
-"""Routes that write a delegate's spec, and that say what is wrong with one."""
+"""Routes that write a delegate's spec and lint one."""
 
 import json
 from collections.abc import Mapping
@@ -13,24 +13,23 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from connectors.models import Connector
-from delegates.api.doors import known_region
+from delegates.api.connectors import validate_region
+from delegates.install import CaBundle, DelegateSpecFiles, SpecNetwork, SpecProxy, SpecRequest, TokenSecret
+from delegates.install.generator import SCRIPT_FILE, build_zip, render_script
+from delegates.install.plan import DEFAULT_REGION
+from delegates.install.specs import EXECUTION_ROLE, SECRET_NAME
+from delegates.install.wizard import SIZES
 from delegates.models import Delegate, DelegateToken
-from delegates.operations.new_delegates import installation
-from delegates.operations.specs import wanted_spec, write_task_spec
-from delegates.sizes import SIZES
-from delegates.spec_checks import check_spec
-from delegates.specs import CaBundle, Network, Proxy, Secret, Spec, SpecRequest
-from delegates.specs.archive import SCRIPT, script, zip_of
-from delegates.specs.documented import DEFAULT_REGION
-from delegates.specs.request import EXECUTION_ROLE, SECRET_NAME
+from delegates.operations.installation import get_installation
+from delegates.operations.specs import build_default_spec_request, check_spec, write_task_spec
 from guards.limits import DELEGATE_ANSWER_CHARACTERS, DELEGATE_TAGS, NAME_CHARACTERS
-from web.rest import Route
+from web.api.views import BaseApiView
 
 VIEW = "core_delegate_view"
 FORMAT = OpenApiParameter("format", OpenApiTypes.STR, enum=["json", "zip"], description="zip: a download.")
 
 
-class Assigned(serializers.BooleanField):
+class AssignPublicIpField(serializers.BooleanField):
     """True or false, or the words that AWS has for them."""
 
     def to_internal_value(self, data: Any) -> bool:
@@ -38,7 +37,7 @@ class Assigned(serializers.BooleanField):
         return words[data] if isinstance(data, str) and data in words else super().to_internal_value(data)
 
 
-class SpecText(serializers.CharField):
+class SpecTextField(serializers.CharField):
     """A text whose characters the spec itself checks."""
 
     def __init__(self, **options: Any) -> None:
@@ -55,9 +54,9 @@ class SpecText(serializers.CharField):
 class NetworkInput(serializers.Serializer[Any]):
     """Where the tasks of a delegate get their addresses."""
 
-    subnets = serializers.ListField(child=SpecText(), required=False, max_length=64)
-    security_groups = serializers.ListField(child=SpecText(), required=False, max_length=64)
-    assign_public_ip = Assigned(required=False, default=True)
+    subnets = serializers.ListField(child=SpecTextField(), required=False, max_length=64)
+    security_groups = serializers.ListField(child=SpecTextField(), required=False, max_length=64)
+    assign_public_ip = AssignPublicIpField(required=False, default=True)
     mode = serializers.ChoiceField(["bridge", "awsvpc"], required=False)
 
 
@@ -65,8 +64,8 @@ class TokenSecretInput(serializers.Serializer[Any]):
     """How the token gets into the container."""
 
     kind = serializers.ChoiceField(["PLAINTEXT", "EXISTING", "CREATE"])
-    arn = SpecText(help_text="Of an existing secret.")
-    name = SpecText(default=SECRET_NAME, help_text="Of a secret to create.")
+    arn = SpecTextField(help_text="Of an existing secret.")
+    name = SpecTextField(default=SECRET_NAME, help_text="Of a secret to create.")
 
 
 class ProxyInput(serializers.Serializer[Any]):
@@ -75,43 +74,43 @@ class ProxyInput(serializers.Serializer[Any]):
     host = serializers.CharField(max_length=255)
     port = serializers.IntegerField(default=3128)
     scheme = serializers.ChoiceField(["http", "https"], default="http")
-    user = SpecText()
-    password = SpecText(trim_whitespace=False)
-    no_proxy = serializers.ListField(child=SpecText(), required=False, max_length=100)
+    user = SpecTextField()
+    password = SpecTextField(trim_whitespace=False)
+    no_proxy = serializers.ListField(child=SpecTextField(), required=False, max_length=100)
 
 
 class CaInput(serializers.Serializer[Any]):
     """Certificates to trust besides the system's."""
 
     path = serializers.CharField(max_length=int(DELEGATE_ANSWER_CHARACTERS))
-    host_path = SpecText()
+    host_path = SpecTextField()
 
 
 class SpecInput(serializers.Serializer[Any]):
     """What a delegate is to be like; what is left out has the documented value."""
 
-    name = SpecText(max_length=int(NAME_CHARACTERS))
+    name = SpecTextField(max_length=int(NAME_CHARACTERS))
     kind = serializers.ChoiceField(["ECS", "DOCKER"], default="ECS")
     flavour = serializers.ChoiceField(["legacy", "v3"], default="v3")
     launch_type = serializers.ChoiceField(["EC2", "FARGATE"], default="FARGATE")
     token_id = serializers.IntegerField(required=False, allow_null=True, min_value=1)
-    hostname = SpecText(help_text="Left out, with a warning, where ECS takes none.")
+    hostname = SpecTextField(help_text="Left out, with a warning, where ECS takes none.")
     tags = serializers.ListField(
-        child=SpecText(max_length=int(NAME_CHARACTERS)), required=False, max_length=int(DELEGATE_TAGS)
+        child=SpecTextField(max_length=int(NAME_CHARACTERS)), required=False, max_length=int(DELEGATE_TAGS)
     )
     network = NetworkInput(required=False)
-    aws_account_id = SpecText()
-    region = SpecText()
+    aws_account_id = SpecTextField()
+    region = SpecTextField()
     secret = TokenSecretInput(required=False)
     proxy = ProxyInput(required=False, allow_null=True)
     ca = CaInput(required=False, allow_null=True)
-    image = SpecText(max_length=500)
-    cluster = SpecText()
-    service = SpecText()
-    family = SpecText()
-    log_group = SpecText()
-    execution_role = SpecText(default=EXECUTION_ROLE, allow_blank=False)
-    task_role = SpecText()
+    image = SpecTextField(max_length=500)
+    cluster = SpecTextField()
+    service = SpecTextField()
+    family = SpecTextField()
+    log_group = SpecTextField()
+    execution_role = SpecTextField(default=EXECUTION_ROLE, allow_blank=False)
+    task_role = SpecTextField()
     size = serializers.ChoiceField(
         list(SIZES), required=False, help_text="Stands for cpu, memory_mib and desired_count."
     )
@@ -128,7 +127,7 @@ class SpecInput(serializers.Serializer[Any]):
 class SpecOfDelegateInput(serializers.Serializer[Any]):
     """Which image the spec of a delegate is to have; without one, that of the settings."""
 
-    image = SpecText(max_length=500, default="")
+    image = SpecTextField(max_length=500, default="")
 
 
 class CommandDocument(serializers.Serializer[Any]):
@@ -197,10 +196,10 @@ class ZipRenderer(BaseRenderer):
         if response.exception or not data:
             return json.dumps(data).encode()
         response["Content-Disposition"] = 'attachment; filename="delegate.zip"'
-        return zip_of(data["files"] | {SCRIPT: data["script"]})
+        return build_zip(data["files"] | {SCRIPT_FILE: data["script"]})
 
 
-class TaskSpec(Route):
+class TaskSpec(BaseApiView):
     """The spec of a delegate that somebody is about to create."""
 
     renderer_classes = [JSONRenderer, ZipRenderer]
@@ -214,8 +213,10 @@ class TaskSpec(Route):
         given = self.given(SpecInput)
         token = self._token(given.pop("token_id", None))
         scope = token.scope if token else self.scope_named()
-        spec = write_task_spec(actor=self.principal, scope=scope, token=token, request=_wanted(given))
-        return _answer(self.request, spec)
+        spec = write_task_spec(
+            actor=self.principal, scope=scope, token=token, request=_build_spec_request(given)
+        )
+        return _build_response(self.request, spec)
 
     def _token(self, pk: int | None) -> DelegateToken | None:
         if pk is None:
@@ -223,7 +224,7 @@ class TaskSpec(Route):
         return self.one(VIEW, DelegateToken.objects.select_related("scope"), pk=pk)
 
 
-class DelegateSpec(Route):
+class DelegateSpec(BaseApiView):
     """The spec of a delegate that is there, as it was made or with another image: what an upgrade needs."""
 
     renderer_classes = [JSONRenderer, ZipRenderer]
@@ -238,11 +239,11 @@ class DelegateSpec(Route):
         rows = Delegate.objects.filter(is_built_in=False).select_related("scope", "token__scope")
         delegate = self.one(VIEW, rows, pk=pk)
         image = self.given(SpecOfDelegateInput)["image"]
-        spec, lacking = installation(actor=self.principal, delegate=delegate, image=image)
-        return _answer(self.request, spec, *([lacking] if lacking else []))
+        spec, lacking = get_installation(actor=self.principal, delegate=delegate, image=image)
+        return _build_response(self.request, spec, *([lacking] if lacking else []))
 
 
-class TaskSpecCheck(Route):
+class TaskSpecCheck(BaseApiView):
     """What is wrong with a delegate's task definition."""
 
     @extend_schema(request=LintInput, responses=FindingList)
@@ -255,20 +256,20 @@ class TaskSpecCheck(Route):
             task_definition=given["task_definition"],
             service=given.get("service"),
             connector=self.one("core_connector_view", rows, pk=pk) if pk else None,
-            region=known_region(given["region"]),
+            region=validate_region(given["region"]),
         )
         is_ok = all(one.is_warning for one in found)
         return Response({"ok": is_ok, "findings": [one.as_record() for one in found]})
 
 
-def _wanted(given: Mapping[str, Any]) -> SpecRequest:
+def _build_spec_request(given: Mapping[str, Any]) -> SpecRequest:
     """The input as a request: lists become tuples, parts become values."""
     known = {field.name for field in fields(SpecRequest)} - {"image", "flavour"}
     plain: dict[str, Any] = {name: value for name, value in given.items() if name in known}
-    parts = {"network": Network, "secret": Secret, "proxy": Proxy, "ca": CaBundle}
+    parts = {"network": SpecNetwork, "secret": TokenSecret, "proxy": SpecProxy, "ca": CaBundle}
     for name, part in parts.items():
         if plain.get(name) is not None:
-            plain[name] = part(**{key: _frozen(value) for key, value in plain[name].items()})
+            plain[name] = part(**{key: _freeze(value) for key, value in plain[name].items()})
     if size := SIZES.get(given.get("size", "")):
         plain = {
             "cpu": size.instance_cpu,
@@ -276,24 +277,26 @@ def _wanted(given: Mapping[str, Any]) -> SpecRequest:
             "desired_count": size.instances,
             **plain,
         }
-    values = {name: _frozen(value) for name, value in plain.items()}
-    return replace(wanted_spec(flavour=given["flavour"], image=given.get("image", "")), **values)
+    values = {name: _freeze(value) for name, value in plain.items()}
+    return replace(
+        build_default_spec_request(flavour=given["flavour"], image=given.get("image", "")), **values
+    )
 
 
-def _frozen(value: Any) -> Any:
+def _freeze(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _answer(request: Request, spec: Spec, *further: str) -> Response:
+def _build_response(request: Request, spec: DelegateSpecFiles, *further: str) -> Response:
     """A spec as a document, or as what becomes a zip; a token may be in it."""
-    document = _document(spec)
+    document = _serialize_spec(spec)
     document["warnings"] = [*further, *document["warnings"]]
     if isinstance(request.accepted_renderer, ZipRenderer):
-        document["script"] = script(spec.of("find", "create", "verify"))
+        document["script"] = render_script(spec.of("find", "create", "verify"))
     return Response(document, headers={"Cache-Control": "no-store"})
 
 
-def _document(spec: Spec) -> dict[str, Any]:
+def _serialize_spec(spec: DelegateSpecFiles) -> dict[str, Any]:
     return {
         "files": dict(spec.files),
         "commands": [one.as_record() for one in spec.of("find", "create", "verify")],

@@ -1,4 +1,4 @@
-"""Routes of delegate tasks: where they are, why there, and what they wrote."""
+"""Routes of delegate tasks: list, detail, decisions, log, abort, connectivity check."""
 
 import uuid
 from typing import Any
@@ -10,16 +10,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from delegates.models import Delegate, DelegateTask, RoutingDecision
-from delegates.operations.checks import start_check
-from delegates.operations.tasks import abort_task
+from delegates.operations.tasks import abort_task, start_connectivity_check
 from delegates.queries import tasks as queries
-from delegates.queries.why import decision_rows
+from delegates.queries.tasks import list_decision_rows
 from guards.limits import CHECKED_URL_CHARACTERS
-from rbac.policy import require, visible_below
-from web.asked import number_in
-from web.clock import database_now
-from web.problems import BadInput
-from web.rest import ORG, PAGED, PROJECT, Route, narrowed
+from rbac.policy import filter_visible_below, require
+from web.api.parameters import ORG_PARAMETER, PAGE_PARAMETERS, PROJECT_PARAMETER, parse_number
+from web.api.views import BaseApiView, filter_by_scope
+from web.clock import get_database_time
+from web.http.problems import BadInput
 
 VIEW = "core_delegate_view"
 STATUS = OpenApiParameter("status", OpenApiTypes.STR, enum=DelegateTask.Status.values)
@@ -72,7 +71,7 @@ class DelegateTaskSummary(serializers.Serializer[Any]):
 
     @extend_schema_field(DelegateOfTask(allow_null=True))
     def get_delegate(self, task: DelegateTask) -> Any:
-        holder = queries.holder_of(task)
+        holder = queries.get_task_holder(task)
         return DelegateOfTask(holder).data if holder else None
 
 
@@ -82,7 +81,7 @@ class DelegateTaskDocument(DelegateTaskSummary):
     position = serializers.SerializerMethodField()
 
     def get_position(self, task: DelegateTask) -> int | None:
-        return queries.positions([task], database_now()).get(task.pk)
+        return queries.get_queue_positions([task], get_database_time()).get(task.pk)
 
 
 class VerdictDocument(serializers.Serializer[Any]):
@@ -123,32 +122,33 @@ class TaskLog(serializers.Serializer[Any]):
     end = serializers.BooleanField()
 
 
-class DelegateTasks(Route):
+class DelegateTasks(BaseApiView):
     """Delegate tasks, the newest first."""
 
     order = "queued_at"
 
     @extend_schema(
-        parameters=[ORG, PROJECT, STATUS, DELEGATE, *PAGED], responses=DelegateTaskSummary(many=True)
+        parameters=[ORG_PARAMETER, PROJECT_PARAMETER, STATUS, DELEGATE, *PAGE_PARAMETERS],
+        responses=DelegateTaskSummary(many=True),
     )
     def get(self, request: Request) -> Response:
-        visible = visible_below(self.principal, VIEW, queries.shown_tasks())
-        found = narrowed(request, visible, by_identifier=False)
+        visible = filter_visible_below(self.principal, VIEW, queries.list_tasks())
+        found = filter_by_scope(request, visible, by_identifier=False)
         if status := request.GET.get("status"):
             if status not in DelegateTask.Status.values:
-                raise _bad("status", f"must be one of {', '.join(DelegateTask.Status.values)}")
+                raise _bad_input("status", f"must be one of {', '.join(DelegateTask.Status.values)}")
             found = found.filter(status=status)
-        if (delegate := number_in(request, "delegate")) is not None:
-            found = queries.of_delegate(found, delegate)
+        if (delegate := parse_number(request, "delegate")) is not None:
+            found = queries.filter_by_delegate(found, delegate)
         return self.page(found, DelegateTaskSummary)
 
 
-class TaskRoute(Route):
+class TaskRoute(BaseApiView):
     """The base of routes about one delegate task."""
 
     def task(self, pk: uuid.UUID) -> DelegateTask:
         """Return the task of the address."""
-        return self.one(VIEW, queries.shown_tasks(), pk=pk)
+        return self.one(VIEW, queries.list_tasks(), pk=pk)
 
 
 class OneDelegateTask(TaskRoute):
@@ -174,7 +174,7 @@ class ReachInput(serializers.Serializer[Any]):
     url = serializers.CharField(max_length=int(CHECKED_URL_CHARACTERS))
 
 
-class DelegateCheck(Route):
+class DelegateCheck(BaseApiView):
     """Asking a delegate whether it reaches an address; the task's status and reason tell."""
 
     @extend_schema(request=ReachInput, responses={202: DelegateTaskDocument})
@@ -182,7 +182,7 @@ class DelegateCheck(Route):
         delegate = self.one(VIEW, Delegate.objects.select_related("scope"), pk=pk)
         require(self.principal, "core_delegate_edit", delegate)
         url = self.given(ReachInput)["url"]
-        started = start_check(actor=self.principal, delegate=delegate, url=url)
+        started = start_connectivity_check(actor=self.principal, delegate=delegate, url=url)
         return Response(DelegateTaskDocument(started).data, status=202)
 
 
@@ -191,13 +191,13 @@ class TaskDecisions(TaskRoute):
 
     order = "number"
 
-    @extend_schema(parameters=PAGED, responses=DecisionDocument(many=True))
+    @extend_schema(parameters=PAGE_PARAMETERS, responses=DecisionDocument(many=True))
     def get(self, request: Request, pk: uuid.UUID) -> Response:
         decisions = RoutingDecision.objects.filter(task=self.task(pk)).select_related("chosen")
         return self.page(decisions, self._shown)
 
     def _shown(self, decision: RoutingDecision) -> DecisionDocument:
-        (decision.rows,) = decision_rows([decision], self.principal)
+        (decision.rows,) = list_decision_rows([decision], self.principal)
         return DecisionDocument(decision)
 
 
@@ -208,9 +208,9 @@ class DelegateTaskLog(TaskRoute):
     def get(self, request: Request, pk: uuid.UUID) -> Response:
         task = self.task(pk)
         # The state was read before the lines: what is over by then has written its last one.
-        found = queries.lines_of(task, number_in(request, "after") or 0)
+        found = queries.read_task_log(task, parse_number(request, "after") or 0)
         return Response(TaskLog({"lines": found.lines, "end": not task.is_open and not found.more}).data)
 
 
-def _bad(name: str, message: str) -> BadInput:
+def _bad_input(name: str, message: str) -> BadInput:
     return BadInput("The input is not valid.", errors=[{"path": name, "message": message}])

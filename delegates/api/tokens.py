@@ -1,4 +1,4 @@
-"""Routes of delegate tokens: a value is answered when one is made, and when somebody asks to see it."""
+"""Routes of delegate tokens; a value is returned on creation and on reveal only."""
 
 from typing import Any
 
@@ -10,9 +10,10 @@ from rest_framework.response import Response
 
 from delegates.models import DelegateToken
 from delegates.operations import tokens as operations
-from delegates.queries.tokens import tokens_with_use
-from web.problems import BadInput
-from web.rest import ORG, PAGED, PROJECT, Route
+from delegates.queries.delegates import list_tokens_with_use
+from web.api.parameters import ORG_PARAMETER, PAGE_PARAMETERS, PROJECT_PARAMETER
+from web.api.views import BaseApiView
+from web.http.problems import BadInput
 
 VIEW = "core_delegate_view"
 STATUS = OpenApiParameter(
@@ -67,16 +68,17 @@ class DelegateTokenInput(DelegateTokenChange):
     project = serializers.CharField(required=False, write_only=True)
 
 
-class DelegateTokens(Route):
+class DelegateTokens(BaseApiView):
     """Tokens of delegates."""
 
     @extend_schema(
-        parameters=[ORG, PROJECT, STATUS, NAME, *PAGED], responses=DelegateTokenDocument(many=True)
+        parameters=[ORG_PARAMETER, PROJECT_PARAMETER, STATUS, NAME, *PAGE_PARAMETERS],
+        responses=DelegateTokenDocument(many=True),
     )
     def get(self, request: Request) -> Response:
-        rows = tokens_with_use()
+        rows = list_tokens_with_use()
         if status := request.GET.get("status"):
-            rows = rows.filter(status=_known(status))
+            rows = rows.filter(status=_validate_status(status))
         if name := request.GET.get("name"):
             rows = rows.filter(name=name)
         return self.listed(VIEW, rows, DelegateTokenDocument, by_identifier=False)
@@ -90,52 +92,52 @@ class DelegateTokens(Route):
             name=given["name"],
             expires_at=given["expires_at"],
         )
-        content = DelegateTokenDocument(tokens_with_use().get(pk=made.pk)).data
+        content = DelegateTokenDocument(list_tokens_with_use().get(pk=made.pk)).data
         return Response({**content, "token": made.value}, status=201)
 
 
-class OneDelegateToken(Route):
+class OneDelegateToken(BaseApiView):
     """One token of delegates."""
 
     @extend_schema(responses=DelegateTokenDocument)
     def get(self, request: Request, pk: int) -> Response:
-        return Response(DelegateTokenDocument(_found(self, pk)).data)
+        return Response(DelegateTokenDocument(_get_token(self, pk)).data)
 
     @extend_schema(request=DelegateTokenChange, responses=DelegateTokenDocument)
     def patch(self, request: Request, pk: int) -> Response:
         name = self.given(DelegateTokenChange)["name"]
-        operations.rename_token(actor=self.principal, token=_found(self, pk), name=name)
-        return Response(DelegateTokenDocument(_found(self, pk)).data)
+        operations.rename_token(actor=self.principal, token=_get_token(self, pk), name=name)
+        return Response(DelegateTokenDocument(_get_token(self, pk)).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        operations.delete_token(actor=self.principal, token=_found(self, pk))
+        operations.delete_token(actor=self.principal, token=_get_token(self, pk))
         return Response(status=204)
 
 
-class DelegateTokenReveal(Route):
+class DelegateTokenReveal(BaseApiView):
     """Showing the value of a token; the audit trail keeps who asked."""
 
     @extend_schema(request=None, responses=ShownDelegateToken)
     def post(self, request: Request, pk: int) -> Response:
-        value = operations.reveal_token(actor=self.principal, token=_found(self, pk))
+        value = operations.reveal_token(actor=self.principal, token=_get_token(self, pk))
         return Response({"token": value}, headers={"Cache-Control": "no-store"})
 
 
-class DelegateTokenRevocation(Route):
+class DelegateTokenRevocation(BaseApiView):
     """Revoking a token, which ends the sessions that it opened."""
 
     @extend_schema(request=None, responses=DelegateTokenDocument)
     def post(self, request: Request, pk: int) -> Response:
-        operations.revoke_token(actor=self.principal, token=_found(self, pk))
-        return Response(DelegateTokenDocument(_found(self, pk)).data)
+        operations.revoke_token(actor=self.principal, token=_get_token(self, pk))
+        return Response(DelegateTokenDocument(_get_token(self, pk)).data)
 
 
-def _found(route: Route, pk: int) -> DelegateToken:
-    return route.one(VIEW, tokens_with_use(), pk=pk)
+def _get_token(route: BaseApiView, pk: int) -> DelegateToken:
+    return route.one(VIEW, list_tokens_with_use(), pk=pk)
 
 
-def _known(status: str) -> str:
+def _validate_status(status: str) -> str:
     if status in DelegateToken.Status.values:
         return status
     message = f"is one of {', '.join(DelegateToken.Status.values)}"

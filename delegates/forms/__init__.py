@@ -1,1 +1,1 @@
-"""The forms of pages of delegates, one file per noun."""
+"""Forms of the pages of delegates."""

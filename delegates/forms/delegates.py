@@ -1,15 +1,118 @@
-"""The form of what people say of a delegate."""
+"""Forms of delegates, delegate configurations and delegate tokens."""
 
+from datetime import datetime, timedelta
 from typing import Any
 
 from django import forms
 from django.db.models import QuerySet
+from django.utils import timezone
 
-from connectors.delegate_tags import tags_in
+from connectors.delegate_tags import parse_tag_list
 from delegates.models import Delegate, DelegateConfiguration
-from guards.limits import DELEGATE_TAGS, DESCRIPTION_CHARACTERS, NAME_CHARACTERS
-from rbac.policy import Principal, visible_to
-from web.page_forms import PageForm
+from delegates.queries.configurations import (
+    MAX_DELEGATE_CHOICES,
+    KnownEnvironment,
+    list_assignable_delegates,
+    list_known_environments,
+)
+from guards.limits import DELEGATE_TAGS, DESCRIPTION_CHARACTERS, NAME_CHARACTERS, SCRIPT_BYTES, SCRIPT_SECONDS
+from rbac.models import Scope
+from rbac.policy import Principal, filter_visible
+from web.forms.page_forms import PageForm, ScopeField, build_identifier
+
+CONFIGURATION_PERMISSION = "core_delegateconfiguration_edit"
+
+
+class ConfigurationForm(PageForm):
+    """What a configuration does; the script is edited beside these fields."""
+
+    depending = frozenset({"script"})
+
+    name = forms.CharField(max_length=128)
+    script = forms.CharField(required=False, strip=False, max_length=int(SCRIPT_BYTES))
+    timeout_seconds = forms.IntegerField(
+        label="Longest run, in seconds",
+        initial=600,
+        min_value=1,
+        max_value=int(SCRIPT_SECONDS),
+        help_text="A script that runs longer is ended, and has failed.",
+    )
+    requires_approval = forms.BooleanField(
+        required=False,
+        label="New delegates wait for approval",
+        help_text="A delegate with this configuration works only after somebody has approved it.",
+    )
+    environments = forms.MultipleChoiceField(
+        required=False, label="Environments", widget=forms.CheckboxSelectMultiple
+    )
+
+    def __init__(self, *args: Any, person: Principal, scope: Scope, **kwargs: Any) -> None:
+        super().__init__(*args, auto_id="configuration-%s", **kwargs)
+        known = list_known_environments(scope, person)[:MAX_DELEGATE_CHOICES]
+        # What somebody else may see stays chosen, though this reader does not know its name.
+        paths = {one.path for one in known}
+        kept = [
+            KnownEnvironment(path, "") for path in self.initial.get("environments", []) if path not in paths
+        ]
+        field = self.fields["environments"]
+        if isinstance(field, forms.MultipleChoiceField):
+            field.choices = [
+                (one.path, f"{one.name} ({one.path})" if one.name else one.path) for one in [*known, *kept]
+            ]
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What the operations take of it."""
+        names = ("name", "script", "timeout_seconds", "requires_approval", "environments")
+        return {name: self.cleaned_data[name] for name in names}
+
+
+class NewConfigurationForm(ConfigurationForm):
+    """A configuration that is not there yet."""
+
+    in_scope = ScopeField(help_text="Delegates of this scope and below it can have the configuration.")
+    identifier = forms.CharField(
+        required=False,
+        max_length=128,
+        help_text="What programs call it; made from the name if empty.",
+        widget=forms.TextInput(attrs={"class": "input mono", "spellcheck": "false"}),
+    )
+
+    def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
+        super().__init__(*args, person=person, scope=scope or Scope.objects.account(), **kwargs)
+        field = self.fields["in_scope"]
+        if isinstance(field, ScopeField):
+            field.offer(person, CONFIGURATION_PERMISSION, scope)
+
+    def clean_identifier(self) -> str:
+        """The identifier, made from the name where none was given."""
+        given = str(self.cleaned_data["identifier"])
+        return given or build_identifier(str(self.cleaned_data.get("name", "")))
+
+
+class DelegateChoiceField(forms.ModelMultipleChoiceField):
+    """Delegates with where they are and what they have."""
+
+    def label_from_instance(self, obj: Any) -> str:
+        having = f", which has {obj.configuration}" if obj.configuration else ""
+        return f"{obj.name} in {obj.scope.path}{having}"
+
+
+class ApplyConfigurationForm(PageForm):
+    """The delegates that a configuration is given to."""
+
+    delegates = DelegateChoiceField(
+        Delegate.objects.none(), label="Delegates", widget=forms.CheckboxSelectMultiple
+    )
+
+    def __init__(
+        self, *args: Any, person: Principal, configuration: DelegateConfiguration, **kwargs: Any
+    ) -> None:
+        super().__init__(*args, auto_id="apply-%s", **kwargs)
+        offered = list_assignable_delegates(configuration, person).exclude(configuration=configuration)
+        field = self.fields["delegates"]
+        if isinstance(field, forms.ModelMultipleChoiceField):
+            field.queryset = offered
 
 
 class DelegateForm(PageForm):
@@ -45,11 +148,49 @@ class DelegateForm(PageForm):
         near: QuerySet[DelegateConfiguration] = DelegateConfiguration.objects.filter(
             scope__path__in=delegate.scope.ancestor_paths()
         )
-        offered = visible_to(person, "core_delegateconfiguration_view", near).order_by("name", "pk")
+        offered = filter_visible(person, "core_delegateconfiguration_view", near).order_by("name", "pk")
         field = self.fields["configuration"]
         if isinstance(field, forms.ModelChoiceField):
             field.queryset = offered
 
     def clean_tags(self) -> list[str]:
         """Tags as a list, each once."""
-        return tags_in(self.cleaned_data["tags"])
+        return parse_tag_list(self.cleaned_data["tags"])
+
+
+TOKEN_PERMISSION = "core_delegate_edit"  # noqa: S105 - no password
+EXPIRY_CHOICES = (("", "Never"), ("30", "In 30 days"), ("90", "In 90 days"), ("365", "In a year"))
+
+
+class RenameTokenForm(PageForm):
+    """Another name for a token."""
+
+    name = forms.CharField(max_length=128, help_text="What people know it by, such as where it is used.")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, auto_id="token-%s", **kwargs)
+
+
+class NewTokenForm(RenameTokenForm):
+    """A token that is not there yet."""
+
+    in_scope = ScopeField(help_text="Delegates that register with the token belong to this scope.")
+    expires = forms.ChoiceField(
+        choices=EXPIRY_CHOICES,
+        required=False,
+        label="Expires",
+        help_text="Sessions that are open then go on until they end; no new one begins.",
+    )
+
+    field_order = ("in_scope", "name", "expires")
+
+    def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["in_scope"]
+        if isinstance(field, ScopeField):
+            field.offer(person, TOKEN_PERMISSION, scope)
+
+    @property
+    def expires_at(self) -> datetime | None:
+        days = self.cleaned_data["expires"]
+        return timezone.now() + timedelta(days=int(days)) if days else None

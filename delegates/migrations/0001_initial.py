@@ -11,13 +11,13 @@ from django.db import migrations, models
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
 import connectors.encryption
-import delegates.models.account
-from delegates.beginnings import ensure_first_rows
+import delegates.models.delegates
+from delegates.models.delegates import create_first_rows
 
 
 def begin(apps: Apps, _schema_editor: BaseDatabaseSchemaEditor) -> None:
     """Make the account id, the primary configuration and the built-in delegate."""
-    ensure_first_rows(apps)
+    create_first_rows(apps)
 
 
 class Migration(migrations.Migration):
@@ -42,7 +42,7 @@ class Migration(migrations.Migration):
                 (
                     "account_id",
                     models.CharField(
-                        default=delegates.models.account.new_account_id,
+                        default=delegates.models.delegates.generate_account_id,
                         editable=False,
                         max_length=32,
                         unique=True,
@@ -536,64 +536,6 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.CreateModel(
-            name="Inquiry",
-            fields=[
-                (
-                    "id",
-                    models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False),
-                ),
-                (
-                    "kind",
-                    models.CharField(
-                        choices=[
-                            ("TEST", "Test of a connector"),
-                            ("CLUSTERS", "List of clusters"),
-                            ("BALANCERS", "List of load balancers"),
-                            ("LISTENERS", "List of listeners"),
-                            ("RULES", "List of rules"),
-                            ("TAGS", "List of tags"),
-                            ("REPOSITORIES", "List of repositories"),
-                            ("FILES", "Files of manifests"),
-                        ],
-                        max_length=16,
-                    ),
-                ),
-                ("region", models.CharField(max_length=64)),
-                ("subject", models.CharField(blank=True, default="", max_length=400)),
-                ("said", models.JSONField(default=dict)),
-                ("asked_at", models.DateTimeField()),
-                ("answers", connectors.encryption.EncryptedTextField(blank=True, default="[]")),
-                ("answered_by", models.CharField(blank=True, default="", max_length=400)),
-                ("report", models.JSONField(null=True)),
-                ("finished_at", models.DateTimeField(null=True)),
-                (
-                    "asked_by",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                (
-                    "connector",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="+",
-                        to="connectors.connector",
-                    ),
-                ),
-                (
-                    "task",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="+",
-                        to="delegates.delegatetask",
-                    ),
-                ),
-            ],
-        ),
-        migrations.CreateModel(
             name="InstanceSample",
             fields=[
                 (
@@ -669,6 +611,64 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="late_answers",
+                        to="delegates.delegatetask",
+                    ),
+                ),
+            ],
+        ),
+        migrations.CreateModel(
+            name="LookupRequest",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("TEST", "Test of a connector"),
+                            ("CLUSTERS", "List of clusters"),
+                            ("BALANCERS", "List of load balancers"),
+                            ("LISTENERS", "List of listeners"),
+                            ("RULES", "List of rules"),
+                            ("TAGS", "List of tags"),
+                            ("REPOSITORIES", "List of repositories"),
+                            ("FILES", "Files of manifests"),
+                        ],
+                        max_length=16,
+                    ),
+                ),
+                ("region", models.CharField(max_length=64)),
+                ("subject", models.CharField(blank=True, default="", max_length=400)),
+                ("said", models.JSONField(default=dict)),
+                ("asked_at", models.DateTimeField()),
+                ("answers", connectors.encryption.EncryptedTextField(blank=True, default="[]")),
+                ("answered_by", models.CharField(blank=True, default="", max_length=400)),
+                ("report", models.JSONField(null=True)),
+                ("finished_at", models.DateTimeField(null=True)),
+                (
+                    "asked_by",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "connector",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="connectors.connector",
+                    ),
+                ),
+                (
+                    "task",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
                         to="delegates.delegatetask",
                     ),
                 ),
@@ -916,12 +916,12 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.AddIndex(
-            model_name="inquiry",
-            index=models.Index(fields=["connector", "kind", "-asked_at"], name="inquiry_newest"),
-        ),
-        migrations.AddIndex(
             model_name="instancesample",
             index=models.Index(fields=["instance", "at"], name="instance_sample_by_time"),
+        ),
+        migrations.AddIndex(
+            model_name="lookuprequest",
+            index=models.Index(fields=["connector", "kind", "-asked_at"], name="inquiry_newest"),
         ),
         migrations.AddConstraint(
             model_name="routingdecision",

@@ -1,14 +1,19 @@
-"""The tables of delegates, one file per noun."""
+"""Tables of delegates, instances, configurations, delegate tasks and lookup requests."""
 
-from delegates.models.account import AccountId, account_id
-from delegates.models.configuration import ConfigurationRun, DelegateConfiguration
-from delegates.models.delegate import Delegate
-from delegates.models.event import DelegateEvent
-from delegates.models.inquiry import Inquiry
-from delegates.models.instance import DelegateInstance, DelegateLogChunk, InstanceSample
-from delegates.models.routing import AllowlistEntry, BlocklistEntry, LastServed, RoutingDecision
-from delegates.models.task import DelegateTask, LateAnswer, TaskAttempt, TaskLogChunk
-from delegates.models.token import DelegateToken
+from delegates.models.configurations import ConfigurationRun, DelegateConfiguration
+from delegates.models.delegates import AccountId, Delegate, DelegateToken, get_account_id
+from delegates.models.instances import DelegateEvent, DelegateInstance, DelegateLogChunk, InstanceSample
+from delegates.models.lookup_requests import LookupRequest
+from delegates.models.tasks import (
+    AllowlistEntry,
+    BlocklistEntry,
+    DelegateTask,
+    LastServed,
+    LateAnswer,
+    RoutingDecision,
+    TaskAttempt,
+    TaskLogChunk,
+)
 
 __all__ = [
     "AccountId",
@@ -22,12 +27,12 @@ __all__ = [
     "DelegateLogChunk",
     "DelegateTask",
     "DelegateToken",
-    "Inquiry",
     "InstanceSample",
     "LastServed",
     "LateAnswer",
+    "LookupRequest",
     "RoutingDecision",
     "TaskAttempt",
     "TaskLogChunk",
-    "account_id",
+    "get_account_id",
 ]

@@ -1,1 +1,1 @@
-"""Everything that a person can do to delegates; page, API and admin all call these."""
+"""Operations on delegates; page, API, admin and Celery call the same ones."""

@@ -1,4 +1,4 @@
-"""Configurations of delegates: made, changed, given to delegates, deleted; the primary one always stays."""
+"""Operations on delegate configurations: create, update, apply, delete."""
 
 import hashlib
 from collections.abc import Sequence
@@ -7,16 +7,20 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
 
-from connectors.operations.naming import check_identifier, clean_name, taken
+from connectors.operations.identifiers import (
+    build_identifier_conflict,
+    require_valid_identifier,
+    validate_name,
+)
+from delegates.live import publish_delegates_changed
 from delegates.models import Delegate, DelegateConfiguration
 from delegates.protocol.notices import notify_configuration
-from delegates.telling import tell
 from guards.limits import SCRIPT_BYTES, SCRIPT_SECONDS
-from guards.text import control_fault, size_fault
-from rbac.audit import record
+from guards.text import find_control_problem, find_size_problem
+from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
 from rbac.policy import require
-from web.problems import BadInput, Conflict
+from web.http.problems import BadInput, Conflict
 
 EDIT = "core_delegateconfiguration_edit"
 DELETE = "core_delegateconfiguration_delete"
@@ -32,15 +36,20 @@ def create_configuration(
     Raises `BadInput`, or `Conflict` if the identifier is taken.
     """
     require(actor, EDIT, scope)
-    check_identifier(identifier)
+    require_valid_identifier(identifier)
     made = DelegateConfiguration(scope=scope, identifier=identifier)
-    _fill_in(made, {"name": name, **values})
+    _apply_values(made, {"name": name, **values})
     try:
         with transaction.atomic():
             made.save()
-            record(actor=actor, action="delegateconfiguration.create", thing=made, after=_shown(made))
+            record_audit_entry(
+                actor=actor,
+                action="delegateconfiguration.create",
+                thing=made,
+                after=_build_audit_values(made),
+            )
     except IntegrityError as exc:
-        raise taken("configuration", identifier) from exc
+        raise build_identifier_conflict("configuration", identifier) from exc
     return made
 
 
@@ -50,12 +59,12 @@ def update_configuration(*, actor: User, configuration: DelegateConfiguration, *
     Raises `BadInput`.
     """
     require(actor, EDIT, configuration)
-    before = _shown(configuration)
-    _fill_in(configuration, values)
+    before = _build_audit_values(configuration)
+    _apply_values(configuration, values)
     with transaction.atomic():
         configuration.save(update_fields=[*FIELDS, "updated_at"])
-        after = _shown(configuration)
-        record(
+        after = _build_audit_values(configuration)
+        record_audit_entry(
             actor=actor,
             action="delegateconfiguration.update",
             thing=configuration,
@@ -85,9 +94,11 @@ def apply_configuration(
             delegate.configuration = configuration
             delegate.save(update_fields=["configuration", "updated_at"])
             after = {"configuration": str(configuration)}
-            record(actor=actor, action="delegate.update", thing=delegate, before=before, after=after)
+            record_audit_entry(
+                actor=actor, action="delegate.update", thing=delegate, before=before, after=after
+            )
         notify_configuration(one.pk for one in changed)
-        tell(*(one.pk for one in changed))
+        publish_delegates_changed(*(one.pk for one in changed))
     return changed
 
 
@@ -98,8 +109,10 @@ def delete_configuration(*, actor: User, configuration: DelegateConfiguration) -
         raise Conflict("The primary configuration is always there. Empty its script, if it shall do nothing.")
     try:
         with transaction.atomic():
-            before = _shown(configuration)
-            record(actor=actor, action="delegateconfiguration.delete", thing=configuration, before=before)
+            before = _build_audit_values(configuration)
+            record_audit_entry(
+                actor=actor, action="delegateconfiguration.delete", thing=configuration, before=before
+            )
             configuration.delete()
     except ProtectedError as exc:
         number = len(exc.protected_objects)
@@ -107,9 +120,9 @@ def delete_configuration(*, actor: User, configuration: DelegateConfiguration) -
         raise Conflict(f"{having} {configuration}. Give them another configuration first.") from exc
 
 
-def _fill_in(configuration: DelegateConfiguration, values: dict[str, Any]) -> None:
+def _apply_values(configuration: DelegateConfiguration, values: dict[str, Any]) -> None:
     if "name" in values:
-        values = {**values, "name": clean_name(values["name"])}
+        values = {**values, "name": validate_name(values["name"])}
     if "script" in values:
         values = {**values, "script": _clean_script(values["script"])}
     if "environments" in values:
@@ -124,7 +137,7 @@ def _fill_in(configuration: DelegateConfiguration, values: dict[str, Any]) -> No
 def _clean_script(script: str) -> str:
     """The script with the line ends of the machine that runs it: a browser sends those of another."""
     cleaned = script.replace("\r\n", "\n")
-    if fault := control_fault(cleaned) or size_fault(cleaned, SCRIPT_BYTES):
+    if fault := find_control_problem(cleaned) or find_size_problem(cleaned, SCRIPT_BYTES):
         raise BadInput(
             f"No agent can run this: {fault.sentence}", errors=[fault.as_error() | {"path": "script"}]
         )
@@ -144,7 +157,7 @@ def _refusal(path: str, message: str) -> BadInput:
     return BadInput(message, errors=[{"path": path, "message": message}])
 
 
-def _shown(configuration: DelegateConfiguration) -> dict[str, Any]:
+def _build_audit_values(configuration: DelegateConfiguration) -> dict[str, Any]:
     """What the audit trail keeps: of the script, which may hold anything, only that it is another one."""
     return {
         "identifier": configuration.identifier,

@@ -1,4 +1,4 @@
-"""What people change of a delegate: its description, tags and configuration, whether it may work, its end."""
+"""Operations on delegates: update, approve, reject, disable, enable, drain, delete."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,18 +6,18 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q
 
+from delegates.install.specs import list_tag_problems
+from delegates.live import publish_delegates_changed
 from delegates.models import Delegate, DelegateConfiguration, DelegateEvent, DelegateInstance, DelegateTask
 from delegates.protocol.notices import notify_configuration, notify_drain, notify_ended
-from delegates.queries.delegate_uses import uses_of_delegate
-from delegates.tags import tag_problems
-from delegates.telling import tell
+from delegates.queries.history import get_delegate_uses
 from guards.limits import DESCRIPTION_CHARACTERS
-from guards.text import control_fault
-from rbac.audit import record
+from guards.text import find_control_problem
+from rbac.audit import record_audit_entry
 from rbac.models import User
 from rbac.policy import require
-from web.clock import database_now
-from web.problems import BadInput, Conflict
+from web.clock import get_database_time
+from web.http.problems import BadInput, Conflict
 
 EDIT = "core_delegate_edit"
 DELETE = "core_delegate_delete"
@@ -36,22 +36,28 @@ def update_delegate(
 ) -> Delegate:
     """Change what people say of a delegate; None leaves a thing as it is. Raises `BadInput`."""
     require(actor, EDIT, delegate)
-    before = _shown(delegate)
+    before = _build_audit_values(delegate)
     if description is not None:
         delegate.description = _clean_text(description)
     if tags is not None:
         delegate.tags = clean_tags(tags)
     if configuration is not None and configuration.pk != delegate.configuration_id:
-        delegate.configuration = _usable(delegate, configuration)
+        delegate.configuration = _validate_configuration(delegate, configuration)
     if shares_scripts is not None:
         delegate.shares_scripts = shares_scripts
-    if _shown(delegate) == before:
+    if _build_audit_values(delegate) == before:
         return delegate
     with transaction.atomic():
         changed = ["description", "tags", "configuration", "shares_scripts", "updated_at"]
         delegate.save(update_fields=changed)
-        record(actor=actor, action="delegate.update", thing=delegate, before=before, after=_shown(delegate))
-        tell(delegate.pk)
+        record_audit_entry(
+            actor=actor,
+            action="delegate.update",
+            thing=delegate,
+            before=before,
+            after=_build_audit_values(delegate),
+        )
+        publish_delegates_changed(delegate.pk)
         notify_configuration([delegate.pk])
     return delegate
 
@@ -98,50 +104,56 @@ def delete_delegate(*, actor: User, delegate: Delegate, although_used: bool = Fa
         raise Conflict("The built-in delegate belongs to every Slipway. Disable it instead.")
     with transaction.atomic():
         Delegate.objects.select_for_update().get(pk=delegate.pk)
-        if running := tasks_of(delegate):
+        if running := count_open_tasks(delegate):
             raise Conflict(f"{running} of its tasks still run. Drain it first, or wait until they end.")
-        if not although_used and (uses := uses_of_delegate(delegate, actor)):
+        if not although_used and (uses := get_delegate_uses(delegate, actor)):
             raise Conflict(f"Connectors name its tags: {uses}. Confirm that it goes although it is used.")
-        record(actor=actor, action="delegate.delete", thing=delegate, before=_shown(delegate))
-        tell(delegate.pk)
+        record_audit_entry(
+            actor=actor, action="delegate.delete", thing=delegate, before=_build_audit_values(delegate)
+        )
+        publish_delegates_changed(delegate.pk)
         notify_ended(list(delegate.instances.values_list("pk", flat=True)), "session_invalid")
         delegate.delete()
 
 
-def lift_block(*, actor: User, delegate: Delegate, entry: int) -> None:
+def delete_block(*, actor: User, delegate: Delegate, entry: int) -> None:
     """Let a delegate be tried again for what it could not reach; nothing happens if the time is over."""
     require(actor, EDIT, delegate)
     with transaction.atomic():
         found = delegate.blocked.filter(pk=entry).first()
         if found is None:
             return
-        record(actor=actor, action="delegate.unblock", thing=delegate, before={"criterion": found.criterion})
-        note(delegate, Kind.ENABLED, f"{actor} lifted the block for {found.criterion}.")
+        record_audit_entry(
+            actor=actor, action="delegate.unblock", thing=delegate, before={"criterion": found.criterion}
+        )
+        record_decision_event(delegate, Kind.ENABLED, f"{actor} lifted the block for {found.criterion}.")
         found.delete()
 
 
 def clean_tags(tags: Sequence[str]) -> list[str]:
     """Tags without spaces around them, each once. Raises `BadInput`."""
     found = list(dict.fromkeys(tag.strip() for tag in tags if tag.strip()))
-    if problems := [{"path": "tags", "message": message} for message in tag_problems(found)]:
+    if problems := [{"path": "tags", "message": message} for message in list_tag_problems(found)]:
         raise BadInput("The tags are not valid.", errors=problems)
     return found
 
 
-def tasks_of(delegate: Delegate) -> int:
+def count_open_tasks(delegate: Delegate) -> int:
     """How many tasks a delegate has been given and not ended."""
     started = Q(instance__delegate=delegate, status=DelegateTask.Status.STARTED)
     return DelegateTask.objects.filter(started).count()
 
 
-def note(delegate: Delegate, kind: str, text: str, instance: DelegateInstance | None = None) -> None:
+def record_decision_event(
+    delegate: Delegate, kind: str, text: str, instance: DelegateInstance | None = None
+) -> None:
     """Write an event of a delegate."""
     DelegateEvent.objects.create(
         scope=delegate.scope,
         delegate=delegate,
         instance=instance,
         name=delegate.name,
-        at=database_now(),
+        at=get_database_time(),
         kind=kind,
         text=text,
     )
@@ -159,9 +171,9 @@ def _admit(
             raise Conflict(f"The delegate {delegate} {_state(delegate)}: it cannot be {label.lower()}.")
         before = {"admission": delegate.admission, "draining": delegate.draining}
         after = {"admission": admission, "draining": False}
-        record(actor=actor, action=_ACTIONS[kind], thing=delegate, before=before, after=after)
-        note(delegate, kind, f"{label} by {actor}.")
-        tell(delegate.pk)
+        record_audit_entry(actor=actor, action=_ACTIONS[kind], thing=delegate, before=before, after=after)
+        record_decision_event(delegate, kind, f"{label} by {actor}.")
+        publish_delegates_changed(delegate.pk)
         if admission == Admission.REJECTED:
             notify_ended(delegate.instances.values_list("pk", flat=True), "delegate_rejected")
     delegate.admission, delegate.draining = admission, False
@@ -173,7 +185,7 @@ def _drain(actor: User, delegate: Delegate, *, draining: bool) -> Delegate:
     with transaction.atomic():
         Delegate.objects.filter(pk=delegate.pk).update(draining=draining)
         action = "delegate.drain" if draining else "delegate.enable"
-        record(
+        record_audit_entry(
             actor=actor,
             action=action,
             thing=delegate,
@@ -181,10 +193,10 @@ def _drain(actor: User, delegate: Delegate, *, draining: bool) -> Delegate:
             after={"draining": draining},
         )
         if draining:
-            note(delegate, Kind.DRAINING, f"Drained by {actor}.")
+            record_decision_event(delegate, Kind.DRAINING, f"Drained by {actor}.")
         else:
-            note(delegate, Kind.ENABLED, f"No longer drained, by {actor}.")
-        tell(delegate.pk)
+            record_decision_event(delegate, Kind.ENABLED, f"No longer drained, by {actor}.")
+        publish_delegates_changed(delegate.pk)
         notify_drain(delegate.pk)
     delegate.draining = draining
     return delegate
@@ -209,7 +221,9 @@ def _state(delegate: Delegate) -> str:
     }[delegate.admission]
 
 
-def _usable(delegate: Delegate, configuration: DelegateConfiguration) -> DelegateConfiguration:
+def _validate_configuration(
+    delegate: Delegate, configuration: DelegateConfiguration
+) -> DelegateConfiguration:
     if configuration.scope.path in delegate.scope.ancestor_paths():
         return configuration
     message = f"The configuration {configuration} lies in {configuration.scope}, not above {delegate.scope}."
@@ -218,7 +232,7 @@ def _usable(delegate: Delegate, configuration: DelegateConfiguration) -> Delegat
 
 def _clean_text(description: str) -> str:
     """Raises `BadInput` for what cannot be stored or is too long."""
-    fault = control_fault(description)
+    fault = find_control_problem(description)
     message = fault.message if fault else ""
     if not fault and len(description) > DESCRIPTION_CHARACTERS:
         message = f"a description may have {DESCRIPTION_CHARACTERS} at most"
@@ -227,7 +241,7 @@ def _clean_text(description: str) -> str:
     return description.strip()
 
 
-def _shown(delegate: Delegate) -> dict[str, Any]:
+def _build_audit_values(delegate: Delegate) -> dict[str, Any]:
     return {
         "name": delegate.name,
         "description": delegate.description,

@@ -1,54 +1,63 @@
-"""Writing a delegate's spec, with the token in it: a reveal, which the audit trail keeps."""
+"""Operations on delegate specs: write one with its token, check one against AWS."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
 
-from delegates.models.account import account_id
-from delegates.models.token import DelegateToken
+from aws.apis.ec2 import Ec2Client, SecurityGroup, Subnet
+from aws.caller import Caller
+from aws.errors import AwsError
+from connectors.models import Connector
+from connectors.required_access import get_connector_requirements, require_access
+from delegates.access.aws_access import ConnectorUnavailable, DelegateAwsAccess, open_aws_access
+from delegates.install import DelegateSpecFiles, InvalidSpec, SpecFinding, SpecRequest, lint_spec, write_spec
+from delegates.install.specs import Flavour
+from delegates.models.delegates import DelegateToken, get_account_id
 from delegates.operations.tokens import reveal_token
-from delegates.specs import BadSpec, Spec, SpecRequest, write_spec
-from delegates.specs.request import Flavour
 from rbac.models import Scope, User
-from rbac.policy import require
-from web.problems import BadInput
+from rbac.policy import Principal, require
+from web.http.problems import BadInput
 
-EDIT = "core_delegate_edit"
+SPEC_PERMISSION = "core_delegate_edit"
 
 
-def wanted_spec(*, flavour: Flavour = "v3", image: str = "") -> SpecRequest:
+def build_default_spec_request(*, flavour: Flavour = "v3", image: str = "") -> SpecRequest:
     """What every spec of this installation has in common, to be completed with `dataclasses.replace`."""
     return SpecRequest(
-        account_id=account_id(),
+        account_id=get_account_id(),
         manager_url=settings.PUBLIC_URL,
         image=image or settings.DELEGATE_IMAGES.get(flavour, settings.DELEGATE_IMAGES["v3"]),
         flavour=flavour,
     )
 
 
-def write_task_spec(*, actor: User, scope: Scope, token: DelegateToken | None, request: SpecRequest) -> Spec:
+def write_task_spec(
+    *, actor: User, scope: Scope, token: DelegateToken | None, request: SpecRequest
+) -> DelegateSpecFiles:
     """Make every file and command of a delegate of `scope`; a placeholder stands for a token that is None.
 
     Where the token is kept in a secret already it is not revealed. Raises `BadInput`.
     """
-    require(actor, EDIT, token or scope)
+    require(actor, SPEC_PERMISSION, token or scope)
     if token is not None:
         _check_usable(token)
-    spec = written_spec(request)
+    spec = render_spec(request)
     if token is None or (request.uses_secret and request.secret.kind == "EXISTING"):
         return spec
     # Only now: what is refused reveals nothing.
     shown_for = f"the spec of {request.name}" if request.name else "a spec"
     value = reveal_token(actor=actor, token=token, shown_for=shown_for)
-    return written_spec(replace(request, token=value))
+    return render_spec(replace(request, token=value))
 
 
-def written_spec(request: SpecRequest) -> Spec:
+def render_spec(request: SpecRequest) -> DelegateSpecFiles:
     """Make the files and commands of a request. Raises `BadInput` with what has to be changed in it."""
     try:
         return write_spec(request)
-    except BadSpec as exc:
+    except InvalidSpec as exc:
         raise BadInput("The input is not valid.", errors=[one.as_error() for one in exc.faults]) from exc
 
 
@@ -61,3 +70,69 @@ def _check_usable(token: DelegateToken) -> None:
         message = "has expired; choose another token"
     if message:
         raise BadInput("The token cannot be used.", errors=[{"path": "token_id", "message": message}])
+
+
+Document = Mapping[str, Any]
+NETWORK_PATH = "networkConfiguration.awsvpcConfiguration"
+
+
+def check_spec(
+    *,
+    actor: Principal,
+    task_definition: Document,
+    service: Document | None,
+    connector: Connector | None = None,
+    region: str = "",
+) -> list[SpecFinding]:
+    """Everything that is wrong with a spec; its network is asked for where there is a connector.
+
+    Raises `DoorClosed` where the connector cannot be used from here.
+    """
+    found = lint_spec(task_definition, service)
+    named = _list_network_ids(service) if service and not any(map(_has_fatal_finding, found)) else {}
+    if connector is None or service is None or not named:
+        return found
+    require_access(actor, get_connector_requirements(connector))
+    caller = open_aws_access(connector, region)
+    if isinstance(caller, DelegateAwsAccess):
+        raise ConnectorUnavailable(
+            f"The connector {connector} goes through a delegate. Name one that makes its calls from this "
+            "Slipway, or leave it out: the network is not looked at then."
+        )
+    subnets, groups, refused = _describe_network(caller, named)
+    return [*lint_spec(task_definition, service, subnets=subnets, security_groups=groups), *refused]
+
+
+def _has_fatal_finding(finding: SpecFinding) -> bool:
+    """Whether a service is too wrong to be asked about."""
+    return finding.document == "service" and not finding.is_warning
+
+
+def _list_network_ids(service: Document) -> dict[str, list[str]]:
+    """The ids that a service names, by what they are of."""
+    vpc = (service.get("networkConfiguration") or {}).get("awsvpcConfiguration") or {}
+    return {key: list(vpc[key]) for key in ("subnets", "securityGroups") if vpc.get(key)}
+
+
+def _describe_network(
+    caller: Caller, named: Mapping[str, list[str]]
+) -> tuple[list[Subnet], list[SecurityGroup], list[SpecFinding]]:
+    subnets: list[Subnet] = []
+    groups: list[SecurityGroup] = []
+    refused = []
+    try:
+        subnets = Ec2Client(caller).subnets(named.get("subnets", []))
+    except AwsError as error:
+        refused.append(_build_refusal_finding("subnets", error))
+    try:
+        if named.get("securityGroups"):
+            groups = Ec2Client(caller).security_groups(named["securityGroups"])
+    except AwsError as error:
+        refused.append(_build_refusal_finding("securityGroups", error))
+    return subnets, groups, refused
+
+
+def _build_refusal_finding(key: str, error: AwsError) -> SpecFinding:
+    """What AWS would not describe is wrong, or may not be seen; either is worth saying."""
+    fix = "check the ids and the region, or what the connector may do"
+    return SpecFinding("service", f"{NETWORK_PATH}.{key}", error.sentence, fix, True)

@@ -1,38 +1,38 @@
-"""Delegate tasks: putting them into the queue, taking them back, ending them."""
+"""Operations on delegate tasks: submit, stop, abort, connectivity checks, AWS reads."""
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypedDict, Unpack
 
 from django.db import transaction
 
 from connectors.models import Connector
-from delegates.models import DelegateTask
-from delegates.offers import close_queued, end_queued, route_after_commit, route_waiting
+from delegates.access.aws_access import DelegateAwsAccess
+from delegates.live import publish_task_changed
+from delegates.models import Delegate, DelegateTask
 from delegates.protocol.notices import notify_abort
-from delegates.reachability import note_incapable, note_success
-from delegates.task_news import task_changed
-from rbac.audit import record
+from delegates.queries.routing_candidates import build_own_tag
+from delegates.task_queue import (
+    close_queued_task,
+    end_queued_task,
+    route_after_commit,
+)
+from guards.address_policy import PRIVATE_ALLOWED
+from guards.limits import CHECKED_URL_CHARACTERS
+from guards.urls import describe_url_problem
+from rbac.audit import record_audit_entry
 from rbac.models import Scope
 from rbac.policy import Principal, require
-from web.clock import database_now
-
-__all__ = [
-    "abort_task",
-    "note_incapable",
-    "note_success",
-    "route_waiting",
-    "stop_task",
-    "submit_task",
-    "withdraw_task",
-]
+from web.clock import get_database_time
+from web.http.problems import BadInput
 
 # How long a task waits for a delegate where its owner says nothing.
-PATIENCE = timedelta(minutes=10)
+TASK_TIMEOUT = timedelta(minutes=10)
 
 
-class TaskFacts(TypedDict, total=False):
+class TaskOptions(TypedDict, total=False):
     """What else a task may say of itself; each has the model's default."""
 
     owner: str
@@ -50,7 +50,7 @@ class TaskFacts(TypedDict, total=False):
 
 
 def submit_task(
-    *, scope: Scope, kind: str, title: str, payload: Mapping[str, Any], **facts: Unpack[TaskFacts]
+    *, scope: Scope, kind: str, title: str, payload: Mapping[str, Any], **facts: Unpack[TaskOptions]
 ) -> DelegateTask:
     """Queue a task; with the commit it is routed, offered, and the delegate is told.
 
@@ -58,7 +58,7 @@ def submit_task(
     `environment` a path such as "account/acme/shop/production". A task whose selectors nobody has fails
     right after the commit; its owner hears of it as of every end.
     """
-    now = database_now()
+    now = get_database_time()
     selectors = sorted({one.strip() for one in facts.pop("selectors", ())} - {""})
     task = DelegateTask.objects.create(
         scope=scope,
@@ -67,10 +67,10 @@ def submit_task(
         payload=json.dumps(payload),
         selectors=selectors,
         queued_at=now,
-        **{"deadline": now + PATIENCE, **facts},
+        **{"deadline": now + TASK_TIMEOUT, **facts},
     )
     route_after_commit(task.pk)
-    task_changed(task.pk)
+    publish_task_changed(task.pk)
     return task
 
 
@@ -79,13 +79,13 @@ def withdraw_task(task: DelegateTask, reason: str) -> bool:
 
     The owner is not told: it is the one who asks.
     """
-    return close_queued(task, DelegateTask.Status.ABORTED, reason, database_now())
+    return close_queued_task(task, DelegateTask.Status.ABORTED, reason, get_database_time())
 
 
 def stop_task(task: DelegateTask, reason: str) -> None:
     """Take a task back, or ask whoever runs it to stop, because its owner needs it no more."""
     if not withdraw_task(task, reason):
-        _ask_to_stop(task)
+        _request_abort(task)
 
 
 def abort_task(*, actor: Principal, task: DelegateTask) -> DelegateTask:
@@ -94,19 +94,101 @@ def abort_task(*, actor: Principal, task: DelegateTask) -> DelegateTask:
     before = {"status": task.status}
     with transaction.atomic():
         reason = f"Aborted by {actor.get_username()}."
-        ended = end_queued(task, DelegateTask.Status.ABORTED, reason, database_now())
-        if ended or _ask_to_stop(task):
-            record(actor=actor, action="delegate_task.abort", thing=task, before=before)
+        ended = end_queued_task(task, DelegateTask.Status.ABORTED, reason, get_database_time())
+        if ended or _request_abort(task):
+            record_audit_entry(actor=actor, action="delegate_task.abort", thing=task, before=before)
     return task
 
 
-def _ask_to_stop(task: DelegateTask) -> bool:
+def _request_abort(task: DelegateTask) -> bool:
     running = DelegateTask.objects.filter(
         pk=task.pk, status=DelegateTask.Status.STARTED, abort_requested=False
     )
     asked = running.update(abort_requested=True) == 1
-    task_changed(task.pk)
+    publish_task_changed(task.pk)
     task.refresh_from_db()
     if asked and task.instance_id:
         notify_abort(task.instance_id, task.pk)
     return asked
+
+
+# Somebody looks on: what has not begun by then will not be waited for.
+CHECK_DEADLINE = timedelta(minutes=1)
+CHECK_TIMEOUT_SECONDS = 30
+
+
+def start_connectivity_check(*, actor: Principal, delegate: Delegate, url: str) -> DelegateTask:
+    """Ask one delegate whether it reaches an address; the task that comes back tells. Raises `BadInput`.
+
+    What comes of it changes neither list: somebody may try again at once.
+    """
+    require(actor, "core_delegate_edit", delegate)
+    url = url.strip()
+    if fault := _find_address_fault(url):
+        raise BadInput(f"The address {fault}.", errors=[{"path": "url", "message": fault}])
+    with transaction.atomic():
+        task = submit_task(
+            scope=delegate.scope,
+            kind=DelegateTask.Kind.CHECK,
+            title=f"Can {delegate.name} reach {url}?",
+            payload={"url": url},
+            selectors=[build_own_tag(delegate.pk)],
+            timeout_seconds=CHECK_TIMEOUT_SECONDS,
+            deadline=get_database_time() + CHECK_DEADLINE,
+        )
+        record_audit_entry(actor=actor, action="delegate.check", thing=delegate, after={"url": url})
+    return task
+
+
+def _find_address_fault(url: str) -> str:
+    if len(url) > CHECKED_URL_CHARACTERS:
+        return f"must have at most {CHECKED_URL_CHARACTERS}"
+    if not url.isascii() or not url.isprintable():
+        return "may not hold other characters than those of ASCII"
+    # Whether the name leads where a delegate may go is for the delegate to see, which resolves it.
+    why = describe_url_problem(url, PRIVATE_ALLOWED)
+    return f"cannot be asked: {why}" if why else ""
+
+
+@dataclass(frozen=True)
+class AwsRead:
+    """One call that only reads; `about` is what it is made for, as people call it."""
+
+    service: str
+    operation: str
+    params: Mapping[str, Any]
+    about: str
+
+
+def queue_read(
+    door: DelegateAwsAccess, read: AwsRead, *, owner: str, ref: str, until: datetime
+) -> DelegateTask:
+    """Queue a call for a delegate that the connector's tags allow; `owner` hears of its answer."""
+    said = {"service": read.service, "operation": read.operation, "params": dict(read.params)}
+    return submit_task(
+        scope=door.connector.scope,
+        kind=DelegateTask.Kind.AWS,
+        title=f"{read.service}:{read.operation} for {read.about}",
+        payload=said,
+        owner=owner,
+        owner_ref=ref,
+        selectors=door.selectors,
+        selectors_from="CONNECTOR" if door.selectors else "",
+        criterion=door.criterion(read.service),
+        connector=door.connector,
+        deadline=until,
+    )
+
+
+class ReadOwner:
+    """What owners of reads have in common: nothing is printed, and a lost task goes to the next delegate."""
+
+    def again(self, task: DelegateTask) -> None:
+        """The task itself goes to the next delegate."""
+
+    def secrets(self, task: DelegateTask) -> tuple[str, ...]:
+        """Reads print nothing."""
+        return ()
+
+    def logged(self, task: DelegateTask) -> None:
+        """Reads print nothing."""

@@ -1,4 +1,4 @@
-"""Tokens of delegates: made, renamed, shown, revoked, deleted; each time with a row in the audit trail."""
+"""Operations on delegate tokens: create, rename, reveal, revoke, delete."""
 
 import hashlib
 import secrets
@@ -7,14 +7,41 @@ from datetime import datetime
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from connectors.operations.naming import clean_name
-from delegates.models import DelegateInstance, DelegateToken
-from delegates.protocol.revoking import end_sessions
-from rbac.audit import record
-from rbac.encryption import WrongKey
+from connectors.operations.identifiers import validate_name
+from delegates.live import publish_delegates_changed
+from delegates.models import DelegateEvent, DelegateInstance, DelegateToken
+from delegates.protocol import leases, notices
+from delegates.protocol.events import get_instance_label, record_event
+from rbac.audit import record_audit_entry
+from rbac.encryption import DecryptionFailed
 from rbac.models import Scope, User
 from rbac.policy import require
-from web.problems import BadInput, Conflict, NotAvailable
+from web.clock import get_database_time
+from web.http.problems import BadInput, Conflict, ServiceUnavailable
+
+
+def end_token_sessions(token: DelegateToken) -> list[DelegateInstance]:
+    """End all sessions that began with a token that was revoked, and give back whose they were.
+
+    Call it in the transaction that revokes. Sockets are closed (4401) as soon as that is committed, and
+    what these agents were doing is taken from them.
+    """
+    now = get_database_time()
+    alive = DelegateInstance.objects.filter(token=token).exclude(status=DelegateInstance.Status.GONE)
+    with_session = alive.exclude(session_hash="").select_related("delegate")
+    ended = list(with_session.order_by("delegate__name", "pk"))
+    for instance in ended:
+        text = f"The session of {get_instance_label(instance)} ended: the token {token.name} was revoked."
+        record_event(instance, DelegateEvent.Kind.SESSION_ENDED, text, at=now)
+    ids = [one.pk for one in ended]
+    DelegateInstance.objects.filter(pk__in=ids).update(
+        status=DelegateInstance.Status.GONE, connection=DelegateInstance.Connection.NONE
+    )
+    leases.end_leases(ended, now=now)
+    notices.notify_ended(ids, "token_revoked")
+    publish_delegates_changed(*{one.delegate_id for one in ended})
+    return ended
+
 
 EDIT = "core_delegate_edit"
 DELETE = "core_delegate_delete"
@@ -36,9 +63,9 @@ def create_token(
     value = DelegateToken.PREFIX + secrets.token_urlsafe(RANDOM_BYTES)
     token = DelegateToken(
         scope=scope,
-        name=clean_name(name),
+        name=validate_name(name),
         value=value,
-        token_hash=hash_of(value),
+        token_hash=hash_token(value),
         prefix=value[:PREFIX_CHARACTERS],
         created_by=actor,
         expires_at=expires_at,
@@ -46,24 +73,30 @@ def create_token(
     try:
         with transaction.atomic():
             token.save()
-            record(actor=actor, action="delegatetoken.create", thing=token, after=_shown(token))
+            record_audit_entry(
+                actor=actor, action="delegatetoken.create", thing=token, after=_build_audit_values(token)
+            )
     except IntegrityError as exc:
-        raise _taken(token.name) from exc
+        raise _name_conflict(token.name) from exc
     return token
 
 
 def rename_token(*, actor: User, token: DelegateToken, name: str) -> DelegateToken:
     """Call a token something else. Raises `BadInput`, or `Conflict` if the name is taken."""
     require(actor, EDIT, token)
-    before, token.name = _shown(token), clean_name(name)
+    before, token.name = _build_audit_values(token), validate_name(name)
     try:
         with transaction.atomic():
             token.save(update_fields=["name"])
-            record(
-                actor=actor, action="delegatetoken.update", thing=token, before=before, after=_shown(token)
+            record_audit_entry(
+                actor=actor,
+                action="delegatetoken.update",
+                thing=token,
+                before=before,
+                after=_build_audit_values(token),
             )
     except IntegrityError as exc:
-        raise _taken(token.name) from exc
+        raise _name_conflict(token.name) from exc
     return token
 
 
@@ -77,10 +110,10 @@ def reveal_token(*, actor: User, token: DelegateToken, shown_for: str = "") -> s
         raise Conflict(f"The token {token.name} is revoked: no agent can use it. Create another one.")
     try:
         value = str(token.value)
-    except WrongKey as exc:
-        raise NotAvailable(str(exc)) from exc
+    except DecryptionFailed as exc:
+        raise ServiceUnavailable(str(exc)) from exc
     after = {"shown_for": shown_for} if shown_for else None
-    record(actor=actor, action="delegatetoken.reveal", thing=token, after=after)
+    record_audit_entry(actor=actor, action="delegatetoken.reveal", thing=token, after=after)
     return value
 
 
@@ -96,9 +129,15 @@ def revoke_token(*, actor: User, token: DelegateToken) -> list[DelegateInstance]
         active = DelegateToken.objects.filter(pk=token.pk, status=DelegateToken.Status.ACTIVE)
         if not active.update(**revoked):
             return []
-        ended = end_sessions(token)
+        ended = end_token_sessions(token)
         after = {"sessions_ended": [str(instance) for instance in ended]}
-        record(actor=actor, action="delegatetoken.revoke", thing=token, before=_shown(token), after=after)
+        record_audit_entry(
+            actor=actor,
+            action="delegatetoken.revoke",
+            thing=token,
+            before=_build_audit_values(token),
+            after=after,
+        )
     token.refresh_from_db(fields=list(revoked))
     return ended
 
@@ -107,22 +146,24 @@ def delete_token(*, actor: User, token: DelegateToken) -> None:
     """Forget a token that is revoked. Raises `Conflict` for one that agents may still use."""
     require(actor, DELETE, token)
     with transaction.atomic():
-        record(actor=actor, action="delegatetoken.delete", thing=token, before=_shown(token))
+        record_audit_entry(
+            actor=actor, action="delegatetoken.delete", thing=token, before=_build_audit_values(token)
+        )
         gone, _ = DelegateToken.objects.filter(pk=token.pk, status=DelegateToken.Status.REVOKED).delete()
         if not gone:
             raise Conflict(f"The token {token.name} is active. Revoke it first, then delete it.")
 
 
-def hash_of(value: str) -> str:
+def hash_token(value: str) -> str:
     """What a token is found by."""
     return hashlib.sha256(value.encode()).hexdigest()
 
 
-def _taken(name: str) -> Conflict:
+def _name_conflict(name: str) -> Conflict:
     return Conflict(f"There is already a token called {name} here.")
 
 
-def _shown(token: DelegateToken) -> dict[str, str | None]:
+def _build_audit_values(token: DelegateToken) -> dict[str, str | None]:
     return {
         "name": token.name,
         "prefix": token.prefix,

@@ -1,1 +1,1 @@
-"""The pages of delegates, one file per noun."""
+"""Pages of delegates, one module per noun."""

@@ -1,4 +1,4 @@
-"""Pages of delegate configurations: which there are, their scripts, who has them, what came of it."""
+"""Pages of delegate configurations: list, detail, create, edit, apply, delete."""
 
 from typing import Any, Final
 
@@ -7,16 +7,15 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from delegates.forms.configurations import ApplyConfigurationForm, ConfigurationForm, NewConfigurationForm
+from delegates.forms.delegates import ApplyConfigurationForm, ConfigurationForm, NewConfigurationForm
 from delegates.models import Delegate, DelegateConfiguration
 from delegates.operations import configurations as operations
-from delegates.queries.configurations import configurations_with_use, runs_of
-from rbac.policy import can_anywhere, permissions_at, require, visible_to
-from web.lists import visible_here
-from web.page_forms import posted
-from web.pages import PageRequest, get_visible, page
-from web.paging import keyset
-from web.problems import Problem
+from delegates.queries.configurations import list_configuration_runs, list_configurations_with_use
+from rbac.policy import can_anywhere, filter_visible, get_permissions, require
+from web.forms.page_forms import get_posted_data
+from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
+from web.http.pagination import paginate_queryset
+from web.http.problems import Problem
 
 VIEW: Final = "core_delegateconfiguration_view"
 EDIT: Final = "core_delegateconfiguration_edit"
@@ -25,29 +24,29 @@ GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 SHOWN_DELEGATES: Final = 50
 
 
-@page
+@require_sign_in
 @require_safe
-def configurations(request: PageRequest) -> HttpResponse:
-    """This will list the configurations of the chosen scope."""
-    found = visible_here(request, VIEW, configurations_with_use().defer("script"))
-    content = {"page": keyset(found, request), "can_add": can_anywhere(request.user, EDIT)}
+def list_configurations(request: PageRequest) -> HttpResponse:
+    """List the configurations of the chosen scope."""
+    found = list_visible(request, VIEW, list_configurations_with_use().defer("script"))
+    content = {"page": paginate_queryset(found, request), "can_add": can_anywhere(request.user, EDIT)}
     return render(request, "delegates/configurations/list.html", content)
 
 
-@page
+@require_sign_in
 @require_safe
-def configuration(request: PageRequest, pk: int) -> HttpResponse:
-    """This will show a configuration, the delegates that have it, and the runs of its script."""
-    found = _found(request, pk)
+def show_configuration(request: PageRequest, pk: int) -> HttpResponse:
+    """Show a configuration, the delegates that have it, and the runs of its script."""
+    found = _get_configuration(request, pk)
     form = ApplyConfigurationForm(person=request.user, configuration=found)
     return render(request, "delegates/configurations/configuration.html", _content(request, found, form))
 
 
-@page
+@require_sign_in
 @require_http_methods(GET_OR_POST)
-def new_configuration(request: PageRequest) -> HttpResponse:
-    """This will make a configuration."""
-    form = NewConfigurationForm(posted(request), person=request.user, scope=request.current_scope)
+def create_configuration(request: PageRequest) -> HttpResponse:
+    """Make a configuration."""
+    form = NewConfigurationForm(get_posted_data(request), person=request.user, scope=request.current_scope)
     if request.method == "POST" and form.is_valid():
         given = form.cleaned_data
         try:
@@ -62,14 +61,16 @@ def new_configuration(request: PageRequest) -> HttpResponse:
     return render(request, "delegates/configurations/form.html", {"form": form}, status=form.http_status)
 
 
-@page
+@require_sign_in
 @require_http_methods(GET_OR_POST)
 def edit_configuration(request: PageRequest, pk: int) -> HttpResponse:
-    """This will change a configuration."""
-    found = _found(request, pk)
+    """Change a configuration."""
+    found = _get_configuration(request, pk)
     require(request.user, EDIT, found)
     initial = {name: getattr(found, name) for name in operations.FIELDS}
-    form = ConfigurationForm(posted(request), initial=initial, person=request.user, scope=found.scope)
+    form = ConfigurationForm(
+        get_posted_data(request), initial=initial, person=request.user, scope=found.scope
+    )
     if request.method == "POST" and form.is_valid():
         try:
             operations.update_configuration(actor=request.user, configuration=found, **form.values)
@@ -78,15 +79,15 @@ def edit_configuration(request: PageRequest, pk: int) -> HttpResponse:
         else:
             messages.success(request, f"{found.name} is saved.")
             return redirect("delegate-configuration", pk=pk)
-    content = {"form": form, "configuration": _found(request, pk)}
+    content = {"form": form, "configuration": _get_configuration(request, pk)}
     return render(request, "delegates/configurations/form.html", content, status=form.http_status)
 
 
-@page
+@require_sign_in
 @require_POST
 def apply_configuration(request: PageRequest, pk: int) -> HttpResponse:
-    """This will give a configuration to the delegates that were ticked."""
-    found = _found(request, pk)
+    """Give a configuration to the delegates that were ticked."""
+    found = _get_configuration(request, pk)
     require(request.user, "core_delegate_edit", found)
     form = ApplyConfigurationForm(request.POST, person=request.user, configuration=found)
     if form.is_valid():
@@ -104,11 +105,11 @@ def apply_configuration(request: PageRequest, pk: int) -> HttpResponse:
     return render(request, "delegates/configurations/configuration.html", content, status=form.http_status)
 
 
-@page
+@require_sign_in
 @require_http_methods(GET_OR_POST)
-def remove_configuration(request: PageRequest, pk: int) -> HttpResponse:
-    """This will forget a configuration that no delegate has."""
-    found = _found(request, pk)
+def delete_configuration(request: PageRequest, pk: int) -> HttpResponse:
+    """Forget a configuration that no delegate has."""
+    found = _get_configuration(request, pk)
     require(request.user, DELETE, found)
     refusal = ""
     if request.method == "POST":
@@ -127,16 +128,18 @@ def _content(
     request: PageRequest, found: DelegateConfiguration, form: ApplyConfigurationForm
 ) -> dict[str, Any]:
     having = Delegate.objects.filter(configuration=found).select_related("scope")
-    rights = permissions_at(request.user, found)
+    rights = get_permissions(request.user, found)
     return {
         "configuration": found,
-        "having": visible_to(request.user, "core_delegate_view", having).order_by("name")[:SHOWN_DELEGATES],
-        "runs": runs_of(found, request.user),
+        "having": filter_visible(request.user, "core_delegate_view", having).order_by("name")[
+            :SHOWN_DELEGATES
+        ],
+        "runs": list_configuration_runs(found, request.user),
         "rights": rights,
         "form": form,
         "can_apply": "core_delegate_edit" in rights,
     }
 
 
-def _found(request: PageRequest, pk: int) -> DelegateConfiguration:
-    return get_visible(request, VIEW, configurations_with_use(), pk=pk)
+def _get_configuration(request: PageRequest, pk: int) -> DelegateConfiguration:
+    return get_visible(request, VIEW, list_configurations_with_use(), pk=pk)

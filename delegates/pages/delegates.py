@@ -1,47 +1,363 @@
-"""Pages of delegates: the list, kept up to date by its socket."""
+"""Pages of delegates: list, detail with tabs and load charts, edit, admission, delete."""
 
-from typing import Final
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
 
+from django.conf import settings
+from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from delegates.connectivity import Connectivity
+from delegates.forms.delegates import DelegateForm
+from delegates.models import Delegate, DelegateInstance
+from delegates.operations import delegates as operations
 from delegates.queries import delegates as queries
-from rbac.policy import can_anywhere
-from web.pages import PageRequest, page
-from web.paging import keyset
-from web.statuses import LOOKS
+from delegates.queries import history
+from delegates.queries.history import (
+    DAY,
+    QUARTER,
+    LoadQuarter,
+    build_uses,
+    get_delegate_uses,
+    list_served_connectors,
+    read_agent_log,
+)
+from rbac.policy import Principal, can_anywhere, get_permissions, require
+from web.clock import get_database_time
+from web.forms.page_forms import get_posted_data
+from web.forms.pages import PageRequest, get_visible, require_sign_in
+from web.http.pagination import paginate_queryset
+from web.http.problems import Problem
+from web.statuses import STATUS_BADGES
 
-EDIT: Final = "core_delegate_edit"
-LONGEST_SEARCH: Final = 128
+EDIT_PERMISSION: Final = "core_delegate_edit"
+MAX_SEARCH_LENGTH: Final = 128
 
 
-@page
+@require_sign_in
 @require_safe
-def delegates(request: PageRequest) -> HttpResponse:
-    """This will list the delegates of the chosen scope, of those below it, and those above that serve it."""
+def list_delegates(request: PageRequest) -> HttpResponse:
+    """List the delegates of the chosen scope, of those below it, and those above that serve it."""
     now = timezone.now()
     status = request.GET.get("status", "").upper()
     status = status if status in list(Connectivity) else ""
-    text, tag = (request.GET.get(name, "")[:LONGEST_SEARCH].strip() for name in ("q", "tag"))
-    found = queries.usable_or_below(request.user, request.current_scope)
+    text, tag = (request.GET.get(name, "")[:MAX_SEARCH_LENGTH].strip() for name in ("q", "tag"))
+    found = queries.list_visible_delegates(request.user, request.current_scope)
     if text:
         found = found.filter(name__icontains=text)
     if tag:
-        found = queries.with_tag(found, tag, now)
+        found = queries.filter_by_tag(found, tag, now)
     if status:
-        found = queries.with_status(found, status, now)
-    shown = keyset(queries.with_instances(found), request, order="name", oldest_first=True)
+        found = queries.filter_by_status(found, status, now)
+    shown = paginate_queryset(queries.prefetch_instances(found), request, order="name", oldest_first=True)
     content = {
         "page": shown,
-        "delegates": queries.facts_of(shown.items, now),
-        "statuses": [(one.value, LOOKS[one.value].word) for one in Connectivity],
+        "delegates": queries.list_delegate_facts(shown.items, now),
+        "statuses": [(one.value, STATUS_BADGES[one.value].word) for one in Connectivity],
         "chosen": status,
         "text": text,
         "tag": tag,
         "filtered": bool(status or text or tag),
-        "can_add": can_anywhere(request.user, EDIT),
+        "can_add": can_anywhere(request.user, EDIT_PERMISSION),
     }
     return render(request, "delegates/delegates.html", content)
+
+
+WIDTH, HEIGHT = 288, 64
+MIN_SCALE = 2.0
+
+
+@dataclass(frozen=True)
+class LoadChart:
+    """One line: its paths, the scale, and what a reader hears instead."""
+
+    title: str
+    unit: str
+    paths: tuple[str, ...]
+    top: float
+    newest: float
+    summary: str
+
+
+def build_load_charts(day: Sequence[LoadQuarter], now: datetime) -> list[LoadChart]:
+    """CPU, memory and tasks of a day; nothing where nothing was measured."""
+    if not day:
+        return []
+    return [
+        _chart("CPU", "%", day, now, lambda one: one.cpu),
+        _chart("Memory", "MiB", day, now, lambda one: one.memory),
+        _chart("Tasks", "running", day, now, lambda one: one.running),
+    ]
+
+
+def _chart(
+    title: str, unit: str, day: Sequence[LoadQuarter], now: datetime, value: Callable[[LoadQuarter], float]
+) -> LoadChart:
+    values = [value(one) for one in day]
+    top = max(*values, 1.0)
+    points = [(_x(one.at, now), _y(value(one), top)) for one in day]
+    summary = f"{title}: {values[-1]:.1f} {unit} now, {max(values):.1f} {unit} at most within a day."
+    return LoadChart(title, unit, tuple(_paths(points)), top, values[-1], summary)
+
+
+def _x(at: datetime, now: datetime) -> float:
+    begun = now - DAY
+    return WIDTH * max(timedelta(), at - begun) / DAY
+
+
+def _y(value: float, top: float) -> float:
+    return HEIGHT - MIN_SCALE - (HEIGHT - 2 * MIN_SCALE) * value / top
+
+
+def _paths(points: Sequence[tuple[float, float]]) -> list[str]:
+    """A path for each stretch without a gap; a single point becomes a short dash."""
+    step = WIDTH * QUARTER / DAY
+    stretches: list[list[tuple[float, float]]] = []
+    for point in points:
+        if stretches and point[0] - stretches[-1][-1][0] < 1.5 * step:
+            stretches[-1].append(point)
+        else:
+            stretches.append([point])
+    return [_path(stretch, step) for stretch in stretches]
+
+
+def _path(stretch: Sequence[tuple[float, float]], step: float) -> str:
+    (first_x, first_y), *rest = stretch
+    lines = "".join(f"L{x:.1f} {y:.1f}" for x, y in rest) or f"h{step:.1f}"
+    return f"M{first_x:.1f} {first_y:.1f}{lines}"
+
+
+MAX_SHOWN_CONNECTORS: Final = 20
+
+
+class DelegateTab(NamedTuple):
+    """A part of the page with an address of its own."""
+
+    name: str
+    title: str
+    content: Callable[[PageRequest, Delegate, datetime], dict[str, Any]]
+
+
+def select_page_relations(delegates: QuerySet[Delegate]) -> QuerySet[Delegate]:
+    """Delegates with what their page shows of them everywhere."""
+    return queries.prefetch_instances(delegates).select_related("configuration", "created_by", "token")
+
+
+@require_sign_in
+@require_safe
+def show_delegate(request: PageRequest, pk: int) -> HttpResponse:
+    """Show one delegate; its script keeps the open part up to date."""
+    found = get_visible(
+        request, queries.VIEW, select_page_relations(Delegate.objects.defer("token__value")), pk=pk
+    )
+    now = get_database_time()
+    running = queries.count_running_tasks(one.pk for one in found.instances.all())
+    tab = next((one for one in TABS if one.name == request.GET.get("tab")), TABS[0])
+    content = {
+        "delegate": found,
+        "facts": queries.build_delegate_facts(
+            found, running, now, queries.list_last_ends([found]).get(found.pk)
+        ),
+        "instances": queries.list_instance_facts(found, running, now),
+        "unisolated": _runs_unisolated_scripts(found),
+        "rights": get_permissions(request.user, found),
+        "tabs": TABS,
+        "tab": tab.name,
+        "part": f"delegates/parts/_{tab.name}.html",
+    }
+    return render(request, "delegates/delegate.html", content | tab.content(request, found, now))
+
+
+def _runs_unisolated_scripts(found: Delegate) -> bool:
+    if found.is_built_in and not settings.EMBEDDED:
+        return False
+    return any(
+        not one.is_isolated for one in found.instances.all() if one.status in queries.EXPECTED_STATUSES
+    )
+
+
+def _instances(request: PageRequest, found: Delegate, now: datetime) -> dict[str, Any]:
+    day = history.list_load_quarters(found, now)
+    return {
+        "day": day,
+        "charts": build_load_charts(day, now),
+        "refusals": history.list_refusals(found),
+        "uses": list_connector_uses(request.user, found, now),
+    }
+
+
+def list_connector_uses(reader: Principal, found: Delegate, now: datetime) -> Any:
+    """The connectors that a delegate can serve, by name as far as `reader` may see them."""
+    tags = frozenset(queries.list_selectable_tags(found, found.instances.all(), now))
+    return build_uses(list_served_connectors(found, tags), reader)
+
+
+def _tasks(request: PageRequest, found: Delegate, now: datetime) -> dict[str, Any]:
+    return {"tasks": history.list_recent_tasks(found)}
+
+
+def _lists(request: PageRequest, found: Delegate, now: datetime) -> dict[str, Any]:
+    return {
+        "allowed": history.list_allowlist_entries(found, now),
+        "blocked": history.list_blocklist_entries(found, now),
+        "now": now,
+    }
+
+
+def _log(request: PageRequest, found: Delegate, now: datetime) -> dict[str, Any]:
+    instances: list[DelegateInstance] = list(found.instances.all())
+    asked = request.GET.get("instance", "")
+    chosen = next((one for one in instances if str(one.pk) == asked), instances[0] if instances else None)
+    return {"log": read_agent_log(chosen), "logging": chosen, "choices": instances[:MAX_SHOWN_CONNECTORS]}
+
+
+def _events(request: PageRequest, found: Delegate, now: datetime) -> dict[str, Any]:
+    return {"page": paginate_queryset(found.events.select_related("instance"), request, order="at")}
+
+
+def _spec(request: PageRequest, found: Delegate, now: datetime) -> dict[str, Any]:
+    told = found.spec if isinstance(found.spec, dict) else {}
+    return {"told": [(key.replace("_", " ").capitalize(), value) for key, value in sorted(told.items())]}
+
+
+TABS: Final = (
+    DelegateTab("instances", "Instances", _instances),
+    DelegateTab("tasks", "Tasks", _tasks),
+    DelegateTab("lists", "Allowed and blocked", _lists),
+    DelegateTab("log", "Log", _log),
+    DelegateTab("events", "Events", _events),
+    DelegateTab("spec", "Spec", _spec),
+)
+EDIT: Final = operations.EDIT
+DELETE: Final = operations.DELETE
+GET_OR_POST: Final = ["GET", "HEAD", "POST"]
+
+
+@require_sign_in
+@require_http_methods(GET_OR_POST)
+def edit_delegate(request: PageRequest, pk: int) -> HttpResponse:
+    """Change the description, the tags and the configuration of a delegate."""
+    found = _get_delegate(request, pk, EDIT)
+    values = {
+        "description": found.description,
+        "tags": ", ".join(found.tags),
+        "configuration": found.configuration_id,
+        "shares_scripts": found.shares_scripts,
+    }
+    form = DelegateForm(get_posted_data(request), person=request.user, delegate=found, initial=values)
+    if request.method == "POST" and form.is_valid():
+        try:
+            operations.update_delegate(actor=request.user, delegate=found, **form.cleaned_data)
+        except Problem as problem:
+            form.refuse(problem)
+        else:
+            messages.success(request, f"{found.name} is saved.")
+            return redirect("delegate", pk=pk)
+    content = {"delegate": found, "form": form}
+    return render(request, "delegates/edit.html", content, status=form.http_status)
+
+
+@require_sign_in
+@require_http_methods(GET_OR_POST)
+def disable_delegate(request: PageRequest, pk: int) -> HttpResponse:
+    """Name the connectors that then stop, before a delegate gets no more tasks."""
+    found = _get_delegate(request, pk, EDIT)
+    if request.method == "POST":
+        return _run_decision(request, found, operations.disable_delegate, f"{found.name} gets no more tasks.")
+    content = {"delegate": found, "uses": list_connector_uses(request.user, found, get_database_time())}
+    return render(request, "delegates/disable.html", content)
+
+
+@require_sign_in
+@require_http_methods(GET_OR_POST)
+def delete_delegate(request: PageRequest, pk: int) -> HttpResponse:
+    """Ask before a delegate goes, and name the connectors that choose it by its tags."""
+    found = _get_delegate(request, pk, DELETE)
+    refusal = ""
+    if request.method == "POST":
+        try:
+            operations.delete_delegate(
+                actor=request.user, delegate=found, although_used=bool(request.POST.get("although_used"))
+            )
+        except Problem as problem:
+            refusal = problem.detail
+        else:
+            messages.success(request, f"The delegate {found.name} is deleted.")
+            return redirect("delegates")
+    content = {
+        "delegate": found,
+        "refusal": refusal,
+        "uses": get_delegate_uses(found, request.user),
+        "running": operations.count_open_tasks(found),
+    }
+    return render(request, "delegates/delete.html", content, status=409 if refusal else 200)
+
+
+@require_sign_in
+@require_POST
+def approve_delegate(request: PageRequest, pk: int) -> HttpResponse:
+    """Let a delegate work that waits for approval."""
+    found = _get_delegate(request, pk, EDIT)
+    return _run_decision(request, found, operations.approve_delegate, f"{found.name} is approved.")
+
+
+@require_sign_in
+@require_POST
+def reject_delegate(request: PageRequest, pk: int) -> HttpResponse:
+    """Refuse a delegate that waits for approval."""
+    found = _get_delegate(request, pk, EDIT)
+    return _run_decision(request, found, operations.reject_delegate, f"{found.name} is rejected.")
+
+
+@require_sign_in
+@require_POST
+def enable_delegate(request: PageRequest, pk: int) -> HttpResponse:
+    """Let a delegate work again."""
+    found = _get_delegate(request, pk, EDIT)
+    return _run_decision(request, found, operations.enable_delegate, f"{found.name} gets tasks again.")
+
+
+@require_sign_in
+@require_POST
+def drain_delegate(request: PageRequest, pk: int) -> HttpResponse:
+    """Let a delegate finish what it has, and take nothing new."""
+    found = _get_delegate(request, pk, EDIT)
+    said = f"{found.name} finishes what it has and takes nothing new."
+    return _run_decision(request, found, operations.drain_delegate, said)
+
+
+@require_sign_in
+@require_POST
+def delete_block(request: PageRequest, pk: int, entry: int) -> HttpResponse:
+    """Let a delegate be tried again for what it could not reach."""
+    found = _get_delegate(request, pk, EDIT)
+    operations.delete_block(actor=request.user, delegate=found, entry=entry)
+    messages.success(request, "It is tried again from now on.")
+    return redirect(f"{reverse('delegate', args=[pk])}?tab=lists")
+
+
+def _get_delegate(request: PageRequest, pk: int, permission: str) -> Delegate:
+    found = get_visible(
+        request, queries.VIEW, select_page_relations(Delegate.objects.defer("token__value")), pk=pk
+    )
+    require(request.user, permission, found)
+    return found
+
+
+def _run_decision(
+    request: PageRequest, found: Delegate, operation: Callable[..., Any], said: str
+) -> HttpResponse:
+    try:
+        operation(actor=request.user, delegate=found)
+    except Problem as problem:
+        messages.error(request, problem.detail)
+    else:
+        messages.success(request, said)
+    return redirect("delegate", pk=found.pk)

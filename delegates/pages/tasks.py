@@ -1,4 +1,4 @@
-"""Pages of delegate tasks: the list, one task and why it went where it went, ending one."""
+"""Pages of delegate tasks: list, detail with routing decisions, abort, connectivity check."""
 
 import uuid
 from typing import Final
@@ -8,18 +8,22 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
+from delegates.live import TASK_SOURCE_NAME
 from delegates.models import Delegate, DelegateTask
-from delegates.operations.checks import start_check
-from delegates.operations.tasks import abort_task
+from delegates.operations.tasks import abort_task, start_connectivity_check
 from delegates.queries import tasks as queries
-from delegates.queries.why import decisions_of, why_now
-from delegates.task_news import SUBJECT
-from rbac.policy import can, visible_to
-from web.clock import database_now
-from web.lists import topics_here, visible_on_long_list
-from web.pages import PageRequest, get_visible, page
-from web.paging import keyset
-from web.problems import Problem
+from delegates.queries.tasks import explain_current_decision, list_explained_decisions
+from rbac.policy import can, filter_visible
+from web.clock import get_database_time
+from web.forms.pages import (
+    PageRequest,
+    get_list_topics,
+    get_visible,
+    list_visible_from_large_table,
+    require_sign_in,
+)
+from web.http.pagination import paginate_queryset
+from web.http.problems import Problem
 
 VIEW: Final = "core_delegate_view"
 EDIT: Final = "core_delegate_edit"
@@ -35,27 +39,27 @@ FILTERS: Final = (
 )
 
 
-@page
+@require_sign_in
 @require_safe
-def tasks(request: PageRequest) -> HttpResponse:
-    """This will list delegate tasks, newest first, of one delegate or of all."""
+def list_tasks(request: PageRequest) -> HttpResponse:
+    """List delegate tasks, newest first, of one delegate or of all."""
     chosen = request.GET.get("status", "")
     statuses = next((statuses for name, _, statuses in FILTERS if name == chosen), ())
-    found = visible_on_long_list(request, VIEW, queries.shown_tasks())
+    found = list_visible_from_large_table(request, VIEW, queries.list_tasks())
     if statuses:
         found = found.filter(status__in=statuses)
     delegate = _delegate_of(request)
     if delegate:
-        found = queries.of_delegate(found, delegate.pk)
-    shown = keyset(found, request, order="queued_at")
-    places = queries.positions(shown.items, database_now())
+        found = queries.filter_by_delegate(found, delegate.pk)
+    shown = paginate_queryset(found, request, order="queued_at")
+    places = queries.get_queue_positions(shown.items, get_database_time())
     content = {
         "page": shown,
         "rows": [(task, places.get(task.pk)) for task in shown.items],
         "filters": FILTERS,
         "chosen": chosen if statuses else "",
         "delegate": delegate,
-        "topics": topics_here(request, SUBJECT, is_shared=True),
+        "topics": get_list_topics(request, TASK_SOURCE_NAME, is_shared=True),
     }
     return render(request, "delegates/tasks.html", content)
 
@@ -65,26 +69,28 @@ def _delegate_of(request: PageRequest) -> Delegate | None:
     return get_visible(request, VIEW, Delegate.objects.all(), pk=given) if given else None
 
 
-@page
+@require_sign_in
 @require_safe
-def task(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
-    """This will show one delegate task, its lines, and why it went to its delegate or waits."""
-    found = get_visible(request, VIEW, queries.shown_tasks(), pk=pk)
-    now = database_now()
-    decisions = decisions_of(found, request.user)
+def show_task(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
+    """Show one delegate task, its lines, and why it went to its delegate or waits."""
+    found = get_visible(request, VIEW, queries.list_tasks(), pk=pk)
+    now = get_database_time()
+    decisions = list_explained_decisions(found, request.user)
     waits = found.status == Status.QUEUED
-    holder = queries.holder_of(found)
+    holder = queries.get_task_holder(found)
     content = {
         "task": found,
         "delegate": holder,
-        "delegate_visible": _sees(request, holder),
+        "delegate_visible": _can_view_delegate(request, holder),
         "offered_now": queries.is_offered(found, now),
-        "position": queries.positions([found], now).get(found.pk),
+        "position": queries.get_queue_positions([found], now).get(found.pk),
         "topics": _topics(request, found),
-        "why": why_now(found, request.user, now) if waits else (decisions[0] if decisions else None),
+        "why": explain_current_decision(found, request.user, now)
+        if waits
+        else (decisions[0] if decisions else None),
         "earlier": decisions if waits else decisions[1:],
-        "reached": queries.reached(found),
-        "lines": queries.last_lines(found),
+        "reached": queries.get_reached_address(found),
+        "lines": queries.read_last_lines(found),
         "attempts": found.taken.select_related("instance__delegate").order_by("-fence"),
         "late": found.late_answers.select_related("instance").defer("body").order_by("-at"),
         "may_abort": found.is_open and not found.abort_requested and can(request.user, EDIT, found),
@@ -98,34 +104,36 @@ def _topics(request: PageRequest, task: DelegateTask) -> str:
     found = [f"delegate-task:{task.pk}"]
     if task.status == Status.QUEUED:
         # The queue before it, and who could take it, are part of what is shown.
-        found += [topics_here(request, name, is_shared=True) for name in (SUBJECT, "delegates")]
+        found += [get_list_topics(request, name, is_shared=True) for name in (TASK_SOURCE_NAME, "delegates")]
     return " ".join(found)
 
 
-def _sees(request: PageRequest, delegate: Delegate | None) -> bool:
+def _can_view_delegate(request: PageRequest, delegate: Delegate | None) -> bool:
     if delegate is None:
         return False
-    return visible_to(request.user, VIEW, Delegate.objects.filter(pk=delegate.pk)).exists()
+    return filter_visible(request.user, VIEW, Delegate.objects.filter(pk=delegate.pk)).exists()
 
 
-@page
+@require_sign_in
 @require_POST
-def abort(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
-    """This will end a queued task, and ask the delegate of a running one to stop."""
-    found = get_visible(request, VIEW, queries.shown_tasks(), pk=pk)
+def abort_delegate_task(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
+    """End a queued task, and ask the delegate of a running one to stop."""
+    found = get_visible(request, VIEW, queries.list_tasks(), pk=pk)
     ended = abort_task(actor=request.user, task=found)
     if ended.is_open:
         messages.info(request, "The delegate was asked to stop.")
     return redirect("delegate-task", pk=pk)
 
 
-@page
+@require_sign_in
 @require_POST
-def check(request: PageRequest, pk: int) -> HttpResponse:
-    """This will ask a delegate whether it reaches an address, and lead to where the answer appears."""
+def check_connectivity(request: PageRequest, pk: int) -> HttpResponse:
+    """Ask a delegate whether it reaches an address, and lead to where the answer appears."""
     delegate = get_visible(request, VIEW, Delegate.objects.select_related("scope"), pk=pk)
     try:
-        started = start_check(actor=request.user, delegate=delegate, url=request.POST.get("url", ""))
+        started = start_connectivity_check(
+            actor=request.user, delegate=delegate, url=request.POST.get("url", "")
+        )
     except Problem as problem:
         messages.error(request, problem.detail)
         return redirect("delegate", pk=pk)

@@ -1,4 +1,4 @@
-"""Pages of delegate tokens: which there are, a new one, its value for who may see it, its revocation."""
+"""Pages of delegate tokens: list, detail, create, reveal, rename, revoke, delete."""
 
 from typing import Any, Final
 
@@ -8,16 +8,15 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from delegates.forms.tokens import NewTokenForm, RenameTokenForm
+from delegates.forms.delegates import NewTokenForm, RenameTokenForm
 from delegates.models import DelegateToken
 from delegates.operations import tokens as operations
-from delegates.queries.tokens import losing_with, tokens_with_use
-from rbac.policy import can_anywhere, permissions_at, require
-from web.lists import visible_here
-from web.page_forms import posted
-from web.pages import PageRequest, get_visible, page
-from web.paging import keyset
-from web.problems import Problem
+from delegates.queries.delegates import get_revocation_impact, list_tokens_with_use
+from rbac.policy import can_anywhere, get_permissions, require
+from web.forms.page_forms import get_posted_data
+from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
+from web.http.pagination import paginate_queryset
+from web.http.problems import Problem
 
 VIEW: Final = "core_delegate_view"
 EDIT: Final = "core_delegate_edit"
@@ -25,28 +24,28 @@ DELETE: Final = "core_delegate_delete"
 GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 
 
-@page
+@require_sign_in
 @require_safe
-def tokens(request: PageRequest) -> HttpResponse:
-    """This will list tokens without their values."""
-    found = visible_here(request, VIEW, tokens_with_use())
-    content = {"page": keyset(found, request), "can_add": can_anywhere(request.user, EDIT)}
+def list_tokens(request: PageRequest) -> HttpResponse:
+    """List tokens without their values."""
+    found = list_visible(request, VIEW, list_tokens_with_use())
+    content = {"page": paginate_queryset(found, request), "can_add": can_anywhere(request.user, EDIT)}
     return render(request, "delegates/tokens/list.html", content)
 
 
-@page
+@require_sign_in
 @require_safe
-def token(request: PageRequest, pk: int) -> HttpResponse:
-    """This will show what is known of a token beside its value, and who uses it."""
-    return render(request, "delegates/tokens/token.html", _content(request, _found(request, pk)))
+def show_token(request: PageRequest, pk: int) -> HttpResponse:
+    """Show what is known of a token beside its value, and who uses it."""
+    return render(request, "delegates/tokens/token.html", _content(request, _get_token(request, pk)))
 
 
-@page
+@require_sign_in
 @never_cache
 @require_POST
-def show_token(request: PageRequest, pk: int) -> HttpResponse:
-    """This will show the value of a token once, and write down who asked."""
-    found = _found(request, pk)
+def reveal_token(request: PageRequest, pk: int) -> HttpResponse:
+    """Show the value of a token once, and write down who asked."""
+    found = _get_token(request, pk)
     content = _content(request, found)
     try:
         content["value"] = operations.reveal_token(actor=request.user, token=found)
@@ -57,11 +56,11 @@ def show_token(request: PageRequest, pk: int) -> HttpResponse:
     )
 
 
-@page
+@require_sign_in
 @require_http_methods(GET_OR_POST)
-def new_token(request: PageRequest) -> HttpResponse:
-    """This will make a token."""
-    form = NewTokenForm(posted(request), person=request.user, scope=request.current_scope)
+def create_token(request: PageRequest) -> HttpResponse:
+    """Make a token."""
+    form = NewTokenForm(get_posted_data(request), person=request.user, scope=request.current_scope)
     if request.method == "POST" and form.is_valid():
         given = form.cleaned_data
         try:
@@ -76,13 +75,13 @@ def new_token(request: PageRequest) -> HttpResponse:
     return render(request, "delegates/tokens/new.html", {"form": form}, status=form.http_status)
 
 
-@page
+@require_sign_in
 @require_http_methods(GET_OR_POST)
 def rename_token(request: PageRequest, pk: int) -> HttpResponse:
-    """This will give a token another name; its value stays."""
-    found = _found(request, pk)
+    """Give a token another name; its value stays."""
+    found = _get_token(request, pk)
     require(request.user, EDIT, found)
-    form = RenameTokenForm(posted(request), initial={"name": found.name})
+    form = RenameTokenForm(get_posted_data(request), initial={"name": found.name})
     if request.method == "POST" and form.is_valid():
         try:
             operations.rename_token(actor=request.user, token=found, name=form.cleaned_data["name"])
@@ -91,30 +90,30 @@ def rename_token(request: PageRequest, pk: int) -> HttpResponse:
         else:
             return redirect("delegate-token", pk=pk)
     # The form wrote its name on the row; the page goes on to show the one that counts.
-    content = {"form": form, "token": _found(request, pk)}
+    content = {"form": form, "token": _get_token(request, pk)}
     return render(request, "delegates/tokens/rename.html", content, status=form.http_status)
 
 
-@page
+@require_sign_in
 @require_http_methods(GET_OR_POST)
 def revoke_token(request: PageRequest, pk: int) -> HttpResponse:
-    """This will name who loses a session, then revoke the token."""
-    found = _found(request, pk)
+    """Name who loses a session, then revoke the token."""
+    found = _get_token(request, pk)
     require(request.user, EDIT, found)
     if request.method == "POST":
         ended = operations.revoke_token(actor=request.user, token=found)
         sessions = f"{len(ended)} session{'' if len(ended) == 1 else 's'} ended"
         messages.success(request, f"The token {found.name} is revoked; {sessions}.")
         return redirect("delegate-token", pk=pk)
-    content = {"token": found, "losing": losing_with(found, request.user)}
+    content = {"token": found, "losing": get_revocation_impact(found, request.user)}
     return render(request, "delegates/tokens/revoke.html", content)
 
 
-@page
+@require_sign_in
 @require_http_methods(GET_OR_POST)
-def remove_token(request: PageRequest, pk: int) -> HttpResponse:
-    """This will forget a revoked token."""
-    found = _found(request, pk)
+def delete_token(request: PageRequest, pk: int) -> HttpResponse:
+    """Forget a revoked token."""
+    found = _get_token(request, pk)
     require(request.user, DELETE, found)
     refusal = ""
     if request.method == "POST":
@@ -132,10 +131,10 @@ def remove_token(request: PageRequest, pk: int) -> HttpResponse:
 def _content(request: PageRequest, found: DelegateToken) -> dict[str, Any]:
     return {
         "token": found,
-        "losing": losing_with(found, request.user),
-        "rights": permissions_at(request.user, found),
+        "losing": get_revocation_impact(found, request.user),
+        "rights": get_permissions(request.user, found),
     }
 
 
-def _found(request: PageRequest, pk: int) -> DelegateToken:
-    return get_visible(request, VIEW, tokens_with_use(), pk=pk)
+def _get_token(request: PageRequest, pk: int) -> DelegateToken:
+    return get_visible(request, VIEW, list_tokens_with_use(), pk=pk)

@@ -1,1 +1,1 @@
-"""The manager's end of the agent protocol."""
+"""Agent protocol, the manager's end."""

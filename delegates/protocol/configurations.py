@@ -1,19 +1,18 @@
-"""Configurations as agents get them, and what became of their scripts."""
+"""Configurations as agents receive them, and reports of their script runs."""
 
 from datetime import UTC, datetime
 from typing import Any
 
+from delegates.live import publish_delegates_changed
 from delegates.models import ConfigurationRun, DelegateConfiguration, DelegateEvent
-from delegates.protocol.fields import bad, storable
-from delegates.protocol.happenings import called, note
-from delegates.protocol.requests import AgentRequest, Reply
-from delegates.protocol.sessions import instance_of
-from delegates.telling import tell
-from guards.limits import AGENT_CONFIGURATION_OUTPUT
-from web.clock import database_now
+from delegates.protocol.events import get_instance_label, record_event
+from delegates.protocol.requests import AgentReply, AgentRequest, build_field_error, replace_unstorable
+from delegates.protocol.sessions import get_session_instance
+from guards.limits import START_SCRIPT_OUTPUT_CHARACTERS
+from web.clock import get_database_time
 
 
-def document(configuration: DelegateConfiguration | None) -> dict[str, Any] | None:
+def serialize_configuration(configuration: DelegateConfiguration | None) -> dict[str, Any] | None:
     """What an agent is told of its configuration."""
     if configuration is None:
         return None
@@ -25,17 +24,17 @@ def document(configuration: DelegateConfiguration | None) -> dict[str, Any] | No
     }
 
 
-def run_reported(request: AgentRequest) -> Reply:
+def configuration_run_request(request: AgentRequest) -> AgentReply:
     """POST /agent/v1/configuration: an agent ran the script of its configuration."""
-    instance, fields = instance_of(request.bearer), request.fields()
+    instance, fields = get_session_instance(request.bearer), request.fields()
     configuration = instance.delegate.configuration
     if configuration is None or fields.body.get("configuration_id") != configuration.pk:
-        raise bad("configuration_id", "is not the configuration of this delegate")
+        raise build_field_error("configuration_id", "is not the configuration of this delegate")
     began = fields.moment("started_at")
-    now = database_now()
+    now = get_database_time()
     output = fields.body.get("output") or ""
     if not isinstance(output, str):
-        raise bad("output", "must be a text")
+        raise build_field_error("output", "must be a text")
     run = ConfigurationRun.objects.create(
         configuration=configuration,
         instance=instance,
@@ -43,10 +42,10 @@ def run_reported(request: AgentRequest) -> Reply:
         duration_ms=fields.whole("duration_ms", 0, 2**31 - 1, default=0),
         exit_code=fields.whole("exit_code", -(2**31), 2**31 - 1),
         # What was printed last says why it failed.
-        output=storable(output)[-AGENT_CONFIGURATION_OUTPUT:],
+        output=replace_unstorable(output)[-START_SCRIPT_OUTPUT_CHARACTERS:],
     )
     ended = "ran" if run.exit_code == 0 else f"failed with exit code {run.exit_code}"
-    text = f"The script of {configuration.name} {ended} on {called(instance)}."
-    note(instance, DelegateEvent.Kind.CONFIGURATION, text, at=now)
-    tell(instance.delegate_id)
-    return Reply({})
+    text = f"The script of {configuration.name} {ended} on {get_instance_label(instance)}."
+    record_event(instance, DelegateEvent.Kind.CONFIGURATION, text, at=now)
+    publish_delegates_changed(instance.delegate_id)
+    return AgentReply({})

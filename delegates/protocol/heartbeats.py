@@ -1,47 +1,107 @@
-"""Heartbeats: gathered by each web process and written together, once a second, in one statement."""
+"""Heartbeats: parsed, collected per process, and written in one statement a second."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
+from uuid import UUID
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from delegates.connectivity import LATE_AFTER
+from delegates.live import publish_delegates_changed
 from delegates.models import (
     DelegateConfiguration,
     DelegateEvent,
     DelegateInstance,
     DelegateTask,
 )
-from delegates.notifying import tell_back
 from delegates.protocol import configurations
-from delegates.protocol.beats import Beat, store
-from delegates.protocol.fields import Fields
-from delegates.protocol.happenings import called, note
-from delegates.protocol.looking import end_of
-from delegates.protocol.sessions import hash_of, new_session
-from delegates.protocol.terms import AFTER_DEADLINE, LEASE, ROTATE_BEFORE, SESSION
-from delegates.telling import tell
+from delegates.protocol.events import get_instance_label, notify_back, record_event
+from delegates.protocol.limits import DEADLINE_GRACE, LEASE, ROTATE_BEFORE, SESSION
+from delegates.protocol.notices import get_session_end
+from delegates.protocol.requests import RequestFields, run_in_thread
+from delegates.protocol.sessions import generate_session, hash_secret
 from guards.limits import AGENT_TASKS
-from web.clock import database_now
+from web.clock import get_database_time
+from web.http.outages import OUTAGE_ERRORS, is_outage
+
+_UPDATE = """
+UPDATE delegates_delegateinstance SET suspect_since = NULL, last_heartbeat_at = %s, cpu_process = %s,
+  cpu_system = %s, memory_mib = %s, running = %s, max_executing = %s, status = %s WHERE id = %s
+"""
+_SAMPLE = """
+INSERT INTO delegates_instancesample (at, cpu_process, cpu_system, memory_mib, running, instance_id)
+VALUES (%s, %s, %s, %s, %s, %s)
+"""
+_UPDATE_ARRAYS = """
+UPDATE delegates_delegateinstance AS i SET suspect_since = NULL, last_heartbeat_at = %s,
+  cpu_process = b.cpu_process, cpu_system = b.cpu_system, memory_mib = b.memory_mib,
+  running = b.running, max_executing = b.max_executing, status = b.status
+FROM unnest(%s::float8[], %s::float8[], %s::float8[], %s::int[], %s::int[], %s::text[], %s::bigint[])
+  AS b (cpu_process, cpu_system, memory_mib, running, max_executing, status, id)
+WHERE i.id = b.id
+"""
+_SAMPLE_ARRAYS = """
+INSERT INTO delegates_instancesample (at, cpu_process, cpu_system, memory_mib, running, instance_id)
+SELECT %s, b.* FROM unnest(%s::float8[], %s::float8[], %s::float8[], %s::int[], %s::bigint[]) AS b
+"""
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """What an instance said of itself."""
+
+    instance_id: int
+    running: Mapping[UUID, int] = field(default_factory=dict)
+    cpu_process: float = 0.0
+    cpu_system: float = 0.0
+    memory_mib: float = 0.0
+    max_executing: int = 0
+    draining: bool = False
+
+    @property
+    def row(self) -> tuple[Any, ...]:
+        """As the statements want it: load, memory, running, most at once, status, instance."""
+        status = DelegateInstance.Status.DRAINING if self.draining else DelegateInstance.Status.REGISTERED
+        load = (self.cpu_process, self.cpu_system, self.memory_mib)
+        return (*load, len(self.running), self.max_executing, status.value, self.instance_id)
+
+
+def write_heartbeats(beats: Iterable[Heartbeat], now: datetime) -> None:
+    """Write what instances are now, and a sample of each for the charts of a day."""
+    rows = [one.row for one in beats]
+    if not rows:
+        return
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            columns = [list(column) for column in zip(*rows, strict=True)]
+            cursor.execute(_UPDATE_ARRAYS, [now, *columns])
+            cursor.execute(_SAMPLE_ARRAYS, [now, *columns[:4], columns[-1]])
+        else:
+            moment = connection.ops.adapt_datetimefield_value(now)
+            cursor.executemany(_UPDATE, [(moment, *row) for row in rows])
+            cursor.executemany(_SAMPLE, [(moment, *row[:4], row[-1]) for row in rows])
+
 
 GONE = DelegateInstance.Status.GONE
 
 
 @dataclass(frozen=True)
-class Ended:
+class SessionEnded:
     """The session is over: why, as the code of a refusal."""
 
     code: str
 
 
-Answer = Mapping[str, Any] | Ended
+HeartbeatAnswer = Mapping[str, Any] | SessionEnded
 
 
-def read_beat(instance_id: int, fields: Fields) -> Beat:
+def parse_heartbeat(instance_id: int, fields: RequestFields) -> Heartbeat:
     """The body of a heartbeat. Raises `BadInput` naming the field."""
-    return Beat(
+    return Heartbeat(
         instance_id=instance_id,
         running=fields.held("running", AGENT_TASKS),
         cpu_process=fields.measured("cpu_process"),
@@ -52,7 +112,7 @@ def read_beat(instance_id: int, fields: Fields) -> Beat:
     )
 
 
-class _Known(NamedTuple):
+class _InstanceColumns(NamedTuple):
     """What is known of an instance that beats: columns, for whole rows take ten times as long to make."""
 
     pk: int
@@ -75,50 +135,52 @@ class _Known(NamedTuple):
     @property
     def end(self) -> str:
         archived = (self.delegate__scope__archived_at, self.delegate__scope__parent__archived_at)
-        return end_of(self.session_hash, self.token__status, self.delegate__admission, *archived)
+        return get_session_end(self.session_hash, self.token__status, self.delegate__admission, *archived)
 
 
 @transaction.atomic
-def write(beats: Mapping[int, Beat]) -> dict[int, Answer]:
+def record_heartbeats(beats: Mapping[int, Heartbeat]) -> dict[int, HeartbeatAnswer]:
     """Write the heartbeats of many instances, renew their leases, and say what each is answered."""
-    now = database_now()
-    rows = DelegateInstance.objects.filter(pk__in=list(beats)).values_list(*_Known._fields)
-    found = [_Known._make(row) for row in rows]
-    answers: dict[int, Answer] = {pk: Ended("session_invalid") for pk in beats}
-    answers |= {one.pk: Ended(one.end) for one in found if one.end}
+    now = get_database_time()
+    rows = DelegateInstance.objects.filter(pk__in=list(beats)).values_list(*_InstanceColumns._fields)
+    found = [_InstanceColumns._make(row) for row in rows]
+    answers: dict[int, HeartbeatAnswer] = {pk: SessionEnded("session_invalid") for pk in beats}
+    answers |= {one.pk: SessionEnded(one.end) for one in found if one.end}
     alive = [one for one in found if not one.end]
-    _tell_changes(alive, beats, now)
-    store([beats[one.pk] for one in alive], now)
+    _publish_changes(alive, beats, now)
+    write_heartbeats([beats[one.pk] for one in alive], now)
     tasks = _tasks({one.pk: beats[one.pk] for one in alive}, now)
     for one in alive:
-        answers[one.pk] = {**tasks[one.pk], **_terms_of(one, now)}
+        answers[one.pk] = {**tasks[one.pk], **_build_answer(one, now)}
     return answers
 
 
-def _tell_changes(instances: Sequence[_Known], beats: Mapping[int, Beat], now: datetime) -> None:
+def _publish_changes(
+    instances: Sequence[_InstanceColumns], beats: Mapping[int, Heartbeat], now: datetime
+) -> None:
     """Write down who came back and who drains; watchers hear of these and of busier instances."""
     draining = DelegateInstance.Status.DRAINING
     back = {one.pk for one in instances if _was_away(one, now)}
     drained = {one.pk for one in instances if beats[one.pk].draining and one.status != draining}
     if back:
-        tell_back(one.delegate for one in instances if one.pk in back)
+        notify_back(one.delegate for one in instances if one.pk in back)
     for pk, instance in _rows(back | drained).items():
         if pk in back:
-            text = f"{called(instance)} is heard again."
-            note(instance, DelegateEvent.Kind.CONNECTED, text, at=now)
+            text = f"{get_instance_label(instance)} is heard again."
+            record_event(instance, DelegateEvent.Kind.CONNECTED, text, at=now)
         if pk in drained:
-            text = f"{called(instance)} drains: it finishes what it has and takes nothing new."
-            note(instance, DelegateEvent.Kind.DRAINING, text, at=now)
+            text = f"{get_instance_label(instance)} drains: it finishes what it has and takes nothing new."
+            record_event(instance, DelegateEvent.Kind.DRAINING, text, at=now)
     changed = back | drained | {one.pk for one in instances if len(beats[one.pk].running) != one.running}
     if changed:
-        tell(*{one.delegate for one in instances if one.pk in changed})
+        publish_delegates_changed(*{one.delegate for one in instances if one.pk in changed})
 
 
 def _rows(ids: set[int]) -> dict[int, DelegateInstance]:
     return DelegateInstance.objects.select_related("delegate").in_bulk(list(ids)) if ids else {}
 
 
-def _was_away(instance: _Known, now: datetime) -> bool:
+def _was_away(instance: _InstanceColumns, now: datetime) -> bool:
     heard = instance.last_heartbeat_at
     return (
         heard is None
@@ -128,7 +190,7 @@ def _was_away(instance: _Known, now: datetime) -> bool:
     )
 
 
-def _tasks(beats: Mapping[int, Beat], now: datetime) -> dict[int, dict[str, list[str]]]:
+def _tasks(beats: Mapping[int, Heartbeat], now: datetime) -> dict[int, dict[str, list[str]]]:
     """Which of the tasks that instances say they run were taken from them, and which are to stop."""
     said = {pk: one.running for pk, one in beats.items() if one.running}
     answers: dict[int, dict[str, list[str]]] = {pk: {"aborted": [], "lost": []} for pk in beats}
@@ -139,7 +201,7 @@ def _tasks(beats: Mapping[int, Beat], now: datetime) -> dict[int, dict[str, list
         pk__in=wanted,
         status=DelegateTask.Status.STARTED,
         lease_until__gt=now,
-        deadline__gt=now - AFTER_DEADLINE,
+        deadline__gt=now - DEADLINE_GRACE,
     )
     found = {row[0]: row[1:] for row in held.values_list("pk", "instance", "fence", "abort_requested")}
     kept = []
@@ -157,12 +219,12 @@ def _tasks(beats: Mapping[int, Beat], now: datetime) -> dict[int, dict[str, list
     return answers
 
 
-def _terms_of(instance: _Known, now: datetime) -> dict[str, Any]:
+def _build_answer(instance: _InstanceColumns, now: datetime) -> dict[str, Any]:
     session, until = None, instance.session_expires_at
     if until is not None and until - now < ROTATE_BEFORE:
-        session, until = new_session(instance.pk), now + SESSION
+        session, until = generate_session(instance.pk), now + SESSION
         DelegateInstance.objects.filter(pk=instance.pk, session_hash=instance.session_hash).update(
-            session_hash=hash_of(session),
+            session_hash=hash_secret(session),
             previous_session_hash=instance.session_hash,
             session_expires_at=until,
         )
@@ -174,10 +236,76 @@ def _terms_of(instance: _Known, now: datetime) -> dict[str, Any]:
     }
 
 
-def _changed_configuration(instance: _Known) -> dict[str, Any] | None:
+def _changed_configuration(instance: _InstanceColumns) -> dict[str, Any] | None:
     """The configuration, where it or the choice of it changed since this instance was heard last."""
     heard, written = instance.last_heartbeat_at, instance.delegate__configuration__updated_at
     if written is None or heard is None or max(written, instance.delegate__updated_at) < heard:
         return None
     found = DelegateConfiguration.objects.filter(delegates=instance.delegate).first()
-    return configurations.document(found)
+    return configurations.serialize_configuration(found)
+
+
+FLUSH_INTERVAL_SECONDS = 1.0
+HeartbeatCallback = Callable[[HeartbeatAnswer], None]
+logger = logging.getLogger(__name__)
+
+
+class HeartbeatBuffer:
+    """Heartbeats that wait to be written, the newest of each instance, and who waits for the answers."""
+
+    def __init__(self) -> None:
+        self._beats: dict[int, Heartbeat] = {}
+        self._told: dict[int, list[HeartbeatCallback]] = {}
+        self._written_at = 0.0
+        self._job: asyncio.Task[None] | None = None
+        self._writing = asyncio.Lock()
+
+    def add(self, beat: Heartbeat, told: HeartbeatCallback) -> None:
+        """Take a heartbeat; `told` hears the answer once it is committed."""
+        self._beats[beat.instance_id] = beat
+        waiting = self._told.setdefault(beat.instance_id, [])
+        if told not in waiting:
+            waiting.append(told)
+        if self._job is None:
+            self._job = asyncio.create_task(self._write())
+            self._job.add_done_callback(self._ended)
+
+    async def forget(self, instance_id: int) -> None:
+        """An instance is gone: write nothing more that it said, and wait while something is written."""
+        self._beats.pop(instance_id, None)
+        self._told.pop(instance_id, None)
+        async with self._writing:
+            return
+
+    def stop(self) -> None:
+        """Nobody is here any more who could be answered."""
+        if self._job is not None:
+            self._job.cancel()
+
+    async def _write(self) -> None:
+        """Write what has gathered, again and again until there is no more."""
+        clock = asyncio.get_running_loop().time
+        while self._beats:
+            await asyncio.sleep(max(0.0, self._written_at + FLUSH_INTERVAL_SECONDS - clock()))
+            beats, self._beats = self._beats, {}
+            told, self._told = self._told, {}
+            self._written_at = clock()
+            try:
+                async with self._writing:
+                    answers = await run_in_thread(record_heartbeats, beats)
+            except OUTAGE_ERRORS as error:
+                if not is_outage(error):
+                    raise
+                logger.warning("%s heartbeats wait for the database: %s", len(beats), error)
+                self._beats = {**beats, **self._beats}
+                for pk, waiting in told.items():
+                    self._told.setdefault(pk, []).extend(waiting)
+                continue
+            for pk, waiting in told.items():
+                for one in waiting:
+                    one(answers[pk])
+
+    def _ended(self, job: "asyncio.Task[None]") -> None:
+        self._job = None
+        if not job.cancelled() and (error := job.exception()) is not None:
+            logger.error("Heartbeats were lost because of a mistake in Slipway", exc_info=error)

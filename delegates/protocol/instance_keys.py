@@ -1,4 +1,4 @@
-"""Key pairs of instances: a challenge to sign at each registration, and who may take an instance's place."""
+"""Key pairs of instances: challenges to sign, and claims to an instance's place."""
 
 import base64
 import secrets
@@ -11,36 +11,36 @@ from django.core import signing
 
 from delegates.connectivity import AWAY_AFTER
 from delegates.models import DelegateInstance
-from delegates.protocol.fields import Fields, bad
-from delegates.protocol.happenings import called
+from delegates.protocol.events import get_instance_label
 from delegates.protocol.problems import InstanceTaken, SignatureWrong, TooOften
+from delegates.protocol.requests import RequestFields, build_field_error
 from guards.limits import UNBOUND_REGISTRATIONS
-from rbac.counting import counts
+from rbac.usage_counts import counts
 
-CHALLENGE_GOOD_FOR = timedelta(seconds=60)
+CHALLENGE_LIFETIME = timedelta(seconds=60)
 # Both processes go on trying: often enough to notice that the other one has gone.
 RETRY_SECONDS = 60
 _MINUTE = 60
 _SALT = "delegates.registration"
-_AGAIN = "Start the agent again; if that does not help, delete instance-key.pem in its folder."
+_RESTART_HINT = "Start the agent again; if that does not help, delete instance-key.pem in its folder."
 
 
-def read_public_key(fields: Fields) -> str:
+def parse_public_key(fields: RequestFields) -> str:
     """The public key in a registration, empty where the agent sends none. Raises `BadInput`."""
     text = fields.shown("public_key", 44)
     if text and _public_key(text) is None:
-        raise bad("public_key", "must be the 32 bytes of an Ed25519 key as base64")
+        raise build_field_error("public_key", "must be the 32 bytes of an Ed25519 key as base64")
     return text
 
 
-def new_challenge(now: datetime) -> str:
+def create_challenge(now: datetime) -> str:
     """A text to sign that nobody has signed before; it carries its own time, so that none is kept."""
     issued = {"at": now.timestamp(), "nonce": secrets.token_urlsafe(16)}
     return signing.Signer(salt=_SALT).sign_object(issued)
 
 
 @dataclass(frozen=True)
-class Proof:
+class KeyProof:
     """What an agent shows to prove that it holds the key pair of a public key; base64 but for `message`."""
 
     public_key: str
@@ -52,18 +52,22 @@ class Proof:
         """Refuse a wrong signature, and a challenge that is old or was used. Raises `SignatureWrong`."""
         issued = _issued_at(self.challenge)
         # Each registration makes the challenges before it worthless, its own among them.
-        if not max(newer_than.timestamp(), (now - CHALLENGE_GOOD_FOR).timestamp()) < issued:
-            raise SignatureWrong(f"The challenge is too old, was used, or is not of this Slipway. {_AGAIN}")
+        if not max(newer_than.timestamp(), (now - CHALLENGE_LIFETIME).timestamp()) < issued:
+            raise SignatureWrong(
+                f"The challenge is too old, was used, or is not of this Slipway. {_RESTART_HINT}"
+            )
         public = _public_key(self.public_key)
         try:
             if public is None:
                 raise InvalidSignature
             public.verify(base64.b64decode(self.signature, validate=True), self.message)
         except (InvalidSignature, ValueError) as problem:
-            raise SignatureWrong(f"The signature is not of the key pair that was sent. {_AGAIN}") from problem
+            raise SignatureWrong(
+                f"The signature is not of the key pair that was sent. {_RESTART_HINT}"
+            ) from problem
 
 
-def check_claim(instance: DelegateInstance, public_key: str, now: datetime) -> None:
+def check_instance_claim(instance: DelegateInstance, public_key: str, now: datetime) -> None:
     """Refuse to replace a living instance by a process that does not hold its key pair.
 
     Where neither has a key pair nobody can tell a restart from a second process: such registrations are only
@@ -73,14 +77,16 @@ def check_claim(instance: DelegateInstance, public_key: str, now: datetime) -> N
         return
     if instance.public_key != public_key:
         raise InstanceTaken(
-            f"Another process runs as {called(instance)} ({instance.key}) and was heard within the last "
+            f"Another process runs as {get_instance_label(instance)} ({instance.key}) and was heard "
+            "within the last "
             f"{AWAY_AFTER.total_seconds():.0f} seconds. Give one of the two another HARNESS_NAME or another "
             "host name. If the other one has ended, this one takes its place by itself after that time.",
             retry_after=RETRY_SECONDS,
         )
     if not public_key and counts.add(f"unbound:{instance.pk}", seconds=_MINUTE) > UNBOUND_REGISTRATIONS:
         raise TooOften(
-            f"{called(instance)} ({instance.key}) registers again and again: two processes seem to share the "
+            f"{get_instance_label(instance)} ({instance.key}) registers again and again: two processes "
+            "seem to share the "
             "name and host name. Give one of them another one, and upgrade the agents, which then tell "
             "each other apart.",
             retry_after=RETRY_SECONDS,

@@ -1,76 +1,81 @@
-"""Leases: held by renewing them, lost when they end, and what becomes of a task then (DESIGN 4)."""
+"""Leases of delegate tasks: acquisition with a fencing token, renewal, expiry, requeueing."""
 
+import json
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import F, Q, QuerySet
 
-from delegates.models import DelegateInstance, DelegateTask
-from delegates.owners import owner_of
+from delegates.live import publish_task_changed
+from delegates.models import Delegate, DelegateInstance, DelegateTask, TaskAttempt, TaskLogChunk
+from delegates.protocol.events import get_instance_label
+from delegates.protocol.limits import DEADLINE_GRACE, LEASE, SEND_WITHIN_SECONDS
 from delegates.protocol.notices import notify_abort
-from delegates.protocol.requests import AgentRequest, Reply
-from delegates.protocol.sessions import instance_of
-from delegates.protocol.terms import AFTER_DEADLINE, LEASE
-from delegates.task_news import task_changed
+from delegates.protocol.requests import AgentReply, AgentRequest
+from delegates.protocol.result_schemas import get_result_variant
+from delegates.protocol.sessions import get_session_instance
+from delegates.task_owners import TaskPayload, get_task_owner
 from guards.limits import AGENT_TASKS
-from web.clock import database_now
+from web.clock import get_database_time
 
-LOST = "DELEGATE_LOST"
+LOST_CODE = "DELEGATE_LOST"
 STARTED = DelegateTask.Status.STARTED
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Held:
+class LeaseReport:
     """What became of the tasks that an instance believes to have."""
 
     lost: tuple[str, ...] = ()
     aborted: tuple[str, ...] = ()
 
 
-def renew(request: AgentRequest) -> Reply:
+def renew_leases_request(request: AgentRequest) -> AgentReply:
     """POST /agent/v1/tasks/renew: keep what is still this instance's, tell what is not."""
-    instance = instance_of(request.bearer)
-    held = hold(instance.pk, request.fields().held("tasks", AGENT_TASKS), now=database_now())
-    return Reply({"lost": list(held.lost), "aborted": list(held.aborted)})
+    instance = get_session_instance(request.bearer)
+    held = renew_leases(instance.pk, request.fields().held("tasks", AGENT_TASKS), now=get_database_time())
+    return AgentReply({"lost": list(held.lost), "aborted": list(held.aborted)})
 
 
-def hold(instance_id: int, said: Mapping[UUID, int], *, now: datetime) -> Held:
+def renew_leases(instance_id: int, said: Mapping[UUID, int], *, now: datetime) -> LeaseReport:
     """Renew the leases of tasks that an instance has under these fences."""
     if not said:
-        return Held()
+        return LeaseReport()
     own = DelegateTask.objects.filter(
-        pk__in=said, instance=instance_id, status=STARTED, deadline__gt=now - AFTER_DEADLINE
+        pk__in=said, instance=instance_id, status=STARTED, deadline__gt=now - DEADLINE_GRACE
     )
     found = {pk: (fence, aborts) for pk, fence, aborts in own.values_list("pk", "fence", "abort_requested")}
     kept = [pk for pk, fence in said.items() if pk in found and found[pk][0] == fence]
     # A lease that ended and that nobody has looked at yet is not given back: what it held may be redone.
-    alive = set(kept) - _ended(kept, instance_id, now)
+    alive = set(kept) - _list_expired(kept, instance_id, now)
     DelegateTask.objects.filter(
         pk__in=alive, instance=instance_id, status=STARTED, lease_until__gt=now
     ).update(lease_until=now + LEASE)
-    return Held(
+    return LeaseReport(
         lost=tuple(str(pk) for pk in said if pk not in alive),
         aborted=tuple(str(pk) for pk in alive if found[pk][1]),
     )
 
 
-def _ended(kept: Iterable[UUID], instance_id: int, now: datetime) -> set[UUID]:
+def _list_expired(kept: Iterable[UUID], instance_id: int, now: datetime) -> set[UUID]:
     ended = DelegateTask.objects.filter(pk__in=list(kept), instance=instance_id, lease_until__lte=now)
     return set(ended.values_list("pk", flat=True))
 
 
-def sweep(*, now: datetime | None = None, most: int = 500) -> int:
+def sweep_expired_leases(*, now: datetime | None = None, most: int = 500) -> int:
     """Take tasks from instances whose leases have ended, and say how many there were."""
-    now = now or database_now()
+    now = now or get_database_time()
     due = DelegateTask.objects.filter(status=STARTED, lease_until__lte=now).order_by("lease_until")
-    return sum(_lose(pk, now) for pk in list(due.values_list("pk", flat=True)[:most]))
+    return sum(_release_lost_task(pk, now) for pk in list(due.values_list("pk", flat=True)[:most]))
 
 
-def stop_overdue(now: datetime, *, most: int = 500) -> int:
+def abort_overdue_tasks(now: datetime, *, most: int = 500) -> int:
     """Ask who holds tasks past their deadlines to stop; those who do not lose them a minute later."""
     overdue = DelegateTask.objects.filter(status=STARTED, deadline__lte=now, abort_requested=False)
     found = list(overdue.values_list("pk", "instance", "fence")[:most])
@@ -83,24 +88,24 @@ def stop_overdue(now: datetime, *, most: int = 500) -> int:
 
 
 @transaction.atomic
-def _lose(task_id: UUID, now: datetime) -> bool:
+def _release_lost_task(task_id: UUID, now: datetime) -> bool:
     task = DelegateTask.objects.select_related("instance__delegate").get(pk=task_id)
     again = task.repeatable and not task.abort_requested and task.deadline > now
     held = DelegateTask.objects.filter(
         pk=task_id, status=STARTED, fence=task.fence, lease_until=task.lease_until, lease_until__lte=now
     )
-    changed = held.update(**(_requeued(task) if again else _ended_values(task, now)))
+    changed = held.update(**(_build_requeue_values(task) if again else _build_lost_values(task, now)))
     if not changed:
         return False
-    task_changed(task_id)
+    publish_task_changed(task_id)
     logger.warning("%s was lost with %s", task.title, task.instance_name)
     task.refresh_from_db()
-    if (owner := owner_of(task)) is not None:
+    if (owner := get_task_owner(task)) is not None:
         (owner.again if again else owner.lost)(task)
     return True
 
 
-def _requeued(task: DelegateTask) -> dict[str, object]:
+def _build_requeue_values(task: DelegateTask) -> dict[str, object]:
     return {
         "status": DelegateTask.Status.QUEUED,
         "instance": None,
@@ -112,7 +117,7 @@ def _requeued(task: DelegateTask) -> dict[str, object]:
     }
 
 
-def _ended_values(task: DelegateTask, now: datetime) -> dict[str, object]:
+def _build_lost_values(task: DelegateTask, now: datetime) -> dict[str, object]:
     aborted = task.abort_requested and task.repeatable
     text = (
         f"{task.instance_name} was lost while it did this: nobody knows how far it came."
@@ -124,7 +129,7 @@ def _ended_values(task: DelegateTask, now: datetime) -> dict[str, object]:
         "lease_until": None,
         "finished_at": now,
         "reason": text,
-        "error": {"code": LOST, "message": text, "capability": False},
+        "error": {"code": LOST_CODE, "message": text, "capability": False},
     }
 
 
@@ -132,3 +137,151 @@ def end_leases(instances: Iterable[DelegateInstance], *, now: datetime) -> None:
     """Let the leases of instances that are not trusted any more end now; the next sweep takes their tasks."""
     ids = [one.pk for one in instances]
     DelegateTask.objects.filter(instance__in=ids, status=STARTED, lease_until__gt=now).update(lease_until=now)
+
+
+def is_bound_to_project(instance: DelegateInstance) -> bool:
+    """Return whether an instance may run scripts of one project only."""
+    return not instance.is_isolated and not instance.delegate.shares_scripts
+
+
+def filter_by_bound_project(
+    instance: DelegateInstance, tasks: QuerySet[DelegateTask]
+) -> QuerySet[DelegateTask]:
+    """Return the tasks that an instance may take, whatever it has run before."""
+    current = DelegateInstance.objects.filter(pk=instance.pk).values_list("script_scope", flat=True).first()
+    if not current or not is_bound_to_project(instance):
+        return tasks
+    return tasks.filter(~Q(kind__in=DelegateTask.ISOLATED) | Q(scope__path=current))
+
+
+def bind_to_project(instance: DelegateInstance, task_id: UUID) -> bool:
+    """Bind an instance to the project of a task that it is about to take; False where it must not take it.
+
+    Call within the transaction that takes the task; where this answers False, that is rolled back.
+    """
+    if not is_bound_to_project(instance):
+        return True
+    known = DelegateTask.objects.filter(pk=task_id).values_list("kind", "scope__path").first()
+    if known is None or known[0] not in DelegateTask.ISOLATED:
+        return True
+    kind, project = known
+    is_script = kind in DelegateTask.RUNS_CODE
+    # Also where nothing changes: who takes a script and who takes a fetch at the same moment come one by one.
+    free = DelegateInstance.objects.filter(pk=instance.pk, script_scope__in=("", project))
+    allowed = bool(free.update(script_scope=project if is_script else F("script_scope")))
+    if not allowed or (is_script and _runs_other_projects(instance, project)):
+        transaction.set_rollback(True)
+        return False
+    return True
+
+
+def _runs_other_projects(instance: DelegateInstance, project: str) -> bool:
+    running = DelegateTask.objects.filter(
+        instance=instance, status=DelegateTask.Status.STARTED, kind__in=DelegateTask.ISOLATED
+    )
+    return running.exclude(scope__path=project).exists()
+
+
+MAX_TASKS_PER_ACQUIRE = 10
+WITHDRAWN_REASON = "It was withdrawn before a delegate took it."
+
+
+@dataclass(frozen=True)
+class AcquiredTask:
+    """A task that an instance has taken, with all that it needs to do it."""
+
+    task: DelegateTask
+    payload: TaskPayload = field(repr=False)
+
+    def document(self) -> dict[str, Any]:
+        """The task as the agent gets it: the only place where secrets leave."""
+        return {
+            "id": str(self.task.pk),
+            "kind": self.task.kind,
+            "title": self.task.title,
+            "fence": self.task.fence,
+            "attempt": self.task.attempts,
+            "lease_seconds": int(LEASE.total_seconds()),
+            "send_within_seconds": SEND_WITHIN_SECONDS,
+            "timeout_seconds": self.task.timeout_seconds,
+            "is_write": self.task.is_write,
+            "params": dict(self.payload.params),
+            "mask": list(self.payload.mask),
+        }
+
+
+def acquire_tasks(instance: DelegateInstance, *, free: int) -> list[AcquiredTask]:
+    """Give an instance up to `free` of the tasks that are offered to its delegate."""
+    if not _can_acquire(instance):
+        return []
+    busy = DelegateTask.objects.filter(instance=instance, status=DelegateTask.Status.STARTED).count()
+    most = min(free, instance.capacity - busy, MAX_TASKS_PER_ACQUIRE)
+    if most <= 0:
+        return []
+    queued = DelegateTask.objects.filter(status=DelegateTask.Status.QUEUED, offered_to=instance.delegate_id)
+    offered = filter_by_bound_project(instance, queued)
+    ids = list(offered.order_by("queued_at", "pk").values_list("pk", flat=True)[:most])
+    return [taken for pk in ids if (taken := acquire_task(instance, pk)) is not None]
+
+
+@transaction.atomic
+def acquire_task(
+    instance: DelegateInstance, task_id: UUID, *, now: datetime | None = None
+) -> AcquiredTask | None:
+    """Take one task; None where another was faster, or its owner does not want it done any more."""
+    now = now or get_database_time()
+    if not bind_to_project(instance, task_id):
+        return None
+    # The condition is all there is to it: who changes the row has the task.
+    claimed = DelegateTask.objects.filter(
+        pk=task_id,
+        status=DelegateTask.Status.QUEUED,
+        offered_to=instance.delegate_id,
+        abort_requested=False,
+        deadline__gt=now,
+    ).update(
+        status=DelegateTask.Status.STARTED,
+        fence=F("fence") + 1,
+        attempts=F("attempts") + 1,
+        instance=instance,
+        instance_name=f"{instance.delegate.name} on {get_instance_label(instance)}"[:400],
+        lease_until=now + LEASE,
+        started_at=now,
+        next_sequence=0,
+        log_bytes_left=None,
+        log_throttled=False,
+        reason="",
+    )
+    if not claimed:
+        return None
+    publish_task_changed(task_id)
+    task = DelegateTask.objects.select_related("connector", "scope").get(pk=task_id)
+    payload = _build_payload(task)
+    if payload is None:
+        DelegateTask.objects.filter(pk=task_id).update(
+            status=DelegateTask.Status.ABORTED, reason=WITHDRAWN_REASON, finished_at=now, lease_until=None
+        )
+        return None
+    if task.attempts > 1:
+        # What an attempt wrote that nobody will finish would stand before the lines of this one.
+        TaskLogChunk.objects.filter(task=task).delete()
+    asked = get_result_variant(task.kind, payload.params)
+    TaskAttempt.objects.create(task=task, fence=task.fence, instance=instance, at=now, asked=asked)
+    return AcquiredTask(task, payload)
+
+
+def _can_acquire(instance: DelegateInstance) -> bool:
+    delegate = instance.delegate
+    return (
+        instance.status == DelegateInstance.Status.REGISTERED
+        and not delegate.draining
+        and delegate.admission == Delegate.Admission.ENABLED
+    )
+
+
+def _build_payload(task: DelegateTask) -> TaskPayload | None:
+    owner = get_task_owner(task)
+    if owner is not None:
+        return owner.acquire(task)
+    params: Mapping[str, Any] = json.loads(task.payload)
+    return TaskPayload(params)

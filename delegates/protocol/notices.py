@@ -1,7 +1,9 @@
-"""Tells every web process that a delegate may take or has to stop a task; never what the task is (R015)."""
+"""Notices to agents through the channel layer, and the scan that finds lost ones."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -10,8 +12,11 @@ from channels.layers import get_channel_layer
 from django.db import transaction
 from redis.exceptions import RedisError
 
+from delegates.models import Delegate, DelegateInstance, DelegateTask, DelegateToken
+from web.clock import get_database_time
+
 # Each process joins it once and hands what it hears to its own sockets and waiting polls.
-GROUP = "agents"
+AGENTS_GROUP = "agents"
 logger = logging.getLogger(__name__)
 
 
@@ -51,6 +56,54 @@ def _send(message: dict[str, Any]) -> None:
     if layer is None:
         return
     try:
-        async_to_sync(layer.group_send)(GROUP, message)
+        async_to_sync(layer.group_send)(AGENTS_GROUP, message)
     except (OSError, RedisError) as error:
         logger.warning("Agents were not told, they find it with their next look: %s", error)
+
+
+MAX_OFFERS = 1000
+_SCOPE = "delegate__scope"
+SESSION_COLUMNS = (
+    "session_hash",
+    "token__status",
+    "delegate__admission",
+    f"{_SCOPE}__archived_at",
+    f"{_SCOPE}__parent__archived_at",
+)
+SESSION_INVALID = "session_invalid"
+
+
+@dataclass(frozen=True)
+class NoticeScan:
+    """Offers as (delegate, task), and instances whose sessions ended, with the code that says why."""
+
+    offers: tuple[tuple[int, str], ...]
+    ended: tuple[tuple[int, str], ...]
+
+
+def scan_notices(instance_ids: Sequence[int]) -> NoticeScan:
+    """What all agents are offered just now, and which of these instances have no session any more."""
+    queued = DelegateTask.objects.filter(
+        status=DelegateTask.Status.QUEUED, offered_until__gt=get_database_time()
+    )
+    offers = queued.exclude(offered_to=None).order_by("queued_at").values_list("offered_to", "pk")
+    sessions = DelegateInstance.objects.filter(pk__in=list(instance_ids)).values_list("pk", *SESSION_COLUMNS)
+    found = {pk: get_session_end(*columns) for pk, *columns in sessions}
+    return NoticeScan(
+        offers=tuple((delegate_id, str(pk)) for delegate_id, pk in offers[:MAX_OFFERS]),
+        ended=tuple((pk, code) for pk in instance_ids if (code := found.get(pk, SESSION_INVALID))),
+    )
+
+
+def get_session_end(
+    session_hash: str, token_status: str | None, admission: str, *archived: datetime | None
+) -> str:
+    """Why a session with `SESSION_COLUMNS` is over, as the code of a refusal; empty while it goes on."""
+    if not session_hash:
+        return SESSION_INVALID
+    # A token that is there no more was revoked first.
+    if token_status != DelegateToken.Status.ACTIVE:
+        return "token_revoked"
+    if any(archived):
+        return "scope_archived"
+    return "delegate_rejected" if admission == Delegate.Admission.REJECTED else ""

@@ -1,8 +1,8 @@
-"""Refusals that agents understand: each has a code of its own, and a sentence for the person who runs it."""
+"""Refusals of the agent protocol, each with its code and a sentence for the operator."""
 
 from typing import Any
 
-from web.problems import Conflict, Problem
+from web.http.problems import Conflict, Problem
 
 
 class SessionInvalid(Problem):

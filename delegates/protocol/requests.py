@@ -1,15 +1,170 @@
-"""What an agent asks, as it arrived: its address, who it says it is, and the body within its size."""
+"""Requests of agents: body, checked fields, replies, and the threads that handle them."""
 
+import asyncio
+import contextvars
+import json
+import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn, ParamSpec, TypeVar
+from uuid import UUID
 
-from delegates.protocol.fields import Fields, read_object
-from guards.limits import AGENT_BYTES
-from web.problems import BadInput, TooLarge
+from django.db import close_old_connections, connection
 
-_LARGEST = f"A message may have {AGENT_BYTES} at most. Send less at once."
+from guards.input_problems import InputProblem, InputRejected
+from guards.limits import AGENT_BYTES, AGENT_TAGS, JSON_DEPTH, MAX_INTEGER, NAME_CHARACTERS
+from guards.text import find_name_problem
+from web.http.problems import BadInput, TooLarge
+
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_INVISIBLE = re.compile(
+    "[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise InputRejected(InputProblem(f"{name} is not a JSON number", "send null"))
+
+
+_decoder = json.JSONDecoder(parse_constant=_no_constant)
+
+
+def parse_json_object(text: str) -> dict[str, Any]:
+    """One JSON object. Raises `BadInput`.
+
+    Agents write much and often, so this is the C parser; texts in it are not checked yet.
+    """
+    try:
+        value = _decoder.decode(text)
+    except (ValueError, RecursionError) as problem:
+        raise BadInput(f"The body is not JSON: {problem}.") from problem
+    if not isinstance(value, dict):
+        raise BadInput("The body must be a JSON object.")
+    return value
+
+
+def replace_unstorable(value: Any, depth: int = JSON_DEPTH) -> Any:
+    """`value` with a replacement for every character that no database holds. Raises `BadInput` for depth."""
+    if isinstance(value, str):
+        return _UNSTORABLE.sub("\ufffd", value)
+    if depth <= 0:
+        raise BadInput(f"The body is nested deeper than {int(JSON_DEPTH)} levels.")
+    if isinstance(value, list):
+        return [replace_unstorable(one, depth - 1) for one in value]
+    if isinstance(value, dict):
+        return {replace_unstorable(key): replace_unstorable(one, depth - 1) for key, one in value.items()}
+    if isinstance(value, int) and not -MAX_INTEGER <= value <= MAX_INTEGER:
+        return str(value)
+    return value
+
+
+def build_field_error(path: str, message: str) -> BadInput:
+    """The refusal of one field."""
+    return BadInput(f"{path} {message}.", errors=[{"path": path, "message": message}])
+
+
+class RequestFields:
+    """The fields of one JSON object that an agent sent."""
+
+    def __init__(self, body: Mapping[str, Any]) -> None:
+        self.body = body
+
+    def shown(self, name: str, most: int) -> str:
+        """A text for people to read, cleaned; empty where there is none. Raises `BadInput`."""
+        value = self.body.get(name) or ""
+        if not isinstance(value, str):
+            raise build_field_error(name, "must be a text")
+        if len(value) > most:
+            raise build_field_error(name, f"may have {most} characters at most")
+        return _INVISIBLE.sub("\ufffd", value)
+
+    def name(self, name: str) -> str:
+        """A name of one line that reads as what it is. Raises `BadInput`."""
+        return _checked_name(name, self.body.get(name))
+
+    def tags(self, name: str) -> list[str]:
+        """Names without repeats, in their order. Raises `BadInput`."""
+        value = self.body.get(name) or []
+        if not isinstance(value, list):
+            raise build_field_error(name, "must be a list of texts")
+        if len(value) > AGENT_TAGS:
+            raise build_field_error(name, f"may hold {AGENT_TAGS}")
+        return list(dict.fromkeys(_checked_name(f"{name}.{index}", one) for index, one in enumerate(value)))
+
+    def whole(self, name: str, low: int, high: int, default: int | None = None) -> int:
+        """A whole number. Raises `BadInput`."""
+        value = self.body.get(name, default)
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise build_field_error(name, f"must be a whole number from {low} to {high}")
+        return value
+
+    def measured(self, name: str) -> float:
+        """A number that is not negative, zero where it is missing. Raises `BadInput`."""
+        value = self.body.get(name) or 0
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
+            raise build_field_error(name, "must be a number from 0")
+        return float(value)
+
+    def moment(self, name: str) -> float | None:
+        """Seconds since the epoch, None where they are missing. Raises `BadInput`."""
+        value = self.body.get(name)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e11:
+            raise build_field_error(name, "must be seconds since 1970")
+        return float(value)
+
+    def choice(self, name: str, known: tuple[str, ...]) -> str:
+        """One of the known words. Raises `BadInput`."""
+        value = self.body.get(name)
+        if value not in known:
+            raise build_field_error(name, f"must be one of {', '.join(known)}")
+        return str(value)
+
+    def objects(self, name: str, most: int) -> list[dict[str, Any]]:
+        """A list of JSON objects, none where it is missing. Raises `BadInput`."""
+        value = self.body.get(name) or []
+        if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+            raise build_field_error(name, "must be a list of objects")
+        if len(value) > most:
+            raise build_field_error(name, f"may hold {most} at most")
+        return value
+
+    def object(self, name: str) -> dict[str, Any] | None:
+        """A JSON object or None. Raises `BadInput`."""
+        value = self.body.get(name)
+        if value is not None and not isinstance(value, dict):
+            raise build_field_error(name, "must be an object")
+        return value
+
+    def held(self, name: str, most: int) -> dict[UUID, int]:
+        """The tasks that an agent says it has, with their fences. Raises `BadInput`."""
+        found: dict[UUID, int] = {}
+        for one in self.objects(name, most):
+            fields = RequestFields(one)
+            found[parse_task_id(one.get("id"))] = fields.whole("fence", 0, 2**31 - 1)
+        return found
+
+
+def parse_task_id(value: object) -> UUID:
+    """The id of a task. Raises `BadInput`."""
+    try:
+        return UUID(value) if isinstance(value, str) else UUID("")
+    except ValueError as problem:
+        raise build_field_error("id", "must be the id of a task") from problem
+
+
+def _checked_name(path: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise build_field_error(path, "must be a text")
+    if fault := find_name_problem(value.strip(), NAME_CHARACTERS):
+        raise build_field_error(path, fault.message)
+    return value.strip()
+
+
+_TOO_LARGE_MESSAGE = f"A message may have {AGENT_BYTES} at most. Send less at once."
 _GZIP = 16 + zlib.MAX_WBITS
 
 
@@ -29,9 +184,9 @@ class AgentRequest:
         scheme, _, credential = self.headers.get("authorization", "").partition(" ")
         return credential.strip() if scheme.lower() == "bearer" else ""
 
-    def fields(self) -> Fields:
+    def fields(self) -> RequestFields:
         """The JSON object of the body. Raises `BadInput`, `TooLarge`."""
-        return Fields(self.object())
+        return RequestFields(self.object())
 
     def object(self) -> dict[str, Any]:
         """The JSON object of the body, texts as they came. Raises `BadInput`, `TooLarge`."""
@@ -40,11 +195,11 @@ class AgentRequest:
             text = body.decode()
         except UnicodeDecodeError as problem:
             raise BadInput(f"The body is not UTF-8: look at byte {problem.start + 1}.") from problem
-        return read_object(text) if text.strip() else {}
+        return parse_json_object(text) if text.strip() else {}
 
     def _unpacked(self) -> bytes:
         if len(self.body) > AGENT_BYTES:
-            raise TooLarge(_LARGEST)
+            raise TooLarge(_TOO_LARGE_MESSAGE)
         packing = self.headers.get("content-encoding", "identity").strip().lower()
         if packing == "identity":
             return self.body
@@ -56,16 +211,45 @@ class AgentRequest:
         except zlib.error as problem:
             raise BadInput("The body is not what gzip makes.") from problem
         if len(body) > AGENT_BYTES:
-            raise TooLarge(_LARGEST)
+            raise TooLarge(_TOO_LARGE_MESSAGE)
         if not unpacker.eof or unpacker.unused_data:
             raise BadInput("The packed body has no end, or more than one.")
         return body
 
 
 @dataclass(frozen=True)
-class Reply:
+class AgentReply:
     """What the agent is answered."""
 
     content: Mapping[str, Any] = field(repr=False)
     status: int = 200
     retry_after: int = 0
+
+
+THREADS = 8
+WorkParams = ParamSpec("WorkParams")
+WorkResult = TypeVar("WorkResult")
+_thread_pool = ThreadPoolExecutor(THREADS, thread_name_prefix="agents")
+
+
+async def run_in_thread(
+    work: Callable[WorkParams, WorkResult], *args: WorkParams.args, **kwargs: WorkParams.kwargs
+) -> WorkResult:
+    """Do what asks the database in a thread, with this task's context and a connection of its own."""
+    context = contextvars.copy_context()
+
+    def connected() -> WorkResult:
+        try:
+            return work(*args, **kwargs)
+        finally:
+            _release_connection()
+
+    return await asyncio.get_running_loop().run_in_executor(_thread_pool, context.run, connected)
+
+
+def _release_connection() -> None:
+    """Give the connection back to its pool. A file has none, and to open it costs more than to ask it."""
+    if connection.vendor != "sqlite":
+        close_old_connections()
+    elif connection.errors_occurred:
+        connection.close()

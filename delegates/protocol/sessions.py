@@ -1,48 +1,85 @@
-"""Sessions: what an agent shows with each call, given by registering and renewed by heartbeats."""
+"""Sessions of agents: issued, verified, rotated; leases extended after a manager outage."""
 
 import hashlib
 import hmac
+import logging
 import re
 import secrets
-from datetime import datetime
+import threading
+from datetime import datetime, timedelta
 
 from django.db import transaction
+from django.db.models import Max
 
-from delegates.models import Delegate, DelegateInstance, DelegateToken
-from delegates.protocol import notices, outage
+from delegates.models import Delegate, DelegateInstance, DelegateTask, DelegateToken
+from delegates.protocol import notices
+from delegates.protocol.limits import LEASE, ROTATION_GRACE, SESSION
 from delegates.protocol.problems import DelegateRejected, ScopeArchived, SessionInvalid, TokenRevoked
-from delegates.protocol.terms import ROTATION_GRACE, SESSION
 from rbac.models import Scope
-from web.clock import database_now
+from web.clock import get_database_time
+
+# The workers' instance is heard each five seconds. A shorter outage ends before the leases do: they have 15
+# seconds left at least, and are renewed within five of its end.
+OUTAGE_THRESHOLD = timedelta(seconds=8)
+logger = logging.getLogger(__name__)
+_outage_checked = threading.Event()
+
+
+def extend_leases_after_start() -> None:
+    """At the first word of an agent to this process: before it is told that it lost something."""
+    if not _outage_checked.is_set():
+        _outage_checked.set()
+        extend_leases_after_outage(get_database_time())
+
+
+def extend_leases_after_outage(now: datetime) -> int:
+    """Begin the leases anew that ended while no worker was there to notice; how many there were.
+
+    Not those of instances whose sessions were ended: they are not coming back.
+    """
+    if not _had_outage(now):
+        return 0
+    running = DelegateTask.objects.filter(status=DelegateTask.Status.STARTED, lease_until__lt=now + LEASE)
+    theirs = running.filter(instance__delegate__is_built_in=False).exclude(instance__session_hash="")
+    if count := theirs.update(lease_until=now + LEASE):
+        logger.info("Slipway was away: %s tasks stay with their delegates", count)
+    return count
+
+
+def _had_outage(now: datetime) -> bool:
+    workers = DelegateInstance.objects.filter(delegate__is_built_in=True)
+    heard = workers.aggregate(last=Max("last_heartbeat_at"))["last"]
+    return heard is not None and now - heard > OUTAGE_THRESHOLD
+
 
 PREFIX = "slp_ses_"
 _SESSION = re.compile(r"slp_ses_([0-9]{1,18})_[A-Za-z0-9_-]{43}")
-_REGISTER = "Register again."
+_REGISTER_HINT = "Register again."
 
 
-def new_session(instance_id: int) -> str:
+def generate_session(instance_id: int) -> str:
     """A credential that names its instance, so that it is found without a search."""
     return f"{PREFIX}{instance_id}_{secrets.token_urlsafe(32)}"
 
 
-def hash_of(secret: str) -> str:
+def hash_secret(secret: str) -> str:
     """What is kept of a secret of 256 random bits."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def instance_of(session: str) -> DelegateInstance:
+def get_session_instance(session: str) -> DelegateInstance:
     """The instance whose session this is, with its delegate, token and configuration.
 
     Raises `SessionInvalid`, `TokenRevoked`, `ScopeArchived`, `DelegateRejected`.
     """
-    outage.forgive_once()
+    extend_leases_after_start()
     named = _SESSION.fullmatch(session)
     rows = DelegateInstance.objects.select_related(
         "delegate__configuration", "delegate__scope__parent", "token"
     )
     found = rows.filter(pk=int(named[1])).first() if named else None
-    if found is None or not _is_current(found, hash_of(session), database_now()):
-        raise SessionInvalid(f"This session is not, or no longer, one of this Slipway. {_REGISTER}")
+    if found is None or not _is_current(found, hash_secret(session), get_database_time()):
+        raise SessionInvalid(f"This session is not, or no longer, one of this Slipway. {_REGISTER_HINT}")
     if not is_trusted(found.token):
         raise TokenRevoked("The token that this session began with was revoked. Use another token.")
     check_scope(found.delegate.scope)
@@ -76,8 +113,8 @@ def _is_current(instance: DelegateInstance, shown: str, now: datetime) -> bool:
 @transaction.atomic
 def replace_session(instance: DelegateInstance, now: datetime) -> str:
     """Give an instance a new session; the one before is refused from now on."""
-    session = new_session(instance.pk)
-    instance.session_hash = hash_of(session)
+    session = generate_session(instance.pk)
+    instance.session_hash = hash_secret(session)
     instance.previous_session_hash = ""
     instance.session_expires_at = now + SESSION
     instance.save(update_fields=["session_hash", "previous_session_hash", "session_expires_at"])

@@ -1,1 +1,1 @@
-"""What more than one caller reads of delegates."""
+"""Reads of delegates with more than one caller."""

@@ -1,31 +1,62 @@
-"""Configurations with the delegates that have them, and what became of their scripts."""
+"""Delegate configurations with their use and runs, and the environments they may name."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from django.db.models import Count, QuerySet
 
 from delegates.models import ConfigurationRun, Delegate, DelegateConfiguration
-from rbac.policy import Principal, visible_to
+from rbac.models import Scope
+from rbac.policy import Principal, filter_visible
 
-SHOWN_RUNS = 50
-MOST_OFFERED = 200
+MAX_RUNS = 50
+MAX_DELEGATE_CHOICES = 200
 
 
-def configurations_with_use() -> QuerySet[DelegateConfiguration]:
+def list_configurations_with_use() -> QuerySet[DelegateConfiguration]:
     """Configurations, each with `delegate_count`."""
     return DelegateConfiguration.objects.select_related("scope").annotate(
         delegate_count=Count("delegates", distinct=True)
     )
 
 
-def runs_of(configuration: DelegateConfiguration, reader: Principal) -> list[ConfigurationRun]:
+def list_configuration_runs(
+    configuration: DelegateConfiguration, reader: Principal
+) -> list[ConfigurationRun]:
     """The newest runs of a script, on instances of delegates that somebody may see."""
-    seen = visible_to(reader, "core_delegate_view", Delegate.objects.all())
+    seen = filter_visible(reader, "core_delegate_view", Delegate.objects.all())
     runs = configuration.runs.filter(instance__delegate__in=seen).select_related("instance__delegate")
-    return list(runs.order_by("-started_at", "-pk")[:SHOWN_RUNS])
+    return list(runs.order_by("-started_at", "-pk")[:MAX_RUNS])
 
 
-def delegates_to_give(configuration: DelegateConfiguration, giver: Principal) -> QuerySet[Delegate]:
+def list_assignable_delegates(configuration: DelegateConfiguration, giver: Principal) -> QuerySet[Delegate]:
     """The delegates that somebody may give a configuration to: those at its scope and below."""
     below = Delegate.objects.filter(is_built_in=False).select_related("scope", "configuration")
     path = configuration.scope.path
     reached = below.filter(scope__path=path) | below.filter(scope__path__startswith=f"{path}/")
-    return visible_to(giver, "core_delegate_edit", reached).order_by("scope__path", "name")
+    return filter_visible(giver, "core_delegate_edit", reached).order_by("scope__path", "name")
+
+
+@dataclass(frozen=True)
+class KnownEnvironment:
+    """An environment as a configuration keeps it: its scope's path and its identifier, with a slash."""
+
+    path: str
+    name: str
+
+
+# Finds the environments at or below a scope that somebody may see.
+EnvironmentFinder = Callable[[Scope, Principal], Iterable[KnownEnvironment]]
+_finders: list[EnvironmentFinder] = []
+
+
+def register_environment_finder(finder: EnvironmentFinder) -> EnvironmentFinder:
+    """Enter a function that finds environments."""
+    _finders.append(finder)
+    return finder
+
+
+def list_known_environments(scope: Scope, principal: Principal) -> list[KnownEnvironment]:
+    """The environments at or below a scope that somebody may see, by path."""
+    found = (one for finder in _finders for one in finder(scope, principal))
+    return sorted(found, key=lambda one: one.path)

@@ -1,23 +1,29 @@
-"""Delegates as lists and documents show them: status, instances, tags, what runs."""
+"""Delegates as lists and documents show them, with absences and tokens in use."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db.models import Count, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.utils import timezone
 
-from delegates.connectivity import Connectivity, instance_status, status_of
-from delegates.models import Delegate, DelegateEvent, DelegateInstance, DelegateTask
-from delegates.queries.connectivities import connectivity_at
+from delegates.connectivity import (
+    Connectivity,
+    build_away_filter,
+    build_connected_filter,
+    build_connectivity_case,
+    compute_delegate_status,
+    compute_instance_status,
+)
+from delegates.models import Delegate, DelegateEvent, DelegateInstance, DelegateTask, DelegateToken
 from rbac.models import Scope
-from rbac.policy import Principal, at_or_below, visible_to
+from rbac.policy import Principal, build_below_filter, filter_visible
 
 VIEW = "core_delegate_view"
 Kind = DelegateEvent.Kind
 # Instances of these statuses count among those that a delegate should have.
-EXPECTED = (DelegateInstance.Status.REGISTERED, DelegateInstance.Status.DRAINING)
-HERE = (Connectivity.CONNECTED, Connectivity.LATE, Connectivity.DRAINING)
+EXPECTED_STATUSES = (DelegateInstance.Status.REGISTERED, DelegateInstance.Status.DRAINING)
+PRESENT_STATUSES = (Connectivity.CONNECTED, Connectivity.LATE, Connectivity.DRAINING)
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,7 @@ class DelegateFacts:
     running: int
 
 
-def usable_or_below(
+def list_visible_delegates(
     principal: Principal, scope: Scope | None, delegates: QuerySet[Delegate] | None = None
 ) -> QuerySet[Delegate]:
     """Delegates that a reader sees in a scope: its own, those below, and those above that serve it (R053)."""
@@ -59,25 +65,26 @@ def usable_or_below(
     if scope is None:
         return found.none()
     above = Q(scope__path__in=scope.ancestor_paths())
-    return visible_to(principal, VIEW, found).filter(at_or_below(scope) | above)
+    return filter_visible(principal, VIEW, found).filter(build_below_filter(scope) | above)
 
 
-def with_status(delegates: QuerySet[Delegate], status: str, now: datetime) -> QuerySet[Delegate]:
+def filter_by_status(delegates: QuerySet[Delegate], status: str, now: datetime) -> QuerySet[Delegate]:
     """Only those with a status of `Connectivity`."""
-    return delegates.alias(connectivity=connectivity_at(now)).filter(connectivity=status)
+    return delegates.alias(connectivity=build_connectivity_case(now)).filter(connectivity=status)
 
 
-def with_tag(delegates: QuerySet[Delegate], tag: str, now: datetime) -> QuerySet[Delegate]:
+def filter_by_tag(delegates: QuerySet[Delegate], tag: str, now: datetime) -> QuerySet[Delegate]:
     """Only those that a selector `tag` means, whoever set it; case does not count."""
     found = [
         one.pk
-        for one in with_instances(delegates).defer("spec", "description")
-        if tag.casefold() in {known.casefold() for known in tags_of(one, one.instances.all(), now)}
+        for one in prefetch_instances(delegates).defer("spec", "description")
+        if tag.casefold()
+        in {known.casefold() for known in list_selectable_tags(one, one.instances.all(), now)}
     ]
     return delegates.filter(pk__in=found)
 
 
-def with_instances(delegates: QuerySet[Delegate]) -> QuerySet[Delegate]:
+def prefetch_instances(delegates: QuerySet[Delegate]) -> QuerySet[Delegate]:
     """Delegates with their scope and instances, in three queries whatever their number."""
     newest = (
         DelegateInstance.objects.select_related("token")
@@ -87,35 +94,41 @@ def with_instances(delegates: QuerySet[Delegate]) -> QuerySet[Delegate]:
     return delegates.select_related("scope").prefetch_related(Prefetch("instances", newest))
 
 
-def tags_of(delegate: Delegate, instances: Iterable[DelegateInstance], now: datetime) -> tuple[str, ...]:
+def list_selectable_tags(
+    delegate: Delegate, instances: Iterable[DelegateInstance], now: datetime
+) -> tuple[str, ...]:
     """What selectors can name: the name, tags that people set, and those of instances that are here (N10)."""
-    said = [tag for one in instances if instance_status(one, now) in HERE for tag in one.tags]
+    said = [
+        tag for one in instances if compute_instance_status(one, now) in PRESENT_STATUSES for tag in one.tags
+    ]
     return tuple(dict.fromkeys([*delegate.tags, *map(str, said), delegate.name]))
 
 
-def facts_of(delegates: Iterable[Delegate], now: datetime | None = None) -> list[DelegateFacts]:
+def list_delegate_facts(delegates: Iterable[Delegate], now: datetime | None = None) -> list[DelegateFacts]:
     """Facts of delegates that came from `with_instances`; one query more, for the tasks that run."""
     found = list(delegates)
-    running = running_on(instance.pk for one in found for instance in one.instances.all())
-    ends = last_ends(found)
-    return [facts(one, running, now or timezone.now(), ends.get(one.pk)) for one in found]
+    running = count_running_tasks(instance.pk for one in found for instance in one.instances.all())
+    ends = list_last_ends(found)
+    return [build_delegate_facts(one, running, now or timezone.now(), ends.get(one.pk)) for one in found]
 
 
-def instance_facts(delegate: Delegate, running: dict[int, int], now: datetime) -> list[InstanceFacts]:
+def list_instance_facts(delegate: Delegate, running: dict[int, int], now: datetime) -> list[InstanceFacts]:
     """The instances of a delegate, newest first; those that are gone come last. `running` is by instance."""
     instances = delegate.instances.all()
-    shown = [InstanceFacts(one, instance_status(one, now), running.get(one.pk, 0)) for one in instances]
+    shown = [
+        InstanceFacts(one, compute_instance_status(one, now), running.get(one.pk, 0)) for one in instances
+    ]
     return sorted(shown, key=lambda one: one.instance.status == DelegateInstance.Status.GONE)
 
 
-def running_on(instances: Iterable[int]) -> dict[int, int]:
+def count_running_tasks(instances: Iterable[int]) -> dict[int, int]:
     """How many tasks each instance has now."""
     started = DelegateTask.objects.filter(status=DelegateTask.Status.STARTED, instance__in=list(instances))
     counted = started.values_list("instance_id").annotate(number=Count("pk")).order_by()
     return {pk: number for pk, number in counted if pk is not None}
 
 
-def newest_end() -> Subquery:
+def build_last_end_subquery() -> Subquery:
     """The key of the event by which each delegate of a query was refused, or lost its session, last."""
     known = DelegateEvent.objects.filter(
         scope=OuterRef("scope"), name=OuterRef("name"), kind__in=(Kind.REFUSED, Kind.SESSION_ENDED)
@@ -123,23 +136,25 @@ def newest_end() -> Subquery:
     return Subquery(known.order_by("-at").values("pk")[:1])
 
 
-def last_ends(delegates: Iterable[Delegate]) -> dict[int, DelegateEvent]:
+def list_last_ends(delegates: Iterable[Delegate]) -> dict[int, DelegateEvent]:
     """The last time that each delegate was refused, or lost its session, by delegate; in one query."""
-    found = Delegate.objects.filter(pk__in=[one.pk for one in delegates]).annotate(end=newest_end())
+    found = Delegate.objects.filter(pk__in=[one.pk for one in delegates]).annotate(
+        end=build_last_end_subquery()
+    )
     events = DelegateEvent.objects.filter(pk__in=found.values("end")).only("scope", "name", "at", "text")
     by_name = {(one.scope_id, one.name): one for one in events}
     return {one.pk: by_name[key] for one in delegates if (key := (one.scope_id, one.name)) in by_name}
 
 
-def facts(
+def build_delegate_facts(
     delegate: Delegate, running: dict[int, int], now: datetime, end: DelegateEvent | None = None
 ) -> DelegateFacts:
     """One delegate; `running` counts tasks by instance, `end` is what `last_ends` found."""
     instances = list(delegate.instances.all())
-    status = status_of(delegate, instances, now)
-    expected = [one for one in instances if one.status in EXPECTED]
-    here = [one for one in expected if instance_status(one, now) in HERE]
-    heard_at = heard_at_of(instances)
+    status = compute_delegate_status(delegate, instances, now)
+    expected = [one for one in instances if one.status in EXPECTED_STATUSES]
+    here = [one for one in expected if compute_instance_status(one, now) in PRESENT_STATUSES]
+    heard_at = get_last_heartbeat(instances)
     return DelegateFacts(
         pk=delegate.pk,
         name=delegate.name,
@@ -148,8 +163,8 @@ def facts(
         description=delegate.description,
         is_built_in=delegate.is_built_in,
         status=status.value,
-        reason=reason_of(status, expected, said_since(end, heard_at)),
-        tags=tags_of(delegate, instances, now),
+        reason=describe_status(status, expected, describe_end(end, heard_at)),
+        tags=list_selectable_tags(delegate, instances, now),
         heard_at=heard_at,
         connections=tuple(sorted({one.get_connection_display() for one in here})),
         versions=tuple(sorted({one.version for one in here or expected if one.version})),
@@ -160,17 +175,17 @@ def facts(
     )
 
 
-def heard_at_of(instances: Iterable[DelegateInstance]) -> datetime | None:
+def get_last_heartbeat(instances: Iterable[DelegateInstance]) -> datetime | None:
     """When a delegate with these instances was last heard."""
     return max((one.last_heartbeat_at for one in instances if one.last_heartbeat_at), default=None)
 
 
-def said_since(end: DelegateEvent | None, heard_at: datetime | None) -> str:
+def describe_end(end: DelegateEvent | None, heard_at: datetime | None) -> str:
     """What is said of an end, if nothing was heard after it."""
     return "" if end is None or (heard_at is not None and end.at < heard_at) else end.text
 
 
-def reason_of(status: Connectivity, expected: list[DelegateInstance], end: str = "") -> str:
+def describe_status(status: Connectivity, expected: list[DelegateInstance], end: str = "") -> str:
     """Why a delegate takes no work, in a sentence; nothing where it does. `end` is what ended it last."""
     if end and status in (Connectivity.DISCONNECTED, Connectivity.NEVER_CONTACTED):
         return end
@@ -190,3 +205,141 @@ REASONS = {
     Connectivity.REJECTED: "Somebody rejected it.",
     Connectivity.DISABLED: "Somebody disabled it.",
 }
+
+
+@dataclass(frozen=True)
+class AwayDelegate:
+    """A delegate that is late or disconnected, and why: the same words as `DelegateFacts` has."""
+
+    pk: int
+    name: str
+    status: str
+    reason: str
+    heard_at: datetime | None
+
+
+@dataclass(frozen=True)
+class DelegatePresence:
+    """How many delegates there are, how many of them are connected, and some of those that are away."""
+
+    total: int
+    connected: int
+    away: list[AwayDelegate]
+
+
+def count_presence(delegates: QuerySet[Delegate], now: datetime, most: int) -> DelegatePresence:
+    """Count these delegates, and name at most `most` that are away; in four queries whatever their number."""
+    connected = Count("pk", filter=build_connected_filter(now))
+    return DelegatePresence(
+        **delegates.aggregate(total=Count("pk"), connected=connected), away=_list_away(delegates, now, most)
+    )
+
+
+def _list_away(delegates: QuerySet[Delegate], now: datetime, most: int) -> list[AwayDelegate]:
+    instances = DelegateInstance.objects.only("delegate", "status", "suspect_since", "last_heartbeat_at")
+    rows = (
+        delegates.filter(build_away_filter(now))
+        .only("name", "admission", "draining")
+        .annotate(end=build_last_end_subquery())
+    )
+    found = list(rows.order_by("name", "pk").prefetch_related(Prefetch("instances", instances))[:most])
+    keys = [one.end for one in found if one.end]
+    ends = DelegateEvent.objects.only("at", "text").in_bulk(keys) if keys else {}
+    return [_build_away_delegate(one, now, ends.get(one.end)) for one in found]
+
+
+def _build_away_delegate(delegate: Delegate, now: datetime, end: DelegateEvent | None) -> AwayDelegate:
+    instances = list(delegate.instances.all())
+    status, heard_at = compute_delegate_status(delegate, instances, now), get_last_heartbeat(instances)
+    expected = [one for one in instances if one.status in EXPECTED_STATUSES]
+    reason = describe_status(status, expected, describe_end(end, heard_at))
+    return AwayDelegate(delegate.pk, delegate.name, status.value, reason, heard_at)
+
+
+# A delegate that has not come after this long most likely will not come by itself.
+CONNECT_TIMEOUT = timedelta(minutes=2)
+MAX_SHOWN_REFUSALS = 5
+CONNECTED_STATUSES = (Connectivity.CONNECTED, Connectivity.LATE, Connectivity.DRAINING)
+
+
+@dataclass(frozen=True)
+class ConnectProgress:
+    """How far a delegate is from being connected; `refusals` are tries that failed, newest first."""
+
+    status: str
+    instances: int
+    refusals: list[DelegateEvent]
+    seconds_left: int
+
+    @property
+    def is_here(self) -> bool:
+        return self.status in CONNECTED_STATUSES
+
+    @property
+    def is_late(self) -> bool:
+        return not self.is_here and (self.seconds_left == 0 or bool(self.refusals))
+
+
+def get_connect_progress(delegate: Delegate, now: datetime) -> ConnectProgress:
+    """Look at a delegate, and at whoever tried to register by its name since it was made."""
+    instances = list(delegate.instances.all())
+    left = delegate.created_at + CONNECT_TIMEOUT - now
+    return ConnectProgress(
+        status=compute_delegate_status(delegate, instances, now),
+        instances=len(instances),
+        refusals=list(_list_refusals_since_creation(delegate)),
+        seconds_left=max(0, int(left.total_seconds())),
+    )
+
+
+def _list_refusals_since_creation(delegate: Delegate) -> list[DelegateEvent]:
+    """A try with an unknown token belongs to no scope below the account: only the name tells whose it was."""
+    here = Q(scope_id=delegate.scope_id) | Q(scope__parent__isnull=True)
+    found = DelegateEvent.objects.filter(
+        here, name=delegate.name, kind=DelegateEvent.Kind.REFUSED, at__gte=delegate.created_at
+    )
+    return list(found.order_by("-at")[:MAX_SHOWN_REFUSALS])
+
+
+OPEN_SESSION_FILTER = Q(instances__session_hash__gt="") & ~Q(instances__status=DelegateInstance.Status.GONE)
+
+
+@dataclass(frozen=True)
+class RevocationImpact:
+    """Who loses a session with a token: delegates with their instances by name, and how many are hidden."""
+
+    delegates: list[tuple[Delegate, list[DelegateInstance]]]
+    hidden: int
+
+    def __bool__(self) -> bool:
+        return bool(self.delegates or self.hidden)
+
+
+def list_tokens_with_use() -> QuerySet[DelegateToken]:
+    """Tokens without their values, each with `delegate_count` and `instance_count` of its open sessions."""
+    tokens = DelegateToken.objects.defer("value").select_related("scope", "created_by", "revoked_by")
+    return tokens.annotate(
+        delegate_count=Count("instances__delegate", filter=OPEN_SESSION_FILTER, distinct=True),
+        instance_count=Count("instances", filter=OPEN_SESSION_FILTER, distinct=True),
+    )
+
+
+def list_usable_tokens(principal: Principal, scope: Scope | None = None) -> QuerySet[DelegateToken]:
+    """Tokens that agents can register with and somebody may put into a spec; of one scope, or of all."""
+    current = Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
+    tokens = DelegateToken.objects.defer("value").select_related("scope")
+    active = tokens.filter(current, status=DelegateToken.Status.ACTIVE)
+    found = filter_visible(principal, "core_delegate_edit", active).order_by("scope__path", "name")
+    return found if scope is None else found.filter(scope=scope)
+
+
+def get_revocation_impact(token: DelegateToken, reader: Principal) -> RevocationImpact:
+    """Whose sessions end when `token` is revoked, by name as far as `reader` may see them."""
+    here = DelegateInstance.objects.filter(token=token).exclude(status=DelegateInstance.Status.GONE)
+    with_session = here.exclude(session_hash="")
+    visible = filter_visible(reader, "core_delegate_view", with_session)
+    grouped: dict[Delegate, list[DelegateInstance]] = {}
+    for instance in visible.select_related("delegate").order_by("delegate__name", "hostname", "pk"):
+        grouped.setdefault(instance.delegate, []).append(instance)
+    shown = sum(len(instances) for instances in grouped.values())
+    return RevocationImpact(list(grouped.items()), with_session.count() - shown)

@@ -1,25 +1,30 @@
-"""Delegate tasks as lists, pages and documents show them; what they carry and bring back is never shown."""
+"""Delegate tasks for lists and pages, with log lines and routing decisions explained."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from delegates.models import Delegate, DelegateTask, TaskLogChunk
-from delegates.offers import waiting
-from guards.text import clean
+from delegates.models import Delegate, DelegateTask, RoutingDecision, TaskLogChunk
+from delegates.queries.routing_candidates import build_routing_request, read_candidate_pool
+from delegates.routing.decisions import decide_route
+from delegates.routing.rules import RoutingRule
+from delegates.task_queue import list_waiting_tasks, serialize_decision
+from guards.text import sanitize_text
+from rbac.policy import Principal, filter_visible
+from web.templatetags.slipway import format_duration
 
 VIEW = "core_delegate_view"
-LINES = 1000
+MAX_LINES = 1000
 # What a task carries and brings back, which no list or page reads.
-UNSHOWN = ("payload", "result")
+HIDDEN_COLUMNS = ("payload", "result")
 
 
 @dataclass(frozen=True)
-class Line:
+class TaskLogLine:
     """One line that a task wrote, numbered from 1."""
 
     number: int
@@ -29,34 +34,36 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Lines:
+class TaskLogPage:
     """Some lines; `more` says that there are others after them already."""
 
-    lines: list[Line]
+    lines: list[TaskLogLine]
     more: bool
 
 
-def shown_tasks() -> QuerySet[DelegateTask]:
+def list_tasks() -> QuerySet[DelegateTask]:
     """Tasks with what a list shows of them, in one query."""
-    return DelegateTask.objects.defer(*UNSHOWN).select_related("scope", "offered_to", "instance__delegate")
+    return DelegateTask.objects.defer(*HIDDEN_COLUMNS).select_related(
+        "scope", "offered_to", "instance__delegate"
+    )
 
 
-def of_delegate(tasks: QuerySet[DelegateTask], delegate_id: int) -> QuerySet[DelegateTask]:
+def filter_by_delegate(tasks: QuerySet[DelegateTask], delegate_id: int) -> QuerySet[DelegateTask]:
     """Only tasks that a delegate took or is offered."""
     return tasks.filter(Q(instance__delegate=delegate_id) | Q(offered_to=delegate_id))
 
 
-def holder_of(task: DelegateTask) -> Delegate | None:
+def get_task_holder(task: DelegateTask) -> Delegate | None:
     """The delegate that has or had a task; None before one took it."""
     return task.instance.delegate if task.instance else None
 
 
-def positions(tasks: Iterable[DelegateTask], now: datetime) -> dict[Any, int]:
+def get_queue_positions(tasks: Iterable[DelegateTask], now: datetime) -> dict[Any, int]:
     """The place in the queue of each task that waits and is offered to nobody; one query if any does."""
     asked = {task.pk for task in tasks if _waits(task, now)}
     if not asked:
         return {}
-    queue = waiting(now).values_list("pk", flat=True)
+    queue = list_waiting_tasks(now).values_list("pk", flat=True)
     return {pk: place for place, pk in enumerate(queue, 1) if pk in asked}
 
 
@@ -70,7 +77,7 @@ def _waits(task: DelegateTask, now: datetime) -> bool:
     return task.status == DelegateTask.Status.QUEUED and not is_offered(task, now)
 
 
-def reached(task: DelegateTask) -> str:
+def get_reached_address(task: DelegateTask) -> str:
     """The address that a connectivity check ended at, where it is known; of other tasks nothing is told."""
     if task.kind != DelegateTask.Kind.CHECK or task.status != DelegateTask.Status.SUCCEEDED:
         return ""
@@ -78,20 +85,20 @@ def reached(task: DelegateTask) -> str:
     return str(answer.get("address") or "")
 
 
-def lines_of(task: DelegateTask, after: int = 0, most: int = LINES) -> Lines:
+def read_task_log(task: DelegateTask, after: int = 0, most: int = MAX_LINES) -> TaskLogPage:
     """The lines with higher numbers than `after`, at most so many."""
     chunks = TaskLogChunk.objects.filter(task=task, sequence__gte=_first_chunk(task, after))
-    found: list[Line] = []
+    found: list[TaskLogLine] = []
     for chunk in chunks.order_by("sequence").iterator(chunk_size=20):
         found += [line for line in _read(chunk) if line.number > after]
         if len(found) > most:
-            return Lines(found[:most], more=True)
-    return Lines(found, more=False)
+            return TaskLogPage(found[:most], more=True)
+    return TaskLogPage(found, more=False)
 
 
-def last_lines(task: DelegateTask, most: int = LINES) -> list[Line]:
+def read_last_lines(task: DelegateTask, most: int = MAX_LINES) -> list[TaskLogLine]:
     """The newest lines, the oldest of them first."""
-    return lines_of(task, max(0, task.next_sequence - most), most).lines
+    return read_task_log(task, max(0, task.next_sequence - most), most).lines
 
 
 def _first_chunk(task: DelegateTask, after: int) -> int:
@@ -99,13 +106,147 @@ def _first_chunk(task: DelegateTask, after: int) -> int:
     return before.values_list("sequence", flat=True).first() or 0
 
 
-def _read(chunk: TaskLogChunk) -> list[Line]:
+def _read(chunk: TaskLogChunk) -> list[TaskLogLine]:
     return [
-        Line(
+        TaskLogLine(
             number=number,
             at=datetime.fromtimestamp(line["t"] / 1000, UTC),
             level=line["level"],
-            text=clean(line["text"]),
+            text=sanitize_text(line["text"]),
         )
         for number, line in enumerate(json.loads(chunk.lines), chunk.sequence + 1)
     ]
+
+
+DECISION_PERMISSION = "core_delegate_view"
+# So many decisions about one task are shown, the newest first.
+MAX_DECISIONS = 50
+
+
+@dataclass(frozen=True)
+class RuleCell:
+    """What one rule said of one delegate; `verdict` is PASS or FAIL, and empty where it was not asked."""
+
+    rule: str
+    verdict: str = ""
+    detail: str = ""
+    remedy: str = ""
+    seconds_left: int | None = None
+
+    @property
+    def left(self) -> str:
+        """For how long it holds; empty where nobody knows."""
+        return f"{format_duration(self.seconds_left)} left" if self.seconds_left else ""
+
+
+@dataclass(frozen=True)
+class CandidateLine:
+    """One delegate in a decision."""
+
+    delegate: int
+    name: str
+    chosen: bool
+    cells: tuple[RuleCell, ...]
+
+    @property
+    def faults(self) -> tuple[RuleCell, ...]:
+        return tuple(one for one in self.cells if one.verdict == "FAIL")
+
+    @property
+    def notes(self) -> tuple[RuleCell, ...]:
+        """Rules that hold for a time only."""
+        return tuple(one for one in self.cells if one.verdict == "PASS" and one.seconds_left)
+
+
+@dataclass(frozen=True)
+class ExplainedDecision:
+    """A decision as people read it; `live` is one that would be made now and is not kept."""
+
+    sentence: str
+    at: datetime
+    lines: tuple[CandidateLine, ...]
+    number: int | None = None
+    live: bool = False
+    rules: tuple[str, ...] = tuple(rule.value for rule in RoutingRule)
+
+
+def explain_current_decision(task: DelegateTask, principal: Principal, now: datetime) -> ExplainedDecision:
+    """What would be decided about a queued task at this moment."""
+    decision = decide_route(build_routing_request(task), read_candidate_pool([task], now).for_task(task))
+    rows = _filter_visible_rows(serialize_decision(decision), principal)
+    chosen = decision.chosen.key if decision.chosen else None
+    return ExplainedDecision(decision.sentence, now, _lines(rows, chosen), live=True)
+
+
+def list_explained_decisions(
+    task: DelegateTask, principal: Principal, most: int = MAX_DECISIONS
+) -> list[ExplainedDecision]:
+    """What was decided, the newest first; delegates out of the task's reach only for who may see them."""
+    found = list(RoutingDecision.objects.filter(task=task).order_by("-number")[:most])
+    seen = _visible(principal, (row for one in found for row in one.rows))
+    return [
+        ExplainedDecision(
+            one.sentence,
+            one.at,
+            _lines(_select_rows(one.rows, seen), one.chosen_id),
+            number=one.number,
+        )
+        for one in found
+    ]
+
+
+def list_decision_rows(
+    decisions: Iterable[RoutingDecision], principal: Principal
+) -> list[list[dict[str, Any]]]:
+    """The rows of decisions that a reader may see."""
+    found = list(decisions)
+    seen = _visible(principal, (row for one in found for row in one.rows))
+    return [_select_rows(one.rows, seen) for one in found]
+
+
+def _filter_visible_rows(rows: list[dict[str, Any]], principal: Principal) -> list[dict[str, Any]]:
+    return _select_rows(rows, _visible(principal, rows))
+
+
+def _is_out_of_reach(row: Mapping[str, Any]) -> bool:
+    return bool(row["rule"] == RoutingRule.SCOPE and row["verdict"] == "FAIL")
+
+
+def _visible(principal: Principal, rows: Iterable[Mapping[str, Any]]) -> set[int]:
+    away = {row["delegate"] for row in rows if _is_out_of_reach(row)}
+    if not away:
+        return set()
+    return set(
+        filter_visible(principal, DECISION_PERMISSION, Delegate.objects.filter(pk__in=away)).values_list(
+            "pk", flat=True
+        )
+    )
+
+
+def _select_rows(rows: list[dict[str, Any]], seen: set[int]) -> list[dict[str, Any]]:
+    return [row for row in rows if not _is_out_of_reach(row) or row["delegate"] in seen]
+
+
+def _lines(rows: Iterable[Mapping[str, Any]], chosen: int | None) -> tuple[CandidateLine, ...]:
+    """The rows by delegate: who got it first, then who fails the fewest rules, those out of reach last."""
+    names: dict[int, str] = {}
+    cells: dict[int, dict[str, RuleCell]] = {}
+    for row in rows:
+        names[row["delegate"]] = row["name"]
+        cell = RuleCell(row["rule"], row["verdict"], row["detail"], row["remedy"], row["seconds_left"])
+        cells.setdefault(row["delegate"], {})[cell.rule] = cell
+    lines = [
+        CandidateLine(
+            key,
+            names[key],
+            key == chosen,
+            tuple(found.get(rule, RuleCell(rule)) for rule in list(RoutingRule)),
+        )
+        for key, found in cells.items()
+    ]
+    return tuple(sorted(lines, key=_sort_key))
+
+
+def _sort_key(line: CandidateLine) -> tuple[bool, int, int, str]:
+    unasked = sum(not one.verdict for one in line.cells)
+    return (not line.chosen, unasked, len(line.faults), line.name)

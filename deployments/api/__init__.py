@@ -1,1 +1,1 @@
-"""The REST routes of deployments, one file per noun."""
+"""REST routes of executions, approvals, freeze windows, logs and previews."""

@@ -9,12 +9,13 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from deployments import approval_queries, approving
+from deployments.approvals import operations, queries
+from deployments.approvals.verdicts import build_approval_summary
 from deployments.models import Approval, ApprovalDecision
-from deployments.verdicts import approval_summary
 from guards.limits import APPROVAL_COMMENT_CHARACTERS
-from web.problems import BadInput
-from web.rest import ORG, PAGED, PROJECT, Route, narrowed
+from web.api.parameters import ORG_PARAMETER, PAGE_PARAMETERS, PROJECT_PARAMETER
+from web.api.views import BaseApiView, filter_by_scope
+from web.http.problems import BadInput
 
 VIEW = "core_pipeline_view"
 STATUS = OpenApiParameter("status", OpenApiTypes.STR, enum=Approval.Status.values)
@@ -36,7 +37,7 @@ class ApprovalSummary(serializers.Serializer[Any]):
     ended_at = serializers.DateTimeField(allow_null=True)
 
 
-class ExecutionOfApproval(serializers.Serializer[Any]):
+class ApprovalExecution(serializers.Serializer[Any]):
     """The run that waits."""
 
     id = serializers.UUIDField()
@@ -46,7 +47,7 @@ class ExecutionOfApproval(serializers.Serializer[Any]):
     started_by = serializers.CharField(allow_null=True)
 
 
-class DecisionShown(serializers.Serializer[Any]):
+class ApprovalDecisionDocument(serializers.Serializer[Any]):
     """What somebody decided; it does not count where something else would be done now."""
 
     by = serializers.CharField()
@@ -57,7 +58,7 @@ class DecisionShown(serializers.Serializer[Any]):
     counts = serializers.BooleanField()
 
 
-class AskedInput(serializers.Serializer[Any]):
+class ApprovalInput(serializers.Serializer[Any]):
     """One thing that approvers fill in."""
 
     name = serializers.CharField()
@@ -69,14 +70,14 @@ class AskedInput(serializers.Serializer[Any]):
 class ApprovalDocument(ApprovalSummary):
     """Everything about an approval; `diff` names what would be done, `ahead`, for a decision."""
 
-    execution = ExecutionOfApproval()
+    execution = ApprovalExecution()
     step = serializers.CharField()
-    inputs = AskedInput(many=True)
+    inputs = ApprovalInput(many=True)
     diff = serializers.CharField()
     ahead = serializers.DictField()
     checked_at = serializers.DateTimeField(allow_null=True)
     checking = serializers.BooleanField(help_text="Whether `ahead` is about to be worked out again.")
-    decisions = DecisionShown(many=True)
+    decisions = ApprovalDecisionDocument(many=True)
     can_decide = serializers.BooleanField()
     why_not = serializers.CharField()
 
@@ -98,25 +99,28 @@ class ApproveInput(RejectInput):
     )
 
 
-class Approvals(Route):
+class Approvals(BaseApiView):
     """Approvals, newest first."""
 
     order = "asked_at"
 
-    @extend_schema(parameters=[ORG, PROJECT, STATUS, MINE, *PAGED], responses=ApprovalSummary(many=True))
+    @extend_schema(
+        parameters=[ORG_PARAMETER, PROJECT_PARAMETER, STATUS, MINE, *PAGE_PARAMETERS],
+        responses=ApprovalSummary(many=True),
+    )
     def get(self, request: Request) -> Response:
         mine = self.is_set("mine")
-        listed = approval_queries.waiting_for if mine else approval_queries.visible_approvals
-        found = narrowed(request, listed(self.principal), by_identifier=False)
+        listed = queries.list_waiting_approvals if mine else queries.list_visible_approvals
+        found = filter_by_scope(request, listed(self.principal), by_identifier=False)
         if status := request.GET.get("status"):
             if status not in Approval.Status.values:
                 message = f"must be one of {', '.join(Approval.Status.values)}"
                 raise BadInput("The input is not valid.", errors=[{"path": "status", "message": message}])
             found = found.filter(status=status)
-        return self.page(found, approval_summary)
+        return self.page(found, build_approval_summary)
 
 
-class ApprovalRoute(Route):
+class ApprovalRoute(BaseApiView):
     """The base of routes about one approval."""
 
     def approval(self, pk: uuid.UUID) -> Approval:
@@ -128,11 +132,11 @@ class ApprovalRoute(Route):
 
     def shown(self, pk: uuid.UUID, status: int = 200) -> Response:
         """Answer with the approval as it is now."""
-        document = approval_queries.approval_document(self.approval(pk), self.principal)
+        document = queries.build_approval_document(self.approval(pk), self.principal)
         return Response(document, status=status)
 
 
-class OneApproval(ApprovalRoute):
+class ApprovalDetail(ApprovalRoute):
     """One approval."""
 
     @extend_schema(responses=ApprovalDocument)
@@ -140,23 +144,23 @@ class OneApproval(ApprovalRoute):
         return self.shown(pk)
 
 
-class Approve(ApprovalRoute):
+class ApproveApproval(ApprovalRoute):
     """Approving what is ahead of a run."""
 
     @extend_schema(request=ApproveInput, responses={202: ApprovalDocument})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
         approval = self.approval(pk)
-        approving.approve(actor=self.principal, approval=approval, **self.given(ApproveInput))
+        operations.approve_step(actor=self.principal, approval=approval, **self.given(ApproveInput))
         return self.shown(pk, 202)
 
 
-class Reject(ApprovalRoute):
+class RejectApproval(ApprovalRoute):
     """Rejecting what is ahead of a run."""
 
     @extend_schema(request=RejectInput, responses={202: ApprovalDocument})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
         approval = self.approval(pk)
-        approving.reject(actor=self.principal, approval=approval, **self.given(RejectInput))
+        operations.reject_step(actor=self.principal, approval=approval, **self.given(RejectInput))
         return self.shown(pk, 202)
 
 
@@ -165,5 +169,5 @@ class CheckApproval(ApprovalRoute):
 
     @extend_schema(request=None, responses={202: ApprovalDocument})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
-        approving.check_again(actor=self.principal, approval=self.approval(pk))
+        operations.request_plan_update(actor=self.principal, approval=self.approval(pk))
         return self.shown(pk, 202)

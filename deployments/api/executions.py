@@ -10,17 +10,17 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from deployments import clean_up, operations, queries
-from deployments.api.execution_shapes import CallDocument, ExecutionDocument, ExecutionSummary
-from deployments.execution_documents import call_document, execution_document
-from deployments.interventions import DECISIONS
-from deployments.models import Call, Execution
-from deployments.undo_plan import undo_plan
+from deployments.api.execution_serializers import CallDocument, ExecutionDocument, ExecutionSummary
+from deployments.execution import leftovers, operations, queries
+from deployments.execution.documents import build_call_document, build_execution_document
+from deployments.execution.interventions import DECISIONS
+from deployments.execution.undo_plan import build_undo_plan
+from deployments.models import AwsCall, Execution
 from pipelines.models import Pipeline
 from steps.states import Status
-from web.asked import number_in
-from web.problems import BadInput
-from web.rest import ORG, PAGED, PROJECT, Route, narrowed
+from web.api.parameters import ORG_PARAMETER, PAGE_PARAMETERS, PROJECT_PARAMETER, parse_number
+from web.api.views import BaseApiView, filter_by_scope
+from web.http.problems import BadInput
 
 VIEW = "core_pipeline_view"
 STATUS = OpenApiParameter("status", OpenApiTypes.STR, enum=Status.values)
@@ -49,7 +49,7 @@ class DecisionInput(serializers.Serializer[Any]):
     decision = serializers.ChoiceField(choices=DECISIONS)
 
 
-class AskedDocument(serializers.Serializer[Any]):
+class ExecutionReference(serializers.Serializer[Any]):
     """The execution to watch: the same one, or a new one that a rollback needed."""
 
     id = serializers.UUIDField()
@@ -57,16 +57,17 @@ class AskedDocument(serializers.Serializer[Any]):
     status = serializers.ChoiceField(choices=Status.choices)
 
 
-class Executions(Route):
+class Executions(BaseApiView):
     """Executions, newest first."""
 
     order = "created_at"
 
     @extend_schema(
-        parameters=[ORG, PROJECT, STATUS, PIPELINE, SEARCH, *PAGED], responses=ExecutionSummary(many=True)
+        parameters=[ORG_PARAMETER, PROJECT_PARAMETER, STATUS, PIPELINE, SEARCH, *PAGE_PARAMETERS],
+        responses=ExecutionSummary(many=True),
     )
     def get(self, request: Request) -> Response:
-        found = narrowed(request, queries.visible_executions(self.principal), by_identifier=False)
+        found = filter_by_scope(request, queries.list_visible_executions(self.principal), by_identifier=False)
         if status := request.GET.get("status"):
             if status not in Status.values:
                 message = f"must be one of {', '.join(Status.values)}"
@@ -75,13 +76,13 @@ class Executions(Route):
         if identifier := request.GET.get("identifier"):
             meant = Pipeline.objects.filter(identifier=identifier)
             found = found.filter(pipeline__in=list(meant.values_list("pk", flat=True)))
-        if (pipeline := number_in(request, "pipeline")) is not None:
+        if (pipeline := parse_number(request, "pipeline")) is not None:
             found = found.filter(pipeline_id=pipeline)
-        found = queries.searched(found, self.principal, request.GET.get("q", ""))
+        found = queries.filter_by_text(found, self.principal, request.GET.get("q", ""))
         return self.page(found, ExecutionSummary)
 
 
-class ExecutionRoute(Route):
+class ExecutionRoute(BaseApiView):
     """The base of routes about one execution."""
 
     def execution(self, pk: uuid.UUID) -> Execution:
@@ -94,21 +95,21 @@ class ExecutionRoute(Route):
         execution = self.execution(pk)
         watched = ask(actor=self.principal, execution=execution, **how) or execution
         watched.refresh_from_db(fields=["status"])
-        return Response(AskedDocument(watched).data, status=202)
+        return Response(ExecutionReference(watched).data, status=202)
 
 
-class OneExecution(ExecutionRoute):
+class ExecutionDetail(ExecutionRoute):
     """One execution."""
 
     @extend_schema(responses=ExecutionDocument)
     def get(self, request: Request, pk: uuid.UUID) -> Response:
-        return Response(execution_document(self.execution(pk), self.principal))
+        return Response(build_execution_document(self.execution(pk), self.principal))
 
 
 class AbortExecution(ExecutionRoute):
     """Stopping an execution."""
 
-    @extend_schema(request=AbortInput, responses={202: AskedDocument})
+    @extend_schema(request=AbortInput, responses={202: ExecutionReference})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
         roll_back = self.given(AbortInput)["rollback"]
         return self.asked(pk, operations.abort_execution, roll_back=roll_back)
@@ -117,12 +118,12 @@ class AbortExecution(ExecutionRoute):
 class RollBackExecution(ExecutionRoute):
     """Bringing back what ran before an execution."""
 
-    @extend_schema(request=None, responses={202: AskedDocument})
+    @extend_schema(request=None, responses={202: ExecutionReference})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
         return self.asked(pk, operations.roll_back_execution)
 
 
-class Change(serializers.Serializer[Any]):
+class UndoneChange(serializers.Serializer[Any]):
     """One thing that a rollback would undo; not `certain`: its answer from AWS is not known yet."""
 
     stage = serializers.CharField()
@@ -135,7 +136,7 @@ class Change(serializers.Serializer[Any]):
 class UndoPlanDocument(serializers.Serializer[Any]):
     """What a rollback would undo, in its order; `note` says why there is nothing."""
 
-    changes = Change(many=True)
+    changes = UndoneChange(many=True)
     note = serializers.CharField()
 
 
@@ -144,10 +145,10 @@ class UndoPlan(ExecutionRoute):
 
     @extend_schema(responses=UndoPlanDocument)
     def get(self, request: Request, pk: uuid.UUID) -> Response:
-        return Response(undo_plan(self.execution(pk)))
+        return Response(build_undo_plan(self.execution(pk)))
 
 
-class LeftoverShown(serializers.Serializer[Any]):
+class LeftoverDocument(serializers.Serializer[Any]):
     """An ECS service that a strategy made; `why` says why it may go, or why it is kept.
 
     No counts: it was not looked at, because a delegate makes the calls.
@@ -172,21 +173,21 @@ class Leftovers(ExecutionRoute):
     # There are three at most.
     pagination_class = None
 
-    @extend_schema(responses=LeftoverShown(many=True))
+    @extend_schema(responses=LeftoverDocument(many=True))
     def get(self, request: Request, pk: uuid.UUID) -> Response:
-        found = clean_up.leftovers(actor=self.principal, execution=self.execution(pk))
-        return Response(LeftoverShown(found, many=True).data)
+        found = leftovers.list_leftovers(actor=self.principal, execution=self.execution(pk))
+        return Response(LeftoverDocument(found, many=True).data)
 
-    @extend_schema(request=CleanUpInput, responses={202: AskedDocument})
+    @extend_schema(request=CleanUpInput, responses={202: ExecutionReference})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
         services = self.given(CleanUpInput)["services"]
-        return self.asked(pk, clean_up.clean_up, services=services)
+        return self.asked(pk, leftovers.delete_leftovers, services=services)
 
 
 class RetryExecution(ExecutionRoute):
     """Trying the step that failed again."""
 
-    @extend_schema(request=RetryInput, responses={202: AskedDocument})
+    @extend_schema(request=RetryInput, responses={202: ExecutionReference})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
         override = self.given(RetryInput)["override_freeze"]
         return self.asked(pk, operations.retry_execution, override_freeze=override)
@@ -195,10 +196,10 @@ class RetryExecution(ExecutionRoute):
 class DecideAboutStep(ExecutionRoute):
     """Deciding what becomes of a step that waits for a person, or only for AWS."""
 
-    @extend_schema(request=DecisionInput, responses={202: AskedDocument})
+    @extend_schema(request=DecisionInput, responses={202: ExecutionReference})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
         given = self.given(DecisionInput)
-        return self.asked(pk, operations.decide, step=given["step"], decision=given["decision"])
+        return self.asked(pk, operations.decide_step, step=given["step"], decision=given["decision"])
 
 
 class ExecutionCalls(ExecutionRoute):
@@ -206,7 +207,7 @@ class ExecutionCalls(ExecutionRoute):
 
     oldest_first = True
 
-    @extend_schema(parameters=PAGED, responses=CallDocument(many=True))
+    @extend_schema(parameters=PAGE_PARAMETERS, responses=CallDocument(many=True))
     def get(self, request: Request, pk: uuid.UUID) -> Response:
-        rows = Call.objects.filter(execution=self.execution(pk)).select_related("step", "action")
-        return self.page(rows.defer("parameters", "result"), call_document)
+        rows = AwsCall.objects.filter(execution=self.execution(pk)).select_related("step", "action")
+        return self.page(rows.defer("parameters", "result"), build_call_document)

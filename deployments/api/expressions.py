@@ -9,12 +9,12 @@ from rest_framework.response import Response
 
 from deployments.api.executions import ExecutionRoute
 from deployments.run_expressions import Run
-from pipelines.api.expressions import AT, SEARCH, NameDocument
-from pipelines.completion.names import listed
-from web.rest import PAGED
+from pipelines.api.expressions import SEARCH_PARAMETER, STEP_PARAMETER, ExpressionDocument
+from pipelines.completion.items import search_items
+from web.api.parameters import PAGE_PARAMETERS
 
 
-class KnownDocument(NameDocument):
+class KnownDocument(ExpressionDocument):
     """One name that an expression may use, with what it comes to now."""
 
     value = serializers.JSONField(
@@ -25,9 +25,11 @@ class KnownDocument(NameDocument):
 class ExecutionExpressions(ExecutionRoute):
     """What expressions may name at a step of an execution, with the last values."""
 
-    @extend_schema(parameters=[AT, SEARCH, *PAGED], responses=KnownDocument(many=True))
+    @extend_schema(
+        parameters=[STEP_PARAMETER, SEARCH_PARAMETER, *PAGE_PARAMETERS], responses=KnownDocument(many=True)
+    )
     def get(self, request: Request, pk: uuid.UUID) -> Response:
         run = Run(self.execution(pk))
         found = run.known_at(run.moment(request.GET.get("at", "")), self.principal)
-        names = listed(found, request.GET.get("q", ""))
+        names = search_items(found, request.GET.get("q", ""))
         return self.page_of(names, KnownDocument, key=lambda one: one.path)

@@ -9,13 +9,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from catalog.models import Environment
-from deployments import freezes
+from deployments.freezes import operations
 from deployments.models import FreezeWindow
 from guards.limits import DESCRIPTION_CHARACTERS, FREEZE_NAMES
-from rbac.policy import visible_to
-from web.rest import IF_MATCH, LISTED, SHARED, Route, check_version, narrowed, versioned
+from rbac.policy import filter_visible
+from web.api.parameters import IF_MATCH_PARAMETER, LIST_PARAMETERS, SHARED_PARAMETER
+from web.api.views import BaseApiView, check_version, filter_by_scope, respond_with_etag
 
-MOMENT = r"^\d{4}-\d\d-\d\dT\d\d:\d\d\Z"
+LOCAL_TIME_PATTERN = r"^\d{4}-\d\d-\d\dT\d\d:\d\d\Z"
 
 
 class FreezeDocument(serializers.Serializer[Any]):
@@ -41,7 +42,7 @@ class FreezeDocument(serializers.Serializer[Any]):
     updated_at = serializers.DateTimeField()
 
 
-def _names() -> serializers.ListField:
+def _build_name_list() -> serializers.ListField:
     return serializers.ListField(
         child=serializers.CharField(max_length=128), max_length=int(FREEZE_NAMES), default=list
     )
@@ -53,11 +54,11 @@ class FreezeChange(serializers.Serializer[Any]):
     name = serializers.CharField(max_length=128)
     reason = serializers.CharField(allow_blank=True, max_length=int(DESCRIPTION_CHARACTERS), default="")
     time_zone = serializers.CharField(max_length=64, default="UTC")
-    begins = serializers.RegexField(MOMENT)
-    ends = serializers.RegexField(MOMENT)
+    begins = serializers.RegexField(LOCAL_TIME_PATTERN)
+    ends = serializers.RegexField(LOCAL_TIME_PATTERN)
     weekly = serializers.BooleanField(default=False)
-    services = _names()
-    environments = _names()
+    services = _build_name_list()
+    environments = _build_name_list()
     environment_kind = serializers.ChoiceField(choices=Environment.Kind.choices, allow_blank=True, default="")
     enabled = serializers.BooleanField(default=True)
 
@@ -70,16 +71,16 @@ class FreezeInput(FreezeChange):
     project = serializers.CharField(required=False, write_only=True)
 
 
-class FreezeWindows(Route):
+class FreezeWindows(BaseApiView):
     """Freeze windows."""
 
-    @extend_schema(parameters=[*LISTED, SHARED], responses=FreezeDocument(many=True))
+    @extend_schema(parameters=[*LIST_PARAMETERS, SHARED_PARAMETER], responses=FreezeDocument(many=True))
     def get(self, request: Request) -> Response:
         rows = FreezeWindow.objects.select_related("scope")
         if not self.is_set("shared"):
-            return self.listed(freezes.MANAGE, rows, FreezeDocument)
-        here = narrowed(request, visible_to(self.principal, freezes.MANAGE, rows))
-        above = freezes.windows_above(self.principal, self.scope_named())
+            return self.listed(operations.MANAGE, rows, FreezeDocument)
+        here = filter_by_scope(request, filter_visible(self.principal, operations.MANAGE, rows))
+        above = operations.list_inherited_windows(self.principal, self.scope_named())
         if identifier := request.GET.get("identifier"):
             above = above.filter(identifier=identifier)
         found = rows.filter(Q(pk__in=here.values("pk")) | Q(pk__in=above.values("pk")))
@@ -88,43 +89,43 @@ class FreezeWindows(Route):
     @extend_schema(request=FreezeInput, responses={201: FreezeDocument})
     def post(self, request: Request) -> Response:
         given, scope = self.given(FreezeInput), self.scope_named()
-        made = freezes.create_freeze(
-            actor=self.principal, scope=scope, identifier=given["identifier"], spec=_spec(given)
+        made = operations.create_freeze(
+            actor=self.principal, scope=scope, identifier=given["identifier"], spec=_build_spec(given)
         )
-        return versioned(FreezeDocument(made).data, made.version, status=201)
+        return respond_with_etag(FreezeDocument(made).data, made.version, status=201)
 
 
-class OneFreezeWindow(Route):
+class FreezeWindowDetail(BaseApiView):
     """One freeze window."""
 
     def window(self, pk: int) -> FreezeWindow:
         """Return the window of the address."""
-        return self.one(freezes.MANAGE, FreezeWindow.objects.select_related("scope"), pk=pk)
+        return self.one(operations.MANAGE, FreezeWindow.objects.select_related("scope"), pk=pk)
 
     @extend_schema(responses=FreezeDocument)
     def get(self, request: Request, pk: int) -> Response:
         found = self.window(pk)
-        return versioned(FreezeDocument(found).data, found.version)
+        return respond_with_etag(FreezeDocument(found).data, found.version)
 
-    @extend_schema(parameters=[IF_MATCH], request=FreezeChange, responses=FreezeDocument)
+    @extend_schema(parameters=[IF_MATCH_PARAMETER], request=FreezeChange, responses=FreezeDocument)
     def put(self, request: Request, pk: int) -> Response:
         found = self.window(pk)
         check_version(request, found.version)
-        spec = _spec(self.given(FreezeChange))
-        saved = freezes.update_freeze(actor=self.principal, window=found, spec=spec, version=found.version)
-        return versioned(FreezeDocument(saved).data, saved.version)
+        spec = _build_spec(self.given(FreezeChange))
+        saved = operations.update_freeze(actor=self.principal, window=found, spec=spec, version=found.version)
+        return respond_with_etag(FreezeDocument(saved).data, saved.version)
 
-    @extend_schema(parameters=[IF_MATCH], responses={204: None})
+    @extend_schema(parameters=[IF_MATCH_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
         found = self.window(pk)
         check_version(request, found.version)
-        freezes.delete_freeze(actor=self.principal, window=found)
+        operations.delete_freeze(actor=self.principal, window=found)
         return Response(status=204)
 
 
-def _spec(given: dict[str, Any]) -> freezes.FreezeSpec:
+def _build_spec(given: dict[str, Any]) -> operations.FreezeSpec:
     names = ("name", "reason", "time_zone", "begins", "ends", "weekly", "environment_kind", "enabled")
-    return freezes.FreezeSpec(
+    return operations.FreezeSpec(
         **{name: given[name] for name in names},
         services=tuple(given["services"]),
         environments=tuple(given["environments"]),

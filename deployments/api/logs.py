@@ -15,13 +15,12 @@ from rest_framework.response import Response
 from deployments import log
 from deployments.api.executions import ExecutionRoute
 from deployments.models import Execution
-from web.asked import number_in
-from web.problems import BadInput
-from web.rest import truth_of
-from web.streaming import streamed
+from web.api.parameters import parse_boolean, parse_number
+from web.http.problems import BadInput
+from web.http.streaming import stream_response
 
 LEVELS = ("info", "warning", "error", "success", "event", "command")
-ORIGINS = tuple(one.value for one in log.Origin)
+ORIGINS = tuple(one.value for one in log.LineOrigin)
 DOWNLOADS = ("1", "gz", "raw")
 NO_DOWNLOAD = ("0", "false")
 BLOCKS_BYTES = 256 * 1024
@@ -48,7 +47,7 @@ CONDITIONS = [
 ]
 
 
-class LineShown(serializers.Serializer[Any]):
+class LogLineDocument(serializers.Serializer[Any]):
     """One line of the log."""
 
     number = serializers.IntegerField()
@@ -60,21 +59,21 @@ class LineShown(serializers.Serializer[Any]):
     text = serializers.CharField()
 
 
-class LogPage(serializers.Serializer[Any]):
+class LogPageDocument(serializers.Serializer[Any]):
     """At most a thousand lines; `end` says that there will be no more."""
 
-    lines = LineShown(many=True)
+    lines = LogLineDocument(many=True)
     end = serializers.BooleanField()
 
 
-class LogBlocks(serializers.Serializer[Any]):
+class LogBlocksDocument(serializers.Serializer[Any]):
     """Blocks of lines as they are stored, each in columns; `end` says that there will be no more."""
 
     blocks = serializers.ListField(child=serializers.DictField())
     end = serializers.BooleanField()
 
 
-class FoundLines(serializers.Serializer[Any]):
+class LogMatches(serializers.Serializer[Any]):
     """Numbers of lines; `next` is the `after` to go on with, null at the end of the log."""
 
     numbers = serializers.ListField(child=serializers.IntegerField())
@@ -83,7 +82,9 @@ class FoundLines(serializers.Serializer[Any]):
 
 LOG_ANSWERS = {
     (200, "application/json"): PolymorphicProxySerializer(
-        component_name="LogAnswer", serializers=[LogPage, LogBlocks], resource_type_field_name=None
+        component_name="LogAnswer",
+        serializers=[LogPageDocument, LogBlocksDocument],
+        resource_type_field_name=None,
     ),
     (200, "text/plain"): OpenApiTypes.STR,
     (200, "application/gzip"): OpenApiTypes.BINARY,
@@ -96,10 +97,10 @@ class ExecutionLog(ExecutionRoute):
     @extend_schema(parameters=[AFTER, BLOCKS, DOWNLOAD], responses=LOG_ANSWERS)
     def get(self, request: Request, pk: uuid.UUID) -> Response | HttpResponse | StreamingHttpResponse:
         execution = self.execution(pk)
-        after = number_in(request, "after") or 0
+        after = parse_number(request, "after") or 0
         wants_blocks = self.is_set("blocks")
-        if how := _download(request):
-            return _as_text(execution, how, request._request)
+        if how := _parse_download(request):
+            return _render_text(execution, how, request._request)
         if wants_blocks:
             return _blocks(execution, after)
         # The state was read before the lines: what is over by then has written its last one.
@@ -112,54 +113,56 @@ class ExecutionLog(ExecutionRoute):
 class SearchLog(ExecutionRoute):
     """Lines of the log that hold a text, or are of a kind."""
 
-    @extend_schema(parameters=[AFTER, *CONDITIONS], responses=FoundLines)
+    @extend_schema(parameters=[AFTER, *CONDITIONS], responses=LogMatches)
     def get(self, request: Request, pk: uuid.UUID) -> Response:
         execution = self.execution(pk)
-        after = number_in(request, "after") or 0
-        found = log.search(execution.pk, _wanted(request), after=after)
+        after = parse_number(request, "after") or 0
+        found = log.search_lines(execution.pk, _parse_filter(request), after=after)
         return Response({"numbers": found.numbers, "next": found.next})
 
 
-def _download(request: Request) -> str:
+def _parse_download(request: Request) -> str:
     """How the whole log is wanted; "" if it is not."""
     how = request.GET.get("download", "")
     if how in ("", *NO_DOWNLOAD):
         return ""
     if how not in DOWNLOADS:
-        raise _bad("download", f"use one of {', '.join(DOWNLOADS)}")
+        raise _build_error("download", f"use one of {', '.join(DOWNLOADS)}")
     return how
 
 
-def _wanted(request: Request) -> log.Wanted:
+def _parse_filter(request: Request) -> log.LineFilter:
     text = request.GET.get("q", "")
     if len(text) > LONGEST_QUERY:
-        raise _bad("q", f"must have at most {LONGEST_QUERY} characters")
+        raise _build_error("q", f"must have at most {LONGEST_QUERY} characters")
     levels = frozenset(filter(None, request.GET.get("level", "").split(",")))
     if unknown := levels - set(LEVELS):
-        raise _bad("level", f"does not know {', '.join(sorted(unknown))}; there are {', '.join(LEVELS)}")
+        raise _build_error(
+            "level", f"does not know {', '.join(sorted(unknown))}; there are {', '.join(LEVELS)}"
+        )
     origin = request.GET.get("origin", "")
     if origin and origin not in ORIGINS:
-        raise _bad("origin", f"must be one of {', '.join(ORIGINS)}")
-    is_exact = truth_of(request.GET.get("case", ""), "case")
-    return log.Wanted(text, is_exact, levels, origin, request.GET.get("step", ""))
+        raise _build_error("origin", f"must be one of {', '.join(ORIGINS)}")
+    is_exact = parse_boolean(request.GET.get("case", ""), "case")
+    return log.LineFilter(text, is_exact, levels, origin, request.GET.get("step", ""))
 
 
-def _bad(name: str, message: str) -> BadInput:
+def _build_error(name: str, message: str) -> BadInput:
     return BadInput("The input is not valid.", errors=[{"path": name, "message": message}])
 
 
 def _blocks(execution: Execution, after: int) -> HttpResponse:
     """As they are stored: nothing is decoded or encoded for the page."""
-    blocks = log.blocks_after(execution.pk, after, most_bytes=BLOCKS_BYTES)
+    blocks = log.list_blocks(execution.pk, after, most_bytes=BLOCKS_BYTES)
     last = blocks[-1].last if blocks else after
     end = "true" if execution.is_over and last >= execution.log_next - 1 else "false"
     bodies = ",".join(block.body for block in blocks)
     return HttpResponse(f'{{"blocks":[{bodies}],"end":{end}}}', content_type="application/json")
 
 
-def _as_text(execution: Execution, how: str, request: HttpRequest) -> StreamingHttpResponse:
+def _render_text(execution: Execution, how: str, request: HttpRequest) -> StreamingHttpResponse:
     name = f"{execution.pipeline.identifier}-{execution.number}.log{'.gz' if how == 'gz' else ''}"
-    response = streamed(
+    response = stream_response(
         request,
         _pages(execution, compressed=how == "gz"),
         # What a container printed is never to be taken for a page.
@@ -178,9 +181,9 @@ def _pages(execution: Execution, *, compressed: bool) -> Iterator[bytes]:
     """The log as text, about 256 KiB at a time."""
     packer = zlib.compressobj(wbits=GZIP) if compressed else None
     after = 0
-    while blocks := log.blocks_after(execution.pk, after, most_bytes=BLOCKS_BYTES):
+    while blocks := log.list_blocks(execution.pk, after, most_bytes=BLOCKS_BYTES):
         after = blocks[-1].last
-        lines = (line for block in blocks for line in log.lines_of(block))
+        lines = (line for block in blocks for line in log.list_block_lines(block))
         data = "".join(f"{line['at']} {line['text']}\n" for line in lines).encode("utf-8", "replace")
         yield packer.compress(data) if packer else data
     if packer:

@@ -7,13 +7,13 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from aws.policies import POLICIES, Policy
+from aws.policies import POLICIES, IamPolicy
 from deployments.api.runs import RunInput
-from deployments.models import PreviewQuestion
-from deployments.previews import preview_pipeline
-from pipelines.inputs.input_sets import laid_over
+from deployments.models import PreviewRequest
+from deployments.preview.operations import preview_pipeline
+from pipelines.inputs.input_sets import merge_input_sets
 from pipelines.models import Pipeline
-from web.rest import Route
+from web.api.views import BaseApiView
 
 VIEW = "core_pipeline_view"
 
@@ -112,7 +112,7 @@ class PreviewQuestionDocument(serializers.Serializer[Any]):
     reason = serializers.CharField(help_text="What it waits for.")
 
 
-class PipelinePreview(Route):
+class PipelinePreview(BaseApiView):
     """What a run of a pipeline would do, without doing it."""
 
     @extend_schema(request=RunInput, responses={200: PreviewDocument, 202: PreviewQuestionDocument})
@@ -123,14 +123,14 @@ class PipelinePreview(Route):
             actor=self.principal,
             pipeline=pipeline,
             artifact_tag=given["artifact"].get("tag", ""),
-            inputs={**laid_over(pipeline, self.principal, given["input_sets"]), **given["inputs"]},
+            inputs={**merge_input_sets(pipeline, self.principal, given["input_sets"]), **given["inputs"]},
         )
-        if isinstance(found, PreviewQuestion):
+        if isinstance(found, PreviewRequest):
             return Response(PreviewQuestionDocument(found).data, status=202, headers={"Retry-After": "1"})
         return Response(found.to_json())
 
 
-class Policies(Route):
+class Policies(BaseApiView):
     """The IAM policies that connectors need: the documented one, and one for each feature beyond it."""
 
     @extend_schema(responses=PolicyList)
@@ -138,7 +138,7 @@ class Policies(Route):
         return Response({"policies": [_policy_document(one) for one in POLICIES]})
 
 
-def _policy_document(policy: Policy) -> dict[str, Any]:
+def _policy_document(policy: IamPolicy) -> dict[str, Any]:
     purposes = [{"action": action, "purpose": purpose} for action, purpose in policy.purposes.items()]
     return {
         "identifier": policy.identifier,

@@ -8,15 +8,16 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from deployments import operations, queries
-from deployments.api.execution_shapes import ExecutionSummary
+from deployments.api.execution_serializers import ExecutionSummary
+from deployments.execution import operations, queries
 from deployments.models import Execution
-from guards.limits import HEADER_KEY_CHARACTERS, INPUT_SETS
+from guards.limits import IDEMPOTENCY_KEY_CHARACTERS, INPUT_SETS
 from pipelines.api.pipelines import VIEW
-from pipelines.inputs.input_sets import laid_over
+from pipelines.inputs.input_sets import merge_input_sets
 from pipelines.models import Pipeline
-from web.problems import BadInput, Conflict
-from web.rest import PAGED, Route
+from web.api.parameters import PAGE_PARAMETERS
+from web.api.views import BaseApiView
+from web.http.problems import BadInput, Conflict
 
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
@@ -64,16 +65,16 @@ class RunDocument(serializers.Serializer[Any]):
     status = serializers.CharField()
 
 
-class PipelineExecutions(Route):
+class PipelineExecutions(BaseApiView):
     """The executions of a pipeline; posting one runs it."""
 
     order = "created_at"
 
-    @extend_schema(parameters=PAGED, responses=ExecutionSummary(many=True))
+    @extend_schema(parameters=PAGE_PARAMETERS, responses=ExecutionSummary(many=True))
     def get(self, request: Request, pk: int) -> Response:
         pipeline = self._pipeline(pk)
         return self.page(
-            queries.visible_executions(self.principal).filter(pipeline=pipeline), ExecutionSummary
+            queries.list_visible_executions(self.principal).filter(pipeline=pipeline), ExecutionSummary
         )
 
     @extend_schema(parameters=[IDEMPOTENCY_KEY], request=RunInput, responses={201: RunDocument})
@@ -81,7 +82,7 @@ class PipelineExecutions(Route):
         given, key = self.given(RunInput), _idempotency_key(request)
         tag = given["artifact"].get("tag", "")
         pipeline = self._pipeline(pk)
-        inputs = {**laid_over(pipeline, self.principal, given["input_sets"]), **given["inputs"]}
+        inputs = {**merge_input_sets(pipeline, self.principal, given["input_sets"]), **given["inputs"]}
         made = operations.run_pipeline(
             actor=self.principal,
             pipeline=pipeline,
@@ -102,8 +103,8 @@ class PipelineExecutions(Route):
 
 def _idempotency_key(request: Request) -> str | None:
     key = request.headers.get("Idempotency-Key", "").strip()
-    if len(key) > HEADER_KEY_CHARACTERS or not key.isascii() or not key.isprintable():
-        raise BadInput(f"An Idempotency-Key has {HEADER_KEY_CHARACTERS} at most, printable ASCII.")
+    if len(key) > IDEMPOTENCY_KEY_CHARACTERS or not key.isascii() or not key.isprintable():
+        raise BadInput(f"An Idempotency-Key has {IDEMPOTENCY_KEY_CHARACTERS} at most, printable ASCII.")
     return key or None
 
 

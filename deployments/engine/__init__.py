@@ -1,1 +1,1 @@
-"""The engine: one look at a time moves an execution on (docs/contributing/engine.md)."""
+"""Engine that reconciles executions."""

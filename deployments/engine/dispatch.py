@@ -1,35 +1,131 @@
-"""The dispatcher: which executions are due, grouped so that one describe call serves ten of them (rule 5)."""
+"""Dispatch of due executions in batches that share one describe call per ten ECS services."""
 
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.db.models import F, Q, QuerySet
 
-from aws.ecs import SERVICES_PER_CALL
-from aws.paging import in_batches
-from deployments.engine import quota, together
-from deployments.engine.lease import LOOK_SECONDS
-from deployments.engine.look import look
-from deployments.engine.schedule import turn_after
-from deployments.engine.shared import Snapshot
-from deployments.engine.world import REAL, World
-from deployments.models import Execution, Pulse
+from aws.apis.ecs import SERVICES_PER_CALL, EcsClient
+from aws.apis.ecs_types import EcsService
+from aws.errors import AwsError
+from aws.paging import split_batches
+from delegates.access.aws_access import ConnectorUnavailable
+from deployments.engine.lease import PASS_SECONDS
+from deployments.engine.reconcile import reconcile
+from deployments.engine.reconcile_context import ServiceSnapshot
+from deployments.engine.service_waits import (
+    get_batch_key,
+    get_next_check,
+    get_rate_limit_key,
+    hash_observed_state,
+)
+from deployments.journal import rate_limits, recent_reads
+from deployments.journal.runtime import LIVE_RUNTIME, DirectAwsAccess, EngineRuntime
+from deployments.models import Execution, Pulse, StageExecution
+from steps.actions.context import ServiceObservation
 
-NUDGE = timedelta(seconds=15)
-MOST_AT_ONCE = 500
-MOST_PARKED_AT_ONCE = 5000
-GROUP_SIZE = 50
+
+@dataclass(frozen=True)
+class WaitingExecution:
+    """One parked execution, as far as the look of its group needs it."""
+
+    pk: UUID
+    awaits: str
+    sight: str
+    judge_by: datetime | None
+    nudged_by: str
+
+
+def list_waiting_executions(execution_ids: Sequence[UUID]) -> list[WaitingExecution]:
+    """The parked ones."""
+    rows = Execution.objects.filter(pk__in=execution_ids).exclude(awaits="").order_by("awaits")
+    return [
+        WaitingExecution(*row) for row in rows.values_list("pk", "awaits", "sight", "judge_by", "nudged_by")
+    ]
+
+
+def find_changed(
+    waiting: Sequence[WaitingExecution], *, world: EngineRuntime, snapshot: ServiceSnapshot
+) -> list[UUID]:
+    """The executions that want a look: their service looks other than when they were last judged.
+
+    The others are as they were, and nothing is written about them: their next turn is set already.
+    """
+    if not waiting:
+        return []
+    everybody = [one.pk for one in waiting]
+    stage = _get_waiting_stage(waiting[0])
+    if stage is None:
+        return everybody
+    try:
+        door = snapshot.doors.open(world, stage.connector, stage.region)
+    except ConnectorUnavailable:
+        return everybody
+    if hasattr(door, "queue"):
+        return everybody
+    return [
+        pk
+        for ten in split_batches(waiting, SERVICES_PER_CALL)
+        for pk in _find_changed_in_cluster(ten, stage, door, world=world, snapshot=snapshot)
+    ]
+
+
+def _find_changed_in_cluster(
+    ten: Sequence[WaitingExecution],
+    stage: StageExecution,
+    door: DirectAwsAccess,
+    *,
+    world: EngineRuntime,
+    snapshot: ServiceSnapshot,
+) -> list[UUID]:
+    begun = world.now()
+    try:
+        answered = EcsClient(door).services_as_answered(stage.cluster, [one.awaits for one in ten])
+    except AwsError as error:
+        # Each look makes the call itself then, and tells its watchers what is wrong.
+        rate_limits.record_throttling(get_rate_limit_key(stage), error, world.now())
+        return [one.pk for one in ten]
+    found: dict[str, dict[str, Any]] = {service.get("serviceName", ""): service for service in answered}
+    wanted: list[UUID] = []
+    news: dict[str, dict[str, Any] | None] = {}
+    for one in ten:
+        raw = found.get(one.awaits)
+        if one.sight == hash_observed_state(raw) and one.judge_by is not None and begun < one.judge_by:
+            continue
+        service = None if raw is None else EcsService.from_aws(raw)
+        snapshot.keep(stage.cluster, one.awaits, ServiceObservation(one.awaits, service, begun))
+        wanted.append(one.pk)
+        news[one.awaits] = raw
+    # Sync of the same cluster takes from there what it would ask AWS for once more.
+    recent_reads.publish_reads(recent_reads.SERVICES, get_batch_key(stage), news, begun=begun)
+    return wanted
+
+
+def _get_waiting_stage(waiting: WaitingExecution) -> StageExecution | None:
+    """The stage that waits tells the group's door, region and cluster: the last that has a service.
+
+    It may wait for another service than its own: a canary, one of a blue/green pair.
+    """
+    stages = StageExecution.objects.filter(execution=waiting.pk).exclude(ecs_service="")
+    return stages.select_related("connector__secret").order_by("position").last()
+
+
+DISPATCH_BACKOFF = timedelta(seconds=15)
+MOST_ACTIVE_CLAIMS = 500
+MOST_WAITING_CLAIMS = 5000
+BATCH_SIZE = 50
 DISPATCHER = "dispatcher"
-PULSE_APART = timedelta(seconds=5)
+PULSE_INTERVAL = timedelta(seconds=5)
 _last_pulse: dict[str, datetime] = {}
 
 
 @dataclass(frozen=True)
-class Group:
+class ExecutionBatch:
     """Executions of one door, region and cluster; `token` names the dispatch that claimed them."""
 
     execution_ids: tuple[UUID, ...]
@@ -37,7 +133,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class _Parked:
+class _DueWait:
     """A parked execution whose turn has come."""
 
     pk: UUID
@@ -47,7 +143,7 @@ class _Parked:
     turn: datetime
 
 
-def due_groups(world: World = REAL) -> list[Group]:
+def claim_due_batches(world: EngineRuntime = LIVE_RUNTIME) -> list[ExecutionBatch]:
     """Claim what is due and tell it in groups of one door, region and cluster.
 
     A claim holds for fifteen seconds, and for a parked execution until its next turn: a lost message costs no
@@ -56,40 +152,42 @@ def due_groups(world: World = REAL) -> list[Group]:
     now = world.now()
     _write_pulse(now)
     token = uuid.uuid4().hex
-    claimed = _claim_awake(now, token) + _claim_parked(now, token)
+    claimed = _claim_active(now, token) + _claim_waiting(now, token)
     groups: dict[str, list[UUID]] = defaultdict(list)
     for group, pk in claimed:
         groups[group].append(pk)
     return [
-        Group(tuple(members), token) for group in groups.values() for members in in_batches(group, GROUP_SIZE)
+        ExecutionBatch(tuple(members), token)
+        for group in groups.values()
+        for members in split_batches(group, BATCH_SIZE)
     ]
 
 
 def _write_pulse(now: datetime) -> None:
     """Note every few seconds that a dispatcher runs; `/readyz` allows for fifteen."""
-    if abs(now - _last_pulse.get(DISPATCHER, datetime.min.replace(tzinfo=UTC))) < PULSE_APART:
+    if abs(now - _last_pulse.get(DISPATCHER, datetime.min.replace(tzinfo=UTC))) < PULSE_INTERVAL:
         return
     Pulse.objects.update_or_create(name=DISPATCHER, defaults={"at": now})
     _last_pulse[DISPATCHER] = now
 
 
-def look_at_group(group: Group, *, world: World = REAL) -> None:
+def reconcile_batch(group: ExecutionBatch, *, world: EngineRuntime = LIVE_RUNTIME) -> None:
     """Look at each that wants it, for thirty seconds in all; those not reached stay due."""
     began = world.monotonic()
-    snapshot = Snapshot()
-    waiting = together.waiting_among(group.execution_ids)
+    snapshot = ServiceSnapshot()
+    waiting = list_waiting_executions(group.execution_ids)
     parked = {one.pk for one in waiting}
     # What a later message has taken over is in its hands.
     ours = [one for one in waiting if one.nudged_by == group.token or not group.token]
-    changed = together.changed(ours, world=world, snapshot=snapshot)
+    changed = find_changed(ours, world=world, snapshot=snapshot)
     awake = [pk for pk in group.execution_ids if pk not in parked]
     for execution_id in (*awake, *changed):
-        if world.monotonic() - began >= LOOK_SECONDS:
+        if world.monotonic() - began >= PASS_SECONDS:
             return
-        look(execution_id, world=world, snapshot=snapshot)
+        reconcile(execution_id, world=world, snapshot=snapshot)
 
 
-def _due(now: datetime) -> QuerySet[Execution]:
+def _filter_due(now: datetime) -> QuerySet[Execution]:
     return (
         Execution.objects.filter(look_at__lte=now)
         .filter(Q(look_until__isnull=True) | Q(look_until__lte=now))
@@ -97,46 +195,51 @@ def _due(now: datetime) -> QuerySet[Execution]:
     )
 
 
-def _claim_awake(now: datetime, token: str) -> list[tuple[str, UUID]]:
-    due = _due(now).filter(awaits="").order_by("look_at").values_list("pk", flat=True)[:MOST_AT_ONCE]
-    return _claim(list(due), now, now + NUDGE, token)
+def _claim_active(now: datetime, token: str) -> list[tuple[str, UUID]]:
+    due = (
+        _filter_due(now)
+        .filter(awaits="")
+        .order_by("look_at")
+        .values_list("pk", flat=True)[:MOST_ACTIVE_CLAIMS]
+    )
+    return _claim(list(due), now, now + DISPATCH_BACKOFF, token)
 
 
-def _claim_parked(now: datetime, token: str) -> list[tuple[str, UUID]]:
+def _claim_waiting(now: datetime, token: str) -> list[tuple[str, UUID]]:
     """Those who have waited longest first, as many as calls may be made for; the others stay due."""
-    due = _due(now).exclude(awaits="").order_by(F("nudged_until").asc(nulls_first=True), "look_at")
+    due = _filter_due(now).exclude(awaits="").order_by(F("nudged_until").asc(nulls_first=True), "look_at")
     fields = ("pk", "group", "quota", "awaits_since", "nudged_until", "look_at")
     parked = [
-        _Parked(pk, group, of_quota, since, nudged_until or look_at)
+        _DueWait(pk, group, of_quota, since, nudged_until or look_at)
         for pk, group, of_quota, since, nudged_until, look_at in due.values_list(*fields)[
-            :MOST_PARKED_AT_ONCE
+            :MOST_WAITING_CLAIMS
         ]
     ]
     by_turn: dict[datetime, list[UUID]] = defaultdict(list)
-    for one in _affordable(parked, now):
-        by_turn[turn_after(now, one.since, one.group)].append(one.pk)
+    for one in _apply_rate_limits(parked, now):
+        by_turn[get_next_check(now, one.since, one.group)].append(one.pk)
     return [row for turn, members in by_turn.items() for row in _claim(members, now, turn, token)]
 
 
 def _claim(pks: Sequence[UUID], now: datetime, until: datetime, token: str) -> list[tuple[str, UUID]]:
     """Claim in one UPDATE; another dispatcher may have been faster with some of them."""
-    if not pks or not _due(now).filter(pk__in=pks).update(nudged_until=until, nudged_by=token):
+    if not pks or not _filter_due(now).filter(pk__in=pks).update(nudged_until=until, nudged_by=token):
         return []
     mine = Execution.objects.filter(pk__in=pks, nudged_by=token)
     return list(mine.order_by("awaits", "look_at").values_list("group", "pk"))
 
 
-def _affordable(parked: Iterable[_Parked], now: datetime) -> list[_Parked]:
+def _apply_rate_limits(parked: Iterable[_DueWait], now: datetime) -> list[_DueWait]:
     """Of each account and region as many tens as it has tokens for."""
-    tens: dict[str, list[list[_Parked]]] = defaultdict(list)
-    groups: dict[tuple[str, str], list[_Parked]] = defaultdict(list)
+    tens: dict[str, list[list[_DueWait]]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[_DueWait]] = defaultdict(list)
     for one in parked:
         groups[one.quota, one.group].append(one)
     for (of_quota, _), members in groups.items():
-        tens[of_quota] += in_batches(members, SERVICES_PER_CALL)
-    chosen: list[_Parked] = []
+        tens[of_quota] += split_batches(members, SERVICES_PER_CALL)
+    chosen: list[_DueWait] = []
     for of_quota, calls in tens.items():
         calls.sort(key=lambda ten: ten[0].turn)
-        tokens = quota.grant(of_quota, quota.SERVICE_READS, len(calls), now)
+        tokens = rate_limits.take_tokens(of_quota, rate_limits.SERVICE_READS, len(calls), now)
         chosen += [one for ten in calls[:tokens] for one in ten]
     return chosen

@@ -1,11 +1,8 @@
-"""Rows of one execution: loaded once per reconcile pass, changed in memory, written by fenced commits.
+"""Rows of one execution, loaded once per reconcile pass and written by fenced commits."""
 
-The lease makes the pass the only writer of these rows, so what was read at its start stays true. A commit
-whose body changes rows by queries marks them stale, and the pass loads them again.
-"""
-
+import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -13,25 +10,25 @@ from typing import Any
 from django.db import models, transaction
 from django.db.models import Exists, F, OuterRef
 
-from deployments.engine.failpoints import failpoint
-from deployments.engine.flow import Flow
 from deployments.engine.lease import Lease, LeaseLostError
-from deployments.engine.masking import secrets_of
-from deployments.log import NewLine, append, prepare
+from deployments.engine.step_scheduler import StepFlow
+from deployments.journal.runtime import failpoint
+from deployments.journal.secret_values import list_stage_secrets
+from deployments.log import NewLogLine, append_lines, prepare_lines
 from deployments.models import (
     ActionRun,
+    AwsCall,
     AwsEvent,
-    Call,
     Execution,
-    Memory,
-    Slot,
-    SlotClaim,
+    RollbackValue,
+    ServiceLock,
+    ServiceLockClaim,
     StageExecution,
     StepExecution,
     StepGroup,
 )
-from guards.masks import Mask
-from steps.states import TERMINAL, CallState
+from guards.masks import SecretMask
+from steps.states import TERMINAL_STATUSES, CallState
 
 Section = StepExecution.Section
 # What a call that was written before may change by: its parameters are encrypted, and stay as they are.
@@ -47,7 +44,7 @@ _ANSWER_COLUMNS = (
     "duration_ms",
 )
 # What the secrets of a stage are read from.
-_OF_MASKS = {"secret_outputs", "spec"}
+_MASK_COLUMNS = {"secret_outputs", "spec"}
 _OPEN = (CallState.PLANNED, CallState.SENT, CallState.UNKNOWN)
 # Rows are locked in this order (rule 1).
 _LOCK_ORDER = (StageExecution, StepGroup, StepExecution, ActionRun)
@@ -66,16 +63,16 @@ class ExecutionRows:
         self.stages, self._steps = _load_stages(self.execution)
         self._actions: dict[int, list[ActionRun]] | None = None
         self._groups: dict[int, list[StepGroup]] | None = None
-        self._calls: dict[int, list[Call]] = {}
-        self._memories: dict[tuple[int, int], dict[str, Memory]] = {}
-        self._claims: dict[int, list[SlotClaim]] = {}
+        self._calls: dict[int, list[AwsCall]] = {}
+        self._memories: dict[tuple[int, int], dict[str, RollbackValue]] = {}
+        self._claims: dict[int, list[ServiceLockClaim]] = {}
         self._known_events: set[str] | None = None
-        self._masks: dict[int, Mask] = {}
+        self._masks: dict[int, SecretMask] = {}
         self._changed: dict[int, tuple[models.Model, set[str]]] = {}
-        self._new_calls: list[Call] = []
-        self._new_memories: list[Memory] = []
+        self._new_calls: list[AwsCall] = []
+        self._new_memories: list[RollbackValue] = []
         self._new_events: list[AwsEvent] = []
-        self._lines: list[tuple[Sequence[NewLine], Mask]] = []
+        self._lines: list[tuple[Sequence[NewLogLine], SecretMask]] = []
         self._more: list[Callable[[], object]] = []
 
     # --- reading ----------------------------------------------------------------------------------
@@ -83,7 +80,9 @@ class ExecutionRows:
     @property
     def current_stage(self) -> StageExecution:
         """The first stage that is not over, else the last one."""
-        return next((stage for stage in self.stages if stage.status not in TERMINAL), self.stages[-1])
+        return next(
+            (stage for stage in self.stages if stage.status not in TERMINAL_STATUSES), self.stages[-1]
+        )
 
     def steps_of(self, stage: StageExecution, section: str = Section.EXECUTION) -> list[StepExecution]:
         """The steps of one section of a stage, in order."""
@@ -102,11 +101,11 @@ class ExecutionRows:
     def all_steps(self) -> list[StepExecution]:
         return [step for stage in self.stages for step in self._steps[stage.pk]]
 
-    def flow_of(self, stage: StageExecution, section: str = Section.EXECUTION) -> Flow:
+    def flow_of(self, stage: StageExecution, section: str = Section.EXECUTION) -> StepFlow:
         """The steps and groups of one section of a stage as they are now."""
         steps = self.steps_of(stage, section)
         has_groups = any(step.group_id is not None for step in steps)
-        return Flow(steps, self._groups_of(stage) if has_groups else [])
+        return StepFlow(steps, self._groups_of(stage) if has_groups else [])
 
     def actions_of(self, step: StepExecution) -> list[ActionRun]:
         """The actions of a step, in order."""
@@ -118,12 +117,12 @@ class ExecutionRows:
                 self._actions[row.step_id].append(row)
         return self._actions[step.pk]
 
-    def calls_of(self, action: ActionRun, attempt: int, phase: str) -> list[Call]:
+    def calls_of(self, action: ActionRun, attempt: int, phase: str) -> list[AwsCall]:
         """The calls of one phase of an action that were written or wait for the next commit."""
         calls = self.calls_of_action(action)
         return [row for row in calls if row.attempt == attempt and row.phase == phase]
 
-    def calls_of_action(self, action: ActionRun) -> list[Call]:
+    def calls_of_action(self, action: ActionRun) -> list[AwsCall]:
         """The calls of an action in all its phases."""
         return [row for row in self._calls_of_step(action.step) if row.action_id == action.pk]
 
@@ -141,25 +140,25 @@ class ExecutionRows:
         if any(row.pk is not None and row.state in _OPEN for row in self._calls.get(step.pk, ())):
             del self._calls[step.pk]
 
-    def memories_of(self, step: StepExecution, run: int) -> dict[str, Memory]:
+    def memories_of(self, step: StepExecution, run: int) -> dict[str, RollbackValue]:
         """What a run of a step saved for its rollback, by name."""
         key = (step.pk, run)
         if key not in self._memories:
-            self._memories[key] = {one.name: one for one in Memory.objects.filter(step=step, run=run)}
+            self._memories[key] = {one.name: one for one in RollbackValue.objects.filter(step=step, run=run)}
         return self._memories[key]
 
-    def claims_of(self, stage: StageExecution) -> list[SlotClaim]:
+    def claims_of(self, stage: StageExecution) -> list[ServiceLockClaim]:
         """What the steps of a stage want to change, or hold; `is_granted` says which."""
         if stage.pk not in self._claims:
-            granted = Exists(Slot.objects.filter(key=OuterRef("key"), stage=OuterRef("stage")))
-            rows = SlotClaim.objects.filter(stage=stage).annotate(is_granted=granted)
+            granted = Exists(ServiceLock.objects.filter(key=OuterRef("key"), stage=OuterRef("stage")))
+            rows = ServiceLockClaim.objects.filter(stage=stage).annotate(is_granted=granted)
             steps = {step.pk: step for step in self.all_steps}
             self._claims[stage.pk] = list(rows.order_by("wanted_at", "pk"))
             for claim in self._claims[stage.pk]:
                 claim.step = steps[claim.step_id]
         return self._claims[stage.pk]
 
-    def waiting_claims_of(self, stage: StageExecution) -> list[SlotClaim]:
+    def waiting_claims_of(self, stage: StageExecution) -> list[ServiceLockClaim]:
         """The claims of a stage that are not granted now, the oldest first."""
         if not self._may_wait_for_service:
             return []
@@ -185,10 +184,10 @@ class ExecutionRows:
             self._known_events = set(events.values_list("event_id", flat=True))
         return self._known_events
 
-    def mask_of(self, stage: StageExecution) -> Mask:
+    def mask_of(self, stage: StageExecution) -> SecretMask:
         """Hides the secrets that no line of a stage may show."""
         if stage.pk not in self._masks:
-            self._masks[stage.pk] = Mask(secrets_of(stage, self.all_steps))
+            self._masks[stage.pk] = SecretMask(list_stage_secrets(stage, self.all_steps))
         return self._masks[stage.pk]
 
     # --- changing ---------------------------------------------------------------------------------
@@ -197,15 +196,15 @@ class ExecutionRows:
         """Change columns of a row in memory; the next commit writes them."""
         for name, value in values.items():
             setattr(row, name, value)
-        if not _OF_MASKS.isdisjoint(values):
+        if not _MASK_COLUMNS.isdisjoint(values):
             self._masks = {}
         self._changed.setdefault(id(row), (row, set()))[1].update(values)
 
-    def add_lines(self, lines: Sequence[NewLine], mask: Mask) -> None:
+    def add_lines(self, lines: Sequence[NewLogLine], mask: SecretMask) -> None:
         """Append lines to the log with the next commit, secrets hidden."""
         self._lines.append((list(lines), mask))
 
-    def add_memories(self, memories: Sequence[Memory]) -> None:
+    def add_memories(self, memories: Sequence[RollbackValue]) -> None:
         """Save what a step needs for its rollback with the next commit; the first value of a name stays."""
         for one in memories:
             self.memories_of(one.step, one.run).setdefault(one.name, one)
@@ -215,7 +214,7 @@ class ExecutionRows:
         """Note with the next commit that these AWS events are shown."""
         self._new_events += events
 
-    def add_call(self, row: Call) -> None:
+    def add_call(self, row: AwsCall) -> None:
         """Write a call with the next commit: a new one, or what came of one that was written before."""
         calls = self._calls_of_step(row.step)
         if not any(one is row for one in calls):
@@ -288,7 +287,7 @@ class ExecutionRows:
         rows = [
             row
             for lines, mask in batches
-            for row in prepare(lines, mask=mask, steps=self.all_steps, change=self.change)
+            for row in prepare_lines(lines, mask=mask, steps=self.all_steps, change=self.change)
         ]
         changed = self._take(self.execution)
         if is_first or rows or changed or columns:
@@ -297,7 +296,7 @@ class ExecutionRows:
             if rows:
                 for step, number in self._first_lines(rows, first):
                     self.change(step, first_line=number)
-                append(self.execution.pk, first, rows)
+                append_lines(self.execution.pk, first, rows)
         more, self._more = self._more, []
         for write in more:
             write()
@@ -338,10 +337,10 @@ class ExecutionRows:
             row.save(update_fields=names)
         new, self._new_calls = self._new_calls, []
         if new:
-            Call.objects.bulk_create(new)
+            AwsCall.objects.bulk_create(new)
         memories, self._new_memories = self._new_memories, []
         if memories:
-            Memory.objects.bulk_create(memories, ignore_conflicts=True)
+            RollbackValue.objects.bulk_create(memories, ignore_conflicts=True)
         events, self._new_events = self._new_events, []
         if events:
             AwsEvent.objects.bulk_create(events, ignore_conflicts=True)
@@ -356,9 +355,9 @@ class ExecutionRows:
                 self._groups[group.stage_id].append(group)
         return self._groups[stage.pk]
 
-    def _calls_of_step(self, step: StepExecution) -> list[Call]:
+    def _calls_of_step(self, step: StepExecution) -> list[AwsCall]:
         if step.pk not in self._calls:
-            self._calls[step.pk] = list(Call.objects.filter(step=step).order_by("pk"))
+            self._calls[step.pk] = list(AwsCall.objects.filter(step=step).order_by("pk"))
             for row in self._calls[step.pk]:
                 row.step, row.execution = step, self.execution
         return self._calls[step.pk]
@@ -381,3 +380,50 @@ def _load_stages(execution: Execution) -> tuple[list[StageExecution], dict[int, 
         step.stage.execution = execution
         steps[step.stage_id].append(step)
     return list(stages.values()), steps
+
+
+class RollbackData:
+    """The memory of one run of a step; `new` entries wait for the next commit."""
+
+    def __init__(self, step: StepExecution, run: int, loaded: Mapping[str, RollbackValue]) -> None:
+        self._step = step
+        self._run = run
+        self._kept = dict(loaded)
+        self.new: list[RollbackValue] = []
+
+    def remember(self, name: str, value: Any) -> Any:
+        """Keep a value unless one of this name is there already; return the one that stays."""
+        if name not in self._kept:
+            self._kept[name] = RollbackValue(
+                step=self._step, run=self._run, name=name, value=json.dumps(value)
+            )
+            self.new.append(self._kept[name])
+        return json.loads(self._kept[name].value)
+
+    def recall(self, name: str) -> Any:
+        """What was remembered, or None."""
+        found = self._kept.get(name)
+        return None if found is None else json.loads(found.value)
+
+
+class EarlierStepData:
+    """What a step before this one remembered in its last run, and what it learned."""
+
+    def __init__(self, step: StepExecution, loaded: Mapping[str, RollbackValue] | None = None) -> None:
+        self._step = step
+        if loaded is None:
+            loaded = {one.name: one for one in RollbackValue.objects.filter(step=step, run=step.run)}
+        self._memories = RollbackData(step, step.run, loaded)
+
+    def recall(self, name: str) -> Any:
+        """What that step remembered, or None."""
+        return self._memories.recall(name)
+
+    def know(self, name: str) -> Any:
+        """A fact that is among the outputs of that step, or None."""
+        return self._step.known_outputs.get(name)
+
+
+UNDO_TRIES = 3
+# Beside one outcome nobody reads more.
+MOST_NOTES = 50

@@ -1,12 +1,258 @@
-"""What people ask of an execution while it runs: rows that a look reads (rule 4)."""
+"""Interrupts: aborts, rollbacks, retries and decisions that people requested."""
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
 
-from deployments.models import Interrupt
+from deployments.engine import failures, retries, transitions, undos
+from deployments.engine.execution_rows import ExecutionRows
+from deployments.engine.reconcile_context import ReconcileContext, ServiceSnapshot, append_log
+from deployments.engine.retries import retry_step
+from deployments.engine.step_scheduler import ENDED_BADLY, runs_after_failure
+from deployments.engine.transitions import start_rollback, stop_at_step
+from deployments.engine.undos import get_next_undo, skip_remaining_undos, skip_undo
+from deployments.execution.interventions import TOO_LATE_MESSAGE, list_choices
+from deployments.execution.notifications import notify_rollback
+from deployments.models import Execution, Interrupt, StageExecution, StepExecution
+from steps.actions.base import get_actions
+from steps.failure_strategies import FailureReaction, choose_reaction, classify_error
+from steps.states import TERMINAL_STATUSES, ActionState, Outcome, Status
 
-ABORTS = (Interrupt.Kind.ABORT, Interrupt.Kind.ABORT_AND_ROLL_BACK)
+_REACTIONS = {
+    Interrupt.Kind.IGNORE: "Ignore",
+    Interrupt.Kind.MARK_AS_SUCCESS: "MarkAsSuccess",
+    Interrupt.Kind.ABORT: "Abort",
+    Interrupt.Kind.ROLL_BACK: "StageRollback",
+}
 
 
-def is_abort_waiting(execution_id: Any) -> bool:
-    """Whether somebody wants this execution to stop and no look has taken it up yet."""
-    return Interrupt.objects.filter(execution_id=execution_id, taken_at=None, kind__in=ABORTS).exists()
+def apply_decision(shared: ReconcileContext, interrupt: Interrupt) -> str:
+    """Do what a person decided about the step that the interrupt names."""
+    step = shared.stage.steps.filter(identifier=interrupt.step).first()
+    if step is None or shared.execution.is_over or interrupt.kind not in list_choices(step):
+        return TOO_LATE_MESSAGE
+    by = interrupt.by.get_username() if interrupt.by else "Somebody"
+    append_log(
+        shared, step, f"{by} decided about step {step.name}: {_DECISION_LABELS[interrupt.kind]}", "warning"
+    )
+    if step.intervention is not None:
+        failures.clear_intervention(shared, step)
+    if step.section == StepExecution.Section.ROLLBACK:
+        _decide_backward(shared, step, interrupt)
+    else:
+        _DECISIONS.get(interrupt.kind, _react)(shared, step, interrupt)
+    return f"Decided: {_DECISION_LABELS[interrupt.kind]}."
+
+
+def _decide_backward(shared: ReconcileContext, step: StepExecution, interrupt: Interrupt) -> None:
+    """About an undo that did not succeed: three more tries, on without it, or not one undo more."""
+    step.timeout_at = shared.world.now() + timedelta(seconds=step.timeout_seconds)
+    step.save(update_fields=["timeout_at"])
+    row = get_next_undo(shared, step)
+    if interrupt.kind == Interrupt.Kind.ABORT:
+        skip_remaining_undos(shared, step)
+    elif interrupt.kind == Interrupt.Kind.IGNORE and row is not None:
+        skip_undo(shared, row)
+
+
+def _react(shared: ReconcileContext, step: StepExecution, interrupt: Interrupt) -> None:
+    failures.apply_reaction(shared, step, FailureReaction(_REACTIONS[Interrupt.Kind(interrupt.kind)]))
+
+
+def _retry_step(shared: ReconcileContext, step: StepExecution, interrupt: Interrupt) -> None:
+    """The next attempt, with as many retries by itself as at first."""
+    step.retries = 0
+    step.save(update_fields=["retries"])
+    retry_step(step)
+    failures.clear_failure(shared, step)
+
+
+def _skip(shared: ReconcileContext, step: StepExecution, interrupt: Interrupt) -> None:
+    """Go on without it. Nobody has seen how it ended, so nobody may say that it ended well.
+
+    Time that a step lets pass does no harm where it is cut short.
+    """
+    if step.failure is None and not _only_lets_time_pass(step):
+        step.failure = {
+            "code": "SKIPPED",
+            "message": "The step was skipped while it waited: nobody has seen how it ended.",
+            "step": step.identifier,
+            "container": None,
+            "exit_code": None,
+        }
+        step.save(update_fields=["failure"])
+        failures.clear_failure(shared, step)
+    failures.clear_failure(shared, step, outcome=False)
+    failures.end_step(shared, step, Status.SKIPPED)
+
+
+def _only_lets_time_pass(step: StepExecution) -> bool:
+    names = step.actions.filter(state=ActionState.STARTED).values_list("name", flat=True)
+    return bool(names) and all(get_actions()[name].may_be_cut_short for name in names)
+
+
+def _mark_as_failure(shared: ReconcileContext, step: StepExecution, interrupt: Interrupt) -> None:
+    """The step fails as its pipeline wants it for failures that people mark; else nothing is undone."""
+    marked = [one for one in step.failure_strategies if "UserMarkedFailure" in one["errors"]]
+    error = classify_error("MARKED_AS_FAILURE")
+    shared.execution.outcome = shared.execution.outcome or Outcome.FAILED
+    shared.execution.save(update_fields=["outcome"])
+    failures.apply_reaction(
+        shared, step, choose_reaction(marked, error) if marked else FailureReaction("MarkAsFailure")
+    )
+
+
+_DECISIONS: dict[str, Callable[[ReconcileContext, StepExecution, Interrupt], None]] = {
+    Interrupt.Kind.MARK_AS_FAILURE: _mark_as_failure,
+    Interrupt.Kind.RETRY: _retry_step,
+    Interrupt.Kind.SKIP: _skip,
+}
+_DECISION_LABELS: dict[str, str] = {
+    Interrupt.Kind.ABORT: "abort",
+    Interrupt.Kind.IGNORE: "ignore the failure",
+    Interrupt.Kind.MARK_AS_FAILURE: "mark as failure",
+    Interrupt.Kind.MARK_AS_SUCCESS: "mark as success",
+    Interrupt.Kind.RETRY: "try it again",
+    Interrupt.Kind.ROLL_BACK: "roll the stage back",
+    Interrupt.Kind.SKIP: "skip it",
+}
+
+
+def apply_interrupts(rows: ExecutionRows) -> None:
+    """Answer the oldest interrupt that waits, in a commit of its own; the rows have to be loaded again."""
+    waiting = Interrupt.objects.filter(execution=rows.execution, taken_at=None)
+    interrupt = waiting.select_related("by").order_by("pk").first()
+    if interrupt is None:
+        return
+    with rows.commit(reload=True):
+        interrupt.taken_at = rows.lease.world.now()
+        answer = apply_decision if interrupt.step else _INTERRUPTS[interrupt.kind]
+        interrupt.answer = answer(
+            ReconcileContext(rows, _get_affected_stage(rows), ServiceSnapshot()), interrupt
+        )[:255]
+        interrupt.save(update_fields=["taken_at", "answer"])
+
+
+def _get_affected_stage(rows: ExecutionRows) -> StageExecution:
+    """The stage that a request is about: the one under way, else the last that was not skipped."""
+    stage = next((stage for stage in rows.stages if stage.status not in TERMINAL_STATUSES), None)
+    begun = [stage for stage in rows.stages if stage.status != Status.SKIPPED]
+    return stage or (begun or rows.stages)[-1]
+
+
+def _abort(shared: ReconcileContext, interrupt: Interrupt) -> str:
+    if shared.execution.is_over:
+        return "It was over already."
+    if shared.execution.rolling_back or shared.execution.ending:
+        return "It was on its way to its end already."
+    roll_back = interrupt.kind == Interrupt.Kind.ABORT_AND_ROLL_BACK
+    failures.abort_stage(shared, roll_back=roll_back, by=_get_username(interrupt))
+    return "Aborted."
+
+
+def _roll_back(shared: ReconcileContext, interrupt: Interrupt) -> str:
+    """Roll back an execution that has ended (rule 14): its stage opens again, backwards."""
+    execution = shared.execution
+    if not execution.is_over:
+        return "It has not ended yet: abort it and roll it back."
+    stage = _newest_with_rollback(execution)
+    if stage is None:
+        return "The stage has no rollback steps."
+    shared = replace(shared, stage=stage)
+    transitions.reopen_rollback(shared.stage)
+    undos.reopen_undos(execution)
+    _reopen(shared)
+    execution.rolling_back = True
+    execution.status_before_rollback = execution.status
+    execution.status = Status.ROLLING_BACK
+    execution.save(update_fields=["rolling_back", "status_before_rollback", "status"])
+    notify_rollback(execution, shared.mask, f"{_get_username(interrupt)} asked for it")
+    first = shared.stage.steps.order_by("section", "position").first()
+    append_log(shared, first, f"{_get_username(interrupt)} asked to roll this execution back", "warning")
+    return "Rolling back."
+
+
+def _retry_execution(shared: ReconcileContext, interrupt: Interrupt) -> str:
+    """Try it again from the first step that was undone, else from the one that failed."""
+    execution = shared.execution
+    shared = replace(shared, stage=_first_failed(shared))
+    step = retries.retry_stage(shared) if execution.is_over else None
+    if step is None:
+        return "There is no failed step to try again."
+    _reopen(shared)
+    execution.status, execution.outcome, execution.failure = Status.RUNNING, "", None
+    execution.save(update_fields=["status", "outcome", "failure"])
+    for stage in execution.stages.filter(position__gt=shared.stage.position):
+        retries.requeue_stage(stage)
+    append_log(
+        shared,
+        step,
+        f"{_get_username(interrupt)} asked to try {step.name} again: attempt {step.attempt}",
+        "warning",
+    )
+    return "Trying again."
+
+
+def _newest_with_rollback(execution: Execution) -> StageExecution | None:
+    begun = execution.stages.exclude(status=Status.SKIPPED).select_related("connector", "execution")
+    can_go_back = begun.filter(steps__section=StepExecution.Section.ROLLBACK).distinct()
+    return can_go_back.order_by("-position").first()
+
+
+def _first_failed(shared: ReconcileContext) -> StageExecution:
+    """The stage that failed; stages that run after a failure may have run behind it."""
+    if not runs_after_failure(shared.stage):
+        return shared.stage
+    failed = shared.execution.stages.filter(status__in=(*ENDED_BADLY, Status.ABORTED))
+    return failed.select_related("connector", "execution").order_by("position").first() or shared.stage
+
+
+def _fail(shared: ReconcileContext, interrupt: Interrupt) -> str:
+    """The program itself failed in a look: the step ends, as it would for any other failure."""
+    if shared.execution.is_over or shared.execution.ending:
+        return "It was over already."
+    sections = StepExecution.Section
+    section = sections.ROLLBACK if shared.execution.rolling_back else sections.EXECUTION
+    open_steps = shared.stage.steps.filter(section=section).exclude(status__in=TERMINAL_STATUSES)
+    step = open_steps.order_by("position").first()
+    shared.execution.outcome = Outcome.FAILED
+    shared.execution.failure = {
+        "code": "INTERNAL_ERROR",
+        "message": interrupt.answer,
+        "step": step.identifier if step else None,
+        "container": None,
+        "exit_code": None,
+    }
+    shared.execution.save(update_fields=["outcome", "failure"])
+    if step is not None:
+        stop_at_step(shared, step, Status.FAILED)
+        append_log(shared, step, f"Slipway itself failed here: {interrupt.answer}", "error")
+    if shared.execution.rolling_back:
+        shared.execution.rolling_back = False
+        shared.execution.ending = Status.FAILED
+        shared.execution.save(update_fields=["rolling_back", "ending"])
+    else:
+        start_rollback(shared, ending=Status.FAILED)
+    return interrupt.answer
+
+
+def _reopen(shared: ReconcileContext) -> None:
+    stage = shared.stage
+    stage.status = Status.RUNNING
+    stage.save(update_fields=["status"])
+    stage.claims.update(wanted_at=shared.world.now())
+    shared.execution.ended_at = None
+    shared.execution.save(update_fields=["ended_at"])
+
+
+def _get_username(interrupt: Interrupt) -> str:
+    return interrupt.by.get_username() if interrupt.by else "Somebody"
+
+
+_INTERRUPTS: dict[str, Callable[[ReconcileContext, Interrupt], str]] = {
+    Interrupt.Kind.ABORT: _abort,
+    Interrupt.Kind.ABORT_AND_ROLL_BACK: _abort,
+    Interrupt.Kind.ROLL_BACK: _roll_back,
+    Interrupt.Kind.RETRY: _retry_execution,
+    Interrupt.Kind.FAIL: _fail,
+}

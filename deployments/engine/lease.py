@@ -1,4 +1,4 @@
-"""The lease under which one worker looks at one execution, and the fence that keeps others' hands off."""
+"""Lease and fencing token that let one worker reconcile an execution at a time."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -8,16 +8,15 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, When
 
-from deployments.engine.failpoints import failpoint
-from deployments.engine.parking import Parking, columns
-from deployments.engine.world import World
-from deployments.log import tell
-from deployments.models import Execution, Interrupt, SlotClaim
-from deployments.waiting_lines import waiting_claims
-from web.news import changed_now
+from deployments.engine.service_waits import ServiceWait, build_wait_columns
+from deployments.execution.queries import list_waiting_claims
+from deployments.journal.runtime import EngineRuntime, failpoint
+from deployments.log import publish_log
+from deployments.models import Execution, Interrupt, ServiceLockClaim
+from web.live import publish_change
 
-LEASE = timedelta(seconds=60)
-LOOK_SECONDS = 30
+LEASE_DURATION = timedelta(seconds=60)
+PASS_SECONDS = 30
 WRITE_NEEDS_SECONDS = 20
 SEND_WITHIN_SECONDS = 5
 
@@ -32,7 +31,7 @@ class Lease:
 
     execution_id: UUID
     fence: int
-    world: World
+    world: EngineRuntime
     claimed: float
     parked_until: datetime
     execution: Execution = field(repr=False, compare=False)
@@ -40,26 +39,26 @@ class Lease:
 
     def notify_watchers(self) -> None:
         """Say that the execution has changed; after a commit."""
-        tell(self.execution_id, {"type": "state.changed"})
-        changed_now("executions", self.execution_id)
+        publish_log(self.execution_id, {"type": "state.changed"})
+        publish_change("executions", self.execution_id)
 
     def is_look_over(self) -> bool:
         """Whether this look has used up its thirty seconds."""
-        return self.world.monotonic() - self.claimed >= LOOK_SECONDS
+        return self.world.monotonic() - self.claimed >= PASS_SECONDS
 
     def may_write(self) -> bool:
         """Whether enough of the lease is left to begin a write."""
-        left = LEASE.total_seconds() - (self.world.monotonic() - self.claimed)
+        left = LEASE_DURATION.total_seconds() - (self.world.monotonic() - self.claimed)
         return left >= WRITE_NEEDS_SECONDS
 
-    def columns_at_release(self, next_look: datetime | None, parking: Parking | None) -> dict[str, Any]:
+    def columns_at_release(self, next_look: datetime | None, parking: ServiceWait | None) -> dict[str, Any]:
         """The columns that give the lease back. A wake that came during the look keeps its earlier time."""
         woken = Case(
             When(look_at__lt=self.parked_until, then=F("look_at")),
             default=next_look,
             output_field=Execution._meta.get_field("look_at"),
         )
-        parked = columns(parking, unless_woken=self.parked_until)
+        parked = build_wait_columns(parking, unless_woken=self.parked_until)
         return {"look_until": None, "look_at": woken, "nudged_until": None, **parked}
 
     def still_ours(self) -> QuerySet[Execution]:
@@ -67,11 +66,11 @@ class Lease:
         return Execution.objects.filter(pk=self.execution_id, fence=self.fence)
 
 
-def claim(execution_id: UUID, *, owner: str, world: World) -> Lease | None:
+def claim_lease(execution_id: UUID, *, owner: str, world: EngineRuntime) -> Lease | None:
     """Take the lease if the execution is due and nobody holds it; otherwise None."""
     # Before the claim: a lease must never seem to last longer than it does.
     now, began = world.now(), world.monotonic()
-    parked_until = now + LEASE
+    parked_until = now + LEASE_DURATION
     with transaction.atomic():
         claimed = (
             Execution.objects.filter(pk=execution_id, look_at__lte=now)
@@ -99,8 +98,8 @@ def load_execution(execution_id: UUID) -> Execution:
     stage change several.
     """
     interrupts = Interrupt.objects.filter(execution=OuterRef("pk"), taken_at=None)
-    waiting = waiting_claims().filter(stage__execution=OuterRef("pk")).order_by()
-    others = SlotClaim.objects.filter(stage__execution=OuterRef("pk")).exclude(
+    waiting = list_waiting_claims().filter(stage__execution=OuterRef("pk")).order_by()
+    others = ServiceLockClaim.objects.filter(stage__execution=OuterRef("pk")).exclude(
         ecs_service=F("stage__ecs_service")
     )
     rows = Execution.objects.select_related("scope", "pipeline").annotate(
@@ -111,10 +110,18 @@ def load_execution(execution_id: UUID) -> Execution:
     return rows.get(pk=execution_id)
 
 
-def wake(execution_id: UUID, now: datetime) -> None:
+def wake_execution(execution_id: UUID, now: datetime) -> None:
     """Bring the next look forward to now; only for executions that are open or asked to reopen.
 
     A parked one is due all the time: it is taken at once and judged however its service looks.
     """
     later = Q(look_at__gt=now) | Q(look_at__isnull=True) | ~Q(awaits="")
     Execution.objects.filter(later, pk=execution_id).update(look_at=now, nudged_until=None, awaits="")
+
+
+ABORT_KINDS = (Interrupt.Kind.ABORT, Interrupt.Kind.ABORT_AND_ROLL_BACK)
+
+
+def is_abort_requested(execution_id: Any) -> bool:
+    """Whether somebody wants this execution to stop and no look has taken it up yet."""
+    return Interrupt.objects.filter(execution_id=execution_id, taken_at=None, kind__in=ABORT_KINDS).exists()

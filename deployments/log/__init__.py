@@ -1,29 +1,41 @@
-"""The log of an execution: lines are cleaned, masked, numbered and stored, then told to whoever watches."""
+"""Log of an execution: lines are redacted, numbered, stored, then published."""
 
-from deployments.log.blocks import Block, lines_of
-from deployments.log.lines import Line, NewLine, Origin
-from deployments.log.reading import PAGE, all_lines, blocks_after, read_lines
-from deployments.log.searching import Found, Wanted, search
-from deployments.log.storing import append, compact, prepare, store
-from deployments.log.telling import group_of, tell
+from deployments.log.lines import LineOrigin, LogBlock, LogLine, NewLogLine, list_block_lines
+from deployments.log.queries import (
+    PAGE_LINES,
+    LineFilter,
+    LineMatches,
+    iterate_lines,
+    list_blocks,
+    read_lines,
+    search_lines,
+)
+from deployments.log.storage import (
+    append_lines,
+    compact_chunks,
+    get_channel_group,
+    prepare_lines,
+    publish_log,
+    store_lines,
+)
 
 __all__ = [
-    "PAGE",
-    "Block",
-    "Found",
-    "Line",
-    "NewLine",
-    "Origin",
-    "Wanted",
-    "all_lines",
-    "append",
-    "blocks_after",
-    "compact",
-    "group_of",
-    "lines_of",
-    "prepare",
+    "LineFilter",
+    "LineMatches",
+    "LineOrigin",
+    "LogBlock",
+    "LogLine",
+    "NewLogLine",
+    "PAGE_LINES",
+    "append_lines",
+    "compact_chunks",
+    "get_channel_group",
+    "iterate_lines",
+    "list_block_lines",
+    "list_blocks",
+    "prepare_lines",
+    "publish_log",
     "read_lines",
-    "search",
-    "store",
-    "tell",
+    "search_lines",
+    "store_lines",
 ]

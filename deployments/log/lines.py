@@ -1,12 +1,17 @@
-"""One line of a log, before and after it has a number."""
+"""Log lines, and the compressed blocks that store consecutive lines."""
 
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from itertools import accumulate, groupby
+from json.encoder import encode_basestring
 from typing import TypedDict
 
 
-class Origin(StrEnum):
+class LineOrigin(StrEnum):
     """Who said a line."""
 
     SLIPWAY = "slipway"
@@ -14,7 +19,7 @@ class Origin(StrEnum):
     CONTAINER = "container"
 
 
-class Line(TypedDict):
+class LogLine(TypedDict):
     """One line as the API shows it; `number` counts from 1 per execution, `at` is UTC in ISO 8601."""
 
     number: int
@@ -27,7 +32,7 @@ class Line(TypedDict):
 
 
 @dataclass(frozen=True)
-class NewLine:
+class NewLogLine:
     """A line on its way into the log."""
 
     at: datetime
@@ -36,9 +41,114 @@ class NewLine:
     unit: str
     level: str
     text: str
-    origin: Origin | None = None
+    origin: LineOrigin | None = None
 
     @property
-    def said_by(self) -> Origin:
+    def said_by(self) -> LineOrigin:
         """Who it is from; an AWS event is AWS's, and what names nobody is Slipway's own."""
-        return self.origin or (Origin.AWS if self.level == "event" else Origin.SLIPWAY)
+        return self.origin or (LineOrigin.AWS if self.level == "event" else LineOrigin.SLIPWAY)
+
+
+MOST_LINES = 1000
+# A frame holds at least one block, and the sockets of browsers take 64 KiB.
+MOST_BLOCK_BYTES = 48 * 1024
+_LINE_OVERHEAD = 12
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+LineKind = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True)
+class BlockEntry:
+    """One line of a block: microseconds since 1970, (step, unit, level, origin), and the text."""
+
+    at: int
+    kind: LineKind
+    text: str
+
+
+@dataclass(frozen=True)
+class LogBlock:
+    """Consecutive lines; `body` is their JSON."""
+
+    first: int
+    last: int
+    body: str
+
+    @property
+    def count(self) -> int:
+        return self.last - self.first + 1
+
+
+def to_microseconds(moment: datetime) -> int:
+    """A moment as microseconds since 1970, UTC."""
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def encode_blocks(first: int, entries: Iterable[BlockEntry]) -> list[LogBlock]:
+    """Entries as blocks of at most a thousand lines and about 48 KiB, numbered from `first`."""
+    blocks = []
+    for part, texts in _parts(entries):
+        blocks.append(LogBlock(first, first + len(part) - 1, _body(first, part, texts)))
+        first += len(part)
+    return blocks
+
+
+def decode_block(body: str) -> list[BlockEntry]:
+    """The entries of a block."""
+    columns = json.loads(body)
+    kinds = [tuple(names) for count, *names in columns["kinds"] for _ in range(count)]
+    rows = zip(accumulate(columns["at"]), kinds, columns["texts"], strict=True)
+    return [BlockEntry(at, kind, text) for at, kind, text in rows]
+
+
+def list_block_lines(block: LogBlock) -> list[LogLine]:
+    """The lines of a block as the API shows them."""
+    return [_build_line(number, entry) for number, entry in enumerate(decode_block(block.body), block.first)]
+
+
+def compress(block: LogBlock, level: int = 1) -> bytes:
+    """The body as it lies in the database."""
+    return zlib.compress(block.body.encode(), level)
+
+
+def decompress(packed: bytes | memoryview) -> str:
+    """The body of a stored block."""
+    return zlib.decompress(packed).decode()
+
+
+def _parts(entries: Iterable[BlockEntry]) -> Iterator[tuple[list[BlockEntry], list[str]]]:
+    part: list[BlockEntry] = []
+    texts: list[str] = []
+    size = 0
+    for entry in entries:
+        text = encode_basestring(entry.text)
+        more = (len(text) if text.isascii() else len(text.encode())) + _LINE_OVERHEAD
+        if part and (size + more > MOST_BLOCK_BYTES or len(part) == MOST_LINES):
+            yield part, texts
+            part, texts, size = [], [], 0
+        part.append(entry)
+        texts.append(text)
+        size += more
+    if part:
+        yield part, texts
+
+
+def _body(first: int, part: Sequence[BlockEntry], texts: Sequence[str]) -> str:
+    times = [part[0].at, *(late.at - early.at for early, late in zip(part, part[1:], strict=False))]
+    kinds = [[len(list(same)), *kind] for kind, same in groupby(part, key=lambda entry: entry.kind)]
+    at, who = ",".join(map(str, times)), json.dumps(kinds, ensure_ascii=False, separators=(",", ":"))
+    return f'{{"first":{first},"at":[{at}],"kinds":{who},"texts":[{",".join(texts)}]}}'
+
+
+def _build_line(number: int, entry: BlockEntry) -> LogLine:
+    step, unit, level, origin = entry.kind
+    return {
+        "number": number,
+        "at": (_EPOCH + entry.at * _MICROSECOND).isoformat(),
+        "step": step,
+        "unit": unit,
+        "level": level,
+        "origin": origin,
+        "text": entry.text,
+    }

@@ -383,46 +383,6 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="KeptPlan",
-            fields=[
-                (
-                    "id",
-                    models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False),
-                ),
-                ("identifier", models.CharField(max_length=128)),
-                ("used", connectors.encryption.EncryptedTextField()),
-                ("content", connectors.encryption.EncryptedTextField(blank=True, default="")),
-                ("destroys", models.BooleanField(default=False)),
-                ("planned_at", models.DateTimeField()),
-                (
-                    "execution",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="plans",
-                        to="deployments.execution",
-                    ),
-                ),
-            ],
-        ),
-        migrations.CreateModel(
-            name="KeptText",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("name", models.CharField(max_length=64, unique=True)),
-                ("text", connectors.encryption.EncryptedTextField(blank=True)),
-                ("bytes", models.PositiveIntegerField()),
-                ("used_at", models.DateTimeField()),
-            ],
-            options={
-                "indexes": [models.Index(fields=["used_at"], name="kept_text_by_age")],
-            },
-        ),
-        migrations.CreateModel(
             name="LogChunk",
             fields=[
                 (
@@ -446,7 +406,7 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="PreviewQuestion",
+            name="PreviewRequest",
             fields=[
                 (
                     "id",
@@ -570,7 +530,7 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="Slot",
+            name="ServiceLock",
             fields=[
                 (
                     "id",
@@ -585,33 +545,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="slots",
-                        to="deployments.stageexecution",
-                    ),
-                ),
-            ],
-        ),
-        migrations.CreateModel(
-            name="KeptTextUse",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                (
-                    "text",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.DO_NOTHING,
-                        related_name="uses",
-                        to="deployments.kepttext",
-                    ),
-                ),
-                (
-                    "stage",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="kept_texts",
                         to="deployments.stageexecution",
                     ),
                 ),
@@ -697,7 +630,7 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="SlotClaim",
+            name="ServiceLockClaim",
             fields=[
                 (
                     "id",
@@ -728,7 +661,7 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="Memory",
+            name="RollbackValue",
             fields=[
                 (
                     "id",
@@ -750,7 +683,7 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="CheckedItem",
+            name="RollbackCheck",
             fields=[
                 (
                     "id",
@@ -776,7 +709,7 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="Call",
+            name="AwsCall",
             fields=[
                 (
                     "id",
@@ -1022,6 +955,73 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.CreateModel(
+            name="StoredPlan",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False),
+                ),
+                ("identifier", models.CharField(max_length=128)),
+                ("used", connectors.encryption.EncryptedTextField()),
+                ("content", connectors.encryption.EncryptedTextField(blank=True, default="")),
+                ("destroys", models.BooleanField(default=False)),
+                ("planned_at", models.DateTimeField()),
+                (
+                    "execution",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="plans",
+                        to="deployments.execution",
+                    ),
+                ),
+            ],
+        ),
+        migrations.CreateModel(
+            name="StoredText",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=64, unique=True)),
+                ("text", connectors.encryption.EncryptedTextField(blank=True)),
+                ("bytes", models.PositiveIntegerField()),
+                ("used_at", models.DateTimeField()),
+            ],
+            options={
+                "indexes": [models.Index(fields=["used_at"], name="kept_text_by_age")],
+            },
+        ),
+        migrations.CreateModel(
+            name="StoredTextUse",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "stage",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="kept_texts",
+                        to="deployments.stageexecution",
+                    ),
+                ),
+                (
+                    "text",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="uses",
+                        to="deployments.storedtext",
+                    ),
+                ),
+            ],
+        ),
+        migrations.CreateModel(
             name="ApprovalDecision",
             fields=[
                 (
@@ -1187,7 +1187,7 @@ class Migration(migrations.Migration):
             constraint=models.UniqueConstraint(fields=("execution", "first"), name="chunk_first_unique"),
         ),
         migrations.AddIndex(
-            model_name="previewquestion",
+            model_name="previewrequest",
             index=models.Index(fields=["pipeline", "asked_by", "-asked_at"], name="preview_newest"),
         ),
         migrations.AddIndex(
@@ -1235,34 +1235,30 @@ class Migration(migrations.Migration):
                 fields=("execution", "position"), name="stage_position_unique"
             ),
         ),
-        migrations.AddConstraint(
-            model_name="kepttextuse",
-            constraint=models.UniqueConstraint(fields=("stage", "text"), name="kept_text_once_in_stage"),
-        ),
         migrations.AddIndex(
-            model_name="slotclaim",
+            model_name="servicelockclaim",
             index=models.Index(fields=["key"], name="slot_claim_key"),
         ),
         migrations.AddConstraint(
-            model_name="slotclaim",
+            model_name="servicelockclaim",
             constraint=models.UniqueConstraint(fields=("step", "key"), name="slot_claim_unique"),
         ),
         migrations.AddConstraint(
-            model_name="memory",
+            model_name="rollbackvalue",
             constraint=models.UniqueConstraint(fields=("step", "run", "name"), name="memory_name_unique"),
         ),
         migrations.AddConstraint(
-            model_name="checkeditem",
+            model_name="rollbackcheck",
             constraint=models.UniqueConstraint(
                 fields=("step", "attempt", "position"), name="checked_item_unique"
             ),
         ),
         migrations.AddIndex(
-            model_name="call",
+            model_name="awscall",
             index=models.Index(fields=["execution", "id"], name="call_of_execution"),
         ),
         migrations.AddConstraint(
-            model_name="call",
+            model_name="awscall",
             constraint=models.UniqueConstraint(
                 fields=("action", "attempt", "phase", "number"), name="call_number_unique"
             ),
@@ -1300,5 +1296,9 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="stepexecution",
             constraint=models.UniqueConstraint(fields=("stage", "identifier"), name="step_identifier_unique"),
+        ),
+        migrations.AddConstraint(
+            model_name="storedtextuse",
+            constraint=models.UniqueConstraint(fields=("stage", "text"), name="kept_text_once_in_stage"),
         ),
     ]

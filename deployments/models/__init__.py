@@ -1,36 +1,42 @@
-"""The tables of the deployments app."""
+"""Tables of executions, approvals, freeze windows and previews."""
 
 from deployments.models.approvals import Approval, ApprovalDecision
-from deployments.models.executions import ActionRun, Execution, StageExecution, StepExecution, StepGroup
+from deployments.models.engine import Interrupt, Pulse, RollbackCheck, ServiceLock, ServiceLockClaim
+from deployments.models.executions import (
+    ActionRun,
+    Execution,
+    StageExecution,
+    StepExecution,
+    StepGroup,
+    StoredText,
+    StoredTextUse,
+)
 from deployments.models.freezes import FreezeWindow
-from deployments.models.interventions import CheckedItem, Interrupt, Slot, SlotClaim
-from deployments.models.journal import AwsEvent, Call, LogChunk, Memory
-from deployments.models.kept import KeptText, KeptTextUse
-from deployments.models.previews import PreviewQuestion
-from deployments.models.provisions import AppliedConfiguration, KeptPlan
-from deployments.models.pulse import Pulse
+from deployments.models.journal import AwsCall, AwsEvent, LogChunk, RollbackValue
+from deployments.models.previews import PreviewRequest
+from deployments.models.provisions import AppliedConfiguration, StoredPlan
 
 __all__ = [
     "ActionRun",
     "AppliedConfiguration",
     "Approval",
     "ApprovalDecision",
+    "AwsCall",
     "AwsEvent",
-    "Call",
-    "CheckedItem",
     "Execution",
     "FreezeWindow",
     "Interrupt",
-    "KeptPlan",
-    "KeptText",
-    "KeptTextUse",
     "LogChunk",
-    "Memory",
-    "PreviewQuestion",
+    "PreviewRequest",
     "Pulse",
-    "Slot",
-    "SlotClaim",
+    "RollbackCheck",
+    "RollbackValue",
+    "ServiceLock",
+    "ServiceLockClaim",
     "StageExecution",
     "StepExecution",
     "StepGroup",
+    "StoredPlan",
+    "StoredText",
+    "StoredTextUse",
 ]

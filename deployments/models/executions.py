@@ -1,4 +1,4 @@
-"""Runs of pipelines: the execution and, below it, its stages, steps and actions."""
+"""Executions with stages, groups, steps and actions, and the stored texts they were made of."""
 
 import json
 import uuid
@@ -15,7 +15,7 @@ from connectors.encryption import EncryptedTextField
 from connectors.models import Connector
 from pipelines.models.pipelines import Pipeline
 from rbac.models import Scope
-from steps.states import TERMINAL, ActionState, Outcome, Status, UndoState
+from steps.states import TERMINAL_STATUSES, ActionState, Outcome, Status, UndoState
 
 
 class Execution(models.Model):
@@ -86,7 +86,8 @@ class Execution(models.Model):
             ),
             # Rule 8: nothing open is ever without a time at which it is looked at again.
             models.CheckConstraint(
-                condition=Q(look_at__isnull=False) | Q(status__in=TERMINAL), name="execution_open_has_look_at"
+                condition=Q(look_at__isnull=False) | Q(status__in=TERMINAL_STATUSES),
+                name="execution_open_has_look_at",
             ),
         ]
         indexes = [
@@ -97,7 +98,9 @@ class Execution(models.Model):
             models.Index(fields=["pipeline", "-created_at", "-id"], name="execution_newest_of_pipeline"),
             models.Index(fields=["status", "-created_at", "-id"], name="execution_newest_with_status"),
             # What is open in a scope: a few of many.
-            models.Index(fields=["scope"], name="execution_open_in_scope", condition=~Q(status__in=TERMINAL)),
+            models.Index(
+                fields=["scope"], name="execution_open_in_scope", condition=~Q(status__in=TERMINAL_STATUSES)
+            ),
             # What has just come to its end; and all that figures count of it, so that no row has to be read.
             models.Index(
                 fields=[
@@ -128,7 +131,7 @@ class Execution(models.Model):
 
     @property
     def is_over(self) -> bool:
-        return self.status in TERMINAL
+        return self.status in TERMINAL_STATUSES
 
     @property
     def deployed_all_the_same(self) -> bool:
@@ -183,7 +186,9 @@ class StageExecution(models.Model):
             models.Index(fields=["deployment_id"], name="stage_deployment", condition=~Q(deployment_id="")),
             # What is being deployed of a service: a few of many.
             models.Index(
-                fields=["service", "-id"], name="stage_open_of_service", condition=~Q(status__in=TERMINAL)
+                fields=["service", "-id"],
+                name="stage_open_of_service",
+                condition=~Q(status__in=TERMINAL_STATUSES),
             ),
         ]
 
@@ -324,3 +329,39 @@ class ActionRun(models.Model):
 
     def __str__(self) -> str:
         return f"{self.step}: {self.name}"
+
+
+class StoredText(models.Model):
+    """A manifest or a file of a program as runs fetched it; stored once, however many of them use it.
+
+    `name` is made of the text with a key, so that it says nothing of the text to who reads the table.
+    """
+
+    name = models.CharField(max_length=64, unique=True)
+    text = EncryptedTextField(bound_to=["name"], blank=True)
+    bytes = models.PositiveIntegerField()
+    # When a run came to use it last: one that nobody uses any more goes a while after.
+    used_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["used_at"], name="kept_text_by_age")]
+
+    def __str__(self) -> str:
+        return self.name[:12]
+
+
+class StoredTextUse(models.Model):
+    """A stage, or a step of it, was made of a text; the text stays as long as this does."""
+
+    SCOPE_PATH: ClassVar[str] = "stage__execution__scope"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"pipeline": "stage__execution__pipeline__identifier"}
+
+    # The database keeps a text that is used; so what is unused goes by one statement, which looks again.
+    text = models.ForeignKey(StoredText, on_delete=models.DO_NOTHING, related_name="uses")
+    stage = models.ForeignKey(StageExecution, on_delete=models.CASCADE, related_name="kept_texts")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["stage", "text"], name="kept_text_once_in_stage")]
+
+    def __str__(self) -> str:
+        return f"{self.text} in {self.stage}"

@@ -4,11 +4,11 @@ from typing import ClassVar
 
 from django.db import models
 
-from catalog.models.base import Resource, unique_in_scope
+from catalog.models.base import ScopedResource, build_identifier_constraint
 from catalog.models.environments import Environment
 
 
-class FreezeWindow(Resource):
+class FreezeWindow(ScopedResource):
     """A time in which no run begins, for what it concerns; `description` says why.
 
     `begins` and `ends` are wall clock times (2026-12-24T18:00) in `time_zone`: a weekly window begins at the
@@ -27,4 +27,4 @@ class FreezeWindow(Resource):
     enabled = models.BooleanField(default=True)
 
     class Meta:
-        constraints = [unique_in_scope("freeze_window")]
+        constraints = [build_identifier_constraint("freeze_window")]

@@ -1,4 +1,4 @@
-"""What an execution did and saw: its calls to AWS, its memory, its log and the AWS events."""
+"""Journal of an execution: AWS calls, rollback data, log chunks and AWS events."""
 
 import json
 from typing import Any, ClassVar
@@ -12,7 +12,7 @@ from rbac.models import Scope
 from steps.states import CallState
 
 
-class Call(models.Model):
+class AwsCall(models.Model):
     """One call to AWS, a row before it is sent (DESIGN 5, rule 6).
 
     (action, attempt, phase, number) names it: the number-th call of that phase. `parameters` and `result`
@@ -71,7 +71,7 @@ class Call(models.Model):
         return dict(json.loads(self.parameters))
 
 
-class Memory(models.Model):
+class RollbackValue(models.Model):
     """One thing that a step remembers for its undo; the first value given stays."""
 
     step = models.ForeignKey(StepExecution, on_delete=models.CASCADE, related_name="memories")
@@ -89,7 +89,7 @@ class Memory(models.Model):
 class LogChunk(models.Model):
     """Consecutive log lines of one execution.
 
-    `packed` is a block (see `deployments.log.blocks`), compressed. A commit leaves a small one; a few of them
+    `packed` is a block (see `deployments.log.lines`), compressed. A commit leaves a small one; a few of them
     are packed into a larger one while the log grows, and the rest when it ends.
     """
 

@@ -11,7 +11,7 @@ from delegates.models import DelegateTask
 from pipelines.models.pipelines import Pipeline
 
 
-class PreviewQuestion(models.Model):
+class PreviewRequest(models.Model):
     """One preview of a pipeline whose connectors go through delegates, asked call by call.
 
     `answers` is a JSON list of {"asked", "result", "error"}, in the order of the calls; `asked` names a call

@@ -1,4 +1,4 @@
-"""What programs such as Terraform have made: the configuration that was applied last, and plans to apply."""
+"""Configurations that provisioners applied, and stored plans."""
 
 import uuid
 from typing import ClassVar
@@ -44,7 +44,7 @@ class AppliedConfiguration(models.Model):
         return f"{self.identifier} by {self.applied_by}"
 
 
-class KeptPlan(models.Model):
+class StoredPlan(models.Model):
     """A plan that a step made and a later one applies; `content` is base64, and empty once it was used."""
 
     SCOPE_PATH: ClassVar[str] = "execution__scope"

@@ -1,1 +1,1 @@
-"""The pages of deployments, one file per noun."""
+"""Pages of executions, approvals, freeze windows and previews."""

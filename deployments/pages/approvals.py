@@ -1,4 +1,4 @@
-"""Pages of approvals: what waits for me, one approval with what would be done, and the decision."""
+"""Pages of approvals: list, detail and decision."""
 
 import uuid
 from typing import Final
@@ -9,69 +9,75 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from deployments import approval_queries, approving, queries
+from deployments.approvals import operations
+from deployments.approvals import queries as approvals_queries
+from deployments.approvals.verdicts import build_approval_summary
+from deployments.execution import queries
 from deployments.models import Approval, Execution
-from deployments.verdicts import approval_summary
-from web.pages import PageRequest, get_visible, page
-from web.paging import keyset
-from web.problems import Problem
+from web.forms.pages import PageRequest, get_visible, require_sign_in
+from web.http.pagination import paginate_queryset
+from web.http.problems import Problem
 
 VIEW: Final = "core_pipeline_view"
 MOST_EARLIER: Final = 5
 
 
-@page
+@require_sign_in
 @require_safe
-def approvals(request: PageRequest) -> HttpResponse:
-    """This will list what waits for the reader, or every approval, newest first."""
+def list_approvals(request: PageRequest) -> HttpResponse:
+    """List what waits for the reader, or every approval, newest first."""
     everything = request.GET.get("show") == "all"
-    listed = approval_queries.visible_approvals if everything else approval_queries.waiting_for
-    shown = keyset(listed(request.user, request.current_scope), request, order="asked_at")
-    rows = [(one, approval_summary(one)) for one in shown.items]
+    listed = (
+        approvals_queries.list_visible_approvals if everything else approvals_queries.list_waiting_approvals
+    )
+    shown = paginate_queryset(listed(request.user, request.current_scope), request, order="asked_at")
+    rows = [(one, build_approval_summary(one)) for one in shown.items]
     context = {"page": shown, "rows": rows, "everything": everything}
     return render(request, "deployments/approvals/list.html", context)
 
 
-@page
+@require_sign_in
 @require_safe
-def approval(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
-    """This will show one approval: the message, what would be done, who has decided, and the form."""
-    return _shown(request, _found(request, pk))
+def show_approval(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
+    """Show one approval: the message, what would be done, who has decided, and the form."""
+    return _render_approval(request, _get_approval(request, pk))
 
 
-@page
+@require_sign_in
 @require_POST
-def decide(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
-    """This will take a decision about what was on the page."""
-    found = _found(request, pk)
+def decide_approval(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
+    """Take a decision about what was on the page."""
+    found = _get_approval(request, pk)
     diff, comment = request.POST.get("diff", ""), request.POST.get("comment", "")
     try:
         if request.POST.get("verdict") == "reject":
-            approving.reject(actor=request.user, approval=found, diff=diff, comment=comment)
+            operations.reject_step(actor=request.user, approval=found, diff=diff, comment=comment)
         else:
             given = {one["name"]: request.POST.get(f"input-{one['name']}", "") for one in found.inputs}
-            approving.approve(actor=request.user, approval=found, diff=diff, comment=comment, inputs=given)
+            operations.approve_step(
+                actor=request.user, approval=found, diff=diff, comment=comment, inputs=given
+            )
     except Problem as problem:
         said = "; ".join(f"{one['path'].removeprefix('inputs.')} {one['message']}" for one in problem.errors)
         messages.error(request, f"{problem.detail} {said}".strip())
-        return _shown(request, _found(request, pk), status=problem.status)
+        return _render_approval(request, _get_approval(request, pk), status=problem.status)
     return redirect("execution", pk=found.execution_id)
 
 
-@page
+@require_sign_in
 @require_POST
-def check_again(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
-    """This will have what would be done worked out again."""
+def update_plan(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
+    """Have what would be done worked out again."""
     try:
-        approving.check_again(actor=request.user, approval=_found(request, pk))
+        operations.request_plan_update(actor=request.user, approval=_get_approval(request, pk))
     except Problem as problem:
         messages.error(request, problem.detail)
     return redirect("approval", pk=pk)
 
 
-def _shown(request: PageRequest, found: Approval, status: int = 200) -> HttpResponse:
+def _render_approval(request: PageRequest, found: Approval, status: int = 200) -> HttpResponse:
     """The page of an approval; what was entered and refused stands in its form again."""
-    document = approval_queries.approval_document(found, request.user)
+    document = approvals_queries.build_approval_document(found, request.user)
     asked = document["inputs"]
     fields = [(one, request.POST.get(f"input-{one['name']}", one["defaultValue"])) for one in asked]
     context = {
@@ -79,23 +85,23 @@ def _shown(request: PageRequest, found: Approval, status: int = 200) -> HttpResp
         "document": document,
         "fields": fields,
         "comment": request.POST.get("comment", ""),
-        "history": _history(request, found) if found.with_history else (),
+        "history": _list_earlier_runs(request, found) if found.with_history else (),
         "is_checking": found.is_being_checked,
-        "is_stale": bool(found.checked_at and timezone.now() - found.checked_at > approving.FRESH),
+        "is_stale": bool(found.checked_at and timezone.now() - found.checked_at > operations.PLAN_MAX_AGE),
     }
     return render(request, "deployments/approvals/detail.html", context, status=status)
 
 
-def _history(request: PageRequest, approval: Approval) -> list[Execution]:
+def _list_earlier_runs(request: PageRequest, approval: Approval) -> list[Execution]:
     """The runs of the pipeline before this one, newest first."""
     execution = approval.execution
-    earlier = queries.visible_executions(request.user).filter(
+    earlier = queries.list_visible_executions(request.user).filter(
         pipeline=execution.pipeline, number__lt=execution.number
     )
     return list(earlier.order_by("-created_at")[:MOST_EARLIER])
 
 
-def _found(request: PageRequest, pk: uuid.UUID) -> Approval:
+def _get_approval(request: PageRequest, pk: uuid.UUID) -> Approval:
     rows = Approval.objects.select_related(
         "execution__pipeline__scope", "execution__scope", "execution__started_by", "step__stage"
     )

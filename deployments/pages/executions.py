@@ -1,4 +1,4 @@
-"""Pages of executions: the list, one execution live, and what people ask of one."""
+"""Pages of executions: list, detail, requests to the engine, and leftovers."""
 
 import uuid
 from typing import Final
@@ -6,27 +6,26 @@ from typing import Final
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from deployments import freezes, operations, queries
-from deployments.execution_documents import execution_document
+from deployments.execution import leftovers, operations, queries
+from deployments.execution.documents import build_execution_document
+from deployments.execution.onboarding import list_onboarding_steps
+from deployments.freezes import operations as freezes_operations
 from deployments.models import Execution
-from deployments.onboarding import way_to_first_run
 from rbac.policy import can
-from steps.states import TERMINAL, Status
-from web.lists import topics_here
-from web.pages import PageRequest, get_visible, page
-from web.paging import keyset
-from web.problems import Problem
-from web.statuses import LOOKS
+from steps.states import TERMINAL_STATUSES, Status
+from web.forms.pages import PageRequest, get_list_topics, get_visible, require_sign_in
+from web.http.pagination import paginate_queryset
+from web.http.problems import BadInput, Conflict, Problem
+from web.statuses import STATUS_BADGES
 
 VIEW: Final = "core_pipeline_view"
-
 LONGEST_SEARCH: Final = 128
 # What the filter above the list offers: its word in the address, its title, its statuses.
 FILTERS: Final = (
     ("", "All", ()),
-    ("open", "Under way", tuple(status for status in Status if status not in TERMINAL)),
+    ("open", "Under way", tuple(status for status in Status if status not in TERMINAL_STATUSES)),
     ("success", "Success", (Status.SUCCESS, Status.IGNORE_FAILED)),
     ("failed", "Failed", (Status.FAILED, Status.EXPIRED, Status.APPROVAL_REJECTED)),
     ("rolled-back", "Rolled back", (Status.ROLLED_BACK,)),
@@ -34,54 +33,54 @@ FILTERS: Final = (
 )
 
 
-@page
+@require_sign_in
 @require_safe
-def executions(request: PageRequest) -> HttpResponse:
-    """This will list executions, newest first."""
+def list_executions(request: PageRequest) -> HttpResponse:
+    """List executions, newest first."""
     chosen = request.GET.get("status", "")
     statuses = next((statuses for name, _, statuses in FILTERS if name == chosen), ())
-    found = queries.visible_executions(request.user, request.current_scope)
+    found = queries.list_visible_executions(request.user, request.current_scope)
     if statuses:
         found = found.filter(status__in=statuses)
     text = request.GET.get("q", "")[:LONGEST_SEARCH]
-    shown = keyset(queries.searched(found, request.user, text), request, order="created_at")
+    shown = paginate_queryset(queries.filter_by_text(found, request.user, text), request, order="created_at")
     context = {
         "page": shown,
         "filters": FILTERS,
         "chosen": chosen if statuses else "",
         "text": text.strip(),
-        "topics": topics_here(request, "executions"),
+        "topics": get_list_topics(request, "executions"),
     }
     if request.current_scope and not (statuses or text or shown.items):
-        context["way"] = way_to_first_run(request.current_scope, request.user)
+        context["way"] = list_onboarding_steps(request.current_scope, request.user)
     return render(request, "deployments/executions.html", context)
 
 
-def _found(request: PageRequest, pk: uuid.UUID) -> Execution:
+def _get_execution(request: PageRequest, pk: uuid.UUID) -> Execution:
     everything = Execution.objects.select_related("pipeline__scope", "scope", "started_by")
     return get_visible(request, VIEW, everything, pk=pk)
 
 
-@page
+@require_sign_in
 @require_safe
-def execution(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
-    """This will show one execution; its script keeps it up to date."""
-    found = _found(request, pk)
+def show_execution(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
+    """Show one execution; its script keeps it up to date."""
+    found = _get_execution(request, pk)
     context = {
-        "document": execution_document(found, request.user),
-        "statuses": LOOKS,
+        "document": build_execution_document(found, request.user),
+        "statuses": STATUS_BADGES,
         "execution_page": True,
         "may_run": can(request.user, "core_pipeline_execute", found.pipeline),
-        "frozen": freezes.retry_frozen_for(request.user, found),
+        "frozen": freezes_operations.get_retry_freeze(request.user, found),
     }
     return render(request, "deployments/execution.html", context)
 
 
-@page
+@require_sign_in
 @require_POST
-def abort(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
-    """This will ask the engine to stop, and to put things back if that was chosen."""
-    found = _found(request, pk)
+def abort_execution(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
+    """Ask the engine to stop, and to put things back if that was chosen."""
+    found = _get_execution(request, pk)
     roll_back = bool(request.POST.get("roll_back"))
     try:
         operations.abort_execution(actor=request.user, execution=found, roll_back=roll_back)
@@ -90,26 +89,26 @@ def abort(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     return redirect("execution", pk=pk)
 
 
-@page
+@require_sign_in
 @require_POST
-def decide(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
-    """This will pass on what a person decided about a step that waits."""
-    found = _found(request, pk)
+def decide_step(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
+    """Pass on what a person decided about a step that waits."""
+    found = _get_execution(request, pk)
     choice, _, chosen = request.POST.get("choice", "").partition(" ")
     step = request.POST.get("step", chosen)[:128]
     decision = request.POST.get("decision", choice)[:32]
     try:
-        operations.decide(actor=request.user, execution=found, step=step, decision=decision)
+        operations.decide_step(actor=request.user, execution=found, step=step, decision=decision)
     except Problem as problem:
         messages.error(request, problem.detail)
     return redirect("execution", pk=pk)
 
 
-@page
+@require_sign_in
 @require_POST
-def roll_back(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
-    """This will ask for a rollback; it may become an execution of its own."""
-    found = _found(request, pk)
+def roll_back_execution(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
+    """Ask for a rollback; it may become an execution of its own."""
+    found = _get_execution(request, pk)
     try:
         found = operations.roll_back_execution(actor=request.user, execution=found)
     except Problem as problem:
@@ -117,13 +116,38 @@ def roll_back(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     return redirect("execution", pk=found.pk)
 
 
-@page
+@require_sign_in
 @require_POST
-def retry(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
-    """This will ask for another attempt of the step that failed."""
-    found, override = _found(request, pk), bool(request.POST.get("override_freeze"))
+def retry_execution(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
+    """Ask for another attempt of the step that failed."""
+    found, override = _get_execution(request, pk), bool(request.POST.get("override_freeze"))
     try:
         operations.retry_execution(actor=request.user, execution=found, override_freeze=override)
     except Problem as problem:
         messages.error(request, problem.detail)
     return redirect("execution", pk=pk)
+
+
+VIEW_LEFTOVERS = "core_pipeline_view"
+
+
+@require_sign_in
+@require_http_methods(["GET", "HEAD", "POST"])
+def show_leftovers(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
+    """List the ECS services beside the one that serves, and delete those that are chosen."""
+    everything = Execution.objects.select_related("pipeline__scope", "scope")
+    found = get_visible(request, VIEW_LEFTOVERS, everything, pk=pk)
+    if request.method == "POST":
+        return _delete_leftovers(request, found)
+    context = {"execution": found, "found": leftovers.list_leftovers(actor=request.user, execution=found)}
+    return render(request, "deployments/leftovers.html", context)
+
+
+def _delete_leftovers(request: PageRequest, execution: Execution) -> HttpResponse:
+    try:
+        services = request.POST.getlist("services")
+        begun = leftovers.delete_leftovers(actor=request.user, execution=execution, services=services)
+    except (BadInput, Conflict) as problem:
+        messages.error(request, problem.detail)
+        return redirect("execution", pk=execution.pk)
+    return redirect("execution", pk=begun.pk)

@@ -7,14 +7,14 @@ from django.views.decorators.http import require_safe
 
 from deployments.models import Execution
 from deployments.run_expressions import Run
-from pipelines.pages.expressions import VIEW, expressions_page
-from web.pages import PageRequest, get_visible, page
+from pipelines.pages.expressions import VIEW, render_expressions
+from web.forms.pages import PageRequest, get_visible, require_sign_in
 
 
-@page
+@require_sign_in
 @require_safe
 def expressions_of_execution(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
-    """This will list what is known at a step of a run, and its last value."""
+    """List what is known at a step of a run, and its last value."""
     everything = Execution.objects.select_related("pipeline__scope", "scope")
     found = get_visible(request, VIEW, everything, pk=pk)
     run = Run(found)
@@ -24,4 +24,4 @@ def expressions_of_execution(request: PageRequest, pk: uuid.UUID) -> HttpRespons
         "choices": [one.choice for one in run.moments()],
         "chosen": moment.key if moment else "",
     }
-    return expressions_page(request, run.known_at(moment, request.user), context)
+    return render_expressions(request, run.known_at(moment, request.user), context)

@@ -8,28 +8,28 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from catalog.models import Environment, Service
-from catalog.pages.services import service_of
-from catalog.usage import used_by
-from deployments.pages.new_images import deploy_form
-from rbac.policy import permissions_at, visible_to
-from web.pages import PageRequest, page
+from catalog.pages.services import get_service
+from catalog.usages import find_pipeline_usage
+from deployments.pages.runs import build_deploy_form
+from rbac.policy import filter_visible, get_permissions
+from web.forms.pages import PageRequest, require_sign_in
 
 # As many environments as a page lists beside a service.
 MOST_ENVIRONMENTS: Final = 100
 
 
-@page
+@require_sign_in
 @require_safe
 def service(request: PageRequest, pk: int) -> HttpResponse:
-    """This will show a service: its artifact, its manifests, its variables, and who deploys it."""
-    found = service_of(request, pk)
-    users = used_by(found, request.user)
+    """Show a service: its artifact, its manifests, its variables, and who deploys it."""
+    found = get_service(request, pk)
+    users = find_pipeline_usage(found, request.user)
     content = {
         "service": found,
         "environments": _environments(request, found),
         "used_by": users,
-        "deploy": deploy_form(request, found, users),
-        "rights": permissions_at(request.user, found),
+        "deploy": build_deploy_form(request, found, users),
+        "rights": get_permissions(request.user, found),
     }
     return render(request, "catalog/services/detail.html", content)
 
@@ -38,5 +38,5 @@ def _environments(request: PageRequest, service: Service) -> QuerySet[Environmen
     """The environments that a service can be deployed to: at its scope, above it, below it."""
     path = service.scope.path
     near = Q(scope__path__in=service.scope.ancestor_paths()) | Q(scope__path__startswith=f"{path}/")
-    seen = visible_to(request.user, "core_environment_view", Environment.objects.filter(near))
+    seen = filter_visible(request.user, "core_environment_view", Environment.objects.filter(near))
     return seen.order_by("name", "pk")[:MOST_ENVIRONMENTS]

@@ -1,1 +1,1 @@
-"""What a run would do: the real actions of every step, with reads sent to AWS and writes written down."""
+"""Previews of runs: real actions with reads sent to AWS and writes recorded."""

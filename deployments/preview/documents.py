@@ -1,27 +1,144 @@
-"""A preview as the API and the pages show it."""
+"""Documents of a preview: planned writes, task definition diffs, IAM permissions."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from aws.errors import AwsError
-from aws.iam import Decision
-from aws.permissions import actions_for
-from aws.policies import Policy, policies_for, purpose_of, title_of
-from aws.preview import PlannedCall, PreviewStopped
-from deployments.engine.masking import preview as masked
-from deployments.preview.allowing import decided
-from deployments.preview.comparing import compared, live_definition
-from deployments.preview.running import Failure, PreviewedStep
-from deployments.preview.words import sentence_of
-from guards.masks import Mask
-from steps.actions.work import SERVICE
-from web.text_diff import Diff
+from aws.apis.iam import IamClient, IamDecision, parse_principal_arn
+from aws.apis.sts import StsClient
+from aws.errors import AwsError, Denied, NotFound
+from aws.operations import list_required_actions
+from aws.policies import IamPolicy, get_action_purpose, get_policy_title, list_policies
+from aws.preview import PlannedCall, PreviewCaller, PreviewLimitReached
+from delegates.access.aws_access import ConnectorUnavailable
+from deployments.preview.change_summaries import summarize_write
+from deployments.preview.dry_run import PreviewedStep, PreviewFailure
+from guards.masks import SecretMask
+from guards.parameter_redaction import HIDDEN
+from guards.parameter_redaction import redact_parameters as masked
+from steps.actions.ecs_service.snapshots import GONE_STATUSES
+from steps.actions.non_aws_calls import DELEGATE_SERVICE
+from steps.actions.task_definitions import normalize_definition
+from web.text_diffs import TextDiff, compare_texts
+
+_WORST_FIRST = (IamDecision.DENIED, IamDecision.UNKNOWN, IamDecision.ALLOWED)
+
+
+def check_permissions(steps: Sequence[PreviewedStep]) -> tuple[dict[str, IamDecision], list[str]]:
+    """What IAM says of each action, the worst of several principals; and why it says nothing."""
+    found: dict[str, list[IamDecision]] = {}
+    reasons: list[str] = []
+    for caller in {id(step.caller): step.caller for step in steps if step.calls}.values():
+        needed = list_required_actions(
+            (call.service, call.operation, call.params)
+            for call in caller.made
+            if call.service != DELEGATE_SERVICE
+        )
+        said, reason = _simulate_policies(caller, needed)
+        reasons += [reason] if reason else []
+        for action in needed:
+            found.setdefault(action, []).append(said.get(action, IamDecision.UNKNOWN))
+    return {action: _get_worst_decision(decisions) for action, decisions in found.items()}, reasons
+
+
+def _simulate_policies(
+    caller: PreviewCaller, actions: Sequence[str]
+) -> tuple[Mapping[str, IamDecision], str]:
+    try:
+        identity = StsClient(caller.looking).identity().arn
+        principal = parse_principal_arn(identity)
+        if not principal:
+            return {}, f"IAM cannot be asked about {identity}: it is neither a user nor a role."
+        return IamClient(caller.looking).simulate(principal, actions), ""
+    except Denied as denied:
+        return {}, f"IAM could not be asked what is allowed: {denied.action} is not."
+    except AwsError as error:
+        return {}, f"IAM could not be asked what is allowed: {error.sentence}"
+    except (ConnectorUnavailable, PreviewLimitReached) as stopped:
+        return {}, f"IAM was not asked what is allowed: {stopped}"
+
+
+def _get_worst_decision(decisions: Iterable[IamDecision]) -> IamDecision:
+    given = set(decisions)
+    return next(one for one in _WORST_FIRST if one in given)
+
+
+_VALUES = ("environment", "environmentFiles")
+
+
+def compare_task_definitions(old: Mapping[str, Any], new: Mapping[str, Any]) -> TextDiff:
+    """What differs, without AWS's own fields and defaults, in an order that does not depend on the author."""
+    before, after = normalize_definition(old), normalize_definition(new)
+    changed = _list_changed_values(before, after)
+    return compare_texts(
+        _text(_redact_definition(before, frozenset())), _text(_redact_definition(after, changed))
+    )
+
+
+def find_live_definition(step: PreviewedStep, params: Mapping[str, Any]) -> dict[str, Any]:
+    """What production runs, else the ECS service of the step, if of this family; else its newest revision.
+
+    Empty if there is none. Raises `AwsError`.
+    """
+    family = params["family"]
+    known = [step.memory.recall(name) or {} for name in ("blue before", "service before")]
+    running = [str(one.get("task_definition", "")) for one in known if one.get("status") not in GONE_STATUSES]
+    named = next((one for one in running if f"/{family}:" in one), family)
+    try:
+        answer = step.caller.looking.call("ecs", "DescribeTaskDefinition", {"taskDefinition": named})
+    except NotFound:
+        return {}
+    return dict(answer.get("taskDefinition", {}))
+
+
+RedactedValues = dict[tuple[str, str, str], Any]
+
+
+def _list_changed_values(
+    before: Mapping[str, Any], after: Mapping[str, Any]
+) -> frozenset[tuple[str, str, str]]:
+    old, new = _collect_values(before), _collect_values(after)
+    return frozenset(key for key, value in new.items() if key in old and old[key] != value)
+
+
+def _collect_values(definition: Mapping[str, Any]) -> RedactedValues:
+    return {
+        (container.get("name", ""), kind, one.get("name", "")): one.get("value")
+        for container in definition.get("containerDefinitions", ())
+        for kind in _VALUES
+        for one in container.get(kind, ())
+        if isinstance(one, Mapping)
+    }
+
+
+def _redact_definition(
+    definition: Mapping[str, Any], changed: frozenset[tuple[str, str, str]]
+) -> dict[str, Any]:
+    containers = [
+        {
+            key: [
+                _hide(one, (container.get("name", ""), key, one.get("name", "")) in changed) for one in value
+            ]
+            if key in _VALUES
+            else value
+            for key, value in container.items()
+        }
+        for container in definition.get("containerDefinitions", ())
+    ]
+    return {**definition, **({"containerDefinitions": containers} if containers else {})}
+
+
+def _hide(item: Mapping[str, Any], is_changed: bool) -> dict[str, Any]:
+    return {**item, "value": f"{HIDDEN} (changed)" if is_changed else HIDDEN}
+
+
+def _text(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, default=str) if value else ""
 
 
 @dataclass(frozen=True)
-class ShownCall:
+class PreviewedCall:
     """A write, with the values of environments hidden."""
 
     service: str
@@ -44,7 +161,7 @@ class DefinitionDiff:
 
     old: str
     new: str
-    diff: Diff
+    diff: TextDiff
 
     @property
     def unified(self) -> str:
@@ -54,20 +171,20 @@ class DefinitionDiff:
 
 
 @dataclass(frozen=True)
-class ShownStep:
+class PreviewedStepDetails:
     """What one step would do."""
 
     identifier: str
     name: str
     type: str
     stage: str
-    calls: tuple[ShownCall, ...]
+    calls: tuple[PreviewedCall, ...]
     diffs: tuple[DefinitionDiff, ...]
     permissions: tuple[str, ...]
     reads: tuple[str, ...]
     log: tuple[tuple[str, str], ...]
     warnings: tuple[str, ...]
-    failure: Failure | None
+    failure: PreviewFailure | None
     is_reached: bool
     skipped: str = ""
     """Why it would not run."""
@@ -100,7 +217,7 @@ class ShownStep:
 
 
 @dataclass(frozen=True)
-class Permission:
+class PreviewedPermission:
     """An IAM action that is needed; `allowed` is what IAM says of it: allowed, denied or unknown."""
 
     action: str
@@ -110,19 +227,19 @@ class Permission:
 
 
 @dataclass(frozen=True)
-class ShownPreview:
+class PreviewDetails:
     """What a run would do, and what its connectors' principals must be allowed."""
 
     artifact: dict[str, str]
-    steps: tuple[ShownStep, ...]
-    permissions: tuple[Permission, ...]
+    steps: tuple[PreviewedStepDetails, ...]
+    permissions: tuple[PreviewedPermission, ...]
     unasked: tuple[str, ...] = ()
     """Why IAM says nothing of some of them."""
 
     @property
-    def policies(self) -> tuple[Policy, ...]:
+    def policies(self) -> tuple[IamPolicy, ...]:
         """The policies that hold these permissions."""
-        return policies_for(one.action for one in self.permissions)
+        return list_policies(one.action for one in self.permissions)
 
     @property
     def is_complete(self) -> bool:
@@ -140,32 +257,36 @@ class ShownPreview:
         }
 
 
-def shown_preview(artifact: dict[str, str], steps: Sequence[PreviewedStep]) -> ShownPreview:
+def build_preview_details(artifact: dict[str, str], steps: Sequence[PreviewedStep]) -> PreviewDetails:
     """All steps, and what IAM says of what they need."""
-    shown = tuple(shown_step(step) for step in steps)
-    decisions, unasked = decided(steps)
+    shown = tuple(build_step_details(step) for step in steps)
+    decisions, unasked = check_permissions(steps)
     needed = sorted({action for step in shown for action in step.permissions})
     permissions = tuple(
-        Permission(one, purpose_of(one), title_of(one), decisions.get(one, Decision.UNKNOWN))
+        PreviewedPermission(
+            one, get_action_purpose(one), get_policy_title(one), decisions.get(one, IamDecision.UNKNOWN)
+        )
         for one in needed
     )
-    return ShownPreview(artifact, shown, permissions, tuple(unasked))
+    return PreviewDetails(artifact, shown, permissions, tuple(unasked))
 
 
-def shown_step(step: PreviewedStep) -> ShownStep:
+def build_step_details(step: PreviewedStep) -> PreviewedStepDetails:
     """A step as it is shown; its task definitions are compared with what runs now."""
-    diffs, unread = _diffs(step)
+    diffs, unread = _build_diffs(step)
     said = [text for level, text in step.memory.lines if level == "warning"]
-    return ShownStep(
+    return PreviewedStepDetails(
         identifier=step.step.identifier,
         name=step.step.name,
         type=step.step.type,
         stage=step.step.stage.identifier,
-        calls=tuple(_shown_call(call) for call in step.writes),
+        calls=tuple(_build_call(call) for call in step.writes),
         diffs=diffs,
         permissions=tuple(
-            actions_for(
-                (call.service, call.operation, call.params) for call in step.calls if call.service != SERVICE
+            list_required_actions(
+                (call.service, call.operation, call.params)
+                for call in step.calls
+                if call.service != DELEGATE_SERVICE
             )
         ),
         reads=tuple(sorted({f"{call.service}:{call.operation}" for call in step.calls if not call.is_write})),
@@ -178,11 +299,13 @@ def shown_step(step: PreviewedStep) -> ShownStep:
     )
 
 
-def _shown_call(call: PlannedCall) -> ShownCall:
-    return ShownCall(call.service, call.operation, masked(call.params, Mask()), sentence_of(call))
+def _build_call(call: PlannedCall) -> PreviewedCall:
+    return PreviewedCall(
+        call.service, call.operation, masked(call.params, SecretMask()), summarize_write(call)
+    )
 
 
-def _diffs(step: PreviewedStep) -> tuple[tuple[DefinitionDiff, ...], list[str]]:
+def _build_diffs(step: PreviewedStep) -> tuple[tuple[DefinitionDiff, ...], list[str]]:
     """What is registered beside what runs, and sentences about what could not be read."""
     found, unread = [], []
     for call in step.writes:
@@ -190,10 +313,10 @@ def _diffs(step: PreviewedStep) -> tuple[tuple[DefinitionDiff, ...], list[str]]:
             continue
         family = call.params["family"]
         try:
-            live = live_definition(step, call.params)
-        except (AwsError, PreviewStopped) as error:
+            live = find_live_definition(step, call.params)
+        except (AwsError, PreviewLimitReached) as error:
             unread.append(f"Nothing is compared with the task definition {family} that runs now: {error}")
             continue
         old = f"{family}:{live.get('revision', '?')}" if live else ""
-        found.append(DefinitionDiff(old, f"{family} (new)", compared(live, call.params)))
+        found.append(DefinitionDiff(old, f"{family} (new)", compare_task_definitions(live, call.params)))
     return tuple(found), unread

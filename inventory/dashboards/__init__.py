@@ -1,1 +1,1 @@
-"""What goes on and what runs where, as deployments and sync have written it; no tables of its own."""
+"""Dashboards of a scope and of a service, read from the tables of deployments and sync."""

@@ -1,4 +1,4 @@
-"""Where the shapes of a chart stand; templates draw them as SVG, and a table beside says the same."""
+"""Geometry of charts; templates draw them as SVG beside a table of the same values."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,14 +7,14 @@ from typing import Final
 
 # Of the SVG's own space; the page stretches it.
 WIDTH, HEIGHT = 600.0, 120.0
-GAP: Final = 0.2
+COLUMN_GAP: Final = 0.2
 # So that a single one among many is still seen.
-LEAST: Final = 2.0
-_HUNDRED: Final = 100.0
+MIN_BOX_HEIGHT: Final = 2.0
+_FULL_PERCENT: Final = 100.0
 
 
 @dataclass(frozen=True)
-class Box:
+class ChartBox:
     """A rectangle; `kind` decides its colour."""
 
     kind: str
@@ -30,57 +30,64 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Column:
+class ChartColumn:
     """One column of a bar chart: its boxes from the bottom up, and the words that it stands for."""
 
     title: str
-    boxes: tuple[Box, ...]
+    boxes: tuple[ChartBox, ...]
 
 
-def columns(values: Mapping[str, Mapping[str, int]]) -> tuple[Column, ...]:
+def build_columns(values: Mapping[str, Mapping[str, int]]) -> tuple[ChartColumn, ...]:
     """Stacked bars, one for each title, to one scale: what `values` counts by kind, the first lowest."""
     most = max((sum(one.values()) for one in values.values()), default=0)
     pitch = WIDTH / max(len(values), 1)
     return tuple(
-        Column(title, tuple(_stacked(counts, most, number * pitch + pitch * GAP / 2, pitch * (1 - GAP))))
+        ChartColumn(
+            title,
+            tuple(
+                _stack_boxes(counts, most, number * pitch + pitch * COLUMN_GAP / 2, pitch * (1 - COLUMN_GAP))
+            ),
+        )
         for number, (title, counts) in enumerate(values.items())
     )
 
 
-def _stacked(counts: Mapping[str, int], most: int, x: float, width: float) -> Sequence[Box]:
+def _stack_boxes(counts: Mapping[str, int], most: int, x: float, width: float) -> Sequence[ChartBox]:
     boxes, top = [], HEIGHT
     for kind, number in counts.items():
         if number:
-            height = max(number / most * HEIGHT, LEAST)
+            height = max(number / most * HEIGHT, MIN_BOX_HEIGHT)
             top -= height
-            boxes.append(Box(kind, round(x, 2), round(max(top, 0), 2), round(width, 2), round(height, 2)))
+            boxes.append(
+                ChartBox(kind, round(x, 2), round(max(top, 0), 2), round(width, 2), round(height, 2))
+            )
     return boxes
 
 
 @dataclass(frozen=True)
-class Tick:
+class AxisTick:
     """A mark of the value axis: its words, and how high its line lies."""
 
     label: str
     y: float
 
 
-def axis_of_shares(values: Sequence[float | None]) -> tuple[Tick, ...]:
+def build_percent_axis(values: Sequence[float | None]) -> tuple[AxisTick, ...]:
     """The marks of an axis in per cent, the highest first: up to 100, or to what holds the largest value."""
-    most = top_of_shares(values)
-    return tuple(Tick(f"{value:g} %", _height_of(value, most)) for value in (most, most / 2, 0.0))
+    most = compute_percent_maximum(values)
+    return tuple(AxisTick(f"{value:g} %", _compute_height(value, most)) for value in (most, most / 2, 0.0))
 
 
-def top_of_shares(values: Sequence[float | None]) -> float:
+def compute_percent_maximum(values: Sequence[float | None]) -> float:
     """Where an axis in per cent ends: 100, or the next round number above the largest value."""
     largest = max((one for one in values if one is not None), default=0.0)
-    if largest <= _HUNDRED:
-        return _HUNDRED
+    if largest <= _FULL_PERCENT:
+        return _FULL_PERCENT
     unit = 10 ** math.floor(math.log10(largest)) / 2
     return math.ceil(largest / unit) * unit
 
 
-def gaps(values: Sequence[float | None]) -> tuple[Box, ...]:
+def build_gap_boxes(values: Sequence[float | None]) -> tuple[ChartBox, ...]:
     """A box as high as the chart for each stretch without a value."""
     pitch = WIDTH / max(len(values), 1)
     found, start = [], None
@@ -88,17 +95,19 @@ def gaps(values: Sequence[float | None]) -> tuple[Box, ...]:
         if value is None:
             start = number if start is None else start
         elif start is not None:
-            found.append(Box("gap", round(start * pitch, 2), 0, round((number - start) * pitch, 2), HEIGHT))
+            found.append(
+                ChartBox("gap", round(start * pitch, 2), 0, round((number - start) * pitch, 2), HEIGHT)
+            )
             start = None
     return tuple(found)
 
 
-def _height_of(value: float, most: float) -> float:
+def _compute_height(value: float, most: float) -> float:
     # The stroke stays inside.
     return round((HEIGHT - 4) * (1 - min(value / most, 1)) + 2, 2)
 
 
-def line(values: Sequence[float | None], *, most: float | None = None) -> str:
+def build_line_path(values: Sequence[float | None], *, most: float | None = None) -> str:
     """The path of a stepped line, each value as wide as a column of as many; a gap where there is none."""
     known = [one for one in values if one is not None]
     scale = most or max(known, default=0) or 1
@@ -107,7 +116,7 @@ def line(values: Sequence[float | None], *, most: float | None = None) -> str:
         if value is None:
             is_drawing = False
             continue
-        y = _height_of(value, scale)
+        y = _compute_height(value, scale)
         path.append(
             f"{'L' if is_drawing else 'M'}{round(number * pitch, 2)} {y}H{round((number + 1) * pitch, 2)}"
         )

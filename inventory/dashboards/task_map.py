@@ -1,4 +1,4 @@
-"""The map of the tasks of an ECS service: by zone, counted in full, and drawn as far as a page has room."""
+"""Task map of an ECS service by availability zone."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,15 +10,15 @@ from django.db.models.functions import RowNumber
 from inventory.models.instances import ServiceInstance
 
 # Tasks of one ECS service that a page draws, and of all that it shows together.
-MOST_DRAWN: Final = 120
-MOST_DRAWN_IN_ALL: Final = 600
-LEAST_DRAWN: Final = 12
+MAX_DRAWN_PER_SERVICE: Final = 120
+MAX_DRAWN_TASKS: Final = 600
+MIN_DRAWN_PER_SERVICE: Final = 12
 RUNNING: Final = "RUNNING"
-SICK: Final = "UNHEALTHY"
+UNHEALTHY_STATUS: Final = "UNHEALTHY"
 
 
 @dataclass
-class Zone:
+class TaskMapZone:
     """The tasks in one availability zone; `drawn` are those that ask for an eye first, then the newest."""
 
     name: str
@@ -34,17 +34,17 @@ class Zone:
         self.old += number if is_old else 0
         if status != RUNNING:
             self.moving += number
-        elif health == SICK:
+        elif health == UNHEALTHY_STATUS:
             self.sick += number
 
 
-def draw(zones: Mapping[int, Mapping[str, Zone]]) -> None:
+def load_drawn_tasks(zones: Mapping[int, Mapping[str, TaskMapZone]]) -> None:
     """Put the tasks that are drawn into the zones, by service and name; one query."""
     places = [pk for pk, named in zones.items() if named]
-    each = max(LEAST_DRAWN, min(MOST_DRAWN, MOST_DRAWN_IN_ALL // max(len(places), 1)))
+    each = max(MIN_DRAWN_PER_SERVICE, min(MAX_DRAWN_PER_SERVICE, MAX_DRAWN_TASKS // max(len(places), 1)))
     first = Case(
         When(~Q(last_status=RUNNING), then=Value(1)),
-        When(health=SICK, then=Value(0)),
+        When(health=UNHEALTHY_STATUS, then=Value(0)),
         When(~Q(task_definition=F("seen__task_definition")), then=Value(2)),
         default=Value(3),
     )

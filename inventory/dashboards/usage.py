@@ -1,19 +1,26 @@
-"""How much CPU and memory an ECS service used: the points that sync has kept, as a chart and as a table."""
+"""CPU and memory usage of an ECS service, as chart and table."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Final
 
-from inventory.dashboards.charts import Box, Tick, axis_of_shares, gaps, line, top_of_shares
-from inventory.models.instances import SeenService
-from inventory.sync.keeping.usage import BACK, PERIOD, window
+from inventory.dashboards.charts import (
+    AxisTick,
+    ChartBox,
+    build_gap_boxes,
+    build_line_path,
+    build_percent_axis,
+    compute_percent_maximum,
+)
+from inventory.models.instances import EcsServiceRecord
+from inventory.sync.upserts.usage import PERIOD, USAGE_WINDOW, compute_usage_window
 
-_MARKS_EVERY: Final = timedelta(hours=1)
+_TICK_INTERVAL: Final = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
-class Reading:
+class UsageReading:
     """The averages of five minutes, in per cent; None where CloudWatch has none."""
 
     at: datetime
@@ -26,7 +33,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Measure:
+class UsageMeasure:
     """One measure over time, in per cent of what is reserved: its line, its axis, and what both say."""
 
     word: str
@@ -51,31 +58,31 @@ class Measure:
 
     @property
     def path(self) -> str:
-        return line(self.values, most=top_of_shares(self.values))
+        return build_line_path(self.values, most=compute_percent_maximum(self.values))
 
     @property
-    def ticks(self) -> tuple[Tick, ...]:
-        return axis_of_shares(self.values)
+    def ticks(self) -> tuple[AxisTick, ...]:
+        return build_percent_axis(self.values)
 
     @property
-    def gaps(self) -> tuple[Box, ...]:
-        return gaps(self.values)
+    def gaps(self) -> tuple[ChartBox, ...]:
+        return build_gap_boxes(self.values)
 
 
 @dataclass(frozen=True)
-class Usage:
+class ServiceUsage:
     """Three hours of readings, the oldest first, and when they were read."""
 
     read_at: datetime
-    readings: tuple[Reading, ...]
+    readings: tuple[UsageReading, ...]
 
     @cached_property
-    def known(self) -> list[Reading]:
+    def known(self) -> list[UsageReading]:
         """Those with a value, the newest first."""
         return [one for one in reversed(self.readings) if one.is_known]
 
     @property
-    def told(self) -> list[Reading]:
+    def told(self) -> list[UsageReading]:
         """From the newest value to the oldest, the newest first, with what is missing in between."""
         if not self.known:
             return []
@@ -83,26 +90,26 @@ class Usage:
         return [one for one in reversed(self.readings) if oldest <= one.at <= newest]
 
     @cached_property
-    def measures(self) -> tuple[Measure, Measure]:
+    def measures(self) -> tuple[UsageMeasure, UsageMeasure]:
         """CPU and memory."""
         return (
-            Measure("CPU", tuple(one.cpu for one in self.readings)),
-            Measure("Memory", tuple(one.memory for one in self.readings)),
+            UsageMeasure("CPU", tuple(one.cpu for one in self.readings)),
+            UsageMeasure("Memory", tuple(one.memory for one in self.readings)),
         )
 
     @property
     def hours(self) -> list[datetime]:
         """The marks of the time axis, from its beginning to its end."""
         since = self.readings[0].at
-        return [since + number * _MARKS_EVERY for number in range(BACK // _MARKS_EVERY + 1)]
+        return [since + number * _TICK_INTERVAL for number in range(USAGE_WINDOW // _TICK_INTERVAL + 1)]
 
 
-def usage_of(seen: SeenService) -> Usage | None:
+def get_usage(seen: EcsServiceRecord) -> ServiceUsage | None:
     """What sync has kept of a service; None as long as it has read nothing."""
     if seen.usage_read_at is None:
         return None
-    since, _ = window(seen.usage_read_at)
-    moments = [since + number * PERIOD for number in range(BACK // PERIOD)]
+    since, _ = compute_usage_window(seen.usage_read_at)
+    moments = [since + number * PERIOD for number in range(USAGE_WINDOW // PERIOD)]
     cpu, memory = (seen.usage.get(kind, {}) for kind in ("cpu", "memory"))
-    readings = (Reading(at, cpu.get(at.isoformat()), memory.get(at.isoformat())) for at in moments)
-    return Usage(seen.usage_read_at, tuple(readings))
+    readings = (UsageReading(at, cpu.get(at.isoformat()), memory.get(at.isoformat())) for at in moments)
+    return ServiceUsage(seen.usage_read_at, tuple(readings))

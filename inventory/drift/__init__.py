@@ -1,1 +1,1 @@
-"""Whether what runs is what was deployed, and taking over what somebody else deployed."""
+"""Drift detection: comparison of running ECS services with their last deployment."""

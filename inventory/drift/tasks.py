@@ -1,43 +1,69 @@
-"""The Celery tasks of drift: they send out what is due, and hold nothing."""
+"""Celery tasks that dispatch and run drift scans, and prune resolved drift."""
 
 import logging
+from datetime import datetime, timedelta
 from typing import Any
 
 from celery import shared_task
+from django.db.models import QuerySet
 from kombu.exceptions import OperationalError
 
-from inventory.drift import pruning
-from inventory.drift.clusters import due, enter_new, follow_deployments
-from inventory.drift.looking import go_on
-from web.clock import database_now
-from web.outages import OUTAGES, is_outage
+from delegates.models import DelegateTask
+from delegates.retention import delete_in_batches
+from inventory.drift.clusters import create_cluster_scans, list_due_clusters, schedule_follow_ups
+from inventory.drift.drift_scan import DriftScan, run_drift_scan
+from inventory.models.adoption import Adoption
+from inventory.models.drift import Drift, TaskDefinitionRevision
+from web.clock import get_database_time
+from web.http.outages import OUTAGE_ERRORS, is_outage
+
+RESOLVED_DRIFT_RETENTION = timedelta(days=90)
+REVISION_RETENTION = timedelta(days=30)
+# What was read back and nobody has taken over; it holds the values of environments.
+ADOPTION_RETENTION = timedelta(days=1)
+DELEGATE_TASK_RETENTION = timedelta(minutes=15)
+
+
+def prune_drift(now: datetime) -> int:
+    """Delete what is older than it is kept for, a part at a time, and say how many rows went."""
+    return sum(delete_in_batches(rows) for rows in _list_expired(now))
+
+
+def _list_expired(now: datetime) -> list[QuerySet[Any]]:
+    asked = DelegateTask.objects.filter(owner=DriftScan.OWNER).exclude(status__in=DelegateTask.OPEN)
+    return [
+        asked.filter(finished_at__lt=now - DELEGATE_TASK_RETENTION),
+        Drift.objects.filter(ended_at__lt=now - RESOLVED_DRIFT_RETENTION),
+        TaskDefinitionRevision.objects.filter(used_at__lt=now - REVISION_RETENTION),
+        Adoption.objects.exclude(state=Adoption.State.ADOPTED).filter(asked_at__lt=now - ADOPTION_RETENTION),
+    ]
+
 
 logger = logging.getLogger(__name__)
-
-MOST_AT_ONCE = 100
+MAX_DISPATCHED_CLUSTERS = 100
 
 
 @shared_task(name="inventory.drift.tasks.tick")
 def tick(**_: Any) -> None:
     """Send one message for each cluster whose look for drift is due."""
     try:
-        now = database_now()
-        enter_new(now)
-        follow_deployments(now)
-        for pk in due(now, MOST_AT_ONCE):
-            look_at_cluster.apply_async(kwargs={"cluster": pk}, expires=30)
-    except OUTAGES as error:
+        now = get_database_time()
+        create_cluster_scans(now)
+        schedule_follow_ups(now)
+        for pk in list_due_clusters(now, MAX_DISPATCHED_CLUSTERS):
+            scan_cluster.apply_async(kwargs={"cluster": pk}, expires=30)
+    except OUTAGE_ERRORS as error:
         if not is_outage(error):
             raise
         logger.warning("No look for drift was sent out, the next tick tries again: %s", error)
 
 
-@shared_task(name="inventory.drift.tasks.look_at_cluster")
-def look_at_cluster(*, cluster: int, **_: Any) -> None:
+@shared_task(name="inventory.drift.tasks.scan_cluster")
+def scan_cluster(*, cluster: int, **_: Any) -> None:
     """Go on with the look for drift in one cluster."""
     try:
-        go_on(cluster)
-    except OUTAGES as error:
+        run_drift_scan(cluster)
+    except OUTAGE_ERRORS as error:
         if not is_outage(error):
             raise
         logger.warning("A look for drift was cut short, the next tick goes on with it: %s", error)
@@ -46,13 +72,13 @@ def look_at_cluster(*, cluster: int, **_: Any) -> None:
 @shared_task(name="inventory.drift.tasks.prune")
 def prune(**_: Any) -> None:
     """Take away what is older than it is kept for."""
-    if deleted := pruning.prune(database_now()):
+    if deleted := prune_drift(get_database_time()):
         logger.info("Pruned %s rows of drift", deleted)
 
 
-def look_soon(pk: int) -> None:
+def request_scan(pk: int) -> None:
     """Go on with a cluster now rather than at the next tick; the tick comes anyway."""
     try:
-        look_at_cluster.apply_async(kwargs={"cluster": pk}, expires=30, retry=False)
+        scan_cluster.apply_async(kwargs={"cluster": pk}, expires=30, retry=False)
     except (OSError, OperationalError) as error:
         logger.warning("The broker did not take a wake-up, the next tick will: %s", error)

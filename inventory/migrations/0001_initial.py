@@ -48,22 +48,6 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="KnownRevision",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("arn", models.CharField(max_length=512, unique=True)),
-                ("content", connectors.encryption.EncryptedTextField()),
-                ("registered_at", models.DateTimeField(null=True)),
-                ("registered_by", models.CharField(blank=True, default="", max_length=512)),
-                ("used_at", models.DateTimeField()),
-            ],
-        ),
-        migrations.CreateModel(
             name="SyncPause",
             fields=[
                 (
@@ -83,7 +67,23 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="SeenService",
+            name="TaskDefinitionRevision",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("arn", models.CharField(max_length=512, unique=True)),
+                ("content", connectors.encryption.EncryptedTextField()),
+                ("registered_at", models.DateTimeField(null=True)),
+                ("registered_by", models.CharField(blank=True, default="", max_length=512)),
+                ("used_at", models.DateTimeField()),
+            ],
+        ),
+        migrations.CreateModel(
+            name="EcsServiceRecord",
             fields=[
                 (
                     "id",
@@ -131,7 +131,7 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="Comparison",
+            name="DriftComparison",
             fields=[
                 (
                     "id",
@@ -171,7 +171,7 @@ class Migration(migrations.Migration):
                     models.OneToOneField(
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="comparison",
-                        to="inventory.seenservice",
+                        to="inventory.ecsservicerecord",
                     ),
                 ),
             ],
@@ -256,7 +256,7 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="adoptions",
-                        to="inventory.seenservice",
+                        to="inventory.ecsservicerecord",
                     ),
                 ),
             ],
@@ -378,7 +378,7 @@ class Migration(migrations.Migration):
                         null=True,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="instances",
-                        to="inventory.seenservice",
+                        to="inventory.ecsservicerecord",
                     ),
                 ),
                 (
@@ -392,7 +392,7 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.AddField(
-            model_name="seenservice",
+            model_name="ecsservicerecord",
             name="cluster",
             field=models.ForeignKey(
                 on_delete=django.db.models.deletion.CASCADE,
@@ -410,7 +410,7 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.CreateModel(
-            name="ComparedCluster",
+            name="ClusterDriftScan",
             fields=[
                 (
                     "id",
@@ -482,7 +482,7 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="drifts",
-                        to="inventory.comparison",
+                        to="inventory.driftcomparison",
                     ),
                 ),
             ],
@@ -501,7 +501,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="SeenEvent",
+            name="EcsServiceEvent",
             fields=[
                 (
                     "id",
@@ -527,7 +527,7 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="events",
-                        to="inventory.seenservice",
+                        to="inventory.ecsservicerecord",
                     ),
                 ),
             ],
@@ -540,7 +540,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.AddIndex(
-            model_name="comparison",
+            model_name="driftcomparison",
             index=models.Index(fields=["state"], name="comparison_state"),
         ),
         migrations.AddConstraint(
@@ -604,7 +604,7 @@ class Migration(migrations.Migration):
             constraint=models.UniqueConstraint(fields=("cluster", "arn"), name="instance_once"),
         ),
         migrations.AddConstraint(
-            model_name="seenservice",
+            model_name="ecsservicerecord",
             constraint=models.UniqueConstraint(fields=("cluster", "name"), name="seen_service_once"),
         ),
         migrations.AddConstraint(
@@ -612,7 +612,7 @@ class Migration(migrations.Migration):
             constraint=models.UniqueConstraint(fields=("cluster", "arn"), name="container_instance_once"),
         ),
         migrations.AddIndex(
-            model_name="comparedcluster",
+            model_name="clusterdriftscan",
             index=models.Index(fields=["due_at"], name="compared_cluster_due"),
         ),
     ]

@@ -1,10 +1,11 @@
-"""The tables of the inventory."""
+"""Tables of the inventory."""
 
-from inventory.models.drift import Adoption, ComparedCluster, Comparison, Drift, KnownRevision
+from inventory.models.adoption import Adoption
+from inventory.models.drift import ClusterDriftScan, Drift, DriftComparison, TaskDefinitionRevision
 from inventory.models.instances import (
     ContainerInstance,
-    SeenEvent,
-    SeenService,
+    EcsServiceEvent,
+    EcsServiceRecord,
     ServiceInstance,
     SyncedCluster,
     SyncPause,
@@ -12,14 +13,14 @@ from inventory.models.instances import (
 
 __all__ = [
     "Adoption",
-    "ComparedCluster",
-    "Comparison",
+    "ClusterDriftScan",
     "ContainerInstance",
     "Drift",
-    "KnownRevision",
-    "SeenEvent",
-    "SeenService",
+    "DriftComparison",
+    "EcsServiceEvent",
+    "EcsServiceRecord",
     "ServiceInstance",
     "SyncPause",
     "SyncedCluster",
+    "TaskDefinitionRevision",
 ]

@@ -1,4 +1,4 @@
-"""What was compared with what runs, what differs, and what is taken over from others."""
+"""Drift scans of clusters, comparisons of ECS services, and the fields that differ."""
 
 from typing import ClassVar
 
@@ -6,16 +6,14 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from catalog.models import Infrastructure, Service
 from connectors.encryption import EncryptedTextField
 from delegates.models import DelegateTask
 from deployments.models import Execution
-from inventory.models.instances import SeenService, SyncedCluster
-from pipelines.models import Pipeline
+from inventory.models.instances import EcsServiceRecord, SyncedCluster
 from rbac.models import Scope
 
 
-class ComparedCluster(models.Model):
+class ClusterDriftScan(models.Model):
     """How far the look for drift in one cluster is; what it compares, sync has read, and a few calls more.
 
     `reading` is where it goes on. The columns belong to the look; pages may only bring `due_at` forward.
@@ -45,7 +43,7 @@ class ComparedCluster(models.Model):
         return str(self.cluster)
 
 
-class KnownRevision(models.Model):
+class TaskDefinitionRevision(models.Model):
     """A revision of a task definition as AWS described it once: revisions never change."""
 
     arn = models.CharField(max_length=512, unique=True)
@@ -59,7 +57,7 @@ class KnownRevision(models.Model):
         return self.arn
 
 
-class Comparison(models.Model):
+class DriftComparison(models.Model):
     """One ECS service beside what was deployed to it last."""
 
     class State(models.TextChoices):
@@ -74,7 +72,7 @@ class Comparison(models.Model):
         "environment": "seen__infrastructure__environment__identifier"
     }
 
-    seen = models.OneToOneField(SeenService, on_delete=models.CASCADE, related_name="comparison")
+    seen = models.OneToOneField(EcsServiceRecord, on_delete=models.CASCADE, related_name="comparison")
     state = models.CharField(max_length=16, choices=State, default=State.NOT_COMPARED)
     # Why it is not compared, or what of it was not.
     reason = models.CharField(max_length=512, blank=True, default="")
@@ -107,7 +105,7 @@ class Drift(models.Model):
         "environment": "comparison__seen__infrastructure__environment__identifier"
     }
 
-    comparison = models.ForeignKey(Comparison, on_delete=models.CASCADE, related_name="drifts")
+    comparison = models.ForeignKey(DriftComparison, on_delete=models.CASCADE, related_name="drifts")
     document = models.CharField(max_length=40)
     path = models.CharField(max_length=512, blank=True)
     desired = models.JSONField(null=True)
@@ -140,60 +138,3 @@ class Drift(models.Model):
     @property
     def scope(self) -> Scope:
         return self.comparison.scope
-
-
-class Adoption(models.Model):
-    """An ECS service that Slipway takes over as it runs: read back first, then confirmed by a person.
-
-    `documents` is what runs, as JSON of manifests by kind; once adopted, what drift is compared with until
-    the first deployment. `traffic` is the row of a `Fit`, for one of a blue/green pair.
-    """
-
-    class State(models.TextChoices):
-        READING = "READING", "Being read"
-        READY = "READY", "Ready to adopt"
-        REFUSED = "REFUSED", "Cannot be adopted"
-        ADOPTED = "ADOPTED", "Adopted"
-
-    SCOPE_PATH: ClassVar[str] = "infrastructure__environment__scope"
-    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"environment": "infrastructure__environment__identifier"}
-
-    infrastructure = models.ForeignKey(Infrastructure, on_delete=models.CASCADE, related_name="adoptions")
-    seen = models.ForeignKey(SeenService, on_delete=models.CASCADE, related_name="adoptions")
-    state = models.CharField(max_length=16, choices=State, default=State.READING)
-    reason = models.TextField(blank=True, default="")
-    documents = EncryptedTextField(bound_to=["infrastructure_id", "seen_id"], blank=True, default="")
-    warnings = models.JSONField(default=list)
-    traffic = models.JSONField(default=dict)
-    task_definition = models.CharField(max_length=512, blank=True, default="")
-    asked_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
-    )
-    asked_at = models.DateTimeField()
-    read_at = models.DateTimeField(null=True)
-    adopted_at = models.DateTimeField(null=True)
-    adopted_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
-    )
-    # What nobody else may take over: the ARN of the ECS service, of a pair without its number.
-    held = models.CharField(max_length=512, blank=True, default="")
-    service = models.ForeignKey(Service, null=True, on_delete=models.SET_NULL, related_name="adoptions")
-    pipeline = models.ForeignKey(Pipeline, null=True, on_delete=models.SET_NULL, related_name="+")
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["infrastructure", "seen"], name="adoption_once"),
-            # One connector or environment more must not make it possible twice.
-            models.UniqueConstraint(
-                fields=["held"],
-                condition=Q(state="ADOPTED", service__isnull=False) & ~Q(held=""),
-                name="adoption_held_once",
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return self.seen.name
-
-    @property
-    def scope(self) -> Scope:
-        return self.infrastructure.scope

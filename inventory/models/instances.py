@@ -1,4 +1,4 @@
-"""What sync has seen: clusters, their ECS services and machines, and one service instance per ECS task."""
+"""Clusters that sync reads, their ECS services, container instances and events, and a row per ECS task."""
 
 from typing import ClassVar
 
@@ -107,7 +107,7 @@ class ContainerInstance(models.Model):
         return self.ec2_instance or self.arn
 
 
-class SeenService(models.Model):
+class EcsServiceRecord(models.Model):
     """One ECS service of a cluster, and the service and infrastructure that Slipway deploys it by, if any."""
 
     SCOPE_PATH: ClassVar[str] = "infrastructure__environment__scope"
@@ -167,7 +167,7 @@ class ServiceInstance(models.Model):
     }
 
     cluster = models.ForeignKey(SyncedCluster, on_delete=models.CASCADE, related_name="instances")
-    seen = models.ForeignKey(SeenService, null=True, on_delete=models.CASCADE, related_name="instances")
+    seen = models.ForeignKey(EcsServiceRecord, null=True, on_delete=models.CASCADE, related_name="instances")
     arn = models.CharField(max_length=512)
     task_id = models.CharField(max_length=64)
     task_definition = models.CharField(max_length=512)
@@ -231,7 +231,7 @@ class ServiceInstance(models.Model):
         return self.last_status
 
 
-class SeenEvent(models.Model):
+class EcsServiceEvent(models.Model):
     """A sentence that ECS or auto scaling wrote about a service, or sync where its desired count changed.
 
     AWS keeps the last hundred of ECS, Slipway as retention says.
@@ -247,7 +247,7 @@ class SeenEvent(models.Model):
         "environment": "seen__infrastructure__environment__identifier"
     }
 
-    seen = models.ForeignKey(SeenService, on_delete=models.CASCADE, related_name="events")
+    seen = models.ForeignKey(EcsServiceRecord, on_delete=models.CASCADE, related_name="events")
     kind = models.CharField(max_length=16, choices=Kind, default=Kind.ECS)
     event = models.CharField(max_length=64)
     # The desired count that auto scaling set; of a change, the one that was found, and the one before.

@@ -1,1 +1,1 @@
-"""What runs where: the ECS services and tasks behind infrastructures, as AWS last showed them."""
+"""Instance sync: it reads ECS services and tasks of clusters into the database."""

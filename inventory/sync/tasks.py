@@ -1,4 +1,4 @@
-"""The Celery tasks of sync: they send out what is due, and hold nothing."""
+"""Celery tasks that dispatch, run and prune instance sync."""
 
 import logging
 from typing import Any
@@ -6,27 +6,27 @@ from typing import Any
 from celery import shared_task
 from kombu.exceptions import OperationalError
 
-from inventory.sync import pruning
-from inventory.sync.clusters import due, enter_new, follow_deployments
-from inventory.sync.syncing import go_on
-from web.clock import database_now
-from web.outages import OUTAGES, is_outage
+from inventory.sync import retention
+from inventory.sync.clusters import create_clusters, list_due_clusters, schedule_follow_ups
+from inventory.sync.sync_scan import run_sync
+from web.clock import get_database_time
+from web.http.outages import OUTAGE_ERRORS, is_outage
 
 logger = logging.getLogger(__name__)
 
-MOST_AT_ONCE = 100
+MAX_DISPATCHED_CLUSTERS = 100
 
 
 @shared_task(name="inventory.sync.tasks.tick")
 def tick(**_: Any) -> None:
     """Send one message for each cluster whose sync is due."""
     try:
-        now = database_now()
-        enter_new(now)
-        follow_deployments(now)
-        for pk in due(now, MOST_AT_ONCE):
+        now = get_database_time()
+        create_clusters(now)
+        schedule_follow_ups(now)
+        for pk in list_due_clusters(now, MAX_DISPATCHED_CLUSTERS):
             sync_cluster.apply_async(kwargs={"cluster": pk}, expires=30)
-    except OUTAGES as error:
+    except OUTAGE_ERRORS as error:
         if not is_outage(error):
             raise
         logger.warning("No sync was sent out, the next tick tries again: %s", error)
@@ -36,8 +36,8 @@ def tick(**_: Any) -> None:
 def sync_cluster(*, cluster: int, **_: Any) -> None:
     """Go on with the sync of one cluster."""
     try:
-        go_on(cluster)
-    except OUTAGES as error:
+        run_sync(cluster)
+    except OUTAGE_ERRORS as error:
         if not is_outage(error):
             raise
         logger.warning("A sync was cut short, the next tick goes on with it: %s", error)
@@ -46,11 +46,11 @@ def sync_cluster(*, cluster: int, **_: Any) -> None:
 @shared_task(name="inventory.sync.tasks.prune")
 def prune(**_: Any) -> None:
     """Take away what is older than it is kept for."""
-    if deleted := pruning.prune(database_now()):
+    if deleted := retention.prune_instances(get_database_time()):
         logger.info("Pruned %s rows of what ran where", deleted)
 
 
-def sync_soon(pk: int) -> None:
+def request_sync(pk: int) -> None:
     """Go on with a cluster now rather than at the next tick; the tick comes anyway."""
     try:
         sync_cluster.apply_async(kwargs={"cluster": pk}, expires=30, retry=False)

@@ -1,1 +1,1 @@
-"""Template tags of the overview."""
+"""Template filters of the inventory."""

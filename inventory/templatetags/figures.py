@@ -1,32 +1,32 @@
-"""How figures are spelled: shares and lengths of time."""
+"""Template filters that format shares, percentages and durations."""
 
 from datetime import datetime
 
 from django import template
 
-from web.templatetags.slipway import spell
+from web.templatetags.slipway import format_duration
 
 register = template.Library()
 
-NOTHING = "–"
+EMPTY_VALUE = "–"
 
 
 @register.filter
 def share(value: float | None) -> str:
     """A share from 0 to 1 in per cent."""
-    return NOTHING if value is None else f"{value * 100:.0f} %"
+    return EMPTY_VALUE if value is None else f"{value * 100:.0f} %"
 
 
 @register.filter
 def per_cent(value: float | None) -> str:
     """A share from 0 to 100 in per cent."""
-    return NOTHING if value is None else f"{value:.1f} %"
+    return EMPTY_VALUE if value is None else f"{value:.1f} %"
 
 
 @register.filter
 def length_of_time(seconds: float | None) -> str:
     """A length of time as people say it."""
-    return NOTHING if seconds is None else spell(seconds)
+    return EMPTY_VALUE if seconds is None else format_duration(seconds)
 
 
 @register.filter

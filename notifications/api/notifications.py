@@ -1,4 +1,4 @@
-"""Routes of what was told to a rule: the list, a test, once more."""
+"""API of the notifications of a rule: list, test and resend."""
 
 from typing import Any
 
@@ -8,10 +8,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from notifications import operations
-from notifications.facts import Event
+from notifications.events import EventType
 from notifications.models import Notification, NotificationRule
 from notifications.operations import VIEW
-from web.rest import PAGED, Route
+from web.api.parameters import PAGE_PARAMETERS
+from web.api.views import BaseApiView
 
 
 class NotificationDocument(serializers.Serializer[Any]):
@@ -19,7 +20,7 @@ class NotificationDocument(serializers.Serializer[Any]):
 
     id = serializers.UUIDField()
     rule = serializers.IntegerField(source="rule_id")
-    event = serializers.ChoiceField(choices=Event.choices)
+    event = serializers.ChoiceField(choices=EventType.choices)
     text = serializers.CharField()
     status = serializers.ChoiceField(choices=Notification.Status.choices)
     attempts = serializers.IntegerField()
@@ -34,12 +35,12 @@ class NotificationDocument(serializers.Serializer[Any]):
         return row.due_at if row.status == Notification.Status.WAITING else None
 
 
-class Notifications(Route):
+class NotificationListView(BaseApiView):
     """What was told to a rule, the newest first; a POST tells it a test."""
 
     order = "created_at"
 
-    @extend_schema(parameters=PAGED, responses=NotificationDocument(many=True))
+    @extend_schema(parameters=PAGE_PARAMETERS, responses=NotificationDocument(many=True))
     def get(self, request: Request, pk: int) -> Response:
         rule = self.one(VIEW, NotificationRule.objects.select_related("scope"), pk=pk)
         return self.page(Notification.objects.filter(rule=rule).defer("body"), NotificationDocument)
@@ -47,15 +48,15 @@ class Notifications(Route):
     @extend_schema(request=None, responses={201: NotificationDocument})
     def post(self, request: Request, pk: int) -> Response:
         rule = self.one(VIEW, NotificationRule.objects.select_related("scope"), pk=pk)
-        made = operations.send_test(actor=self.principal, rule=rule)
+        made = operations.create_test_notification(actor=self.principal, rule=rule)
         return Response(NotificationDocument(made).data, status=201)
 
 
-class NotificationAgain(Route):
+class NotificationResendView(BaseApiView):
     """A notification, sent once more."""
 
     @extend_schema(request=None, responses=NotificationDocument)
     def post(self, request: Request, pk: str) -> Response:
         found = self.one(VIEW, Notification.objects.select_related("rule__scope"), pk=pk)
-        sent = operations.send_again(actor=self.principal, notification=found)
+        sent = operations.resend_notification(actor=self.principal, notification=found)
         return Response(NotificationDocument(sent).data)

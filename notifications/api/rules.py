@@ -1,4 +1,4 @@
-"""Routes of notification rules."""
+"""API of notification rules."""
 
 from typing import Any
 
@@ -7,12 +7,13 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from guards.limits import ASKED_URL_CHARACTERS, NOTIFICATION_SECRET_CHARACTERS
+from guards.limits import NOTIFICATION_SECRET_CHARACTERS, URL_CHARACTERS
 from notifications import operations
-from notifications.facts import CHOOSABLE
+from notifications.events import SUBSCRIBABLE_EVENTS
 from notifications.models import NotificationRule
-from notifications.operations import VIEW, RuleSpec
-from web.rest import IF_MATCH, LISTED, Route, check_version, versioned
+from notifications.operations import VIEW, NotificationRuleSpec
+from web.api.parameters import IF_MATCH_PARAMETER, LIST_PARAMETERS
+from web.api.views import BaseApiView, check_version, respond_with_etag
 
 
 class RuleDocument(serializers.Serializer[Any]):
@@ -25,7 +26,7 @@ class RuleDocument(serializers.Serializer[Any]):
     scope = serializers.CharField(source="scope.path")
     org = serializers.CharField(source="scope.org")
     project = serializers.CharField(source="scope.project")
-    events = serializers.ListField(child=serializers.ChoiceField(choices=CHOOSABLE))
+    events = serializers.ListField(child=serializers.ChoiceField(choices=SUBSCRIBABLE_EVENTS))
     host = serializers.CharField()
     is_signed = serializers.BooleanField()
     is_enabled = serializers.BooleanField()
@@ -39,9 +40,11 @@ class RuleChange(serializers.Serializer[Any]):
 
     name = serializers.CharField(max_length=128)
     events = serializers.ListField(
-        child=serializers.ChoiceField(choices=CHOOSABLE), min_length=1, max_length=len(CHOOSABLE)
+        child=serializers.ChoiceField(choices=SUBSCRIBABLE_EVENTS),
+        min_length=1,
+        max_length=len(SUBSCRIBABLE_EVENTS),
     )
-    url = serializers.CharField(max_length=int(ASKED_URL_CHARACTERS), required=False, write_only=True)
+    url = serializers.CharField(max_length=int(URL_CHARACTERS), required=False, write_only=True)
     secret = serializers.CharField(
         max_length=int(NOTIFICATION_SECRET_CHARACTERS),
         required=False,
@@ -57,48 +60,48 @@ class RuleInput(RuleChange):
     """A new rule."""
 
     identifier = serializers.CharField(max_length=128)
-    url = serializers.CharField(max_length=int(ASKED_URL_CHARACTERS), write_only=True)
+    url = serializers.CharField(max_length=int(URL_CHARACTERS), write_only=True)
     org = serializers.CharField(required=False, write_only=True)
     project = serializers.CharField(required=False, write_only=True)
 
 
-class NotificationRules(Route):
+class NotificationRuleListView(BaseApiView):
     """Notification rules."""
 
-    @extend_schema(parameters=LISTED, responses=RuleDocument(many=True))
+    @extend_schema(parameters=LIST_PARAMETERS, responses=RuleDocument(many=True))
     def get(self, request: Request) -> Response:
-        return self.listed(VIEW, _rows(), RuleDocument)
+        return self.listed(VIEW, _list_rules(), RuleDocument)
 
     @extend_schema(request=RuleInput, responses={201: RuleDocument})
     def post(self, request: Request) -> Response:
         given, scope = self.given(RuleInput), self.scope_named()
         made = operations.create_rule(
-            actor=self.principal, scope=scope, identifier=given["identifier"], spec=_spec(given)
+            actor=self.principal, scope=scope, identifier=given["identifier"], spec=_build_spec(given)
         )
-        return versioned(RuleDocument(made).data, made.version, status=201)
+        return respond_with_etag(RuleDocument(made).data, made.version, status=201)
 
 
-class OneNotificationRule(Route):
+class NotificationRuleDetailView(BaseApiView):
     """One notification rule."""
 
     def rule(self, pk: int) -> NotificationRule:
         """Return the rule of the address."""
-        return self.one(VIEW, _rows(), pk=pk)
+        return self.one(VIEW, _list_rules(), pk=pk)
 
     @extend_schema(responses=RuleDocument)
     def get(self, request: Request, pk: int) -> Response:
         found = self.rule(pk)
-        return versioned(RuleDocument(found).data, found.version)
+        return respond_with_etag(RuleDocument(found).data, found.version)
 
-    @extend_schema(parameters=[IF_MATCH], request=RuleChange, responses=RuleDocument)
+    @extend_schema(parameters=[IF_MATCH_PARAMETER], request=RuleChange, responses=RuleDocument)
     def put(self, request: Request, pk: int) -> Response:
         found = self.rule(pk)
         check_version(request, found.version)
-        spec = _spec(self.given(RuleChange))
+        spec = _build_spec(self.given(RuleChange))
         saved = operations.update_rule(actor=self.principal, rule=found, spec=spec, version=found.version)
-        return versioned(RuleDocument(saved).data, saved.version)
+        return respond_with_etag(RuleDocument(saved).data, saved.version)
 
-    @extend_schema(parameters=[IF_MATCH], responses={204: None})
+    @extend_schema(parameters=[IF_MATCH_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
         found = self.rule(pk)
         check_version(request, found.version)
@@ -106,13 +109,13 @@ class OneNotificationRule(Route):
         return Response(status=204)
 
 
-def _rows() -> Any:
+def _list_rules() -> Any:
     return NotificationRule.objects.select_related("scope")
 
 
-def _spec(given: dict[str, Any]) -> RuleSpec:
+def _build_spec(given: dict[str, Any]) -> NotificationRuleSpec:
     secret = given.get("secret")
-    return RuleSpec(
+    return NotificationRuleSpec(
         name=given["name"],
         events=tuple(given["events"]),
         url=given.get("url", ""),

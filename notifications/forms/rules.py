@@ -1,42 +1,47 @@
-"""The form of a notification rule: what is told, to which address, and what signs it."""
+"""Forms of notification rules."""
 
 from typing import Any
 
 from django import forms
 
-from guards.limits import ASKED_URL_CHARACTERS, NOTIFICATION_SECRET_CHARACTERS
-from notifications.facts import CHOOSABLE
+from guards.limits import NOTIFICATION_SECRET_CHARACTERS, URL_CHARACTERS
+from notifications.events import SUBSCRIBABLE_EVENTS
 from notifications.models import NotificationRule
-from notifications.operations import EDIT, RuleSpec
+from notifications.operations import EDIT, NotificationRuleSpec
 from rbac.models import Scope
 from rbac.policy import Principal
-from web.page_forms import PageForm, ScopeField, identifier_from
+from web.forms.page_forms import PageForm, ScopeField, build_identifier
 
-_MONO = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none", "autocomplete": "off"}
+_MONOSPACE_ATTRIBUTES = {
+    "class": "input mono",
+    "spellcheck": "false",
+    "autocapitalize": "none",
+    "autocomplete": "off",
+}
 
 
-class Unechoed(forms.TextInput):
+class WriteOnlyTextInput(forms.TextInput):
     """An address that holds a token: a refused form comes back without it."""
 
     def format_value(self, value: Any) -> str:
         return ""
 
 
-class RuleForm(PageForm):
+class NotificationRuleForm(PageForm):
     """A rule; neither its address nor its secret is ever shown again."""
 
     depending = frozenset({"url"})
 
     name = forms.CharField(max_length=128)
     events = forms.MultipleChoiceField(
-        choices=CHOOSABLE, label="Events", widget=forms.CheckboxSelectMultiple, required=False
+        choices=SUBSCRIBABLE_EVENTS, label="Events", widget=forms.CheckboxSelectMultiple, required=False
     )
     url = forms.CharField(
         required=False,
-        max_length=int(ASKED_URL_CHARACTERS),
+        max_length=int(URL_CHARACTERS),
         label="Address",
         help_text="Events are sent there as JSON, by POST. It is kept encrypted and never shown again.",
-        widget=Unechoed(attrs=_MONO),
+        widget=WriteOnlyTextInput(attrs=_MONOSPACE_ATTRIBUTES),
     )
     secret = forms.CharField(
         required=False,
@@ -52,10 +57,10 @@ class RuleForm(PageForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, auto_id="rule-%s", **kwargs)
 
-    def spec(self) -> RuleSpec:
+    def spec(self) -> NotificationRuleSpec:
         """What was entered."""
         given = self.cleaned_data
-        return RuleSpec(
+        return NotificationRuleSpec(
             name=given["name"],
             events=tuple(given["events"]),
             url=given["url"],
@@ -65,7 +70,7 @@ class RuleForm(PageForm):
         )
 
 
-class NewRuleForm(RuleForm):
+class NewNotificationRuleForm(NotificationRuleForm):
     """A rule that is not there yet."""
 
     in_scope = ScopeField(help_text="Told is what happens in this scope and in those below it.")
@@ -73,7 +78,7 @@ class NewRuleForm(RuleForm):
         required=False,
         max_length=128,
         help_text="What the API calls it; it stays. Made from the name if empty.",
-        widget=forms.TextInput(attrs=_MONO),
+        widget=forms.TextInput(attrs=_MONOSPACE_ATTRIBUTES),
     )
 
     def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
@@ -85,10 +90,10 @@ class NewRuleForm(RuleForm):
     def clean_identifier(self) -> str:
         """The identifier, made from the name where none was given."""
         given = str(self.cleaned_data["identifier"])
-        return given or identifier_from(str(self.cleaned_data.get("name", "")))
+        return given or build_identifier(str(self.cleaned_data.get("name", "")))
 
 
-class EditRuleForm(RuleForm):
+class EditNotificationRuleForm(NotificationRuleForm):
     """A rule that is there."""
 
     unsigned = forms.BooleanField(required=False, label="Send without a signature from now on")

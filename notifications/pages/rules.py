@@ -1,4 +1,4 @@
-"""Pages of notification rules: which there are, one with what it was told, and the forms that write them."""
+"""Pages of notification rules and their notifications."""
 
 from typing import Final
 
@@ -6,59 +6,69 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from notifications.facts import CHOOSABLE
-from notifications.forms.rules import EditRuleForm, NewRuleForm
+from notifications.events import SUBSCRIBABLE_EVENTS
+from notifications.forms.rules import EditNotificationRuleForm, NewNotificationRuleForm
 from notifications.models import Notification, NotificationRule
-from notifications.operations import DELETE, EDIT, VIEW, create_rule, delete_rule, update_rule
-from rbac.policy import can_anywhere, permissions_at, require
-from web.lists import visible_here
-from web.page_forms import posted
-from web.pages import PageRequest, get_visible, page
-from web.paging import keyset
-from web.problems import ChangedMeanwhile, Problem
+from notifications.operations import (
+    DELETE,
+    EDIT,
+    VIEW,
+    create_rule,
+    create_test_notification,
+    delete_rule,
+    resend_notification,
+    update_rule,
+)
+from rbac.policy import can_anywhere, get_permissions, require
+from web.forms.page_forms import get_posted_data
+from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
+from web.http.pagination import paginate_queryset
+from web.http.problems import Conflict, Problem, VersionConflict
 
 GET_OR_POST: Final = ["GET", "HEAD", "POST"]
-TITLES: Final = dict(CHOOSABLE)
-CHANGED: Final = "Somebody changed this rule after you opened it. Saving again replaces what they saved."
+EVENT_TITLES: Final = dict(SUBSCRIBABLE_EVENTS)
+VERSION_CONFLICT_MESSAGE: Final = (
+    "Somebody changed this rule after you opened it. Saving again replaces what they saved."
+)
 
 
-@page
+@require_sign_in
 @require_safe
-def rules(request: PageRequest) -> HttpResponse:
-    """This will list the notification rules."""
-    found = visible_here(request, VIEW, NotificationRule.objects.select_related("scope"))
-    shown = keyset(found.defer("url", "secret"), request)
+def list_rules(request: PageRequest) -> HttpResponse:
+    """List the notification rules."""
+    found = list_visible(request, VIEW, NotificationRule.objects.select_related("scope"))
+    shown = paginate_queryset(found.defer("url", "secret"), request)
     content = {
         "page": shown,
-        "rows": [(rule, titles_of(rule)) for rule in shown.items],
+        "rows": [(rule, get_event_titles(rule)) for rule in shown.items],
         "can_add": can_anywhere(request.user, EDIT),
     }
     return render(request, "notifications/list.html", content)
 
 
-@page
+@require_sign_in
 @require_safe
-def rule(request: PageRequest, pk: int) -> HttpResponse:
-    """This will show a rule and what it was told, the newest first."""
-    found = found_rule(request, pk)
+def show_rule(request: PageRequest, pk: int) -> HttpResponse:
+    """Show a rule and what it was told, the newest first."""
+    found = get_rule(request, pk)
     told = Notification.objects.filter(rule=found).defer("body")
     content = {
         "rule": found,
-        "events": titles_of(found),
-        "rights": permissions_at(request.user, found),
-        "page": keyset(told, request, order="created_at"),
+        "events": get_event_titles(found),
+        "rights": get_permissions(request.user, found),
+        "page": paginate_queryset(told, request, order="created_at"),
     }
     return render(request, "notifications/rule.html", content)
 
 
-@page
+@require_sign_in
 @sensitive_post_parameters()
 @require_http_methods(GET_OR_POST)
 def new_rule(request: PageRequest) -> HttpResponse:
-    """This will make a rule."""
-    form = NewRuleForm(posted(request), person=request.user, scope=request.current_scope)
+    """Make a rule."""
+    form = NewNotificationRuleForm(get_posted_data(request), person=request.user, scope=request.current_scope)
     if request.method == "POST" and form.is_valid():
         given = form.cleaned_data
         try:
@@ -77,20 +87,20 @@ def new_rule(request: PageRequest) -> HttpResponse:
     return render(request, "notifications/edit.html", content, status=form.http_status)
 
 
-@page
+@require_sign_in
 @sensitive_post_parameters()
 @require_http_methods(GET_OR_POST)
 def edit_rule(request: PageRequest, pk: int) -> HttpResponse:
-    """This will save a rule."""
-    found = found_rule(request, pk)
+    """Save a rule."""
+    found = get_rule(request, pk)
     require(request.user, EDIT, found)
-    form = EditRuleForm(posted(request), rule=found)
+    form = EditNotificationRuleForm(get_posted_data(request), rule=found)
     if request.method == "POST" and form.is_valid():
         try:
             version = form.cleaned_data["version"] or 0
             update_rule(actor=request.user, rule=found, spec=form.spec(), version=version)
-        except ChangedMeanwhile:
-            return _changed_meanwhile(request, form, pk)
+        except VersionConflict:
+            return _render_version_conflict(request, form, pk)
         except Problem as problem:
             form.refuse(problem)
         else:
@@ -100,21 +110,21 @@ def edit_rule(request: PageRequest, pk: int) -> HttpResponse:
     return render(request, "notifications/edit.html", content, status=form.http_status)
 
 
-def _changed_meanwhile(request: PageRequest, form: EditRuleForm, pk: int) -> HttpResponse:
+def _render_version_conflict(request: PageRequest, form: EditNotificationRuleForm, pk: int) -> HttpResponse:
     """Show what was entered; the next save means to replace what was saved meanwhile."""
-    stored = found_rule(request, pk)
+    stored = get_rule(request, pk)
     entered = request.POST.copy()
     entered["version"] = str(stored.version)
     form.data = entered
-    form.add_error(None, CHANGED)
+    form.add_error(None, VERSION_CONFLICT_MESSAGE)
     return render(request, "notifications/edit.html", {"form": form, "rule": stored}, status=409)
 
 
-@page
+@require_sign_in
 @require_http_methods(GET_OR_POST)
 def remove_rule(request: PageRequest, pk: int) -> HttpResponse:
-    """This will ask before a rule goes."""
-    found = found_rule(request, pk)
+    """Ask before a rule goes."""
+    found = get_rule(request, pk)
     require(request.user, DELETE, found)
     if request.method == "POST":
         delete_rule(actor=request.user, rule=found)
@@ -123,11 +133,41 @@ def remove_rule(request: PageRequest, pk: int) -> HttpResponse:
     return render(request, "notifications/delete.html", {"rule": found})
 
 
-def found_rule(request: PageRequest, pk: int) -> NotificationRule:
+def get_rule(request: PageRequest, pk: int) -> NotificationRule:
     """The rule of the address. Raises `NotVisible` (404)."""
     return get_visible(request, VIEW, NotificationRule.objects.select_related("scope"), pk=pk)
 
 
-def titles_of(rule: NotificationRule) -> list[str]:
+def get_event_titles(rule: NotificationRule) -> list[str]:
     """What a rule tells of, as people read it."""
-    return [TITLES[value] for value in rule.events if value in TITLES]
+    return [EVENT_TITLES[value] for value in rule.events if value in EVENT_TITLES]
+
+
+SENDING_MESSAGE: Final = "It is on its way. What came of it is shown here in a moment; load the page again."
+
+
+@require_sign_in
+@require_POST
+def test_rule(request: PageRequest, pk: int) -> HttpResponse:
+    """Send a test to a rule's address."""
+    found = get_rule(request, pk)
+    require(request.user, EDIT, found)
+    create_test_notification(actor=request.user, rule=found)
+    messages.success(request, f"The test is sent. {SENDING_MESSAGE}")
+    return redirect("notification-rule", pk=pk)
+
+
+@require_sign_in
+@require_POST
+def resend(request: PageRequest, pk: str) -> HttpResponse:
+    """Send a notification once more."""
+    rows = Notification.objects.select_related("rule__scope")
+    found = get_visible(request, VIEW, rows, pk=pk)
+    require(request.user, EDIT, found.rule)
+    try:
+        resend_notification(actor=request.user, notification=found)
+    except Conflict as problem:
+        messages.warning(request, problem.detail)
+    else:
+        messages.success(request, SENDING_MESSAGE)
+    return redirect("notification-rule", pk=found.rule_id)

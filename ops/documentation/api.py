@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ops.documentation.markdown import Page, anchor, code, plain, table
-from web.described import for_everybody
+from web.api.openapi import get_public_schema
 
 FOLDER = "reference/api"
 Schema = Mapping[str, Any]
@@ -17,7 +17,7 @@ _ABBREVIATIONS = {"Aws": "AWS", "Api": "API", "Iam": "IAM"}
 
 def generate() -> Iterator[Page]:
     """Yield the list of resources and a page for each."""
-    document = for_everybody()
+    document = get_public_schema()
     operations = list_operations(document)
     yield Page(f"{FOLDER}/index.md", "REST API", tuple(_index_parts(operations)))
     for tag, found in operations.items():

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ops.documentation.markdown import Page, code, plain, table
-from steps.actions.base import ActionFailed, Rollout
+from steps.actions.base import ActionFailed
+from steps.actions.context import StepContext
 
 ROOT = Path(__file__).resolve().parents[2]
 # Where executions write their log and raise their failures.
 FOLDERS = ("steps/actions", "deployments/engine")
-LOG, NOTE = Rollout.log.__name__, Rollout.note.__name__
+LOG, NOTE = StepContext.log.__name__, StepContext.note.__name__
 _LONGEST_NAME = 40
 
 

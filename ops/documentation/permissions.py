@@ -7,10 +7,10 @@ from rbac.permissions import (
     ALWAYS_GRANTED,
     BUILTIN_ROLES,
     PERMISSIONS,
-    RESOURCES,
-    SHARED_KINDS,
+    RESOURCE_TYPES,
+    SHARED_RESOURCES,
     Permission,
-    Resource,
+    ResourceType,
 )
 
 
@@ -28,16 +28,16 @@ def _permission_parts() -> Iterator[str]:
     )
     yield (
         f"{code(ALWAYS_GRANTED)} is part of every role. Who may view one of these kinds in a project also "
-        f"sees those of its organization and account: {', '.join(_title(kind) for kind in SHARED_KINDS)}."
+        f"sees those of its organization and account: {', '.join(_title(kind) for kind in SHARED_RESOURCES)}."
     )
-    for resource in RESOURCES:
+    for resource in RESOURCE_TYPES:
         yield f"## {resource.title}"
         rows = [(code(one.identifier), one.title, _holders(one)) for one in resource.permissions]
         yield table(("Permission", "Action", "Built-in roles that have it"), rows)
 
 
 def _title(kind: str) -> str:
-    return next(resource.title.lower() for resource in RESOURCES if resource.identifier == kind)
+    return next(resource.title.lower() for resource in RESOURCE_TYPES if resource.identifier == kind)
 
 
 def _holders(permission: Permission) -> str:
@@ -56,9 +56,9 @@ def _role_parts() -> Iterator[str]:
     yield table(("Role", "Identifier", "Permissions"), rows)
     for role in BUILTIN_ROLES:
         yield f"## {role.name}"
-        actions = ((resource, _actions(resource, role.permissions)) for resource in RESOURCES)
+        actions = ((resource, _actions(resource, role.permissions)) for resource in RESOURCE_TYPES)
         yield table(("Resource", "Actions"), [(one.title, granted) for one, granted in actions if granted])
 
 
-def _actions(resource: Resource, granted: frozenset[str]) -> str:
+def _actions(resource: ResourceType, granted: frozenset[str]) -> str:
     return ", ".join(one.title for one in resource.permissions if one.identifier in granted)

@@ -11,8 +11,8 @@ from typing import Any
 import yaml
 
 from ops.documentation.markdown import Page, block, code, plain, table
-from steps.kinds.base import BadStepError, StepKind, known_steps, plain_type
-from steps.kinds.outputs import known_within, outputs_of
+from steps.kinds.outputs import list_outputs, list_own_expressions
+from steps.kinds.registry import BadStepError, StepKind, get_step_kinds, resolve_plain_type
 
 FOLDER = "reference/steps"
 _TYPES = {bool: "true or false", int: "number", str: "text", list: "list", dict: "mapping"}
@@ -31,7 +31,7 @@ _COLUMN_TYPES = {
 
 def generate() -> Iterator[Page]:
     """Yield the list of step kinds and a page for each."""
-    kinds = sorted(known_steps().values(), key=lambda kind: kind.title)
+    kinds = sorted(get_step_kinds().values(), key=lambda kind: kind.title)
     rows = [(_link(kind.type), kind.title, _purpose(kind)) for kind in kinds]
     about = (
         "A stage consists of steps. A step has an identifier that is unique in its stage, a type and, for "
@@ -71,7 +71,7 @@ def _facts(kind: StepKind) -> str:
 
 
 def _link(type_: str) -> str:
-    return f"[{code(type_)}]({type_}.md)" if type_ in known_steps() else code(type_)
+    return f"[{code(type_)}]({type_}.md)" if type_ in get_step_kinds() else code(type_)
 
 
 def _fields(kind: StepKind) -> Iterator[str]:
@@ -91,7 +91,7 @@ def _field_rows(spec: Any, manifests: Mapping[str, str], before: str = "") -> It
     for name, field in spec.__dataclass_fields__.items():
         if not field.init:
             continue
-        wanted = plain_type(field.type)
+        wanted = resolve_plain_type(field.type)
         if is_dataclass(wanted):
             yield from _field_rows(wanted, {}, f"{before}{name}.")
             continue
@@ -145,11 +145,11 @@ def _column_row(column: Any) -> tuple[str, ...]:
 
 
 def _outputs(kind: StepKind) -> Iterator[str]:
-    if outputs := outputs_of(kind.type, {}):
+    if outputs := list_outputs(kind.type, {}):
         yield "## Outputs"
         yield f"Later steps read them as {code('<+steps.IDENTIFIER.output.NAME>')}."
         yield table(("Name", "Description"), [(code(name), plain(text)) for name, text in outputs.items()])
-    if within := known_within(kind.type):
+    if within := list_own_expressions(kind.type):
         yield "## Expressions inside the step"
         rows = [(code(f"<+{name}>"), plain(text)) for name, text in within.items()]
         yield table(("Expression", "Description"), rows)

@@ -1,1 +1,1 @@
-"""REST API of pipelines."""
+"""REST routes of pipelines, their versions, input sets and expressions."""

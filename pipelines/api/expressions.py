@@ -1,4 +1,4 @@
-"""Routes of what expressions may name: in a run with the last values, in a pipeline without."""
+"""REST route of the expressions available in a pipeline."""
 
 from typing import Any
 
@@ -8,23 +8,24 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from pipelines.completion.names import State, listed
-from pipelines.completion.of_text import names_of_pipeline
+from pipelines.completion.drafts import list_pipeline_items
+from pipelines.completion.items import CompletionState, search_items
 from pipelines.models import Pipeline
-from web.rest import PAGED, Route
+from web.api.parameters import PAGE_PARAMETERS
+from web.api.views import BaseApiView
 
-AT = OpenApiParameter(
+STEP_PARAMETER = OpenApiParameter(
     "at",
     OpenApiTypes.STR,
     description="The step whose view is meant, as STAGE/STEP by their identifiers; STAGE/ for what is known "
     "after the last step of a stage. Without it: of a run the step that began last, of a pipeline the first.",
 )
-SEARCH = OpenApiParameter(
+SEARCH_PARAMETER = OpenApiParameter(
     "q", OpenApiTypes.STR, description="A part of a name, of a value, or of its source."
 )
 
 
-class NameDocument(serializers.Serializer[Any]):
+class ExpressionDocument(serializers.Serializer[Any]):
     """One name that an expression may use."""
 
     expression = serializers.CharField(help_text="As it is written: <+service.name>.")
@@ -32,17 +33,20 @@ class NameDocument(serializers.Serializer[Any]):
     origin = serializers.CharField(source="source", help_text="Who sets it.")
     about = serializers.CharField()
     state = serializers.ChoiceField(
-        choices=[one.value for one in State],
+        choices=[one.value for one in CompletionState],
         help_text="KNOWN; SECRET: never shown; HIDDEN: you may not view what sets it; LATER: its step runs.",
     )
 
 
-class PipelineExpressions(Route):
+class PipelineExpressionList(BaseApiView):
     """What expressions may name at a step of a pipeline; values are known to its runs alone."""
 
-    @extend_schema(parameters=[AT, SEARCH, *PAGED], responses=NameDocument(many=True))
+    @extend_schema(
+        parameters=[STEP_PARAMETER, SEARCH_PARAMETER, *PAGE_PARAMETERS],
+        responses=ExpressionDocument(many=True),
+    )
     def get(self, request: Request, pk: int) -> Response:
         pipeline = self.one("core_pipeline_view", Pipeline.objects.select_related("scope"), pk=pk)
-        _, found = names_of_pipeline(pipeline, request.GET.get("at", ""), self.principal)
-        names = listed(found, request.GET.get("q", ""))
-        return self.page_of(names, NameDocument, key=lambda one: one.path)
+        _, found = list_pipeline_items(pipeline, request.GET.get("at", ""), self.principal)
+        names = search_items(found, request.GET.get("q", ""))
+        return self.page_of(names, ExpressionDocument, key=lambda one: one.path)

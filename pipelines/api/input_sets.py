@@ -1,4 +1,4 @@
-"""Routes of input sets: values for the inputs of a pipeline, kept under a name."""
+"""REST routes of input sets."""
 
 from typing import Any
 
@@ -12,10 +12,12 @@ from rest_framework.response import Response
 from guards.limits import DESCRIPTION_CHARACTERS, NAME_CHARACTERS
 from pipelines.inputs import input_sets
 from pipelines.models import InputSet, Pipeline
-from web.asked import number_in
-from web.rest import IF_MATCH, LISTED, Route, check_version, versioned
+from web.api.parameters import IF_MATCH_PARAMETER, LIST_PARAMETERS, parse_number
+from web.api.views import BaseApiView, check_version, respond_with_etag
 
-OF_PIPELINE = OpenApiParameter("pipeline", OpenApiTypes.INT, description="Only those of this pipeline.")
+PIPELINE_PARAMETER = OpenApiParameter(
+    "pipeline", OpenApiTypes.INT, description="Only those of this pipeline."
+)
 
 
 class InputSetDocument(serializers.Serializer[Any]):
@@ -34,7 +36,7 @@ class InputSetDocument(serializers.Serializer[Any]):
     updated_at = serializers.DateTimeField()
 
 
-class InputSetChange(serializers.Serializer[Any]):
+class InputSetUpdateInput(serializers.Serializer[Any]):
     """Everything that can be said of an input set; secrets are given at each run instead."""
 
     name = serializers.CharField(max_length=int(NAME_CHARACTERS))
@@ -44,20 +46,20 @@ class InputSetChange(serializers.Serializer[Any]):
     inputs = serializers.DictField(required=False, default=dict)
 
 
-class InputSetInput(InputSetChange):
+class InputSetInput(InputSetUpdateInput):
     """A new input set of a pipeline."""
 
     pipeline = serializers.IntegerField(min_value=1)
     identifier = serializers.CharField(max_length=128)
 
 
-class InputSets(Route):
+class InputSetList(BaseApiView):
     """Input sets."""
 
-    @extend_schema(parameters=[OF_PIPELINE, *LISTED], responses=InputSetDocument(many=True))
+    @extend_schema(parameters=[PIPELINE_PARAMETER, *LIST_PARAMETERS], responses=InputSetDocument(many=True))
     def get(self, request: Request) -> Response:
-        rows = input_sets.kept_input_sets()
-        if (asked := number_in(request, "pipeline")) is not None:
+        rows = input_sets.list_input_sets()
+        if (asked := parse_number(request, "pipeline")) is not None:
             rows = rows.filter(pipeline_id=asked)
         return self.listed(input_sets.VIEW, rows, InputSetDocument)
 
@@ -69,29 +71,29 @@ class InputSets(Route):
             actor=self.principal,
             pipeline=self.one("core_pipeline_view", pipelines, pk=given["pipeline"]),
             identifier=given["identifier"],
-            spec=_spec(given),
+            spec=_build_spec(given),
         )
-        return versioned(InputSetDocument(made).data, made.version, status=201)
+        return respond_with_etag(InputSetDocument(made).data, made.version, status=201)
 
 
-class OneInputSet(Route):
+class InputSetDetail(BaseApiView):
     """One input set."""
 
     @extend_schema(responses=InputSetDocument)
     def get(self, request: Request, pk: int) -> Response:
         found = self._found(pk)
-        return versioned(InputSetDocument(found).data, found.version)
+        return respond_with_etag(InputSetDocument(found).data, found.version)
 
-    @extend_schema(parameters=[IF_MATCH], request=InputSetChange, responses=InputSetDocument)
+    @extend_schema(parameters=[IF_MATCH_PARAMETER], request=InputSetUpdateInput, responses=InputSetDocument)
     def put(self, request: Request, pk: int) -> Response:
-        given = self.given(InputSetChange)
+        given = self.given(InputSetUpdateInput)
         with transaction.atomic():
             found = self._found(pk)
             check_version(request, found.version)
             changed = input_sets.update_input_set(
-                actor=self.principal, input_set=found, spec=_spec(given), version=found.version
+                actor=self.principal, input_set=found, spec=_build_spec(given), version=found.version
             )
-        return versioned(InputSetDocument(changed).data, changed.version)
+        return respond_with_etag(InputSetDocument(changed).data, changed.version)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
@@ -99,8 +101,8 @@ class OneInputSet(Route):
         return Response(status=204)
 
     def _found(self, pk: int) -> InputSet:
-        return self.one(input_sets.VIEW, input_sets.kept_input_sets(), pk=pk)
+        return self.one(input_sets.VIEW, input_sets.list_input_sets(), pk=pk)
 
 
-def _spec(given: dict[str, Any]) -> input_sets.InputSetSpec:
+def _build_spec(given: dict[str, Any]) -> input_sets.InputSetSpec:
     return input_sets.InputSetSpec(given["name"], given["description"], given["inputs"])

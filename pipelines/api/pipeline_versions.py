@@ -1,4 +1,4 @@
-"""Routes of the versions of a pipeline, and of checking a text before it becomes one."""
+"""REST routes of pipeline versions, diffs and checks."""
 
 from typing import Any
 
@@ -8,16 +8,23 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from connectors.api.file_nodes import FROM, TO, CheckDocument, DiffDocument, version_number
+from connectors.api.file_nodes import (
+    FROM_VERSION,
+    TO_VERSION,
+    CheckDocument,
+    DiffDocument,
+    parse_version_parameter,
+)
 from pipelines.api.pipelines import VIEW, PipelineDocument, PipelineInput, PipelineRoute
 from pipelines.models import PipelineVersion
 from pipelines.operations import pipelines
 from rbac.policy import require
-from web.rest import IF_MATCH, PAGED, Route, check_version, versioned
-from web.text_diff import diff
+from web.api.parameters import IF_MATCH_PARAMETER, PAGE_PARAMETERS
+from web.api.views import BaseApiView, check_version, respond_with_etag
+from web.text_diffs import compare_texts
 
 
-class VersionSummary(serializers.Serializer[Any]):
+class PipelineVersionSummary(serializers.Serializer[Any]):
     """One saved version of a pipeline; `saved_by` is null where nobody is known."""
 
     number = serializers.IntegerField()
@@ -25,58 +32,64 @@ class VersionSummary(serializers.Serializer[Any]):
     saved_at = serializers.DateTimeField()
 
 
-class VersionDocument(VersionSummary):
+class PipelineVersionDocument(PipelineVersionSummary):
     """One saved version of a pipeline with its YAML."""
 
     yaml = serializers.CharField()
 
 
-class PipelineVersions(PipelineRoute):
+class PipelineVersionList(PipelineRoute):
     """The versions of a pipeline, newest first."""
 
-    @extend_schema(parameters=PAGED, responses=VersionSummary(many=True))
+    @extend_schema(parameters=PAGE_PARAMETERS, responses=PipelineVersionSummary(many=True))
     def get(self, request: Request, pk: int) -> Response:
-        return self.page(self.pipeline(pk).versions.select_related("saved_by").defer("yaml"), VersionSummary)
+        return self.page(
+            self.pipeline(pk).versions.select_related("saved_by").defer("yaml"), PipelineVersionSummary
+        )
 
 
-class OnePipelineVersion(PipelineRoute):
+class PipelineVersionDetail(PipelineRoute):
     """One version of a pipeline."""
 
-    @extend_schema(responses=VersionDocument)
+    @extend_schema(responses=PipelineVersionDocument)
     def get(self, request: Request, pk: int, number: int) -> Response:
         rows = PipelineVersion.objects.select_related("saved_by")
-        return Response(VersionDocument(self.one_of(rows, pipeline=self.pipeline(pk), number=number)).data)
+        return Response(
+            PipelineVersionDocument(self.one_of(rows, pipeline=self.pipeline(pk), number=number)).data
+        )
 
 
 class RestorePipelineVersion(PipelineRoute):
     """Bringing an older version of a pipeline back."""
 
-    @extend_schema(parameters=[IF_MATCH], request=None, responses=PipelineDocument)
+    @extend_schema(parameters=[IF_MATCH_PARAMETER], request=None, responses=PipelineDocument)
     def post(self, request: Request, pk: int, number: int) -> Response:
         with transaction.atomic():
             found = self.pipeline(pk, lock=True)
             check_version(request, found.version)
             changed = pipelines.restore_version(actor=self.principal, pipeline=found, number=number)
-        return versioned(PipelineDocument(changed).data, changed.version)
+        return respond_with_etag(PipelineDocument(changed).data, changed.version)
 
 
 class PipelineDiff(PipelineRoute):
     """What changed between two versions of a pipeline."""
 
-    @extend_schema(parameters=[FROM, TO], responses=DiffDocument)
+    @extend_schema(parameters=[FROM_VERSION, TO_VERSION], responses=DiffDocument)
     def get(self, request: Request, pk: int) -> Response:
         pipeline = self.pipeline(pk)
-        newer = version_number(request, "to") if "to" in request.GET else pipeline.version
+        newer = parse_version_parameter(request, "to") if "to" in request.GET else pipeline.version
         rows = pipeline.versions.all()
-        texts = [self.one_of(rows, number=one).yaml for one in (version_number(request, "from"), newer)]
-        return Response(DiffDocument(diff(*texts)).data)
+        texts = [
+            self.one_of(rows, number=one).yaml for one in (parse_version_parameter(request, "from"), newer)
+        ]
+        return Response(DiffDocument(compare_texts(*texts)).data)
 
 
-class PipelineChecks(Route):
+class PipelineCheckRoute(BaseApiView):
     """Checking a pipeline before it is saved; nothing is kept."""
 
     @extend_schema(request=PipelineInput, responses=CheckDocument)
     def post(self, request: Request) -> Response:
         given, scope = self.given(PipelineInput), self.scope_named()
         require(self.principal, VIEW, scope)
-        return Response(pipelines.checked(given["yaml"], scope, self.principal))
+        return Response(pipelines.check_pipeline(given["yaml"], scope, self.principal))

@@ -1,4 +1,4 @@
-"""Routes of pipelines, and the route that runs one."""
+"""REST routes of pipelines and of their JSON Schema."""
 
 from typing import Any
 
@@ -10,11 +10,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from guards.limits import SPEC_BYTES
-from pipelines.editor.guide import full_schema
+from pipelines.editor.suggestions import build_full_schema
 from pipelines.models import Pipeline
 from pipelines.operations import pipelines
-from web.parsers import GuardedJSONParser, GuardedYAMLParser, OldYAMLParser
-from web.rest import IF_MATCH, LISTED, Route, check_version, versioned
+from web.api.parameters import IF_MATCH_PARAMETER, LIST_PARAMETERS
+from web.api.parsers import GuardedJSONParser, GuardedYAMLParser, LegacyYAMLParser
+from web.api.views import BaseApiView, check_version, respond_with_etag
 
 VIEW = "core_pipeline_view"
 
@@ -34,23 +35,23 @@ class PipelineDocument(serializers.Serializer[Any]):
     updated_at = serializers.DateTimeField()
 
 
-class PipelineChange(serializers.Serializer[Any]):
+class PipelineUpdateInput(serializers.Serializer[Any]):
     """A pipeline as YAML; identifier and name are read from it."""
 
     yaml = serializers.CharField(trim_whitespace=False, max_length=int(SPEC_BYTES))
 
 
-class PipelineInput(PipelineChange):
+class PipelineInput(PipelineUpdateInput):
     """A new pipeline as YAML."""
 
     org = serializers.CharField(required=False, write_only=True)
     project = serializers.CharField(required=False, write_only=True)
 
 
-class PipelineRoute(Route):
+class PipelineRoute(BaseApiView):
     """The base of routes that take a pipeline, as YAML or as JSON that wraps YAML."""
 
-    parser_classes = (GuardedJSONParser, GuardedYAMLParser, OldYAMLParser)
+    parser_classes = (GuardedJSONParser, GuardedYAMLParser, LegacyYAMLParser)
 
     def pipeline(self, pk: int, *, lock: bool = False) -> Pipeline:
         """Return the pipeline of the address."""
@@ -58,10 +59,10 @@ class PipelineRoute(Route):
         return self.one(VIEW, rows.select_for_update(of=("self",)) if lock else rows, pk=pk)
 
 
-class Pipelines(PipelineRoute):
+class PipelineList(PipelineRoute):
     """Pipelines."""
 
-    @extend_schema(parameters=LISTED, responses=PipelineDocument(many=True))
+    @extend_schema(parameters=LIST_PARAMETERS, responses=PipelineDocument(many=True))
     def get(self, request: Request) -> Response:
         return self.listed(VIEW, Pipeline.objects.select_related("scope"), PipelineDocument)
 
@@ -72,39 +73,39 @@ class Pipelines(PipelineRoute):
     def post(self, request: Request) -> Response:
         given, scope = self.given(PipelineInput), self.scope_named()
         made = pipelines.save_pipeline(actor=self.principal, scope=scope, yaml=given["yaml"])
-        return versioned(PipelineDocument(made).data, made.version, status=201)
+        return respond_with_etag(PipelineDocument(made).data, made.version, status=201)
 
 
-class PipelineSchema(Route):
+class PipelineSchema(BaseApiView):
     """The JSON Schema of a pipeline's YAML, for editors."""
 
     @extend_schema(responses=OpenApiTypes.OBJECT)
     def get(self, request: Request) -> Response:
-        return Response(full_schema())
+        return Response(build_full_schema())
 
 
-class OnePipeline(PipelineRoute):
+class PipelineDetail(PipelineRoute):
     """One pipeline."""
 
     @extend_schema(responses=PipelineDocument)
     def get(self, request: Request, pk: int) -> Response:
         found = self.pipeline(pk)
-        return versioned(PipelineDocument(found).data, found.version)
+        return respond_with_etag(PipelineDocument(found).data, found.version)
 
     @extend_schema(
-        parameters=[IF_MATCH],
-        request={"application/json": PipelineChange, "application/yaml": OpenApiTypes.STR},
+        parameters=[IF_MATCH_PARAMETER],
+        request={"application/json": PipelineUpdateInput, "application/yaml": OpenApiTypes.STR},
         responses=PipelineDocument,
     )
     def put(self, request: Request, pk: int) -> Response:
-        given = self.given(PipelineChange)
+        given = self.given(PipelineUpdateInput)
         with transaction.atomic():
             found = self.pipeline(pk, lock=True)
             check_version(request, found.version)
             changed = pipelines.save_pipeline(
                 actor=self.principal, scope=found.scope, yaml=given["yaml"], pipeline=found
             )
-        return versioned(PipelineDocument(changed).data, changed.version)
+        return respond_with_etag(PipelineDocument(changed).data, changed.version)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:

@@ -1,1 +1,1 @@
-"""What expressions may name: in a run with the values of now, in a text that is being written without."""
+"""Completion of expressions: static in a pipeline draft, with values in an execution."""

@@ -1,1 +1,1 @@
-"""The YAML of a pipeline: its schema, parser and checks."""
+"""Definition of pipelines: schema, parser, checks, and lookup of what a definition names."""

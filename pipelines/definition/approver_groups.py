@@ -1,15 +1,15 @@
-"""The groups that an approval step names, looked up from the scope of its pipeline upwards."""
+"""User groups that approval steps name."""
 
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 
 from pipelines.definition.parser import PipelineSpec
-from pipelines.definition.targets import Missing
+from pipelines.definition.stage_targets import ReferenceProblem
 from rbac.models import Scope, UserGroup
 from steps.expressions import has_expression
-from steps.kinds.approval import APPROVAL
+from steps.kinds.approval import APPROVAL_TYPE
 
-_ABOVE = {"account": 0, "org": 1}
+_ANCESTOR_LEVELS = {"account": 0, "org": 1}
 
 
 def find_groups(scope: Scope, names: Iterable[str]) -> tuple[list[UserGroup], list[str]]:
@@ -22,25 +22,27 @@ def find_groups(scope: Scope, names: Iterable[str]) -> tuple[list[UserGroup], li
     places = list(scope.ancestors_and_self())
     found, missing = [], []
     for name in wanted:
-        group = _group(name, places)
+        group = _find_group(name, places)
         (missing.append(name) if group is None else found.append(group))
     return found, missing
 
 
-def bad_groups(pipeline: PipelineSpec, scope: Scope) -> Iterator[Missing]:
+def list_unknown_groups(pipeline: PipelineSpec, scope: Scope) -> Iterator[ReferenceProblem]:
     """The groups that approval steps name and nobody has made, each with the nearest name."""
     for number, stage in enumerate(pipeline.stages):
         for index, step in enumerate(stage.steps):
-            if step.type != APPROVAL:
+            if step.type != APPROVAL_TYPE:
                 continue
             written = step.spec.get("approvers", {})
             names = [name for name in written.get("userGroups", ()) if not has_expression(name)]
             for name in find_groups(scope, names)[1]:
                 place = f"pipeline.stages.{number}.stage.spec.execution.steps.{index}.step.spec.approvers"
-                yield Missing(place, f"step {step.identifier}: {no_such_group(name, scope)}")
+                yield ReferenceProblem(
+                    place, f"step {step.identifier}: {describe_unknown_group(name, scope)}"
+                )
 
 
-def no_such_group(name: str, scope: Scope) -> str:
+def describe_unknown_group(name: str, scope: Scope) -> str:
     """The sentence about a name that no group has, with the nearest that one has."""
     known = UserGroup.objects.filter(scope__in=scope.ancestors_and_self()).values_list(
         "identifier", flat=True
@@ -50,9 +52,9 @@ def no_such_group(name: str, scope: Scope) -> str:
     return f"there is no user group {name} in {scope.path} or above it{hint}"
 
 
-def _group(name: str, places: list[Scope]) -> UserGroup | None:
+def _find_group(name: str, places: list[Scope]) -> UserGroup | None:
     level, _, rest = name.partition(".")
-    if rest and level in _ABOVE:
-        places, name = places[_ABOVE[level] : _ABOVE[level] + 1], rest
+    if rest and level in _ANCESTOR_LEVELS:
+        places, name = places[_ANCESTOR_LEVELS[level] : _ANCESTOR_LEVELS[level] + 1], rest
     groups = {one.scope_id: one for one in UserGroup.objects.filter(scope__in=places, identifier=name)}
     return next((groups[one.pk] for one in reversed(places) if one.pk in groups), None)

@@ -1,29 +1,106 @@
-"""What is wrong with a pipeline that its schema cannot say: names, kinds, conditions, what clashes."""
+"""Checks of a pipeline beyond its schema: identifiers, conditions, expressions, conflicts."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from catalog.manifests.document import Document, values_of
-from pipelines.completion import deferred_expressions
-from pipelines.completion.deferred_expressions import Earlier
-from pipelines.completion.unresolvable import Nameable
-from pipelines.definition.nesting import MOST_DEPTH, PARALLEL, Leaf, Nested, Path, flattened
-from pipelines.definition.secret_places import misplaced_secrets
-from pipelines.definition.step_sources import shape_faults
-from pipelines.inputs.variables import variable_faults
-from steps.conditions import BadConditionError, read_condition
-from steps.expressions import has_expression, named_in
-from steps.kinds.base import NAME_OF_MADE, BadStepError, step_kind
-from steps.kinds.outputs import all_outputs
-from steps.provisioner_outputs import is_provided, known_outputs, needs_place, path_problem, provisioner_types
-from steps.strategies.base import known_strategies
-from steps.variables import secret_problem
+from catalog.manifests.documents import Document, iterate_scalars
+from pipelines.definition import deferred_expressions
+from pipelines.definition.deferred_expressions import EarlierOutputs, ExpressionProblem, is_deferred
+from pipelines.definition.nesting import (
+    MAX_DEPTH,
+    PARALLEL,
+    DocumentPath,
+    NestedStep,
+    NestedSteps,
+    flatten_steps,
+)
+from pipelines.definition.secret_checks import (
+    describe_secret_input_problem,
+    list_misplaced_secrets,
+    list_secret_inputs,
+)
+from pipelines.definition.step_manifest_sources import find_source_problems
+from pipelines.inputs.variables import find_variable_problems
+from steps.conditions import BadConditionError, parse_condition
+from steps.expression_names import DIGEST, FIXED
+from steps.expressions import (
+    BadExpressionError,
+    describe_secret_problem,
+    find_paths,
+    get_path_value,
+    has_expression,
+    is_path,
+)
+from steps.kinds.outputs import (
+    describe_path_problem,
+    is_provisioner_path,
+    list_all_outputs,
+    list_own_expressions,
+    list_provisioner_outputs,
+    list_provisioner_types,
+    requires_cluster,
+)
+from steps.kinds.registry import PROVISIONER_IDENTIFIER, BadStepError, StepKind, get_step_kind
+from steps.strategies.registry import get_strategies
+
+# What a pipeline does not say: services, environments and what is laid over them have these.
+_UNCHECKED_PREFIXES = (
+    "env.variables",
+    "service.variables",
+    "serviceVariables",
+    "variables",
+    "secrets",
+    "input",
+)
+
+
+class ExpressionChecker:
+    """What every step of a pipeline can name, as far as its text tells."""
+
+    def __init__(self, variables: Mapping[str, Any]) -> None:
+        self.hidden = list_secret_inputs(variables)
+        self._known: dict[str, Any] = {}
+        for path in (*FIXED, *DIGEST, *(f"pipeline.variables.{name}" for name in variables)):
+            *before, last = path.split(".")
+            inner = self._known
+            for part in before:
+                inner = inner.setdefault(part, {})
+            inner[last] = ""
+
+    def faults(self, kind: StepKind, spec: Mapping[str, Any]) -> Iterator[ExpressionProblem]:
+        """What a spec names in vain, apart from manifests, which know what their step has learned."""
+        within = list_own_expressions(kind.type)
+        filled = {name: value for name, value in spec.items() if name not in kind.manifests}
+        for where, path in find_paths(filled):
+            if path.partition(".")[0] not in within and (message := self._problem(path)):
+                yield ExpressionProblem(where, message)
+
+    def faults_of_condition(self, paths: Iterable[str]) -> Iterator[str]:
+        """What a condition names in vain, as sentences."""
+        return (
+            message
+            for path in paths
+            if (message := describe_secret_input_problem(path, self.hidden) or self._problem(path))
+        )
+
+    def _problem(self, path: str) -> str:
+        if (
+            not is_path(path)
+            or is_deferred(path)
+            or any(f"{path}.".startswith(f"{one}.") for one in _UNCHECKED_PREFIXES)
+        ):
+            return ""
+        try:
+            get_path_value(path, self._known)
+        except BadExpressionError as bad:
+            return bad.message
+        return ""
 
 
 @dataclass(frozen=True)
-class Problem:
+class PipelineProblem:
     """One thing that is wrong with a pipeline; line and column count from 1, None if not known."""
 
     path: str
@@ -32,83 +109,88 @@ class Problem:
     column: int | None = None
 
 
-def problem(path: Path, message: str, document: Document) -> Problem:
+def build_problem(path: DocumentPath, message: str, document: Document) -> PipelineProblem:
     """A problem at a place of a document."""
     place = ".".join(map(str, path))
-    return Problem(place, message, document.line_of(path), document.column_of(path))
+    return PipelineProblem(place, message, document.line_of(path), document.column_of(path))
 
 
-def nested_steps(spec: Mapping[str, Any]) -> tuple[Nested, Nested]:
+def list_nested_steps(spec: Mapping[str, Any]) -> tuple[NestedSteps, NestedSteps]:
     """The steps and the rollback steps of a stage, or those that its strategy fills in (R190).
 
     Those of a provisioner come first, and what undoes them last (R185). Their places count from the spec.
     """
-    before, after = provisioner_steps(spec)
-    steps, back = _execution_steps(spec)
+    before, after = list_provisioner_steps(spec)
+    steps, back = _list_execution_steps(spec)
     return before.followed_by(steps), back.followed_by(after)
 
 
-def provisioner_steps(spec: Mapping[str, Any]) -> tuple[Nested, Nested]:
+def list_provisioner_steps(spec: Mapping[str, Any]) -> tuple[NestedSteps, NestedSteps]:
     """The steps of a stage that make its infrastructure, and those that take it down again."""
     said = spec.get("environment", {}).get("provisioner", {})
-    place: Path = ("environment", "provisioner")
+    place: DocumentPath = ("environment", "provisioner")
     return (
-        flattened(said.get("steps", []), (*place, "steps")),
-        flattened(said.get("rollbackSteps", []), (*place, "rollbackSteps")),
+        flatten_steps(said.get("steps", []), (*place, "steps")),
+        flatten_steps(said.get("rollbackSteps", []), (*place, "rollbackSteps")),
     )
 
 
-def _execution_steps(spec: Mapping[str, Any]) -> tuple[Nested, Nested]:
+def _list_execution_steps(spec: Mapping[str, Any]) -> tuple[NestedSteps, NestedSteps]:
     execution = spec.get("execution", {})
     steps, back = execution.get("steps", []), execution.get("rollbackSteps", [])
-    if "steps" not in execution and spec.get("strategy") in known_strategies():
-        filling = known_strategies()[spec["strategy"]]()
+    if "steps" not in execution and spec.get("strategy") in get_strategies():
+        filling = get_strategies()[spec["strategy"]]()
         steps, back = list(filling.steps), list(filling.rollback_steps)
-    return flattened(steps, ("execution", "steps")), flattened(back, ("execution", "rollbackSteps"))
+    return flatten_steps(steps, ("execution", "steps")), flatten_steps(back, ("execution", "rollbackSteps"))
 
 
-def problems_of(value: Mapping[str, Any], document: Document) -> Iterator[Problem]:
+def find_problems(value: Mapping[str, Any], document: Document) -> Iterator[PipelineProblem]:
     """What keeps a pipeline that fits the schema from being one that can run."""
-    for where, message in variable_faults(value.get("variables", {})):
-        yield problem(("pipeline", "variables", *where), message, document)
-    nameable = Nameable(value.get("variables", {}))
+    for where, message in find_variable_problems(value.get("variables", {})):
+        yield build_problem(("pipeline", "variables", *where), message, document)
+    nameable = ExpressionChecker(value.get("variables", {}))
     stages = [item["stage"] for item in value["stages"]]
-    yield from _repeated([stage["identifier"] for stage in stages], "stage", "pipeline.stages")
+    yield from _find_duplicates([stage["identifier"] for stage in stages], "stage", "pipeline.stages")
     before: dict[str, Collection[str] | None] = {}
     for number, stage in enumerate(stages):
-        place: Path = ("pipeline", "stages", number, "stage")
-        checked = _Stage(stage["spec"], (*place, "spec"), before, document, nameable)
+        place: DocumentPath = ("pipeline", "stages", number, "stage")
+        checked = _StageChecker(stage["spec"], (*place, "spec"), before, document, nameable)
         yield from checked.problems()
         # A stage is asked whether it runs before any of its steps has made anything.
-        told = _Said(before, [], _provided([]))
-        yield from _when_problems(stage, place, told, document, nameable)
-        before = {**before, **_outputs(checked.forward.leaves)}
-    yield from _secrets_outside_steps(value, document)
+        told = _KnownOutputs(before, [], _build_provisioner_check([]))
+        yield from _find_condition_problems(stage, place, told, document, nameable)
+        before = {**before, **_list_step_outputs(checked.forward.leaves)}
+    yield from _find_secrets_outside_steps(value, document)
 
 
-def _secrets_outside_steps(value: Mapping[str, Any], document: Document) -> Iterator[Problem]:
+def _find_secrets_outside_steps(value: Mapping[str, Any], document: Document) -> Iterator[PipelineProblem]:
     """Secrets in names, conditions, variables and what else is not the spec of a step."""
-    for where, text in values_of(value, ("pipeline",)):
+    for where, text in iterate_scalars(value, ("pipeline",)):
         is_in_step = ("step", "spec") in zip(where, where[1:], strict=False)
-        if not is_in_step and isinstance(text, str) and (message := secret_problem(text)):
-            yield problem(where, message, document)
+        if not is_in_step and isinstance(text, str) and (message := describe_secret_problem(text)):
+            yield build_problem(where, message, document)
 
 
-class _Stage:
+class _StageChecker:
     """One stage that is looked through; `before` names the steps of the stages before it."""
 
     def __init__(
-        self, spec: Mapping[str, Any], place: Path, before: Earlier, document: Document, nameable: Nameable
+        self,
+        spec: Mapping[str, Any],
+        place: DocumentPath,
+        before: EarlierOutputs,
+        document: Document,
+        nameable: ExpressionChecker,
     ) -> None:
         self.spec, self.place, self.before, self.document = spec, place, before, document
         self.nameable = nameable
-        self.forward, self.back = nested_steps(spec)
-        self.provisioning = len(provisioner_steps(spec)[0].leaves)
+        self.forward, self.back = list_nested_steps(spec)
+        self.provisioning = len(list_provisioner_steps(spec)[0].leaves)
 
-    def problems(self) -> Iterator[Problem]:
+    def problems(self) -> Iterator[PipelineProblem]:
         strategy = self.spec.get("strategy")
-        if strategy is not None and strategy not in known_strategies():
-            known = ", ".join(sorted(known_strategies()))
+        if strategy is not None and strategy not in get_strategies():
+            known = ", ".join(sorted(get_strategies()))
             yield self._at(("strategy",), f"there is no strategy {strategy}; there are {known}")
         if len(self.forward.leaves) == self.provisioning:
             yield self._at((), "the stage has no steps: name a strategy, or list steps under execution")
@@ -117,43 +199,49 @@ class _Stage:
         for section, nested in (("steps", self.forward), ("rollbackSteps", self.back)):
             for leaf in nested.leaves:
                 place = (*self.place, *leaf.place)
-                yield from _step_problems(leaf.step, section, place, self.document, self.nameable.hidden)
+                yield from _find_step_problems(leaf.step, section, place, self.document, self.nameable.hidden)
         yield from self._aimless()
         for leaf in self.forward.leaves[: self.provisioning]:
-            if needs_place(leaf.step["type"]):
+            if requires_cluster(leaf.step["type"]):
                 text = f"{leaf.step['type']} needs the cluster that is made here: it belongs under execution"
                 yield self._at(leaf.place, text)
         yield from self._whens()
 
-    def _aimless(self) -> Iterator[Problem]:
+    def _aimless(self) -> Iterator[PipelineProblem]:
         """Rollback steps that name something which no step of the stage makes."""
         for leaf in self.back.leaves:
-            type_, named = leaf.step["type"], _name_of_made(leaf)
-            undone = [_name_of_made(one) for one in self.forward.leaves if _is_undone_by(one, type_)]
+            type_, named = leaf.step["type"], _get_provisioner_identifier(leaf)
+            undone = [
+                _get_provisioner_identifier(one)
+                for one in self.forward.leaves
+                if _is_undone_by_step(one, type_)
+            ]
             if not named or not undone or any(one == named or has_expression(named + one) for one in undone):
                 continue
             known = ", ".join(sorted({one for one in undone if one})) or "none that has one"
-            text = f"no step that {type_} undoes has the {NAME_OF_MADE} {named[:60]}; there is {known}"
-            yield self._at((*leaf.place, "spec", NAME_OF_MADE), text)
+            text = (
+                f"no step that {type_} undoes has the {PROVISIONER_IDENTIFIER} {named[:60]}; there is {known}"
+            )
+            yield self._at((*leaf.place, "spec", PROVISIONER_IDENTIFIER), text)
 
-    def _at(self, place: Path, message: str) -> Problem:
-        return problem((*self.place, *place), message, self.document)
+    def _at(self, place: DocumentPath, message: str) -> PipelineProblem:
+        return build_problem((*self.place, *place), message, self.document)
 
-    def _names(self) -> Iterator[Problem]:
+    def _names(self) -> Iterator[PipelineProblem]:
         names = [leaf.identifier for leaf in (*self.forward.leaves, *self.back.leaves)]
         groups = (*self.forward.groups, *self.back.groups)
         names += [group.identifier for group in groups if group.identifier]
-        yield from _repeated(names, "step", ".".join(map(str, self.place)))
+        yield from _find_duplicates(names, "step", ".".join(map(str, self.place)))
 
-    def _groups(self) -> Iterator[Problem]:
+    def _groups(self) -> Iterator[PipelineProblem]:
         for group in (*self.forward.too_deep(), *self.back.too_deep()):
-            yield self._at(group.place, f"groups and parallels may lie {MOST_DEPTH} deep at most")
+            yield self._at(group.place, f"groups and parallels may lie {MAX_DEPTH} deep at most")
         for index, group in enumerate(self.forward.groups):
             if group.kind == PARALLEL and (text := self._clash(index)):
                 yield self._at(group.place, text)
 
         for group in self.back.groups:
-            for name, why in _NOT_BACKWARD.items():
+            for name, why in _FORBIDDEN_ROLLBACK_KEYS.items():
                 if name in group.said:
                     yield self._at((*group.place, name), f"a rollback has no {name}: {why}")
 
@@ -161,7 +249,9 @@ class _Stage:
         """Two cannot change one ECS service at once; of two different ones they may."""
         seen: dict[str, str] = {}
         for branch in self.forward.branches(parallel):
-            changed = {name: leaf.identifier for leaf in branch if (name := _changed_by(leaf)) is not None}
+            changed = {
+                name: leaf.identifier for leaf in branch if (name := _get_changed_service(leaf)) is not None
+            }
             for name, identifier in changed.items():
                 if name in seen:
                     both = f"{seen[name]} and {identifier}"
@@ -169,140 +259,148 @@ class _Stage:
             seen |= changed
         return ""
 
-    def _whens(self) -> Iterator[Problem]:
+    def _whens(self) -> Iterator[PipelineProblem]:
         names = [leaf.identifier for leaf in self.forward.leaves]
         for leaf in self.forward.leaves:
             told, spec = self._told(self.forward.before(leaf), names), leaf.step.get("spec", {})
             here = (*self.place, *leaf.place)
             faults = (
-                *deferred_expressions.faults(spec, told.earlier, names),
+                *deferred_expressions.find_step_problems(spec, told.earlier, names),
                 *self._in_vain(leaf),
-                *_unprovided(spec, told),
+                *_find_provisioner_problems(spec, told),
             )
             for fault in faults:
-                yield problem((*here, "spec", *fault.where), fault.message, self.document)
-            yield from _when_problems(leaf.step, here, told, self.document, self.nameable)
+                yield build_problem((*here, "spec", *fault.where), fault.message, self.document)
+            yield from _find_condition_problems(leaf.step, here, told, self.document, self.nameable)
         for group in self.forward.groups:
             first = self.forward.leaves[group.position]
             told = self._told(self.forward.before(first), names)
             place = (*self.place, *group.place)
-            yield from _when_problems(group.said, place, told, self.document, self.nameable)
+            yield from _find_condition_problems(group.said, place, told, self.document, self.nameable)
         # A rollback knows what the steps of its stage came to, as far as they did.
         known = self._told(self.forward.leaves, [])
         said = [(leaf.step, leaf.place) for leaf in self.back.leaves]
         for one, place in (*said, *((group.said, group.place) for group in self.back.groups)):
-            yield from _when_problems(one, (*self.place, *place), known, self.document, self.nameable)
+            yield from _find_condition_problems(
+                one, (*self.place, *place), known, self.document, self.nameable
+            )
 
-    def _told(self, before: Sequence[Leaf], others: list[str]) -> "_Said":
-        return _Said({**self.before, **_outputs(before)}, others, _provided(before))
+    def _told(self, before: Sequence[NestedStep], others: list[str]) -> "_KnownOutputs":
+        return _KnownOutputs(
+            {**self.before, **_list_step_outputs(before)}, others, _build_provisioner_check(before)
+        )
 
-    def _in_vain(self, leaf: Leaf) -> Iterator[deferred_expressions.Fault]:
+    def _in_vain(self, leaf: NestedStep) -> Iterator[deferred_expressions.ExpressionProblem]:
         try:
-            kind = step_kind(leaf.step["type"])
+            kind = get_step_kind(leaf.step["type"])
         except BadStepError:
             return
         yield from self.nameable.faults(kind, leaf.step.get("spec", {}))
 
 
 @dataclass(frozen=True)
-class _Said:
+class _KnownOutputs:
     """What is known at one place of a stage: `earlier` steps are over, `others` are not."""
 
-    earlier: Earlier
+    earlier: EarlierOutputs
     others: list[str]
     unprovided: Callable[[str], str]
     """What is wrong with a path that names a provisioner's output; nothing of any other."""
 
 
-def _provided(before: Iterable[Leaf]) -> Callable[[str], str]:
-    types = provisioner_types()
+def _build_provisioner_check(before: Iterable[NestedStep]) -> Callable[[str], str]:
+    types = list_provisioner_types()
     made = [(one.step["type"], one.step.get("spec", {})) for one in before if one.step["type"] in types]
-    known = known_outputs(made)
-    return lambda path: path_problem(path, known, has_any=bool(made)) if is_provided(path) else ""
+    known = list_provisioner_outputs(made)
+    return lambda path: (
+        describe_path_problem(path, known, has_any=bool(made)) if is_provisioner_path(path) else ""
+    )
 
 
-def _unprovided(spec: Mapping[str, Any], told: _Said) -> Iterator[deferred_expressions.Fault]:
-    for where, path in named_in(spec):
+def _find_provisioner_problems(
+    spec: Mapping[str, Any], told: _KnownOutputs
+) -> Iterator[deferred_expressions.ExpressionProblem]:
+    for where, path in find_paths(spec):
         if message := told.unprovided(path):
-            yield deferred_expressions.Fault(where, message)
+            yield deferred_expressions.ExpressionProblem(where, message)
 
 
-def _outputs(leaves: Iterable[Leaf]) -> dict[str, Collection[str] | None]:
+def _list_step_outputs(leaves: Iterable[NestedStep]) -> dict[str, Collection[str] | None]:
     """What each of some steps can find out, as far as its type and its spec say."""
-    return {one.identifier: all_outputs(one.step["type"], one.step.get("spec", {})) for one in leaves}
+    return {one.identifier: list_all_outputs(one.step["type"], one.step.get("spec", {})) for one in leaves}
 
 
-def _name_of_made(leaf: Leaf) -> str:
+def _get_provisioner_identifier(leaf: NestedStep) -> str:
     spec = leaf.step.get("spec")
-    return str(spec.get(NAME_OF_MADE) or "") if isinstance(spec, Mapping) else ""
+    return str(spec.get(PROVISIONER_IDENTIFIER) or "") if isinstance(spec, Mapping) else ""
 
 
-def _is_undone_by(leaf: Leaf, type_: str) -> bool:
+def _is_undone_by_step(leaf: NestedStep, type_: str) -> bool:
     try:
-        return step_kind(leaf.step["type"]).is_undone_by(type_)
+        return get_step_kind(leaf.step["type"]).is_undone_by(type_)
     except BadStepError:
         return False
 
 
-def _changed_by(leaf: Leaf) -> str | None:
+def _get_changed_service(leaf: NestedStep) -> str | None:
     """The ECS service that a step changes as far as it says; empty is the one that the stage deploys."""
     try:
-        changes = step_kind(leaf.step["type"]).changes_ecs_service
+        changes = get_step_kind(leaf.step["type"]).changes_ecs_service
     except BadStepError:
         return None
     return str(leaf.step.get("spec", {}).get("service", "")).strip() if changes else None
 
 
-def _when_problems(
+def _find_condition_problems(
     said: Mapping[str, Any],
-    place: Path,
-    told: _Said,
+    place: DocumentPath,
+    told: _KnownOutputs,
     document: Document,
-    nameable: Nameable,
-) -> Iterator[Problem]:
+    nameable: ExpressionChecker,
+) -> Iterator[PipelineProblem]:
     condition = said.get("when", {}).get("condition")
     if not isinstance(condition, str):
         return
     here = (*place, "when", "condition")
     try:
-        paths = read_condition(condition).paths
+        paths = parse_condition(condition).paths
     except BadConditionError as bad:
         paths = ()
-        yield problem(here, str(bad), document)
+        yield build_problem(here, str(bad), document)
     for message in nameable.faults_of_condition(paths):
-        yield problem(here, message, document)
+        yield build_problem(here, message, document)
     for message in filter(None, map(told.unprovided, paths)):
-        yield problem(here, message, document)
-    for fault in deferred_expressions.faults({"condition": condition}, told.earlier, told.others):
-        yield problem(here, fault.message, document)
+        yield build_problem(here, message, document)
+    for fault in deferred_expressions.find_step_problems({"condition": condition}, told.earlier, told.others):
+        yield build_problem(here, fault.message, document)
 
 
-def _step_problems(
-    step: Mapping[str, Any], section: str, place: Path, document: Document, hidden: Collection[str]
-) -> Iterator[Problem]:
+def _find_step_problems(
+    step: Mapping[str, Any], section: str, place: DocumentPath, document: Document, hidden: Collection[str]
+) -> Iterator[PipelineProblem]:
     try:
-        kind = step_kind(step["type"])
+        kind = get_step_kind(step["type"])
         kind.spec_from(step.get("spec", {}))
     except BadStepError as bad:
-        yield problem((*place, *bad.path), str(bad), document)
+        yield build_problem((*place, *bad.path), str(bad), document)
         return
-    for fault in shape_faults(kind, step.get("spec", {})):
-        yield problem((*place, "spec", fault.field), fault.message, document)
-    for found in misplaced_secrets(kind, step.get("spec", {}), hidden):
-        yield problem((*place, "spec", *found.where), found.message, document)
-    for name, why in _NOT_BACKWARD.items():
+    for fault in find_source_problems(kind, step.get("spec", {})):
+        yield build_problem((*place, "spec", fault.field), fault.message, document)
+    for found in list_misplaced_secrets(kind, step.get("spec", {}), hidden):
+        yield build_problem((*place, "spec", *found.where), found.message, document)
+    for name, why in _FORBIDDEN_ROLLBACK_KEYS.items():
         if section == "rollbackSteps" and name in step:
-            yield problem((*place, name), f"a rollback has no {name}: {why}", document)
+            yield build_problem((*place, name), f"a rollback has no {name}: {why}", document)
     if section not in kind.sections:
-        yield problem(place, f"{kind.type} belongs under {kind.sections[0]}", document)
+        yield build_problem(place, f"{kind.type} belongs under {kind.sections[0]}", document)
 
 
-_NOT_BACKWARD = {
+_FORBIDDEN_ROLLBACK_KEYS = {
     "failureStrategies": "it tries three times and says what it could not restore",
 }
 
 
-def _repeated(names: list[str], what: str, path: str) -> Iterator[Problem]:
+def _find_duplicates(names: list[str], what: str, path: str) -> Iterator[PipelineProblem]:
     for name, count in Counter(names).items():
         if count > 1:
-            yield Problem(path, f"{count} {what}s are called {name}; identifiers must differ", None)
+            yield PipelineProblem(path, f"{count} {what}s are called {name}; identifiers must differ", None)

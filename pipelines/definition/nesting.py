@@ -1,21 +1,21 @@
-"""Steps inside groups and beside each other: the list of a stage as leaves, in the order of the text."""
+"""Nesting of steps in groups and parallel blocks, flattened into one list."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-MOST_DEPTH = 4
+MAX_DEPTH = 4
 GROUP, PARALLEL = "GROUP", "PARALLEL"
-Path = tuple[str | int, ...]
+DocumentPath = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
-class Group:
+class NestedGroup:
     """A step group or a parallel; `position` is its first step's, `parent` an index among the groups."""
 
     kind: str
     said: Mapping[str, Any]
-    place: Path
+    place: DocumentPath
     parent: int | None
     position: int
 
@@ -25,11 +25,11 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Leaf:
+class NestedStep:
     """One step as it is written, its place, and the groups around it, the outermost first."""
 
     step: Mapping[str, Any]
-    place: Path
+    place: DocumentPath
     around: tuple[int, ...] = ()
 
     @property
@@ -38,39 +38,39 @@ class Leaf:
 
 
 @dataclass
-class Nested:
+class NestedSteps:
     """The steps of a list, in order, and the groups that hold them."""
 
-    leaves: list[Leaf] = field(default_factory=list)
-    groups: list[Group] = field(default_factory=list)
+    leaves: list[NestedStep] = field(default_factory=list)
+    groups: list[NestedGroup] = field(default_factory=list)
 
-    def is_beside(self, one: Leaf, other: Leaf) -> bool:
+    def is_beside(self, one: NestedStep, other: NestedStep) -> bool:
         """Whether two steps are in different branches of one parallel: neither waits for the other."""
         if one is other:
             return False
         shared = [a for a, b in zip(one.around, other.around, strict=False) if a == b]
         return bool(shared) and self.groups[shared[-1]].kind == PARALLEL
 
-    def before(self, leaf: Leaf) -> list[Leaf]:
+    def before(self, leaf: NestedStep) -> list[NestedStep]:
         """The steps that are over when this one begins."""
         earlier = self.leaves[: self.leaves.index(leaf)]
         return [one for one in earlier if not self.is_beside(one, leaf)]
 
-    def said_around(self, leaf: Leaf) -> list[Mapping[str, Any]]:
+    def said_around(self, leaf: NestedStep) -> list[Mapping[str, Any]]:
         """What the groups around a step say, the innermost first."""
         return [self.groups[index].said for index in reversed(leaf.around)]
 
-    def branches(self, parallel: int) -> list[list[Leaf]]:
+    def branches(self, parallel: int) -> list[list[NestedStep]]:
         """The steps of each branch of a parallel."""
         depth = len(list(self._above(parallel)))
-        found: dict[Any, list[Leaf]] = {}
+        found: dict[Any, list[NestedStep]] = {}
         for leaf in self.leaves:
             if parallel in leaf.around:
                 inner = leaf.around[depth + 1] if len(leaf.around) > depth + 1 else ("step", leaf.identifier)
                 found.setdefault(inner, []).append(leaf)
         return list(found.values())
 
-    def followed_by(self, other: "Nested") -> "Nested":
+    def followed_by(self, other: "NestedSteps") -> "NestedSteps":
         """The steps of this list and then those of another one."""
         steps, groups = len(self.leaves), len(self.groups)
         leaves = [replace(one, around=tuple(at + groups for at in one.around)) for one in other.leaves]
@@ -82,11 +82,11 @@ class Nested:
             )
             for one in other.groups
         ]
-        return Nested([*self.leaves, *leaves], [*self.groups, *later])
+        return NestedSteps([*self.leaves, *leaves], [*self.groups, *later])
 
-    def too_deep(self) -> list[Group]:
+    def too_deep(self) -> list[NestedGroup]:
         """The groups that lie deeper than they may."""
-        return [one for index, one in enumerate(self.groups) if len(list(self._above(index))) >= MOST_DEPTH]
+        return [one for index, one in enumerate(self.groups) if len(list(self._above(index))) >= MAX_DEPTH]
 
     def _above(self, index: int) -> Iterator[int]:
         parent = self.groups[index].parent
@@ -95,18 +95,20 @@ class Nested:
             parent = self.groups[parent].parent
 
 
-def flattened(entries: Sequence[Mapping[str, Any]], place: Path) -> Nested:
+def flatten_steps(entries: Sequence[Mapping[str, Any]], place: DocumentPath) -> NestedSteps:
     """The steps of a list such as `steps`, which lies at `place`."""
-    found = Nested()
-    _add(found, entries, place, ())
+    found = NestedSteps()
+    _add_entries(found, entries, place, ())
     return found
 
 
-def _add(found: Nested, entries: Sequence[Mapping[str, Any]], place: Path, around: tuple[int, ...]) -> None:
+def _add_entries(
+    found: NestedSteps, entries: Sequence[Mapping[str, Any]], place: DocumentPath, around: tuple[int, ...]
+) -> None:
     for number, entry in enumerate(entries):
         here = (*place, number)
         if "step" in entry:
-            found.leaves.append(Leaf(entry["step"], (*here, "step"), around))
+            found.leaves.append(NestedStep(entry["step"], (*here, "step"), around))
         elif "parallel" in entry:
             _add_group(found, PARALLEL, {}, entry["parallel"], (*here, "parallel"), around)
         else:
@@ -115,14 +117,14 @@ def _add(found: Nested, entries: Sequence[Mapping[str, Any]], place: Path, aroun
 
 
 def _add_group(
-    found: Nested,
+    found: NestedSteps,
     kind: str,
     said: Mapping[str, Any],
     entries: Sequence[Mapping[str, Any]],
-    place: Path,
+    place: DocumentPath,
     around: tuple[int, ...],
 ) -> None:
     parent = around[-1] if around else None
-    found.groups.append(Group(kind, said, place, parent, len(found.leaves)))
+    found.groups.append(NestedGroup(kind, said, place, parent, len(found.leaves)))
     inside = (*place, "steps") if kind == GROUP else place
-    _add(found, entries, inside, (*around, len(found.groups) - 1))
+    _add_entries(found, entries, inside, (*around, len(found.groups) - 1))

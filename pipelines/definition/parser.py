@@ -1,4 +1,4 @@
-"""A pipeline's YAML, read into values: stages, steps, and the problems that keep it from being one."""
+"""Parser that turns the YAML of a pipeline into stages, groups and steps."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,25 +9,31 @@ from jsonschema.exceptions import ValidationError
 
 import steps.kinds
 import steps.strategies  # noqa: F401 - registers every strategy
-from catalog.manifests.document import BadDocument, Document, parse
+from catalog.manifests.documents import BadDocument, Document, parse_document
 from guards.limits import NAME_CHARACTERS
-from pipelines.definition.checks import Problem, nested_steps, problem, problems_of, provisioner_steps
-from pipelines.definition.messages import in_words, unknown_keys
-from pipelines.definition.nesting import Leaf, Nested, Path
+from pipelines.definition.checks import (
+    PipelineProblem,
+    build_problem,
+    find_problems,
+    list_nested_steps,
+    list_provisioner_steps,
+)
+from pipelines.definition.nesting import DocumentPath, NestedStep, NestedSteps
 from pipelines.definition.schema import PIPELINE_SCHEMA
-from pipelines.inputs.variables import Variable, read_variables
-from steps.failure_strategies import seconds_of, strategies_from
-from steps.kinds.base import Unit, step_kind
+from pipelines.definition.schema_messages import describe_violation, list_unknown_keys
+from pipelines.inputs.variables import PipelineVariable, parse_variables
+from steps.failure_strategies import parse_duration, parse_failure_strategies
+from steps.kinds.registry import Unit, get_step_kind
 
 # After what a step runs that says nothing: forward after success, and a rollback whatever was before it.
-SUCCESS, ALL = "Success", "All"
+AFTER_SUCCESS, ALWAYS = "Success", "All"
 _VALIDATOR = Draft202012Validator(PIPELINE_SCHEMA)
 
 
-class BadPipelineError(ValueError):
+class InvalidPipelineError(ValueError):
     """The YAML is not a pipeline that can run."""
 
-    def __init__(self, problems: list[Problem]) -> None:
+    def __init__(self, problems: list[PipelineProblem]) -> None:
         super().__init__("; ".join(f"{p.path}: {p.message}" for p in problems))
         self.problems = problems
 
@@ -47,13 +53,13 @@ class StepSpec:
     when: dict[str, Any] | None = None
     group: int | None = None
     """The group around it, as an index among those of the stage."""
-    place: Path = ()
+    place: DocumentPath = ()
     """Where it stands, below the stage's spec."""
 
     @property
     def units(self) -> tuple[Unit, ...]:
         """The plan of this step, which depends on its spec alone."""
-        return step_kind(self.type).units(self.spec)
+        return get_step_kind(self.type).units(self.spec)
 
 
 @dataclass(frozen=True)
@@ -92,50 +98,55 @@ class PipelineSpec:
 
     identifier: str
     name: str
-    variables: tuple[Variable, ...]
+    variables: tuple[PipelineVariable, ...]
     stages: tuple[StageSpec, ...]
 
 
-def read_pipeline(text: str, name: str = "pipeline") -> PipelineSpec:
+def parse_pipeline(text: str, name: str = "pipeline") -> PipelineSpec:
     """Read a pipeline's YAML.
 
     Raises `BadPipelineError` with every problem found, each with its path and line.
     """
     try:
-        document = parse(text, name)
+        document = parse_document(text, name)
     except BadDocument as bad:
-        raise BadPipelineError([Problem("", bad.message, bad.line, bad.column)]) from bad
+        raise InvalidPipelineError([PipelineProblem("", bad.message, bad.line, bad.column)]) from bad
     if errors := list(_VALIDATOR.iter_errors(document.value)):
-        raise BadPipelineError([_from_schema(error, document) for error in errors[:50]])
+        raise InvalidPipelineError([_build_schema_problem(error, document) for error in errors[:50]])
     value = document.value["pipeline"]
-    problems = list(problems_of(value, document))
+    problems = list(find_problems(value, document))
     if problems:
-        raise BadPipelineError(problems)
+        raise InvalidPipelineError(problems)
     return PipelineSpec(
         identifier=value["identifier"],
         name=value["name"],
-        variables=read_variables(value.get("variables", {})),
-        stages=tuple(_stage(item["stage"], _asked(value, "PIPELINE")) for item in value["stages"]),
+        variables=parse_variables(value.get("variables", {})),
+        stages=tuple(
+            _build_stage(item["stage"], _get_delegate_selectors(value, "PIPELINE"))
+            for item in value["stages"]
+        ),
     )
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _DelegateSelectors:
     """The tags that delegates must have, and where the pipeline says so: the innermost place counts."""
 
     selectors: tuple[str, ...] = ()
     place: str = ""
 
 
-def _asked(value: Mapping[str, Any], place: str, around: _Asked | None = None) -> _Asked:
+def _get_delegate_selectors(
+    value: Mapping[str, Any], place: str, around: _DelegateSelectors | None = None
+) -> _DelegateSelectors:
     selectors = tuple(value.get("delegateSelectors", ()))
-    return _Asked(selectors, place) if selectors else around or _Asked()
+    return _DelegateSelectors(selectors, place) if selectors else around or _DelegateSelectors()
 
 
-def _stage(stage: Mapping[str, Any], around: _Asked) -> StageSpec:
+def _build_stage(stage: Mapping[str, Any], around: _DelegateSelectors) -> StageSpec:
     spec = stage["spec"]
-    asked = _asked(stage, "STAGE", around)
-    forward, back = nested_steps(spec)
+    asked = _get_delegate_selectors(stage, "STAGE", around)
+    forward, back = list_nested_steps(spec)
     around_failure = stage.get("failureStrategies", ())
     return StageSpec(
         identifier=stage["identifier"],
@@ -143,16 +154,16 @@ def _stage(stage: Mapping[str, Any], around: _Asked) -> StageSpec:
         service=spec["service"]["serviceRef"],
         environment=spec["environment"]["environmentRef"],
         infrastructure=spec["environment"]["infrastructureDefinitions"][0]["identifier"],
-        steps=tuple(_step(leaf, forward, asked, around_failure) for leaf in forward.leaves),
-        rollback_steps=tuple(_step(leaf, back, asked, (), after=ALL) for leaf in back.leaves),
-        groups=_groups(forward),
-        rollback_groups=_groups(back, after=ALL),
-        when=_when([stage.get("when", {})], "pipelineStatus"),
-        provisioner_steps=len(provisioner_steps(spec)[0].leaves),
+        steps=tuple(_build_step(leaf, forward, asked, around_failure) for leaf in forward.leaves),
+        rollback_steps=tuple(_build_step(leaf, back, asked, (), after=ALWAYS) for leaf in back.leaves),
+        groups=_build_groups(forward),
+        rollback_groups=_build_groups(back, after=ALWAYS),
+        when=_build_condition([stage.get("when", {})], "pipelineStatus"),
+        provisioner_steps=len(list_provisioner_steps(spec)[0].leaves),
     )
 
 
-def _groups(nested: Nested, *, after: str = SUCCESS) -> tuple[GroupSpec, ...]:
+def _build_groups(nested: NestedSteps, *, after: str = AFTER_SUCCESS) -> tuple[GroupSpec, ...]:
     found: list[GroupSpec] = []
     for one in nested.groups:
         parent = None if one.parent is None else found[one.parent]
@@ -164,13 +175,15 @@ def _groups(nested: Nested, *, after: str = SUCCESS) -> tuple[GroupSpec, ...]:
                 name=str(one.said.get("name", one.identifier)),
                 parent=one.parent,
                 position=one.position,
-                when=_when([one.said.get("when", {}), *around], "stageStatus", after),
+                when=_build_condition([one.said.get("when", {}), *around], "stageStatus", after),
             )
         )
     return tuple(found)
 
 
-def _when(said: Sequence[Mapping[str, Any]], status: str, otherwise: str = SUCCESS) -> dict[str, Any] | None:
+def _build_condition(
+    said: Sequence[Mapping[str, Any]], status: str, otherwise: str = AFTER_SUCCESS
+) -> dict[str, Any] | None:
     """When it runs: after what the innermost place says, under its own condition; None: as by itself."""
     after = next((one[status] for one in said if status in one), otherwise)
     condition = said[0].get("condition")
@@ -181,38 +194,38 @@ def _when(said: Sequence[Mapping[str, Any]], status: str, otherwise: str = SUCCE
     return {status: after, "condition": text}
 
 
-def _step(
-    leaf: Leaf,
-    nested: Nested,
-    around: _Asked,
+def _build_step(
+    leaf: NestedStep,
+    nested: NestedSteps,
+    around: _DelegateSelectors,
     around_failure: Sequence[Mapping[str, Any]],
     *,
-    after: str = SUCCESS,
+    after: str = AFTER_SUCCESS,
 ) -> StepSpec:
     step = leaf.step
-    kind = step_kind(step["type"])
+    kind = get_step_kind(step["type"])
     groups = nested.said_around(leaf)
     for group in reversed(groups):
-        around = _asked(group, "STEP GROUP", around)
-    asked = _asked(step, "STEP", around)
+        around = _get_delegate_selectors(group, "STEP GROUP", around)
+    asked = _get_delegate_selectors(step, "STEP", around)
     timeout = step.get("timeout", f"{kind.timeout_minutes}m")
     strategies = [one for said in (step, *groups) for one in said.get("failureStrategies", ())]
     return StepSpec(
         identifier=step["identifier"],
-        name=step["name"] if "name" in step else _default_name(leaf, nested, kind.title),
+        name=step["name"] if "name" in step else _build_default_name(leaf, nested, kind.title),
         type=kind.type,
         spec=dict(step.get("spec", {})),
-        timeout_seconds=seconds_of(timeout),
+        timeout_seconds=parse_duration(timeout),
         selectors=asked.selectors,
         selectors_from=asked.place,
-        failure_strategies=strategies_from([*strategies, *around_failure]),
-        when=_when([one.get("when", {}) for one in (step, *groups)], "stageStatus", after),
+        failure_strategies=parse_failure_strategies([*strategies, *around_failure]),
+        when=_build_condition([one.get("when", {}) for one in (step, *groups)], "stageStatus", after),
         group=leaf.around[-1] if leaf.around else None,
         place=leaf.place,
     )
 
 
-def _default_name(leaf: Leaf, nested: Nested, title: str) -> str:
+def _build_default_name(leaf: NestedStep, nested: NestedSteps, title: str) -> str:
     """What a step without a name is called: its kind, told apart from others that are called the same."""
     usual = (
         one.step.get("name", title if one.step["type"] == leaf.step["type"] else "") for one in nested.leaves
@@ -221,10 +234,10 @@ def _default_name(leaf: Leaf, nested: Nested, title: str) -> str:
     return title if is_alone else f"{title} ({leaf.identifier})"[:NAME_CHARACTERS]
 
 
-def _from_schema(error: ValidationError, document: Document) -> Problem:
-    return problem(_place_of(error), in_words(error), document)
+def _build_schema_problem(error: ValidationError, document: Document) -> PipelineProblem:
+    return build_problem(_get_error_path(error), describe_violation(error), document)
 
 
-def _place_of(error: ValidationError) -> Path:
+def _get_error_path(error: ValidationError) -> DocumentPath:
     """Where it is written: at the key that does not belong there, else at what is wrong."""
-    return (*error.absolute_path, *unknown_keys(error)[:1])
+    return (*error.absolute_path, *list_unknown_keys(error)[:1])

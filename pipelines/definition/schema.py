@@ -1,10 +1,10 @@
-"""The JSON Schema of a pipeline's YAML, for validation here and completion in editors."""
+"""JSON Schema of the YAML of a pipeline."""
 
 from typing import Any
 
 from connectors.delegate_tags import TAG_PATTERN
 from guards.limits import PARALLEL_BRANCHES, SELECTORS, TAG_CHARACTERS
-from pipelines.definition.failure_schema import FAILURE_STRATEGIES, TIME_PATTERN
+from pipelines.definition.failure_strategy_schema import DURATION_PATTERN, FAILURE_STRATEGIES
 
 IDENTIFIER_PATTERN = "^[A-Za-z_][A-Za-z0-9_$]{0,127}$"
 _IDENTIFIER = {"type": "string", "pattern": IDENTIFIER_PATTERN}
@@ -20,19 +20,19 @@ _SELECTORS = {
     "items": {"type": "string", "minLength": 1, "maxLength": int(TAG_CHARACTERS), "pattern": TAG_PATTERN},
 }
 _CONDITION = {"type": ["string", "boolean"]}
-_AFTER = {"enum": ["Success", "Failure", "All"]}
+_STATUS = {"enum": ["Success", "Failure", "All"]}
 
 
-def _when(status: str) -> dict[str, Any]:
+def _build_condition(status: str) -> dict[str, Any]:
     """When something runs: after what, and under which condition."""
     return {
         "type": "object",
         "additionalProperties": False,
-        "properties": {status: _AFTER, "condition": _CONDITION},
+        "properties": {status: _STATUS, "condition": _CONDITION},
     }
 
 
-def _entry(**kinds: dict[str, Any]) -> dict[str, Any]:
+def _build_entry(**kinds: dict[str, Any]) -> dict[str, Any]:
     """One entry of a list of steps: exactly one of these."""
     return {
         "type": "object",
@@ -51,15 +51,15 @@ _STEP: dict[str, Any] = {
         "type": {"type": "string"},
         "identifier": _IDENTIFIER,
         "name": _NAME,
-        "when": _when("stageStatus"),
+        "when": _build_condition("stageStatus"),
         "delegateSelectors": _SELECTORS,
-        "timeout": {"type": "string", "pattern": TIME_PATTERN},
+        "timeout": {"type": "string", "pattern": DURATION_PATTERN},
         "failureStrategies": FAILURE_STRATEGIES,
         "spec": {"type": "object"},
     },
 }
 # Lists of steps hold groups and parallels, which hold such lists.
-_LISTED = {"$ref": "#/$defs/steps"}
+_STEPS_REFERENCE = {"$ref": "#/$defs/steps"}
 _GROUP = {
     "type": "object",
     "required": ["identifier", "steps"],
@@ -67,16 +67,16 @@ _GROUP = {
     "properties": {
         "identifier": _IDENTIFIER,
         "name": _NAME,
-        "when": _when("stageStatus"),
+        "when": _build_condition("stageStatus"),
         "delegateSelectors": _SELECTORS,
         "failureStrategies": FAILURE_STRATEGIES,
-        "steps": {"minItems": 1, **_LISTED},
+        "steps": {"minItems": 1, **_STEPS_REFERENCE},
     },
 }
-_PARALLEL = {"minItems": 1, "maxItems": int(PARALLEL_BRANCHES), **_LISTED}
+_PARALLEL = {"minItems": 1, "maxItems": int(PARALLEL_BRANCHES), **_STEPS_REFERENCE}
 STEPS: dict[str, Any] = {
     "type": "array",
-    "items": _entry(step=_STEP, parallel=_PARALLEL, stepGroup=_GROUP),
+    "items": _build_entry(step=_STEP, parallel=_PARALLEL, stepGroup=_GROUP),
     "maxItems": 100,
 }
 _INFRASTRUCTURE = {
@@ -107,7 +107,10 @@ _STAGE_SPEC = {
                     "type": "object",
                     "required": ["steps"],
                     "additionalProperties": False,
-                    "properties": {"steps": {"minItems": 1, **_LISTED}, "rollbackSteps": _LISTED},
+                    "properties": {
+                        "steps": {"minItems": 1, **_STEPS_REFERENCE},
+                        "rollbackSteps": _STEPS_REFERENCE,
+                    },
                 },
                 "infrastructureDefinitions": {
                     "type": "array",
@@ -121,7 +124,7 @@ _STAGE_SPEC = {
         "execution": {
             "type": "object",
             "additionalProperties": False,
-            "properties": {"steps": _LISTED, "rollbackSteps": _LISTED},
+            "properties": {"steps": _STEPS_REFERENCE, "rollbackSteps": _STEPS_REFERENCE},
         },
     },
 }
@@ -159,7 +162,7 @@ PIPELINE_SCHEMA: dict[str, Any] = {
                                     "identifier": _IDENTIFIER,
                                     "name": _NAME,
                                     "type": {"enum": ["Deployment"]},
-                                    "when": _when("pipelineStatus"),
+                                    "when": _build_condition("pipelineStatus"),
                                     "delegateSelectors": _SELECTORS,
                                     "spec": _STAGE_SPEC,
                                     "failureStrategies": FAILURE_STRATEGIES,

@@ -1,45 +1,69 @@
-"""Manifests that a step brings itself: checked when saved, frozen when a run starts."""
+"""Manifests in step specs: checked on save, frozen when a run starts."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from catalog.manifests.check import check_manifest
-from catalog.manifests.document import BadDocument, Document
-from catalog.manifests.places import is_remote
-from catalog.manifests.store_connectors import connector_of, settled
-from catalog.manifests.stores import StoreError, fetch
-from catalog.manifests.templates import STACK_TEMPLATE
-from connectors.files import FileMissing, owner_of
-from pipelines.completion.deferred_expressions import filled_in, late_in
+from catalog.manifests.checks import check_manifest
+from catalog.manifests.cloudformation_templates import STACK_TEMPLATE
+from catalog.manifests.documents import BadDocument, Document
+from catalog.manifests.locations import find_store_connector, is_remote, resolve_connectors
+from catalog.manifests.stores import StoreError, fetch_documents
+from connectors.file_store import FileNotInStore, get_owner_scope, read_files, split_reference
+from pipelines.definition.deferred_expressions import build_deferred_check, resolve_spec
 from pipelines.definition.parser import PipelineSpec
-from pipelines.definition.program_files import is_program, texts_of
-from pipelines.definition.step_sources import Fault, named_sources
-from pipelines.definition.targets import Missing
+from pipelines.definition.stage_targets import ReferenceProblem
+from pipelines.definition.step_manifest_sources import INLINE, ManifestFieldProblem, list_sources_by_field
 from rbac.models import Scope
 from rbac.policy import Principal, can
-from steps.expressions import has_expression, resolve
-from steps.kinds.base import BadStepError, step_kind
+from steps.actions.terraform import TERRAFORM_CONFIGURATION
+from steps.expressions import has_expression, resolve_expressions
+from steps.kinds.registry import BadStepError, get_step_kind
 
-FROZEN = "frozen"
+# Kinds of what steps bring that are no manifests: files as they are, and as many as there are.
+PROGRAM_KINDS = (TERRAFORM_CONFIGURATION,)
 
 
-def faults(
+def is_program(source: Mapping[str, Any]) -> bool:
+    """Whether a source names files of a program, and no manifest."""
+    return source["kind"] in PROGRAM_KINDS
+
+
+def read_program_files(source: Mapping[str, Any], scope: Scope) -> list[dict[str, str]]:
+    """The files of a program that lie in the text itself or in the file store, each {name, text}.
+
+    Raises `StoreError` where one is not there.
+    """
+    if source["store"] == INLINE:
+        return [{"name": "", "text": source["content"]}]
+    try:
+        found = [file for path in source["paths"] for file in read_files(scope, path)]
+    except FileNotInStore as missing:
+        raise StoreError(missing.detail) from missing
+    return [{"name": split_reference(one.ref)[1].lstrip("/"), "text": one.text} for one in found]
+
+
+FROZEN_KEY = "frozen"
+
+
+def find_manifest_problems(
     type_: str, spec: Mapping[str, Any], scope: Scope, reader: Principal | None = None
-) -> Iterator[Fault]:
+) -> Iterator[ManifestFieldProblem]:
     """What is wrong with the manifests of a step as they are now, as far as a run need not begin for it.
 
     A `reader` is told nothing of files and connectors that they may not see.
     """
-    kind = step_kind(type_)
-    for field, source in named_sources(kind, spec):
+    kind = get_step_kind(type_)
+    for field, source in list_sources_by_field(kind, spec):
         if is_remote(source):
-            yield from _place_faults(field, source, scope, reader)
+            yield from _find_location_problems(field, source, scope, reader)
         elif not any(has_expression(path) for path in source["paths"]):
-            unseen = _unseen(source, scope, reader) if reader else ""
-            yield from [Fault(field, unseen)] if unseen else _text_faults(field, source, scope)
+            unseen = _describe_denied_file(source, scope, reader) if reader else ""
+            yield from (
+                [ManifestFieldProblem(field, unseen)] if unseen else _find_text_problems(field, source, scope)
+            )
 
 
-def frozen(
+def freeze_spec(
     type_: str,
     spec: Mapping[str, Any],
     values: Mapping[str, Any],
@@ -53,81 +77,89 @@ def frozen(
     an earlier run had it. Raises `BadStepError` for a manifest that
     is not there or not readable, `BadExpressionError` for an expression of the spec.
     """
-    kind = step_kind(type_)
+    kind = get_step_kind(type_)
     return {
-        **filled_in(kind, spec, values, later=late_in(values)),
+        **resolve_spec(kind, spec, values, later=build_deferred_check(values)),
         **{
-            field: {FROZEN: then[field]} if field in then else _freeze(source, values, scope)
-            for field, source in named_sources(kind, spec)
+            field: {FROZEN_KEY: then[field]} if field in then else _freeze_source(source, values, scope)
+            for field, source in list_sources_by_field(kind, spec)
         },
     }
 
 
-def frozen_sources(type_: str, spec: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+def list_frozen_sources(type_: str, spec: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
     """The manifests that a step of an execution brings itself, as the sources of a stage are written."""
-    kind = step_kind(type_)
-    return tuple(spec[field][FROZEN] for field in kind.manifests if FROZEN in spec.get(field, {}))
+    kind = get_step_kind(type_)
+    return tuple(spec[field][FROZEN_KEY] for field in kind.manifests if FROZEN_KEY in spec.get(field, {}))
 
 
-def _freeze(source: dict[str, Any], values: Mapping[str, Any], scope: Scope) -> dict[str, Any]:
+def _freeze_source(source: dict[str, Any], values: Mapping[str, Any], scope: Scope) -> dict[str, Any]:
     if is_remote(source):
         said = {"paths": source["paths"], "place": source["place"]}
-        (row,) = settled([{**source, **resolve(said, values, later=late_in(values))}], scope)
-        return {FROZEN: row}
-    found = {**source, "paths": resolve(source["paths"], values)}
+        (row,) = resolve_connectors(
+            [{**source, **resolve_expressions(said, values, later=build_deferred_check(values))}], scope
+        )
+        return {FROZEN_KEY: row}
+    found = {**source, "paths": resolve_expressions(source["paths"], values)}
     try:
         if is_program(found):
-            return {FROZEN: {**found, "content": "", "texts": texts_of(found, scope)}}
-        texts = [{"name": one.name, "text": one.text} for one in fetch(found, scope)]
+            return {FROZEN_KEY: {**found, "content": "", "texts": read_program_files(found, scope)}}
+        texts = [{"name": one.name, "text": one.text} for one in fetch_documents(found, scope)]
     except (StoreError, BadDocument) as gone:
         raise BadStepError(str(gone)) from gone
-    return {FROZEN: {**found, "content": "", "texts": texts[:1]}}
+    return {FROZEN_KEY: {**found, "content": "", "texts": texts[:1]}}
 
 
-def _place_faults(
+def _find_location_problems(
     field: str, source: Mapping[str, Any], scope: Scope, reader: Principal | None
-) -> Iterator[Fault]:
+) -> Iterator[ManifestFieldProblem]:
     """What lies in Git or S3 is looked at by a run or its preview; the connector must be there now."""
     named = source["place"]["connector"]
-    found = connector_of(scope, source["store"], named)
+    found = find_store_connector(scope, source["store"], named)
     if found is None or (reader is not None and not can(reader, "core_connector_view", found)):
-        yield Fault(field, f"there is no connector {named} for {source['store']} here or above")
+        yield ManifestFieldProblem(
+            field, f"there is no connector {named} for {source['store']} here or above"
+        )
 
 
-def _unseen(source: Mapping[str, Any], scope: Scope, reader: Principal) -> str:
+def _describe_denied_file(source: Mapping[str, Any], scope: Scope, reader: Principal) -> str:
     """Why somebody may not use a file; nothing if they may."""
     for path in source["paths"]:
         try:
-            if not can(reader, "core_file_view", owner_of(scope, path)):
+            if not can(reader, "core_file_view", get_owner_scope(scope, path)):
                 return f"You may not see the file {path}: ask for a role with core_file_view where it lies."
-        except FileMissing as missing:
+        except FileNotInStore as missing:
             return missing.detail
     return ""
 
 
-def _text_faults(field: str, source: Mapping[str, Any], scope: Scope) -> Iterator[Fault]:
+def _find_text_problems(
+    field: str, source: Mapping[str, Any], scope: Scope
+) -> Iterator[ManifestFieldProblem]:
     try:
         if is_program(source):
-            texts_of(source, scope)
+            read_program_files(source, scope)
             return
-        document: Document = fetch(source, scope)[0]
+        document: Document = fetch_documents(source, scope)[0]
     except (StoreError, BadDocument) as gone:
-        yield Fault(field, str(gone))
+        yield ManifestFieldProblem(field, str(gone))
         return
     if source["kind"] == STACK_TEMPLATE:
         return
     for problem in check_manifest(source["kind"], document).problems:
-        yield Fault(
+        yield ManifestFieldProblem(
             field,
             f"{problem.file}, line {problem.line}, column {problem.column}: {problem.path}: "
             f"{problem.message}",
         )
 
 
-def bad_manifests(pipeline: PipelineSpec, scope: Scope, reader: Principal | None = None) -> list[Missing]:
+def check_own_manifests(
+    pipeline: PipelineSpec, scope: Scope, reader: Principal | None = None
+) -> list[ReferenceProblem]:
     """What is wrong with the manifests that steps bring themselves, as far as a `reader` may know."""
     return [
-        Missing(
+        ReferenceProblem(
             ".".join(
                 map(str, ("pipeline", "stages", number, "stage", "spec", *step.place, "spec", fault.field))
             ),
@@ -135,5 +167,5 @@ def bad_manifests(pipeline: PipelineSpec, scope: Scope, reader: Principal | None
         )
         for number, stage in enumerate(pipeline.stages)
         for step in (*stage.steps, *stage.rollback_steps)
-        for fault in faults(step.type, step.spec, scope, reader)
+        for fault in find_manifest_problems(step.type, step.spec, scope, reader)
     ]

@@ -1,1 +1,1 @@
-"""Changes to the YAML of a pipeline that leave everything else in it as it was written."""
+"""Pipeline editor: form and tree edits, outline, graph and suggestions."""

@@ -1,12 +1,12 @@
-"""What a form in the visual editor asks: one control for each thing, rows of controls for lists."""
+"""Controls of the forms of the visual editor: fields and rows of fields."""
 
 import re
 from dataclasses import dataclass
 
 _CAPITALS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_SIGN = re.compile(r"[^A-Za-z0-9]+")
+_SEPARATORS = re.compile(r"[^A-Za-z0-9]+")
 # What the page puts in place of the number of a row that is added.
-BLANK = "__prefix__"
+ROW_PLACEHOLDER = "__prefix__"
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class StepField:
     @property
     def id(self) -> str:
         """What the page calls the control."""
-        return (
-            f"visual-{_SIGN.sub('-', self.name) if BLANK not in self.name else self.name.replace('.', '-')}"
-        )
+        is_row = ROW_PLACEHOLDER in self.name
+        name = self.name.replace(".", "-") if is_row else _SEPARATORS.sub("-", self.name)
+        return f"visual-{name}"
 
     @property
     def total(self) -> int:
@@ -63,7 +63,7 @@ class FieldRow:
     cells: tuple[StepField, ...]
 
 
-def label_of(name: str) -> str:
+def format_label(name: str) -> str:
     """A key as people read it: targetGroupARN is Target group ARN."""
     words = _CAPITALS.sub(" ", name).replace("_", " ")
     return words[:1].upper() + words[1:].lower().replace(" arn", " ARN").replace("url", "URL")

@@ -1,83 +1,83 @@
-"""What people change in a pipeline by forms: stages, steps, groups, and what a strategy puts into a stage."""
+"""Edits of a pipeline tree: stages, steps, groups and strategies."""
 
 from collections.abc import Collection
 from copy import deepcopy
 from typing import Any
 
-from catalog.manifests.yaml_draft import NotEditable
-from pipelines.editor.places import (
+from catalog.manifests.yaml_drafts import NotEditable
+from pipelines.editor.tree_paths import (
     SECTIONS,
-    STAGES,
-    Path,
-    all_bodies,
-    body_of,
-    children_of,
-    execution_path,
-    found,
-    identifier_from,
-    item_at,
-    items_at,
-    items_of,
-    kind_of,
-    provisioner_items,
-    provisioner_path,
-    stage_path,
+    STAGES_PATH,
+    TreePath,
+    build_unique_identifier,
+    get_body,
+    get_children,
+    get_execution_path,
+    get_kind,
+    get_list_position,
+    get_node,
+    get_or_create_list,
+    get_provisioner_path,
+    get_stage_path,
+    iterate_bodies,
+    list_execution_items,
+    list_provisioner_items,
 )
-from steps.kinds.base import known_steps
-from steps.strategies.base import known_strategies
+from steps.kinds.registry import get_step_kinds
+from steps.strategies.registry import get_strategies
 
-_LISTS = tuple((name,) for name in SECTIONS)
+_SECTION_PATHS = tuple((name,) for name in SECTIONS)
 
 
-def add_stage(tree: Any, name: str) -> Path:
+def add_stage(tree: Any, name: str) -> TreePath:
     """Add a stage at the end that deploys to Amazon ECS; returns its path."""
     if not isinstance(tree, dict) or not isinstance(tree.get("pipeline"), dict):
         raise NotEditable("The text has no pipeline at its top; begin with `pipeline:`.")
-    stages = items_at(tree, STAGES)
-    taken = {str(body_of(one).get("identifier")) for one in stages}
+    stages = get_or_create_list(tree, STAGES_PATH)
+    taken = {str(get_body(one).get("identifier")) for one in stages}
     stage = {
         "name": name,
-        "identifier": identifier_from(name, taken),
+        "identifier": build_unique_identifier(name, taken),
         "type": "Deployment",
         "spec": {"deploymentType": "ECS"},
     }
     stages.append({"stage": stage})
-    return (*STAGES, len(stages) - 1)
+    return (*STAGES_PATH, len(stages) - 1)
 
 
-def add_step(tree: Any, into: Path, type_: str) -> Path:
+def add_step(tree: Any, into: TreePath, type_: str) -> TreePath:
     """Add a step at the end of a list of items, and what undoes it to the rollback; returns its path."""
-    kind = known_steps().get(type_)
+    kind = get_step_kinds().get(type_)
     if kind is None:
         raise NotEditable(f"There is no step of type {type_}.")
-    section = section_of(into)
+    section = get_section(into)
     if section not in kind.sections:
         raise NotEditable(f"{kind.title} belongs under {kind.sections[0]}.")
-    stage = found(tree, stage_path(into))
-    around = section_path(into)[:-1]
-    if around == execution_path(stage_path(into)):
-        _make_execution(tree, stage_path(into))
-    items = items_at(tree, into)
-    items.append(new_step(stage, type_))
+    stage = get_node(tree, get_stage_path(into))
+    around = get_section_path(into)[:-1]
+    if around == get_execution_path(get_stage_path(into)):
+        _write_out_strategy(tree, get_stage_path(into))
+    items = get_or_create_list(tree, into)
+    items.append(build_step(stage, type_))
     at = (*into, len(items) - 1)
-    if section == "steps" and kind.undone_by and not _has_type(stage, "rollbackSteps", kind.undone_by):
-        undoing = items_at(tree, (*around, "rollbackSteps"))
-        undoing.append(new_step(stage, kind.undone_by))
+    if section == "steps" and kind.undone_by and not _has_step_type(stage, "rollbackSteps", kind.undone_by):
+        undoing = get_or_create_list(tree, (*around, "rollbackSteps"))
+        undoing.append(build_step(stage, kind.undone_by))
     return at
 
 
-def new_step(stage: Any, type_: str) -> dict[str, Any]:
+def build_step(stage: Any, type_: str) -> dict[str, Any]:
     """A step of a type with a name that is free in the stage."""
-    kind = known_steps()[type_]
-    taken = {str(one.get("identifier")) for one in all_bodies(stage)}
-    identifier = identifier_from(type_[:1].lower() + type_[1:], taken)
-    step = {"type": type_, "identifier": identifier, "name": _free_name(kind.title, stage)}
+    kind = get_step_kinds()[type_]
+    taken = {str(one.get("identifier")) for one in iterate_bodies(stage)}
+    identifier = build_unique_identifier(type_[:1].lower() + type_[1:], taken)
+    step = {"type": type_, "identifier": identifier, "name": _build_unique_name(kind.title, stage)}
     return {"step": {**step, **({"spec": deepcopy(dict(kind.starter))} if kind.starter else {})}}
 
 
-def _free_name(title: str, stage: Any) -> str:
+def _build_unique_name(title: str, stage: Any) -> str:
     """What a new step is called, so that people tell it from the others of its kind."""
-    taken = {str(one.get("name")) for one in all_bodies(stage)}
+    taken = {str(one.get("name")) for one in iterate_bodies(stage)}
     name, number = title, 1
     while name in taken:
         number += 1
@@ -85,126 +85,131 @@ def _free_name(title: str, stage: Any) -> str:
     return name
 
 
-def set_strategy(tree: Any, stage_at: Path, name: str) -> None:
+def set_strategy(tree: Any, stage_at: TreePath, name: str) -> None:
     """Let a strategy fill a stage (R190, R212).
 
     Its steps and rollback steps take the place of another strategy's; what no strategy brings stays.
     """
-    strategies = known_strategies()
+    strategies = get_strategies()
     if name not in strategies:
         raise NotEditable(f"There is no strategy {name}; there are {', '.join(sorted(strategies))}.")
-    stage = found(tree, stage_at)
-    _make_execution(tree, stage_at)
-    spec = body_of(stage)["spec"]
+    stage = get_node(tree, stage_at)
+    _write_out_strategy(tree, stage_at)
+    spec = get_body(stage)["spec"]
     spec.pop("strategy", None)
     filling = strategies[name]()
-    theirs = {type_ for one in strategies.values() for type_ in _types(one().steps + one().rollback_steps)}
+    theirs = {
+        type_ for one in strategies.values() for type_ in _list_types(one().steps + one().rollback_steps)
+    }
     for section, new in zip(SECTIONS, (filling.steps, filling.rollback_steps), strict=True):
-        items = items_at(tree, (*execution_path(stage_at), section))
-        places = [n for n, one in enumerate(items) if body_of(one).get("type") in theirs]
+        items = get_or_create_list(tree, (*get_execution_path(stage_at), section))
+        places = [n for n, one in enumerate(items) if get_body(one).get("type") in theirs]
         at = places[0] if places else 0 if section == "steps" else len(items)
-        old = {body_of(items[n]).get("type"): items[n] for n in places}
+        old = {get_body(items[n]).get("type"): items[n] for n in places}
         items[:] = [one for n, one in enumerate(items) if n not in places]
-        items[at:at] = [old.get(_type(one)) or deepcopy(dict(one)) for one in new]
+        items[at:at] = [old.get(_get_type(one)) or deepcopy(dict(one)) for one in new]
 
 
-def delete(tree: Any, at: Path) -> None:
+def delete_item(tree: Any, at: TreePath) -> None:
     """Delete a stage, a step or a group, with the rollback steps that nothing needs any more."""
-    items, number = item_at(tree, at)
+    items, number = get_list_position(tree, at)
     gone = items.pop(number)
-    _drop_empty(tree, at[:-1])
-    if len(at) == len(STAGES) + 1 or section_of(at) != "steps":
+    _delete_empty_group(tree, at[:-1])
+    if len(at) == len(STAGES_PATH) + 1 or get_section(at) != "steps":
         return
-    delete_partners(found(tree, stage_path(at)), types_inside(gone))
+    delete_unneeded_rollbacks(get_node(tree, get_stage_path(at)), list_step_types(gone))
 
 
-def delete_partners(stage: Any, gone: Collection[str]) -> None:
+def delete_unneeded_rollbacks(stage: Any, gone: Collection[str]) -> None:
     """Delete the rollback steps of a stage, wherever they stand, that only steps of these types needed."""
-    left = {str(one.get("type")) for one in all_bodies(stage)}
-    kinds = known_steps()
+    left = {str(one.get("type")) for one in iterate_bodies(stage)}
+    kinds = get_step_kinds()
     partners = {kinds[type_].undone_by for type_ in gone if type_ in kinds}
-    for undoing in (items_of(stage, "rollbackSteps"), provisioner_items(stage, "rollbackSteps")):
-        _delete_partners(undoing, partners, left)
-    _drop_empty_provisioner(stage)
+    for undoing in (
+        list_execution_items(stage, "rollbackSteps"),
+        list_provisioner_items(stage, "rollbackSteps"),
+    ):
+        _delete_rollbacks_in(undoing, partners, left)
+    _delete_empty_provisioner(stage)
 
 
-def _delete_partners(items: list[Any], partners: set[str], left: set[str]) -> None:
+def _delete_rollbacks_in(items: list[Any], partners: set[str], left: set[str]) -> None:
     """Delete the partners in a list, and in the groups inside it, that none of the types left needs."""
     for number in reversed(range(len(items))):
         item = items[number]
-        inside = children_of(item, ())[0]
+        inside = get_children(item, ())[0]
         before = len(inside)
-        _delete_partners(inside, partners, left)
+        _delete_rollbacks_in(inside, partners, left)
         if before and not inside:
             items.pop(number)
-        elif kind_of(item) == "parallel" and len(inside) == 1 < before:
+        elif get_kind(item) == "parallel" and len(inside) == 1 < before:
             items[number] = inside[0]
-        elif _type(item) in partners and not left & set(known_steps()[_type(item)].undoes):
+        elif _get_type(item) in partners and not left & set(get_step_kinds()[_get_type(item)].undoes):
             items.pop(number)
 
 
-def move(tree: Any, at: Path, by: int) -> Path:
+def move_item(tree: Any, at: TreePath, by: int) -> TreePath:
     """Move an item up or down in its list; returns where it is now."""
-    items, number = item_at(tree, at)
+    items, number = get_list_position(tree, at)
     to = min(max(number + by, 0), len(items) - 1)
     items.insert(to, items.pop(number))
     return (*at[:-1], to)
 
 
-def beside_previous(tree: Any, at: Path) -> Path:
+def make_parallel(tree: Any, at: TreePath) -> TreePath:
     """Let an item run at the same time as the one before it; returns where it is now."""
-    items, number = item_at(tree, at)
+    items, number = get_list_position(tree, at)
     if not number:
         raise NotEditable("There is nothing before this that it could run beside.")
     item, before = items.pop(number), items[number - 1]
-    if kind_of(before) == "parallel":
-        children_of(before, ())[0].append(item)
+    if get_kind(before) == "parallel":
+        get_children(before, ())[0].append(item)
     else:
         items[number - 1] = {"parallel": [before, item]}
-    beside = children_of(items[number - 1], ())[0]
+    beside = get_children(items[number - 1], ())[0]
     return (*at[:-1], number - 1, "parallel", len(beside) - 1)
 
 
-def into_group(tree: Any, at: Path) -> Path:
+def wrap_in_group(tree: Any, at: TreePath) -> TreePath:
     """Put a group around an item; returns the path of the group."""
-    items, number = item_at(tree, at)
-    stage = found(tree, stage_path(at))
-    taken = {str(one.get("identifier")) for one in all_bodies(stage)}
-    group = {"identifier": identifier_from("group", taken), "name": "Group", "steps": [items[number]]}
+    items, number = get_list_position(tree, at)
+    stage = get_node(tree, get_stage_path(at))
+    taken = {str(one.get("identifier")) for one in iterate_bodies(stage)}
+    group = {"identifier": build_unique_identifier("group", taken), "name": "Group", "steps": [items[number]]}
     items[number] = {"stepGroup": group}
     return at
 
 
-def take_out(tree: Any, at: Path) -> Path:
+def move_out(tree: Any, at: TreePath) -> TreePath:
     """Take an item out of the group or the parallel block around it, to stand behind that; returns where."""
-    items, number = item_at(tree, at)
+    items, number = get_list_position(tree, at)
     around = at[:-2] if at[-2] == "parallel" else at[:-3]
-    if kind_of(found(tree, around)) not in ("parallel", "stepGroup"):
+    if get_kind(get_node(tree, around)) not in ("parallel", "stepGroup"):
         raise NotEditable("This is in no group and in no parallel block.")
-    outer, place = item_at(tree, around)
+    outer, place = get_list_position(tree, around)
     item = items.pop(number)
     outer.insert(place + 1, item)
-    _drop_empty(tree, at[:-1])
+    _delete_empty_group(tree, at[:-1])
     return (*around[:-1], next(n for n, one in enumerate(outer) if one is item))
 
 
-def section_of(path: Path) -> str:
+def get_section(path: TreePath) -> str:
     """`steps` or `rollbackSteps`: which of the two a path inside a stage leads into."""
-    return str(section_path(path)[-1])
+    return str(get_section_path(path)[-1])
 
 
-def section_path(path: Path) -> Path:
+def get_section_path(path: TreePath) -> TreePath:
     """The list of a stage that a path leads into: of its execution, or of its provisioner."""
-    stage_at = stage_path(path)
-    for around in (execution_path(stage_at), provisioner_path(stage_at)):
-        if path[: len(around)] == around and path[len(around) : len(around) + 1] in _LISTS:
+    stage_at = get_stage_path(path)
+    for around in (get_execution_path(stage_at), get_provisioner_path(stage_at)):
+        if path[: len(around)] == around and path[len(around) : len(around) + 1] in _SECTION_PATHS:
             return path[: len(around) + 1]
     raise NotEditable("This is no place for a step.")
 
 
-def _drop_empty_provisioner(stage: Any) -> None:
+def _delete_empty_provisioner(stage: Any) -> None:
     """A provisioner whose last step is gone makes nothing: neither does the stage."""
-    environment = (body_of(stage).get("spec") or {}).get("environment")
+    environment = (get_body(stage).get("spec") or {}).get("environment")
     if not isinstance(environment, dict):
         return
     said = environment.get("provisioner")
@@ -214,12 +219,12 @@ def _drop_empty_provisioner(stage: Any) -> None:
         said.pop("rollbackSteps")
 
 
-def _make_execution(tree: Any, stage_at: Path) -> None:
+def _write_out_strategy(tree: Any, stage_at: TreePath) -> None:
     """A stage that only names a strategy gets that strategy's steps written out before they are changed."""
-    spec = found(tree, (*stage_at, "stage")).setdefault("spec", {})
+    spec = get_node(tree, (*stage_at, "stage")).setdefault("spec", {})
     if not isinstance(spec, dict):
         raise NotEditable("spec of this stage is no mapping; mend it in the YAML.")
-    named = known_strategies().get(str(spec.get("strategy")))
+    named = get_strategies().get(str(spec.get("strategy")))
     if isinstance(spec.get("execution"), dict) and "steps" in spec["execution"]:
         return
     filling = named() if named else None
@@ -230,38 +235,38 @@ def _make_execution(tree: Any, stage_at: Path) -> None:
     spec.pop("strategy", None)
 
 
-def _drop_empty(tree: Any, items_path: Path) -> None:
+def _delete_empty_group(tree: Any, items_path: TreePath) -> None:
     """Remove a group or a parallel block whose last item is gone; one beside nobody stands alone."""
     around = items_path[:-1] if items_path[-1] == "parallel" else items_path[:-2]
-    if len(around) <= len(STAGES) + 1:
+    if len(around) <= len(STAGES_PATH) + 1:
         return
-    wrapper = found(tree, around)
-    kind = kind_of(wrapper)
+    wrapper = get_node(tree, around)
+    kind = get_kind(wrapper)
     if kind not in ("parallel", "stepGroup"):
         return
-    inside = children_of(wrapper, ())[0]
-    outer, place = item_at(tree, around)
+    inside = get_children(wrapper, ())[0]
+    outer, place = get_list_position(tree, around)
     if not inside:
         outer.pop(place)
-        _drop_empty(tree, around[:-1])
+        _delete_empty_group(tree, around[:-1])
     elif kind == "parallel" and len(inside) == 1:
         outer[place] = inside[0]
 
 
-def _has_type(stage: Any, section: str, type_: str) -> bool:
-    items = [*items_of(stage, section), *provisioner_items(stage, section)]
-    return any(type_ in types_inside(one) for one in items)
+def _has_step_type(stage: Any, section: str, type_: str) -> bool:
+    items = [*list_execution_items(stage, section), *list_provisioner_items(stage, section)]
+    return any(type_ in list_step_types(one) for one in items)
 
 
-def types_inside(item: Any) -> set[str]:
+def list_step_types(item: Any) -> set[str]:
     """The types of a step, or of all steps in a group or a parallel block."""
-    inside = children_of(item, ())[0]
-    return {str(body_of(item).get("type"))}.union(*(types_inside(one) for one in inside))
+    inside = get_children(item, ())[0]
+    return {str(get_body(item).get("type"))}.union(*(list_step_types(one) for one in inside))
 
 
-def _type(item: Any) -> str:
-    return str(body_of(item).get("type"))
+def _get_type(item: Any) -> str:
+    return str(get_body(item).get("type"))
 
 
-def _types(items: Any) -> set[str]:
-    return {_type(one) for one in items}
+def _list_types(items: Any) -> set[str]:
+    return {_get_type(one) for one in items}

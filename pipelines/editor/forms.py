@@ -1,24 +1,38 @@
-"""The form of what is open in the visual editor: its fields, and writing what was entered into the tree."""
+"""Forms of the pipeline, stage, step or group that is open in the visual editor."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines.definition.failure_schema import TIME_PATTERN
+from pipelines.definition.failure_strategy_schema import DURATION_PATTERN
 from pipelines.definition.schema import IDENTIFIER_PATTERN
 from pipelines.editor.controls import StepField
-from pipelines.editor.failures import FailureRows
-from pipelines.editor.fields import Place, entered_fields, field_of, fields_of, write_places, write_spec
-from pipelines.editor.places import Path, body_of, execution_path, found, kind_of, path_text
-from pipelines.editor.targets import Nearby, chosen_from, target_fields, write_target
+from pipelines.editor.failure_rows import FailureRows
+from pipelines.editor.step_fields import (
+    FieldSpec,
+    build_entered_fields,
+    build_field,
+    build_fields,
+    write_fields,
+    write_spec,
+)
+from pipelines.editor.target_fields import EditorChoices, add_choices, build_target_fields, write_target
+from pipelines.editor.tree_paths import (
+    TreePath,
+    format_path,
+    get_body,
+    get_execution_path,
+    get_kind,
+    get_node,
+)
 from pipelines.editor.variable_rows import VariableRows
-from steps.kinds.base import StepKind, known_steps
+from steps.kinds.registry import StepKind, get_step_kinds
 
-_NO_IDENTIFIER = "Use letters, digits, _ and $, and no digit first; 128 at most."
+_IDENTIFIER_ADVICE = "Use letters, digits, _ and $, and no digit first; 128 at most."
 # What a `when` calls the state of what went before.
-_AFTER = {"stage": "pipelineStatus", "step": "stageStatus", "stepGroup": "stageStatus"}
-_WHENS = (
+_STATUS_KEYS = {"stage": "pipelineStatus", "step": "stageStatus", "stepGroup": "stageStatus"}
+_STATUS_CHOICES = (
     ("", "Default: after what succeeded"),
     ("Success", "After what succeeded"),
     ("Failure", "After a failure"),
@@ -26,14 +40,14 @@ _WHENS = (
 )
 PIPELINE = "pipeline"
 # What they say of themselves beside what they do.
-_SELECTORS = Place(
+_SELECTORS_FIELD = FieldSpec(
     ("delegateSelectors",),
     list[str],
     None,
     {"help": "Tags that a delegate must have, one in each line."},
     before="",
 )
-_FAILURES = Place(
+_FAILURES_FIELD = FieldSpec(
     ("failureStrategies",),
     list[dict[str, Any]],
     None,
@@ -41,7 +55,7 @@ _FAILURES = Place(
     FailureRows(),
     before="",
 )
-_VARIABLES = Place(
+_VARIABLES_FIELD = FieldSpec(
     ("variables",),
     dict[str, Any],
     None,
@@ -49,11 +63,11 @@ _VARIABLES = Place(
     VariableRows(),
     before="",
 )
-_NO_TIME = "Write a time such as 90s, 30m, 2h or 1d."
+_DURATION_ADVICE = "Write a time such as 90s, 30m, 2h or 1d."
 
 
 @dataclass(frozen=True)
-class OpenForm:
+class EditorForm:
     """The form of one stage, step or group."""
 
     at: str
@@ -69,84 +83,86 @@ class OpenForm:
     examples: Sequence[str] = field(default=())
 
 
-def form_at(
+def build_form(
     tree: Any,
-    at: Path,
-    nearby: Nearby,
+    at: TreePath,
+    nearby: EditorChoices,
     entered: Mapping[str, str] | None = None,
     errors: Mapping[str, str] | None = None,
-) -> OpenForm | None:
+) -> EditorForm | None:
     """The form of what stands at a path, None for what has none; what was entered is kept if it was wrong."""
-    kind, body = _meant(tree, at)
+    kind, body = _get_item(tree, at)
     if kind not in ("pipeline", "stage", "step", "stepGroup"):
         return None
-    of = known_steps().get(str(body.get("type"))) if kind == "step" else None
+    of = get_step_kinds().get(str(body.get("type"))) if kind == "step" else None
     errors = errors or {}
-    fields = _common(kind, body, nearby, entered, errors)
+    fields = _build_common_fields(kind, body, nearby, entered, errors)
     if of:
         spec = body.get("spec")
-        own = entered_fields(of, spec, entered, errors) if errors and entered else fields_of(of, spec)
-        fields += [chosen_from(nearby, one) for one in own]
+        own = (
+            build_entered_fields(of, spec, entered, errors) if errors and entered else build_fields(of, spec)
+        )
+        fields += [add_choices(nearby, one) for one in own]
     again = entered if errors else None
-    fields += [field_of(one, body.get(one.keys[0]), again, errors) for one in _common_places(kind)]
-    return OpenForm(
-        at=path_text(at),
+    fields += [build_field(one, body.get(one.keys[0]), again, errors) for one in _list_common_fields(kind)]
+    return EditorForm(
+        at=format_path(at),
         kind=kind,
         title=str(body.get("name") or body.get("identifier") or "").strip() or "No name",
-        about=_about(of) if of else "",
+        about=_get_description(of) if of else "",
         identifier="" if kind == PIPELINE else str(body.get("identifier") or ""),
         fields=fields,
         is_wrong=bool(errors),
         problem=errors.get("", ""),
         type=str(body.get("type") or ""),
-        strategy=strategy_of(tree, at) if kind == "stage" else "",
+        strategy=get_strategy(tree, at) if kind == "stage" else "",
     )
 
 
-def write_form(tree: Any, at: Path, entered: Mapping[str, str]) -> dict[str, str]:
+def write_form(tree: Any, at: TreePath, entered: Mapping[str, str]) -> dict[str, str]:
     """Put what was entered into the tree; returns what is wrong by field, and then nobody uses the tree."""
-    kind, body = _meant(tree, at)
+    kind, body = _get_item(tree, at)
     errors: dict[str, str] = {}
     is_named = kind in ("stage", PIPELINE)
-    _write_word(body, "name", entered, errors, needed="Give it a name." if is_named else "")
-    _write_word(body, "identifier", entered, errors, needed=_NO_IDENTIFIER, pattern=IDENTIFIER_PATTERN)
+    _write_text(body, "name", entered, errors, needed="Give it a name." if is_named else "")
+    _write_text(body, "identifier", entered, errors, needed=_IDENTIFIER_ADVICE, pattern=IDENTIFIER_PATTERN)
     if kind == "step":
-        _write_word(body, "timeout", entered, errors, pattern=TIME_PATTERN, wrong=_NO_TIME)
-        if of := known_steps().get(str(body.get("type"))):
+        _write_text(body, "timeout", entered, errors, pattern=DURATION_PATTERN, wrong=_DURATION_ADVICE)
+        if of := get_step_kinds().get(str(body.get("type"))):
             errors |= write_spec(of, body, entered)
     if kind == "stage":
         write_target(body, entered)
-    if kind in _AFTER:
-        _write_when(kind, body, entered)
-    return errors | write_places(iter(_common_places(kind)), body, entered)
+    if kind in _STATUS_KEYS:
+        _write_condition(kind, body, entered)
+    return errors | write_fields(iter(_list_common_fields(kind)), body, entered)
 
 
-def _meant(tree: Any, at: Path) -> tuple[str, dict[str, Any]]:
+def _get_item(tree: Any, at: TreePath) -> tuple[str, dict[str, Any]]:
     """What stands at a path, and what is written of it; a path of one part is the pipeline's own."""
-    item = found(tree, at)
+    item = get_node(tree, at)
     if at == (PIPELINE,) and isinstance(item, dict):
         return PIPELINE, item
-    return kind_of(item), body_of(item)
+    return get_kind(item), get_body(item)
 
 
-def _common_places(kind: str) -> tuple[Place, ...]:
+def _list_common_fields(kind: str) -> tuple[FieldSpec, ...]:
     if kind == PIPELINE:
-        return (_SELECTORS, _VARIABLES)
-    return (_SELECTORS, _FAILURES) if kind in _AFTER else ()
+        return (_SELECTORS_FIELD, _VARIABLES_FIELD)
+    return (_SELECTORS_FIELD, _FAILURES_FIELD) if kind in _STATUS_KEYS else ()
 
 
-def strategy_of(tree: Any, at: Path) -> str:
+def get_strategy(tree: Any, at: TreePath) -> str:
     """The strategy that a stage names and does not write out; nothing for any other stage."""
-    spec = body_of(found(tree, at)).get("spec")
-    if not isinstance(spec, dict) or "steps" in (spec.get(execution_path(())[-1]) or {}):
+    spec = get_body(get_node(tree, at)).get("spec")
+    if not isinstance(spec, dict) or "steps" in (spec.get(get_execution_path(())[-1]) or {}):
         return ""
     return str(spec.get("strategy") or "")
 
 
-def _common(
+def _build_common_fields(
     kind: str,
     body: Mapping[str, Any],
-    nearby: Nearby,
+    nearby: EditorChoices,
     entered: Mapping[str, str] | None,
     errors: Mapping[str, str],
 ) -> list[StepField]:
@@ -159,18 +175,20 @@ def _common(
         one("identifier", "Identifier", is_required=True, help="What expressions and the API call it."),
     ]
     if kind == "step":
-        of = known_steps().get(str(body.get("type")))
+        of = get_step_kinds().get(str(body.get("type")))
         usual = f"{of.timeout_minutes}m" if of else ""
         fields.append(one("timeout", "Time-out", default=usual, help="Such as 90s, 30m or 2h."))
     if kind == "stage":
-        fields += target_fields(body, nearby)
-    return [*fields, *(_when_fields(kind, body, entered) if kind in _AFTER else ())]
+        fields += build_target_fields(body, nearby)
+    return [*fields, *(_build_condition_fields(kind, body, entered) if kind in _STATUS_KEYS else ())]
 
 
-def _when_fields(kind: str, body: Mapping[str, Any], entered: Mapping[str, str] | None) -> list[StepField]:
+def _build_condition_fields(
+    kind: str, body: Mapping[str, Any], entered: Mapping[str, str] | None
+) -> list[StepField]:
     when = body.get("when")
     said = when if isinstance(when, dict) else {}
-    status, condition = said.get(_AFTER[kind], ""), said.get("condition", "")
+    status, condition = said.get(_STATUS_KEYS[kind], ""), said.get("condition", "")
     shown = str(condition).lower() if isinstance(condition, bool) else str(condition)
     entered = entered or {}
     return [
@@ -179,7 +197,7 @@ def _when_fields(kind: str, body: Mapping[str, Any], entered: Mapping[str, str] 
             label="Runs",
             kind="choice",
             value=entered.get("when.status", str(status)),
-            choices=_WHENS,
+            choices=_STATUS_CHOICES,
         ),
         StepField(
             name="when.condition",
@@ -191,13 +209,13 @@ def _when_fields(kind: str, body: Mapping[str, Any], entered: Mapping[str, str] 
     ]
 
 
-def _write_when(kind: str, body: dict[str, Any], entered: Mapping[str, str]) -> None:
+def _write_condition(kind: str, body: dict[str, Any], entered: Mapping[str, str]) -> None:
     """Write what was chosen over what is there; a `when` that says nothing goes."""
     when = body.get("when")
     if "when.status" not in entered or (when is not None and not isinstance(when, dict)):
         return
     said = when or {}
-    for key, name in ((_AFTER[kind], "when.status"), ("condition", "when.condition")):
+    for key, name in ((_STATUS_KEYS[kind], "when.status"), ("condition", "when.condition")):
         given, old = entered.get(name, "").strip(), said.get(key, "")
         is_same = given == (str(old).lower() if isinstance(old, bool) else str(old))
         if not is_same and given:
@@ -210,7 +228,7 @@ def _write_when(kind: str, body: dict[str, Any], entered: Mapping[str, str]) -> 
         body.pop("when", None)
 
 
-def _write_word(
+def _write_text(
     body: dict[str, Any],
     name: str,
     entered: Mapping[str, str],
@@ -218,7 +236,7 @@ def _write_word(
     *,
     needed: str = "",
     pattern: str = "",
-    wrong: str = _NO_IDENTIFIER,
+    wrong: str = _IDENTIFIER_ADVICE,
 ) -> None:
     given = entered.get(name)
     if given is None or (given := given.strip()) == str(body.get(name) or ""):
@@ -235,5 +253,5 @@ def _write_word(
         body[name] = given
 
 
-def _about(kind: StepKind) -> str:
+def _get_description(kind: StepKind) -> str:
     return (kind.plan_of.__doc__ or "").split("\n\n")[0].strip()

@@ -1,17 +1,17 @@
-"""The graph of a pipeline: where each stage and step is drawn, in pixels from the top left."""
+"""Graph of a pipeline with the pixel positions of stages, groups and steps."""
 
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipelines.definition.headings import Around
+from pipelines.definition.execution_outlines import OutlineGroup
 from pipelines.definition.nesting import PARALLEL
 from pipelines.definition.parser import GroupSpec, PipelineSpec, StageSpec, StepSpec
 
 WIDTH = 470
 _LEFT, _GAP, _HEAD, _STEP, _BETWEEN = 16, 12, 52, 40, 28
 _COLUMN = (WIDTH - 2 * _LEFT - 36) // 2
-_MOST_LETTERS = 24
+_MAX_TITLE_CHARACTERS = 24
 _LABEL, _INDENT = 22, 8
 
 
@@ -30,16 +30,16 @@ class StepBox:
     @property
     def short(self) -> str:
         """The title, as much of it as there is room for."""
-        return _short(self.title, _MOST_LETTERS)
+        return _truncate(self.title, _MAX_TITLE_CHARACTERS)
 
     @property
     def short_kind(self) -> str:
         """The type, as much of it as there is room for."""
-        return _short(self.kind, _MOST_LETTERS + 4)
+        return _truncate(self.kind, _MAX_TITLE_CHARACTERS + 4)
 
 
 @dataclass(frozen=True)
-class Line:
+class GraphArrow:
     """An arrow from one point to another; `is_rollback` ones are taken after a failure."""
 
     x1: int
@@ -50,7 +50,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Frame:
+class GroupBox:
     """A group around its steps."""
 
     title: str
@@ -62,7 +62,7 @@ class Frame:
     @property
     def short(self) -> str:
         """The title, as much of it as there is room for."""
-        return _short(self.title, _MOST_LETTERS)
+        return _truncate(self.title, _MAX_TITLE_CHARACTERS)
 
 
 @dataclass(frozen=True)
@@ -74,58 +74,58 @@ class StageBox:
     y: int
     height: int
     steps: tuple[StepBox, ...]
-    lines: tuple[Line, ...]
-    frames: tuple[Frame, ...] = ()
+    lines: tuple[GraphArrow, ...]
+    frames: tuple[GroupBox, ...] = ()
     x: int = 1
     width: int = WIDTH - 2
 
     @property
     def short(self) -> str:
         """The title, as much of it as there is room for."""
-        return _short(self.title, _MOST_LETTERS * 2)
+        return _truncate(self.title, _MAX_TITLE_CHARACTERS * 2)
 
     @property
     def short_target(self) -> str:
         """What goes where, as much of it as there is room for."""
-        return _short(self.target, _MOST_LETTERS * 2 + 8)
+        return _truncate(self.target, _MAX_TITLE_CHARACTERS * 2 + 8)
 
 
 @dataclass(frozen=True)
-class Graph:
+class PipelineGraph:
     """A pipeline as it is drawn."""
 
     name: str
     stages: tuple[StageBox, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[GraphArrow, ...]
     height: int
     width: int = WIDTH
 
 
-def graph_of(pipeline: PipelineSpec) -> Graph:
+def build_graph(pipeline: PipelineSpec) -> PipelineGraph:
     """Lay out a pipeline: stages below each other, what undoes them beside their steps."""
     stages: list[StageBox] = []
     top = 1
     for spec in pipeline.stages:
-        stages.append(_stage(spec, top))
+        stages.append(_build_stage(spec, top))
         top += stages[-1].height + _BETWEEN
     middle = WIDTH // 2
     lines = [
-        Line(middle, one.y + one.height, middle, following.y)
+        GraphArrow(middle, one.y + one.height, middle, following.y)
         for one, following in zip(stages, stages[1:], strict=False)
     ]
-    return Graph(pipeline.name, tuple(stages), tuple(lines), top - _BETWEEN + 1)
+    return PipelineGraph(pipeline.name, tuple(stages), tuple(lines), top - _BETWEEN + 1)
 
 
-def _stage(spec: StageSpec, top: int) -> StageBox:
+def _build_stage(spec: StageSpec, top: int) -> StageBox:
     first = top + _HEAD
-    steps = _Column(_LEFT, first, spec.groups)
+    steps = _StepColumn(_LEFT, first, spec.groups)
     steps.add(spec.steps)
-    undoing = _Column(WIDTH - _LEFT - _COLUMN, first, spec.rollback_groups, is_rollback=True)
+    undoing = _StepColumn(WIDTH - _LEFT - _COLUMN, first, spec.rollback_groups, is_rollback=True)
     undoing.add(spec.rollback_steps)
     lines = steps.lines + undoing.lines
     if steps.boxes and undoing.boxes:
         y = first + _STEP // 2
-        lines.append(Line(_LEFT + _COLUMN, y, undoing.boxes[0].x, y, is_rollback=True))
+        lines.append(GraphArrow(_LEFT + _COLUMN, y, undoing.boxes[0].x, y, is_rollback=True))
     return StageBox(
         title=spec.name,
         target=f"{spec.service} → {spec.environment} / {spec.infrastructure}",
@@ -137,7 +137,7 @@ def _stage(spec: StageSpec, top: int) -> StageBox:
     )
 
 
-class _Column:
+class _StepColumn:
     """Steps below each other; groups are frames around theirs, and only what is in order has arrows."""
 
     def __init__(self, x: int, y: int, groups: Sequence[GroupSpec], *, is_rollback: bool = False) -> None:
@@ -145,8 +145,8 @@ class _Column:
         self.groups = groups
         self.is_rollback = is_rollback
         self.boxes: list[StepBox] = []
-        self.frames: list[Frame] = []
-        self.lines: list[Line] = []
+        self.frames: list[GroupBox] = []
+        self.lines: list[GraphArrow] = []
 
     def add(self, specs: Sequence[StepSpec], group: int | None = None, depth: int = 0) -> None:
         """Lay out what lies directly in a group: its steps, and the groups within it."""
@@ -157,7 +157,7 @@ class _Column:
                 top = self.y
                 if above is not None and not is_parallel:
                     middle = self.x + _COLUMN // 2
-                    self.lines.append(Line(middle, above, middle, top, self.is_rollback))
+                    self.lines.append(GraphArrow(middle, above, middle, top, self.is_rollback))
                 self._add_one(inner, member, depth)
                 above = self.y - _GAP
 
@@ -177,9 +177,9 @@ class _Column:
         self.y += _LABEL
         self.add(members, inner, depth + 1)
         group = self.groups[inner]
-        title = Around(group.kind, group.name, None).text
+        title = OutlineGroup(group.kind, group.name, None).text
         height = self.y - _GAP - top + _INDENT
-        self.frames.append(Frame(title, self.x + indent, top, _COLUMN - 2 * indent, height))
+        self.frames.append(GroupBox(title, self.x + indent, top, _COLUMN - 2 * indent, height))
         self.y += _INDENT
 
     def _child(self, spec: StepSpec, group: int | None) -> int | None:
@@ -191,5 +191,5 @@ class _Column:
         return found
 
 
-def _short(text: str, most: int) -> str:
+def _truncate(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,25 +1,25 @@
-"""The provisioners that a stage can be given, with the steps that each brings (R185-R187)."""
+"""Provisioners that a stage can have, with their steps (R185-R187)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from catalog.manifests.yaml_draft import NotEditable
-from pipelines.editor.edits import delete_partners, new_step, types_inside
-from pipelines.editor.places import (
-    Path,
-    body_of,
-    found,
-    items_of,
-    kind_of,
-    provisioner_items,
-    provisioner_path,
+from catalog.manifests.yaml_drafts import NotEditable
+from pipelines.editor.edits import build_step, delete_unneeded_rollbacks, list_step_types
+from pipelines.editor.tree_paths import (
+    TreePath,
+    get_body,
+    get_kind,
+    get_node,
+    get_provisioner_path,
+    list_execution_items,
+    list_provisioner_items,
 )
-from steps.kinds.base import known_steps
+from steps.kinds.registry import get_step_kinds
 
 
 @dataclass(frozen=True)
-class Provisioner:
+class ProvisionerOption:
     """One way to make infrastructure: the types of its steps, and of what takes it down or back again."""
 
     name: str
@@ -29,89 +29,91 @@ class Provisioner:
     @property
     def is_there(self) -> bool:
         """Whether this version has all of its steps."""
-        return known_steps().keys() >= {*self.steps, *self.rollback_steps}
+        return get_step_kinds().keys() >= {*self.steps, *self.rollback_steps}
 
 
-_PROVISIONERS = (
-    Provisioner("Terraform", ("TerraformPlan", "TerraformApply"), ("TerraformRollback",)),
-    Provisioner("Terragrunt", ("TerragruntPlan", "TerragruntApply"), ("TerragruntRollback",)),
-    Provisioner("Terraform Cloud", ("TerraformCloudRun",), ("TerraformCloudRollback",)),
-    Provisioner("CloudFormation", ("CreateStack",), ("RollbackStack",)),
-    Provisioner("Shell Script", ("ShellScriptProvision",)),
+_PROVISIONER_OPTIONS = (
+    ProvisionerOption("Terraform", ("TerraformPlan", "TerraformApply"), ("TerraformRollback",)),
+    ProvisionerOption("Terragrunt", ("TerragruntPlan", "TerragruntApply"), ("TerragruntRollback",)),
+    ProvisionerOption("Terraform Cloud", ("TerraformCloudRun",), ("TerraformCloudRollback",)),
+    ProvisionerOption("CloudFormation", ("CreateStack",), ("RollbackStack",)),
+    ProvisionerOption("Shell Script", ("ShellScriptProvision",)),
 )
 
 
-def provisioners() -> list[Provisioner]:
+def list_provisioners() -> list[ProvisionerOption]:
     """Those that a stage can choose from."""
-    return [one for one in _PROVISIONERS if one.is_there]
+    return [one for one in _PROVISIONER_OPTIONS if one.is_there]
 
 
-def provisions(stage: Any) -> bool:
+def has_provisioner(stage: Any) -> bool:
     """Whether a stage makes its infrastructure itself."""
-    spec = body_of(stage).get("spec")
+    spec = get_body(stage).get("spec")
     environment = spec.get("environment") if isinstance(spec, dict) else None
     return isinstance(environment, dict) and "provisioner" in environment
 
 
-def set_provisioner(tree: Any, stage_at: Path, name: str) -> None:
+def set_provisioner(tree: Any, stage_at: TreePath, name: str) -> None:
     """Let a stage make its infrastructure: the steps of the provisioner take the place of another's.
 
     Steps that no provisioner brings, such as an approval among them, stay; what undoes them may stand among
     the other rollback steps. Raises `NotEditable`.
     """
-    chosen = next((one for one in provisioners() if one.name == name), None)
+    chosen = next((one for one in list_provisioners() if one.name == name), None)
     if chosen is None:
-        known = ", ".join(one.name for one in provisioners())
+        known = ", ".join(one.name for one in list_provisioners())
         raise NotEditable(f"There is no provisioner {name}; there are {known}.")
-    stage = _stage(tree, stage_at)
-    spec = body_of(stage).setdefault("spec", {"deploymentType": "ECS"})
+    stage = _get_stage(tree, stage_at)
+    spec = get_body(stage).setdefault("spec", {"deploymentType": "ECS"})
     environment = spec.setdefault("environment", {}) if isinstance(spec, dict) else None
     said = environment.setdefault("provisioner", {}) if isinstance(environment, dict) else None
     if not isinstance(said, dict):
         raise NotEditable("spec.environment of this stage is no mapping; mend it in the YAML first.")
-    theirs = {type_ for one in _PROVISIONERS for type_ in (*one.steps, *one.rollback_steps)}
-    gone = {type_ for one in provisioner_items(stage, "steps") for type_ in types_inside(one)}
-    elsewhere = {type_ for one in items_of(stage, "rollbackSteps") for type_ in types_inside(one)}
+    theirs = {type_ for one in _PROVISIONER_OPTIONS for type_ in (*one.steps, *one.rollback_steps)}
+    gone = {type_ for one in list_provisioner_items(stage, "steps") for type_ in list_step_types(one)}
+    elsewhere = {
+        type_ for one in list_execution_items(stage, "rollbackSteps") for type_ in list_step_types(one)
+    }
     undoing = tuple(type_ for type_ in chosen.rollback_steps if type_ not in elsewhere)
     for section, types in (("steps", chosen.steps), ("rollbackSteps", undoing)):
-        items = provisioner_items(stage, section)
-        old = {_type(one): one for one in items if _type(one) in types}
-        kept = [one for one in items if _type(one) not in theirs]
+        items = list_provisioner_items(stage, section)
+        old = {_get_type(one): one for one in items if _get_type(one) in types}
+        kept = [one for one in items if _get_type(one) not in theirs]
         said[section] = kept
         for number, type_ in enumerate(types):
-            kept.insert(number, old.get(type_) or new_step(stage, type_))
+            kept.insert(number, old.get(type_) or build_step(stage, type_))
     if not said["rollbackSteps"]:
         said.pop("rollbackSteps")
-    delete_partners(stage, gone)
+    delete_unneeded_rollbacks(stage, gone)
 
 
-def drop_provisioner(tree: Any, stage_at: Path) -> None:
+def delete_provisioner(tree: Any, stage_at: TreePath) -> None:
     """Let a stage deploy to what is there already: the steps of its provisioner go. Raises `NotEditable`."""
-    stage = _stage(tree, stage_at)
-    if not provisions(stage):
+    stage = _get_stage(tree, stage_at)
+    if not has_provisioner(stage):
         raise NotEditable("This stage has no provisioner.")
-    gone = {type_ for one in provisioner_items(stage, "steps") for type_ in types_inside(one)}
-    found(tree, provisioner_path(stage_at)[:-1]).pop("provisioner")
-    delete_partners(stage, gone)
+    gone = {type_ for one in list_provisioner_items(stage, "steps") for type_ in list_step_types(one)}
+    get_node(tree, get_provisioner_path(stage_at)[:-1]).pop("provisioner")
+    delete_unneeded_rollbacks(stage, gone)
 
 
-def provisioner_of(stage: Any) -> str:
+def get_provisioner_name(stage: Any) -> str:
     """The name of the provisioner that a stage has, as far as its steps tell."""
-    types = set(_types(provisioner_items(stage, "steps")))
-    return next((one.name for one in _PROVISIONERS if types & set(one.steps)), "")
+    types = set(_list_types(list_provisioner_items(stage, "steps")))
+    return next((one.name for one in _PROVISIONER_OPTIONS if types & set(one.steps)), "")
 
 
-def _types(items: list[Any]) -> Iterator[str]:
+def _list_types(items: list[Any]) -> Iterator[str]:
     for one in items:
-        yield _type(one)
+        yield _get_type(one)
 
 
-def _type(item: Any) -> str:
-    return str(body_of(item).get("type") or "")
+def _get_type(item: Any) -> str:
+    return str(get_body(item).get("type") or "")
 
 
-def _stage(tree: Any, at: Path) -> Any:
-    stage = found(tree, at)
-    if kind_of(stage) != "stage":
+def _get_stage(tree: Any, at: TreePath) -> Any:
+    stage = get_node(tree, at)
+    if get_kind(stage) != "stage":
         raise NotEditable("Only a stage has a provisioner.")
     return stage

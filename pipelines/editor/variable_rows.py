@@ -1,30 +1,37 @@
-"""The variables of a pipeline as rows of a form: a plain value, or a type with all that goes with it."""
+"""Variables of a pipeline as form rows."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from guards.limits import NAME_CHARACTERS
-from pipelines.editor.cells import read_cell, shown_cell
-from pipelines.editor.tables import CellErrors, Cells, laid_over, numbered, unchanged
-from pipelines.inputs.variables import NUMBER, STRING, TYPES, Variable, spoken, variable_faults
-from steps.expressions import is_path
-from steps.kinds.columns import Column
-
-_ASKED = "<+input>"
-_PLAIN = Variable("", NUMBER)
-_COLUMNS = (
-    Column("name", "text", "Letters, digits, _, $ and -, and no digit first.", is_needed=True),
-    Column("type", "choice", choices=TYPES, default="any plain value"),
-    Column("value", "text", "<+input> is asked for at each run. Empty with a type: the same."),
-    Column("default", "text", "Counts where a run says nothing."),
-    Column("required", "flag", default="yes, without a default"),
-    Column("allowedValues", "names"),
-    Column("pattern", "text", "What all of the value must fit."),
-    Column("description", "text", "What the form of a run says of it."),
+from pipelines.editor.cells import parse_cell, render_cell
+from pipelines.editor.form_rows import CellErrors, CellTexts, group_cells_by_row, is_unchanged, merge_value
+from pipelines.inputs.variables import (
+    NUMBER,
+    STRING,
+    TYPES,
+    PipelineVariable,
+    find_variable_problems,
+    format_variable_value,
 )
-_CELLS = {one.name: one for one in _COLUMNS}
+from steps.expressions import is_path
+from steps.kinds.registry import SpecColumn
+
+_RUNTIME_INPUT = "<+input>"
+_UNTYPED_VARIABLE = PipelineVariable("", NUMBER)
+_COLUMNS = (
+    SpecColumn("name", "text", "Letters, digits, _, $ and -, and no digit first.", is_needed=True),
+    SpecColumn("type", "choice", choices=TYPES, default="any plain value"),
+    SpecColumn("value", "text", "<+input> is asked for at each run. Empty with a type: the same."),
+    SpecColumn("default", "text", "Counts where a run says nothing."),
+    SpecColumn("required", "flag", default="yes, without a default"),
+    SpecColumn("allowedValues", "names"),
+    SpecColumn("pattern", "text", "What all of the value must fit."),
+    SpecColumn("description", "text", "What the form of a run says of it."),
+)
+_COLUMNS_BY_NAME = {one.name: one for one in _COLUMNS}
 # Cells whose values are of the variable's own type.
-_VALUES = ("value", "default")
+_TYPED_COLUMNS = ("value", "default")
 
 
 class VariableRows:
@@ -42,33 +49,40 @@ class VariableRows:
         if not isinstance(entry, tuple):
             return None
         name, said = str(entry[0]), entry[1]
-        found = dict.fromkeys(_CELLS, "") | {"name": name}
+        found = dict.fromkeys(_COLUMNS_BY_NAME, "") | {"name": name}
         if not isinstance(said, Mapping):
-            shown = shown_cell(_CELLS["value"], said)
+            shown = render_cell(_COLUMNS_BY_NAME["value"], said)
             return None if said is None or shown is None else found | {"value": shown}
         said = {"type": STRING, **said}
-        if said["type"] not in TYPES or not set(said) <= set(_CELLS) - {"name"}:
+        if said["type"] not in TYPES or not set(said) <= set(_COLUMNS_BY_NAME) - {"name"}:
             return None
         names = said.get("allowedValues")
-        spoken_names = [spoken(one) for one in names] if isinstance(names, list) else names
-        texts = {key: shown_cell(_CELLS[key], one) for key, one in said.items() if key != "allowedValues"}
-        texts["allowedValues"] = shown_cell(_CELLS["allowedValues"], spoken_names)
+        spoken_names = [format_variable_value(one) for one in names] if isinstance(names, list) else names
+        texts = {
+            key: render_cell(_COLUMNS_BY_NAME[key], one)
+            for key, one in said.items()
+            if key != "allowedValues"
+        }
+        texts["allowedValues"] = render_cell(_COLUMNS_BY_NAME["allowedValues"], spoken_names)
         if any(text is None for text in texts.values()):
             return None
         found |= {key: text for key, text in texts.items() if text is not None}
-        return found if _says(found, said) else None
+        return found if _is_round_trip(found, said) else None
 
-    def entry_of(self, cells: Cells) -> tuple[str, Any]:
+    def entry_of(self, cells: CellTexts) -> tuple[str, Any]:
         """The name, and a plain value or a mapping without the keys whose cells are empty.
 
         Raises `CellErrors`.
         """
         name, errors = cells.get("name", "").strip(), dict[str, str]()
-        said = _typed(cells, errors) if cells.get("type") else _plain(cells.get("value", ""))
+        said = _parse_typed(cells, errors) if cells.get("type") else _parse_untyped(cells.get("value", ""))
         if not is_path(name) or "." in name or len(name) > NAME_CHARACTERS:
-            errors["name"] = _CELLS["name"].help if name else "This is needed."
+            errors["name"] = _COLUMNS_BY_NAME["name"].help if name else "This is needed."
         if not errors:
-            errors = {_cell_of(at, cells): message for (_, *at), message in variable_faults({name: said})}
+            errors = {
+                _get_problem_cell(at, cells): message
+                for (_, *at), message in find_variable_problems({name: said})
+            }
         if errors:
             raise CellErrors(errors)
         return name, said
@@ -81,7 +95,7 @@ class VariableRows:
         old = list(written.items()) if isinstance(written, dict) else []
         found: dict[str, Any] = {}
         errors: dict[str, str] = {}
-        for n, cells in numbered(name, self, entered).items():
+        for n, cells in group_cells_by_row(name, self, entered).items():
             before = old[n] if n < len(old) else None
             if before is None and not any(cells.values()):
                 continue
@@ -101,61 +115,61 @@ class VariableRows:
             return written or None
         return found or None
 
-    def _entry(self, before: tuple[str, Any] | None, cells: Cells) -> tuple[str, Any]:
+    def _entry(self, before: tuple[str, Any] | None, cells: CellTexts) -> tuple[str, Any]:
         if before is None:
             return self.entry_of(cells)
-        if unchanged(self, before, cells):
+        if is_unchanged(self, before, cells):
             return before
         shown = self.cells_of(before) or {}
         if not cells.get("type") and not shown["type"] and cells.get("value", "") == shown["value"]:
             # Only the name is another: "3" stays the text that it was.
             return self.entry_of({**cells, "value": "x"})[0], before[1]
         name, said = self.entry_of(cells)
-        return name, laid_over(before[1], said)
+        return name, merge_value(before[1], said)
 
 
-def _plain(text: str) -> Any:
+def _parse_untyped(text: str) -> Any:
     """What a text means without a type: true, false and numbers are read, all else is a text."""
     text = text.strip()
-    return text == "true" if text in ("true", "false") else _PLAIN.entered(text)
+    return text == "true" if text in ("true", "false") else _UNTYPED_VARIABLE.entered(text)
 
 
-def _typed(cells: Cells, errors: dict[str, str]) -> dict[str, Any]:
+def _parse_typed(cells: CellTexts, errors: dict[str, str]) -> dict[str, Any]:
     """A mapping of what cells say; what cannot be read is noted in `errors`."""
     found: dict[str, Any] = {"type": cells["type"]}
-    of = Variable("", cells["type"])
-    for key in list(_CELLS)[2:]:
+    of = PipelineVariable("", cells["type"])
+    for key in list(_COLUMNS_BY_NAME)[2:]:
         text = cells.get(key, "")
         if not text.strip():
             continue
         try:
-            value = read_cell(_CELLS[key], text)
+            value = parse_cell(_COLUMNS_BY_NAME[key], text)
         except ValueError as bad:
             errors[key] = str(bad)
             continue
         if key == "allowedValues":
             value = [of.entered(one) for one in value]
-        elif key in _VALUES and not value.startswith(_ASKED):
+        elif key in _TYPED_COLUMNS and not value.startswith(_RUNTIME_INPUT):
             value = of.entered(value)
         found[key] = value
     return found
 
 
-def _cell_of(at: Sequence[str], cells: Cells) -> str:
+def _get_problem_cell(at: Sequence[str], cells: CellTexts) -> str:
     """The cell that a fault is about: that of its key, else of the value, or of what counts in its place."""
-    if at and at[0] in _CELLS:
+    if at and at[0] in _COLUMNS_BY_NAME:
         return at[0]
     return "value" if cells.get("value") or not cells.get("default") else "default"
 
 
-def _says(cells: Cells, said: Mapping[str, Any]) -> bool:
+def _is_round_trip(cells: CellTexts, said: Mapping[str, Any]) -> bool:
     """Whether cells come to just what is written, types included: the text 3 is not the number."""
-    again = _typed(cells, {})
+    again = _parse_typed(cells, {})
     return again == said and all(
-        [type(one) for one in _all(value)] == [type(one) for one in _all(again[key])]
+        [type(one) for one in _as_list(value)] == [type(one) for one in _as_list(again[key])]
         for key, value in said.items()
     )
 
 
-def _all(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]

@@ -1,1 +1,1 @@
-"""Forms of pipelines."""
+"""Forms of pipelines, input sets and infrastructures created in a stage."""

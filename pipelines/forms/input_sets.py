@@ -1,21 +1,21 @@
-"""The form of an input set: a name, and values for some of the inputs of its pipeline."""
+"""Forms of input sets, with a field for each input."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from catalog.forms.resources import ResourceForm, WithIdentifier
-from pipelines.inputs.variables import Variable, spoken
+from catalog.forms.resources import IdentifierForm, ResourceForm
+from pipelines.inputs.variables import PipelineVariable, format_variable_value
 from pipelines.models import Pipeline
-from pipelines.operations.pipelines import known_variables
-from web.problems import Problem
+from pipelines.operations.pipelines import list_pipeline_variables
+from web.http.problems import Problem
 
 
 @dataclass(frozen=True)
-class AskedInput:
+class RunVariableInput:
     """A variable that the form of a run asks for, with what was entered."""
 
-    variable: Variable
+    variable: PipelineVariable
     value: str
     error: str = ""
 
@@ -28,7 +28,7 @@ class AskedInput:
     def choices(self) -> list[tuple[str, str]]:
         """What can be chosen, for a variable with a list of allowed values or for true and false."""
         one = self.variable
-        said = [spoken(value) for value in one.allowed] or (
+        said = [format_variable_value(value) for value in one.allowed] or (
             ["true", "false"] if one.type == "Boolean" else []
         )
         empty = [] if self.value in said or not said else [("", "Choose")]
@@ -41,7 +41,7 @@ class InputSetForm(ResourceForm):
     def __init__(self, *args: Any, pipeline: Pipeline, begun: Mapping[str, Any], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.begun = begun
-        self.variables = [one for one in known_variables(pipeline) if not one.is_secret]
+        self.variables = [one for one in list_pipeline_variables(pipeline) if not one.is_secret]
         self.errors_of: dict[str, str] = {}
 
     def refuse(self, problem: Any) -> None:
@@ -55,16 +55,19 @@ class InputSetForm(ResourceForm):
         entered = {one: self.data.get(f"input.{one.name}", "") for one in self.variables}
         return {one.name: one.entered(text) for one, text in entered.items() if text != ""}
 
-    def asked(self) -> list[AskedInput]:
+    def asked(self) -> list[RunVariableInput]:
         """A field for each input."""
-        return [AskedInput(one, self._shown(one), self.errors_of.get(one.name, "")) for one in self.variables]
+        return [
+            RunVariableInput(one, self._shown(one), self.errors_of.get(one.name, ""))
+            for one in self.variables
+        ]
 
-    def _shown(self, variable: Variable) -> str:
+    def _shown(self, variable: PipelineVariable) -> str:
         name = f"input.{variable.name}"
         if self.is_bound and name in self.data:
             return str(self.data[name])
-        return spoken(self.begun[variable.name]) if variable.name in self.begun else ""
+        return format_variable_value(self.begun[variable.name]) if variable.name in self.begun else ""
 
 
-class NewInputSetForm(WithIdentifier, InputSetForm):
+class NewInputSetForm(IdentifierForm, InputSetForm):
     """An input set that is not there yet."""

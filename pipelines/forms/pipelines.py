@@ -1,25 +1,25 @@
-"""Forms of pipelines: the text of one, and what a new one begins with."""
+"""Forms of pipelines: YAML, name of an empty one, and template."""
 
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
 
-from catalog.forms.resources import InScope
-from catalog.manifests.yaml_rendering import scalar_text
+from catalog.forms.resources import ScopedForm
+from catalog.manifests.yaml_rendering import render_scalar
 from catalog.models import Infrastructure, Service
 from guards.limits import SPEC_BYTES
-from pipelines.editor.places import identifier_from
-from pipelines.templates import new_pipeline
+from pipelines.editor.tree_paths import build_unique_identifier
+from pipelines.pipeline_templates import render_pipeline_template
 from rbac.models import Scope
-from rbac.policy import Principal, visible_to
-from steps.strategies.base import known_strategies
-from web.page_forms import PageForm, ScopeField
-from web.problems import Problem
+from rbac.policy import Principal, filter_visible
+from steps.strategies.registry import get_strategies
+from web.forms.page_forms import PageForm, ScopeField
+from web.http.problems import Problem
 
 # What needs nothing but a service and a cluster is what a newcomer begins with.
-FIRST_STRATEGY = "Rolling"
-NO_SERVICE, NO_PLACE = "my_service", ("my_environment", "my_infrastructure")
+DEFAULT_STRATEGY = "Rolling"
+EXAMPLE_SERVICE, EXAMPLE_INFRASTRUCTURE = "my_service", ("my_environment", "my_infrastructure")
 
 
 class PipelineForm(PageForm):
@@ -50,20 +50,20 @@ class PipelineForm(PageForm):
             self.add_error(None, problem.detail)
 
 
-class NewPipelineForm(InScope, PipelineForm):
+class NewPipelineForm(ScopedForm, PipelineForm):
     """A pipeline that is not there yet; its identifier and name are in the text."""
 
     in_scope = ScopeField(help_text="Where it lies; it can name what is there and what is above.")
 
 
-class _Named(forms.ModelChoiceField):
+class _NamedChoiceField(forms.ModelChoiceField):
     """Services and places by the names that people gave them."""
 
     def label_from_instance(self, obj: Any) -> str:
         return f"{obj.environment.name} / {obj.name}" if isinstance(obj, Infrastructure) else str(obj.name)
 
 
-class StartForm(PageForm):
+class EmptyPipelineForm(PageForm):
     """The name of a pipeline whose stages are then added one by one (R157)."""
 
     name = forms.CharField(max_length=128, widget=forms.TextInput(attrs={"autocomplete": "off"}))
@@ -74,17 +74,17 @@ class StartForm(PageForm):
             return ""
         name = self.cleaned_data["name"]
         return (
-            f"pipeline:\n  identifier: {identifier_from(name, set())}\n"
-            f"  name: {scalar_text(name)}\n  stages: []\n"
+            f"pipeline:\n  identifier: {build_unique_identifier(name, set())}\n"
+            f"  name: {render_scalar(name)}\n  stages: []\n"
         )
 
 
-class TemplateForm(PageForm):
+class PipelineTemplateForm(PageForm):
     """What a new pipeline deploys where, and by which strategy."""
 
     strategy = forms.ChoiceField()
-    service = _Named(Service.objects.none(), empty_label=None)
-    place = _Named(Infrastructure.objects.none(), empty_label=None, label="To")
+    service = _NamedChoiceField(Service.objects.none(), empty_label=None)
+    place = _NamedChoiceField(Infrastructure.objects.none(), empty_label=None, label="To")
 
     def __init__(self, data: Any, *, person: Principal, scope: Scope | None) -> None:
         super().__init__(data, auto_id="template-%s")
@@ -94,26 +94,28 @@ class TemplateForm(PageForm):
         # Those that are there already come first: the others need a provisioner.
         order = ("is_dynamic", "environment__identifier", "identifier")
         places = places.select_related("environment__scope").order_by(*order)
-        self.services = visible_to(person, "core_service_view", services)
-        self.places = visible_to(person, "core_environment_view", places)
+        self.services = filter_visible(person, "core_service_view", services)
+        self.places = filter_visible(person, "core_environment_view", places)
         for name, rows in (("service", self.services), ("place", self.places)):
             choices = self.fields[name]
             if isinstance(choices, forms.ModelChoiceField):
                 choices.queryset = rows
         field = self.fields["strategy"]
         if isinstance(field, forms.ChoiceField):
-            field.choices = [(name, name) for name in sorted(known_strategies())]
-            field.initial = FIRST_STRATEGY
+            field.choices = [(name, name) for name in sorted(get_strategies())]
+            field.initial = DEFAULT_STRATEGY
 
     def text(self) -> str:
         """The YAML that was asked for; of what was not chosen what comes first, or a name to replace."""
         chosen = self.cleaned_data if self.is_bound and self.is_valid() else {}
         service = chosen.get("service") or self.services.first()
         place = chosen.get("place") or self.places.first()
-        environment, infrastructure = (place.environment.identifier, place.identifier) if place else NO_PLACE
-        return new_pipeline(
-            chosen.get("strategy") or FIRST_STRATEGY,
-            service=service.identifier if service else NO_SERVICE,
+        environment, infrastructure = (
+            (place.environment.identifier, place.identifier) if place else EXAMPLE_INFRASTRUCTURE
+        )
+        return render_pipeline_template(
+            chosen.get("strategy") or DEFAULT_STRATEGY,
+            service=service.identifier if service else EXAMPLE_SERVICE,
             environment=environment,
             infrastructure=infrastructure,
             title=service.name if service else "my service",

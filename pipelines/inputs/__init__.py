@@ -1,1 +1,1 @@
-"""Variables and input sets of pipelines."""
+"""Inputs of runs: variables of pipelines and input sets."""

@@ -1,4 +1,4 @@
-"""What people can do with input sets: save one, delete one, run with several laid over each other."""
+"""Operations on input sets: create, update, delete, merge, record a use."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -8,16 +8,20 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
-from catalog.operations.rules import next_version
-from connectors.operations.naming import check_identifier, clean_name, taken
+from catalog.operations.resources import increment_version
+from connectors.operations.identifiers import (
+    build_identifier_conflict,
+    require_valid_identifier,
+    validate_name,
+)
 from guards.limits import DESCRIPTION_CHARACTERS
-from pipelines.inputs.variables import check_values
+from pipelines.inputs.variables import validate_input_set_values
 from pipelines.models import InputSet, Pipeline
-from pipelines.operations.pipelines import read
-from rbac.audit import record
+from pipelines.operations.pipelines import parse_valid_pipeline
+from rbac.audit import record_audit_entry
 from rbac.models import User
-from rbac.policy import Principal, require, visible_to
-from web.problems import BadInput
+from rbac.policy import Principal, filter_visible, require
+from web.http.problems import BadInput
 
 VIEW, EDIT, DELETE = "core_inputset_view", "core_inputset_edit", "core_inputset_delete"
 
@@ -31,29 +35,31 @@ class InputSetSpec:
     inputs: Mapping[str, Any] = field(default_factory=dict)
 
 
-def kept_input_sets() -> "QuerySet[InputSet]":
+def list_input_sets() -> "QuerySet[InputSet]":
     """The input sets of pipelines that nobody has deleted, with what a check of permission asks."""
     return InputSet.objects.filter(pipeline__deleted_at=None).select_related("pipeline__scope")
 
 
-def input_sets_of(pipeline: Pipeline, person: Principal) -> "QuerySet[InputSet]":
+def list_visible_input_sets(pipeline: Pipeline, person: Principal) -> "QuerySet[InputSet]":
     """The input sets of a pipeline that somebody may see, by name."""
     rows = InputSet.objects.filter(pipeline=pipeline).select_related("pipeline__scope")
-    return visible_to(person, VIEW, rows).order_by("name", "pk")
+    return filter_visible(person, VIEW, rows).order_by("name", "pk")
 
 
 def create_input_set(*, actor: User, pipeline: Pipeline, identifier: str, spec: InputSetSpec) -> InputSet:
     """Keep values for inputs of a pipeline. Raises `BadInput` or `Conflict`."""
     require(actor, EDIT, pipeline)
-    check_identifier(identifier)
+    require_valid_identifier(identifier)
     made = InputSet(pipeline=pipeline, identifier=identifier)
-    _fill(made, spec)
+    _apply_spec(made, spec)
     try:
         with transaction.atomic():
             made.save()
-            record(actor=actor, action="inputset.create", thing=made, after=said_by(made))
+            record_audit_entry(
+                actor=actor, action="inputset.create", thing=made, after=serialize_input_set(made)
+            )
     except IntegrityError as exc:
-        raise taken("input set", identifier) from exc
+        raise build_identifier_conflict("input set", identifier) from exc
     return made
 
 
@@ -65,27 +71,27 @@ def update_input_set(
     Raises `ChangedMeanwhile` where a `version` is given that is no longer the current one.
     """
     require(actor, EDIT, input_set)
-    before = said_by(input_set)
-    _fill(input_set, spec)
+    before = serialize_input_set(input_set)
+    _apply_spec(input_set, spec)
     with transaction.atomic():
-        next_version(input_set, version)
+        increment_version(input_set, version)
         input_set.save(update_fields=["name", "description", "inputs", "updated_at"])
-        after = said_by(input_set)
-        record(actor=actor, action="inputset.update", thing=input_set, before=before, after=after)
+        after = serialize_input_set(input_set)
+        record_audit_entry(actor=actor, action="inputset.update", thing=input_set, before=before, after=after)
     return input_set
 
 
-def check_spec(pipeline: Pipeline, spec: InputSetSpec) -> None:
+def validate_spec(pipeline: Pipeline, spec: InputSetSpec) -> None:
     """Refuse what no input set of a pipeline can say. Raises `BadInput`."""
-    clean_name(spec.name)
+    validate_name(spec.name)
     if len(spec.description) > DESCRIPTION_CHARACTERS:
         message = f"may have {DESCRIPTION_CHARACTERS} at most"
         raise BadInput("The description is too long.", errors=[{"path": "description", "message": message}])
-    if errors := check_values(read(pipeline.yaml).variables, spec.inputs):
+    if errors := validate_input_set_values(parse_valid_pipeline(pipeline.yaml).variables, spec.inputs):
         raise BadInput("The pipeline does not take these inputs.", errors=errors)
 
 
-def said_by(input_set: InputSet) -> dict[str, Any]:
+def serialize_input_set(input_set: InputSet) -> dict[str, Any]:
     """Everything that an input set says, as it is compared and written down."""
     return {"name": input_set.name, "description": input_set.description, "inputs": input_set.inputs}
 
@@ -94,17 +100,21 @@ def delete_input_set(*, actor: User, input_set: InputSet) -> None:
     """Delete an input set; runs that used it keep what it said."""
     require(actor, DELETE, input_set)
     with transaction.atomic():
-        record(actor=actor, action="inputset.delete", thing=input_set, before=said_by(input_set))
+        record_audit_entry(
+            actor=actor, action="inputset.delete", thing=input_set, before=serialize_input_set(input_set)
+        )
         input_set.delete()
 
 
-def laid_over(pipeline: Pipeline, person: Principal, identifiers: Iterable[str]) -> dict[str, Any]:
+def merge_input_sets(pipeline: Pipeline, person: Principal, identifiers: Iterable[str]) -> dict[str, Any]:
     """What several input sets say together: of each input what the last of them says.
 
     Raises `BadInput` that names the first one that is not there.
     """
     asked = list(identifiers)
-    found = {one.identifier: one for one in input_sets_of(pipeline, person).filter(identifier__in=asked)}
+    found = {
+        one.identifier: one for one in list_visible_input_sets(pipeline, person).filter(identifier__in=asked)
+    }
     inputs: dict[str, Any] = {}
     for number, identifier in enumerate(asked):
         if identifier not in found:
@@ -115,14 +125,14 @@ def laid_over(pipeline: Pipeline, person: Principal, identifiers: Iterable[str])
     return inputs
 
 
-def note_use(pipeline: Pipeline, identifiers: Iterable[str]) -> None:
+def record_use(pipeline: Pipeline, identifiers: Iterable[str]) -> None:
     """Count a run that these input sets have filled in; in the transaction that lets it begin."""
     if used := set(identifiers):
         rows = InputSet.objects.filter(pipeline=pipeline, identifier__in=used)
         rows.update(runs=F("runs") + 1, last_run_at=timezone.now())
 
 
-def _fill(input_set: InputSet, spec: InputSetSpec) -> None:
-    check_spec(input_set.pipeline, spec)
-    input_set.name = clean_name(spec.name)
+def _apply_spec(input_set: InputSet, spec: InputSetSpec) -> None:
+    validate_spec(input_set.pipeline, spec)
+    input_set.name = validate_name(spec.name)
     input_set.description, input_set.inputs = spec.description, dict(spec.inputs)

@@ -1,4 +1,4 @@
-"""The variables of a pipeline: what they are, which ones a run is asked for, and whether a value fits."""
+"""Variables of a pipeline: parsing, validation, and checks of the values of a run."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -6,20 +6,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from guards.limits import INPUT_CHARACTERS
-from guards.patterns import fits, pattern_fault
+from guards.patterns import describe_pattern_problem, is_full_match
 
-Value = str | int | float | bool
+InputValue = str | int | float | bool
 STRING, NUMBER, BOOLEAN, SECRET = "String", "Number", "Boolean", "Secret"
 TYPES = (STRING, NUMBER, BOOLEAN, SECRET)
-_KEYS = ("type", "value", "default", "required", "allowedValues", "pattern", "description")
-_ASKED = "<+input>"
-_CALL = re.compile(r"\.(default|allowedValues|regex)\(")
-_HELD = {STRING: "a text", NUMBER: "a number", BOOLEAN: "true or false", SECRET: "a text"}
+_VARIABLE_KEYS = ("type", "value", "default", "required", "allowedValues", "pattern", "description")
+_RUNTIME_INPUT = "<+input>"
+_INPUT_CALL = re.compile(r"\.(default|allowedValues|regex)\(")
+_TYPE_DESCRIPTIONS = {STRING: "a text", NUMBER: "a number", BOOLEAN: "true or false", SECRET: "a text"}
 # What stands for a secret, or for what nobody has said, where a run is only shown.
 PLACEHOLDER = "•••"
 
 
-class BadVariable(ValueError):
+class InvalidVariableError(ValueError):
     """A variable of a pipeline is not right; `key` is where, below its name."""
 
     def __init__(self, message: str, key: str = "") -> None:
@@ -28,17 +28,17 @@ class BadVariable(ValueError):
 
 
 @dataclass(frozen=True)
-class Variable:
+class PipelineVariable:
     """One variable. `value` counts where a run says nothing; without one, a run has to say it."""
 
     name: str
     type: str = ""
     """One of `TYPES`; empty for a value that is written plainly, which takes any scalar."""
-    value: Value | None = None
+    value: InputValue | None = None
     is_asked: bool = False
     """Whether the form of a run asks for it."""
     is_required: bool = False
-    allowed: tuple[Value, ...] = ()
+    allowed: tuple[InputValue, ...] = ()
     pattern: str = ""
     description: str = ""
 
@@ -50,16 +50,16 @@ class Variable:
     def problem(self, value: Any) -> str:
         """Why a value does not fit, in words; empty where it does."""
         if not self._has_type(value):
-            return f"must be {_HELD.get(self.type, 'a text, a number, true or false')}"
+            return f"must be {_TYPE_DESCRIPTIONS.get(self.type, 'a text, a number, true or false')}"
         if isinstance(value, str) and len(value) > INPUT_CHARACTERS:
             return f"may have {INPUT_CHARACTERS} at most"
         if self.allowed and not any(value == one and type(value) is type(one) for one in self.allowed):
-            return f"must be one of {', '.join(map(spoken, self.allowed))}"
-        if self.pattern and not fits(self.pattern, str(value)):
+            return f"must be one of {', '.join(map(format_variable_value, self.allowed))}"
+        if self.pattern and not is_full_match(self.pattern, str(value)):
             return f"must fit the pattern {self.pattern}"
         return ""
 
-    def entered(self, text: str) -> Value:
+    def entered(self, text: str) -> InputValue:
         """What a text in a form means: numbers and true or false are read; what is neither stays a text."""
         if self.type == BOOLEAN and text in ("true", "false"):
             return text == "true"
@@ -67,7 +67,7 @@ class Variable:
             return int(text)
         if self.type == NUMBER and re.fullmatch(r"-?\d{1,15}\.\d{1,15}", text.strip()):
             return float(text)
-        return next((one for one in self.allowed if spoken(one) == text), text)
+        return next((one for one in self.allowed if format_variable_value(one) == text), text)
 
     def _has_type(self, value: Any) -> bool:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -79,40 +79,40 @@ class Variable:
 
 
 @dataclass(frozen=True)
-class GivenInputs:
+class RunInputs:
     """What a run was told and fits; `secrets` are kept apart from what may be shown."""
 
     plain: dict[str, Any] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
 
 
-def spoken(value: Any) -> str:
+def format_variable_value(value: Any) -> str:
     """A value as people write it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def read_variables(written: Mapping[str, Any]) -> tuple[Variable, ...]:
+def parse_variables(written: Mapping[str, Any]) -> tuple[PipelineVariable, ...]:
     """The variables of a pipeline. Raises `BadVariable` for what `variable_faults` would name."""
-    return tuple(_variable(str(name), value) for name, value in written.items())
+    return tuple(_parse_variable(str(name), value) for name, value in written.items())
 
 
-def variable_faults(written: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
+def find_variable_problems(written: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
     """What is wrong with variables: where below `variables`, and a sentence."""
     for name, value in written.items():
         try:
-            _variable(str(name), value)
-        except BadVariable as bad:
+            _parse_variable(str(name), value)
+        except InvalidVariableError as bad:
             yield (str(name), *((bad.key,) if bad.key else ())), str(bad)
 
 
-def defaults(variables: tuple[Variable, ...]) -> dict[str, Any]:
+def get_default_values(variables: tuple[PipelineVariable, ...]) -> dict[str, Any]:
     """The values that count where a run says nothing; secrets have none that may be shown."""
     return {one.name: one.value for one in variables if one.value is not None and not one.is_secret}
 
 
-def check_inputs(
-    variables: tuple[Variable, ...], given: Mapping[str, Any], *, is_preview: bool = False
-) -> tuple[GivenInputs, list[dict[str, str]]]:
+def validate_inputs(
+    variables: tuple[PipelineVariable, ...], given: Mapping[str, Any], *, is_preview: bool = False
+) -> tuple[RunInputs, list[dict[str, str]]]:
     """What a run is told, and what is wrong with it by `inputs.NAME`.
 
     A preview needs no secrets, and makes do with a placeholder for what is missing.
@@ -120,7 +120,7 @@ def check_inputs(
     known = {one.name: one for one in variables}
     names = ", ".join(sorted(known)) or "none"
     errors = [
-        _error(name, f"the pipeline has no such variable; it has: {names}")
+        _build_error(name, f"the pipeline has no such variable; it has: {names}")
         for name in sorted(set(given) - set(known))
     ]
     plain: dict[str, Any] = {}
@@ -129,19 +129,21 @@ def check_inputs(
         value = given.get(name)
         if value is None or (value == "" and one.is_asked):
             if one.value is None and (one.is_required or one.is_asked) and not is_preview:
-                errors.append(_error(name, "is needed: the pipeline asks for it at each run"))
+                errors.append(_build_error(name, "is needed: the pipeline asks for it at each run"))
             elif one.value is None and is_preview and not one.is_secret:
                 plain[name] = one.allowed[0] if one.allowed else PLACEHOLDER
         elif problem := "" if one.is_secret and is_preview else one.problem(value):
-            errors.append(_error(name, problem))
+            errors.append(_build_error(name, problem))
         elif not one.is_secret:
             plain[name] = value
         if one.is_secret:
             secrets[name] = PLACEHOLDER if is_preview else str(value or one.value or "")
-    return GivenInputs(plain, secrets), errors
+    return RunInputs(plain, secrets), errors
 
 
-def check_values(variables: tuple[Variable, ...], given: Mapping[str, Any]) -> list[dict[str, str]]:
+def validate_input_set_values(
+    variables: tuple[PipelineVariable, ...], given: Mapping[str, Any]
+) -> list[dict[str, str]]:
     """What is wrong with values that are kept for later runs: nothing has to be there, and no secrets."""
     known = {one.name: one for one in variables}
     names = ", ".join(sorted(known)) or "none"
@@ -149,40 +151,44 @@ def check_values(variables: tuple[Variable, ...], given: Mapping[str, Any]) -> l
     for name, value in given.items():
         one = known.get(name)
         if one is None:
-            errors.append(_error(name, f"the pipeline has no such variable; it has: {names}"))
+            errors.append(_build_error(name, f"the pipeline has no such variable; it has: {names}"))
         elif one.is_secret:
-            errors.append(_error(name, "is a secret: it is given at each run and kept in no input set"))
+            errors.append(_build_error(name, "is a secret: it is given at each run and kept in no input set"))
         elif problem := one.problem(value):
-            errors.append(_error(name, problem))
+            errors.append(_build_error(name, problem))
     return errors
 
 
-def _error(name: str, message: str) -> dict[str, str]:
+def _build_error(name: str, message: str) -> dict[str, str]:
     return {"path": f"inputs.{name}", "message": message}
 
 
-def _variable(name: str, written: Any) -> Variable:
+def _parse_variable(name: str, written: Any) -> PipelineVariable:
     if isinstance(written, Mapping):
-        found = _typed(name, written)
-    elif isinstance(written, str) and written.startswith(_ASKED):
-        found = _asked(name, written, "")
+        found = _parse_typed_variable(name, written)
+    elif isinstance(written, str) and written.startswith(_RUNTIME_INPUT):
+        found = _parse_runtime_input(name, written, "")
     elif isinstance(written, str | int | float | bool):
-        return Variable(name, value=written)
+        return PipelineVariable(name, value=written)
     else:
-        raise BadVariable("must be a text, a number, true or false, or a mapping with type and value")
-    if found.pattern and (fault := pattern_fault(found.pattern)):
-        raise BadVariable(f"the pattern {fault}", "pattern" if isinstance(written, Mapping) else "")
+        raise InvalidVariableError(
+            "must be a text, a number, true or false, or a mapping with type and value"
+        )
+    if found.pattern and (fault := describe_pattern_problem(found.pattern)):
+        raise InvalidVariableError(f"the pattern {fault}", "pattern" if isinstance(written, Mapping) else "")
     if found.value is not None and (problem := found.problem(found.value)):
-        raise BadVariable(f"the value {problem}")
+        raise InvalidVariableError(f"the value {problem}")
     return found
 
 
-def _typed(name: str, written: Mapping[str, Any]) -> Variable:
-    _refuse_misshapen(written)
+def _parse_typed_variable(name: str, written: Mapping[str, Any]) -> PipelineVariable:
+    _validate_mapping(written)
     type_, value = written.get("type", STRING), written.get("value")
-    is_call = isinstance(value, str) and value.startswith(_ASKED)
+    is_call = isinstance(value, str) and value.startswith(_RUNTIME_INPUT)
     base = (
-        _asked(name, str(value), type_) if is_call else Variable(name, type_, value, is_asked=value is None)
+        _parse_runtime_input(name, str(value), type_)
+        if is_call
+        else PipelineVariable(name, type_, value, is_asked=value is None)
     )
     settled = written.get("default") if base.value is None else base.value
     return replace(
@@ -195,40 +201,42 @@ def _typed(name: str, written: Mapping[str, Any]) -> Variable:
     )
 
 
-def _refuse_misshapen(written: Mapping[str, Any]) -> None:
-    if unknown := [str(key) for key in written if key not in _KEYS]:
-        raise BadVariable(f"is not known here; known are {', '.join(_KEYS)}", unknown[0])
+def _validate_mapping(written: Mapping[str, Any]) -> None:
+    if unknown := [str(key) for key in written if key not in _VARIABLE_KEYS]:
+        raise InvalidVariableError(f"is not known here; known are {', '.join(_VARIABLE_KEYS)}", unknown[0])
     if written.get("type", STRING) not in TYPES:
-        raise BadVariable(f"must be one of {', '.join(TYPES)}", "type")
+        raise InvalidVariableError(f"must be one of {', '.join(TYPES)}", "type")
     if not isinstance(written.get("allowedValues", []), list):
-        raise BadVariable("must be a list", "allowedValues")
+        raise InvalidVariableError("must be a list", "allowedValues")
     if not isinstance(written.get("required", False), bool):
-        raise BadVariable("must be true or false", "required")
+        raise InvalidVariableError("must be true or false", "required")
     for key in ("pattern", "description"):
         if not isinstance(written.get(key, ""), str):
-            raise BadVariable("must be a text", key)
+            raise InvalidVariableError("must be a text", key)
 
 
-def _asked(name: str, written: str, type_: str) -> Variable:
+def _parse_runtime_input(name: str, written: str, type_: str) -> PipelineVariable:
     """`<+input>` with `.default(…)`, `.allowedValues(…)` and `.regex(…)` behind it."""
-    rest, said = written[len(_ASKED) :], dict[str, str]()
+    rest, said = written[len(_RUNTIME_INPUT) :], dict[str, str]()
     while rest:
-        call = _CALL.match(rest)
-        end = _end_of(rest, call.end()) if call else -1
+        call = _INPUT_CALL.match(rest)
+        end = _find_closing_bracket(rest, call.end()) if call else -1
         if call is None or end < 0:
-            raise BadVariable(f"{rest} after <+input> is not .default(…), .allowedValues(…) or .regex(…)")
+            raise InvalidVariableError(
+                f"{rest} after <+input> is not .default(…), .allowedValues(…) or .regex(…)"
+            )
         said[call[1]] = rest[call.end() : end]
         rest = rest[end + 1 :]
-    reader = Variable(name, type_)
+    reader = PipelineVariable(name, type_)
     allowed = [reader.entered(one.strip()) for one in said.get("allowedValues", "").split(",") if one.strip()]
     default = reader.entered(said["default"].strip()) if "default" in said else None
-    return Variable(
+    return PipelineVariable(
         name, type_, default, is_asked=True, is_required=default is None, allowed=tuple(allowed),
         pattern=said.get("regex", ""),
     )  # fmt: skip
 
 
-def _end_of(text: str, start: int) -> int:
+def _find_closing_bracket(text: str, start: int) -> int:
     """Where the bracket that was opened before `start` is closed."""
     depth = 1
     for at in range(start, len(text)):

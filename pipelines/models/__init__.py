@@ -1,4 +1,4 @@
-"""The tables of pipelines."""
+"""Tables of pipelines and input sets."""
 
 from pipelines.models.input_sets import InputSet
 from pipelines.models.pipelines import Pipeline, PipelineVersion

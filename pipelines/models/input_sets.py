@@ -1,10 +1,10 @@
-"""What runs of a pipeline are told, kept under a name."""
+"""Input sets: named values for the inputs of a pipeline."""
 
 from typing import ClassVar
 
 from django.db import models
 
-from catalog.models.base import valid_identifier
+from catalog.models.base import identifier_validator
 from pipelines.models.pipelines import Pipeline
 from rbac.models import Scope
 
@@ -20,7 +20,7 @@ class InputSet(models.Model):
     }
 
     pipeline = models.ForeignKey(Pipeline, on_delete=models.CASCADE, related_name="input_sets")
-    identifier = models.CharField(max_length=128, validators=[valid_identifier])
+    identifier = models.CharField(max_length=128, validators=[identifier_validator])
     name = models.CharField(max_length=128)
     description = models.TextField(blank=True, default="")
     inputs = models.JSONField(default=dict)

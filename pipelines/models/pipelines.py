@@ -1,4 +1,4 @@
-"""What to do: pipelines, whose YAML is the truth."""
+"""Pipelines and their versions, stored as YAML."""
 
 from typing import ClassVar
 
@@ -6,18 +6,18 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q, QuerySet
 
-from catalog.models.base import Resource
+from catalog.models.base import ScopedResource
 from rbac.models import Scope
 
 
-class KeptPipelines(models.Manager["Pipeline"]):
+class ActivePipelineManager(models.Manager["Pipeline"]):
     """The pipelines that nobody has deleted."""
 
     def get_queryset(self) -> QuerySet["Pipeline"]:
         return super().get_queryset().filter(deleted_at=None)
 
 
-class Pipeline(Resource):
+class Pipeline(ScopedResource):
     """Stages and steps, written as YAML.
 
     A deleted one that was run stays as a row, so that its executions can still be read; only they lead to it.
@@ -30,7 +30,7 @@ class Pipeline(Resource):
     next_number = models.PositiveIntegerField(default=1)
     deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
 
-    objects: ClassVar[KeptPipelines] = KeptPipelines()
+    objects: ClassVar[ActivePipelineManager] = ActivePipelineManager()
     with_deleted: ClassVar[models.Manager["Pipeline"]] = models.Manager()
 
     class Meta:

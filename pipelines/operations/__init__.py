@@ -1,1 +1,1 @@
-"""What people can do with pipelines."""
+"""Operations on pipelines."""

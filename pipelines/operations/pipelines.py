@@ -1,4 +1,4 @@
-"""What people can do with the YAML of pipelines: save it, bring an older version back, delete it."""
+"""Operations on pipelines: save, restore a version, delete, check."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,30 +6,25 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from catalog.manifests.document import Document, parse
-from catalog.operations.rules import next_version
-from connectors.downstream import Lack, LacksAccess, lacking
-from connectors.operations.naming import taken
+from catalog.manifests.documents import Document, parse_document
+from catalog.operations.resources import increment_version
+from connectors.operations.identifiers import build_identifier_conflict
+from connectors.required_access import MissingAccess, MissingPermission, find_missing_permissions
 from pipelines.definition import step_manifests
-from pipelines.definition.approver_groups import bad_groups
-from pipelines.definition.parser import BadPipelineError, PipelineSpec, read_pipeline
-from pipelines.definition.step_connectors import bad_connectors
-from pipelines.definition.step_secrets import bad_secrets
-from pipelines.definition.targets import (
-    Missing,
-    find_targets,
-    no_such,
-)
-from pipelines.deployability import undeployable_stages
-from pipelines.inputs.variables import Variable
+from pipelines.definition.approver_groups import list_unknown_groups
+from pipelines.definition.parser import InvalidPipelineError, PipelineSpec, parse_pipeline
+from pipelines.definition.stage_targets import ReferenceProblem, build_not_found_problem, find_stage_targets
+from pipelines.definition.step_references import find_missing_connectors, find_missing_secrets
+from pipelines.deployability import list_undeployable_stages
+from pipelines.inputs.variables import PipelineVariable
 from pipelines.models import Pipeline, PipelineVersion
-from pipelines.required_access import needs_of_run
-from rbac.audit import record
+from pipelines.required_access import list_run_needs
+from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
 from rbac.policy import Principal, require
-from web.problems import BadInput
+from web.http.problems import BadInput
 
-_NAMED = {"core_service_access": "service", "core_environment_access": "environment"}
+_REFERENCE_TYPES = {"core_service_access": "service", "core_environment_access": "environment"}
 
 
 class PipelineNotRunnable(BadInput):
@@ -53,20 +48,20 @@ def save_pipeline(
     """
     require(actor, "core_pipeline_edit", pipeline or scope)
     yaml = yaml.replace("\r\n", "\n")
-    spec = read(yaml)
-    refused = _refusals(spec, scope, actor)
-    refuse_missing(refused.missing, yaml)
+    spec = parse_valid_pipeline(yaml)
+    refused = _find_save_problems(spec, scope, actor)
+    require_no_problems(refused.missing, yaml)
     if refused.lacks:
-        raise LacksAccess(refused.lacks)
+        raise MissingAccess(refused.lacks)
     with transaction.atomic():
         before = {"yaml": pipeline.yaml} if pipeline else None
         if pipeline is None:
-            pipeline = _add(scope, spec, yaml)
+            pipeline = _create_pipeline(scope, spec, yaml)
         else:
-            _change(pipeline, spec, yaml, version)
-        _keep(pipeline, actor)
+            _update_pipeline(pipeline, spec, yaml, version)
+        _create_version(pipeline, actor)
         action = "pipeline.update" if before else "pipeline.create"
-        record(actor=actor, action=action, thing=pipeline, before=before, after={"yaml": yaml})
+        record_audit_entry(actor=actor, action=action, thing=pipeline, before=before, after={"yaml": yaml})
     return pipeline
 
 
@@ -87,87 +82,89 @@ def delete_pipeline(*, actor: User, pipeline: Pipeline) -> None:
     """Delete a pipeline. One that was run stays behind for its executions, and nowhere else."""
     require(actor, "core_pipeline_delete", pipeline)
     with transaction.atomic():
-        record(actor=actor, action="pipeline.delete", thing=pipeline, before={"yaml": pipeline.yaml})
+        record_audit_entry(
+            actor=actor, action="pipeline.delete", thing=pipeline, before={"yaml": pipeline.yaml}
+        )
         # Marked first: an execution that starts meanwhile finds no pipeline, or is found here.
         Pipeline.objects.filter(pk=pipeline.pk).update(deleted_at=timezone.now())
         if not pipeline.executions.exists():
             Pipeline.with_deleted.filter(pk=pipeline.pk).delete()
 
 
-def read(yaml: str) -> PipelineSpec:
+def parse_valid_pipeline(yaml: str) -> PipelineSpec:
     """Read a pipeline's YAML. Raises `PipelineNotRunnable`."""
     try:
-        return read_pipeline(yaml)
-    except BadPipelineError as bad:
+        return parse_pipeline(yaml)
+    except InvalidPipelineError as bad:
         errors = [
             {"path": p.path, "message": p.message, "line": p.line, "column": p.column} for p in bad.problems
         ]
         raise PipelineNotRunnable("The pipeline's YAML is not right.", errors=errors) from bad
 
 
-def checked(yaml: str, scope: Scope, reader: Principal) -> dict[str, Any]:
+def check_pipeline(yaml: str, scope: Scope, reader: Principal) -> dict[str, Any]:
     """What keeps a text from being saved as a pipeline of a scope, as editors read it: errors with places."""
     yaml = yaml.replace("\r\n", "\n")
     try:
-        spec = read(yaml)
-        refused = _refusals(spec, scope, reader)
-        lacks = [Missing(one.need.path, one.sentence) for one in refused.lacks]
-        refuse_missing([*refused.missing, *lacks], yaml)
+        spec = parse_valid_pipeline(yaml)
+        refused = _find_save_problems(spec, scope, reader)
+        lacks = [ReferenceProblem(one.need.path, one.sentence) for one in refused.lacks]
+        require_no_problems([*refused.missing, *lacks], yaml)
     except PipelineNotRunnable as refused:
         return {"errors": refused.errors, "warnings": [], "note": ""}
     return {"errors": [], "warnings": [], "note": "This pipeline can be saved."}
 
 
 @dataclass(frozen=True)
-class _Refused:
+class _SaveProblems:
     """What keeps a pipeline from being saved: names that mean nothing, things that may not be used."""
 
-    missing: list[Missing]
-    lacks: list[Lack]
+    missing: list[ReferenceProblem]
+    lacks: list[MissingPermission]
 
 
-def _refusals(spec: PipelineSpec, scope: Scope, person: Principal) -> _Refused:
+def _find_save_problems(spec: PipelineSpec, scope: Scope, person: Principal) -> _SaveProblems:
     """R082: a person needs access to what a pipeline will use, already when it is saved."""
-    targets, missing = find_targets(spec, scope)
-    lacks = lacking(person, needs_of_run(spec, targets, scope))
+    targets, missing = find_stage_targets(spec, scope)
+    lacks = find_missing_permissions(person, list_run_needs(spec, targets, scope))
     # What the pipeline names and the person may not see looks like what nobody has made.
-    unseen = [one for one in lacks if not one.is_seen and one.need.permission in _NAMED]
+    unseen = [one for one in lacks if not one.is_seen and one.need.permission in _REFERENCE_TYPES]
     for one in unseen:
-        kind, identifier = _NAMED[one.need.permission], one.need.thing.identifier
-        missing.append(no_such(kind, identifier, scope, one.need.path))
-    missing += [*step_manifests.bad_manifests(spec, scope, person), *bad_groups(spec, scope)]
-    missing += [*bad_connectors(spec, scope), *bad_secrets(spec, scope)]
+        kind, identifier = _REFERENCE_TYPES[one.need.permission], one.need.thing.identifier
+        missing.append(build_not_found_problem(kind, identifier, scope, one.need.path))
+    missing += [*step_manifests.check_own_manifests(spec, scope, person), *list_unknown_groups(spec, scope)]
+    missing += [*find_missing_connectors(spec, scope), *find_missing_secrets(spec, scope)]
     # Nor is anything told of what such a thing uses in turn.
-    hidden = {_stage_at(one.need.path) for one in unseen}
-    seen = [one for one in targets if _stage_at(one.path) not in hidden]
-    missing += undeployable_stages(seen, person)
-    return _Refused(missing, [one for one in lacks if _stage_at(one.need.path) not in hidden])
+    hidden = {_get_stage_path(one.need.path) for one in unseen}
+    seen = [one for one in targets if _get_stage_path(one.path) not in hidden]
+    missing += list_undeployable_stages(seen, person)
+    return _SaveProblems(missing, [one for one in lacks if _get_stage_path(one.need.path) not in hidden])
 
 
-def _stage_at(path: str) -> str:
+def _get_stage_path(path: str) -> str:
     return path.partition(".stage.")[0]
 
 
-def refuse_missing(missing: list[Missing], yaml: str = "") -> None:
+def require_no_problems(missing: list[ReferenceProblem], yaml: str = "") -> None:
     """Raises `PipelineNotRunnable` where something is missing, with the places in `yaml`."""
     if missing:
-        document = parse(yaml, "pipeline") if yaml else Document("pipeline", None)
-        errors = [_placed(one, document) for one in missing]
+        document = parse_document(yaml, "pipeline") if yaml else Document("pipeline", None)
+        errors = [_locate_problem(one, document) for one in missing]
         raise PipelineNotRunnable("The pipeline names things that do not exist.", errors=errors)
 
 
-def _add(scope: Scope, spec: PipelineSpec, yaml: str) -> Pipeline:
+def _create_pipeline(scope: Scope, spec: PipelineSpec, yaml: str) -> Pipeline:
     pipeline = Pipeline(scope=scope, identifier=spec.identifier, name=spec.name, yaml=yaml)
     try:
         # Asked of the database alone: two who add it at once both find the name free.
         with transaction.atomic():
             pipeline.save()
     except IntegrityError as exc:
-        raise taken("pipeline", spec.identifier) from exc
+        raise build_identifier_conflict("pipeline", spec.identifier) from exc
     return pipeline
 
 
-def _placed(missing: Missing, document: Document) -> dict[str, Any]:
+def _locate_problem(missing: ReferenceProblem, document: Document) -> dict[str, Any]:
     path = tuple(int(part) if part.isdigit() else part for part in missing.path.split("."))
     return {
         "path": missing.path,
@@ -177,19 +174,19 @@ def _placed(missing: Missing, document: Document) -> dict[str, Any]:
     }
 
 
-def _change(pipeline: Pipeline, spec: PipelineSpec, yaml: str, version: int | None) -> None:
+def _update_pipeline(pipeline: Pipeline, spec: PipelineSpec, yaml: str, version: int | None) -> None:
     if pipeline.identifier != spec.identifier:
         raise BadInput(
             "A pipeline keeps its identifier.",
             errors=[{"path": "pipeline.identifier", "message": f"must stay {pipeline.identifier}"}],
         )
-    next_version(pipeline, version)
+    increment_version(pipeline, version)
     pipeline.name, pipeline.yaml = spec.name, yaml
     # Never the whole row: a run that starts meanwhile counts its number up in it.
     pipeline.save(update_fields=["name", "yaml", "updated_at"])
 
 
-def _keep(pipeline: Pipeline, actor: User) -> None:
+def _create_version(pipeline: Pipeline, actor: User) -> None:
     PipelineVersion.objects.create(
         pipeline=pipeline,
         number=pipeline.version,
@@ -199,9 +196,9 @@ def _keep(pipeline: Pipeline, actor: User) -> None:
     )
 
 
-def known_variables(pipeline: Pipeline) -> tuple[Variable, ...]:
+def list_pipeline_variables(pipeline: Pipeline) -> tuple[PipelineVariable, ...]:
     """The variables of a pipeline; none where it cannot be read."""
     try:
-        return read(pipeline.yaml).variables
+        return parse_valid_pipeline(pipeline.yaml).variables
     except BadInput:
         return ()

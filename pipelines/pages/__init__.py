@@ -1,1 +1,1 @@
-"""Pages of pipelines."""
+"""Pages of pipelines, the visual editor, input sets and expressions."""

@@ -1,4 +1,4 @@
-"""Pages of input sets: those of one pipeline, a new one, an edit."""
+"""Pages of input sets: list, create, edit and delete."""
 
 from dataclasses import asdict
 from typing import Any, Final
@@ -8,38 +8,40 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from catalog.pages.changes import compared
+from catalog.pages.edit_conflicts import diff_values
 from pipelines.forms.input_sets import InputSetForm, NewInputSetForm
 from pipelines.inputs import input_sets
 from pipelines.models import InputSet, Pipeline
 from rbac.policy import can, require
-from web.pages import PageRequest, get_visible, page
-from web.paging import keyset
-from web.problems import ChangedMeanwhile, Problem
+from web.forms.pages import PageRequest, get_visible, require_sign_in
+from web.http.pagination import paginate_queryset
+from web.http.problems import Problem, VersionConflict
 
 GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 PIPELINE: Final = "core_pipeline_view"
 
 
-@page
+@require_sign_in
 @require_safe
-def pipeline_input_sets(request: PageRequest, pk: int) -> HttpResponse:
-    """This will list the input sets of a pipeline."""
-    found = _pipeline(request, pk)
+def list_pipeline_input_sets(request: PageRequest, pk: int) -> HttpResponse:
+    """List the input sets of a pipeline."""
+    found = _get_pipeline(request, pk)
     content = {
         "pipeline": found,
-        "page": keyset(input_sets.input_sets_of(found, request.user).order_by(), request),
+        "page": paginate_queryset(
+            input_sets.list_visible_input_sets(found, request.user).order_by(), request
+        ),
         "may_edit": can(request.user, input_sets.EDIT, found),
         "may_delete": can(request.user, input_sets.DELETE, found),
     }
     return render(request, "pipelines/input_sets.html", content)
 
 
-@page
+@require_sign_in
 @require_http_methods(GET_OR_POST)
-def new_input_set(request: PageRequest, pk: int) -> HttpResponse:
-    """This will keep values for inputs; from the form of a run it begins with what was entered there."""
-    found = _pipeline(request, pk)
+def create_input_set(request: PageRequest, pk: int) -> HttpResponse:
+    """Keep values for inputs; from the form of a run it begins with what was entered there."""
+    found = _get_pipeline(request, pk)
     require(request.user, input_sets.EDIT, found)
     from_run = "from_run" in request.POST
     entered = request.POST if request.method == "POST" and not from_run else None
@@ -52,47 +54,49 @@ def new_input_set(request: PageRequest, pk: int) -> HttpResponse:
         identifier = form.cleaned_data["identifier"]
         try:
             input_sets.create_input_set(
-                actor=request.user, pipeline=found, identifier=identifier, spec=_spec(form)
+                actor=request.user, pipeline=found, identifier=identifier, spec=_build_spec(form)
             )
         except Problem as problem:
             form.refuse(problem)
         else:
             messages.success(request, f"The input set {form.cleaned_data['name']} is there.")
             return redirect("input-sets", pk=pk)
-    return _form_page(request, found, form)
+    return _render_form(request, found, form)
 
 
-@page
+@require_sign_in
 @require_http_methods(GET_OR_POST)
 def edit_input_set(request: PageRequest, pk: int, number: int) -> HttpResponse:
-    """This will change an input set; what saving would change is shown before, and nobody's work is lost."""
-    pipeline, found = _pipeline(request, pk), _input_set(request, pk, number)
+    """Change an input set; what saving would change is shown before, and nobody's work is lost."""
+    pipeline, found = _get_pipeline(request, pk), _get_input_set(request, pk, number)
     require(request.user, input_sets.EDIT, found)
     entered = request.POST if request.method == "POST" else None
-    form = InputSetForm(entered, pipeline=pipeline, begun=found.inputs, initial=_values(found))
+    form = InputSetForm(entered, pipeline=pipeline, begun=found.inputs, initial=_build_initial_values(found))
     if not (form.is_bound and form.is_valid()):
-        return _form_page(request, pipeline, form, found)
+        return _render_form(request, pipeline, form, found)
     try:
         if "review" in request.POST:
-            input_sets.check_spec(pipeline, _spec(form))
-            review = compared(input_sets.said_by(found), asdict(_spec(form)))
-            return _form_page(request, pipeline, form, found, review=review)
+            input_sets.validate_spec(pipeline, _build_spec(form))
+            review = diff_values(input_sets.serialize_input_set(found), asdict(_build_spec(form)))
+            return _render_form(request, pipeline, form, found, review=review)
         version = form.cleaned_data["version"] or 0
-        input_sets.update_input_set(actor=request.user, input_set=found, spec=_spec(form), version=version)
-    except ChangedMeanwhile:
-        return _changed_meanwhile(request, pipeline, form, number)
+        input_sets.update_input_set(
+            actor=request.user, input_set=found, spec=_build_spec(form), version=version
+        )
+    except VersionConflict:
+        return _render_edit_conflict(request, pipeline, form, number)
     except Problem as problem:
         form.refuse(problem)
-        return _form_page(request, pipeline, form, found)
+        return _render_form(request, pipeline, form, found)
     messages.success(request, f"The input set {found.name} is saved.")
     return redirect("input-sets", pk=pk)
 
 
-@page
+@require_sign_in
 @require_http_methods(GET_OR_POST)
 def delete_input_set(request: PageRequest, pk: int, number: int) -> HttpResponse:
-    """This will ask before an input set goes, and say how much it is used."""
-    found = _input_set(request, pk, number)
+    """Ask before an input set goes, and say how much it is used."""
+    found = _get_input_set(request, pk, number)
     require(request.user, input_sets.DELETE, found)
     if request.method == "POST":
         input_sets.delete_input_set(actor=request.user, input_set=found)
@@ -102,36 +106,36 @@ def delete_input_set(request: PageRequest, pk: int, number: int) -> HttpResponse
     return render(request, "pipelines/delete_input_set.html", content)
 
 
-def _changed_meanwhile(
+def _render_edit_conflict(
     request: PageRequest, pipeline: Pipeline, form: InputSetForm, number: int
 ) -> HttpResponse:
     """Show what was entered over what was saved meanwhile; the next save means to replace that."""
-    stored, entered = _input_set(request, pipeline.pk, number), asdict(_spec(form))
-    differs = compared(input_sets.said_by(stored), entered)
+    stored, entered = _get_input_set(request, pipeline.pk, number), asdict(_build_spec(form))
+    differs = diff_values(input_sets.serialize_input_set(stored), entered)
     initial = {**entered, "version": stored.version}
     again = InputSetForm(pipeline=pipeline, begun=entered["inputs"], initial=initial)
-    return _form_page(request, pipeline, again, stored, diff=differs, status=409)
+    return _render_form(request, pipeline, again, stored, diff=differs, status=409)
 
 
-def _values(found: InputSet) -> dict[str, Any]:
+def _build_initial_values(found: InputSet) -> dict[str, Any]:
     return {"name": found.name, "description": found.description, "version": found.version}
 
 
-def _pipeline(request: PageRequest, pk: int) -> Pipeline:
+def _get_pipeline(request: PageRequest, pk: int) -> Pipeline:
     return get_visible(request, PIPELINE, Pipeline.objects.select_related("scope"), pk=pk)
 
 
-def _input_set(request: PageRequest, pk: int, number: int) -> InputSet:
-    rows = input_sets.kept_input_sets()
+def _get_input_set(request: PageRequest, pk: int, number: int) -> InputSet:
+    rows = input_sets.list_input_sets()
     return get_visible(request, input_sets.VIEW, rows, pk=number, pipeline_id=pk)
 
 
-def _spec(form: InputSetForm) -> input_sets.InputSetSpec:
+def _build_spec(form: InputSetForm) -> input_sets.InputSetSpec:
     given = form.cleaned_data
     return input_sets.InputSetSpec(given["name"], given["description"], form.inputs())
 
 
-def _form_page(
+def _render_form(
     request: PageRequest,
     pipeline: Pipeline,
     form: InputSetForm,

@@ -1,4 +1,4 @@
-"""The visual side of the pipeline editor: stages and steps by forms, in step with the text."""
+"""Fragment of the visual editor: outline and form beside the text."""
 
 from typing import Any, Final
 
@@ -6,107 +6,119 @@ from django.http import HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_POST
 
-from aws.regions import regions
-from catalog.manifests.yaml_draft import Draft, NotEditable
+from aws.regions import list_regions
+from catalog.manifests.yaml_drafts import NotEditable, YamlDraft
 from catalog.models import Infrastructure, Service
 from connectors.models import Connector
-from connectors.queries import connectors_for
+from connectors.queries import list_connectors
 from guards.limits import SPEC_BYTES
-from pipelines.editor.commands import Outcome, carry_out
-from pipelines.editor.forms import OpenForm, form_at
-from pipelines.editor.guide import MOST_NAMES
-from pipelines.editor.outline import outline
-from pipelines.editor.places import found, path_from
-from pipelines.editor.provisioners import provisioner_of, provisioners, provisions
-from pipelines.editor.targets import Nearby
-from pipelines.operations.pipelines import checked
-from pipelines.pages.stage_places import CREATE_PLACE, create_place, place_form
+from pipelines.editor.commands import CommandResult, run_command
+from pipelines.editor.forms import EditorForm, build_form
+from pipelines.editor.outline import build_outline
+from pipelines.editor.provisioners import get_provisioner_name, has_provisioner, list_provisioners
+from pipelines.editor.suggestions import MAX_SUGGESTIONS
+from pipelines.editor.target_fields import EditorChoices
+from pipelines.editor.tree_paths import get_node, parse_path
+from pipelines.operations.pipelines import check_pipeline
+from pipelines.pages.stage_infrastructures import (
+    CREATE_INFRASTRUCTURE,
+    build_infrastructure_form,
+    create_stage_infrastructure,
+)
 from rbac.models import Scope
-from rbac.policy import Principal, scopes_where, visible_to
-from steps.strategies.base import known_strategies
-from web.pages import PageRequest, page
+from rbac.policy import Principal, filter_visible, list_permitted_scopes
+from steps.strategies.registry import get_strategies
+from web.forms.pages import PageRequest, require_sign_in
 
 VIEW: Final = "core_pipeline_view"
-_LEVELS: Final[dict[str, str]] = {Scope.Kind.ACCOUNT: "account.", Scope.Kind.ORGANIZATION: "org."}
+_SCOPE_PREFIXES: Final[dict[str, str]] = {Scope.Kind.ACCOUNT: "account.", Scope.Kind.ORGANIZATION: "org."}
 
 
-@page
+@require_sign_in
 @require_POST
 def edit_visually(request: PageRequest) -> HttpResponse:
-    """This will make one change to the text that is being written, and show its stages and steps."""
-    scope = get_object_or_404(scopes_where(request.user, VIEW), path=request.POST.get("in_scope", ""))
+    """Make one change to the text that is being written, and show its stages and steps."""
+    scope = get_object_or_404(
+        list_permitted_scopes(request.user, VIEW), path=request.POST.get("in_scope", "")
+    )
     given = request.POST
     text = given.get("yaml", "").replace("\r\n", "\n")
-    words = _words(given)
-    if given.get("do") == CREATE_PLACE:
-        outcome, place = create_place(request, scope, text, words)
+    words = _build_command_data(given)
+    if given.get("do") == CREATE_INFRASTRUCTURE:
+        outcome, place = create_stage_infrastructure(request, scope, text, words)
     else:
-        outcome, place = carry_out(text, words), None
-    content = _shown(outcome, scope, request.user, words)
+        outcome, place = run_command(text, words), None
+    content = _build_context(outcome, scope, request.user, words)
     if (form := content.get("form")) and form.kind == "stage":
-        content["new_place"] = place or place_form(request, scope, form, words)
-        stage = found(Draft(outcome.text).value, path_from(form.at))
-        content |= {"provisioners": provisioners(), "provisioner": provisioner_of(stage)}
-        content["provisions"] = provisions(stage)
+        content["new_place"] = place or build_infrastructure_form(request, scope, form, words)
+        stage = get_node(YamlDraft(outcome.text).value, parse_path(form.at))
+        content |= {"provisioners": list_provisioners(), "provisioner": get_provisioner_name(stage)}
+        content["provisions"] = has_provisioner(stage)
     content |= {"new_text": outcome.text if outcome.text != text else None, "outcome": outcome}
     return render(request, "pipelines/_visual.html", content)
 
 
-def _words(given: QueryDict) -> dict[str, str]:
+def _build_command_data(given: QueryDict) -> dict[str, str]:
     return {name: str(value)[: int(SPEC_BYTES)] for name, value in given.items() if name != "yaml"}
 
 
-def _shown(outcome: Outcome, scope: Scope, person: Principal, given: dict[str, str]) -> dict[str, Any]:
+def _build_context(
+    outcome: CommandResult, scope: Scope, person: Principal, given: dict[str, str]
+) -> dict[str, Any]:
     try:
-        tree = Draft(outcome.text).value
+        tree = YamlDraft(outcome.text).value
     except NotEditable as refused:
         return {"unreadable": str(refused)}
-    problems = checked(outcome.text, scope, person)["errors"]
+    problems = check_pipeline(outcome.text, scope, person)["errors"]
     return {
-        "rows": outline(tree, problems),
-        "form": _form(tree, outcome, nearby(scope, person), given),
-        "strategies": sorted(known_strategies()),
+        "rows": build_outline(tree, problems),
+        "form": _build_open_form(tree, outcome, list_editor_choices(scope, person), given),
+        "strategies": sorted(get_strategies()),
         "is_pipeline": isinstance(tree, dict) and isinstance(tree.get("pipeline"), dict),
         "others": [one for one in problems if not str(one["path"]).startswith("pipeline.stages.")],
         "count": len(problems),
     }
 
 
-def _form(tree: Any, outcome: Outcome, near: Nearby, given: dict[str, str]) -> OpenForm | None:
+def _build_open_form(
+    tree: Any, outcome: CommandResult, near: EditorChoices, given: dict[str, str]
+) -> EditorForm | None:
     if not outcome.open:
         return None
     try:
-        return form_at(tree, path_from(outcome.open), near, given if outcome.errors else None, outcome.errors)
+        return build_form(
+            tree, parse_path(outcome.open), near, given if outcome.errors else None, outcome.errors
+        )
     except NotEditable:
         return None
 
 
-def nearby(scope: Scope, person: Principal) -> Nearby:
+def list_editor_choices(scope: Scope, person: Principal) -> EditorChoices:
     """The services and the places that a pipeline of a scope can name and that a person may see."""
     paths = scope.ancestor_paths()
-    services = visible_to(person, "core_service_view", Service.objects.filter(scope__path__in=paths))
+    services = filter_visible(person, "core_service_view", Service.objects.filter(scope__path__in=paths))
     places = Infrastructure.objects.filter(environment__scope__path__in=paths)
-    shown = visible_to(person, "core_environment_view", places).select_related("environment")
-    return Nearby(
-        services=[(one.identifier, one.name) for one in services.order_by("identifier")[:MOST_NAMES]],
+    shown = filter_visible(person, "core_environment_view", places).select_related("environment")
+    return EditorChoices(
+        services=[(one.identifier, one.name) for one in services.order_by("identifier")[:MAX_SUGGESTIONS]],
         places=[
             (f"{one.environment.identifier}/{one.identifier}", f"{one.environment.name} / {one.name}")
-            for one in shown.order_by("environment__identifier", "identifier")[:MOST_NAMES]
+            for one in shown.order_by("environment__identifier", "identifier")[:MAX_SUGGESTIONS]
         ],
-        connectors=_connectors(scope, person),
-        regions=[(one.name, f"{one.title} ({one.name})") for one in regions()],
+        connectors=_list_connectors(scope, person),
+        regions=[(one.name, f"{one.title} ({one.name})") for one in list_regions()],
     )
 
 
-def _connectors(scope: Scope, person: Principal) -> list[tuple[str, str]]:
+def _list_connectors(scope: Scope, person: Principal) -> list[tuple[str, str]]:
     """The connectors that lead to manifests, as steps name them; a farther namesake by its level."""
-    rows = connectors_for(scope, Connector.Kind.GIT, Connector.Kind.AWS)[: int(MOST_NAMES)]
-    usable = visible_to(
+    rows = list_connectors(scope, Connector.Kind.GIT, Connector.Kind.AWS)[: int(MAX_SUGGESTIONS)]
+    usable = filter_visible(
         person, "core_connector_access", Connector.objects.filter(pk__in=[one.pk for one in rows])
     )
     keys, seen, found = set(usable.values_list("pk", flat=True)), set[str](), []
     for one in rows:
-        level = _LEVELS.get(one.scope.kind, "") if one.identifier in seen else ""
+        level = _SCOPE_PREFIXES.get(one.scope.kind, "") if one.identifier in seen else ""
         seen.add(one.identifier)
         if one.pk in keys:
             found.append((f"{level}{one.identifier}", f"{one.name} ({one.get_kind_display()})"))

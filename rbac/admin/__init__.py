@@ -1,16 +1,16 @@
-"""The admin site of access: who is there, what the roles are, who has them, what was done."""
+"""Admin site of access control."""
 
 from django.contrib import admin
 from django.contrib.auth.models import Group
 
+from rbac.admin.api_keys import ApiKeyAdmin
 from rbac.admin.assignments import RoleAssignmentAdmin
-from rbac.admin.audit import AuditEntryAdmin
-from rbac.admin.groups import UserGroupAdmin
-from rbac.admin.keys import ApiKeyAdmin
+from rbac.admin.audit_entries import AuditEntryAdmin
 from rbac.admin.resource_groups import ResourceGroupAdmin
 from rbac.admin.roles import RoleAdmin
 from rbac.admin.scopes import ScopeAdmin
 from rbac.admin.service_accounts import ServiceAccountAdmin
+from rbac.admin.user_groups import UserGroupAdmin
 from rbac.admin.users import UserAdmin
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "UserAdmin",
     "UserGroupAdmin",
 ]
+
 
 admin.site.site_header = admin.site.site_title = "Slipway administration"
 admin.site.index_title = "Access"

@@ -1,4 +1,4 @@
-"""Who has which role, in the admin site."""
+"""Role assignments in the admin site."""
 
 from typing import Any, Final
 
@@ -7,10 +7,10 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from rbac import operations
-from rbac.gated_admin import GatedAdmin, principal_of
+from rbac.admin.base import PolicyAdmin, get_principal
 from rbac.models import RoleAssignment
 
-_GIVEN: Final = ("scope", "role", "user", "group", "resource_group")
+_ASSIGNMENT_FIELDS: Final = ("scope", "role", "user", "group", "resource_group")
 
 
 class RoleAssignmentForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -18,7 +18,7 @@ class RoleAssignmentForm(forms.ModelForm):  # type: ignore[type-arg]
 
     class Meta:
         model = RoleAssignment
-        fields = (*_GIVEN, "expires_at")
+        fields = (*_ASSIGNMENT_FIELDS, "expires_at")
 
     def clean(self) -> dict[str, Any]:
         """Refuse what is for nobody or for two, and what is given already."""
@@ -26,13 +26,13 @@ class RoleAssignmentForm(forms.ModelForm):  # type: ignore[type-arg]
         user, group = given.get("user"), given.get("group")
         if {"user", "group"} <= given.keys() and (user is None) == (group is None):
             self.add_error("user", "Choose one user or one group.")
-        elif RoleAssignment.objects.filter(**{name: given.get(name) for name in _GIVEN}).exists():
+        elif RoleAssignment.objects.filter(**{name: given.get(name) for name in _ASSIGNMENT_FIELDS}).exists():
             self.add_error("role", f"{user or group} has this role there already.")
         return given
 
 
 @admin.register(RoleAssignment)
-class RoleAssignmentAdmin(GatedAdmin):
+class RoleAssignmentAdmin(PolicyAdmin):
     """Who has which role where; an assignment is added or removed, never changed."""
 
     form = RoleAssignmentForm
@@ -49,7 +49,7 @@ class RoleAssignmentAdmin(GatedAdmin):
         self, request: HttpRequest, obj: RoleAssignment, form: "forms.ModelForm[RoleAssignment]", change: bool
     ) -> None:
         made = operations.assign_role(
-            actor=principal_of(request),
+            actor=get_principal(request),
             scope=obj.scope,
             role=obj.role,
             user=obj.user,
@@ -60,4 +60,4 @@ class RoleAssignmentAdmin(GatedAdmin):
         obj.pk = made.pk
 
     def delete_model(self, request: HttpRequest, obj: RoleAssignment) -> None:
-        operations.remove_assignment(actor=principal_of(request), assignment=obj)
+        operations.remove_assignment(actor=get_principal(request), assignment=obj)

@@ -7,15 +7,17 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from rbac import operations
-from rbac.gated_admin import GatedAdmin, principal_of
+from rbac.admin.base import PolicyAdmin, get_principal
 from rbac.models import ResourceGroup, ResourceGroupEntry
-from rbac.permissions import RESOURCES
+from rbac.permissions import RESOURCE_TYPES
 
 
-class EntryForm(forms.ModelForm):  # type: ignore[type-arg]
+class ResourceGroupEntryForm(forms.ModelForm):  # type: ignore[type-arg]
     """All things of a kind, or one of them."""
 
-    resource = forms.ChoiceField(choices=[("", "---------")] + [(r.identifier, r.title) for r in RESOURCES])
+    resource = forms.ChoiceField(
+        choices=[("", "---------")] + [(r.identifier, r.title) for r in RESOURCE_TYPES]
+    )
     identifier = forms.CharField(
         required=False, max_length=128, help_text="Of one thing; leave it empty for all of the kind."
     )
@@ -25,11 +27,11 @@ class EntryForm(forms.ModelForm):  # type: ignore[type-arg]
         fields = ("resource", "identifier")
 
 
-class EntryInline(admin.TabularInline):  # type: ignore[type-arg]
+class ResourceGroupEntryInline(admin.TabularInline):  # type: ignore[type-arg]
     """What is in a resource group; who may change the group may change this."""
 
     model = ResourceGroupEntry
-    form = EntryForm
+    form = ResourceGroupEntryForm
     extra = 3
     verbose_name, verbose_name_plural = "thing", "things"
 
@@ -50,14 +52,14 @@ class EntryInline(admin.TabularInline):  # type: ignore[type-arg]
 
 
 @admin.register(ResourceGroup)
-class ResourceGroupAdmin(GatedAdmin):
+class ResourceGroupAdmin(PolicyAdmin):
     """Choices of things that role assignments can be narrowed to."""
 
     view_permission = "core_resourcegroup_view"
     add_permission = change_permission = "core_resourcegroup_edit"
     delete_permission = "core_resourcegroup_delete"
     fields = ("scope", "identifier", "name", "description")
-    inlines = (EntryInline,)
+    inlines = (ResourceGroupEntryInline,)
     list_display = ("name", "identifier", "scope", "description")
     list_select_related = ("scope",)
     search_fields = ("name", "identifier")
@@ -70,8 +72,8 @@ class ResourceGroupAdmin(GatedAdmin):
         """It is saved with its entries, which come after it."""
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        actor, group = principal_of(request), form.instance
-        entries = [entry for formset in formsets for entry in _entries(formset)]
+        actor, group = get_principal(request), form.instance
+        entries = [entry for formset in formsets for entry in _build_entries(formset)]
         for formset in formsets:
             # The framework's own history asks for what its formsets saved.
             formset.new_objects, formset.changed_objects, formset.deleted_objects = [], [], []
@@ -85,9 +87,9 @@ class ResourceGroupAdmin(GatedAdmin):
         group.pk = made.pk
 
     def delete_model(self, request: HttpRequest, obj: ResourceGroup) -> None:
-        operations.delete_resource_group(actor=principal_of(request), group=obj)
+        operations.delete_resource_group(actor=get_principal(request), group=obj)
 
 
-def _entries(formset: Any) -> list[tuple[str, str]]:
+def _build_entries(formset: Any) -> list[tuple[str, str]]:
     kept = [data for data in formset.cleaned_data if data.get("resource") and not data.get("DELETE")]
     return [(data["resource"], data["identifier"]) for data in kept]

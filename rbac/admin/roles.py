@@ -1,5 +1,7 @@
 """Roles in the admin site."""
 
+from typing import Any
+
 from django import forms
 from django.contrib import admin
 from django.db.models import Q, QuerySet
@@ -7,16 +9,32 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from rbac import operations
-from rbac.gated_admin import GatedAdmin, principal_of
+from rbac.admin.base import PolicyAdmin, get_principal
+from rbac.admin.permission_table import PermissionTable, build_role_permissions_field
 from rbac.models import Role, User
-from rbac.permission_table import PermissionTable
 from rbac.permissions import ALWAYS_GRANTED
-from rbac.policy import can, can_anywhere, scopes_where
-from rbac.role_form import RoleForm
+from rbac.policy import can, can_anywhere, list_permitted_scopes
+
+
+class RoleForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A role with its permissions."""
+
+    granted = build_role_permissions_field()
+
+    class Meta:
+        model = Role
+        fields = ("scope", "identifier", "name")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk:
+            self.initial["granted"] = list(self.instance.permissions.values_list("permission", flat=True))
+        if "scope" in self.fields:
+            self.fields["scope"].required = True
 
 
 @admin.register(Role)
-class RoleAdmin(GatedAdmin):
+class RoleAdmin(PolicyAdmin):
     """Roles; the built-in ones can be read only."""
 
     view_permission = "core_role_view"
@@ -30,7 +48,7 @@ class RoleAdmin(GatedAdmin):
     ordering = ("-builtin", "name")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Role]:
-        scopes = scopes_where(principal_of(request), self.view_permission)
+        scopes = list_permitted_scopes(get_principal(request), self.view_permission)
         return Role.objects.filter(Q(builtin=True) | Q(scope__in=scopes.values("pk")))
 
     def get_fields(self, request: HttpRequest, obj: Role | None = None) -> tuple[str, ...]:
@@ -54,7 +72,7 @@ class RoleAdmin(GatedAdmin):
     def save_model(
         self, request: HttpRequest, obj: Role, form: "forms.ModelForm[Role]", change: bool
     ) -> None:
-        actor, granted = principal_of(request), form.cleaned_data["granted"]
+        actor, granted = get_principal(request), form.cleaned_data["granted"]
         if change:
             operations.update_role(
                 actor=actor, role=obj, name=obj.name, permissions={*granted, ALWAYS_GRANTED}
@@ -68,4 +86,4 @@ class RoleAdmin(GatedAdmin):
         obj.pk = made.pk
 
     def delete_model(self, request: HttpRequest, obj: Role) -> None:
-        operations.delete_role(actor=principal_of(request), role=obj)
+        operations.delete_role(actor=get_principal(request), role=obj)

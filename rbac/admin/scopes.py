@@ -1,4 +1,4 @@
-"""The tree of scopes in the admin site."""
+"""Scopes in the admin site."""
 
 from typing import Any
 
@@ -9,15 +9,48 @@ from django.forms import ModelChoiceField
 from django.http import HttpRequest
 
 from rbac import operations
-from rbac.archived import restorable
-from rbac.gated_admin import GatedAdmin, principal_of
+from rbac.admin.base import PolicyAdmin, get_principal
+from rbac.archive_guards import ScopeBusy, list_work_in_progress
 from rbac.models import Scope, User
-from rbac.policy import can, scopes_where
-from rbac.scope_form import ScopeForm
+from rbac.policy import can, list_permitted_scopes
+from rbac.queries import list_restorable_scopes
+
+
+class ScopeForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A name, and whether the scope is archived."""
+
+    archived = forms.BooleanField(
+        required=False,
+        help_text="Nobody can see or use anything at or below an archived scope. Nothing of it is deleted.",
+    )
+
+    class Meta:
+        model = Scope
+        fields = ("parent", "identifier", "name")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.was_archived = self.instance.archived_at is not None
+        self.initial["archived"] = self.was_archived
+
+    def clean_archived(self) -> bool:
+        """Refuse to archive what something is under way in."""
+        wanted = bool(self.cleaned_data["archived"])
+        if wanted and not self.was_archived and (work := list_work_in_progress(self.instance)):
+            raise forms.ValidationError(str(ScopeBusy(self.instance, work)))
+        return wanted
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse an identifier that is taken where the scope is to hang."""
+        given = super().clean() or {}
+        parent, identifier = given.get("parent"), given.get("identifier")
+        if parent and identifier and Scope.objects.filter(path=f"{parent.path}/{identifier}").exists():
+            self.add_error("identifier", f"{identifier} exists already in {parent.path}, maybe archived.")
+        return given
 
 
 @admin.register(Scope)
-class ScopeAdmin(GatedAdmin):
+class ScopeAdmin(PolicyAdmin):
     """The account, its organizations and their projects; archived ones for those who may bring them back."""
 
     form = ScopeForm
@@ -31,12 +64,12 @@ class ScopeAdmin(GatedAdmin):
 
     def get_queryset(self, request: HttpRequest) -> "QuerySet[Scope]":
         shown = super().get_queryset(request).values("pk")
-        archived = restorable(principal_of(request)).values("pk")
+        archived = list_restorable_scopes(get_principal(request)).values("pk")
         return Scope.objects.filter(Q(pk__in=shown) | Q(pk__in=archived)).select_related("parent")
 
     def get_fields(self, request: HttpRequest, obj: Scope | None = None) -> Any:
         fields = ["parent", "identifier", "name"]
-        return [*fields, "archived"] if obj and _may_archive(principal_of(request), obj) else fields
+        return [*fields, "archived"] if obj and _can_archive(get_principal(request), obj) else fields
 
     def get_readonly_fields(self, request: HttpRequest, obj: Scope | None = None) -> tuple[str, ...]:
         return ("parent", "identifier") if obj else ()
@@ -44,7 +77,9 @@ class ScopeAdmin(GatedAdmin):
     def formfield_for_foreignkey(
         self, db_field: "ForeignKey[Any, Any]", request: HttpRequest, **kwargs: Any
     ) -> "ModelChoiceField[Any] | None":
-        above = scopes_where(principal_of(request), self.add_permission).exclude(kind=Scope.Kind.PROJECT)
+        above = list_permitted_scopes(get_principal(request), self.add_permission).exclude(
+            kind=Scope.Kind.PROJECT
+        )
         field = super().formfield_for_foreignkey(db_field, request, queryset=above.order_by("path"), **kwargs)
         if field is not None:
             field.required = True
@@ -53,9 +88,9 @@ class ScopeAdmin(GatedAdmin):
     def save_model(
         self, request: HttpRequest, obj: Scope, form: "forms.ModelForm[Scope]", change: bool
     ) -> None:
-        actor = principal_of(request)
+        actor = get_principal(request)
         if change:
-            _change(actor, obj, form)
+            _apply_change(actor, obj, form)
             return
         given = {"identifier": obj.identifier, "name": obj.name}
         if obj.parent is not None and obj.parent.kind == Scope.Kind.ORGANIZATION:
@@ -66,21 +101,21 @@ class ScopeAdmin(GatedAdmin):
 
     def _may_on(self, principal: User, permission: str, obj: Scope) -> bool:
         if obj.archived_at is not None:
-            return _may_archive(principal, obj)
+            return _can_archive(principal, obj)
         _, _, action = permission.rpartition("_")
         return can(principal, f"core_{obj.resource}_{action}", obj)
 
 
-def _may_archive(principal: User, scope: Scope) -> bool:
+def _can_archive(principal: User, scope: Scope) -> bool:
     """Whether somebody may archive a scope, or bring an archived one back."""
     if scope.parent is None:
         return False
     if scope.archived_at is not None:
-        return restorable(principal).filter(pk=scope.pk).exists()
+        return list_restorable_scopes(principal).filter(pk=scope.pk).exists()
     return can(principal, f"core_{scope.resource}_delete", scope)
 
 
-def _change(actor: User, scope: Scope, form: "forms.ModelForm[Scope]") -> None:
+def _apply_change(actor: User, scope: Scope, form: "forms.ModelForm[Scope]") -> None:
     """Rename, archive or bring back; an archived scope is brought back before it is renamed."""
     wanted, is_archived = form.cleaned_data.get("archived"), scope.archived_at is not None
     if wanted is False and is_archived:

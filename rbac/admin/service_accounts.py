@@ -5,12 +5,12 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from rbac import operations
-from rbac.gated_admin import GatedAdmin, principal_of
+from rbac.admin.base import PolicyAdmin, get_principal
 from rbac.models import ServiceAccount
 
 
 @admin.register(ServiceAccount)
-class ServiceAccountAdmin(GatedAdmin):
+class ServiceAccountAdmin(PolicyAdmin):
     """Programs with roles of their own; deleting one revokes its keys and removes its roles."""
 
     view_permission = "core_serviceaccount_view"
@@ -35,7 +35,7 @@ class ServiceAccountAdmin(GatedAdmin):
         form: "forms.ModelForm[ServiceAccount]",
         change: bool,
     ) -> None:
-        actor, named = principal_of(request), {"name": obj.name, "description": obj.description}
+        actor, named = get_principal(request), {"name": obj.name, "description": obj.description}
         if change:
             operations.update_service_account(actor=actor, account=obj, **named)
             return
@@ -45,4 +45,4 @@ class ServiceAccountAdmin(GatedAdmin):
         obj.pk, obj.user = made.pk, made.user
 
     def delete_model(self, request: HttpRequest, obj: ServiceAccount) -> None:
-        operations.delete_service_account(actor=principal_of(request), account=obj)
+        operations.delete_service_account(actor=get_principal(request), account=obj)

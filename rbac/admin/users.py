@@ -1,4 +1,4 @@
-"""People in the admin site."""
+"""Users in the admin site."""
 
 from django import forms
 from django.contrib import admin
@@ -8,19 +8,19 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from rbac import audit
-from rbac.gated_admin import AccountAdmin, principal_of
+from rbac.admin.base import AccountPolicyAdmin, get_principal
 from rbac.models import User
-from rbac.operations.asking import refuse_more_than_own_roles, roles_of
+from rbac.operations.escalation_checks import list_user_assignments, refuse_role_escalation
 
 
-class NewUserForm(AdminUserCreationForm):  # type: ignore[type-arg]
+class NewUserAdminForm(AdminUserCreationForm):  # type: ignore[type-arg]
     """A user name and a password."""
 
     class Meta(AdminUserCreationForm.Meta):
         model = User
 
 
-class UserForm(UserChangeForm):  # type: ignore[type-arg]
+class UserAdminForm(UserChangeForm):  # type: ignore[type-arg]
     """What can be changed of a user."""
 
     class Meta(UserChangeForm.Meta):
@@ -28,13 +28,13 @@ class UserForm(UserChangeForm):  # type: ignore[type-arg]
 
 
 @admin.register(User)
-class UserAdmin(AccountAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
+class UserAdmin(AccountPolicyAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
     """People and programs; they are deactivated, never deleted: the audit trail names them."""
 
     view_permission = "core_user_view"
     add_permission = change_permission = "core_user_manage"
-    form = UserForm
-    add_form = NewUserForm
+    form = UserAdminForm
+    add_form = NewUserAdminForm
     fieldsets = (
         (None, {"fields": ("username", "password")}),
         ("Person", {"fields": ("first_name", "last_name", "email")}),
@@ -56,27 +56,31 @@ class UserAdmin(AccountAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
         self, request: HttpRequest, obj: User, form: "forms.ModelForm[User]", change: bool
     ) -> None:
         if change:
-            _refuse_mightier(request, obj)
+            _refuse_more_privileged(request, obj)
         fields = sorted(name for name in form.changed_data if "password" not in name)
         before = User.objects.filter(pk=obj.pk).values(*fields).first() if change else None
         obj.save()
         after = {name: form.cleaned_data.get(name) for name in fields}
         action = "user.update" if change else "user.create"
-        audit.record(actor=principal_of(request), action=action, thing=obj, before=before, after=after)
+        audit.record_audit_entry(
+            actor=get_principal(request), action=action, thing=obj, before=before, after=after
+        )
 
     @transaction.atomic
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
         if request.method == "POST":
-            _refuse_mightier(request, User.objects.get(pk=id))
+            _refuse_more_privileged(request, User.objects.get(pk=id))
         answer: HttpResponse = super().user_change_password(request, id, form_url)
         if isinstance(answer, HttpResponseRedirect):
             person = User.objects.get(pk=id)
-            audit.record(actor=principal_of(request), action="user.password_change", thing=person)
+            audit.record_audit_entry(
+                actor=get_principal(request), action="user.password_change", thing=person
+            )
         return answer
 
 
-def _refuse_mightier(request: HttpRequest, person: User) -> None:
+def _refuse_more_privileged(request: HttpRequest, person: User) -> None:
     """Refuse to change somebody who may more: with their password one would be them. Raises `Forbidden`."""
-    actor = principal_of(request)
+    actor = get_principal(request)
     if actor.pk != person.pk:
-        refuse_more_than_own_roles(actor, roles_of(person))
+        refuse_role_escalation(actor, list_user_assignments(person))

@@ -9,11 +9,11 @@ from django.conf import settings
 from django.db import migrations, models
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
-import rbac.models.resource_group
-import rbac.models.role
-import rbac.models.user
-from rbac.append_only import triggers_to_add, triggers_to_drop
-from rbac.roles import ensure_builtin_roles
+import rbac.models.resource_groups
+import rbac.models.roles
+import rbac.models.users
+from rbac.builtin_roles import ensure_builtin_roles
+from rbac.models.audit_entries import list_create_triggers, list_drop_triggers
 
 
 def fill_in(apps: Apps, _schema_editor: BaseDatabaseSchemaEditor) -> None:
@@ -23,12 +23,12 @@ def fill_in(apps: Apps, _schema_editor: BaseDatabaseSchemaEditor) -> None:
 
 def add_triggers(_apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
     """Make the audit trail append-only in the database itself."""
-    for statement in triggers_to_add(schema_editor.connection):
+    for statement in list_create_triggers(schema_editor.connection):
         schema_editor.execute(statement)
 
 
 def drop_triggers(_apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
-    for statement in triggers_to_drop(schema_editor.connection):
+    for statement in list_drop_triggers(schema_editor.connection):
         schema_editor.execute(statement)
 
 
@@ -99,7 +99,7 @@ class Migration(migrations.Migration):
                 "abstract": False,
             },
             managers=[
-                ("objects", rbac.models.user.PeopleManager()),
+                ("objects", rbac.models.users.PersonManager()),
             ],
         ),
         migrations.CreateModel(
@@ -521,7 +521,9 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "resource",
-                    models.CharField(max_length=32, validators=[rbac.models.resource_group.known_resource]),
+                    models.CharField(
+                        max_length=32, validators=[rbac.models.resource_groups.validate_resource]
+                    ),
                 ),
                 ("identifier", models.CharField(blank=True, max_length=128)),
                 (
@@ -553,7 +555,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "permission",
-                    models.CharField(max_length=64, validators=[rbac.models.role.known_permission]),
+                    models.CharField(max_length=64, validators=[rbac.models.roles.validate_permission]),
                 ),
                 (
                     "role",

@@ -1,21 +1,19 @@
-"""The tables of access, one file per noun."""
+"""Tables of access control."""
 
-from rbac.models.api_key import ApiKey
-from rbac.models.assignment import RoleAssignment
-from rbac.models.audit import AuditEntry
-from rbac.models.invitation import Invitation
-from rbac.models.key_limits import KeyLimits
-from rbac.models.resource_group import ResourceGroup, ResourceGroupEntry
-from rbac.models.role import Role, RolePermission
-from rbac.models.scope import Scope
-from rbac.models.service_account import ServiceAccount
-from rbac.models.user import User, UserGroup
+from rbac.models.api_keys import ApiKey
+from rbac.models.assignments import RoleAssignment
+from rbac.models.audit_entries import AuditEntry
+from rbac.models.invitations import Invitation
+from rbac.models.resource_groups import ResourceGroup, ResourceGroupEntry
+from rbac.models.roles import Role, RolePermission
+from rbac.models.scopes import Scope
+from rbac.models.users import ApiKeyLimits, ServiceAccount, User, UserGroup
 
 __all__ = [
     "ApiKey",
+    "ApiKeyLimits",
     "AuditEntry",
     "Invitation",
-    "KeyLimits",
     "ResourceGroup",
     "ResourceGroupEntry",
     "Role",

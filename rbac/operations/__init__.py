@@ -1,14 +1,14 @@
-"""What a person can do to scopes, roles, principals and keys; page, API and admin site all call these."""
+"""Operations on scopes, roles, principals and API keys, shared by pages, API and admin site."""
 
+from rbac.operations.api_keys import create_api_key, revoke_api_key, rotate_api_key
 from rbac.operations.assignments import assign_role, remove_assignment
 from rbac.operations.invitations import (
     accept_invitation,
-    invite,
-    join,
+    create_invitation,
+    create_user_from_invitation,
     renew_invitation,
     revoke_invitation,
 )
-from rbac.operations.keys import create_api_key, revoke_api_key, rotate_api_key
 from rbac.operations.resource_groups import (
     create_resource_group,
     delete_resource_group,
@@ -31,18 +31,16 @@ from rbac.operations.user_groups import create_user_group, delete_user_group, up
 
 __all__ = [
     "accept_invitation",
-    "invite",
-    "join",
-    "renew_invitation",
-    "revoke_invitation",
     "archive_scope",
     "assign_role",
     "create_api_key",
+    "create_invitation",
     "create_organization",
     "create_project",
     "create_resource_group",
     "create_role",
     "create_service_account",
+    "create_user_from_invitation",
     "create_user_group",
     "delete_resource_group",
     "delete_role",
@@ -50,8 +48,10 @@ __all__ = [
     "delete_user_group",
     "remove_assignment",
     "rename_scope",
+    "renew_invitation",
     "restore_scope",
     "revoke_api_key",
+    "revoke_invitation",
     "rotate_api_key",
     "update_resource_group",
     "update_role",

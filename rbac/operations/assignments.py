@@ -1,4 +1,4 @@
-"""Giving roles and taking them away."""
+"""Assignment and removal of roles."""
 
 from datetime import datetime
 from typing import Any
@@ -8,8 +8,8 @@ from django.db import transaction
 
 from rbac import audit
 from rbac.models import ResourceGroup, Role, RoleAssignment, Scope, User, UserGroup
-from rbac.operations.asking import refuse_more_than_own, require_of
-from rbac.operations.identifiers import save_new
+from rbac.operations.escalation_checks import refuse_escalation, require_permission
+from rbac.operations.identifiers import create_unique
 
 
 @transaction.atomic
@@ -29,19 +29,22 @@ def assign_role(
     The actor must be allowed to manage users there and have every permission that the role gives:
     otherwise who may assign roles could make themselves an admin.
     """
-    require_of(actor, "core_user_manage", scope)
+    require_permission(actor, "core_user_manage", scope)
     for field, thing in {"role": role, "group": group, "resource_group": resource_group}.items():
         _require_at_or_above(scope, field, thing)
-    refuse_more_than_own(actor, role.permissions.values_list("permission", flat=True), scope)
+    refuse_escalation(actor, role.permissions.values_list("permission", flat=True), scope)
     assignment = RoleAssignment(scope=scope, role=role, user=user, group=group, expires_at=expires_at)
     assignment.resource_group = resource_group
     assignment.full_clean(validate_constraints=False)
     if (user is None) == (group is None):
         raise ValidationError("Give the role to one user, one group or one service account.")
     has_it = f"{user or group} has the role {role.name} at {scope.path} already."
-    save_new(assignment, ValidationError(has_it))
-    audit.record(
-        actor=actor, action="roleassignment.create", thing=assignment, after=assignment_record(assignment)
+    create_unique(assignment, ValidationError(has_it))
+    audit.record_audit_entry(
+        actor=actor,
+        action="roleassignment.create",
+        thing=assignment,
+        after=build_assignment_values(assignment),
     )
     return assignment
 
@@ -49,16 +52,19 @@ def assign_role(
 @transaction.atomic
 def remove_assignment(*, actor: User | None, assignment: RoleAssignment) -> None:
     """Take a role away again. An actor cannot take away more than they could give."""
-    require_of(actor, "core_user_manage", assignment.scope)
+    require_permission(actor, "core_user_manage", assignment.scope)
     permissions = assignment.role.permissions.values_list("permission", flat=True)
-    refuse_more_than_own(actor, permissions, assignment.scope)
-    audit.record(
-        actor=actor, action="roleassignment.delete", thing=assignment, before=assignment_record(assignment)
+    refuse_escalation(actor, permissions, assignment.scope)
+    audit.record_audit_entry(
+        actor=actor,
+        action="roleassignment.delete",
+        thing=assignment,
+        before=build_assignment_values(assignment),
     )
     assignment.delete()
 
 
-def assignment_record(assignment: RoleAssignment) -> dict[str, Any]:
+def build_assignment_values(assignment: RoleAssignment) -> dict[str, Any]:
     """Return what the audit trail keeps of an assignment."""
     group, expires_at = assignment.resource_group, assignment.expires_at
     return {

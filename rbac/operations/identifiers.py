@@ -1,4 +1,4 @@
-"""Identifiers and user names: made of what people call a thing, and taken once."""
+"""Unique identifiers and user names derived from display names."""
 
 import re
 from collections.abc import Iterator
@@ -10,30 +10,30 @@ from django.db import IntegrityError, transaction
 from django.db.models import Manager, Model, QuerySet
 
 # Shorter than an identifier may be: there is room for a number behind it.
-_CHARACTERS: Final = 120
+_STEM_CHARACTERS: Final = 120
 
 
-def identifier_of(name: str, rows: QuerySet[Any], fallback: str) -> str:
+def build_unique_identifier(name: str, rows: QuerySet[Any], fallback: str) -> str:
     """Return an identifier made of `name` that none of `rows` has."""
     stem = re.sub(r"[^A-Za-z0-9_$]+", "_", name).strip("_") or fallback
     if stem[0].isdigit() or stem[0] == "$":
         stem = f"_{stem}"
-    return first_free(stem, rows, "identifier")
+    return find_free_name(stem, rows, "identifier")
 
 
-def first_free(stem: str, rows: QuerySet[Any] | Manager[Any], column: str) -> str:
+def find_free_name(stem: str, rows: QuerySet[Any] | Manager[Any], column: str) -> str:
     """Return `stem`, with a number behind it where one of `rows` has it in `column` already."""
-    stem = stem[:_CHARACTERS]
+    stem = stem[:_STEM_CHARACTERS]
     taken = set(rows.filter(**{f"{column}__startswith": stem}).values_list(column, flat=True))
-    return next(name for name in _numbered(stem) if name not in taken)
+    return next(name for name in _generate_numbered(stem) if name not in taken)
 
 
-def _numbered(stem: str) -> Iterator[str]:
+def _generate_numbered(stem: str) -> Iterator[str]:
     yield stem
     yield from (f"{stem}_{number}" for number in count(2))
 
 
-def save_new(thing: Model, taken: ValidationError) -> None:
+def create_unique(thing: Model, taken: ValidationError) -> None:
     """Save a new row. Raises `taken` where there is another of its kind, be it by a moment."""
     try:
         with transaction.atomic():

@@ -1,4 +1,4 @@
-"""Inviting people by e-mail: a role waits for them until they come, or the invitation ends."""
+"""Invitations by e-mail: create, renew, revoke, accept."""
 
 import secrets
 from datetime import timedelta
@@ -11,36 +11,38 @@ from django.utils import timezone
 
 from guards.limits import INVITATION_DAYS, INVITATIONS_PER_HOUR
 from rbac import audit
-from rbac.counting import counts
 from rbac.models import Invitation, Role, Scope, User
-from rbac.models.api_key import hash_of
-from rbac.operations.asking import refuse_more_than_own, require_of
+from rbac.models.api_keys import hash_token
 from rbac.operations.assignments import assign_role
+from rbac.operations.escalation_checks import refuse_escalation, require_permission
+from rbac.usage_counts import counts
 
-PREFIX = "slp_inv_"
-HOUR = 3600
-ENDED = "This invitation has ended. Ask whoever sent it for another one."
+TOKEN_PREFIX = "slp_inv_"  # noqa: S105 - no password
+HOUR_SECONDS = 3600
+INVITATION_ENDED = "This invitation has ended. Ask whoever sent it for another one."
 
 
 @transaction.atomic
-def invite(*, actor: User, email: str, scope: Scope, role: Role, days: int) -> tuple[Invitation, str]:
+def create_invitation(
+    *, actor: User, email: str, scope: Scope, role: Role, days: int
+) -> tuple[Invitation, str]:
     """Have `role` at `scope` wait for whoever reads `email`; return the invitation and the token of its link.
 
     The actor must be allowed to manage users there and have every permission that the role gives.
     Raises `Forbidden`, `NotVisible`, `ValidationError`.
     """
-    require_of(actor, "core_user_manage", scope)
+    require_permission(actor, "core_user_manage", scope)
     if role.scope is not None and role.scope.path not in scope.ancestor_paths():
         raise ValidationError({"role": "This role belongs to another scope."})
-    refuse_more_than_own(actor, role.permissions.values_list("permission", flat=True), scope)
+    refuse_escalation(actor, role.permissions.values_list("permission", flat=True), scope)
     _refuse_too_many(actor)
-    token, ends = _fresh(days)
+    token, ends = _generate_token(days)
     same = Invitation.objects.filter(email=email.lower(), scope=scope, role=role)
     same.filter(accepted_at=None, revoked_at=None, expires_at__lte=timezone.now()).update(
         revoked_at=timezone.now()
     )
     made = Invitation(email=email.lower(), scope=scope, role=role, invited_by=actor)
-    made.hash, made.expires_at = hash_of(token), ends
+    made.hash, made.expires_at = hash_token(token), ends
     made.full_clean(validate_constraints=False)
     try:
         with transaction.atomic():
@@ -48,48 +50,54 @@ def invite(*, actor: User, email: str, scope: Scope, role: Role, days: int) -> t
     except IntegrityError as exc:
         message = "Somebody invited this address already with this role. Send that invitation again."
         raise ValidationError({"email": message}) from exc
-    audit.record(actor=actor, action="invitation.create", thing=made, after=_record(made))
+    audit.record_audit_entry(
+        actor=actor, action="invitation.create", thing=made, after=_build_audit_values(made)
+    )
     return made, token
 
 
 @transaction.atomic
 def renew_invitation(*, actor: User, invitation: Invitation, days: int) -> str:
     """Let an invitation count anew from now on, and return the token of its new link; the old one is void."""
-    found = _locked(invitation)
-    require_of(actor, "core_user_manage", found.scope)
+    found = _lock_invitation(invitation)
+    require_permission(actor, "core_user_manage", found.scope)
     permissions = found.role.permissions.values_list("permission", flat=True)
-    refuse_more_than_own(actor, permissions, found.scope)
+    refuse_escalation(actor, permissions, found.scope)
     if found.accepted_at or found.revoked_at:
         raise ValidationError("This invitation was accepted or taken back. Invite anew.", code="state")
     _refuse_too_many(actor)
-    before = _record(found)
-    token, found.expires_at = _fresh(days)
+    before = _build_audit_values(found)
+    token, found.expires_at = _generate_token(days)
     # Whoever sends it answers for it: when it is accepted, it is asked what they may give.
-    found.hash, found.invited_by = hash_of(token), actor
+    found.hash, found.invited_by = hash_token(token), actor
     found.save(update_fields=["hash", "expires_at", "invited_by"])
-    audit.record(actor=actor, action="invitation.renew", thing=found, before=before, after=_record(found))
+    audit.record_audit_entry(
+        actor=actor, action="invitation.renew", thing=found, before=before, after=_build_audit_values(found)
+    )
     return token
 
 
 @transaction.atomic
 def revoke_invitation(*, actor: User, invitation: Invitation) -> None:
     """Take an invitation back; its link leads nowhere from now on."""
-    found = _locked(invitation)
-    require_of(actor, "core_user_manage", found.scope)
+    found = _lock_invitation(invitation)
+    require_permission(actor, "core_user_manage", found.scope)
     if found.accepted_at:
         raise ValidationError("This invitation was accepted. Take the role away instead.")
     if found.revoked_at is None:
         found.revoked_at = timezone.now()
         found.save(update_fields=["revoked_at"])
-        audit.record(actor=actor, action="invitation.revoke", thing=found, before=_record(found))
+        audit.record_audit_entry(
+            actor=actor, action="invitation.revoke", thing=found, before=_build_audit_values(found)
+        )
 
 
-def invitation_of_token(token: str) -> Invitation | None:
+def get_invitation_by_token(token: str) -> Invitation | None:
     """Return the invitation that a link leads to, None where it has ended or there never was one."""
-    return invitation_of_hash(hash_of(token))
+    return get_invitation_by_hash(hash_token(token))
 
 
-def invitation_of_hash(found_by: str) -> Invitation | None:
+def get_invitation_by_hash(found_by: str) -> Invitation | None:
     """Return the same by the hash of the token, which is all that is kept of it anywhere."""
     rows = Invitation.objects.select_related("scope__parent__parent", "role", "invited_by")
     found = rows.filter(hash=found_by).first()
@@ -103,60 +111,62 @@ def accept_invitation(*, person: User, invitation: Invitation) -> None:
     Raises `ValidationError` where the invitation has ended meanwhile, or whoever sent it could not give the
     role any more.
     """
-    found = _locked(invitation)
+    found = _lock_invitation(invitation)
     if found.state != Invitation.OPEN:
-        raise ValidationError(ENDED)
+        raise ValidationError(INVITATION_ENDED)
     if not person.assignments.filter(scope=found.scope, role=found.role, resource_group=None).exists():
-        _assign(found, person)
+        _assign_role(found, person)
     found.accepted_at, found.accepted_by = timezone.now(), person
     found.save(update_fields=["accepted_at", "accepted_by"])
-    audit.record(actor=person, action="invitation.accept", thing=found, after=_record(found))
+    audit.record_audit_entry(
+        actor=person, action="invitation.accept", thing=found, after=_build_audit_values(found)
+    )
 
 
 @transaction.atomic
-def join(*, invitation: Invitation, username: str, password: str) -> User:
+def create_user_from_invitation(*, invitation: Invitation, username: str, password: str) -> User:
     """Make the person that an invitation waits for, and give them its role. `password` is checked already."""
     person = User(username=username, email=invitation.email)
     person.set_password(password)
     person.full_clean()
     person.save()
-    audit.record(
+    audit.record_audit_entry(
         actor=person, action="user.create", thing=person, after={"username": username, "email": person.email}
     )
     accept_invitation(person=person, invitation=invitation)
     return person
 
 
-def _assign(invitation: Invitation, person: User) -> None:
+def _assign_role(invitation: Invitation, person: User) -> None:
     sender = invitation.invited_by
     try:
         if sender is None:
-            raise ValidationError(ENDED)
+            raise ValidationError(INVITATION_ENDED)
         assign_role(actor=sender, scope=invitation.scope, role=invitation.role, user=person)
     except (PermissionDenied, Http404) as exc:
         message = "Whoever invited you may not give this role any more. Ask somebody else for an invitation."
         raise ValidationError(message) from exc
 
 
-def _locked(invitation: Invitation) -> Invitation:
+def _lock_invitation(invitation: Invitation) -> Invitation:
     """Return the invitation as it is now; nobody else changes it until the transaction ends."""
     rows = Invitation.objects.select_for_update(of=("self",)).select_related("scope", "role", "invited_by")
     return rows.get(pk=invitation.pk)
 
 
-def _fresh(days: int) -> tuple[str, Any]:
+def _generate_token(days: int) -> tuple[str, Any]:
     if not 1 <= days <= INVITATION_DAYS:
         raise ValidationError({"days": f"An invitation counts for 1 to {INVITATION_DAYS}."})
-    return PREFIX + secrets.token_urlsafe(32), timezone.now() + timedelta(days=days)
+    return TOKEN_PREFIX + secrets.token_urlsafe(32), timezone.now() + timedelta(days=days)
 
 
 def _refuse_too_many(actor: User) -> None:
     """Nobody makes Slipway a machine that sends mail."""
-    if counts.add(f"invitations:{actor.pk}", seconds=HOUR) > INVITATIONS_PER_HOUR:
+    if counts.add(f"invitations:{actor.pk}", seconds=HOUR_SECONDS) > INVITATIONS_PER_HOUR:
         raise ValidationError(f"You sent {INVITATIONS_PER_HOUR} in an hour. Wait a while.")
 
 
-def _record(invitation: Invitation) -> dict[str, Any]:
+def _build_audit_values(invitation: Invitation) -> dict[str, Any]:
     return {
         "email": invitation.email,
         "role": invitation.role.identifier,

@@ -1,4 +1,4 @@
-"""What a person can do to organizations and projects."""
+"""Operations on organizations and projects."""
 
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
@@ -6,35 +6,35 @@ from django.utils import timezone
 
 from guards.limits import ORGANIZATIONS, PROJECTS
 from rbac import audit
-from rbac.busy import ScopeBusy, work_in
+from rbac.archive_guards import ScopeBusy, list_work_in_progress
 from rbac.models import Scope, User
-from rbac.operations.asking import require_of
+from rbac.operations.escalation_checks import require_permission
 
 
 @transaction.atomic
 def create_organization(*, actor: User | None, identifier: str, name: str) -> Scope:
     """Add an organization to the account. Raises `ValidationError`, `Forbidden`, `NotVisible`."""
     account = Scope.objects.account()
-    require_of(actor, "core_organization_edit", account)
+    require_permission(actor, "core_organization_edit", account)
     return _create_scope(actor, Scope.Kind.ORGANIZATION, account, identifier, name)
 
 
 @transaction.atomic
 def create_project(*, actor: User | None, organization: Scope, identifier: str, name: str) -> Scope:
     """Add a project to an organization. Raises `ValidationError`, `Forbidden`, `NotVisible`."""
-    require_of(actor, "core_project_edit", organization)
+    require_permission(actor, "core_project_edit", organization)
     return _create_scope(actor, Scope.Kind.PROJECT, organization, identifier, name)
 
 
 @transaction.atomic
 def rename_scope(*, actor: User | None, scope: Scope, name: str) -> Scope:
     """Give `scope` another name; its identifier stays for ever."""
-    require_of(actor, f"core_{scope.resource}_edit", scope)
+    require_permission(actor, f"core_{scope.resource}_edit", scope)
     # A form may have put the new name into `scope` already.
     before, scope.name = Scope.objects.get(pk=scope.pk).name, name
     scope.full_clean()
     scope.save(update_fields=["name"])
-    audit.record(
+    audit.record_audit_entry(
         actor=actor, action="scope.update", thing=scope, before={"name": before}, after={"name": name}
     )
     return scope
@@ -49,17 +49,17 @@ def archive_scope(*, actor: User | None, scope: Scope) -> Scope:
     """
     if scope.parent is None:
         raise ValidationError("The account cannot be archived: everything hangs on it.")
-    require_of(actor, f"core_{scope.resource}_delete", scope)
+    require_permission(actor, f"core_{scope.resource}_delete", scope)
     # Keeps out what begins just now, which calls `keep_from_archiving`.
     locked = Scope.objects.select_for_update().get(pk=scope.pk)
     list(Scope.objects.select_for_update().filter(parent=locked).order_by("pk").values_list("pk"))
     if locked.archived_at is not None:
         raise ValidationError(f"{scope.path} is archived already.")
-    if work := work_in(locked):
+    if work := list_work_in_progress(locked):
         raise ScopeBusy(locked, work)
     scope.archived_at = timezone.now()
     scope.save(update_fields=["archived_at"])
-    _record(actor, "scope.archive", scope, was=None)
+    _build_audit_values(actor, "scope.archive", scope, was=None)
     return scope
 
 
@@ -72,17 +72,17 @@ def restore_scope(*, actor: User | None, scope: Scope) -> Scope:
     """
     if scope.parent is None or scope.archived_at is None:
         raise ValidationError(f"{scope.path} is not archived.")
-    require_of(actor, f"core_{scope.resource}_delete", scope.parent)
+    require_permission(actor, f"core_{scope.resource}_delete", scope.parent)
     was, scope.archived_at = scope.archived_at.isoformat(), None
     scope.save(update_fields=["archived_at"])
-    _record(actor, "scope.restore", scope, was=was)
+    _build_audit_values(actor, "scope.restore", scope, was=was)
     return scope
 
 
-def _record(actor: User | None, action: str, scope: Scope, *, was: str | None) -> None:
+def _build_audit_values(actor: User | None, action: str, scope: Scope, *, was: str | None) -> None:
     now = scope.archived_at.isoformat() if scope.archived_at else None
     before, after = {"archived_at": was}, {"archived_at": now}
-    audit.record(actor=actor, action=action, thing=scope, before=before, after=after)
+    audit.record_audit_entry(actor=actor, action=action, thing=scope, before=before, after=after)
 
 
 def _create_scope(actor: User | None, kind: Scope.Kind, parent: Scope, identifier: str, name: str) -> Scope:
@@ -99,5 +99,5 @@ def _create_scope(actor: User | None, kind: Scope.Kind, parent: Scope, identifie
         found = Scope.objects.get(path=scope.path)
         archived = " It is archived: bring it back, or choose another." if found.archived_at else ""
         raise ValidationError({"identifier": f"{kind.label} {identifier} exists already.{archived}"}) from exc
-    audit.record(actor=actor, action="scope.create", thing=scope, after={"name": name})
+    audit.record_audit_entry(actor=actor, action="scope.create", thing=scope, after={"name": name})
     return scope

@@ -1,4 +1,4 @@
-"""What a person can do to service accounts."""
+"""Operations on service accounts."""
 
 from typing import Any
 
@@ -8,8 +8,8 @@ from django.utils import timezone
 
 from rbac import audit
 from rbac.models import ApiKey, RoleAssignment, Scope, ServiceAccount, User
-from rbac.operations.asking import require_of
-from rbac.operations.identifiers import first_free, identifier_of, save_new
+from rbac.operations.escalation_checks import require_permission
+from rbac.operations.identifiers import build_unique_identifier, create_unique, find_free_name
 
 
 @transaction.atomic
@@ -21,15 +21,17 @@ def create_service_account(
     Without an `identifier` it gets one that is made of its name.
     Raises `ValidationError`, `Forbidden`, `NotVisible`.
     """
-    require_of(actor, "core_serviceaccount_edit", scope)
+    require_permission(actor, "core_serviceaccount_edit", scope)
     here = ServiceAccount.objects.filter(scope=scope)
     account = ServiceAccount(scope=scope, name=name, description=description)
-    account.identifier = identifier or identifier_of(name, here, "service_account")
+    account.identifier = identifier or build_unique_identifier(name, here, "service_account")
     account.full_clean(exclude=["user"], validate_constraints=False)
     taken = ValidationError({"identifier": f"There is a service account {account.identifier} already."})
-    account.user = _new_user(account, taken)
-    save_new(account, taken)
-    audit.record(actor=actor, action="serviceaccount.create", thing=account, after=_record(account))
+    account.user = _create_user(account, taken)
+    create_unique(account, taken)
+    audit.record_audit_entry(
+        actor=actor, action="serviceaccount.create", thing=account, after=_build_audit_values(account)
+    )
     return account
 
 
@@ -38,13 +40,17 @@ def update_service_account(
     *, actor: User | None, account: ServiceAccount, name: str, description: str
 ) -> ServiceAccount:
     """Change what a service account is called; its identifier stays for ever."""
-    require_of(actor, "core_serviceaccount_edit", account.scope)
-    before = _record(account)
+    require_permission(actor, "core_serviceaccount_edit", account.scope)
+    before = _build_audit_values(account)
     account.name, account.description = name, description
     account.full_clean()
     account.save(update_fields=["name", "description"])
-    audit.record(
-        actor=actor, action="serviceaccount.update", thing=account, before=before, after=_record(account)
+    audit.record_audit_entry(
+        actor=actor,
+        action="serviceaccount.update",
+        thing=account,
+        before=before,
+        after=_build_audit_values(account),
     )
     return account
 
@@ -52,28 +58,28 @@ def update_service_account(
 @transaction.atomic
 def delete_service_account(*, actor: User | None, account: ServiceAccount) -> None:
     """Delete a service account: its keys are revoked and its roles removed; what it did keeps its name."""
-    require_of(actor, "core_serviceaccount_delete", account.scope)
+    require_permission(actor, "core_serviceaccount_delete", account.scope)
     user = account.user
     assignments = RoleAssignment.objects.filter(user=user).select_related("role", "scope")
-    before = _record(account) | {
+    before = _build_audit_values(account) | {
         "roles": [f"{one.role.identifier} at {one.scope.path}" for one in assignments]
     }
     assignments.delete()
     user.user_groups.clear()
     ApiKey.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())
     User.objects.filter(pk=user.pk).update(is_active=False)
-    audit.record(actor=actor, action="serviceaccount.delete", thing=account, before=before)
+    audit.record_audit_entry(actor=actor, action="serviceaccount.delete", thing=account, before=before)
     account.delete()
 
 
-def _new_user(account: ServiceAccount, taken: ValidationError) -> User:
+def _create_user(account: ServiceAccount, taken: ValidationError) -> User:
     stem = f"{account.identifier}@{account.scope.identifier}".replace("$", "_")
-    user = User(username=first_free(stem, User.objects, "username"), kind=User.Kind.SERVICE_ACCOUNT)
+    user = User(username=find_free_name(stem, User.objects, "username"), kind=User.Kind.SERVICE_ACCOUNT)
     user.set_unusable_password()
     user.full_clean()
-    save_new(user, taken)
+    create_unique(user, taken)
     return user
 
 
-def _record(account: ServiceAccount) -> dict[str, Any]:
+def _build_audit_values(account: ServiceAccount) -> dict[str, Any]:
     return {"identifier": account.identifier, "name": account.name, "description": account.description}

@@ -1,4 +1,4 @@
-"""What a person can do to groups of people."""
+"""Operations on user groups."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,10 +8,10 @@ from django.db import transaction
 
 from rbac import audit
 from rbac.models import Scope, User, UserGroup
-from rbac.operations.asking import refuse_more_than_own_roles, require_of
-from rbac.operations.identifiers import identifier_of, save_new
+from rbac.operations.escalation_checks import refuse_role_escalation, require_permission
+from rbac.operations.identifiers import build_unique_identifier, create_unique
 
-MANAGE = "core_usergroup_manage"
+MANAGE_USER_GROUPS = "core_usergroup_manage"
 
 
 @transaction.atomic
@@ -30,15 +30,17 @@ def create_user_group(
     Without an `identifier` it gets one that is made of its name.
     Raises `ValidationError`, `Forbidden`, `NotVisible`.
     """
-    require_of(actor, MANAGE, scope)
+    require_permission(actor, MANAGE_USER_GROUPS, scope)
     here, members = UserGroup.objects.filter(scope=scope), list(users)
     group = UserGroup(scope=scope, name=name, external_name=external_name)
-    group.identifier = identifier or identifier_of(name, here, "group")
+    group.identifier = identifier or build_unique_identifier(name, here, "group")
     group.full_clean(validate_constraints=False)
-    _check_members(group, members)
-    save_new(group, ValidationError({"identifier": f"There is a group {group.identifier} already."}))
+    _validate_members(group, members)
+    create_unique(group, ValidationError({"identifier": f"There is a group {group.identifier} already."}))
     group.users.set(members)
-    audit.record(actor=actor, action="usergroup.create", thing=group, after=_record(group))
+    audit.record_audit_entry(
+        actor=actor, action="usergroup.create", thing=group, after=_build_audit_values(group)
+    )
     return group
 
 
@@ -50,32 +52,36 @@ def update_user_group(
 
     Who decides about the members hands out what the group has, so they need every permission of its roles.
     """
-    require_of(actor, MANAGE, group.scope)
+    require_permission(actor, MANAGE_USER_GROUPS, group.scope)
     stored, members = UserGroup.objects.get(pk=group.pk), list(users)
-    before = _record(stored)
+    before = _build_audit_values(stored)
     changed = {user.pk for user in members} != set(group.users.values_list("pk", flat=True))
     if changed or external_name != stored.external_name:
-        refuse_more_than_own_roles(actor, group.assignments.all())
+        refuse_role_escalation(actor, group.assignments.all())
     group.name, group.external_name = name, external_name
     group.full_clean(validate_constraints=False)
-    _check_members(group, members if changed else [])
+    _validate_members(group, members if changed else [])
     group.save(update_fields=["name", "external_name"])
     group.users.set(members)
-    audit.record(actor=actor, action="usergroup.update", thing=group, before=before, after=_record(group))
+    audit.record_audit_entry(
+        actor=actor, action="usergroup.update", thing=group, before=before, after=_build_audit_values(group)
+    )
     return group
 
 
 @transaction.atomic
 def delete_user_group(*, actor: User | None, group: UserGroup) -> None:
     """Delete a group that has no role."""
-    require_of(actor, MANAGE, group.scope)
+    require_permission(actor, MANAGE_USER_GROUPS, group.scope)
     if group.assignments.exists():
         raise ValidationError("This group has roles. Remove their assignments first.")
-    audit.record(actor=actor, action="usergroup.delete", thing=group, before=_record(group))
+    audit.record_audit_entry(
+        actor=actor, action="usergroup.delete", thing=group, before=_build_audit_values(group)
+    )
     group.delete()
 
 
-def _check_members(group: UserGroup, changed: list[User]) -> None:
+def _validate_members(group: UserGroup, changed: list[User]) -> None:
     if not group.external_name:
         return
     same = UserGroup.objects.filter(external_name=group.external_name).exclude(pk=group.pk)
@@ -86,7 +92,7 @@ def _check_members(group: UserGroup, changed: list[User]) -> None:
         raise ValidationError({"users": message})
 
 
-def _record(group: UserGroup) -> dict[str, Any]:
+def _build_audit_values(group: UserGroup) -> dict[str, Any]:
     return {
         "identifier": group.identifier,
         "name": group.name,

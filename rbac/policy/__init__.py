@@ -1,46 +1,46 @@
-"""Answers who may do what: every page, route, socket and admin form asks here and nowhere else."""
+"""Authorization policy: who may do what. All pages, API views, sockets and admin forms call it."""
 
-from rbac.policy.explaining import Verdict, explain
-from rbac.policy.grants import Grants, Place, places_of, scope_lines
-from rbac.policy.principals import Principal, key_allows
-from rbac.policy.questions import (
+from rbac.policy.checks import (
     Forbidden,
     NotVisible,
     can,
     can_anywhere,
+    filter_visible,
+    filter_visible_below,
     require,
-    visible_below,
-    visible_to,
 )
-from rbac.policy.remembering import remembered_rights
-from rbac.policy.rights import permissions_anywhere, permissions_at, permissions_over
-from rbac.policy.things import Scoped
-from rbac.policy.tree import at_or_below, live
-from rbac.policy.where import scopes_of_member, scopes_where
+from rbac.policy.explanations import PermissionVerdict, explain_permissions
+from rbac.policy.grants import Grants, ResourceLocation, get_resource_locations, get_scope_ancestors
+from rbac.policy.permission_sets import get_permissions, get_permissions_anywhere, get_permissions_over_scope
+from rbac.policy.principals import Principal, is_allowed_by_key
+from rbac.policy.request_cache import cache_permissions
+from rbac.policy.resources import HasScope
+from rbac.policy.scope_filters import list_member_scopes, list_permitted_scopes
+from rbac.policy.scope_tree import build_below_filter, build_not_archived_filter
 
 __all__ = [
     "Forbidden",
     "Grants",
+    "HasScope",
     "NotVisible",
-    "Place",
+    "PermissionVerdict",
     "Principal",
-    "Scoped",
-    "Verdict",
-    "at_or_below",
+    "ResourceLocation",
+    "build_below_filter",
+    "build_not_archived_filter",
+    "cache_permissions",
     "can",
     "can_anywhere",
-    "explain",
-    "key_allows",
-    "live",
-    "permissions_anywhere",
-    "permissions_at",
-    "permissions_over",
-    "places_of",
-    "remembered_rights",
+    "explain_permissions",
+    "filter_visible",
+    "filter_visible_below",
+    "get_permissions",
+    "get_permissions_anywhere",
+    "get_permissions_over_scope",
+    "get_resource_locations",
+    "get_scope_ancestors",
+    "is_allowed_by_key",
+    "list_member_scopes",
+    "list_permitted_scopes",
     "require",
-    "scope_lines",
-    "scopes_of_member",
-    "scopes_where",
-    "visible_below",
-    "visible_to",
 ]

@@ -1,4 +1,4 @@
-"""What roles give to many people, read once: for those who ask about all that is open in a process."""
+"""Permissions of many users, loaded in a constant number of queries."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -8,38 +8,42 @@ from typing import Any, NamedTuple
 from django.db.models import Model, Q
 
 from rbac.models import ResourceGroupEntry, RoleAssignment, RolePermission, Scope, User
-from rbac.permissions import ALWAYS_GRANTED, PERMISSIONS, SHARED_VIEWS
-from rbac.policy.principals import assignments_of, current
-from rbac.policy.things import scope_path
-from rbac.policy.tree import live
+from rbac.permissions import ALWAYS_GRANTED, PERMISSIONS, SHARED_VIEW_PERMISSIONS
+from rbac.policy.principals import build_validity_filter, list_valid_assignments
+from rbac.policy.resources import get_scope_path
+from rbac.policy.scope_tree import build_not_archived_filter
 
-_ACTIVE = Q(is_active=True) & (Q(kind=User.Kind.PERSON) | live("service_account__scope__"))
+_ACTIVE_USERS = Q(is_active=True) & (
+    Q(kind=User.Kind.PERSON) | build_not_archived_filter("service_account__scope__")
+)
 
 
 @dataclass(frozen=True)
-class Place:
+class ResourceLocation:
     """Where a thing hangs, and what resource groups call it, by kind of resource."""
 
     scope_id: int
     names: Mapping[str, str]
 
 
-def places_of(model: type[Model], keys: Collection[Any]) -> dict[Any, Place]:
+def get_resource_locations(model: type[Model], keys: Collection[Any]) -> dict[Any, ResourceLocation]:
     """Return the places of the rows of `model` with these keys that there are; one query."""
     paths: dict[str, str] = getattr(model, "RESOURCE_PATHS", {})
-    columns = (f"{scope_path(model)}__pk", *paths.values())
+    columns = (f"{get_scope_path(model)}__pk", *paths.values())
     rows = model._default_manager.filter(pk__in=list(keys)).values_list("pk", *columns)
-    return {pk: Place(scope_id, dict(zip(paths, names, strict=True))) for pk, scope_id, *names in rows}
+    return {
+        pk: ResourceLocation(scope_id, dict(zip(paths, names, strict=True))) for pk, scope_id, *names in rows
+    }
 
 
-class _Assigned(NamedTuple):
+class _AssignmentKey(NamedTuple):
     role_id: int
     scope_id: int
     group_id: int | None
 
 
 _COLUMNS = ("role_id", "scope_id", "resource_group_id")
-_ByPerson = dict[int, set[_Assigned]]
+_ByPerson = dict[int, set[_AssignmentKey]]
 _ByRole = dict[int, set[str]]
 
 
@@ -53,13 +57,15 @@ class Grants:
         asked = list(people)
         if any(one.key_limits is not None for one in asked):
             raise ValueError("Only people who came without an API key can be asked about together")
-        self._assigned, self._permissions = _of_one(asked[0]) if len(asked) == 1 else _of_many(asked)
+        self._assigned, self._permissions = (
+            _load_for_one(asked[0]) if len(asked) == 1 else _load_for_many(asked)
+        )
         flat = {one for each in self._assigned.values() for one in each}
-        self._entries = _entries_of({one.group_id for one in flat if one.group_id is not None})
-        self._above = scope_lines()
+        self._entries = _load_group_entries({one.group_id for one in flat if one.group_id is not None})
+        self._above = get_scope_ancestors()
         self._where: dict[tuple[str, frozenset[int]], frozenset[int]] = {}
 
-    def permissions_at(self, person: User, place: Place) -> frozenset[str]:
+    def permissions_at(self, person: User, place: ResourceLocation) -> frozenset[str]:
         """Return every permission that the person has on what is at `place`."""
         over: set[str] = set()
         seen: set[str] = set()
@@ -69,20 +75,22 @@ class Grants:
                 over |= self._given(one, place.names)
             elif place.scope_id in self._above.get(one.scope_id, ()):
                 seen |= self._given(one, place.names)
-        return frozenset(over | (seen & SHARED_VIEWS))
+        return frozenset(over | (seen & SHARED_VIEW_PERMISSIONS))
 
     def scopes_where(self, person: User, permission: str) -> frozenset[int]:
         """Return the keys of the scopes where `permission` is granted on everything of its kind."""
         mine = self._assigned.get(person.pk, ())
         at = frozenset(one.scope_id for one in mine if permission in self._given(one, {}))
         if (permission, at) not in self._where:
-            self._where[permission, at] = frozenset(self._reached(at, is_shared=permission in SHARED_VIEWS))
+            self._where[permission, at] = frozenset(
+                self._reached(at, is_shared=permission in SHARED_VIEW_PERMISSIONS)
+            )
         return self._where[permission, at]
 
     def named_where(self, person: User, permission: str) -> dict[frozenset[int], set[str]]:
         """Return what resource groups name, one by one, for `permission`, by the scopes where it holds."""
         found: dict[frozenset[int], set[str]] = defaultdict(set)
-        kind, is_shared = PERMISSIONS[permission].resource, permission in SHARED_VIEWS
+        kind, is_shared = PERMISSIONS[permission].resource, permission in SHARED_VIEW_PERMISSIONS
         for one in self._assigned.get(person.pk, ()):
             if one.group_id is not None and permission in self._permissions[one.role_id]:
                 names = {name for of, name in self._entries[one.group_id] if of == kind and name}
@@ -119,7 +127,7 @@ class Grants:
         if is_shared:
             yield from (up for pk in at for up in self._above.get(pk, ()))
 
-    def _given(self, one: _Assigned, names: Mapping[str, str]) -> set[str]:
+    def _given(self, one: _AssignmentKey, names: Mapping[str, str]) -> set[str]:
         """What an assignment gives, where it reaches, on what has these names; without any on everything."""
         found = self._permissions[one.role_id]
         if one.group_id is not None:
@@ -129,37 +137,37 @@ class Grants:
         return found | {ALWAYS_GRANTED}
 
 
-def _of_one(person: User) -> tuple[_ByPerson, _ByRole]:
+def _load_for_one(person: User) -> tuple[_ByPerson, _ByRole]:
     """The assignments that count now, and what their roles permit; one query, too long an answer for many."""
     assigned: _ByPerson = defaultdict(set)
     permissions: _ByRole = defaultdict(set)
-    rows = assignments_of(person).values_list(*_COLUMNS, "role__permissions__permission")
+    rows = list_valid_assignments(person).values_list(*_COLUMNS, "role__permissions__permission")
     for role_id, scope_id, group_id, permission in rows:
-        assigned[person.pk].add(_Assigned(role_id, scope_id, group_id))
+        assigned[person.pk].add(_AssignmentKey(role_id, scope_id, group_id))
         if permission in PERMISSIONS:
             permissions[role_id].add(permission)
     return assigned, permissions
 
 
-def _of_many(people: Iterable[User]) -> tuple[_ByPerson, _ByRole]:
+def _load_for_many(people: Iterable[User]) -> tuple[_ByPerson, _ByRole]:
     """The same for many; two queries."""
-    assigned = _assigned_to([one.pk for one in people])
-    return assigned, _permissions_of({one.role_id for each in assigned.values() for one in each})
+    assigned = _load_assignments([one.pk for one in people])
+    return assigned, _load_role_permissions({one.role_id for each in assigned.values() for one in each})
 
 
-def _assigned_to(people: list[int]) -> _ByPerson:
+def _load_assignments(people: list[int]) -> _ByPerson:
     """The assignments that count now, by person: their own, and those of their groups."""
-    active = User.objects.filter(_ACTIVE, pk__in=people).values("pk")
-    counting = RoleAssignment.objects.filter(current())
+    active = User.objects.filter(_ACTIVE_USERS, pk__in=people).values("pk")
+    counting = RoleAssignment.objects.filter(build_validity_filter())
     own = counting.filter(user__in=active).values_list("user_id", *_COLUMNS)
     by_group = counting.filter(group__users__in=active).values_list("group__users", *_COLUMNS)
     found: _ByPerson = defaultdict(set)
     for person, *one in own.union(by_group):
-        found[person].add(_Assigned(*one))
+        found[person].add(_AssignmentKey(*one))
     return found
 
 
-def _permissions_of(roles: Collection[int]) -> _ByRole:
+def _load_role_permissions(roles: Collection[int]) -> _ByRole:
     found: _ByRole = defaultdict(set)
     rows = RolePermission.objects.filter(role__in=roles).values_list("role_id", "permission")
     for role_id, permission in rows:
@@ -168,7 +176,7 @@ def _permissions_of(roles: Collection[int]) -> _ByRole:
     return found
 
 
-def _entries_of(groups: Collection[int]) -> dict[int, set[tuple[str, str]]]:
+def _load_group_entries(groups: Collection[int]) -> dict[int, set[tuple[str, str]]]:
     found: dict[int, set[tuple[str, str]]] = defaultdict(set)
     rows = ResourceGroupEntry.objects.filter(group__in=groups).values_list(
         "group_id", "resource", "identifier"
@@ -178,7 +186,9 @@ def _entries_of(groups: Collection[int]) -> dict[int, set[tuple[str, str]]]:
     return found
 
 
-def scope_lines() -> dict[int, tuple[int, ...]]:
+def get_scope_ancestors() -> dict[int, tuple[int, ...]]:
     """Each scope that is not archived, with itself and those above it."""
-    rows = Scope.objects.filter(live()).values_list("pk", "parent_id", "parent__parent_id")
+    rows = Scope.objects.filter(build_not_archived_filter()).values_list(
+        "pk", "parent_id", "parent__parent_id"
+    )
     return {pk: tuple(one for one in (pk, *above) if one is not None) for pk, *above in rows}

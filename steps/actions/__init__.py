@@ -1,47 +1,5 @@
-"""The small things that steps are made of; importing this package knows all of them."""
+"""Actions that steps consist of; importing this package registers all of them."""
 
-from steps.actions import (
-    approval,
-    blue_green,
-    canary,
-    clean_up,
-    manifests,
-    provision_script,
-    request,
-    run_task,
-    scale,
-    scaling,
-    script,
-    service,
-    service_tags,
-    stack,
-    steady_state,
-    task_definition,
-    terraform,
-    terraform_cloud,
-    verify,
-    waiting,
-)
+from steps.discovery import import_submodules
 
-__all__ = [
-    "approval",
-    "blue_green",
-    "canary",
-    "clean_up",
-    "manifests",
-    "provision_script",
-    "request",
-    "run_task",
-    "scale",
-    "scaling",
-    "script",
-    "service",
-    "service_tags",
-    "stack",
-    "steady_state",
-    "task_definition",
-    "terraform",
-    "terraform_cloud",
-    "verify",
-    "waiting",
-]
+import_submodules(__name__)

@@ -1,14 +1,22 @@
-"""The actions of a canary: one task of the new version in an ECS service of its own, and its deletion."""
+"""Actions of a canary: its definition, its ECS service with one task, and its deletion."""
 
 from dataclasses import dataclass
 
-from aws.types import EcsService
-from steps.actions.adoption import adopt_service_write
-from steps.actions.base import Action, ActionFailed, CallRecord, Earlier, Rollout, Verdict, action
-from steps.actions.known_service import CANARY, GONE, delete_service, existed_before, snapshot_of
-from steps.actions.service import CreateOrUpdateService
+from aws.apis.ecs_types import EcsService
+from steps.actions.base import Action, ActionFailed, action
+from steps.actions.confirmations import CallRecord, Confirmation
+from steps.actions.context import EarlierStep, StepContext
+from steps.actions.ecs_service.confirmation import confirm_service_write
+from steps.actions.ecs_service.snapshots import (
+    CANARY_SUFFIX,
+    GONE_STATUSES,
+    build_snapshot,
+    delete_ecs_service,
+    has_existed_before,
+)
+from steps.actions.ecs_service.updates import CreateOrUpdateService
 
-DEFINITION = "canary definition"
+CANARY_DEFINITION = "canary definition"
 
 
 @action
@@ -20,10 +28,10 @@ class PlanCanary(Action):
     def title(self) -> str:
         return "Plan the canary"
 
-    def start(self, rollout: Rollout) -> None:
+    def start(self, rollout: StepContext) -> None:
         definition = rollout.recall("service definition")
-        name = f"{definition['serviceName']}{CANARY}"
-        rollout.remember(DEFINITION, {**definition, "serviceName": name, "desiredCount": 1})
+        name = f"{definition['serviceName']}{CANARY_SUFFIX}"
+        rollout.remember(CANARY_DEFINITION, {**definition, "serviceName": name, "desiredCount": 1})
         rollout.learn(serviceName=name)
 
 
@@ -36,8 +44,8 @@ class CreateCanary(CreateOrUpdateService):
     def title(self) -> str:
         return "Create the canary"
 
-    def start(self, rollout: Rollout) -> None:
-        if existed_before(rollout):
+    def start(self, rollout: StepContext) -> None:
+        if has_existed_before(rollout):
             name = rollout.know("serviceName")
             rollout.log(
                 f"Service {name} was left behind by an earlier deployment. It becomes the canary of this one",
@@ -45,15 +53,15 @@ class CreateCanary(CreateOrUpdateService):
             )
         super().start(rollout)
 
-    def undo(self, rollout: Rollout) -> None:
+    def undo(self, rollout: StepContext) -> None:
         super().undo(rollout)
-        if not existed_before(rollout):
-            _announce_wait(rollout, rollout.know("serviceName"))
+        if not has_existed_before(rollout):
+            _log_wait(rollout, rollout.know("serviceName"))
 
-    def is_undone(self, rollout: Rollout) -> bool:
+    def is_undone(self, rollout: StepContext) -> bool:
         is_undone = super().is_undone(rollout)
-        if is_undone and not existed_before(rollout):
-            _tell_gone(rollout, rollout.know("serviceName"))
+        if is_undone and not has_existed_before(rollout):
+            _log_deleted(rollout, rollout.know("serviceName"))
         return is_undone
 
 
@@ -68,7 +76,7 @@ class DeleteCanary(Action):
     def title(self) -> str:
         return "Delete the canary"
 
-    def start(self, rollout: Rollout) -> None:
+    def start(self, rollout: StepContext) -> None:
         canary = rollout.earlier("EcsCanaryDeploy")
         if canary is None or not canary.know("serviceArn"):
             rollout.log(
@@ -78,16 +86,16 @@ class DeleteCanary(Action):
         name = canary.know("serviceName")
         rollout.learn(serviceName=name)
         live = rollout.ecs.describe_service(rollout.cluster, name)
-        rollout.remember("service before", None if live is None else snapshot_of(live))
-        _refuse_what_others_deployed(live, canary)
-        delete_service(rollout, name, live)
-        _announce_wait(rollout, name)
+        rollout.remember("service before", None if live is None else build_snapshot(live))
+        _refuse_foreign_deployment(live, canary)
+        delete_ecs_service(rollout, name, live)
+        _log_wait(rollout, name)
         rollout.await_service(name)
 
-    def adopt(self, rollout: Rollout, call: CallRecord) -> Verdict:
-        return adopt_service_write(rollout, call, task_definition="", before="")
+    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        return confirm_service_write(rollout, call, task_definition="", before="")
 
-    def is_done(self, rollout: Rollout) -> bool:
+    def is_done(self, rollout: StepContext) -> bool:
         name = rollout.know("serviceName")
         if not name:
             return True
@@ -97,12 +105,12 @@ class DeleteCanary(Action):
             rollout.show_counts(running=service.running, desired=service.desired, pending=service.pending)
         if service is not None and service.status != "INACTIVE":
             return False
-        _tell_gone(rollout, name)
+        _log_deleted(rollout, name)
         return True
 
 
-def _refuse_what_others_deployed(live: EcsService | None, canary: Earlier) -> None:
-    if live is None or live.status in GONE or live.primary is None:
+def _refuse_foreign_deployment(live: EcsService | None, canary: EarlierStep) -> None:
+    if live is None or live.status in GONE_STATUSES or live.primary is None:
         return
     before = canary.recall("service before") or {}
     if live.primary.id not in (canary.know("deploymentId"), before.get("primary")):
@@ -114,10 +122,10 @@ def _refuse_what_others_deployed(live: EcsService | None, canary: Earlier) -> No
         )
 
 
-def _announce_wait(rollout: Rollout, name: str) -> None:
+def _log_wait(rollout: StepContext, name: str) -> None:
     rollout.log(f"Waiting for existing Service {name} to reach inactive state")
 
 
-def _tell_gone(rollout: Rollout, name: str) -> None:
+def _log_deleted(rollout: StepContext, name: str) -> None:
     rollout.log(f"Existing Service {name} reached inactive state")
     rollout.log(f"Canary service {name} deleted")

@@ -1,14 +1,14 @@
-"""The action that reads a service's manifests and refuses bad ones before anything is written to AWS."""
+"""Action that fetches the manifests of a service and validates them before anything is written."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from aws.errors import NotFound
-from aws.problems import place_of
-from aws.rules import together
-from steps.actions.base import Action, ActionFailed, Rollout, action
-from steps.actions.scaling.state import POLICIES, TARGETS
-from steps.actions.supplies import Loaded, Source
+from aws.validation.problems import format_path
+from aws.validation.rules import compatibility
+from steps.actions.base import Action, ActionFailed, action
+from steps.actions.context import LoadedManifest, ManifestSource, StepContext
+from steps.actions.scaling_state import SCALABLE_TARGETS, SCALING_POLICIES
 
 TASK_DEFINITION = "EcsTaskDefinition"
 SERVICE_DEFINITION = "EcsServiceDefinition"
@@ -28,7 +28,7 @@ class FetchManifests(Action):
     def title(self) -> str:
         return "Fetch and check the manifests"
 
-    def start(self, rollout: Rollout) -> None:
+    def start(self, rollout: StepContext) -> None:
         (task_definition,) = _fetch(rollout, TASK_DEFINITION)[:1]
         (service_definition,) = _fetch(rollout, SERVICE_DEFINITION)[:1]
         targets = _fetch_all(rollout, SCALABLE_TARGET)
@@ -36,15 +36,15 @@ class FetchManifests(Action):
         stores = {source.store for kind in _KINDS for source in rollout.supplies.sources(kind)}
         rollout.log(f"Fetched all manifests from {' and '.join(sorted(stores))}")
         for loaded in (task_definition, service_definition, *targets, *policies):
-            _tell_what_counts(rollout, loaded)
-        _keep_task_definition(rollout, task_definition.value, service_definition.value)
+            _log_overrides(rollout, loaded)
+        _save_task_definition(rollout, task_definition.value, service_definition.value)
         rollout.remember("service definition", service_definition.value)
         rollout.learn(serviceName=service_definition.value["serviceName"])
-        rollout.remember(TARGETS, [loaded.value for loaded in targets])
-        rollout.remember(POLICIES, [loaded.value for loaded in policies])
+        rollout.remember(SCALABLE_TARGETS, [loaded.value for loaded in targets])
+        rollout.remember(SCALING_POLICIES, [loaded.value for loaded in policies])
 
 
-def _fetch(rollout: Rollout, kind: str) -> tuple[Loaded, ...]:
+def _fetch(rollout: StepContext, kind: str) -> tuple[LoadedManifest, ...]:
     if not rollout.supplies.sources(kind):
         raise ActionFailed(
             "MANIFEST_MISSING", f"The service has no {kind} manifest. Add one to the service and run again."
@@ -52,32 +52,32 @@ def _fetch(rollout: Rollout, kind: str) -> tuple[Loaded, ...]:
     return _fetch_all(rollout, kind)
 
 
-def _fetch_all(rollout: Rollout, kind: str) -> tuple[Loaded, ...]:
+def _fetch_all(rollout: StepContext, kind: str) -> tuple[LoadedManifest, ...]:
     """Every manifest of a kind of which a service may have none, or several."""
     sources = rollout.supplies.sources(kind)
     for source in sources:
-        _announce(rollout, kind, source)
+        _log_source(rollout, kind, source)
     found = rollout.supplies.load_all(kind) if sources else ()
     for loaded in found:
-        _tell_files(rollout, "Successfully fetched following files:", loaded.paths)
+        _log_files(rollout, "Successfully fetched following files:", loaded.paths)
         rollout.log("")
     return found
 
 
-def _tell_files(rollout: Rollout, title: str, paths: tuple[str, ...]) -> None:
+def _log_files(rollout: StepContext, title: str, paths: tuple[str, ...]) -> None:
     """What comes from no file, such as a text in the service itself, has nothing to list."""
     for line in (title, *(f"- {path}" for path in paths)) if paths else ():
         rollout.log(line)
 
 
-def _tell_what_counts(rollout: Rollout, loaded: Loaded) -> None:
+def _log_overrides(rollout: StepContext, loaded: LoadedManifest) -> None:
     for override in loaded.overrides:
         rollout.log(f"Overridden by {override}")
     for warning in loaded.warnings:
         rollout.log(warning, "warning")
 
 
-def _keep_task_definition(rollout: Rollout, value: dict[str, Any], service: dict[str, Any]) -> None:
+def _save_task_definition(rollout: StepContext, value: dict[str, Any], service: dict[str, Any]) -> None:
     """Remember the task definition to register; of one that AWS has already, which it is (R161)."""
     arn = value.get(ARN_FIELD)
     if arn is None:
@@ -97,17 +97,19 @@ def _keep_task_definition(rollout: Rollout, value: dict[str, Any], service: dict
             f"The task definition {found.arn} is {found.raw.get('status')}: AWS starts nothing new from "
             "it. Name an active revision in the service's task definition manifest.",
         )
-    if wrong := [one for one in together.problems(service, found.raw) if not one.is_warning]:
+    if wrong := [
+        one for one in compatibility.validate_compatibility(service, found.raw) if not one.is_warning
+    ]:
         raise ActionFailed(
             "BAD_MANIFEST",
-            "\n".join(f"{SERVICE_DEFINITION}, {place_of(one.path)}: {one.message}" for one in wrong),
+            "\n".join(f"{SERVICE_DEFINITION}, {format_path(one.path)}: {one.message}" for one in wrong),
         )
     rollout.remember("task definition", found.raw)
     rollout.remember(TASK_DEFINITION_ARN, found.arn)
 
 
-def _announce(rollout: Rollout, kind: str, source: Source) -> None:
+def _log_source(rollout: StepContext, kind: str, source: ManifestSource) -> None:
     rollout.log(f"Fetching {kind} from {source.store}")
     rollout.log("")
     rollout.log(f"Fetching {kind} files with identifier: {source.identifier}")
-    _tell_files(rollout, "Fetching following Files :", source.paths)
+    _log_files(rollout, "Fetching following Files :", source.paths)

@@ -1,17 +1,15 @@
-"""The step that waits for people."""
+"""Approval step: waits until enough members of its groups have approved."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from steps.actions.approval import AskForApproval
-from steps.actions.approval_settings import ApproverInput, Approvers, read_inputs
-from steps.actions.fail_fast import BadSetting
-from steps.kinds.base import BadStepError, Plan, about, step, unit
-from steps.kinds.columns import Column
+from steps.actions.approvals import ApproverInput, Approvers, RequestApproval, parse_approver_inputs
+from steps.actions.base import BadStepSettingError
+from steps.kinds.registry import BadStepError, Plan, SpecColumn, describe_field, step, unit
 
 # The type keeps the name that pipelines of this kind are written with (REQUIREMENTS 6).
-APPROVAL = "HarnessApproval"
-UNIT = "Approval"
+APPROVAL_TYPE = "HarnessApproval"
+APPROVAL_UNIT = "Approval"
 DAY_MINUTES = 24 * 60
 _STARTER = {
     "approvalMessage": "Deploy <+service.name> to <+env.name>?",
@@ -24,19 +22,19 @@ class ApprovalSpec:
     """What approvers read, who they are, and what they fill in."""
 
     approvers: Approvers
-    approvalMessage: str = field(default="", metadata=about("What approvers read first."))
+    approvalMessage: str = field(default="", metadata=describe_field("What approvers read first."))
     includePipelineExecutionHistory: bool = field(
-        default=False, metadata=about("Show the runs before this one beside it.")
+        default=False, metadata=describe_field("Show the runs before this one beside it.")
     )
     approverInputs: list[dict[str, Any]] = field(
         default_factory=list,
-        metadata=about(
+        metadata=describe_field(
             "What approvers fill in. Later steps write <+steps.IDENTIFIER.output.NAME>.",
             columns=(
-                Column("name", is_needed=True),
-                Column("defaultValue"),
-                Column("allowedValues", "names"),
-                Column("required", "flag"),
+                SpecColumn("name", is_needed=True),
+                SpecColumn("defaultValue"),
+                SpecColumn("allowedValues", "names"),
+                SpecColumn("required", "flag"),
             ),
         ),
     )
@@ -44,22 +42,22 @@ class ApprovalSpec:
     def __post_init__(self) -> None:
         """Raises `BadStepError`."""
         try:
-            read_inputs(self.approverInputs)
-        except BadSetting as bad:
-            raise BadStepError(f"{APPROVAL}: {bad.message}", ("spec", *bad.path)) from bad
+            parse_approver_inputs(self.approverInputs)
+        except BadStepSettingError as bad:
+            raise BadStepError(f"{APPROVAL_TYPE}: {bad.message}", ("spec", *bad.path)) from bad
 
     @property
     def inputs(self) -> tuple[ApproverInput, ...]:
         """What approvers fill in, read."""
-        return read_inputs(self.approverInputs)
+        return parse_approver_inputs(self.approverInputs)
 
 
-@step(APPROVAL, spec=ApprovalSpec, title="Approval", timeout_minutes=DAY_MINUTES, starter=_STARTER)
+@step(APPROVAL_TYPE, spec=ApprovalSpec, title="Approval", timeout_minutes=DAY_MINUTES, starter=_STARTER)
 def approval(spec: ApprovalSpec) -> Plan:
     """Wait until enough members of the groups have approved what the steps after this one would do."""
     yield unit(
-        UNIT,
-        AskForApproval(
+        APPROVAL_UNIT,
+        RequestApproval(
             message=spec.approvalMessage,
             groups=list(spec.approvers.userGroups),
             minimum=spec.approvers.minimumCount,

@@ -1,24 +1,32 @@
-"""The blue/green deployment, its swap and its rollback (R224-R251)."""
+"""Blue/green steps: create the stage service, swap the listeners, roll back (R224-R251)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from guards.limits import DOWNSIZE_DELAY_SECONDS, LISTENER_PAIRS
-from steps.actions.blue_green.create import CreateStageService
-from steps.actions.blue_green.downsize import DownsizeOldService, WaitBeforeDownsizing
-from steps.actions.blue_green.green import RemoveGreenService
-from steps.actions.blue_green.pair import CheckBlueGreenManifests, RememberPair
-from steps.actions.blue_green.scaling import OLD_SERVICE, AttachAutoScalingInSwap, ResumeUnlessSwapped
-from steps.actions.blue_green.steady import WaitForStageService
-from steps.actions.blue_green.swap import LookBeforeSwap, RememberTraffic, SwapTraffic, WaitForHealthyTargets
+from steps.actions.auto_scaling import (
+    AttachAutoScaling,
+    DetachAutoScaling,
+    ResumeAutoScaling,
+    SuspendAutoScaling,
+)
+from steps.actions.blue_green.auto_scaling import OLD_SERVICE, AttachAutoScalingInSwap, ResumeUnlessSwapped
+from steps.actions.blue_green.pair import CheckBlueGreenManifests, SaveBlueGreenPair
+from steps.actions.blue_green.scale_down import DownsizeOldService, WaitBeforeDownsizing
+from steps.actions.blue_green.stage_service import CreateStageService, RemoveGreenService, WaitForStageService
+from steps.actions.blue_green.swap import (
+    CheckTargetsBeforeSwap,
+    SaveTraffic,
+    SwapTraffic,
+    WaitForHealthyTargets,
+)
 from steps.actions.blue_green.tags import CorrectBlueTag, TagStageService, TagSwappedServices
-from steps.actions.blue_green.target_groups import FindTargetGroups, HoldBlueGreenService
-from steps.actions.fail_fast import FailFast
+from steps.actions.blue_green.target_groups import FindTargetGroups, LockBlueGreenService
+from steps.actions.ecs_service.deployment_health import FailFast
 from steps.actions.manifests import FetchManifests
-from steps.actions.scaling import AttachAutoScaling, DetachAutoScaling, ResumeAutoScaling, SuspendAutoScaling
-from steps.actions.task_definition import RegisterTaskDefinition
-from steps.kinds.base import BadStepError, Plan, step, unit
+from steps.actions.task_definitions import RegisterTaskDefinition
+from steps.kinds.registry import BadStepError, Plan, step, unit
 
 
 @dataclass(frozen=True)
@@ -68,7 +76,7 @@ class EcsBlueGreenCreateServiceSpec:
                 f"a service in no more; moreListeners has {len(self.moreListeners)} beside the first"
             )
         for number, one in enumerate(self.moreListeners, start=1):
-            if problem := _pair_problem(one):
+            if problem := _describe_pair_problem(one):
                 raise BadStepError(f"EcsBlueGreenCreateService: moreListeners {number} {problem}")
 
     @property
@@ -94,7 +102,7 @@ _LISTENER_KEYS = {
 }
 
 
-def _pair_problem(one: Any) -> str:
+def _describe_pair_problem(one: Any) -> str:
     """What is wrong with one of the further pairs of listeners; nothing if it is good."""
     if not isinstance(one, Mapping):
         return "is not a mapping with prodListener and stageListener"
@@ -147,14 +155,14 @@ def ecs_blue_green_create_service(spec: EcsBlueGreenCreateServiceSpec) -> Plan:
     update = spec.updateGreenService
     yield unit(
         "Fetch manifests",
-        HoldBlueGreenService(pairs=len(spec.pairs)),
+        LockBlueGreenService(pairs=len(spec.pairs)),
         FindTargetGroups(pairs=spec.pairs),
         FetchManifests(),
         CheckBlueGreenManifests(may_differ=spec.allowDifferentTargetGroupPort),
     )
     yield unit(
         "Prepare rollback data",
-        RememberPair(scaling_in_swap=spec.enableAutoScalingInSwapStep),
+        SaveBlueGreenPair(scaling_in_swap=spec.enableAutoScalingInSwapStep),
         CorrectBlueTag(),
     )
     yield unit(
@@ -179,12 +187,12 @@ def ecs_blue_green_create_service(spec: EcsBlueGreenCreateServiceSpec) -> Plan:
 )
 def ecs_blue_green_swap_target_groups(spec: EcsBlueGreenSwapTargetGroupsSpec) -> Plan:
     """Send production traffic to the new version, then let the old version's tasks go."""
-    yield unit("Prepare rollback data", RememberTraffic(), WaitForHealthyTargets())
+    yield unit("Prepare rollback data", SaveTraffic(), WaitForHealthyTargets())
     # Undone in the reverse order: traffic goes back before the old service's scaling goes on (R216).
     yield unit(
         "Swap target groups",
         DetachAutoScaling(of=OLD_SERVICE),
-        LookBeforeSwap(),
+        CheckTargetsBeforeSwap(),
         SwapTraffic(),
         ResumeUnlessSwapped(),
         TagSwappedServices(),

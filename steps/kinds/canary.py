@@ -1,14 +1,14 @@
-"""The canary deployment: one task of the new version beside the service, and its end (R218-R223)."""
+"""Canary steps: deploy one task of the new version, and delete it (R218-R223)."""
 
 from dataclasses import dataclass, field
 
 from steps.actions.canary import CreateCanary, DeleteCanary, PlanCanary
-from steps.actions.fail_fast import FailFast
+from steps.actions.ecs_service.deployment_health import FailFast
+from steps.actions.ecs_service.steady_state import WaitForSteadyState
+from steps.actions.ecs_service.updates import SaveCurrentService
 from steps.actions.manifests import FetchManifests
-from steps.actions.service import RememberService
-from steps.actions.steady_state import WaitForSteadyState
-from steps.actions.task_definition import RegisterTaskDefinition
-from steps.kinds.base import Plan, step, unit
+from steps.actions.task_definitions import RegisterTaskDefinition
+from steps.kinds.registry import Plan, step, unit
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class EcsCanaryDeleteSpec:
 def ecs_canary_deploy(spec: EcsCanaryDeploySpec) -> Plan:
     """Run one task of the new version in an ECS service of its own, beside the one that is deployed."""
     yield unit("Fetch manifests", FetchManifests())
-    yield unit("Prepare rollback data", PlanCanary(), RememberService(definition="canary definition"))
+    yield unit("Prepare rollback data", PlanCanary(), SaveCurrentService(definition="canary definition"))
     yield unit(
         "Deploy",
         RegisterTaskDefinition(),

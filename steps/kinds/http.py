@@ -1,22 +1,21 @@
-"""The step that sends an HTTP request and judges its answer."""
+"""HTTP step: sends a request and checks its response."""
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from guards.addresses import PRIVATE_TOO
-from guards.places import url_problem
-from steps.actions.request import SendRequest
-from steps.conditions import BadConditionError, read_condition
-from steps.expressions import has_expression
-from steps.kinds.base import BadStepError, Plan, about, step, unit
-from steps.kinds.columns import Column
-from steps.variables import VARIABLE, as_text, secrets_named_in
+from guards.address_policy import PRIVATE_ALLOWED
+from guards.urls import describe_url_problem
+from steps.actions.http_requests import SendRequest
+from steps.conditions import BadConditionError, parse_condition
+from steps.expressions import find_secret_references, format_value, has_expression
+from steps.kinds.registry import BadStepError, Plan, SpecColumn, describe_field, step, unit
+from steps.variables import VARIABLE_NAME_PATTERN
 
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
-SHOWN = 60
-_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
+HTTP_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+SHOWN_CHARACTERS = 60
+_HEADER_PATTERN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
 
 
 @dataclass(frozen=True)
@@ -27,34 +26,36 @@ class HttpSpec:
     object as `<+json.path.to.value>`.
     """
 
-    url: str = field(metadata=about("Such as https://example.com/health; expressions may stand in it."))
-    method: str = field(default="GET", metadata=about("", *METHODS))
+    url: str = field(
+        metadata=describe_field("Such as https://example.com/health; expressions may stand in it.")
+    )
+    method: str = field(default="GET", metadata=describe_field("", *HTTP_METHODS))
     """The HTTP method."""
     headers: list[dict[str, Any]] = field(
         default_factory=list,
-        metadata=about(
+        metadata=describe_field(
             'A secret is written <+secrets.getValue("account.token")>.',
-            columns=(Column("key", is_needed=True), Column("value")),
+            columns=(SpecColumn("key", is_needed=True), SpecColumn("value")),
         ),
     )
     requestBody: str = ""
     """The body of the request."""
     assertion: str = field(
         default="",
-        metadata=about(
+        metadata=describe_field(
             "What must be true of the answer, such as <+httpResponseCode> == 200 && <+json.state> == "
             '"green". Without one, anything from 400 on is a failure.'
         ),
     )
     inputVariables: list[dict[str, Any]] = field(
         default_factory=list,
-        metadata=about("Not needed: write expressions where they belong.", is_rare=True),
+        metadata=describe_field("Not needed: write expressions where they belong.", is_rare=True),
     )
     outputVariables: list[dict[str, Any]] = field(
         default_factory=list,
-        metadata=about(
+        metadata=describe_field(
             "What later steps can name, such as <+json.build.number> of a JSON answer.",
-            columns=(Column("name", is_needed=True), Column("value")),
+            columns=(SpecColumn("name", is_needed=True), SpecColumn("value")),
         ),
     )
 
@@ -64,39 +65,41 @@ class HttpSpec:
             raise BadStepError(f"Http: {problem}")
 
     def _problems(self) -> Iterator[str]:
-        if not has_expression(self.url) and (problem := url_problem(self.url, PRIVATE_TOO)):
+        if not has_expression(self.url) and (problem := describe_url_problem(self.url, PRIVATE_ALLOWED)):
             yield f"url: {problem}"
-        if self.method.upper() not in METHODS:
-            yield f"method is one of {', '.join(METHODS)}, not {self.method[:SHOWN]!r}"
-        yield from (problem for one in self.headers if (problem := _header_problem(one)))
+        if self.method.upper() not in HTTP_METHODS:
+            yield f"method is one of {', '.join(HTTP_METHODS)}, not {self.method[:SHOWN_CHARACTERS]!r}"
+        yield from (problem for one in self.headers if (problem := _describe_header_problem(one)))
         if self.inputVariables:
             yield "inputVariables are not needed: write the expressions into url, headers or requestBody"
         if any(
-            not isinstance(one, Mapping) or not VARIABLE.match(str(one.get("name", "")))
+            not isinstance(one, Mapping) or not VARIABLE_NAME_PATTERN.match(str(one.get("name", "")))
             for one in self.outputVariables
         ):
             yield "each output variable has a name of letters, digits and _, and a value"
-        yield from _assertion_problems(self.assertion)
+        yield from _list_assertion_problems(self.assertion)
 
     @property
     def secret_references(self) -> tuple[str, ...]:
         """The secrets that the request carries."""
-        return tuple(dict.fromkeys(secrets_named_in(*(str(one.get("value", "")) for one in self.headers))))
+        return tuple(
+            dict.fromkeys(find_secret_references(*(str(one.get("value", "")) for one in self.headers)))
+        )
 
 
-def _header_problem(one: Any) -> str:
+def _describe_header_problem(one: Any) -> str:
     if not isinstance(one, Mapping) or not set(one) <= {"key", "value"} or not one.get("key"):
         return "each header has key and value"
     key = str(one["key"])
-    if not _HEADER.fullmatch(key):
-        return f"{key[:SHOWN]!r} is not the name of a header"
+    if not _HEADER_PATTERN.fullmatch(key):
+        return f"{key[:SHOWN_CHARACTERS]!r} is not the name of a header"
     return ""
 
 
-def _assertion_problems(text: str) -> Iterator[str]:
+def _list_assertion_problems(text: str) -> Iterator[str]:
     try:
         if text:
-            read_condition(text)
+            parse_condition(text)
     except BadConditionError as bad:
         yield f"assertion: {bad}"
 
@@ -118,9 +121,9 @@ def http(spec: HttpSpec) -> Plan:
         SendRequest(
             spec.url,
             spec.method.upper(),
-            [[str(one["key"]), as_text(one.get("value", ""))] for one in spec.headers],
+            [[str(one["key"]), format_value(one.get("value", ""))] for one in spec.headers],
             spec.requestBody,
             spec.assertion,
-            [[str(one["name"]), as_text(one.get("value", ""))] for one in spec.outputVariables],
+            [[str(one["name"]), format_value(one.get("value", ""))] for one in spec.outputVariables],
         ),
     )

@@ -1,12 +1,13 @@
-"""What a step of each kind finds out while it runs, before any of it is known: names, and what they are."""
+"""Outputs of step kinds by name, among them those of provisioners as `<+provisioner.NAME>`."""
 
-from collections.abc import Mapping
-from typing import Any
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from guards.limits import LISTENER_PAIRS
 from steps.expressions import has_expression
-from steps.kinds.approval import APPROVAL
-from steps.kinds.base import known_steps
+from steps.kinds.approval import APPROVAL_TYPE
+from steps.kinds.registry import get_step_kinds
 
 _SERVICE = {
     "serviceName": "The name of the ECS service.",
@@ -20,7 +21,7 @@ _REVISION = {
     "version": "The number of the revision.",
 }
 _SCALING = {"autoScaling": "What became of the auto scaling of the ECS service."}
-_ANSWER = {
+_HTTP_RESPONSE = {
     "httpUrl": "The address that was asked.",
     "httpMethod": "The method of the request.",
     "httpResponseCode": "The status of the answer, a number.",
@@ -34,7 +35,7 @@ _PLAN = {
     "hasChanges": "Whether it does anything.",
     "humanReadablePlan": "The plan as people read it.",
 }
-_DESTROYED = {"destroyed": "How many resources were destroyed."}
+_DESTROY = {"destroyed": "How many resources were destroyed."}
 _OUTPUTS: Mapping[str, Mapping[str, str]] = {
     "EcsRollingDeploy": {
         **_REVISION,
@@ -89,11 +90,11 @@ _OUTPUTS: Mapping[str, Mapping[str, str]] = {
         "waitsUntil": "When the watch ends.",
     },
     "Wait": {"waitsUntil": "When the wait ends."},
-    APPROVAL: {
+    APPROVAL_TYPE: {
         "approvers": "Who approved, a list.",
         "approverInputs": "What approvers entered, by name.",
     },
-    "Http": _ANSWER,
+    "Http": _HTTP_RESPONSE,
     "TerraformCloudRun": {
         "runId": "The id of the run.",
         "workspaceId": "The id of the workspace.",
@@ -107,61 +108,109 @@ _OUTPUTS: Mapping[str, Mapping[str, str]] = {
     },
     "TerraformPlan": _PLAN,
     "TerragruntPlan": _PLAN,
-    "TerraformDestroy": _DESTROYED,
-    "TerragruntDestroy": _DESTROYED,
+    "TerraformDestroy": _DESTROY,
+    "TerragruntDestroy": _DESTROY,
 }
 # What a step learns only while it is undone, or once it failed.
-_ONCE_FAILED, _ONCE_UNDONE = (
+_FAILURE_OUTPUTS, _ROLLBACK_OUTPUTS = (
     {"EcsRunTask": frozenset({"leftTasks"})},
     frozenset({"rollbackDeploymentId", "rollbackRunId", "restoredTaskDefinitionArn"}),
 )
 # The field of steps that say themselves which outputs they have.
-_OWN = "outputVariables"
+_OUTPUT_VARIABLES = "outputVariables"
 # What only the fields of the step itself may name, as it learns it.
-_WITHIN: Mapping[str, Mapping[str, str]] = {
+_OWN_EXPRESSIONS: Mapping[str, Mapping[str, str]] = {
     "Http": {
-        "httpResponseCode": _ANSWER["httpResponseCode"],
-        "httpResponseBody": _ANSWER["httpResponseBody"],
+        "httpResponseCode": _HTTP_RESPONSE["httpResponseCode"],
+        "httpResponseBody": _HTTP_RESPONSE["httpResponseBody"],
         "json": "The answer, if it is a JSON object: write <+json.path.to.value>.",
     },
 }
 
 
-def outputs_of(type_: str, spec: Any) -> dict[str, str]:
+def list_outputs(type_: str, spec: Any) -> dict[str, str]:
     """The outputs of a step by name, each with a sentence; those that its spec names come last."""
     found = dict(_OUTPUTS.get(type_, {}))
-    listed = spec.get(_OWN) if isinstance(spec, Mapping) else None
-    found |= dict.fromkeys(_own_names(listed), "An output variable of the step.")
-    if type_ == APPROVAL:
-        found |= {f"approverInputs.{name}": "What an approver entered." for name in _asked(spec)}
+    listed = spec.get(_OUTPUT_VARIABLES) if isinstance(spec, Mapping) else None
+    found |= dict.fromkeys(_list_output_variables(listed), "An output variable of the step.")
+    if type_ == APPROVAL_TYPE:
+        found |= {
+            f"approverInputs.{name}": "What an approver entered." for name in _list_approver_inputs(spec)
+        }
     return found
 
 
-def all_outputs(type_: str, spec: Any) -> frozenset[str] | None:
+def list_all_outputs(type_: str, spec: Any) -> frozenset[str] | None:
     """Every output that a step can have; None where that is only known once it ran."""
-    kind = known_steps().get(type_)
-    names_its_own = kind is not None and _OWN in kind.spec.__dataclass_fields__
+    kind = get_step_kinds().get(type_)
+    names_its_own = kind is not None and _OUTPUT_VARIABLES in kind.spec.__dataclass_fields__
     if kind is None or kind.provisions or not (type_ in _OUTPUTS or names_its_own):
         return None
-    listed = spec.get(_OWN) if isinstance(spec, Mapping) else None
-    if isinstance(listed, str) or any(has_expression(name) for name in _own_names(listed)):
+    listed = spec.get(_OUTPUT_VARIABLES) if isinstance(spec, Mapping) else None
+    if isinstance(listed, str) or any(has_expression(name) for name in _list_output_variables(listed)):
         return None
-    later = _ONCE_FAILED.get(type_, frozenset()) | (_ONCE_UNDONE if kind.undone_by else frozenset())
-    return frozenset(outputs_of(type_, spec)) | later
+    later = _FAILURE_OUTPUTS.get(type_, frozenset()) | (_ROLLBACK_OUTPUTS if kind.undone_by else frozenset())
+    return frozenset(list_outputs(type_, spec)) | later
 
 
-def known_within(type_: str) -> Mapping[str, str]:
+def list_own_expressions(type_: str) -> Mapping[str, str]:
     """What the fields of a step itself may name while it runs, each with a sentence."""
-    return _WITHIN.get(type_, {})
+    return _OWN_EXPRESSIONS.get(type_, {})
 
 
-def _own_names(listed: Any) -> list[str]:
+def _list_output_variables(listed: Any) -> list[str]:
     entries = listed if isinstance(listed, list) else ()
     found = (one.get("name") for one in entries if isinstance(one, Mapping))
     return [name for name in found if isinstance(name, str)]
 
 
-def _asked(spec: Any) -> list[str]:
+def _list_approver_inputs(spec: Any) -> list[str]:
     asked = spec.get("approverInputs") if isinstance(spec, Mapping) else None
     listed = asked if isinstance(asked, list) else ()
     return [str(one["name"]) for one in listed if isinstance(one, Mapping) and one.get("name")]
+
+
+PROVISIONER_ROOT: Final = "provisioner"
+
+
+def list_provisioner_types() -> list[str]:
+    """The types of steps that make infrastructure."""
+    return [name for name, kind in get_step_kinds().items() if kind.provisions]
+
+
+def is_provisioner_path(path: str) -> bool:
+    """Whether a path names an output of a provisioner."""
+    return path.partition(".")[0] == PROVISIONER_ROOT
+
+
+def list_provisioner_outputs(steps: Iterable[tuple[str, Mapping[str, Any]]]) -> set[str] | None:
+    """The outputs that provisioning steps can have, by type and spec; None where only a run tells."""
+    found: set[str] = set()
+    for type_, spec in steps:
+        told = list_all_outputs(type_, spec)
+        if told is None:
+            return None
+        found |= told
+    return found
+
+
+def describe_path_problem(path: str, known: set[str] | None, *, has_any: bool) -> str:
+    """What is wrong with `provisioner.NAME` behind these steps, or nothing."""
+    name = path.partition(".")[2]
+    if not name:
+        return f"<+{path}> says too little: write <+provisioner.name>."
+    if not has_any:
+        return (
+            f"<+{path}> is the output of a provisioner, and no step before this makes infrastructure: add "
+            "one, such as ShellScriptProvision, under environment.provisioner.steps of the stage."
+        )
+    if known is None or name.partition(".")[0] in known:
+        return ""
+    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.4)
+    hint = f" Did you mean <+provisioner.{near[0]}>?" if near else ""
+    return f"<+{path}> is no output of the provisioner.{hint}"
+
+
+def requires_cluster(type_: str) -> bool:
+    """Whether a step looks into the cluster, which the provisioner of its stage has still to make."""
+    return type_.startswith("Ecs")

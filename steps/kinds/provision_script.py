@@ -1,16 +1,16 @@
-"""The step that makes infrastructure by a script of people's own (R186)."""
+"""Provisioning script step: creates infrastructure with a script of the user (R186)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from steps.actions.provision_script import RunProvisionerScript
+from steps.actions.scripts import RunProvisionerScript
 from steps.expressions import is_path
-from steps.kinds.base import BadStepError, Plan, about, step, unit
-from steps.kinds.scripted import SECRETS, SHELLS, VARIABLE_TYPES, Scripted, variable_columns
+from steps.kinds.registry import BadStepError, Plan, describe_field, step, unit
+from steps.kinds.script import SECRET_FIELDS, SHELLS, VARIABLE_TYPES, ScriptSpec, build_variable_columns
 
 # R189, with the names that the reference maps to region and cluster.
-MAKE_CLUSTER = """\
+CLUSTER_SCRIPT_EXAMPLE = """\
 # An example: a cluster of its own. The delegate needs the AWS CLI.
 # Write what the infrastructure needs as JSON: cluster_name is known as provisioner.cluster_name then.
 region="us-east-1"
@@ -21,17 +21,17 @@ printf '{"region_name": "%s", "cluster_name": "%s"}' "$region" "$cluster" > "$PR
 
 
 @dataclass(frozen=True)
-class ShellScriptProvisionSpec(Scripted):
+class ShellScriptProvisionSpec(ScriptSpec):
     """The script, what it sees as its environment, and which of the outputs that it writes are secrets.
 
     The script stands in `script`, or under `source.spec.script` with `source.type: Inline`.
     """
 
-    shell: str = field(default="Bash", metadata=about("", *SHELLS))
+    shell: str = field(default="Bash", metadata=describe_field("", *SHELLS))
     """The shell that runs the script."""
     script: str = field(
         default="",
-        metadata=about(
+        metadata=describe_field(
             "Runs at a delegate and writes a JSON object to the file $PROVISIONER_OUTPUT_PATH: its keys are "
             "outputs, <+provisioner.NAME>. Run again, it should find what it has made. An expression becomes "
             "a variable: write it within double quotes."
@@ -39,19 +39,19 @@ class ShellScriptProvisionSpec(Scripted):
     )
     source: dict[str, Any] = field(
         default_factory=dict,
-        metadata=about("Instead of script: type: Inline, spec: {script: …}.", is_rare=True),
+        metadata=describe_field("Instead of script: type: Inline, spec: {script: …}.", is_rare=True),
     )
     environmentVariables: list[dict[str, Any]] = field(
         default_factory=list,
-        metadata=about(
+        metadata=describe_field(
             "What the script finds in its environment. Of a Secret the value is its identifier, such as "
             "account.token.",
-            columns=variable_columns(*VARIABLE_TYPES),
+            columns=build_variable_columns(*VARIABLE_TYPES),
         ),
     )
     secretOutputs: list[str] = field(
         default_factory=list,
-        metadata=about("The outputs that are secrets: nobody sees what they come to.", is_rare=True),
+        metadata=describe_field("The outputs that are secrets: nobody sees what they come to.", is_rare=True),
     )
 
     def __post_init__(self) -> None:
@@ -72,9 +72,9 @@ class ShellScriptProvisionSpec(Scripted):
     spec=ShellScriptProvisionSpec,
     timeout_minutes=30,
     scripts=("script", "source", "environmentVariables"),
-    secrets=SECRETS,
+    secrets=SECRET_FIELDS,
     goes_to_delegates=True,
-    starter={"shell": "Bash", "script": MAKE_CLUSTER},
+    starter={"shell": "Bash", "script": CLUSTER_SCRIPT_EXAMPLE},
     provisions=True,
 )
 def shell_script_provision(spec: ShellScriptProvisionSpec) -> Plan:

@@ -1,16 +1,21 @@
-"""The rolling deployment and its rollback (R190-R217)."""
+"""Rolling deployment step and its rollback step (R190-R217)."""
 
 from dataclasses import dataclass, field
 
-from steps.actions.after_blue_green import TAKEN_OVER, TakeOverFromPair
-from steps.actions.fail_fast import FailFast
+from steps.actions.auto_scaling import (
+    AttachAutoScaling,
+    DetachAutoScaling,
+    ResumeAutoScaling,
+    SuspendAutoScaling,
+)
+from steps.actions.blue_green.scale_down import REPLACED_SERVICE, ScaleDownReplacedPair
+from steps.actions.ecs_service.deployment_health import FailFast
+from steps.actions.ecs_service.steady_state import WaitForSteadyState
+from steps.actions.ecs_service.tags import TagService
+from steps.actions.ecs_service.updates import CreateOrUpdateService, SaveCurrentService
 from steps.actions.manifests import FetchManifests
-from steps.actions.scaling import AttachAutoScaling, DetachAutoScaling, ResumeAutoScaling, SuspendAutoScaling
-from steps.actions.service import CreateOrUpdateService, RememberService
-from steps.actions.service_tags import TagService
-from steps.actions.steady_state import WaitForSteadyState
-from steps.actions.task_definition import RegisterTaskDefinition
-from steps.kinds.base import Plan, step, unit
+from steps.actions.task_definitions import RegisterTaskDefinition
+from steps.kinds.registry import Plan, step, unit
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,7 @@ class EcsRollingRollbackSpec:
 def ecs_rolling_deploy(spec: EcsRollingDeploySpec) -> Plan:
     """Replace the ECS service's tasks with the new version, as fast as its percentages allow."""
     yield unit("Fetch manifests", FetchManifests())
-    yield unit("Prepare rollback data", RememberService())
+    yield unit("Prepare rollback data", SaveCurrentService())
     yield unit(
         "Deploy",
         RegisterTaskDefinition(compares=True),
@@ -47,8 +52,8 @@ def ecs_rolling_deploy(spec: EcsRollingDeploySpec) -> Plan:
         CreateOrUpdateService(force=spec.forceNewDeployment, keep_count=spec.sameAsAlreadyRunningInstances),
         TagService(),
         WaitForSteadyState(fail_fast=spec.failFast),
-        DetachAutoScaling(of=TAKEN_OVER),
-        TakeOverFromPair(),
+        DetachAutoScaling(of=REPLACED_SERVICE),
+        ScaleDownReplacedPair(),
         AttachAutoScaling(),
         ResumeAutoScaling(),
     )

@@ -1,4 +1,4 @@
-"""Running ECS tasks that end by themselves, such as a migration or a batch job (R252-R255)."""
+"""Run task step: ECS tasks that end by themselves, such as a migration (R252-R255)."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -6,15 +6,15 @@ from typing import Any
 from steps.actions.manifests import TASK_DEFINITION
 from steps.actions.run_task import (
     FetchRunTask,
-    FindLeftTasks,
+    FindLeftoverTasks,
     RegisterTaskToRun,
     RunTasks,
     StopEarlierTasks,
-    StopLeftTasks,
+    StopLeftoverTasks,
     WaitForTasks,
 )
-from steps.actions.run_task.fetch import RUN_TASK_REQUEST
-from steps.kinds.base import BadStepError, Plan, step, unit
+from steps.actions.run_task.launch import RUN_TASK_REQUEST
+from steps.kinds.registry import BadStepError, Plan, step, unit
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,6 @@ def ecs_run_task(spec: EcsRunTaskSpec) -> Plan:
         *(() if arn else (RegisterTaskToRun(),)),
         RunTasks(hands_over=spec.skipSteadyStateCheck),
         *(() if spec.skipSteadyStateCheck else (WaitForTasks(),)),
-        FindLeftTasks(),
-        StopLeftTasks(registered=not arn),
+        FindLeftoverTasks(),
+        StopLeftoverTasks(registered=not arn),
     )

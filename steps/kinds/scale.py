@@ -1,14 +1,20 @@
-"""The step that gives an ECS service another count, and its rollback."""
+"""Scale step: changes the desired count of an ECS service; with its rollback step."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from steps.actions.scale import COUNT, PERCENTAGE, FindServiceToScale, ScaleService, WaitForCount
-from steps.actions.scaling import ResumeAutoScaling, SuspendAutoScaling
+from steps.actions.auto_scaling import ResumeAutoScaling, SuspendAutoScaling
+from steps.actions.ecs_service.desired_count import (
+    COUNT,
+    PERCENTAGE,
+    FindServiceToScale,
+    ScaleService,
+    WaitForCount,
+)
 from steps.expressions import has_expression
-from steps.kinds.base import BadStepError, Plan, about, step, unit
+from steps.kinds.registry import BadStepError, Plan, describe_field, step, unit
 
-MOST = {COUNT: 5000, PERCENTAGE: 1000}
+AMOUNT_LIMITS = {COUNT: 5000, PERCENTAGE: 1000}
 
 
 @dataclass(frozen=True)
@@ -16,15 +22,15 @@ class EcsScaleSpec:
     """Which ECS service, and how many tasks: a count, or a percentage of those wanted before."""
 
     service: str = field(
-        metadata=about("The name of an ECS service, such as <+steps.deploy.output.serviceName>.")
+        metadata=describe_field("The name of an ECS service, such as <+steps.deploy.output.serviceName>.")
     )
     instances: int = field(
-        metadata=about("How many tasks, or how many of a hundred that were wanted before.")
+        metadata=describe_field("How many tasks, or how many of a hundred that were wanted before.")
     )
-    instanceUnit: str = field(default=COUNT, metadata=about("", COUNT, PERCENTAGE))
+    instanceUnit: str = field(default=COUNT, metadata=describe_field("", COUNT, PERCENTAGE))
     """Whether `instances` is a count or a percentage of the desired count."""
     skipSteadyStateCheck: bool = field(
-        default=False, metadata=about("Go on without waiting until the tasks run.")
+        default=False, metadata=describe_field("Go on without waiting until the tasks run.")
     )
 
     def __post_init__(self) -> None:
@@ -35,9 +41,9 @@ class EcsScaleSpec:
     def _problems(self) -> Iterator[str]:
         if not self.service.strip():
             yield "service is the name of an ECS service, such as <+steps.deploy.output.serviceName>"
-        if self.instanceUnit not in MOST and not has_expression(self.instanceUnit):
+        if self.instanceUnit not in AMOUNT_LIMITS and not has_expression(self.instanceUnit):
             yield f"instanceUnit is {COUNT} or {PERCENTAGE}, not {self.instanceUnit!r}"
-        most = MOST.get(self.instanceUnit, MOST[COUNT])
+        most = AMOUNT_LIMITS.get(self.instanceUnit, AMOUNT_LIMITS[COUNT])
         if isinstance(self.instances, int) and not 0 <= self.instances <= most:
             yield f"instances is from 0 to {most}, not {self.instances}"
 

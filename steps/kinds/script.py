@@ -1,16 +1,94 @@
-"""The step that runs a script at a delegate (R259-R262)."""
+"""Shell script step, and the base of specs that hold a script (R259-R262)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from steps.actions.script import RunScript
-from steps.kinds.base import BadStepError, Plan, about, step, unit
-from steps.kinds.scripted import SECRETS, SHELLS, VARIABLE_TYPES, Scripted, variable_columns
-from steps.variables import SECRET, TEXT, variable_problem
+from guards.limits import SHELL_SCRIPT_BYTES
+from steps.actions.scripts import RunScript
+from steps.expressions import find_secret_references
+from steps.kinds.registry import BadStepError, Plan, SpecColumn, describe_field, step, unit
+from steps.variables import SECRET_TYPE, TEXT_TYPE, describe_variable_problem
+
+SHELLS = {"Bash": "bash", "Sh": "sh"}
+SECRET_FIELDS = ("script", "source.spec.script", "environmentVariables.*.value")
+VARIABLE_TYPES = (TEXT_TYPE, "Number", SECRET_TYPE)
+
+
+def build_variable_columns(*types: str) -> tuple[SpecColumn, ...]:
+    """The columns of a list of variables of these types, as forms show it."""
+    return (
+        SpecColumn("name", is_needed=True),
+        SpecColumn("type", "choice", choices=types, default=TEXT_TYPE),
+        SpecColumn("value"),
+    )
+
+
+class ScriptSpec:
+    """The base of a spec with a script, in `script` or as `source`; the fields are the spec's own."""
+
+    shell: str
+    script: str
+    source: dict[str, Any]
+    environmentVariables: list[dict[str, Any]]
+
+    def script_problems(self) -> Iterator[str]:
+        """What is wrong with the script and with what it is given."""
+        if self.shell not in SHELLS:
+            yield f"shell is one of {', '.join(SHELLS)}, not {self.shell!r}"
+        if bool(self.script) == bool(self.source):
+            yield "it needs either script or source under spec"
+        if self.source and not _get_inline_script(self.source).strip():
+            yield "source has type: Inline, and the script under spec.script"
+        if len(self.text.encode()) > SHELL_SCRIPT_BYTES:
+            yield f"the script is larger than {SHELL_SCRIPT_BYTES}"
+        if found := describe_variable_problem(
+            self.environmentVariables, "environment variable", VARIABLE_TYPES
+        ):
+            yield found
+
+    @property
+    def text(self) -> str:
+        """The script itself."""
+        return self.script or _get_inline_script(self.source)
+
+    @property
+    def interpreter(self) -> str:
+        """The program that runs it."""
+        return SHELLS[self.shell]
+
+    @property
+    def variables(self) -> list[list[str]]:
+        """What the script finds in its environment, each [name, type, value]."""
+        return [
+            [str(one["name"]), str(one.get("type", TEXT_TYPE)), _format_variable(one.get("value", ""))]
+            for one in self.environmentVariables
+        ]
+
+    @property
+    def secret_references(self) -> tuple[str, ...]:
+        """The secrets that the script gets."""
+        own = [
+            str(one.get("value", "")) for one in self.environmentVariables if one.get("type") == SECRET_TYPE
+        ]
+        values = [str(one.get("value", "")) for one in self.environmentVariables]
+        return tuple(dict.fromkeys([*own, *find_secret_references(self.text, *values)]))
+
+
+def _get_inline_script(source: Mapping[str, Any]) -> str:
+    """The script of a `source`, or nothing."""
+    spec = source.get("spec")
+    script = spec.get("script") if isinstance(spec, Mapping) and source.get("type") == "Inline" else ""
+    return script if isinstance(script, str) else ""
+
+
+def _format_variable(value: Any) -> str:
+    """The value of a variable as scripts see it."""
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)
+
 
 # R260, with what put-metric-alarm cannot do without.
-ATTACH_ALARM = """\
+ALARM_SCRIPT_EXAMPLE = """\
 # An example: an alarm that scales the ECS service by its scaling policy. The delegate needs the AWS CLI.
 # The name of the service is the output serviceName of the step that deploys it.
 service="<+service.name>"
@@ -28,42 +106,42 @@ aws cloudwatch put-metric-alarm --alarm-name "$service-cpu-high" --alarm-actions
 
 
 @dataclass(frozen=True)
-class ShellScriptSpec(Scripted):
+class ShellScriptSpec(ScriptSpec):
     """The script, what it sees as its environment, and which of its variables are outputs of the step.
 
     The script stands in `script`, or under `source.spec.script` with `source.type: Inline`.
     """
 
-    shell: str = field(default="Bash", metadata=about("", *SHELLS))
+    shell: str = field(default="Bash", metadata=describe_field("", *SHELLS))
     script: str = field(
         default="",
-        metadata=about(
+        metadata=describe_field(
             "Runs at a delegate. An expression becomes a variable: write it within double quotes, for what "
             "it comes to is never read as a part of the script."
         ),
     )
     source: dict[str, Any] = field(
         default_factory=dict,
-        metadata=about("Instead of script: type: Inline, spec: {script: …}.", is_rare=True),
+        metadata=describe_field("Instead of script: type: Inline, spec: {script: …}.", is_rare=True),
     )
     environmentVariables: list[dict[str, Any]] = field(
         default_factory=list,
-        metadata=about(
+        metadata=describe_field(
             "What the script finds in its environment. Of a Secret the value is its identifier, such as "
             "account.token.",
-            columns=variable_columns(*VARIABLE_TYPES),
+            columns=build_variable_columns(*VARIABLE_TYPES),
         ),
     )
     outputVariables: list[dict[str, Any]] = field(
         default_factory=list,
-        metadata=about(
+        metadata=describe_field(
             "The value is the name of the script's variable. Later steps write "
             "<+steps.IDENTIFIER.output.NAME>.",
-            columns=variable_columns(TEXT, SECRET),
+            columns=build_variable_columns(TEXT_TYPE, SECRET_TYPE),
         ),
     )
-    executionTarget: dict[str, Any] = field(default_factory=dict, metadata=about("", is_rare=True))
-    onDelegate: bool = field(default=True, metadata=about("", is_rare=True))
+    executionTarget: dict[str, Any] = field(default_factory=dict, metadata=describe_field("", is_rare=True))
+    onDelegate: bool = field(default=True, metadata=describe_field("", is_rare=True))
 
     def __post_init__(self) -> None:
         """Raises `BadStepError`."""
@@ -74,7 +152,9 @@ class ShellScriptSpec(Scripted):
         yield from self.script_problems()
         if self.executionTarget or not self.onDelegate:
             yield "scripts run at a delegate: remove executionTarget and onDelegate"
-        if found := variable_problem(self.outputVariables, "output variable", (TEXT, SECRET)):
+        if found := describe_variable_problem(
+            self.outputVariables, "output variable", (TEXT_TYPE, SECRET_TYPE)
+        ):
             yield found
 
 
@@ -84,9 +164,9 @@ class ShellScriptSpec(Scripted):
     spec=ShellScriptSpec,
     timeout_minutes=10,
     scripts=("script", "source", "environmentVariables", "outputVariables"),
-    secrets=SECRETS,
+    secrets=SECRET_FIELDS,
     goes_to_delegates=True,
-    starter={"shell": "Bash", "script": ATTACH_ALARM},
+    starter={"shell": "Bash", "script": ALARM_SCRIPT_EXAMPLE},
 )
 def shell_script(spec: ShellScriptSpec) -> Plan:
     """Run the script in a folder of its own, with its expressions as variables, never as text."""
@@ -97,7 +177,7 @@ def shell_script(spec: ShellScriptSpec) -> Plan:
             spec.interpreter,
             spec.variables,
             [
-                [str(one["name"]), str(one.get("value") or one["name"]), str(one.get("type", TEXT))]
+                [str(one["name"]), str(one.get("value") or one["name"]), str(one.get("type", TEXT_TYPE))]
                 for one in spec.outputVariables
             ],
         ),

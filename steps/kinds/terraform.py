@@ -1,23 +1,33 @@
-"""The steps that provision with Terraform or Terragrunt: plan, apply, destroy, rollback (R186, R187)."""
+"""Terraform and Terragrunt steps: plan, apply, destroy, rollback (R186, R187)."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from guards.limits import NAME_CHARACTERS, SPEC_BYTES
-from steps.actions.terraform import ApplyTerraform, DestroyTerraform, PlanTerraform
-from steps.actions.terraform.base import FROM_APPLY, FROM_PLAN, INLINE
-from steps.actions.terraform.configuration import CONFIGURATION, TERRAFORM, TERRAGRUNT, TITLES, Asked, listed
-from steps.expressions import has_expression
-from steps.kinds.base import BadStepError, Plan, about, step, unit
-from steps.kinds.columns import Column
-from steps.variables import SECRET, TEXT, secrets_named_in, variable_problem
+from steps.actions.terraform import (
+    FROM_APPLY,
+    FROM_PLAN,
+    INLINE,
+    TERRAFORM,
+    TERRAFORM_CONFIGURATION,
+    TERRAGRUNT,
+    TITLES,
+    ApplyTerraform,
+    DestroyTerraform,
+    PlanTerraform,
+    TerraformSettings,
+    normalize_variables,
+)
+from steps.expressions import find_secret_references, has_expression
+from steps.kinds.registry import BadStepError, Plan, SpecColumn, describe_field, step, unit
+from steps.variables import SECRET_TYPE, TEXT_TYPE, describe_variable_problem
 
-_TYPES: tuple[str, ...] = (TEXT, "Number", SECRET)
+_TYPES: tuple[str, ...] = (TEXT_TYPE, "Number", SECRET_TYPE)
 _VARIABLE = (
-    Column("name", is_needed=True),
-    Column("type", "choice", choices=_TYPES, default=TEXT),
-    Column("value"),
+    SpecColumn("name", is_needed=True),
+    SpecColumn("type", "choice", choices=_TYPES, default=TEXT_TYPE),
+    SpecColumn("value"),
 )
 _SCRIPTS = ("variables", "environmentVariables", "varFileContent", "backendConfig")
 _IDENTIFIER = (
@@ -37,7 +47,7 @@ _ENVIRONMENT = "What the program and its providers find in their environment, su
 _VAR_FILE = "The text of a variable file: name = value in each line. No secrets: they go among variables."
 _VAR_FILES = "Variable files among the files of the configuration, such as env/dev.tfvars."
 _BACKEND = 'Settings of the backend: name = "value" in each line. No secrets: they go into the environment.'
-STARTER = {
+STARTER_SPEC = {
     "provisionerIdentifier": "infrastructure",
     "configFiles": {
         "type": "Inline",
@@ -46,38 +56,40 @@ STARTER = {
             'output "cluster_name" {\n  value = var.name\n}\n'
         },
     },
-    "variables": [{"name": "name", "type": TEXT, "value": "<+env.identifier>-cluster"}],
+    "variables": [{"name": "name", "type": TEXT_TYPE, "value": "<+env.identifier>-cluster"}],
     "backendConfig": 'bucket = "my-states"\nkey    = "<+env.identifier>"\nregion = "eu-west-1"\n',
 }
 
 
-_INLINE_ONLY: tuple[str, ...] = (INLINE,)
+_INLINE_SOURCE: tuple[str, ...] = (INLINE,)
 
 
 @dataclass(frozen=True)
-class _Configured:
+class _TerraformSpec:
     """What the steps share: whose infrastructure, and by which configuration."""
 
     # Without annotations, so that they are no fields of a step.
     type = ""
-    ways = _INLINE_ONLY
+    ways = _INLINE_SOURCE
 
-    provisionerIdentifier: str = field(metadata=about(_IDENTIFIER))
-    configFiles: dict[str, Any] = field(default_factory=dict, metadata=about(_FILES))
-    folderPath: str = field(default="", metadata=about(_FOLDER))
-    workspace: str = field(default="", metadata=about("Made where it is not there yet.", is_rare=True))
-    variables: list[dict[str, Any]] = field(
-        default_factory=list, metadata=about(_VARIABLES, columns=_VARIABLE)
+    provisionerIdentifier: str = field(metadata=describe_field(_IDENTIFIER))
+    configFiles: dict[str, Any] = field(default_factory=dict, metadata=describe_field(_FILES))
+    folderPath: str = field(default="", metadata=describe_field(_FOLDER))
+    workspace: str = field(
+        default="", metadata=describe_field("Made where it is not there yet.", is_rare=True)
     )
-    varFiles: list[str] = field(default_factory=list, metadata=about(_VAR_FILES, is_rare=True))
-    varFileContent: str = field(default="", metadata=about(_VAR_FILE, is_rare=True))
-    backendConfig: str = field(default="", metadata=about(_BACKEND))
+    variables: list[dict[str, Any]] = field(
+        default_factory=list, metadata=describe_field(_VARIABLES, columns=_VARIABLE)
+    )
+    varFiles: list[str] = field(default_factory=list, metadata=describe_field(_VAR_FILES, is_rare=True))
+    varFileContent: str = field(default="", metadata=describe_field(_VAR_FILE, is_rare=True))
+    backendConfig: str = field(default="", metadata=describe_field(_BACKEND))
     environmentVariables: list[dict[str, Any]] = field(
-        default_factory=list, metadata=about(_ENVIRONMENT, columns=_VARIABLE)
+        default_factory=list, metadata=describe_field(_ENVIRONMENT, columns=_VARIABLE)
     )
     targets: list[str] = field(
         default_factory=list,
-        metadata=about("Only these resources, such as aws_ecs_cluster.main.", is_rare=True),
+        metadata=describe_field("Only these resources, such as aws_ecs_cluster.main.", is_rare=True),
     )
 
     def __post_init__(self) -> None:
@@ -97,7 +109,7 @@ class _Configured:
             yield f"configuration is one of {', '.join(self.ways)}, not {self.way!r}"
         if self.way == INLINE and not self.configFiles:
             yield "it needs configFiles under spec: a store, and the files in it"
-        if self.way != INLINE and (said := [name for name in _OWN if getattr(self, name)]):
+        if self.way != INLINE and (said := [name for name in _CONFIGURATION_FIELDS if getattr(self, name)]):
             yield f"with {self.way} it takes everything from there: remove {', '.join(said)}"
         yield from self._problems_of_lists()
         yield from self._problems_of_texts()
@@ -107,7 +119,7 @@ class _Configured:
             ("variable", self.variables),
             ("environment variable", self.environmentVariables),
         ):
-            if found := variable_problem(variables, what, _TYPES):
+            if found := describe_variable_problem(variables, what, _TYPES):
                 yield found
         for name in ("targets", "varFiles"):
             said = getattr(self, name)
@@ -116,7 +128,7 @@ class _Configured:
 
     def _problems_of_texts(self) -> Iterator[str]:
         for name in ("varFileContent", "backendConfig"):
-            if secrets_named_in(getattr(self, name)):
+            if find_secret_references(getattr(self, name)):
                 yield f"{name} is written into a file: give secrets as variables, or in environmentVariables"
             if len(getattr(self, name).encode()) > SPEC_BYTES:
                 yield f"{name} is larger than {SPEC_BYTES}"
@@ -125,17 +137,19 @@ class _Configured:
     def secret_references(self) -> tuple[str, ...]:
         """The secrets that the program gets."""
         given = [*self.variables, *self.environmentVariables]
-        own = [str(one.get("value", "")) for one in given if one.get("type") == SECRET]
-        return tuple(dict.fromkeys([*own, *secrets_named_in(*(str(one.get("value", "")) for one in given))]))
+        own = [str(one.get("value", "")) for one in given if one.get("type") == SECRET_TYPE]
+        return tuple(
+            dict.fromkeys([*own, *find_secret_references(*(str(one.get("value", "")) for one in given))])
+        )
 
     def asked(self) -> dict[str, Any]:
         """What the action keeps of it."""
         return asdict(
-            Asked(
+            TerraformSettings(
                 self.folderPath,
                 self.workspace,
-                listed(self.variables, TEXT),
-                listed(self.environmentVariables, TEXT),
+                normalize_variables(self.variables, TEXT_TYPE),
+                normalize_variables(self.environmentVariables, TEXT_TYPE),
                 self.varFiles,
                 self.varFileContent,
                 self.backendConfig,
@@ -144,30 +158,34 @@ class _Configured:
         )
 
 
-_OWN = tuple(name for name in _Configured.__dataclass_fields__ if name != "provisionerIdentifier")
+_CONFIGURATION_FIELDS = tuple(
+    name for name in _TerraformSpec.__dataclass_fields__ if name != "provisionerIdentifier"
+)
 
 
-def _enter(program: str) -> None:
+def _register_steps(program: str) -> None:
     """Register the four steps of one program."""
     title = TITLES[program]
     name = title
 
     @dataclass(frozen=True)
-    class PlanSpec(_Configured):
+    class PlanSpec(_TerraformSpec):
         """What to plan: to apply the configuration, or to destroy what it made."""
 
         type = f"{name}Plan"
-        command: str = field(default="Apply", metadata=about("What the plan is for.", "Apply", "Destroy"))
+        command: str = field(
+            default="Apply", metadata=describe_field("What the plan is for.", "Apply", "Destroy")
+        )
 
     @dataclass(frozen=True)
-    class ApplySpec(_Configured):
+    class ApplySpec(_TerraformSpec):
         """What to apply: a configuration, or the plan that an earlier step made."""
 
         type = f"{name}Apply"
         ways = (INLINE, FROM_PLAN)
         configuration: str = field(
             default=INLINE,
-            metadata=about(
+            metadata=describe_field(
                 "InheritFromPlan applies what was planned, and approved, before.", INLINE, FROM_PLAN
             ),
         )
@@ -177,14 +195,14 @@ def _enter(program: str) -> None:
             return self.configuration
 
     @dataclass(frozen=True)
-    class DestroySpec(_Configured):
+    class DestroySpec(_TerraformSpec):
         """What to destroy: all that a configuration made, by itself, by a plan, or as it was applied last."""
 
         type = f"{name}Destroy"
         ways = (INLINE, FROM_PLAN, FROM_APPLY)
         configuration: str = field(
             default=INLINE,
-            metadata=about(
+            metadata=describe_field(
                 "InheritFromApply takes what was applied last, InheritFromPlan a plan to destroy.",
                 INLINE,
                 FROM_PLAN,
@@ -197,13 +215,13 @@ def _enter(program: str) -> None:
             return self.configuration
 
     shared: dict[str, Any] = {
-        "manifests": {"configFiles": CONFIGURATION},
+        "manifests": {"configFiles": TERRAFORM_CONFIGURATION},
         "scripts": _SCRIPTS,
         "secrets": ("variables.*.value", "environmentVariables.*.value"),
         "goes_to_delegates": True,
     }
 
-    @step(f"{name}Plan", title=f"{title} Plan", spec=PlanSpec, starter=STARTER, **shared)
+    @step(f"{name}Plan", title=f"{title} Plan", spec=PlanSpec, starter=STARTER_SPEC, **shared)
     def plan(spec: PlanSpec) -> Plan:
         """Show what an apply would do, and keep the plan for a step that applies it."""
         destroys = spec.command == "Destroy"
@@ -216,7 +234,7 @@ def _enter(program: str) -> None:
         f"{name}Apply",
         title=f"{title} Apply",
         spec=ApplySpec,
-        starter=STARTER,
+        starter=STARTER_SPEC,
         undone_by=f"{name}Rollback",
         provisions=True,
         **shared,
@@ -227,7 +245,7 @@ def _enter(program: str) -> None:
             "Apply", ApplyTerraform(spec.provisionerIdentifier, program, spec.configuration, spec.asked())
         )
 
-    @step(f"{name}Destroy", title=f"{title} Destroy", spec=DestroySpec, starter=STARTER, **shared)
+    @step(f"{name}Destroy", title=f"{title} Destroy", spec=DestroySpec, starter=STARTER_SPEC, **shared)
     def destroy(spec: DestroySpec) -> Plan:
         """Destroy all that the configuration has made."""
         yield unit(
@@ -237,24 +255,26 @@ def _enter(program: str) -> None:
     @step(
         f"{name}Rollback",
         title=f"{title} Rollback",
-        spec=RollbackSpec,
+        spec=TerraformRollbackSpec,
         undoes=(f"{name}Apply",),
         goes_to_delegates=True,
     )
-    def rollback(spec: RollbackSpec) -> Plan:
+    def rollback(spec: TerraformRollbackSpec) -> Plan:
         """Apply what was applied before, or destroy what was made where there was nothing."""
         yield from ()
 
 
 @dataclass(frozen=True)
-class RollbackSpec:
+class TerraformRollbackSpec:
     """It undoes the applies of its stage by the same program, the newest first."""
 
     provisionerIdentifier: str = field(
         default="",
-        metadata=about("Only what was applied under this name; without it every apply.", is_rare=True),
+        metadata=describe_field(
+            "Only what was applied under this name; without it every apply.", is_rare=True
+        ),
     )
 
 
 for _program in (TERRAFORM, TERRAGRUNT):
-    _enter(_program)
+    _register_steps(_program)

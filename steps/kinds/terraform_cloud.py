@@ -1,4 +1,4 @@
-"""The steps that let Terraform Cloud run Terraform in a workspace (R186)."""
+"""Terraform Cloud steps: run in a workspace, and its rollback (R186)."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -6,18 +6,20 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from steps.actions.base import Action
-from steps.actions.terraform_cloud.confirm import ConfirmTerraformCloudRun
-from steps.actions.terraform_cloud.create import CreateTerraformCloudRun
-from steps.actions.terraform_cloud.end import EndTerraformCloudRun
-from steps.actions.terraform_cloud.outputs import ReadTerraformCloudOutputs
-from steps.actions.terraform_cloud.override import OverrideTerraformCloudPolicies
-from steps.actions.terraform_cloud.pick import STEP, PickTerraformCloudRun
-from steps.expressions import has_expression
-from steps.kinds.base import BadStepError, Plan, about, step, unit
-from steps.kinds.columns import Column
-from steps.variables import SECRET, TEXT, as_text, secret_in, secrets_named_in, variable_problem
+from steps.actions.terraform_cloud.run_creation import CreateTerraformCloudRun
+from steps.actions.terraform_cloud.run_decisions import (
+    RUN_STEP_TYPE,
+    ConfirmTerraformCloudRun,
+    EndTerraformCloudRun,
+    FindTerraformCloudRun,
+    OverrideTerraformCloudPolicies,
+    ReadTerraformCloudOutputs,
+)
+from steps.expressions import find_secret_references, format_value, has_expression, parse_secret_reference
+from steps.kinds.registry import BadStepError, Plan, SpecColumn, describe_field, step, unit
+from steps.variables import SECRET_TYPE, TEXT_TYPE, describe_variable_problem
 
-ROLLBACK = "TerraformCloudRollback"
+ROLLBACK_TYPE = "TerraformCloudRollback"
 REFRESH, PLAN_ONLY, APPLY_ALL, DESTROY_ALL, PLAN, APPLY = RUN_TYPES = (
     "RefreshState",
     "PlanOnly",
@@ -26,13 +28,13 @@ REFRESH, PLAN_ONLY, APPLY_ALL, DESTROY_ALL, PLAN, APPLY = RUN_TYPES = (
     "Plan",
     "Apply",
 )
-HCL = "Hcl"
-TYPES = (TEXT, SECRET, HCL)
+HCL_TYPE = "Hcl"
+VARIABLE_TYPES = (TEXT_TYPE, SECRET_TYPE, HCL_TYPE)
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,90}\Z")
 _CONNECTOR = re.compile(r"(?:account\.|org\.)?[A-Za-z_][\w$-]{0,127}\Z", re.ASCII)
 _TARGET = re.compile(r"[^\x00-\x1f\"]{1,300}\Z")
 _VERSION = re.compile(r"[\w.+-]{0,40}\Z", re.ASCII)
-MOST_MESSAGE = 300
+MESSAGE_CHARACTERS = 300
 
 
 @dataclass(frozen=True)
@@ -44,57 +46,63 @@ class TerraformCloudRunSpec:
 
     runType: str = field(
         default=APPLY_ALL,
-        metadata=about(
+        metadata=describe_field(
             "PlanOnly changes nothing. Plan leaves the run for a later step of type Apply.", *RUN_TYPES
         ),
     )
     connectorRef: str = field(
-        default="", metadata=about("The connector to Terraform Cloud: name, org.name or account.name.")
+        default="",
+        metadata=describe_field("The connector to Terraform Cloud: name, org.name or account.name."),
     )
-    organization: str = field(default="", metadata=about("Its name in Terraform Cloud."))
-    workspace: str = field(default="", metadata=about("Its name, or its id, which begins with ws-."))
-    runMessage: str = field(default="", metadata=about("What the run is for, as its page there shows it."))
+    organization: str = field(default="", metadata=describe_field("Its name in Terraform Cloud."))
+    workspace: str = field(default="", metadata=describe_field("Its name, or its id, which begins with ws-."))
+    runMessage: str = field(
+        default="", metadata=describe_field("What the run is for, as its page there shows it.")
+    )
     planType: str = field(
-        default="Apply", metadata=about("What PlanOnly and Plan are a plan of.", "Apply", "Destroy")
+        default="Apply", metadata=describe_field("What PlanOnly and Plan are a plan of.", "Apply", "Destroy")
     )
     variables: list[dict[str, Any]] = field(
         default_factory=list,
-        metadata=about(
+        metadata=describe_field(
             "Of this run alone. Of a Secret the value is its identifier, such as account.token; of Hcl an "
             'expression, such as ["a", "b"].',
             columns=(
-                Column("name", is_needed=True),
-                Column("type", "choice", choices=TYPES, default=TEXT),
-                Column("value"),
+                SpecColumn("name", is_needed=True),
+                SpecColumn("type", "choice", choices=VARIABLE_TYPES, default=TEXT_TYPE),
+                SpecColumn("value"),
             ),
         ),
     )
     targets: list[str] = field(
-        default_factory=list, metadata=about("Only these resources, such as aws_ecs_cluster.main.")
+        default_factory=list, metadata=describe_field("Only these resources, such as aws_ecs_cluster.main.")
     )
     discardPendingRuns: bool = field(
-        default=False, metadata=about("Discard runs of the workspace that wait for somebody's confirmation.")
+        default=False,
+        metadata=describe_field("Discard runs of the workspace that wait for somebody's confirmation."),
     )
     overridePolicies: bool = field(
-        default=False, metadata=about("Override soft mandatory policies that the run breaks.")
+        default=False, metadata=describe_field("Override soft mandatory policies that the run breaks.")
     )
     provisionerIdentifier: str = field(
-        default="", metadata=about("A name by which a step of type Apply finds its plan.")
+        default="", metadata=describe_field("A name by which a step of type Apply finds its plan.")
     )
     runId: str = field(
         default="",
-        metadata=about("Of Apply: the run, such as <+steps.plan.output.runId>. Empty: the last plan's."),
+        metadata=describe_field(
+            "Of Apply: the run, such as <+steps.plan.output.runId>. Empty: the last plan's."
+        ),
     )
-    terraformVersion: str = field(default="", metadata=about("Of PlanOnly alone.", is_rare=True))
-    exportTerraformPlanJson: bool = field(default=False, metadata=about("", is_rare=True))
+    terraformVersion: str = field(default="", metadata=describe_field("Of PlanOnly alone.", is_rare=True))
+    exportTerraformPlanJson: bool = field(default=False, metadata=describe_field("", is_rare=True))
     spec: dict[str, Any] = field(
-        default_factory=dict, metadata=about("Instead of the fields beside it.", is_rare=True)
+        default_factory=dict, metadata=describe_field("Instead of the fields beside it.", is_rare=True)
     )
 
     def __post_init__(self) -> None:
         """Raises `BadStepError`."""
         if problem := next(self._problems(), ""):
-            raise BadStepError(f"{STEP}: {problem}")
+            raise BadStepError(f"{RUN_STEP_TYPE}: {problem}")
 
     @property
     def whole(self) -> "TerraformCloudRunSpec":
@@ -113,12 +121,12 @@ class TerraformCloudRunSpec:
         yield from self._run_problems()
 
     def _run_problems(self) -> Iterator[str]:
-        if problem := variable_problem(self.variables, "variable", TYPES):
+        if problem := describe_variable_problem(self.variables, "variable", VARIABLE_TYPES):
             yield problem
         if any(not isinstance(one, str) or not _TARGET.match(one) for one in self.targets):
             yield "targets is a list of addresses of resources, such as aws_ecs_cluster.main"
-        if len(self.runMessage) > MOST_MESSAGE:
-            yield f"runMessage has {MOST_MESSAGE} characters at most"
+        if len(self.runMessage) > MESSAGE_CHARACTERS:
+            yield f"runMessage has {MESSAGE_CHARACTERS} characters at most"
         if self.terraformVersion and self.runType != PLAN_ONLY:
             yield "terraformVersion can be chosen for PlanOnly alone: others use the workspace's"
         if not _VERSION.match(self.terraformVersion) and not has_expression(self.terraformVersion):
@@ -162,9 +170,9 @@ class TerraformCloudRunSpec:
     def secret_references(self) -> tuple[str, ...]:
         """The secrets that are variables of the run."""
         listed = self.whole.variables
-        values = [(one.get("type"), as_text(one.get("value", ""))) for one in listed]
-        own = [value for kind, value in values if kind == SECRET and not secret_in(value)]
-        return tuple(dict.fromkeys([*own, *secrets_named_in(*(value for _, value in values))]))
+        values = [(one.get("type"), format_value(one.get("value", ""))) for one in listed]
+        own = [value for kind, value in values if kind == SECRET_TYPE and not parse_secret_reference(value)]
+        return tuple(dict.fromkeys([*own, *find_secret_references(*(value for _, value in values))]))
 
     @property
     def connector_references(self) -> tuple[tuple[str, str], ...]:
@@ -176,18 +184,18 @@ class TerraformCloudRunSpec:
 class TerraformCloudRollbackSpec:
     """What is put back is what the steps of the stage have done."""
 
-    provisionerIdentifier: str = field(default="", metadata=about("", is_rare=True))
-    runMessage: str = field(default="", metadata=about("", is_rare=True))
-    discardPendingRuns: bool = field(default=False, metadata=about("", is_rare=True))
-    overridePolicies: bool = field(default=False, metadata=about("", is_rare=True))
-    spec: dict[str, Any] = field(default_factory=dict, metadata=about("", is_rare=True))
+    provisionerIdentifier: str = field(default="", metadata=describe_field("", is_rare=True))
+    runMessage: str = field(default="", metadata=describe_field("", is_rare=True))
+    discardPendingRuns: bool = field(default=False, metadata=describe_field("", is_rare=True))
+    overridePolicies: bool = field(default=False, metadata=describe_field("", is_rare=True))
+    spec: dict[str, Any] = field(default_factory=dict, metadata=describe_field("", is_rare=True))
 
 
 @step(
-    STEP,
+    RUN_STEP_TYPE,
     title="Terraform Cloud Run",
     spec=TerraformCloudRunSpec,
-    undone_by=ROLLBACK,
+    undone_by=ROLLBACK_TYPE,
     timeout_minutes=60,
     # Secrets that variables name go their own way, to Terraform Cloud alone.
     scripts=("variables", "spec"),
@@ -205,9 +213,9 @@ def terraform_cloud_run(spec: TerraformCloudRunSpec) -> Plan:
     said = spec.whole
     connector = said.connectorRef
     if said.runType == APPLY:
-        yield unit("Plan", PickTerraformCloudRun(connector, said.runId, said.provisionerIdentifier))
+        yield unit("Plan", FindTerraformCloudRun(connector, said.runId, said.provisionerIdentifier))
     else:
-        yield unit("Plan", *_planning(said))
+        yield unit("Plan", *_list_plan_actions(said))
     if said.runType in (APPLY_ALL, DESTROY_ALL, REFRESH, APPLY):
         yield unit("Apply", ConfirmTerraformCloudRun(connector))
     if said.runType in (APPLY_ALL, REFRESH, APPLY):
@@ -216,10 +224,10 @@ def terraform_cloud_run(spec: TerraformCloudRunSpec) -> Plan:
 
 
 @step(
-    ROLLBACK,
+    ROLLBACK_TYPE,
     title="Terraform Cloud Rollback",
     spec=TerraformCloudRollbackSpec,
-    undoes=(STEP,),
+    undoes=(RUN_STEP_TYPE,),
     timeout_minutes=60,
     provisions=True,
 )
@@ -228,7 +236,7 @@ def terraform_cloud_rollback(spec: TerraformCloudRollbackSpec) -> Plan:
     yield from ()
 
 
-def _planning(said: TerraformCloudRunSpec) -> Iterator[Action]:
+def _list_plan_actions(said: TerraformCloudRunSpec) -> Iterator[Action]:
     texts, hcl, secrets = _variables(said.variables)
     is_open = said.runType in (PLAN_ONLY, PLAN) and said.planType == "Destroy"
     yield CreateTerraformCloudRun(
@@ -260,13 +268,13 @@ def _variables(
     hcl: dict[str, str] = {}
     secrets: dict[str, str] = {}
     for one in listed:
-        name, kind, value = str(one["name"]), one.get("type", TEXT), one.get("value", "")
-        text = as_text(value)
-        if reference := secret_in(text):
+        name, kind, value = str(one["name"]), one.get("type", TEXT_TYPE), one.get("value", "")
+        text = format_value(value)
+        if reference := parse_secret_reference(text):
             secrets[name] = reference
-        elif kind == SECRET:
+        elif kind == SECRET_TYPE:
             secrets[name] = text
-        elif kind == HCL or not isinstance(value, str):
+        elif kind == HCL_TYPE or not isinstance(value, str):
             hcl[name] = text
         else:
             texts[name] = text

@@ -1,17 +1,16 @@
-"""The step that watches CloudWatch after a deployment (R019)."""
+"""Verify step: watches CloudWatch alarms and metrics after a deployment (R019)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from guards.limits import WATCHED_THINGS
-from steps.actions.verify import COMPARISONS, WatchAlarms
-from steps.kinds.base import BadStepError, Plan, about, step, unit
-from steps.kinds.columns import Column
-from steps.kinds.waiting import seconds_in, time_problem
+from guards.limits import VERIFY_SOURCES
+from steps.actions.waits import COMPARISONS, WatchAlarms
+from steps.kinds.registry import BadStepError, Plan, SpecColumn, describe_field, step, unit
+from steps.kinds.wait import describe_duration_problem, parse_wait_duration
 
-_NEEDED = ("namespace", "metricName", "threshold")
-_FIELDS = (*_NEEDED, "dimensions", "statistic", "comparison", "period")
+_REQUIRED_FIELDS = ("namespace", "metricName", "threshold")
+_FIELDS = (*_REQUIRED_FIELDS, "dimensions", "statistic", "comparison", "period")
 
 
 @dataclass(frozen=True)
@@ -22,24 +21,27 @@ class VerifySpec:
     """
 
     alarms: list[str] = field(
-        default_factory=list, metadata=about("The names of CloudWatch alarms, of metrics or composite.")
+        default_factory=list,
+        metadata=describe_field("The names of CloudWatch alarms, of metrics or composite."),
     )
     metrics: list[dict[str, Any]] = field(
         default_factory=list,
-        metadata=about(
+        metadata=describe_field(
             "Where what a comparison says comes true, the step fails.",
             columns=(
-                Column("namespace", "text", "Such as AWS/ApplicationELB.", is_needed=True),
-                Column("metricName", is_needed=True),
-                Column("dimensions", "pairs", "Such as LoadBalancer=app/shop/0123456789abcdef."),
-                Column("statistic", "text", "Average, Sum, Minimum, Maximum or p99.", default="Average"),
-                Column("comparison", "choice", choices=tuple(COMPARISONS), default="GreaterThanThreshold"),
-                Column("threshold", "number", is_needed=True),
-                Column("period", "number", "Seconds, a multiple of 60.", default="60"),
+                SpecColumn("namespace", "text", "Such as AWS/ApplicationELB.", is_needed=True),
+                SpecColumn("metricName", is_needed=True),
+                SpecColumn("dimensions", "pairs", "Such as LoadBalancer=app/shop/0123456789abcdef."),
+                SpecColumn("statistic", "text", "Average, Sum, Minimum, Maximum or p99.", default="Average"),
+                SpecColumn(
+                    "comparison", "choice", choices=tuple(COMPARISONS), default="GreaterThanThreshold"
+                ),
+                SpecColumn("threshold", "number", is_needed=True),
+                SpecColumn("period", "number", "Seconds, a multiple of 60.", default="60"),
             ),
         ),
     )
-    duration: str = field(default="5m", metadata=about("How long to watch, such as 5m."))
+    duration: str = field(default="5m", metadata=describe_field("How long to watch, such as 5m."))
 
     def __post_init__(self) -> None:
         """Raises `BadStepError`."""
@@ -47,28 +49,28 @@ class VerifySpec:
             raise BadStepError(f"Verify: {problem}")
 
     def _problems(self) -> Iterator[str]:
-        if problem := time_problem(self.duration):
+        if problem := describe_duration_problem(self.duration):
             yield problem
         if not self.alarms and not self.metrics:
             yield "it needs alarms or metrics under spec"
-        if len(self.alarms) + len(self.metrics) > WATCHED_THINGS:
-            yield f"it watches {WATCHED_THINGS} at most"
+        if len(self.alarms) + len(self.metrics) > VERIFY_SOURCES:
+            yield f"it watches {VERIFY_SOURCES} at most"
         if any(not isinstance(one, str) or not one.strip() for one in self.alarms):
             yield "alarms is a list of names"
         for number, one in enumerate(self.metrics, start=1):
-            yield from (f"metric {number}: {problem}" for problem in _metric_problems(one))
+            yield from (f"metric {number}: {problem}" for problem in _list_metric_problems(one))
 
     @property
     def seconds_on_purpose(self) -> int:
         """The time that is watched; that of an expression is known when the step begins."""
-        return seconds_in(self.duration)
+        return parse_wait_duration(self.duration)
 
 
-def _metric_problems(one: Any) -> Iterator[str]:
+def _list_metric_problems(one: Any) -> Iterator[str]:
     if not isinstance(one, Mapping) or not set(one) <= set(_FIELDS):
         yield f"it has {', '.join(_FIELDS)}"
         return
-    if lacking := [name for name in _NEEDED if name not in one]:
+    if lacking := [name for name in _REQUIRED_FIELDS if name not in one]:
         yield f"it needs {', '.join(lacking)}"
     if one.get("comparison", "GreaterThanThreshold") not in COMPARISONS:
         yield f"comparison is one of {', '.join(COMPARISONS)}"

@@ -1,5 +1,5 @@
-"""The strategies that fill a stage with steps."""
+"""Strategies that fill a stage with steps; importing this package registers all of them."""
 
-from steps.strategies import blue_green, canary, rolling
+from steps.discovery import import_submodules
 
-__all__ = ["blue_green", "canary", "rolling"]
+import_submodules(__name__)

@@ -1,19 +1,19 @@
-"""Canary: one task of the new version beside the old ones first, then all of them (R218, R219)."""
+"""Canary: one task of the new version first, then all of them (R218, R219)."""
 
-from steps.strategies.base import Filling, step_document, strategy
+from steps.strategies.registry import StrategySteps, build_step_document, strategy
 
 
 @strategy("Canary")
-def canary() -> Filling:
+def canary() -> StrategySteps:
     """Deploy one, delete it, replace all; undone from the last phase to the first (R217)."""
-    return Filling(
+    return StrategySteps(
         steps=(
-            step_document("EcsCanaryDeploy", "ecsCanaryDeploy", "ECS Canary Deploy"),
-            step_document("EcsCanaryDelete", "ecsCanaryDelete", "ECS Canary Delete"),
-            step_document("EcsRollingDeploy", "ecsRollingDeploy", "ECS Rolling Deploy"),
+            build_step_document("EcsCanaryDeploy", "ecsCanaryDeploy", "ECS Canary Deploy"),
+            build_step_document("EcsCanaryDelete", "ecsCanaryDelete", "ECS Canary Delete"),
+            build_step_document("EcsRollingDeploy", "ecsRollingDeploy", "ECS Rolling Deploy"),
         ),
         rollback_steps=(
-            step_document("EcsRollingRollback", "ecsRollingRollback", "ECS Rolling Rollback"),
-            step_document("EcsCanaryDelete", "ecsCanaryRollback", "ECS Canary Delete"),
+            build_step_document("EcsRollingRollback", "ecsRollingRollback", "ECS Rolling Rollback"),
+            build_step_document("EcsCanaryDelete", "ecsCanaryRollback", "ECS Canary Delete"),
         ),
     )

@@ -1,12 +1,14 @@
-"""Rolling: replace all tasks, a part at a time (R190)."""
+"""Rolling: all tasks are replaced, a part at a time (R190)."""
 
-from steps.strategies.base import Filling, step_document, strategy
+from steps.strategies.registry import StrategySteps, build_step_document, strategy
 
 
 @strategy("Rolling")
-def rolling() -> Filling:
+def rolling() -> StrategySteps:
     """One deploy step, and the step that undoes it."""
-    return Filling(
-        steps=(step_document("EcsRollingDeploy", "ecsRollingDeploy", "ECS Rolling Deploy"),),
-        rollback_steps=(step_document("EcsRollingRollback", "ecsRollingRollback", "ECS Rolling Rollback"),),
+    return StrategySteps(
+        steps=(build_step_document("EcsRollingDeploy", "ecsRollingDeploy", "ECS Rolling Deploy"),),
+        rollback_steps=(
+            build_step_document("EcsRollingRollback", "ecsRollingRollback", "ECS Rolling Rollback"),
+        ),
     )

@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
-from accounts import audit_export
+from accounts import audit_exports
 from guards.limits import Limit
 from rbac import audit
 from rbac.models import AuditEntry, Scope, User
@@ -52,7 +52,7 @@ def test_an_export_holds_every_entry_once_and_a_fixed_number_for_each_query(
 def test_an_export_that_has_no_room_for_more_says_so(
     project: Scope, admin: User, call: Call, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(audit_export, "AUDIT_EXPORT_ROWS", Limit(3, "entries", "an export", "a test"))
+    monkeypatch.setattr(audit_exports, "AUDIT_EXPORT_ROWS", Limit(3, "entries", "an export", "a test"))
     client = call(admin)
     for count, is_cut in ((3, False), (1, True)):
         many(project, count)
@@ -81,9 +81,9 @@ def test_an_export_that_has_no_room_for_more_says_so(
 )
 def test_no_cell_is_a_formula_and_every_text_comes_back(project: Scope, admin: User, call: Call, text: str):
     project.name = text
-    reset = audit.current_request.set(audit.RequestMark(request_id=text))
+    reset = audit.current_request.set(audit.RequestInfo(request_id=text))
     try:
-        audit.record(actor=admin, action="scope.update", thing=project, after={"name": text})
+        audit.record_audit_entry(actor=admin, action="scope.update", thing=project, after={"name": text})
     finally:
         audit.current_request.reset(reset)
     content = content_of(call(admin).get("/api/v1/audit/export?action=scope.update&as=csv"))

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
-from accounts.audit_changes import changes_of
+from accounts.queries.audit import compute_changes
 from connectors.models import Secret
 from connectors.operations import create_secret, delete_secret
 from rbac import audit
@@ -27,9 +27,9 @@ def secret(project: Scope, admin: User) -> Secret:
 
 
 def marked(project: Scope, actor: User | None, action: str, **mark: str) -> AuditEntry:
-    reset = audit.current_request.set(audit.RequestMark(**mark))
+    reset = audit.current_request.set(audit.RequestInfo(**mark))
     try:
-        return audit.record(actor=actor, action=action, thing=project)
+        return audit.record_audit_entry(actor=actor, action=action, thing=project)
     finally:
         audit.current_request.reset(reset)
 
@@ -114,7 +114,7 @@ def test_the_page_shows_the_chosen_scope_and_below_and_keeps_its_filter_while_pa
 def test_what_hangs_on_no_scope_is_for_those_who_may_read_the_account(
     project: Scope, admin: User, stranger: User, call: Call
 ):
-    audit.record(actor=admin, action="user.sign_in", thing=admin)
+    audit.record_audit_entry(actor=admin, action="user.sign_in", thing=admin)
     for person, count in ((admin, 1), (stranger, 0)):
         results = call(person).get("/api/v1/audit?action=user.sign_in").json()["results"]
         assert len(results) == count
@@ -145,10 +145,10 @@ def test_an_entry_opens_to_what_changed_and_leads_to_its_thing(secret: Secret, a
     ],
 )
 def test_a_change_names_its_place_and_both_sides(before: Any, after: Any, expected: list[tuple[str, ...]]):
-    assert [(one.path, one.before, one.after) for one in changes_of(before, after)] == expected
+    assert [(one.path, one.before, one.after) for one in compute_changes(before, after)] == expected
 
 
 def test_texts_of_several_lines_are_compared_line_by_line():
-    change = changes_of({"yaml": "a: 1\nb: 2\n"}, {"yaml": "a: 1\nb: 3\n"})[0]
+    change = compute_changes({"yaml": "a: 1\nb: 2\n"}, {"yaml": "a: 1\nb: 3\n"})[0]
     assert change.lines is not None
     assert (change.lines.added, change.lines.removed) == (1, 1)

@@ -16,7 +16,7 @@ from rest_framework.test import APIClient
 
 from rbac import operations
 from rbac.models import AuditEntry, Invitation, Role, Scope, User
-from rbac.operations.invitations import PREFIX, invitation_of_token
+from rbac.operations.invitations import TOKEN_PREFIX, get_invitation_by_token
 from rbac.policy import Forbidden, can
 from tests.fixtures.people import PASSWORD, make_person
 
@@ -31,7 +31,7 @@ def role(identifier: str) -> Role:
 def invited(
     actor: User, scope: Scope, *, to: str = "Bea@Example.com", as_: str = "viewer"
 ) -> tuple[Invitation, str]:
-    return operations.invite(actor=actor, email=to, scope=scope, role=role(as_), days=7)
+    return operations.create_invitation(actor=actor, email=to, scope=scope, role=role(as_), days=7)
 
 
 def opened(token: str, person: User | None = None) -> tuple[Client, Any]:
@@ -55,7 +55,7 @@ def test_who_is_invited_on_the_page_joins_by_the_link_of_the_mail(
 
     client = Client()
     shown = client.get(link[1], follow=True)
-    assert PREFIX not in str(dict(client.session)), "who reads the sessions cannot follow the link"
+    assert TOKEN_PREFIX not in str(dict(client.session)), "who reads the sessions cannot follow the link"
     assert shown.redirect_chain == [("/join/", 302)]
     assert "Viewer" in shown.content.decode()
     client.post("/join/", NEW)
@@ -123,7 +123,7 @@ def test_a_link_ends(project: Scope, admin: User, how: str):
         operations.revoke_invitation(actor=admin, invitation=made)
     elif how == "renew":
         fresh = operations.renew_invitation(actor=admin, invitation=made, days=1)
-        assert invitation_of_token(fresh) == made
+        assert get_invitation_by_token(fresh) == made
     elif how == "archive":
         operations.archive_scope(actor=admin, scope=project)
     else:
@@ -201,13 +201,15 @@ def test_the_trail_has_every_step_and_no_token(project: Scope, admin: User, stra
         "roleassignment.create",
         "invitation.accept",
     ]
-    assert token.startswith(PREFIX)
+    assert token.startswith(TOKEN_PREFIX)
     assert not [entry for entry in entries.values() if token in str(entry) or fresh in str(entry)]
 
 
 def test_a_role_that_waits_for_somebody_is_not_deleted(project: Scope, admin: User):
     own = operations.create_role(actor=admin, scope=project, identifier="own", name="Own", permissions=[])
-    made, _ = operations.invite(actor=admin, email="a@example.com", scope=project, role=own, days=1)
+    made, _ = operations.create_invitation(
+        actor=admin, email="a@example.com", scope=project, role=own, days=1
+    )
     with pytest.raises(ValidationError, match="invited with this role"):
         operations.delete_role(actor=admin, role=own)
     operations.revoke_invitation(actor=admin, invitation=made)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
-from rbac.keys import key_of_token
 from rbac.models import ApiKey, Role, RoleAssignment, Scope, ServiceAccount, User
 from rbac.operations import create_api_key, create_service_account
+from rbac.operations.api_keys import get_api_key_by_token
 from rbac.policy import can
 
 pytestmark = pytest.mark.django_db
@@ -31,7 +31,7 @@ def test_a_service_account_gets_a_key_that_is_shown_once(
     answer = client.post(f"{address}keys/new/", {"name": "main", "within": "account/default/demo"})
     assert "no-store" in answer["Cache-Control"]
     token = shown_in(answer.content.decode())
-    key = key_of_token(token)
+    key = get_api_key_by_token(token)
     assert key is not None
     assert (key.user, key.scope, key.created_by) == (account.user, account.scope, admin)
     page = client.get(address).content.decode()
@@ -42,7 +42,7 @@ def test_a_service_account_gets_a_key_that_is_shown_once(
 
 def test_a_key_for_looking_changes_nothing(admin: User, project: Scope, browse: Browse):
     page = browse(admin).post("/access/keys/new/", {"name": "look", "uses": "view", "expires": "30"})
-    key = key_of_token(shown_in(page.content.decode()))
+    key = get_api_key_by_token(shown_in(page.content.decode()))
     assert key is not None
     assert key.expires_at is not None
     person = key.user
@@ -57,7 +57,7 @@ def test_a_rotated_key_has_a_new_token_and_both_open_until_the_grace_ends(viewer
     after = shown_in(page)
     assert after != before
     assert "The one before opens until" in page
-    assert key_of_token(before) == key_of_token(after) == key
+    assert get_api_key_by_token(before) == get_api_key_by_token(after) == key
 
 
 def test_a_revoked_key_opens_nothing_and_cannot_be_rotated(viewer: User, browse: Browse):
@@ -65,7 +65,7 @@ def test_a_revoked_key_opens_nothing_and_cannot_be_rotated(viewer: User, browse:
     client = browse(viewer)
     page = client.post(f"/access/keys/{key.pk}/revoke/", follow=True).content.decode()
     assert "opens nothing any more" in page
-    assert key_of_token(token) is None
+    assert get_api_key_by_token(token) is None
     refused = client.post(f"/access/keys/{key.pk}/rotate/", {"grace": "0"})
     assert refused.status_code == 400
     assert "revoked or rotated meanwhile" in refused.content.decode()
@@ -95,7 +95,7 @@ def test_a_deleted_service_account_is_named_and_gone(admin: User, account: Servi
     assert "1 API key stops working at once" in client.get(address).content.decode()
     page = client.post(address, follow=True).content.decode()
     assert "Build server is deleted" in page
-    assert key_of_token(token) is None
+    assert get_api_key_by_token(token) is None
 
 
 def shown_in(page: str) -> str:

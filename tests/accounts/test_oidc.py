@@ -11,13 +11,13 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from pytest_django import Settings
 
-from accounts.people.oidc import (
-    Endpoints,
-    NotSignedOn,
-    _address,
-    _or_not_signed_on,
-    _verified,
-    _with_userinfo,
+from accounts.authentication.oidc import (
+    ProviderEndpoints,
+    SignOnFailed,
+    _add_userinfo,
+    _convert_errors,
+    _get_endpoint,
+    _verify_id_token,
 )
 
 ISSUER = "https://login.example.com"
@@ -43,9 +43,9 @@ def statement(key: Any = KEY, *, alg: str = "RS256", kid: str = "k1", **claims: 
 
 
 def test_a_good_statement_counts() -> None:
-    assert _verified(statement(), published())["sub"] == "u-1"
-    assert _verified(statement(iss=f"{ISSUER}/"), published())["sub"] == "u-1"
-    assert _verified(statement(aud=["slipway", "more"], azp="slipway"), published())["sub"] == "u-1"
+    assert _verify_id_token(statement(), published())["sub"] == "u-1"
+    assert _verify_id_token(statement(iss=f"{ISSUER}/"), published())["sub"] == "u-1"
+    assert _verify_id_token(statement(aud=["slipway", "more"], azp="slipway"), published())["sub"] == "u-1"
 
 
 @pytest.mark.parametrize(
@@ -68,21 +68,21 @@ def test_a_good_statement_counts() -> None:
     ],
 )
 def test_a_statement_with_wrong_claims_does_not(claims: dict[str, object]) -> None:
-    with pytest.raises((NotSignedOn, jwt.PyJWTError)):
-        _verified(statement(**claims), published())
+    with pytest.raises((SignOnFailed, jwt.PyJWTError)):
+        _verify_id_token(statement(**claims), published())
 
 
 def test_a_statement_of_brackets_in_brackets_is_no_error_of_ours() -> None:
     deep = base64.urlsafe_b64encode(b"[" * 200_000).decode()
-    with pytest.raises(NotSignedOn):
-        _or_not_signed_on(_verified)(f"{deep}.{deep}.x", published())
+    with pytest.raises(SignOnFailed):
+        _convert_errors(_verify_id_token)(f"{deep}.{deep}.x", published())
 
 
 def test_nor_does_one_that_somebody_else_signed() -> None:
     with pytest.raises(jwt.InvalidSignatureError):
-        _verified(statement(OTHER), published())
-    with pytest.raises(NotSignedOn):
-        _verified(statement(kid="k2"), published())
+        _verify_id_token(statement(OTHER), published())
+    with pytest.raises(SignOnFailed):
+        _verify_id_token(statement(kid="k2"), published())
 
 
 def test_the_public_key_is_no_password_to_sign_with() -> None:
@@ -93,14 +93,14 @@ def test_the_public_key_is_no_password_to_sign_with() -> None:
     signed = jwt.algorithms.HMACAlgorithm(jwt.algorithms.HMACAlgorithm.SHA256)
     mark = base64.urlsafe_b64encode(signed.sign(f"{forged}.{body}".encode(), public)).decode().strip("=")
     assert header
-    with pytest.raises(NotSignedOn, match="none of its keys"):
-        _verified(f"{forged}.{body}.{mark}", published())
+    with pytest.raises(SignOnFailed, match="none of its keys"):
+        _verify_id_token(f"{forged}.{body}.{mark}", published())
 
 
 @pytest.mark.parametrize("keys", [{}, {"keys": []}, {"keys": "x"}, {"keys": [7]}, {"keys": [{"kty": "RSA"}]}])
 def test_keys_that_are_none_are_no_error_of_ours(keys: dict[str, Any]) -> None:
-    with pytest.raises(NotSignedOn):
-        _or_not_signed_on(_verified)(statement(), keys)
+    with pytest.raises(SignOnFailed):
+        _convert_errors(_verify_id_token)(statement(), keys)
 
 
 class Speaking:
@@ -117,17 +117,17 @@ class Speaking:
 
 
 def test_what_is_told_on_request_is_about_the_same_person_and_comes_second() -> None:
-    ends = Endpoints(authorize="", token="", keys="", userinfo=f"{ISSUER}/who", takes_basic=True)
+    ends = ProviderEndpoints(authorize="", token="", keys="", userinfo=f"{ISSUER}/who", takes_basic=True)
     told = Speaking({"sub": "u-1", "email": "told@example.com", "name": "Told"})
-    found = _with_userinfo(told, ends, {"sub": "u-1", "email": "signed@example.com"}, "token")  # type: ignore[arg-type]
+    found = _add_userinfo(told, ends, {"sub": "u-1", "email": "signed@example.com"}, "token")  # type: ignore[arg-type]
     assert (found["email"], found["name"]) == ("signed@example.com", "Told")
-    with pytest.raises(NotSignedOn, match="two different people"):
-        _with_userinfo(Speaking({"sub": "u-2"}), ends, {"sub": "u-1"}, "token")  # type: ignore[arg-type]
-    with pytest.raises(NotSignedOn, match="no document"):
-        _with_userinfo(Speaking(["u-1"]), ends, {"sub": "u-1"}, "token")  # type: ignore[arg-type]
+    with pytest.raises(SignOnFailed, match="two different people"):
+        _add_userinfo(Speaking({"sub": "u-2"}), ends, {"sub": "u-1"}, "token")  # type: ignore[arg-type]
+    with pytest.raises(SignOnFailed, match="no document"):
+        _add_userinfo(Speaking(["u-1"]), ends, {"sub": "u-1"}, "token")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("address", ["http://login.example.com/", "javascript:alert(1)", 7, None, "/token"])
 def test_an_encrypted_provider_names_encrypted_addresses_only(address: object) -> None:
-    with pytest.raises(NotSignedOn, match="token_endpoint"):
-        _address({"token_endpoint": address}, "token_endpoint")
+    with pytest.raises(SignOnFailed, match="token_endpoint"):
+        _get_endpoint({"token_endpoint": address}, "token_endpoint")

@@ -7,7 +7,7 @@ from django.core import mail
 from django.core.cache import cache
 from django.test import Client
 
-from accounts.people.passwords import send_reset
+from accounts.authentication.passwords import send_reset_mail
 from rbac.models import AuditEntry, User
 from tests.rbac.people import user
 from tests.watching.marker import planted
@@ -74,7 +74,7 @@ def test_a_weak_password_is_refused(anna: User):
 
 def test_a_link_sets_a_new_password_once_and_ends_every_session(anna: User):
     session = signed_in()
-    send_reset("ANNA@example.com")
+    send_reset_mail("ANNA@example.com")
     path = link()
     client = follow(path)
     assert path.rpartition("/")[0].rpartition("/")[2] not in str(dict(client.session))
@@ -89,36 +89,36 @@ def test_the_answer_is_the_same_whether_somebody_has_the_address_or_not(
     anna: User, monkeypatch: pytest.MonkeyPatch
 ):
     asked: list[str] = []
-    monkeypatch.setattr("accounts.tasks.send_reset.delay", lambda *, email: asked.append(email))
+    monkeypatch.setattr("accounts.tasks.send_password_reset.delay", lambda *, email: asked.append(email))
     pages = [
         Client().post("/forgotten-password/", {"email": address}).content.replace(address.encode(), b"")
         for address in ("anna@example.com", "nobody@example.com")
     ]
     assert pages[0] == pages[1]
     assert asked == ["anna@example.com", "nobody@example.com"]
-    send_reset("nobody@example.com")
+    send_reset_mail("nobody@example.com")
     assert mail.outbox == []
 
 
 def test_who_has_no_password_or_may_not_sign_in_gets_no_letter(anna: User):
     anna.is_active = False
     anna.save()
-    send_reset("anna@example.com")
+    send_reset_mail("anna@example.com")
     anna.is_active = True
     anna.set_unusable_password()
     anna.save()
-    send_reset("anna@example.com")
+    send_reset_mail("anna@example.com")
     assert mail.outbox == []
 
 
 def test_nobody_is_flooded_with_letters(anna: User):
     for _ in range(5):
-        send_reset("anna@example.com")
+        send_reset_mail("anna@example.com")
     assert len(mail.outbox) == 3
 
 
 def test_one_address_asks_for_ten_letters_an_hour(anna: User, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("accounts.tasks.send_reset.delay", lambda *, email: None)
+    monkeypatch.setattr("accounts.tasks.send_password_reset.delay", lambda *, email: None)
     client = Client()
     statuses = [
         client.post("/forgotten-password/", {"email": f"a{number}@example.com"}).status_code

@@ -12,13 +12,13 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from accounts.people.sessions import device_of, prune
-from rbac.changes import hash_session_key
+from accounts.authentication.sessions import describe_device, prune_expired_sessions
+from rbac.access_changes import hash_session_key
 from rbac.models import AuditEntry
 from tests.fixtures.sockets import session_of
 from tests.rbac.people import user
 from tests.watching.marker import planted
-from web.sessions import SessionStore
+from web.http.sessions import SessionStore
 
 pytestmark = pytest.mark.django_db
 PASSWORD = planted("correct horse battery")
@@ -150,7 +150,7 @@ def test_what_is_left_of_ended_sessions_is_pruned():
         signed_in()
         clock.shift(13 * HOUR)
         kept = signed_in()
-        prune()
+        prune_expired_sessions()
         assert [row.session_key for row in UserSession.objects.all()] == [
             hash_session_key(kept.session.session_key)
         ]
@@ -167,4 +167,4 @@ def test_what_is_left_of_ended_sessions_is_pruned():
     ],
 )
 def test_a_browser_is_named_in_words(agent: str, device: str):
-    assert device_of(agent) == device
+    assert describe_device(agent) == device

@@ -9,10 +9,10 @@ from django.core.cache import cache
 from django.test import Client
 from pytest_django import Settings
 
-from accounts.people import oidc
-from accounts.people.oidc import NotSignedOn
-from accounts.people.single_sign_on import sign_on
-from accounts.people.two_factor import turn_on
+from accounts.authentication import oidc
+from accounts.authentication.oidc import SignOnFailed
+from accounts.authentication.single_sign_on import get_or_create_user
+from accounts.authentication.two_factor import enable_two_factor
 from rbac.models import AuditEntry, Scope, User, UserGroup
 from tests.accounts.test_two_factor import code_of
 from tests.fixtures.provider import Provider
@@ -139,7 +139,7 @@ def test_a_second_factor_is_asked_for_after_the_provider_too(provider: Provider)
     sign_in(Client(), "u-9")
     person = User.objects.get(username="u-9")
     secret = "JBSWY3DPEHPK3PXP"
-    turn_on(actor=person, secret=secret, code=code_of(secret))
+    enable_two_factor(actor=person, secret=secret, code=code_of(secret))
     client = Client()
     assert sign_in(client, "u-9")["Location"] == "/sign-in/code/"
     assert client.post("/sign-in/code/", {"code": code_of(secret, 1)})["Location"] == "/deployments/"
@@ -188,12 +188,12 @@ def test_a_statement_for_another_program_or_sign_in_does_not_count(provider: Pro
 def test_nobody_is_named_by_an_unsigned_statement(provider: Provider):
     keys = requests.get(f"{provider.url}/jwks", timeout=10).json()
     unsigned = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbm5hIn0."
-    with pytest.raises(NotSignedOn, match="none of its keys"):
-        oidc._verified(unsigned, keys)
+    with pytest.raises(SignOnFailed, match="none of its keys"):
+        oidc._verify_id_token(unsigned, keys)
 
 
 def test_a_very_long_subject_is_still_one_person(provider: Provider):
-    people = {sign_on({"iss": provider.url, "sub": "x" * 255}).pk for _ in range(2)}
-    others = {sign_on({"iss": provider.url, "sub": "x" * 254 + "y"}).pk}
+    people = {get_or_create_user({"iss": provider.url, "sub": "x" * 255}).pk for _ in range(2)}
+    others = {get_or_create_user({"iss": provider.url, "sub": "x" * 254 + "y"}).pk}
     assert len(people) == 1
     assert not people & others

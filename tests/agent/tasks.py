@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from delegates.agent.executors import Answer, Surroundings, execute
-from delegates.agent.work import Held, Task
+from delegates.agent.executors import ExecutorContext, TaskResult, execute_task
+from delegates.agent.tasks import AgentTask, HeldTask
 
 # What root may do in a container of Fargate; https://github.com/aws/containers-roadmap/issues/409
 _FARGATE = (
@@ -24,18 +24,20 @@ class Said(list[str]):
         self.append(text)
 
 
-def held_task(kind: str, params: dict[str, Any], *, age: float = 0, **more: Any) -> Held:
+def held_task(kind: str, params: dict[str, Any], *, age: float = 0, **more: Any) -> HeldTask:
     """A task that was acquired `age` seconds ago."""
     given = {"id": "t", "fence": 1, "timeout_seconds": 20.0, **more}
-    return Held(Task(kind=kind, params=params, acquired_at=time.monotonic() - age, **given))
+    return HeldTask(AgentTask(kind=kind, params=params, acquired_at=time.monotonic() - age, **given))
 
 
-def run(kind: str, params: dict[str, Any], *, said: Said | None = None, **more: Any) -> Answer:
+def run(kind: str, params: dict[str, Any], *, said: Said | None = None, **more: Any) -> TaskResult:
     """Run a task to its end."""
-    return execute(held_task(kind, params, **more), Surroundings(said if said is not None else Said()))
+    return execute_task(
+        held_task(kind, params, **more), ExecutorContext(said if said is not None else Said())
+    )
 
 
-def error_of(answer: Answer) -> dict[str, Any]:
+def error_of(answer: TaskResult) -> dict[str, Any]:
     """The error of an answer that must have one."""
     assert answer.error is not None, answer
     return dict(answer.error)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from guards.addresses import PRIVATE_TOO, AddressRefused
-from guards.places import find_place
+from guards.address_policy import PRIVATE_ALLOWED, AddressRefused
+from guards.urls import resolve_host
 from tests.agent.tasks import error_of, run
 
 METADATA = [
@@ -25,20 +25,20 @@ METADATA = [
 @pytest.mark.parametrize("address", METADATA)
 def test_metadata_is_refused_in_every_form(address: str) -> None:
     with pytest.raises(AddressRefused):
-        PRIVATE_TOO.require("some.name", address)
+        PRIVATE_ALLOWED.require("some.name", address)
 
 
 @pytest.mark.parametrize("host", ["0xa9fea9fe", "2852039166", "169.254.43518", "0251.0376.0251.0376"])
 def test_numbers_that_the_system_reads_as_metadata_are_refused(host: str) -> None:
     with pytest.raises(AddressRefused):
-        find_place(host, 80, PRIVATE_TOO)
+        resolve_host(host, 80, PRIVATE_ALLOWED)
 
 
 @pytest.mark.parametrize(
     "address", ["10.0.0.7", "192.168.1.1", "127.0.0.1", "52.94.5.1", "fd12::1", "2600::1"]
 )
 def test_private_addresses_are_what_a_delegate_is_for(address: str) -> None:
-    PRIVATE_TOO.require("some.name", address)
+    PRIVATE_ALLOWED.require("some.name", address)
 
 
 @pytest.mark.parametrize("kind", ["http", "check", "git", "docker_registry"])

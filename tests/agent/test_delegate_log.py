@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delegates.agent.logs.delegate_log import DelegateLog, Form
-from delegates.agent.logs.outgoing import KEPT, Outgoing
-from guards.masks import Mask
+from delegates.agent.logs.delegate_log import KEPT, DelegateLog, LogFormatter, LogUploadBuffer
+from guards.masks import SecretMask
 from tests.lanes import examples
 
 
@@ -122,14 +121,14 @@ def _day(name: str) -> date:
 
 
 def test_a_line_has_its_moment_in_utc_and_hides_the_token() -> None:
-    line = Form(Mask(["slp_dlt_secret"])).format(record("refused slp_dlt_secret"))
+    line = LogFormatter(SecretMask(["slp_dlt_secret"])).format(record("refused slp_dlt_secret"))
     assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z INFO \[\w+\] refused •••$", line)
 
 
 @pytest.fixture
-def outgoing() -> Callable[[int], Outgoing]:
-    def full_of(count: int) -> Outgoing:
-        made = Outgoing()
+def outgoing() -> Callable[[int], LogUploadBuffer]:
+    def full_of(count: int) -> LogUploadBuffer:
+        made = LogUploadBuffer()
         for number in range(count):
             made.emit(record(f"line {number}"))
         return made
@@ -137,20 +136,20 @@ def outgoing() -> Callable[[int], Outgoing]:
     return full_of
 
 
-def test_lines_wait_until_they_are_sent(outgoing: Callable[[int], Outgoing]) -> None:
+def test_lines_wait_until_they_are_sent(outgoing: Callable[[int], LogUploadBuffer]) -> None:
     lines = outgoing(3)
     assert lines.first() == lines.first() == ["line 0", "line 1", "line 2"]
     lines.sent(["line 0", "line 1"])
     assert lines.first() == ["line 2"]
 
 
-def test_lines_that_waited_too_long_are_counted(outgoing: Callable[[int], Outgoing]) -> None:
+def test_lines_that_waited_too_long_are_counted(outgoing: Callable[[int], LogUploadBuffer]) -> None:
     lines = outgoing(KEPT + 7)
     assert lines.first()[:2] == ["7 lines are missing here; delegate.log has them.", "line 7"]
 
 
 def test_long_lines_go_in_several_messages() -> None:
-    lines = Outgoing()
+    lines = LogUploadBuffer()
     for _ in range(20):
         lines.emit(record("x" * 16_000))
     assert sum(map(len, lines.first())) <= 100_000

@@ -16,8 +16,8 @@ PROGRAM = """
 from delegates.agent import __main__ as program
 from tests.fixtures.signals import tell_in_the_middle
 
-listen = program.end_on_signals
-program.end_on_signals = lambda agent: (listen(agent), tell_in_the_middle())
+listen = program.install_signal_handlers
+program.install_signal_handlers = lambda agent: (listen(agent), tell_in_the_middle())
 program.run()
 """
 

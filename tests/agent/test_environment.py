@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from delegates.agent.environment import BadEnvironment, read_environment
-from delegates.agent.network import proxy_variables
+from delegates.agent.settings import InvalidEnvironment, build_proxy_variables, read_environment
 
 V3 = {
     "HARNESS_ACCOUNT_ID": "aPRgB2xQT1mPqkUvS2vXZw",
@@ -43,7 +42,7 @@ def test_the_newer_family_wins_where_both_are_set() -> None:
 
 def test_the_page_of_the_agent_has_every_variable_that_it_reads() -> None:
     root = Path(__file__).resolve().parents[2]
-    code = "".join((root / "delegates/agent" / name).read_text() for name in ("environment.py", "network.py"))
+    code = (root / "delegates/agent/settings.py").read_text()
     read = set(re.findall(r'"([A-Z]+(?:_[A-Z]+)+)"', code)) - {"SHELL_SCRIPT"}
     page = (root / "docs/reference/delegate-settings.md").read_text()
     told = set(re.findall(r"`([A-Z]+(?:_[A-Z]+)+)`", page))
@@ -56,7 +55,7 @@ def test_a_token_is_not_printed_with_the_settings() -> None:
 
 @pytest.mark.parametrize("missing", V3)
 def test_what_is_missing_is_named(missing: str) -> None:
-    with pytest.raises(BadEnvironment, match=f"{missing} is not set"):
+    with pytest.raises(InvalidEnvironment, match=f"{missing} is not set"):
         read_environment({name: value for name, value in V3.items() if name != missing})
 
 
@@ -77,7 +76,7 @@ def test_what_is_missing_is_named(missing: str) -> None:
     ],
 )
 def test_what_makes_no_sense_is_named(variable: str, value: str) -> None:
-    with pytest.raises(BadEnvironment, match=variable):
+    with pytest.raises(InvalidEnvironment, match=variable):
         read_environment(V3 | {variable: value})
 
 
@@ -98,18 +97,18 @@ def test_home_is_absolute_wherever_the_program_starts() -> None:
 
 def test_the_parts_of_a_proxy_become_one_address() -> None:
     parts = {"PROXY_HOST": "proxy", "PROXY_PORT": "3128", "PROXY_USER": "me", "PROXY_PASSWORD": "a:b@c"}
-    found = proxy_variables(parts | {"NO_PROXY": "internal.example.com"})
+    found = build_proxy_variables(parts | {"NO_PROXY": "internal.example.com"})
     assert found["HTTPS_PROXY"] == found["HTTP_PROXY"] == "http://me:a%3Ab%40c@proxy:3128"
     assert found["NO_PROXY"].split(",")[:3] == ["internal.example.com", "169.254.169.254", "169.254.170.2"]
 
 
 def test_a_proxy_that_is_already_set_stays() -> None:
-    found = proxy_variables({"PROXY_HOST": "proxy", "HTTPS_PROXY": "http://other:1"})
+    found = build_proxy_variables({"PROXY_HOST": "proxy", "HTTPS_PROXY": "http://other:1"})
     assert "HTTPS_PROXY" not in found
 
 
 def test_without_a_proxy_nothing_changes() -> None:
-    assert proxy_variables({"NO_PROXY": "x"}) == {}
+    assert build_proxy_variables({"NO_PROXY": "x"}) == {}
 
 
 @pytest.mark.parametrize(
@@ -121,5 +120,5 @@ def test_without_a_proxy_nothing_changes() -> None:
     ],
 )
 def test_half_a_proxy_is_refused(variables: dict[str, str], named: str) -> None:
-    with pytest.raises(BadEnvironment, match=named):
-        proxy_variables(variables)
+    with pytest.raises(InvalidEnvironment, match=named):
+        build_proxy_variables(variables)

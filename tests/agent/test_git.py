@@ -13,9 +13,9 @@ from typing import Any
 import asyncssh
 import pytest
 
-from delegates.agent.executors import Surroundings, execute, git_cache, git_program
-from delegates.agent.executors.git_cache import GitCache
-from guards.host_keys import read_host_keys
+from delegates.agent.executors import ExecutorContext, execute_task, git, git_client
+from delegates.agent.executors.git import GitCache
+from guards.host_keys import parse_host_keys
 from guards.limits import Limit
 from tests.agent.places import place
 from tests.agent.tasks import Said, error_of, held_task, run
@@ -136,15 +136,15 @@ def test_a_server_with_another_key_gets_no_login(repository: Repository, ssh_ser
     error = error_of(fetch(ssh_server.url, "ecs/task.yaml", ssh_key=ssh_server.key, host_keys=[other]))
     assert (error["code"], error["host_key"]) == ("HostKeyChanged", ssh_server.host_key)
     for one in (other, ssh_server.host_key):
-        assert read_host_keys(one)[0].fingerprint in error["message"]
+        assert parse_host_keys(one)[0].fingerprint in error["message"]
 
 
 def test_a_commit_that_is_too_much_is_not_taken(
     git_server: GitServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     git_server.commit({"random": "".join(random.Random(7).choices(ascii_letters, k=400_000))})
-    monkeypatch.setattr(git_program, "GIT_TRANSFER_BYTES", Limit(64 * 1024, "bytes", "a commit", "a test"))
-    monkeypatch.setattr(git_program, "_START", git_program._START.replace("-f 204800", "-f 128"))
+    monkeypatch.setattr(git_client, "GIT_TRANSFER_BYTES", Limit(64 * 1024, "bytes", "a commit", "a test"))
+    monkeypatch.setattr(git_client, "_START", git_client._START.replace("-f 204800", "-f 128"))
     error = error_of(fetch(git_server.url, "random"))
     assert "one commit of the repository is more than 64 KiB" in error["message"]
 
@@ -162,7 +162,7 @@ def test_git_is_ended_with_all_that_it_started(git_server: GitServer) -> None:
     with place(serve) as url:
         held = held_task("git", {"url": f"{url}/app.git", "paths": ["a"]})
         answers: list[Any] = []
-        thread = threading.Thread(target=lambda: answers.append(execute(held, Surroundings(Said()))))
+        thread = threading.Thread(target=lambda: answers.append(execute_task(held, ExecutorContext(Said()))))
         thread.start()
         assert begun.wait(20)
         held.stopped.set()
@@ -214,7 +214,7 @@ def gunzipped(request: Any) -> bytes:
 
 def kept(folder: Path, url: str, ref: str = "refs/heads/main") -> Any:
     held = held_task("git", {"url": f"{url}/app.git", "ref": ref, "paths": ["a"]})
-    return execute(held, Surroundings(Said(), git_cache=folder))
+    return execute_task(held, ExecutorContext(Said(), git_cache=folder))
 
 
 def test_a_commit_is_fetched_once(git_server: GitServer, tmp_path: Path) -> None:
@@ -242,11 +242,11 @@ def test_who_may_not_see_a_repository_gets_nothing_that_was_kept(
     git_server: GitServer, tmp_path: Path
 ) -> None:
     commit = git_server.commit({"a": "1"})
-    around = Surroundings(Said(), git_cache=tmp_path / "kept")
+    around = ExecutorContext(Said(), git_cache=tmp_path / "kept")
     right = {"url": git_server.private_url, "ref": commit, "paths": ["a"], "username": "me"}
     held = held_task("git", {**right, "password": planted("s3cr3t-pass")})
-    assert execute(held, around).status == "SUCCEEDED"
-    assert execute(held_task("git", {**right, "password": "wrong"}), around).status == "FAILED"
+    assert execute_task(held, around).status == "SUCCEEDED"
+    assert execute_task(held_task("git", {**right, "password": "wrong"}), around).status == "FAILED"
 
 
 def test_what_is_damaged_or_cannot_be_kept_is_fetched_anew(git_server: GitServer, tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ def test_what_is_damaged_or_cannot_be_kept_is_fetched_anew(git_server: GitServer
 
 
 def test_what_is_kept_is_bounded_by_size_and_age(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(git_cache, "GIT_CACHE_BYTES", 1000)
+    monkeypatch.setattr(git, "GIT_CACHE_BYTES", 1000)
     cache = GitCache(tmp_path)
 
     def put(commit: str, age: float, size: int = 400) -> Path:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from delegates.agent.executors.git_program import GitProgram, GitStopped
-from delegates.agent.isolation import Isolation, Level, open_workspace
+from delegates.agent.executors.git_client import GitProgram, GitStopped
+from delegates.agent.isolation import Isolation, IsolationLevel, open_workspace
 from tests.agent.tasks import held_task
 
 FLOOD = "#!/bin/sh\nwhile :; do head -c 100000 /dev/zero; sleep 0.01; done\n"
@@ -31,7 +31,7 @@ def test_git_that_is_stopped_while_it_prints_breaks_no_thread(
         one.start()
     try:
         for _ in range(TRIES):
-            with open_workspace(Isolation(Level.NONE)) as workspace:
+            with open_workspace(Isolation(IsolationLevel.NONE)) as workspace:
                 git = GitProgram(held_task("git", {}), workspace, environment, [], time.monotonic() + 0.1)
                 with pytest.raises(GitStopped):
                     git.run(workspace.private("repository"), "fetch", may_be_cut=True)

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from delegates.agent.instance_key import FILE, load_instance_key
+from delegates.agent.identity import KEY_FILE, load_instance_key
 
 
 def test_a_restart_finds_the_key_pair_and_nobody_else_may_read_it(tmp_path: Path) -> None:
     first = load_instance_key(tmp_path)
     public, signature = first.public, first.sign(b"text")
     first.close()
-    assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / KEY_FILE).stat().st_mode) == 0o600
     again = load_instance_key(tmp_path)
     assert (again.public, again.sign(b"text")) == (public, signature)
     again.close()
@@ -29,7 +29,7 @@ def test_a_second_process_in_the_same_folder_is_another_instance(
 
 @pytest.mark.parametrize("content", [b"", b"letmein", b"-----BEGIN PRIVATE KEY-----\nMC4="])
 def test_a_damaged_file_is_replaced(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / FILE).write_bytes(content)
+    (tmp_path / KEY_FILE).write_bytes(content)
     first = load_instance_key(tmp_path)
     public = first.public
     first.close()
@@ -41,6 +41,6 @@ def test_a_damaged_file_is_replaced(tmp_path: Path, content: bytes) -> None:
 def test_where_nothing_can_be_written_the_key_pair_is_in_memory(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    (tmp_path / FILE).mkdir()
+    (tmp_path / KEY_FILE).mkdir()
     assert load_instance_key(tmp_path).public
     assert "a restart makes a new one" in caplog.text

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from delegates.models import DelegateInstance, DelegateTask, account_id
+from delegates.models import DelegateInstance, DelegateTask, get_account_id
 from delegates.operations.tasks import abort_task, submit_task
 from delegates.operations.tokens import create_token
 from rbac.models import Scope, User
@@ -68,7 +68,7 @@ def test_scripts_of_two_projects_at_once_find_nothing_of_each_other(
 ) -> None:
     token = create_token(actor=admin, scope=account, name="shared")
     environment = {
-        "HARNESS_ACCOUNT_ID": account_id(),
+        "HARNESS_ACCOUNT_ID": get_account_id(),
         "HARNESS_TOKEN": token.value,
         "HARNESS_URL": manager.url,
         "HARNESS_NAME": "shared",

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from delegates.agent.executors import Answer, Surroundings, execute
-from delegates.agent.isolation import Isolation, Level, end, open_workspace, own_isolation
+from delegates.agent.executors import ExecutorContext, TaskResult, execute_task
+from delegates.agent.isolation import Isolation, IsolationLevel, detect_isolation, end_process, open_workspace
 from delegates.agent.isolation.users import RANGES, lease_user, remove_files_of
 from tests.agent.tasks import AS_ON_FARGATE, Said, error_of, held_task, sleepers, unique_nap
 from tests.fixtures.processes import ROOT, wait_until
 
-KEPT_APART = [level for level in Level if level is not Level.NONE]
+KEPT_APART = [level for level in IsolationLevel if level is not IsolationLevel.NONE]
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-SAY_LEVEL = "from delegates.agent.isolation import own_isolation; print(own_isolation().level)"
+SAY_LEVEL = "from delegates.agent.isolation import detect_isolation; print(detect_isolation().level)"
 # Reads what it can of others; a mark is written in two parts, so that no look finds itself.
 LOOK = """
 for at in /proc/[0-9]*/environ; do
@@ -35,18 +35,18 @@ echo looked
 class Running:
     """A script that runs in a thread."""
 
-    def __init__(self, level: Level, script: str, **environment: str) -> None:
+    def __init__(self, level: IsolationLevel, script: str, **environment: str) -> None:
         self.said = Said()
         self.held = held_task("shell", {"script": script, "environment": environment})
-        self.answers: list[Answer] = []
-        around = Surroundings(self.said, isolation=Isolation(level))
-        self._thread = threading.Thread(target=lambda: self.answers.append(execute(self.held, around)))
+        self.answers: list[TaskResult] = []
+        around = ExecutorContext(self.said, isolation=Isolation(level))
+        self._thread = threading.Thread(target=lambda: self.answers.append(execute_task(self.held, around)))
         self._thread.start()
 
     def wait(self, of: Callable[[Said], object] = bool) -> None:
         wait_until(lambda: of(self.said) or self.answers, "a line of the script")
 
-    def end(self) -> Answer:
+    def end(self) -> TaskResult:
         self._thread.join(40)
         return self.answers[0]
 
@@ -55,14 +55,14 @@ class Running:
         self.end()
 
 
-def works(level: Level) -> None:
+def works(level: IsolationLevel) -> None:
     """Skip where neither root nor the kernel allows a level; root of a machine has them all."""
-    if os.geteuid() != 0 and level != own_isolation().level:
+    if os.geteuid() != 0 and level != detect_isolation().level:
         pytest.skip(f"only root has {level}")
 
 
 @pytest.mark.parametrize("level", KEPT_APART)
-def test_a_script_neither_reads_nor_ends_another(level: Level) -> None:
+def test_a_script_neither_reads_nor_ends_another(level: IsolationLevel) -> None:
     works(level)
     mark = secrets.token_hex(9)
     keep = 'umask; echo "$SECRET" > /tmp/of-$$; echo "$SECRET" > ~/left; echo "$HOME"'
@@ -80,16 +80,16 @@ def test_a_script_neither_reads_nor_ends_another(level: Level) -> None:
 
 def test_without_isolation_a_script_does_read_another() -> None:
     mark = secrets.token_hex(9)
-    first = Running(Level.NONE, 'echo "$HOME"; sleep 1000', SECRET=mark)
+    first = Running(IsolationLevel.NONE, 'echo "$HOME"; sleep 1000', SECRET=mark)
     first.wait()
     look = LOOK.replace("kill -9 -1 2>/dev/null\n", "")
-    second = Running(Level.NONE, look, ONE=mark[:9], TWO=mark[9:], FOLDER=first.said[0])
+    second = Running(IsolationLevel.NONE, look, ONE=mark[:9], TWO=mark[9:], FOLDER=first.said[0])
     second.end()
     first.stop()
     assert any(line.startswith("reads /proc/") for line in second.said)
 
 
-@pytest.mark.parametrize("level", list(Level))
+@pytest.mark.parametrize("level", list(IsolationLevel))
 @pytest.mark.parametrize(
     "escape",
     [
@@ -99,8 +99,8 @@ def test_without_isolation_a_script_does_read_another() -> None:
     ],
     ids=["session", "orphans", "nohup"],
 )
-def test_what_leaves_its_session_ends_with_the_script(level: Level, escape: str) -> None:
-    works(level) if level is not Level.NONE else None
+def test_what_leaves_its_session_ends_with_the_script(level: IsolationLevel, escape: str) -> None:
+    works(level) if level is not IsolationLevel.NONE else None
     nap = unique_nap()
     running = Running(level, f"{escape.format(nap=nap)}\nsleep 0.3; echo here; sleep 0.3")
     running.wait()
@@ -109,14 +109,14 @@ def test_what_leaves_its_session_ends_with_the_script(level: Level, escape: str)
     assert not sleepers(nap)
 
 
-@pytest.mark.parametrize("level", list(Level))
-def test_scripts_end_with_the_agent_that_was_killed(level: Level) -> None:
-    works(level) if level is not Level.NONE else None
+@pytest.mark.parametrize("level", list(IsolationLevel))
+def test_scripts_end_with_the_agent_that_was_killed(level: IsolationLevel) -> None:
+    works(level) if level is not IsolationLevel.NONE else None
     nap = unique_nap()
     program = (
         "import sys; from tests.agent.tasks import *; from delegates.agent.isolation import *;"
-        f"execute(held_task('shell', {{'script': 'setsid sleep {nap}'}}),"
-        f" Surroundings(Said(), isolation=Isolation(Level('{level}'))))"
+        f"execute_task(held_task('shell', {{'script': 'setsid sleep {nap}'}}),"
+        f" ExecutorContext(Said(), isolation=Isolation(IsolationLevel('{level}'))))"
     )
     with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT) as agent:
         wait_until(lambda: sleepers(nap), "the script")
@@ -125,8 +125,8 @@ def test_scripts_end_with_the_agent_that_was_killed(level: Level) -> None:
 
 
 @needs_root
-@pytest.mark.parametrize("level", [Level.USERS_AND_NAMESPACES, Level.USERS])
-def test_each_task_has_a_user_of_its_own_and_no_way_to_more_rights(level: Level) -> None:
+@pytest.mark.parametrize("level", [IsolationLevel.USERS_AND_NAMESPACES, IsolationLevel.USERS])
+def test_each_task_has_a_user_of_its_own_and_no_way_to_more_rights(level: IsolationLevel) -> None:
     script = "id -u; grep -E '^(CapEff|CapBnd|NoNewPrivs)' /proc/self/status | tr -s '\\t' ' '; sleep 1000"
     running = [Running(level, script) for _ in range(3)]
     for one in running:
@@ -139,8 +139,10 @@ def test_each_task_has_a_user_of_its_own_and_no_way_to_more_rights(level: Level)
 
 
 @needs_root
-@pytest.mark.parametrize("level", [Level.USERS_AND_NAMESPACES, Level.USERS])
-def test_what_outlived_a_killed_supervisor_ends_before_its_user_runs_anything_else(level: Level) -> None:
+@pytest.mark.parametrize("level", [IsolationLevel.USERS_AND_NAMESPACES, IsolationLevel.USERS])
+def test_what_outlived_a_killed_supervisor_ends_before_its_user_runs_anything_else(
+    level: IsolationLevel,
+) -> None:
     nap, environment = unique_nap(), {"PATH": os.environ["PATH"]}
     with open_workspace(Isolation(level)) as workspace:
         script = ["/bin/sh", "-c", f"setsid sleep {nap} & sleep 1000"]
@@ -150,13 +152,13 @@ def test_what_outlived_a_killed_supervisor_ends_before_its_user_runs_anything_el
         with workspace.start(["/bin/sh", "-c", "echo began; sleep 1000"], environment) as following:
             assert following.stdout is not None
             began, left = following.stdout.readline(), sleepers(nap)
-            end(following)
+            end_process(following)
     assert (began, left) == (b"began\n", [])
 
 
 @needs_root
-@pytest.mark.parametrize("level", [Level.USERS_AND_NAMESPACES, Level.USERS])
-def test_a_task_cannot_take_the_users_of_the_others(level: Level) -> None:
+@pytest.mark.parametrize("level", [IsolationLevel.USERS_AND_NAMESPACES, IsolationLevel.USERS])
+def test_a_task_cannot_take_the_users_of_the_others(level: IsolationLevel) -> None:
     take = f"""python3 - <<'END'
 import fcntl, os, socket, time
 taken = []
@@ -186,12 +188,12 @@ END"""
 @needs_root
 def test_what_a_user_left_in_shared_folders_is_gone_with_its_task(tmp_path: Path) -> None:
     script = "at=/tmp/of-task-$$; mkdir -p $at/below; echo x > $at/below/file; echo x > /var$at; echo $$"
-    running = Running(Level.USERS, script)
+    running = Running(IsolationLevel.USERS, script)
     assert running.end().status == "SUCCEEDED"
     (number,) = running.said
     assert not Path(f"/tmp/of-task-{number}").exists()
     assert not Path(f"/var/tmp/of-task-{number}").exists()
-    shared_memory = Running(Level.USERS, "ipcmk -M 64 >/dev/null && id -u")
+    shared_memory = Running(IsolationLevel.USERS, "ipcmk -M 64 >/dev/null && id -u")
     assert shared_memory.end().status == "SUCCEEDED"
     rows = [line.split() for line in Path("/proc/sysvipc/shm").read_text().splitlines()]
     assert shared_memory.said[0] not in [row[rows[0].index("cuid")] for row in rows[1:]]
@@ -212,21 +214,21 @@ def test_what_a_user_left_in_shared_folders_is_gone_with_its_task(tmp_path: Path
 
 
 @needs_root
-@pytest.mark.parametrize("level", [Level.USERS_AND_NAMESPACES, Level.USERS])
-def test_a_task_cannot_have_files_read_that_it_may_not_read(level: Level, tmp_path: Path) -> None:
+@pytest.mark.parametrize("level", [IsolationLevel.USERS_AND_NAMESPACES, IsolationLevel.USERS])
+def test_a_task_cannot_have_files_read_that_it_may_not_read(level: IsolationLevel, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("IMAGE\0of root\0")
     secret.chmod(0o600)
     # The trap of the prologue writes the outputs; this takes their place with a link before.
     script = f"trap - EXIT; ln -sf {secret} ../out/outputs"
     held = held_task("shell", {"script": script, "outputs": ["IMAGE"]})
-    answer = execute(held, Surroundings(Said(), isolation=Isolation(level)))
+    answer = execute_task(held, ExecutorContext(Said(), isolation=Isolation(level)))
     assert answer.result == {"exit_code": 0, "outputs": {}}
 
 
-@pytest.mark.parametrize("level", [Level.USERS_AND_NAMESPACES, Level.NAMESPACES])
+@pytest.mark.parametrize("level", [IsolationLevel.USERS_AND_NAMESPACES, IsolationLevel.NAMESPACES])
 def test_folders_of_the_program_are_hidden_and_its_tools_are_shown(
-    level: Level, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    level: IsolationLevel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     works(level)
     home = tmp_path / "home"
@@ -239,7 +241,7 @@ def test_folders_of_the_program_are_hidden_and_its_tools_are_shown(
     said = Said()
     script = f"tool; ls {home}; cat {home}/spool/lines; echo x > {home}/bin/tool; echo over"
     held = held_task("shell", {"script": script})
-    execute(held, Surroundings(said, isolation=Isolation(level).hiding(home)))
+    execute_task(held, ExecutorContext(said, isolation=Isolation(level).hiding(home)))
     assert said[:2] == ["tool", "bin"]
     assert "of another" not in said
     assert said[-1] == "over"
@@ -251,7 +253,7 @@ def test_what_the_task_asks_to_be_loaded_is_not_loaded_by_the_agent() -> None:
     held = held_task(
         "shell", {"script": "echo over", "environment": {"LD_PRELOAD": "/nowhere.so", "PYTHONPATH": "/tmp"}}
     )
-    assert execute(held, Surroundings(said)).status == "SUCCEEDED"
+    assert execute_task(held, ExecutorContext(said)).status == "SUCCEEDED"
     assert said[-1] == "over"
 
 
@@ -268,8 +270,8 @@ def test_what_works_is_found_out_by_trying() -> None:
 def test_a_level_that_does_not_work_here_refuses_the_task() -> None:
     program = (
         "from tests.agent.tasks import *; from delegates.agent.isolation import *;"
-        "answer = execute(held_task('shell', {'script': 'true'}),"
-        " Surroundings(Said(), isolation=Isolation(Level.USERS_AND_NAMESPACES)));"
+        "answer = execute_task(held_task('shell', {'script': 'true'}),"
+        " ExecutorContext(Said(), isolation=Isolation(IsolationLevel.USERS_AND_NAMESPACES)));"
         "print(answer.error['code'], answer.error['capability'])"
     )
     command = [sys.executable, "-c", program]
@@ -281,4 +283,4 @@ def test_a_level_that_does_not_work_here_refuses_the_task() -> None:
 
 def test_a_nul_is_refused_before_anything_runs() -> None:
     held = held_task("shell", {"script": "true", "environment": {"A": "b\0c"}})
-    assert error_of(execute(held, Surroundings(Said())))["code"] == "BadParameters"
+    assert error_of(execute_task(held, ExecutorContext(Said())))["code"] == "BadParameters"

@@ -1,6 +1,6 @@
 """A token bucket: at once up to the burst, then at the rate, by a clock that is moved by hand."""
 
-from delegates.agent.logs.pace import Pace
+from delegates.agent.logs.spool import TokenBucket
 
 
 class Clock:
@@ -18,7 +18,7 @@ class Clock:
 
 def test_the_burst_is_free_and_what_follows_comes_at_the_rate() -> None:
     clock = Clock()
-    pace = Pace(1000, 5000, clock, clock.sleep)
+    pace = TokenBucket(1000, 5000, clock, clock.sleep)
     assert [pace.spend(100) for _ in range(50)] == [False] * 50
     assert clock.now == 0
     for _ in range(100):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from delegates.agent.executors import Surroundings, execute
-from delegates.agent.isolation import Isolation, Level
+from delegates.agent.executors import ExecutorContext, execute_task
+from delegates.agent.isolation import Isolation, IsolationLevel
 from delegates.agent.isolation.users import RANGES, remove_files_of
 from tests.agent.tasks import Said, held_task, open_to_all
 from tests.agent.test_isolation import needs_root, works
@@ -27,33 +27,33 @@ while True:
 """
 
 
-@pytest.mark.parametrize("level", list(Level))
+@pytest.mark.parametrize("level", list(IsolationLevel))
 def test_a_tree_that_is_deeper_than_the_stack_is_deleted_and_breaks_no_task(
-    level: Level, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    level: IsolationLevel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    works(level) if level is not Level.NONE else None
+    works(level) if level is not IsolationLevel.NONE else None
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     open_to_all(tmp_path)
     mark = os.urandom(6).hex()
     # Where /tmp is common to all tasks it is swept before and after each of them.
-    places = ["$HOME", "/tmp"] if level is Level.USERS else ["$HOME"]
+    places = ["$HOME", "/tmp"] if level is IsolationLevel.USERS else ["$HOME"]
     for place in places:
         for script in (f"cd {place}; {DIG.format(mark=mark)}", "echo second"):
-            answer = execute(held_task("shell", {"script": script}), around(level))
+            answer = execute_task(held_task("shell", {"script": script}), around(level))
             assert answer.status == "SUCCEEDED", answer
     assert list(tmp_path.iterdir()) == []
     assert not Path(f"/tmp/deep-{mark}").exists()
 
 
-@pytest.mark.parametrize("level", list(Level))
+@pytest.mark.parametrize("level", list(IsolationLevel))
 def test_folders_that_a_task_has_locked_are_deleted(
-    level: Level, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    level: IsolationLevel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    works(level) if level is not Level.NONE else None
+    works(level) if level is not IsolationLevel.NONE else None
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     open_to_all(tmp_path)
     script = "mkdir -p ~/a/b ~/c; touch ~/a/b/file; ln -s / ~/c/link; chmod 0 ~/a/b ~/a ~/c"
-    assert execute(held_task("shell", {"script": script}), around(level)).status == "SUCCEEDED"
+    assert execute_task(held_task("shell", {"script": script}), around(level)).status == "SUCCEEDED"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -90,6 +90,6 @@ def test_a_folder_that_is_swapped_for_a_link_leads_no_deletion_elsewhere(tmp_pat
     assert sorted(path.name for path in kept.iterdir()) == sorted(names)
 
 
-def around(level: Level) -> Surroundings:
+def around(level: IsolationLevel) -> ExecutorContext:
     """What a task gets that is kept apart in one way."""
-    return Surroundings(Said(), isolation=Isolation(level))
+    return ExecutorContext(Said(), isolation=Isolation(level))

@@ -5,7 +5,7 @@ import sys
 
 ASK = """
 import ctypes
-from delegates.agent.secrecy import hide_memory
+from delegates.agent.__main__ import hide_memory
 hide_memory()
 print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))
 """

@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from delegates.agent.executors import Answer, Surroundings, execute
+from delegates.agent.executors import ExecutorContext, TaskResult, execute_task
 from tests.agent.tasks import Said, error_of, held_task, run, sleepers, unique_nap
 from tests.fixtures.patience import promised
 from tests.fixtures.processes import wait_until
 
 
-def shell(script: str, *, said: Said | None = None, mask: tuple[str, ...] = (), **params: object) -> Answer:
+def shell(
+    script: str, *, said: Said | None = None, mask: tuple[str, ...] = (), **params: object
+) -> TaskResult:
     return run("shell", {"script": script, **params}, said=said, mask=mask)
 
 
@@ -81,8 +83,8 @@ def test_a_script_that_takes_too_long_is_killed_with_all_it_started() -> None:
 def test_an_aborted_script_ends_at_once() -> None:
     said = Said()
     held = held_task("shell", {"script": "echo started; sleep 600"})
-    answers: list[Answer] = []
-    thread = threading.Thread(target=lambda: answers.append(execute(held, Surroundings(said))))
+    answers: list[TaskResult] = []
+    thread = threading.Thread(target=lambda: answers.append(execute_task(held, ExecutorContext(said))))
     thread.start()
     wait_until(lambda: said, "the first line")
     with promised(4):
@@ -99,7 +101,9 @@ def test_what_a_script_leaves_in_the_background_ends_with_it() -> None:
 
 
 def test_a_delegate_may_refuse_all_scripts() -> None:
-    answer = execute(held_task("shell", {"script": "echo hello"}), Surroundings(Said(), blocks_shell=True))
+    answer = execute_task(
+        held_task("shell", {"script": "echo hello"}), ExecutorContext(Said(), blocks_shell=True)
+    )
     assert error_of(answer)["code"] == "ShellBlocked"
     assert "SLIPWAY_DELEGATE_BLOCK_SHELL" in error_of(answer)["message"]
 

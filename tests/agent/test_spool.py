@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delegates.agent.logs import spool as module
-from delegates.agent.logs.spool import Spool, TaskLines
+from delegates.agent.logs.spool import LogSpool, SpooledTaskLog
 from tests.lanes import examples
 
 MIB = 1024 * 1024
 
 
-def texts(lines: TaskLines) -> list[str]:
+def texts(lines: SpooledTaskLog) -> list[str]:
     """Everything that is waiting, taken as an upload takes it."""
     found: list[str] = []
     while chunk := lines.first():
@@ -25,7 +25,7 @@ def texts(lines: TaskLines) -> list[str]:
 
 
 def test_lines_come_out_in_order_and_are_gone_once_acknowledged(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, MIB)
+    spool = LogSpool(tmp_path, MIB)
     lines = spool.open("t1", 3)
     for number in range(5):
         lines.write("INFO", f"line {number}")
@@ -37,7 +37,7 @@ def test_lines_come_out_in_order_and_are_gone_once_acknowledged(tmp_path: Path) 
 
 
 def test_lines_not_acknowledged_are_sent_again_under_the_same_number(tmp_path: Path) -> None:
-    lines = Spool(tmp_path, MIB).open("t1", 1)
+    lines = LogSpool(tmp_path, MIB).open("t1", 1)
     lines.write("INFO", "one")
     first = lines.first()
     lines.write("INFO", "two")
@@ -45,28 +45,28 @@ def test_lines_not_acknowledged_are_sent_again_under_the_same_number(tmp_path: P
 
 
 def test_lines_survive_a_restart_with_their_numbers(tmp_path: Path) -> None:
-    lines = Spool(tmp_path, MIB).open("t1", 7)
+    lines = LogSpool(tmp_path, MIB).open("t1", 7)
     lines.write("INFO", "sent")
     number, chunk = lines.first() or (0, [])
     lines.acknowledge(number + len(chunk))
     lines.write("INFO", "not sent")
 
-    (found,) = Spool(tmp_path, MIB).waiting()
+    (found,) = LogSpool(tmp_path, MIB).waiting()
     assert (found.task_id, found.fence) == ("t1", 7)
     number, chunk = found.first() or (0, [])
     assert (number, chunk[0]["text"]) == (1, "not sent")
 
 
 def test_half_a_line_of_a_killed_agent_is_left_out(tmp_path: Path) -> None:
-    Spool(tmp_path, MIB).open("t1", 7).write("INFO", "whole")
+    LogSpool(tmp_path, MIB).open("t1", 7).write("INFO", "whole")
     (segment,) = tmp_path.glob("*/*.jsonl")
     segment.write_text(segment.read_text() + '{"t": 1, "lev')
-    (found,) = Spool(tmp_path, MIB).waiting()
+    (found,) = LogSpool(tmp_path, MIB).waiting()
     assert texts(found) == ["whole"]
 
 
 def test_a_full_spool_drops_the_oldest_lines_and_says_so(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, 3 * module.SEGMENT_BYTES)
+    spool = LogSpool(tmp_path, 3 * module.SEGMENT_BYTES)
     lines = spool.open("t1", 1)
     for number in range(1000):
         lines.write("INFO", f"{number:06}" + "x" * 1000)
@@ -78,7 +78,7 @@ def test_a_full_spool_drops_the_oldest_lines_and_says_so(tmp_path: Path) -> None
 
 
 def test_lines_on_their_way_are_not_dropped(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, 2 * module.SEGMENT_BYTES)
+    spool = LogSpool(tmp_path, 2 * module.SEGMENT_BYTES)
     lines = spool.open("t1", 1)
     lines.write("INFO", "on its way")
     lines.first()
@@ -89,7 +89,7 @@ def test_lines_on_their_way_are_not_dropped(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_takes_nothing_leaves_a_marker_later(tmp_path: Path) -> None:
-    lines = Spool(tmp_path, MIB).open("t1", 1)
+    lines = LogSpool(tmp_path, MIB).open("t1", 1)
     lines.folder.write_text("a file where the folder should be")
     lines.write("INFO", "lost")
     lines.write("INFO", "lost too")
@@ -99,25 +99,25 @@ def test_a_disk_that_takes_nothing_leaves_a_marker_later(tmp_path: Path) -> None
 
 
 def test_a_damaged_line_is_marked_and_the_others_are_sent(tmp_path: Path) -> None:
-    lines = Spool(tmp_path, MIB).open("t1", 1)
+    lines = LogSpool(tmp_path, MIB).open("t1", 1)
     for text in ("one", "two", "three"):
         lines.write("INFO", text)
     (segment,) = tmp_path.glob("*/*.jsonl")
     first, _, third = segment.read_bytes().splitlines()
     segment.write_bytes(b"\n".join([first, b"\0\0\xff[1]", third]) + b"\n")
-    (found,) = Spool(tmp_path, MIB).waiting()
+    (found,) = LogSpool(tmp_path, MIB).waiting()
     assert texts(found) == ["one", "One line was lost here: the delegate's disk had it damaged.", "three"]
 
 
 def test_lines_go_also_where_their_number_cannot_be_noted(tmp_path: Path) -> None:
-    lines = Spool(tmp_path, MIB).open("t1", 1)
+    lines = LogSpool(tmp_path, MIB).open("t1", 1)
     lines.write("INFO", "one")
     (lines.folder / "state.json.new").mkdir()
     assert texts(lines) == ["one"]
 
 
 def test_lines_that_the_manager_does_not_want_go(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, MIB)
+    spool = LogSpool(tmp_path, MIB)
     lines = spool.open("t1", 1)
     lines.write("INFO", "of an old fence")
     lines.forget()
@@ -131,7 +131,7 @@ class Journey:
         self.folder, self.written = folder, 0
         self.has_restarted = False
         self.manager: list[str] = []
-        self.lines = Spool(folder, 10 * MIB).open("t", 1)
+        self.lines = LogSpool(folder, 10 * MIB).open("t", 1)
 
     def write(self, count: int) -> None:
         # A task does not go on in another process.
@@ -149,7 +149,7 @@ class Journey:
 
     def restart(self) -> None:
         self.has_restarted = True
-        if waiting := Spool(self.folder, 10 * MIB).waiting():
+        if waiting := LogSpool(self.folder, 10 * MIB).waiting():
             (self.lines,) = waiting
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from delegates.agent.executors import Answer, Surroundings, execute
+from delegates.agent.executors import ExecutorContext, TaskResult, execute_task
 from tests.agent.tasks import Said, error_of, held_task, open_to_all, run
 from tests.fixtures.processes import wait_until
 from tests.terraform.conftest import MAIN, States, needs_terraform, states
@@ -87,8 +87,8 @@ def test_terragrunt_gets_the_arguments_that_terraform_gets(
 def test_a_program_that_is_stopped_leaves_its_state_in_order(states: States) -> None:
     said = Said()
     held = held_task("terraform", _asked(states, files={"main.tf": SLOW}))
-    answers: list[Answer] = []
-    thread = threading.Thread(target=lambda: answers.append(execute(held, Surroundings(said))))
+    answers: list[TaskResult] = []
+    thread = threading.Thread(target=lambda: answers.append(execute_task(held, ExecutorContext(said))))
     thread.start()
     wait_until(lambda: any("cluster: Creation complete" in line for line in said), "the first resource")
     held.stopped.set()
@@ -133,5 +133,5 @@ def test_a_delegate_without_the_program_lacks_a_capability(
 
 
 def test_a_delegate_that_runs_no_scripts_runs_no_configuration_either() -> None:
-    answer = execute(held_task("terraform", _asked()), Surroundings(Said(), blocks_shell=True))
+    answer = execute_task(held_task("terraform", _asked()), ExecutorContext(Said(), blocks_shell=True))
     assert error_of(answer)["code"] == "ShellBlocked"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from delegates.agent.executors import Surroundings, execute
-from guards.addresses import PUBLIC, Reach
+from delegates.agent.executors import ExecutorContext, execute_task
+from guards.address_policy import PUBLIC_ONLY, AddressPolicy
 from tests.agent.certificates import Certificates
 from tests.agent.places import place
 from tests.agent.tasks import Said, error_of, held_task, run
@@ -211,16 +211,20 @@ INSIDE = (
 @pytest.mark.parametrize("host", INSIDE)
 def test_a_registry_within_the_network_is_asked_only_where_that_is_allowed(host: str) -> None:
     held = held_task("docker_registry", {"url": f"http://{host}", "repository": "shop/web"})
-    assert error_of(execute(held, Surroundings(Said(), reach=PUBLIC)))["code"] == "AddressRefused"
+    assert (
+        error_of(execute_task(held, ExecutorContext(Said(), reach=PUBLIC_ONLY)))["code"] == "AddressRefused"
+    )
 
 
 @pytest.mark.parametrize("host", INSIDE[:-1])
 def test_a_registry_cannot_lead_into_the_network_by_naming_where_tokens_are(host: str) -> None:
     challenge = {"WWW-Authenticate": f'Bearer realm="https://{host}/token"'}
-    only_here = Reach(also=(ip_network("127.0.0.0/8"),))
+    only_here = AddressPolicy(also=(ip_network("127.0.0.0/8"),))
     with place(lambda _: (401, challenge, b"{}")) as url:
         held = held_task("docker_registry", {"url": url, "repository": "shop/web"})
-        assert error_of(execute(held, Surroundings(Said(), reach=only_here)))["code"] == "AddressRefused"
+        assert (
+            error_of(execute_task(held, ExecutorContext(Said(), reach=only_here)))["code"] == "AddressRefused"
+        )
 
 
 def test_a_registry_cannot_lead_elsewhere_by_a_redirect() -> None:

@@ -19,7 +19,7 @@ from delegates.models import (
     DelegateTask,
     DelegateToken,
     TaskLogChunk,
-    account_id,
+    get_account_id,
 )
 from delegates.operations.tasks import abort_task, submit_task
 from delegates.operations.tokens import create_token
@@ -33,7 +33,7 @@ from tests.faults.part import Part
 from tests.fixtures.agents import Manager, StartAgent
 from tests.fixtures.gates import Gate
 from tests.fixtures.processes import wait_until
-from web.clock import database_now
+from web.clock import get_database_time
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -52,7 +52,7 @@ def begin(manager: Manager, token: DelegateToken, start_agent: StartAgent) -> Be
 
     def started(name: str = "eu", **more: str) -> Part:
         environment = {
-            "HARNESS_ACCOUNT_ID": account_id(),
+            "HARNESS_ACCOUNT_ID": get_account_id(),
             "HARNESS_TOKEN": token.value,
             "HARNESS_URL": manager.url,
             "HARNESS_NAME": name,
@@ -158,7 +158,7 @@ def test_lines_that_the_manager_does_not_take_yet_come_later_and_before_the_answ
     wait_until(lambda: log_of(task) == ["begun"], "the first line")
     # As after ten minutes' worth of lines, which no machine has to write for this.
     spent = -600 * int(TASK_LOG_RATE)
-    DelegateTask.objects.filter(pk=task.pk).update(log_bytes_left=spent, log_counted_at=database_now())
+    DelegateTask.objects.filter(pk=task.pk).update(log_bytes_left=spent, log_counted_at=get_database_time())
     gate.is_open.set()
     other = ended(submit(project, SHELL, {"script": "echo not held up"}))
     assert log_of(other) == ["not held up"]
@@ -211,8 +211,8 @@ def test_a_write_that_lay_in_the_agents_socket_for_too_long_is_not_sent(begin: B
             task = submit(project, DelegateTask.Kind.AWS, payload, is_write=True)
             given = DelegateTask.objects.filter(pk=task.pk, status=Status.STARTED)
             wait_until(given.exists, "the manager's answer to the waiting poll")
-            old_enough = database_now() + timedelta(seconds=5.5)
-            wait_until(lambda: database_now() > old_enough, "the end of its time")
+            old_enough = get_database_time() + timedelta(seconds=5.5)
+            wait_until(lambda: get_database_time() > old_enough, "the end of its time")
         task = ended(task)
     assert task.status == Status.FAILED
     assert "not sent" in task.reason
@@ -243,7 +243,7 @@ def test_scripts_that_prepare_a_delegate_run_before_its_first_task_and_are_repor
     configuration = DelegateConfiguration.objects.create(
         scope=project, identifier="tools", name="Tools", script="echo configuring; exit 3"
     )
-    Delegate.objects.filter(name="eu").update(configuration=configuration, updated_at=database_now())
+    Delegate.objects.filter(name="eu").update(configuration=configuration, updated_at=get_database_time())
     wait_until(ConfigurationRun.objects.exists, "the report of the script")
     run = ConfigurationRun.objects.get()
     assert (run.exit_code, run.output.splitlines()[0]) == (3, "configuring")
@@ -282,7 +282,7 @@ def test_an_agent_trusts_a_certificate_that_it_was_given(
 def test_a_wrong_token_is_refused_with_a_sentence(
     manager: Manager, start_agent: StartAgent, transactional_db: None, account: Scope
 ) -> None:
-    environment = {"HARNESS_ACCOUNT_ID": account_id(), "HARNESS_TOKEN": "slp_dlt_" + "x" * 43}
+    environment = {"HARNESS_ACCOUNT_ID": get_account_id(), "HARNESS_TOKEN": "slp_dlt_" + "x" * 43}
     part = start_agent({**environment, "HARNESS_URL": manager.url})
     wait_until(lambda: "The manager refused this delegate" in part.log.read_text(), "the refusal")
     assert "token_unknown" in part.log.read_text()

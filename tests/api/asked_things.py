@@ -5,8 +5,9 @@ from typing import Any
 from django.utils import timezone
 
 from catalog.models import Service
-from delegates.models import DelegateTask, Inquiry
-from inventory.models.drift import Adoption, Comparison, Drift
+from delegates.models import DelegateTask, LookupRequest
+from inventory.models.adoption import Adoption
+from inventory.models.drift import Drift, DriftComparison
 from pipelines.models import Pipeline
 from rbac.models import AuditEntry, Role, User
 from tests.api.world import World
@@ -26,9 +27,9 @@ def decision(world: World) -> dict[str, Any]:
 
 def inquiry(world: World) -> dict[str, Any]:
     """A test of the world's connector through a delegate."""
-    asked = Inquiry.objects.filter(connector=world.connector).first() or Inquiry.objects.create(
+    asked = LookupRequest.objects.filter(connector=world.connector).first() or LookupRequest.objects.create(
         connector=world.connector,
-        kind=Inquiry.Kind.TEST,
+        kind=LookupRequest.Kind.TEST,
         region="us-east-1",
         asked_by=User.objects.earliest("pk"),
         asked_at=timezone.now(),
@@ -43,7 +44,7 @@ def audit_entry(world: World) -> dict[str, Any]:
 
 def comparison(world: World) -> dict[str, Any]:
     """The world's ECS service beside what was deployed to it."""
-    return {"pk": Comparison.objects.get(seen__service=world.service).pk}
+    return {"pk": DriftComparison.objects.get(seen__service=world.service).pk}
 
 
 def drifted_field(world: World) -> dict[str, Any]:

@@ -5,7 +5,7 @@ The rules are said again here, plainly and apart from the policy that they are c
 
 from dataclasses import dataclass
 
-from rbac.permissions import ALWAYS_GRANTED, BUILTIN_ROLES, view_permission
+from rbac.permissions import ALWAYS_GRANTED, BUILTIN_ROLES, get_view_permission
 from tests.api.world import CANARY
 
 ACCOUNT = "account"
@@ -85,7 +85,7 @@ class Needs:
         return self.refused if self.shows(who) else MISSING
 
     def shows(self, who: Standing) -> bool:
-        seen_by = self.seen_by or view_permission(self.permission)
+        seen_by = self.seen_by or get_view_permission(self.permission)
         return who.has(seen_by, self.at) or who.has(self.permission, self.at)
 
 
@@ -162,7 +162,7 @@ class Saves:
         return self.offered if who.has_anywhere(self.permission) else FORBIDDEN
 
     def shows(self, who: Standing) -> bool:
-        return who.has(view_permission(self.permission), HERE)
+        return who.has(get_view_permission(self.permission), HERE)
 
 
 @dataclass(frozen=True)

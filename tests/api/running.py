@@ -6,11 +6,12 @@ from django.utils import timezone
 
 from catalog.models import Infrastructure, Service
 from deployments.models import Execution
-from inventory.models.drift import Adoption, ComparedCluster, Comparison, Drift, KnownRevision
+from inventory.models.adoption import Adoption
+from inventory.models.drift import ClusterDriftScan, Drift, DriftComparison, TaskDefinitionRevision
 from inventory.models.instances import (
     ContainerInstance,
-    SeenEvent,
-    SeenService,
+    EcsServiceEvent,
+    EcsServiceRecord,
     ServiceInstance,
     SyncedCluster,
     SyncPause,
@@ -31,7 +32,7 @@ def what_runs(service: Service, place: Infrastructure, execution: Execution, can
     cluster = SyncedCluster.objects.create(
         connector=place.connector, region=place.region, cluster=place.cluster, last_used_at=now, due_at=now
     )
-    seen = SeenService.objects.create(
+    seen = EcsServiceRecord.objects.create(
         cluster=cluster,
         name=canary,
         arn=f"arn:aws:ecs:us-east-1:123456789012:service/demo/{canary}",
@@ -42,7 +43,7 @@ def what_runs(service: Service, place: Infrastructure, execution: Execution, can
         seen_at=now,
     )
     what_was_changed(seen, execution, canary)
-    SeenEvent.objects.create(seen=seen, event="a", at=now, message=canary)
+    EcsServiceEvent.objects.create(seen=seen, event="a", at=now, message=canary)
     SyncPause.objects.get_or_create(
         key=f"a failing account of {place.region}",
         defaults={"until": now, "failed_at": now, "failure": "a"},
@@ -70,13 +71,15 @@ def what_runs(service: Service, place: Infrastructure, execution: Execution, can
     )
 
 
-def what_was_changed(seen: SeenService, execution: Execution, canary: str) -> None:
+def what_was_changed(seen: EcsServiceRecord, execution: Execution, canary: str) -> None:
     """One field of that ECS service that is not as it was deployed, and one that somebody took over."""
     now = timezone.now()
-    ComparedCluster.objects.create(cluster=seen.cluster, due_at=now)
-    KnownRevision.objects.get_or_create(arn=f"arn:{canary}", defaults={"content": "{}", "used_at": now})
-    comparison = Comparison.objects.create(
-        seen=seen, state=Comparison.State.DRIFTED, execution=execution, compared_at=now
+    ClusterDriftScan.objects.create(cluster=seen.cluster, due_at=now)
+    TaskDefinitionRevision.objects.get_or_create(
+        arn=f"arn:{canary}", defaults={"content": "{}", "used_at": now}
+    )
+    comparison = DriftComparison.objects.create(
+        seen=seen, state=DriftComparison.State.DRIFTED, execution=execution, compared_at=now
     )
     Drift.objects.create(
         comparison=comparison,
@@ -88,7 +91,7 @@ def what_was_changed(seen: SeenService, execution: Execution, canary: str) -> No
         told=canary,
         found_at=now,
     )
-    theirs = SeenService.objects.create(
+    theirs = EcsServiceRecord.objects.create(
         cluster=seen.cluster,
         name="theirs",
         arn=f"{seen.arn}-theirs",

@@ -10,9 +10,9 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from rbac.keys import key_of_token
-from rbac.models import AuditEntry, KeyLimits, Role, RoleAssignment, Scope, User
-from rbac.permissions import SHARED_VIEWS
+from rbac.models import ApiKeyLimits, AuditEntry, Role, RoleAssignment, Scope, User
+from rbac.operations.api_keys import get_api_key_by_token
+from rbac.permissions import SHARED_VIEW_PERMISSIONS
 from rbac.policy import can
 
 pytestmark = pytest.mark.django_db
@@ -229,7 +229,7 @@ def test_a_service_account_acts_by_its_key_with_its_own_roles(
 
     assert client.get("/api/v1/me").json()["username"] == program["username"] == "CI_runner@demo"
     assert client.get("/api/v1/me/permissions?org=default&project=demo").status_code == 200
-    assert client.get("/api/v1/me/permissions").json()["permissions"] == sorted(SHARED_VIEWS)
+    assert client.get("/api/v1/me/permissions").json()["permissions"] == sorted(SHARED_VIEW_PERMISSIONS)
     listed = call(admin).get(f"/api/v1/api-keys?service_account={program['id']}").json()["results"]
     assert [(one["id"], one["service_account"]) for one in listed] == [(made["id"], program["id"])]
     assert made["key"] not in str(listed)
@@ -289,9 +289,9 @@ def test_a_narrowed_key_says_so_and_makes_no_keys(admin: User, project: Scope, c
     body = {"name": "narrow", "scope": project.path, "permissions": ["core_pipeline_view"]}
     made = call(admin).post("/api/v1/api-keys", body, format="json").json()
     assert (made["scope"], made["permissions"]) == (project.path, ["core_pipeline_view"])
-    found = key_of_token(made["key"])
+    found = get_api_key_by_token(made["key"])
     assert found is not None
-    assert found.limits == KeyLimits(project, frozenset({"core_pipeline_view"}))
+    assert found.limits == ApiKeyLimits(project, frozenset({"core_pipeline_view"}))
     client = APIClient()
     client.credentials(HTTP_X_API_KEY=made["key"])
     refused = client.post("/api/v1/api-keys", {"name": "wide"}, format="json")

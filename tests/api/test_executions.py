@@ -14,8 +14,8 @@ from pytest_django import DjangoAssertNumQueries
 from rest_framework.test import APIClient
 
 from deployments import log
-from deployments.log import searching
-from deployments.models import ActionRun, Call, Execution, Interrupt
+from deployments.log import queries
+from deployments.models import ActionRun, AwsCall, Execution, Interrupt
 from rbac.models import User
 from tests.api.world import World
 
@@ -39,17 +39,17 @@ def of(world: World, rest: str = "") -> str:
 def write_lines(world: World, count: int) -> None:
     at = datetime(2026, 1, 1, tzinfo=UTC)
     with transaction.atomic():
-        log.store(
+        log.store_lines(
             world.execution.pk,
-            [log.NewLine(at, None, "deploy", "Deploy", "info", f"line {n + 1}") for n in range(count)],
+            [log.NewLogLine(at, None, "deploy", "Deploy", "info", f"line {n + 1}") for n in range(count)],
         )
 
 
 def write_calls(world: World, count: int) -> None:
     action = ActionRun.objects.filter(step__stage__execution=world.execution).first()
     assert action is not None
-    Call.objects.bulk_create(
-        Call(
+    AwsCall.objects.bulk_create(
+        AwsCall(
             execution=world.execution,
             step=action.step,
             action=action,
@@ -206,13 +206,13 @@ async def test_the_download_is_the_same_from_the_asynchronous_server(world: Worl
 
 def test_the_log_is_searched_by_text_and_kind(world: World, client: APIClient):
     at = timezone.now()
-    log.store(
+    log.store_lines(
         world.execution.pk,
         [
-            log.NewLine(at, None, "one", "u", "info", "Alpha \x1b[31mBe\x1b[0mta"),
-            log.NewLine(at, None, "one", "u", "error", 'a "quoted" beta'),
-            log.NewLine(at, None, "two", "u", "event", "gamma"),
-            log.NewLine(at, None, "two", "u", "warning", "BETA again"),
+            log.NewLogLine(at, None, "one", "u", "info", "Alpha \x1b[31mBe\x1b[0mta"),
+            log.NewLogLine(at, None, "one", "u", "error", 'a "quoted" beta'),
+            log.NewLogLine(at, None, "two", "u", "event", "gamma"),
+            log.NewLogLine(at, None, "two", "u", "warning", "BETA again"),
         ],
     )
 
@@ -233,7 +233,7 @@ def test_the_log_is_searched_by_text_and_kind(world: World, client: APIClient):
 def test_a_long_log_is_searched_page_by_page(
     world: World, client: APIClient, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(searching, "MOST_CHUNKS", 2)
+    monkeypatch.setattr(queries, "MOST_CHUNKS", 2)
     write_lines(world, 4500)
     numbers: list[int] = []
     after: int | None = 0

@@ -11,12 +11,12 @@ from django.test import Client
 from django.urls import get_resolver
 from rest_framework.test import APIClient
 
-from rbac import counting
+from rbac import usage_counts
 from rbac.models import User
-from rbac.operations.keys import create_api_key
+from rbac.operations.api_keys import create_api_key
 from tests.watching.marker import planted
-from web.rate import WINDOW_SECONDS, judge
-from web.rest import Route
+from web.api.rate_limits import WINDOW_SECONDS, count_request
+from web.api.views import BaseApiView
 
 pytestmark = pytest.mark.django_db
 NOON = 1_800_000_000.0
@@ -24,11 +24,11 @@ NOON = 1_800_000_000.0
 
 @pytest.fixture(autouse=True)
 def _nothing_counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(counting.counts, "_away_until", 0.0)
-    counting.counts._own.clear()
+    monkeypatch.setattr(usage_counts.counts, "_away_until", 0.0)
+    usage_counts.counts._own.clear()
     cache.clear()
     yield
-    counting.counts._own.clear()
+    usage_counts.counts._own.clear()
     cache.clear()
 
 
@@ -83,7 +83,7 @@ def test_people_with_a_session_are_counted_too(admin: User) -> None:
 def admitted(seconds: float, per_second: int) -> int:
     """How many requests get through when `per_second` come evenly for some time."""
     moments = [NOON + number / per_second for number in range(int(seconds * per_second))]
-    return sum(judge("key:1", most=100, now=moment).admits for moment in moments)
+    return sum(count_request("key:1", most=100, now=moment).admits for moment in moments)
 
 
 def test_a_burst_of_a_hundred_and_six_hundred_a_minute_get_through() -> None:
@@ -94,25 +94,25 @@ def test_a_burst_of_a_hundred_and_six_hundred_a_minute_get_through() -> None:
 
 def test_no_edge_of_a_window_lets_twice_as_much_through() -> None:
     end = NOON + WINDOW_SECONDS - 0.01
-    before = sum(judge("key:1", most=100, now=end).admits for _ in range(200))
-    after = sum(judge("key:1", most=100, now=end + 0.02).admits for _ in range(200))
+    before = sum(count_request("key:1", most=100, now=end).admits for _ in range(200))
+    after = sum(count_request("key:1", most=100, now=end + 0.02).admits for _ in range(200))
     assert before == 100
     assert after <= 1
 
 
 @pytest.mark.parametrize("start", [NOON, NOON + 4.5, NOON + 9.9])
 def test_who_waits_as_told_gets_through(start: float) -> None:
-    while (verdict := judge("key:1", most=100, now=start)).admits:
+    while (verdict := count_request("key:1", most=100, now=start)).admits:
         pass
     assert 0 < verdict.wait_seconds <= 2 * WINDOW_SECONDS
-    assert judge("key:1", most=100, now=start + verdict.wait_seconds + 0.001).admits
+    assert count_request("key:1", most=100, now=start + verdict.wait_seconds + 0.001).admits
 
 
 def test_the_limit_holds_while_the_shared_cache_is_away(
     admin: User, monkeypatch: pytest.MonkeyPatch, settings: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings.API_REQUESTS_PER_MINUTE = 12
-    monkeypatch.setattr(counting, "cache", RedisCache("unix:///nowhere/valkey.sock", {}))
+    monkeypatch.setattr(usage_counts, "cache", RedisCache("unix:///nowhere/valkey.sock", {}))
     program = caller(admin)
     with caplog.at_level(logging.WARNING):
         answers = [program.get("/api/v1/orgs").status_code for _ in range(4)]
@@ -124,7 +124,7 @@ def test_the_limit_holds_while_the_shared_cache_is_away(
 def test_people_can_sign_in_while_the_shared_cache_is_away(
     admin: User, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "cache", RedisCache("unix:///nowhere/valkey.sock", {}))
+    monkeypatch.setattr(usage_counts, "cache", RedisCache("unix:///nowhere/valkey.sock", {}))
     admin.set_password(planted("correct horse battery"))
     admin.save()
     wrong = {"username": admin.username, "password": "wrong"}
@@ -141,9 +141,9 @@ def test_a_count_never_stays_for_good(broker_url: str, monkeypatch: pytest.Monke
     store = RedisCache(broker_url, {})
     raw, name = store._cache.get_client(None), store.make_and_validate_key("race")
     raw.delete(name)
-    monkeypatch.setattr(counting, "cache", store)
+    monkeypatch.setattr(usage_counts, "cache", store)
     monkeypatch.setattr(store, "incr", lambda key: raw.incr(name))
-    assert counting.Counts().add("race", seconds=60) == 1
+    assert usage_counts.UsageCounts().add("race", seconds=60) == 1
     assert 0 < raw.ttl(name) <= 60
     store.close()
 
@@ -154,4 +154,4 @@ def test_every_route_is_counted() -> None:
         for route in getattr(pattern, "url_patterns", []):
             view = getattr(route.callback, "cls", None)
             if view is not None and str(pattern.pattern).startswith("api/v1"):
-                assert issubclass(view, Route), route.name
+                assert issubclass(view, BaseApiView), route.name

@@ -8,7 +8,7 @@ from django.utils import timezone
 from catalog.models import Artifact, Environment, Infrastructure, Manifest, Service, ServiceOverride
 from connectors.models import Connector, FileDeletion, FileNode, FileVersion, Secret
 from delegates.models import Delegate, DelegateToken
-from deployments import operations
+from deployments.execution import operations
 from deployments.models import Approval, Execution, FreezeWindow
 from notifications.models import Notification, NotificationRule
 from pipelines.models import InputSet, Pipeline, PipelineVersion
@@ -24,8 +24,8 @@ from rbac.models import (
     User,
     UserGroup,
 )
-from rbac.models.api_key import hash_of
-from rbac.operations.keys import create_api_key
+from rbac.models.api_keys import hash_token
+from rbac.operations.api_keys import create_api_key
 from tests.api.running import what_runs
 from tests.delegates.making import make_token, one_of_everything
 from tests.watching.marker import planted
@@ -174,7 +174,7 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
         role=role,
         email=f"{CANARY}@example.com",
         invited_by=member,
-        hash=hash_of(f"invitation-{scope.pk}"),
+        hash=hash_token(f"invitation-{scope.pk}"),
         expires_at=timezone.now() + timedelta(days=7),
     )
     delegate = one_of_everything(scope, connector, CANARY)

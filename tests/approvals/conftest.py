@@ -10,7 +10,7 @@ from rest_framework.test import APIClient
 
 from deployments.models import Approval, Execution
 from rbac.models import Scope, User, UserGroup
-from rbac.operations.keys import create_api_key
+from rbac.operations.api_keys import create_api_key
 from tests.deployments.conftest import _full_buckets, drive
 from tests.deployments.driving import Drive
 from tests.fixtures.people import PASSWORD, make_person

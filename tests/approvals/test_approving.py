@@ -7,16 +7,16 @@ import pytest
 import yaml
 from django.db import connection
 
-from deployments.approving import approve
-from deployments.engine.failpoints import set_hook
+from deployments.approvals.operations import approve_step
+from deployments.execution.operations import abort_execution, decide_step
+from deployments.journal.runtime import set_hook
 from deployments.models import Approval, ApprovalDecision
-from deployments.operations import abort_execution, decide
 from pipelines.models import Pipeline
 from rbac.models import AuditEntry, User
 from tests.approvals.conftest import Panel
 from tests.deployments.dying import Countdown
 from tests.deployments.simulator.schedule import Death
-from web.problems import Conflict
+from web.http.problems import Conflict
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -267,8 +267,8 @@ def test_a_failed_approval_is_not_waved_through_and_a_retry_asks_again(panel: Pa
     assert execution.status == "INTERVENTION_WAITING"
     for decision in ("MARK_AS_SUCCESS", "SKIP", "IGNORE"):
         with pytest.raises(Conflict):
-            decide(actor=panel.drive.deployer, execution=execution, step="ask", decision=decision)
-    decide(actor=panel.drive.deployer, execution=execution, step="ask", decision="RETRY")
+            decide_step(actor=panel.drive.deployer, execution=execution, step="ask", decision=decision)
+    decide_step(actor=panel.drive.deployer, execution=execution, step="ask", decision="RETRY")
     panel.drive.pass_time(3)
     second = panel.approval(execution)
     assert (second.attempt, second.status) == (2, "WAITING")
@@ -313,7 +313,7 @@ def test_of_two_who_decide_at_once_only_as_many_count_as_are_needed(panel: Panel
 
 def _approved(person: User, approval: Approval) -> bool:
     try:
-        approve(actor=person, approval=approval, diff=approval.diff)
+        approve_step(actor=person, approval=approval, diff=approval.diff)
     except Conflict:
         return False
     finally:

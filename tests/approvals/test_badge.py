@@ -12,8 +12,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from config.urls import websocket_urlpatterns
-from deployments.approval_queries import waiting_counts, waiting_for
-from deployments.approving import approve
+from deployments.approvals.operations import approve_step
+from deployments.approvals.queries import count_waiting_approvals, list_waiting_approvals
 from deployments.models import Approval, Interrupt
 from rbac.models import Scope, User, UserGroup
 from tests.api.world import World, make_world
@@ -62,7 +62,7 @@ async def test_who_is_asked_hears_it_at_once_and_when_they_have_decided(world: W
     stranger = await database_sync_to_async(make_person)("stranger")
     mine, theirs = await opened(admin), await opened(stranger)
     assert (await heard(mine), await heard(theirs)) == (1, 0)
-    await database_sync_to_async(approve)(actor=admin, approval=world.approval, diff="d" * 64)
+    await database_sync_to_async(approve_step)(actor=admin, approval=world.approval, diff="d" * 64)
     assert await heard(mine) == 0
     # Both are counted together: what was told to the one would have been told to the other by now.
     assert await theirs.receive_nothing(0.1)
@@ -79,14 +79,14 @@ def test_all_are_counted_together_as_each_is_counted_alone(world: World, project
     Interrupt.objects.create(by=people[-1], taken_at=timezone.now(), **retried)
     for without_executor in (False, True):
         Approval.objects.update(without_executor=without_executor)
-        alone = {one.username: waiting_for(one).count() for one in people}
+        alone = {one.username: list_waiting_approvals(one).count() for one in people}
         with CaptureQueriesContext(
             connection,
         ) as of_all:
-            together = waiting_counts(people)
+            together = count_waiting_approvals(people)
         assert {one.username: together[one.pk] for one in people} == alone
         with CaptureQueriesContext(connection) as of_two:
-            waiting_counts(people[-2:])
+            count_waiting_approvals(people[-2:])
         assert len(of_all) == len(of_two)
     assert alone["viewer0"] == 1
     assert alone["blind"] == alone["viewer3"] == 0

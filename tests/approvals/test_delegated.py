@@ -7,11 +7,11 @@ import yaml
 
 from catalog.models import Infrastructure
 from connectors.models import Connector
-from delegates.owners import register_owner
-from deployments.delegated_calls import CallOwner
-from deployments.engine.doors import OWNER, open_door
-from deployments.engine.world import World
-from deployments.models import Approval, Call
+from delegates.task_owners import register_task_owner
+from deployments.journal.aws_access import CALL_OWNER, open_engine_access
+from deployments.journal.call_owner import CallOwner
+from deployments.journal.runtime import EngineRuntime
+from deployments.models import Approval, AwsCall
 from tests.approvals.conftest import Panel
 from tests.deployments.driving import Drive
 from tests.deployments.hands import hand
@@ -37,7 +37,7 @@ def test_a_delegate_reads_for_an_approval(remote: object, panel: Panel) -> None:
     assert [call["operation"] for call in would["calls"]][0] == "RegisterTaskDefinition"
     assert not would["failure"]
     assert one.taken
-    assert not Call.objects.filter(execution=execution, is_write=True).exists()
+    assert not AwsCall.objects.filter(execution=execution, is_write=True).exists()
     assert panel.decide(panel.alice, approval).status_code == 202
     for _ in range(300):
         panel.drive.look()
@@ -57,11 +57,11 @@ def near(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The connector of the demo goes out from here; others may go through delegates."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "of-the-delegate")
-    world = World(open_door, drive.clock.now, drive.clock.monotonic)
+    world = EngineRuntime(open_engine_access, drive.clock.now, drive.clock.monotonic)
     monkeypatch.setattr(Drive, "world", world)
-    register_owner(OWNER, CallOwner(world))
+    register_task_owner(CALL_OWNER, CallOwner(world))
     yield
-    register_owner(OWNER, CallOwner())
+    register_task_owner(CALL_OWNER, CallOwner())
 
 
 @pytest.mark.parametrize("first", ["remote", "near"])
@@ -106,4 +106,4 @@ def test_of_a_later_stage_behind_another_delegate_that_one_is_asked(
     assert would["calls"][0]["operation"] == "RegisterTaskDefinition"
     assert "DescribeServices" in far.taken
     assert bool(one.taken) is (first == "remote")
-    assert not Call.objects.filter(execution=execution, is_write=True).exists()
+    assert not AwsCall.objects.filter(execution=execution, is_write=True).exists()

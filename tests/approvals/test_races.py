@@ -6,15 +6,15 @@ from datetime import timedelta
 
 import pytest
 
-from deployments.approving import approve, check_again, reject
-from deployments.engine.failpoints import set_hook
+from deployments.approvals.operations import approve_step, reject_step, request_plan_update
+from deployments.execution.operations import abort_execution
+from deployments.journal.runtime import set_hook
 from deployments.models import Approval, ApprovalDecision, Execution
-from deployments.operations import abort_execution
 from rbac.models import AuditEntry
 from tests.approvals.conftest import Panel
 from tests.fixtures.threads import at_once, split
-from web.clock import database_now
-from web.problems import Conflict
+from web.clock import get_database_time
+from web.http.problems import Conflict
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -45,7 +45,7 @@ def test_one_person_who_approves_many_times_at_once_has_approved_once(panel: Pan
     panel.asks(approvers={"minimumCount": 2})
     execution = panel.start()
     approval = panel.approval(execution)
-    jobs = [lambda: approve(actor=panel.alice, approval=approval, diff=approval.diff)] * MANY
+    jobs = [lambda: approve_step(actor=panel.alice, approval=approval, diff=approval.diff)] * MANY
     _, raised = split(at_once(*jobs))
     assert [type(one) for one in raised] == [Conflict] * (MANY - 1)
     assert ApprovalDecision.objects.count() == 1
@@ -60,8 +60,8 @@ def _race_of_verdicts(panel: Panel) -> None:
     mark = panel.drive.mark()
     made, raised = split(
         at_once(
-            lambda: approve(actor=panel.alice, approval=approval, diff=approval.diff),
-            lambda: reject(actor=panel.bob, approval=approval, diff=approval.diff),
+            lambda: approve_step(actor=panel.alice, approval=approval, diff=approval.diff),
+            lambda: reject_step(actor=panel.bob, approval=approval, diff=approval.diff),
             panel.drive.look,
         )
     )
@@ -83,7 +83,7 @@ def _late_at_commit(panel: Panel, number: int) -> tuple[str, bool]:
     """
     execution = panel.start()
     approval = panel.approval(execution)
-    Approval.objects.filter(pk=approval.pk).update(expires_at=database_now() + STILL_OPEN)
+    Approval.objects.filter(pk=approval.pk).update(expires_at=get_database_time() + STILL_OPEN)
     passed = Counter[str]()
     accepted: list[ApprovalDecision] = []
 
@@ -91,7 +91,7 @@ def _late_at_commit(panel: Panel, number: int) -> tuple[str, bool]:
         passed[name] += 1
         if name == "commit.before" and passed[name] == number:
             made, _ = split(
-                at_once(lambda: approve(actor=panel.alice, approval=approval, diff=approval.diff))
+                at_once(lambda: approve_step(actor=panel.alice, approval=approval, diff=approval.diff))
             )
             accepted.extend(made)
 
@@ -122,10 +122,10 @@ def _race_of_diffs(panel: Panel) -> str:
     shown = approval.diff
     count = panel.drive.service()["desiredCount"] % 3 + 1
     panel.drive.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", "desiredCount": count})
-    check_again(actor=panel.bob, approval=approval)
+    request_plan_update(actor=panel.bob, approval=approval)
     made, raised = split(
         at_once(
-            lambda: approve(actor=panel.alice, approval=approval, diff=shown),
+            lambda: approve_step(actor=panel.alice, approval=approval, diff=shown),
             panel.drive.look,
         )
     )
@@ -134,7 +134,7 @@ def _race_of_diffs(panel: Panel) -> str:
     approval.refresh_from_db()
     if approval.status == "WAITING":
         assert approval.diff != shown
-        approve(actor=panel.bob, approval=approval, diff=approval.diff)
+        approve_step(actor=panel.bob, approval=approval, diff=approval.diff)
     _check(panel, execution)
     return execution.status
 
@@ -151,7 +151,7 @@ def _race_with_an_abort(panel: Panel) -> None:
     mark = panel.drive.mark()
     made, raised = split(
         at_once(
-            lambda: approve(actor=panel.alice, approval=approval, diff=approval.diff),
+            lambda: approve_step(actor=panel.alice, approval=approval, diff=approval.diff),
             lambda: abort_execution(actor=panel.drive.deployer, execution=execution),
             panel.drive.look,
         )

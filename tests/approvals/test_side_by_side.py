@@ -2,7 +2,7 @@
 
 import pytest
 
-from deployments.approving import approve, check_again, reject
+from deployments.approvals.operations import approve_step, reject_step, request_plan_update
 from deployments.models import Approval, Execution
 from tests.approvals.conftest import Panel
 from tests.flow.conftest import Write, pipeline_text, stage_text, write
@@ -46,7 +46,7 @@ def test_each_is_about_what_waits_for_it_and_stays_while_others_go_on(panel: Pan
     assert _ahead(panel, asked["ask"]) == ["last"]
     assert _ahead(panel, asked["second"]) == ["pause", "last"]
     before = asked["ask"].diff
-    approve(actor=panel.alice, approval=asked["second"], diff=asked["second"].diff)
+    approve_step(actor=panel.alice, approval=asked["second"], diff=asked["second"].diff)
     for _ in range(200):
         panel.drive.pass_time(2)
         if (
@@ -57,11 +57,11 @@ def test_each_is_about_what_waits_for_it_and_stays_while_others_go_on(panel: Pan
             break
     execution.refresh_from_db()
     assert execution.status == "APPROVAL_WAITING"
-    check_again(actor=panel.bob, approval=asked["ask"])
+    request_plan_update(actor=panel.bob, approval=asked["ask"])
     panel.drive.pass_time(2)
     asked["ask"].refresh_from_db()
     assert (asked["ask"].checks_made, asked["ask"].diff) == (2, before)
-    approve(actor=panel.bob, approval=asked["ask"], diff=before)
+    approve_step(actor=panel.bob, approval=asked["ask"], diff=before)
     panel.drive.until_over(execution)
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), panel.drive.log(execution)
 
@@ -69,7 +69,7 @@ def test_each_is_about_what_waits_for_it_and_stays_while_others_go_on(panel: Pan
 def test_a_rejection_in_one_branch_takes_the_question_of_the_other_back(panel: Panel, write: Write) -> None:
     execution = write(pipeline_text(stage_text(STEPS))).start("1.27")
     asked = _asked(panel, execution)
-    reject(actor=panel.bob, approval=asked["second"], diff=asked["second"].diff, comment="no")
+    reject_step(actor=panel.bob, approval=asked["second"], diff=asked["second"].diff, comment="no")
     panel.drive.until_over(execution)
     assert (execution.status, execution.failure["step"]) == ("APPROVAL_REJECTED", "second")
     statuses = dict(Approval.objects.values_list("step__identifier", "status"))

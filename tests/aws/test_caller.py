@@ -19,9 +19,9 @@ from aws.errors import (
     Throttled,
     Unanswered,
     Unauthenticated,
-    from_record,
+    parse_error_record,
 )
-from aws.names import iam_action, is_write
+from aws.operations import get_iam_action, is_write
 from tests.aws.conftest import Endpoint
 from tests.aws.fakes import no_sleep
 
@@ -170,7 +170,7 @@ def test_denied_names_the_missing_action_and_on_what() -> None:
 
 def test_denied_without_details_names_the_action_of_the_operation() -> None:
     assert Denied("AccessDenied", "no", "elbv2", "ModifyRule").action == "elasticloadbalancing:ModifyRule"
-    assert iam_action("ecs", "UpdateService") == "ecs:UpdateService"
+    assert get_iam_action("ecs", "UpdateService") == "ecs:UpdateService"
 
 
 @pytest.mark.parametrize(
@@ -181,14 +181,14 @@ def test_denied_without_details_names_the_action_of_the_operation() -> None:
     ],
 )
 def test_errors_survive_the_journal(error: AwsError) -> None:
-    again = from_record(json.loads(json.dumps(error.to_record())))
+    again = parse_error_record(json.loads(json.dumps(error.to_record())))
     assert type(again) is type(error)
     assert again.to_record() == error.to_record()
     assert str(again) == str(error)
 
 
 def test_a_record_of_a_kind_unknown_here_is_still_an_aws_error() -> None:
-    assert type(from_record({"kind": "Novel", "code": "X", "message": "m"})) is AwsError
+    assert type(parse_error_record({"kind": "Novel", "code": "X", "message": "m"})) is AwsError
 
 
 def test_assuming_a_role_that_is_denied_names_the_role(endpoint: Endpoint) -> None:
@@ -220,14 +220,14 @@ def test_credentials_never_print_their_secrets() -> None:
 
 def test_clients_are_shared_per_credentials_region_and_endpoint() -> None:
     key = AccessKey("AKIATEST", "secret")
-    one = clients.client_for(key, "us-east-1", None, "ecs")
-    assert clients.client_for(AccessKey("AKIATEST", "secret"), "us-east-1", None, "ecs") is one
-    assert clients.client_for(key, "eu-west-1", None, "ecs") is not one
-    assert clients.client_for(AccessKey("AKIATEST", "rotated"), "us-east-1", None, "ecs") is not one
+    one = clients.get_client(key, "us-east-1", None, "ecs")
+    assert clients.get_client(AccessKey("AKIATEST", "secret"), "us-east-1", None, "ecs") is one
+    assert clients.get_client(key, "eu-west-1", None, "ecs") is not one
+    assert clients.get_client(AccessKey("AKIATEST", "rotated"), "us-east-1", None, "ecs") is not one
 
 
 def test_a_forked_worker_makes_its_own_clients() -> None:
-    clients.client_for(AccessKey("AKIATEST", "secret"), "us-east-1", None, "ecs")
+    clients.get_client(AccessKey("AKIATEST", "secret"), "us-east-1", None, "ecs")
     # As if another thread of the parent was making a client at the moment of the fork.
     with clients._lock:
         child = os.fork()

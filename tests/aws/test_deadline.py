@@ -6,7 +6,7 @@ import pytest
 
 from aws.caller import BotoCaller
 from aws.credentials import AccessKey
-from aws.deadline import TooLate, sent_before
+from aws.deadlines import SendDeadlinePassed, send_deadline
 from tests.aws.conftest import Endpoint
 
 KEY = AccessKey("AKIAEXAMPLE", "secret")
@@ -14,7 +14,7 @@ KEY = AccessKey("AKIAEXAMPLE", "secret")
 
 def test_a_write_whose_moment_has_passed_does_not_leave(endpoint: Endpoint) -> None:
     caller = BotoCaller(KEY, "us-east-1", endpoint.url)
-    with pytest.raises(TooLate) as late, sent_before(time.monotonic() - 0.001):
+    with pytest.raises(SendDeadlinePassed) as late, send_deadline(time.monotonic() - 0.001):
         caller.call("ecs", "UpdateService", {"service": "web"})
     assert endpoint.asked == []
     assert not late.value.may_have_happened
@@ -23,9 +23,9 @@ def test_a_write_whose_moment_has_passed_does_not_leave(endpoint: Endpoint) -> N
 def test_a_write_in_time_and_a_read_at_any_time_leave(endpoint: Endpoint) -> None:
     endpoint.answer(200, '{"clusterArns": []}')
     caller = BotoCaller(KEY, "us-east-1", endpoint.url)
-    with sent_before(time.monotonic() + 60):
+    with send_deadline(time.monotonic() + 60):
         caller.call("ecs", "DeleteService", {"service": "web"})
-    with sent_before(time.monotonic() - 1):
+    with send_deadline(time.monotonic() - 1):
         caller.call("ecs", "ListClusters", {})
     caller.call("ecs", "DeleteService", {"service": "web"})
     assert len(endpoint.asked) == 3

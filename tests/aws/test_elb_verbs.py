@@ -1,7 +1,6 @@
 """The load balancer verbs: what they send, and what they make of the answers."""
 
-from aws.elb import Elb
-from aws.elb_types import weights_of
+from aws.apis.elb import ElbClient, get_target_group_weights
 from tests.aws.fakes import ListedCaller
 
 LISTENER = {"ListenerArn": "arn:l1", "LoadBalancerArn": "arn:lb", "Port": 80, "DefaultActions": []}
@@ -12,15 +11,15 @@ def test_listeners_are_read_to_the_last_page() -> None:
         {"Listeners": [LISTENER], "NextMarker": "more"},
         {"Listeners": [{**LISTENER, "ListenerArn": "arn:l2", "Port": 8080}]},
     )
-    found = Elb(caller).listeners("arn:lb")
+    found = ElbClient(caller).listeners("arn:lb")
     assert [(one.arn, one.port) for one in found] == [("arn:l1", 80), ("arn:l2", 8080)]
     assert caller.calls[1][2]["Marker"] == "more"
 
 
 def test_a_load_balancer_is_found_by_its_name_and_by_its_arn() -> None:
     caller = ListedCaller({"LoadBalancers": [{"LoadBalancerName": "web"}]}, {"LoadBalancers": [{}]})
-    assert Elb(caller).load_balancer("web").name == "web"
-    Elb(caller).load_balancer("arn:aws:elasticloadbalancing:lb")
+    assert ElbClient(caller).load_balancer("web").name == "web"
+    ElbClient(caller).load_balancer("arn:aws:elasticloadbalancing:lb")
     assert [call[2] for call in caller.calls] == [
         {"Names": ["web"]},
         {"LoadBalancerArns": ["arn:aws:elasticloadbalancing:lb"]},
@@ -29,6 +28,6 @@ def test_a_load_balancer_is_found_by_its_name_and_by_its_arn() -> None:
 
 def test_where_an_action_forwards_is_read_from_either_form() -> None:
     two = {"TargetGroups": [{"TargetGroupArn": "a", "Weight": 3}, {"TargetGroupArn": "b", "Weight": 0}]}
-    assert weights_of([{"Type": "forward", "ForwardConfig": two}]) == {"a": 3, "b": 0}
-    assert weights_of([{"Type": "forward", "TargetGroupArn": "a"}]) == {"a": 1}
-    assert weights_of([{"Type": "fixed-response"}]) == {}
+    assert get_target_group_weights([{"Type": "forward", "ForwardConfig": two}]) == {"a": 3, "b": 0}
+    assert get_target_group_weights([{"Type": "forward", "TargetGroupArn": "a"}]) == {"a": 1}
+    assert get_target_group_weights([{"Type": "fixed-response"}]) == {}

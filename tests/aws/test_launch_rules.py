@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from aws.rules import together
-from aws.validation import problems
+from aws.validation.parameters import validate_parameters
+from aws.validation.rules import compatibility
 from tests.aws.test_validation import container, of_task, on_ec2, service, task
 
 
@@ -133,7 +133,7 @@ def test_what_the_launch_type_has_is_let_through(definition: dict[str, Any]) -> 
 def test_a_request_goes_with_its_task_definition(
     asked: dict[str, Any], definition: dict[str, Any], place: str
 ) -> None:
-    (found,) = together.problems(asked, definition)
+    (found,) = compatibility.validate_compatibility(asked, definition)
     assert found.place == place
 
 
@@ -149,4 +149,4 @@ def test_a_request_goes_with_its_task_definition(
     ],
 )
 def test_a_request_that_ecs_would_refuse_is_told(asked: dict[str, Any], place: str) -> None:
-    assert place in [one.place for one in problems("ecs", "RunTask", asked)]
+    assert place in [one.place for one in validate_parameters("ecs", "RunTask", asked)]

@@ -1,8 +1,8 @@
 """The policies that are offered for download."""
 
-from aws.iam import principal_of
-from aws.permissions import actions_for
-from aws.policies import BASE, EXTENSIONS, POLICIES, policies_for, purpose_of
+from aws.apis.iam import parse_principal_arn
+from aws.operations import list_required_actions
+from aws.policies import BASE_POLICY, EXTENSION_POLICIES, POLICIES, get_action_purpose, list_policies
 
 R145 = [
     "ecr:DescribeRepositories",
@@ -54,23 +54,23 @@ T12 = [
 
 
 def test_the_first_policy_is_the_documented_one_to_the_letter() -> None:
-    assert BASE.document["Statement"][0]["Action"] == R145
+    assert BASE_POLICY.document["Statement"][0]["Action"] == R145
 
 
 def test_the_others_hold_all_that_the_documented_one_lacks() -> None:
-    held = {action for one in EXTENSIONS for action in one.actions}
+    held = {action for one in EXTENSION_POLICIES for action in one.actions}
     assert set(T12) <= held
     assert not held & set(R145)
 
 
 def test_every_action_has_a_purpose() -> None:
-    assert all(purpose_of(action).endswith(".") for one in POLICIES for action in one.actions)
-    assert purpose_of("ec2:RunInstances") == ""
+    assert all(get_action_purpose(action).endswith(".") for one in POLICIES for action in one.actions)
+    assert get_action_purpose("ec2:RunInstances") == ""
 
 
 def test_only_those_policies_are_named_that_what_is_done_needs() -> None:
-    assert [one.identifier for one in policies_for(["ecs:UpdateService"])] == ["ecs"]
-    assert [one.identifier for one in policies_for(["ecs:RunTask", "logs:GetLogEvents"])] == [
+    assert [one.identifier for one in list_policies(["ecs:UpdateService"])] == ["ecs"]
+    assert [one.identifier for one in list_policies(["ecs:RunTask", "logs:GetLogEvents"])] == [
         "ecs",
         "run-task",
         "logs",
@@ -79,15 +79,21 @@ def test_only_those_policies_are_named_that_what_is_done_needs() -> None:
 
 def test_a_call_needs_its_own_action_and_what_its_parameters_ask_for() -> None:
     register = ("ecs", "RegisterTaskDefinition", {"executionRoleArn": "r", "tags": [{"key": "a"}]})
-    assert actions_for([register]) == ["ecs:RegisterTaskDefinition", "ecs:TagResource", "iam:PassRole"]
-    assert actions_for([("elbv2", "ModifyRule", {}), ("sts", "GetCallerIdentity", {})]) == [
+    assert list_required_actions([register]) == [
+        "ecs:RegisterTaskDefinition",
+        "ecs:TagResource",
+        "iam:PassRole",
+    ]
+    assert list_required_actions([("elbv2", "ModifyRule", {}), ("sts", "GetCallerIdentity", {})]) == [
         "elasticloadbalancing:ModifyRule"
     ]
-    assert "cloudwatch:PutMetricAlarm" in actions_for([("application-autoscaling", "PutScalingPolicy", {})])
+    assert "cloudwatch:PutMetricAlarm" in list_required_actions(
+        [("application-autoscaling", "PutScalingPolicy", {})]
+    )
 
 
 def test_the_principal_behind_an_identity_is_a_user_or_a_role() -> None:
     session = "arn:aws:sts::123456789012:assumed-role/deployer/slipway"
-    assert principal_of(session) == "arn:aws:iam::123456789012:role/deployer"
-    assert principal_of("arn:aws:iam::123456789012:user/a/b") == "arn:aws:iam::123456789012:user/a/b"
-    assert principal_of("arn:aws:iam::123456789012:root") == ""
+    assert parse_principal_arn(session) == "arn:aws:iam::123456789012:role/deployer"
+    assert parse_principal_arn("arn:aws:iam::123456789012:user/a/b") == "arn:aws:iam::123456789012:user/a/b"
+    assert parse_principal_arn("arn:aws:iam::123456789012:root") == ""

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from aws.ecs import Ecs
-from aws.elb import Elb
+from aws.apis.ecs import EcsClient
+from aws.apis.elb import ElbClient
+from aws.apis.scaling import ScalingClient
 from aws.errors import NotFound
-from aws.preview import Budget, OnlyPlanned, PreviewCaller, PreviewStopped
-from aws.scaling import Scaling
+from aws.preview import ExistsOnlyInPreview, PreviewCaller, PreviewLimitReached, ReadBudget
 
 SERVICE = {
     "serviceArn": "arn:aws:ecs:us-east-1:1:service/demo/myapp",
@@ -43,7 +43,7 @@ class Account:
 def test_an_updated_service_is_shown_as_it_will_be_and_nothing_is_written() -> None:
     account = Account({"DescribeServices": {"services": [SERVICE]}})
     preview = PreviewCaller(account)
-    ecs = Ecs(preview)
+    ecs = EcsClient(preview)
     registered = ecs.register_task_definition({"family": "f", "containerDefinitions": []})
     updated = ecs.update_service("demo", "myapp", {"taskDefinition": registered.arn, "desiredCount": 3})
     seen = ecs.describe_service("demo", "myapp")
@@ -59,7 +59,7 @@ def test_an_updated_service_is_shown_as_it_will_be_and_nothing_is_written() -> N
 
 
 def test_a_change_of_the_count_alone_begins_no_deployment() -> None:
-    ecs = Ecs(PreviewCaller(Account({"DescribeServices": {"services": [SERVICE]}})))
+    ecs = EcsClient(PreviewCaller(Account({"DescribeServices": {"services": [SERVICE]}})))
     updated = ecs.update_service("demo", "myapp", {"desiredCount": 5})
     assert updated.primary is not None
     assert (updated.primary.id, updated.primary.running) == ("ecs-svc/1", 5)
@@ -67,7 +67,7 @@ def test_a_change_of_the_count_alone_begins_no_deployment() -> None:
 
 def test_a_created_service_is_found_by_name_and_by_arn_and_is_gone_once_deleted() -> None:
     account = Account({"DescribeServices": {"services": []}})
-    ecs = Ecs(PreviewCaller(account))
+    ecs = EcsClient(PreviewCaller(account))
     made = ecs.create_service({"serviceName": "new", "desiredCount": 1}, cluster="demo", client_token="t")
     assert ecs.describe_service("demo", "new") == made
     assert made.is_active
@@ -82,7 +82,7 @@ def test_a_created_service_is_found_by_name_and_by_arn_and_is_gone_once_deleted(
 
 def test_a_registered_task_definition_is_the_newest_of_its_family() -> None:
     newest = {"taskDefinition": {"family": "f", "revision": 3, "taskDefinitionArn": "f:3"}}
-    ecs = Ecs(PreviewCaller(Account({"DescribeTaskDefinition": newest})))
+    ecs = EcsClient(PreviewCaller(Account({"DescribeTaskDefinition": newest})))
     made = ecs.register_task_definition({"family": "f", "cpu": "256"}, tags={"a": "b"})
     assert (ecs.newest_revision("f"), made.revision) == (4, 4)
     assert ecs.describe_task_definition(made.arn, with_tags=True).tags == {"a": "b"}
@@ -92,7 +92,7 @@ def test_a_registered_task_definition_is_the_newest_of_its_family() -> None:
 
 def test_a_task_that_would_run_has_ended_well() -> None:
     preview = PreviewCaller(Account({}))
-    ecs = Ecs(preview)
+    ecs = EcsClient(preview)
     definition = ecs.register_task_definition({"family": "f", "containerDefinitions": [{"name": "app"}]})
     answer = preview.call("ecs", "RunTask", {"cluster": "demo", "taskDefinition": definition.arn, "count": 2})
     tasks = ecs.describe_tasks("demo", [task["taskArn"] for task in answer["tasks"]])
@@ -100,7 +100,7 @@ def test_a_task_that_would_run_has_ended_well() -> None:
 
 
 def test_tags_are_shown_as_they_will_be() -> None:
-    ecs = Ecs(PreviewCaller(Account({"ListTagsForResource": {"tags": [{"key": "a", "value": "1"}]}})))
+    ecs = EcsClient(PreviewCaller(Account({"ListTagsForResource": {"tags": [{"key": "a", "value": "1"}]}})))
     ecs.tag("arn", {"b": "2"})
     ecs.untag("arn", ["a"])
     assert ecs.tags("arn") == {"b": "2"}
@@ -130,9 +130,9 @@ def test_a_changed_listener_shows_its_new_target_also_as_its_default_rule() -> N
 def test_the_targets_of_a_service_that_would_be_created_are_healthy() -> None:
     preview = PreviewCaller(Account({"DescribeTargetHealth": {"TargetHealthDescriptions": []}}))
     definition = {"serviceName": "green", "desiredCount": 2, "loadBalancers": [{"targetGroupArn": "tg"}]}
-    Ecs(preview).create_service(definition, cluster="demo", client_token="t")
-    assert [target.state for target in Elb(preview).target_health("tg")] == ["healthy", "healthy"]
-    assert Elb(preview).target_health("other") == []
+    EcsClient(preview).create_service(definition, cluster="demo", client_token="t")
+    assert [target.state for target in ElbClient(preview).target_health("tg")] == ["healthy", "healthy"]
+    assert ElbClient(preview).target_health("other") == []
 
 
 def test_scaling_is_shown_as_it_will_be() -> None:
@@ -147,7 +147,7 @@ def test_scaling_is_shown_as_it_will_be() -> None:
         "DescribeScalableTargets": {"ScalableTargets": [target]},
         "DescribeScalingPolicies": {"ScalingPolicies": [policy]},
     }
-    scaling = Scaling(PreviewCaller(Account(answers)))
+    scaling = ScalingClient(PreviewCaller(Account(answers)))
     (before,) = scaling.targets("demo", "a")
     scaling.suspend(before)
     (after,) = scaling.targets("demo", "a")
@@ -163,19 +163,19 @@ def test_scaling_is_shown_as_it_will_be() -> None:
 def test_what_is_only_planned_is_not_asked_for() -> None:
     account = Account({"DescribeTasks": {}})
     preview = PreviewCaller(account)
-    with pytest.raises(OnlyPlanned):
+    with pytest.raises(ExistsOnlyInPreview):
         preview.call("ecs", "DescribeTasks", {"tasks": [preview.placeholder("task")]})
     assert account.asked == []
 
 
 def test_a_preview_stops_at_its_number_of_calls_and_at_its_time() -> None:
     account = Account({"ListClusters": {}})
-    few = PreviewCaller(account, Budget(calls=1, seconds=60))
+    few = PreviewCaller(account, ReadBudget(calls=1, seconds=60))
     few.call("ecs", "ListClusters", {})
-    with pytest.raises(PreviewStopped, match="more calls"):
+    with pytest.raises(PreviewLimitReached, match="more calls"):
         few.call("ecs", "ListClusters", {})
     times = iter([0.0, 0.0, 31.0])
-    slow = PreviewCaller(account, Budget(calls=9, seconds=30, monotonic=lambda: next(times)))
+    slow = PreviewCaller(account, ReadBudget(calls=9, seconds=30, monotonic=lambda: next(times)))
     slow.call("ecs", "ListClusters", {})
-    with pytest.raises(PreviewStopped, match="30 seconds"):
+    with pytest.raises(PreviewLimitReached, match="30 seconds"):
         slow.call("ecs", "ListClusters", {})

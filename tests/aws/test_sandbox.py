@@ -2,14 +2,14 @@
 
 import pytest
 
+from aws.apis.ecs import EcsClient, select_update_fields
+from aws.apis.elb import ElbClient
+from aws.apis.logs import LogsClient
+from aws.apis.scaling import ScalingClient
+from aws.apis.sts import StsClient
 from aws.caller import BotoCaller
 from aws.credentials import AccessKey
-from aws.ecs import Ecs, update_fields
-from aws.elb import Elb
 from aws.errors import AwsError, Denied, Invalid, NotFound, Throttled, Unanswered
-from aws.logs import Logs
-from aws.scaling import Scaling
-from aws.sts import Sts
 from sandbox.process import SandboxProcess
 from tests.aws.fakes import no_sleep
 
@@ -22,8 +22,8 @@ def caller(sandbox: SandboxProcess) -> BotoCaller:
 
 
 @pytest.fixture
-def ecs(caller: BotoCaller) -> Ecs:
-    return Ecs(caller)
+def ecs(caller: BotoCaller) -> EcsClient:
+    return EcsClient(caller)
 
 
 def task_definition(sandbox: SandboxProcess, tag: str = "1") -> dict[str, object]:
@@ -65,18 +65,18 @@ def _fact(sandbox: SandboxProcess, part: str) -> object:
     return next(value for key, value in sandbox.seed().items() if part in key)
 
 
-def deploy(ecs: Ecs, sandbox: SandboxProcess, tag: str = "1") -> str:
+def deploy(ecs: EcsClient, sandbox: SandboxProcess, tag: str = "1") -> str:
     registered = ecs.register_task_definition(task_definition(sandbox, tag), {"slipway:intent": tag})
     definition = {**service_definition(sandbox), "taskDefinition": registered.arn}
     if ecs.describe_service(CLUSTER, "myapp") is None:
         answered = ecs.create_service(definition, CLUSTER, "token-1")
     else:
-        answered = ecs.update_service(CLUSTER, "myapp", update_fields(definition))
+        answered = ecs.update_service(CLUSTER, "myapp", select_update_fields(definition))
     assert answered.primary is not None
     return answered.primary.id
 
 
-def test_revisions_are_registered_found_and_let_go(ecs: Ecs, sandbox: SandboxProcess) -> None:
+def test_revisions_are_registered_found_and_let_go(ecs: EcsClient, sandbox: SandboxProcess) -> None:
     assert ecs.newest_revision("myapp") == 0
     first = ecs.register_task_definition(task_definition(sandbox), {"slipway:intent": "x"})
     assert ecs.newest_revision("myapp") == first.revision
@@ -89,7 +89,7 @@ def test_revisions_are_registered_found_and_let_go(ecs: Ecs, sandbox: SandboxPro
         ecs.describe_task_definition("nobody:7")
 
 
-def test_a_service_is_deployed_updated_and_deleted(ecs: Ecs, sandbox: SandboxProcess) -> None:
+def test_a_service_is_deployed_updated_and_deleted(ecs: EcsClient, sandbox: SandboxProcess) -> None:
     first = deploy(ecs, sandbox)
     sandbox.advance(120)
     service = ecs.describe_service(CLUSTER, "myapp")
@@ -118,7 +118,7 @@ def test_a_service_is_deployed_updated_and_deleted(ecs: Ecs, sandbox: SandboxPro
     assert not gone.is_active
 
 
-def test_the_same_token_creates_one_service(ecs: Ecs, sandbox: SandboxProcess) -> None:
+def test_the_same_token_creates_one_service(ecs: EcsClient, sandbox: SandboxProcess) -> None:
     registered = ecs.register_task_definition(task_definition(sandbox))
     definition = {**service_definition(sandbox), "taskDefinition": registered.arn}
     first = ecs.create_service(definition, CLUSTER, "token-1")
@@ -131,7 +131,7 @@ def test_the_same_token_creates_one_service(ecs: Ecs, sandbox: SandboxProcess) -
 
 
 def test_a_crashed_task_says_why_and_left_lines_in_its_log(
-    ecs: Ecs, caller: BotoCaller, sandbox: SandboxProcess
+    ecs: EcsClient, caller: BotoCaller, sandbox: SandboxProcess
 ) -> None:
     deploy(ecs, sandbox, "crash")
     sandbox.advance(60)
@@ -139,14 +139,16 @@ def test_a_crashed_task_says_why_and_left_lines_in_its_log(
     assert stopped[0].stop_code == "EssentialContainerExited"
     assert stopped[0].containers[0].exit_code == 1
     assert stopped[0].stopped_at is not None
-    lines = Logs(caller).tail("/ecs/myapp", f"web/web/{stopped[0].id}", limit=2)
+    lines = LogsClient(caller).tail("/ecs/myapp", f"web/web/{stopped[0].id}", limit=2)
     assert 0 < len(lines) <= 2
     assert all(line.message for line in lines)
 
 
-def test_scaling_is_suspended_and_resumed(ecs: Ecs, caller: BotoCaller, sandbox: SandboxProcess) -> None:
+def test_scaling_is_suspended_and_resumed(
+    ecs: EcsClient, caller: BotoCaller, sandbox: SandboxProcess
+) -> None:
     deploy(ecs, sandbox)
-    scaling = Scaling(caller)
+    scaling = ScalingClient(caller)
     assert scaling.targets(CLUSTER, "myapp") == []
     scaling.register(CLUSTER, "myapp", {"MinCapacity": 1, "MaxCapacity": 3})
     tracking = {
@@ -172,16 +174,16 @@ def test_scaling_is_suspended_and_resumed(ecs: Ecs, caller: BotoCaller, sandbox:
     assert scaling.targets(CLUSTER, "myapp") == []
 
 
-def test_who_we_are_and_what_there_is(ecs: Ecs, caller: BotoCaller) -> None:
-    assert Sts(caller).caller_identity() == "123456789012"
+def test_who_we_are_and_what_there_is(ecs: EcsClient, caller: BotoCaller) -> None:
+    assert StsClient(caller).caller_identity() == "123456789012"
     assert [arn.rsplit("/", 1)[-1] for arn in ecs.list_clusters()] == [CLUSTER]
     with pytest.raises(NotFound):
-        Elb(caller).target_health(
+        ElbClient(caller).target_health(
             "arn:aws:elasticloadbalancing:us-east-1:123456789012:targetgroup/none/0123456789abcdef"
         )
 
 
-def test_what_aws_refuses_is_invalid(ecs: Ecs, sandbox: SandboxProcess) -> None:
+def test_what_aws_refuses_is_invalid(ecs: EcsClient, sandbox: SandboxProcess) -> None:
     with pytest.raises(Invalid, match="No Fargate configuration exists"):
         ecs.register_task_definition({**task_definition(sandbox), "memory": "700"})
     with pytest.raises(NotFound):
@@ -198,7 +200,7 @@ def test_what_aws_refuses_is_invalid(ecs: Ecs, sandbox: SandboxProcess) -> None:
     ],
 )
 def test_a_write_that_fails_is_sent_once_and_says_what_may_have_happened(
-    ecs: Ecs, sandbox: SandboxProcess, fault: str, kind: type[AwsError], happened: bool
+    ecs: EcsClient, sandbox: SandboxProcess, fault: str, kind: type[AwsError], happened: bool
 ) -> None:
     sandbox.fault(fault, service="ecs", operation="RegisterTaskDefinition", count=1)
     with pytest.raises(AwsError) as caught:
@@ -210,6 +212,6 @@ def test_a_write_that_fails_is_sent_once_and_says_what_may_have_happened(
     assert len(sent) == 1
 
 
-def test_a_read_survives_two_failures(ecs: Ecs, sandbox: SandboxProcess) -> None:
+def test_a_read_survives_two_failures(ecs: EcsClient, sandbox: SandboxProcess) -> None:
     sandbox.fault("throttle", service="ecs", operation="ListClusters", count=2)
     assert len(ecs.list_clusters()) == 1

@@ -8,12 +8,12 @@ from botocore.validate import ParamValidator
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aws.problems import ShapeProblem
-from aws.rules import together
-from aws.rules.base import units
-from aws.rules.fargate import SIZES
-from aws.shapes import input_shape
-from aws.validation import fitted, problems, without_nulls
+from aws.shapes import get_input_shape
+from aws.validation.parameters import convert_parameter, remove_nulls, validate_parameters
+from aws.validation.problems import ShapeProblem
+from aws.validation.rules import compatibility
+from aws.validation.rules.common import parse_units
+from aws.validation.rules.fargate import FARGATE_SIZES
 from tests.lanes import examples
 
 ROLE = "arn:aws:iam::123456789012:role/ecsTaskExecutionRole"
@@ -57,11 +57,11 @@ def service(**changes: Any) -> dict[str, Any]:
 
 
 def of_task(definition: dict[str, Any]) -> list[ShapeProblem]:
-    return problems("ecs", "RegisterTaskDefinition", definition)
+    return validate_parameters("ecs", "RegisterTaskDefinition", definition)
 
 
 def of_service(definition: dict[str, Any]) -> list[ShapeProblem]:
-    return problems("ecs", "CreateService", definition)
+    return validate_parameters("ecs", "CreateService", definition)
 
 
 def test_sound_definitions_have_no_problems() -> None:
@@ -263,14 +263,16 @@ def test_awslogs_on_fargate_needs_its_options_and_a_role() -> None:
         assert part in said
 
 
-@pytest.mark.parametrize(("cpu", "memory"), [(cpu, memory) for cpu in SIZES for memory in SIZES[cpu]])
+@pytest.mark.parametrize(
+    ("cpu", "memory"), [(cpu, memory) for cpu in FARGATE_SIZES for memory in FARGATE_SIZES[cpu]]
+)
 def test_every_fargate_size_is_accepted_in_every_spelling(cpu: int, memory: int) -> None:
     assert of_task(task(cpu=str(cpu), memory=str(memory))) == []
     assert of_task(task(cpu=f"{cpu / 1024:g} vCPU", memory=f"{memory / 1024:g} GB")) == []
 
 
 def test_fargate_has_seventy_four_sizes() -> None:
-    assert sum(len(sizes) for sizes in SIZES.values()) == 74
+    assert sum(len(sizes) for sizes in FARGATE_SIZES.values()) == 74
 
 
 @pytest.mark.parametrize(
@@ -286,7 +288,7 @@ def test_fargate_has_seventy_four_sizes() -> None:
     ],
 )
 def test_sizes_are_read_as_aws_writes_them(text: str, size: int | None) -> None:
-    assert units(text) == size
+    assert parse_units(text) == size
 
 
 def balancer(**changes: Any) -> dict[str, Any]:
@@ -390,14 +392,16 @@ SCALING = {
     ],
 )
 def test_rules_of_scalable_targets(changes: dict[str, Any], place: str, said: str) -> None:
-    (found,) = problems("application-autoscaling", "RegisterScalableTarget", {**SCALING, **changes})
+    (found,) = validate_parameters(
+        "application-autoscaling", "RegisterScalableTarget", {**SCALING, **changes}
+    )
     assert found.place == place
     assert said in found.message
 
 
 def test_a_policy_needs_the_configuration_of_its_type() -> None:
     policy = {**SCALING, "PolicyName": "p", "PolicyType": "TargetTrackingScaling"}
-    (found,) = problems("application-autoscaling", "PutScalingPolicy", policy)
+    (found,) = validate_parameters("application-autoscaling", "PutScalingPolicy", policy)
     assert "needs TargetTrackingScalingPolicyConfiguration" in found.message
 
 
@@ -413,7 +417,7 @@ def test_a_policy_needs_the_configuration_of_its_type() -> None:
 )
 def test_a_service_must_go_with_its_task_definition(changes: dict[str, Any], place: str, said: str) -> None:
     definition = task(container(portMappings=[{"containerPort": 80}]))
-    (found,) = together.problems(service(**changes), definition)
+    (found,) = compatibility.validate_compatibility(service(**changes), definition)
     assert found.place == place
     assert said in found.message
 
@@ -427,7 +431,7 @@ def test_expressions_are_right_until_they_are_filled_in() -> None:
 
 
 def test_nulls_go_and_empty_values_stay() -> None:
-    assert without_nulls({"a": None, "b": [], "c": {"d": None, "e": ""}, "f": [None]}) == {
+    assert remove_nulls({"a": None, "b": [], "c": {"d": None, "e": ""}, "f": [None]}) == {
         "b": [],
         "c": {"e": ""},
         "f": [None],
@@ -446,7 +450,7 @@ def test_nulls_go_and_empty_values_stay() -> None:
     ],
 )
 def test_the_value_of_an_expression_is_fitted_to_its_place(path: Any, given: Any, wanted: Any) -> None:
-    found = fitted("ecs", "RegisterTaskDefinition", path, given)
+    found = convert_parameter("ecs", "RegisterTaskDefinition", path, given)
     assert (type(found), found) == (type(wanted), wanted)
 
 
@@ -495,6 +499,6 @@ def test_nothing_that_botocore_refuses_gets_through_and_no_junk_breaks_a_rule(
         inner = inner[part]
     inner[path[-1]] = value
     found = of_task(definition)
-    report = ParamValidator().validate(definition, input_shape("ecs", "RegisterTaskDefinition"))
+    report = ParamValidator().validate(definition, get_input_shape("ecs", "RegisterTaskDefinition"))
     if report.has_errors():
         assert any(not one.is_warning for one in found), report.generate_report()

@@ -4,13 +4,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from aws.ec2 import Ec2
-from aws.ecs import Ecs, update_fields
-from aws.elb import Elb
+from aws.apis.ec2 import Ec2Client
+from aws.apis.ecs import EcsClient, select_update_fields
+from aws.apis.elb import ElbClient
+from aws.apis.logs import LogsClient
+from aws.apis.scaling import ScalableTarget, ScalingClient
+from aws.apis.sts import StsClient
 from aws.errors import NotFound, Unanswered
-from aws.logs import Logs
-from aws.scaling import ScalableTarget, Scaling
-from aws.sts import Sts
 from tests.aws.fakes import ListedCaller
 
 SERVICE = {
@@ -40,7 +40,7 @@ SERVICE = {
 
 
 def test_a_service_is_read_with_its_deployments_and_events() -> None:
-    service = Ecs(ListedCaller({"services": [SERVICE]})).describe_service("demo", "myapp")
+    service = EcsClient(ListedCaller({"services": [SERVICE]})).describe_service("demo", "myapp")
     assert service is not None
     assert service.is_active
     assert (service.desired, service.running, service.pending) == (2, 1, 1)
@@ -54,12 +54,12 @@ def test_a_service_is_read_with_its_deployments_and_events() -> None:
 
 def test_a_missing_service_is_none() -> None:
     missing = {"services": [], "failures": [{"arn": "arn", "reason": "MISSING"}]}
-    assert Ecs(ListedCaller(missing)).describe_service("demo", "myapp") is None
+    assert EcsClient(ListedCaller(missing)).describe_service("demo", "myapp") is None
 
 
 def test_many_services_are_described_ten_to_a_call() -> None:
     caller = ListedCaller({"services": [SERVICE] * 10}, {"services": [SERVICE] * 2})
-    assert len(Ecs(caller).describe_services("demo", [f"s{n}" for n in range(12)])) == 12
+    assert len(EcsClient(caller).describe_services("demo", [f"s{n}" for n in range(12)])) == 12
     assert [len(params["services"]) for _, _, params in caller.calls] == [10, 2]
 
 
@@ -76,13 +76,17 @@ def test_what_only_create_service_takes_is_left_out_of_an_update() -> None:
         "loadBalancers": [],
         "networkConfiguration": {},
     }
-    assert update_fields(definition) == {"desiredCount": 2, "loadBalancers": [], "networkConfiguration": {}}
+    assert select_update_fields(definition) == {
+        "desiredCount": 2,
+        "loadBalancers": [],
+        "networkConfiguration": {},
+    }
 
 
 def test_registering_adds_tags_to_those_of_the_definition() -> None:
     caller = ListedCaller({"taskDefinition": {"taskDefinitionArn": "arn:1", "family": "f", "revision": 7}})
     definition = {"family": "f", "tags": [{"key": "team", "value": "a"}]}
-    registered = Ecs(caller).register_task_definition(definition, {"slipway:intent": "x"})
+    registered = EcsClient(caller).register_task_definition(definition, {"slipway:intent": "x"})
     assert (registered.arn, registered.revision) == ("arn:1", 7)
     assert caller.calls[0][2]["tags"] == [
         {"key": "team", "value": "a"},
@@ -93,24 +97,24 @@ def test_registering_adds_tags_to_those_of_the_definition() -> None:
 
 def test_the_newest_revision_of_an_unknown_family_is_none_at_all() -> None:
     unknown = NotFound("ClientException", "Unable to describe task definition.")
-    assert Ecs(ListedCaller(unknown)).newest_revision("f") == 0
-    assert Ecs(ListedCaller({"taskDefinition": {"revision": 9}})).newest_revision("f") == 9
+    assert EcsClient(ListedCaller(unknown)).newest_revision("f") == 0
+    assert EcsClient(ListedCaller({"taskDefinition": {"revision": 9}})).newest_revision("f") == 9
 
 
 def test_a_write_answered_without_its_result_may_have_happened() -> None:
     with pytest.raises(Unanswered):
-        Ecs(ListedCaller({})).update_service("demo", "myapp", {})
+        EcsClient(ListedCaller({})).update_service("demo", "myapp", {})
 
 
 def test_tasks_are_listed_page_by_page() -> None:
     caller = ListedCaller({"taskArns": ["a", "b"], "nextToken": "2"}, {"taskArns": ["c"]})
-    assert Ecs(caller).list_tasks("demo", "myapp", "STOPPED") == ["a", "b", "c"]
+    assert EcsClient(caller).list_tasks("demo", "myapp", "STOPPED") == ["a", "b", "c"]
     assert caller.calls[1][2]["nextToken"] == "2"
 
 
 def test_a_page_token_that_repeats_does_not_loop() -> None:
     page = {"clusterArns": ["a"], "nextToken": "1"}
-    assert Ecs(ListedCaller(page, page)).list_clusters() == ["a", "a"]
+    assert EcsClient(ListedCaller(page, page)).list_clusters() == ["a", "a"]
 
 
 def test_a_stopped_task_tells_why() -> None:
@@ -123,7 +127,7 @@ def test_a_stopped_task_tells_why() -> None:
         "containers": [{"name": "web", "exitCode": 1, "reason": None, "lastStatus": "STOPPED"}],
         "stoppedAt": "2026-01-01T10:00:00.000000+00:00",
     }
-    (task,) = Ecs(ListedCaller({"tasks": [found]})).describe_tasks("demo", ["0123abcd"])
+    (task,) = EcsClient(ListedCaller({"tasks": [found]})).describe_tasks("demo", ["0123abcd"])
     assert (task.id, task.stop_code, task.started_by) == ("0123abcd", "EssentialContainerExited", "ecs-svc/1")
     assert (task.containers[0].name, task.containers[0].exit_code) == ("web", 1)
     assert task.containers[0].reason == ""
@@ -132,7 +136,7 @@ def test_a_stopped_task_tells_why() -> None:
 def test_service_deployments_since_a_moment_travel_as_json() -> None:
     caller = ListedCaller({"serviceDeployments": [{"serviceDeploymentArn": "a", "status": "NOVEL"}]})
     since = datetime(2026, 1, 1, tzinfo=UTC)
-    assert Ecs(caller).list_service_deployments("demo", "myapp", since)[0].status == "NOVEL"
+    assert EcsClient(caller).list_service_deployments("demo", "myapp", since)[0].status == "NOVEL"
     assert caller.calls[0][2]["createdAt"] == {"after": "2026-01-01T00:00:00+00:00"}
 
 
@@ -145,7 +149,7 @@ def test_suspending_keeps_the_bounds_and_resuming_restores_what_was() -> None:
         "SuspendedState": {"DynamicScalingInSuspended": True},
     }
     caller = ListedCaller({"ScalableTargets": [found]}, {}, {})
-    scaling = Scaling(caller)
+    scaling = ScalingClient(caller)
     (target,) = scaling.targets("arn:aws:ecs:us-east-1:1:cluster/demo", "myapp")
     scaling.suspend(target)
     scaling.resume(target)
@@ -166,19 +170,23 @@ def test_a_scalable_target_survives_json() -> None:
 
 
 def test_the_tail_of_a_stream_that_was_never_written_is_empty() -> None:
-    assert Logs(ListedCaller(NotFound("ResourceNotFoundException", ""))).tail("/ecs/myapp", "s") == []
-    lines = Logs(ListedCaller({"events": [{"timestamp": 1700000000250, "message": "boom"}]})).tail("g", "s")
+    assert LogsClient(ListedCaller(NotFound("ResourceNotFoundException", ""))).tail("/ecs/myapp", "s") == []
+    lines = LogsClient(ListedCaller({"events": [{"timestamp": 1700000000250, "message": "boom"}]})).tail(
+        "g", "s"
+    )
     assert (lines[0].message, lines[0].at.microsecond) == ("boom", 250_000)
 
 
 def test_target_health_without_a_reason_is_empty_text() -> None:
     health = {"Target": {"Id": "10.0.0.1", "Port": 80}, "TargetHealth": {"State": "healthy"}}
-    (target,) = Elb(ListedCaller({"TargetHealthDescriptions": [health]})).target_health("arn")
+    (target,) = ElbClient(ListedCaller({"TargetHealthDescriptions": [health]})).target_health("arn")
     assert (target.state, target.reason) == ("healthy", "")
 
 
 def test_the_account_id_comes_from_the_caller_identity() -> None:
-    assert Sts(ListedCaller({"Account": "123456789012", "Arn": "a"})).caller_identity() == "123456789012"
+    assert (
+        StsClient(ListedCaller({"Account": "123456789012", "Arn": "a"})).caller_identity() == "123456789012"
+    )
 
 
 def test_a_subnet_leads_where_its_own_route_table_says_or_else_that_of_its_vpc() -> None:
@@ -213,7 +221,7 @@ def test_a_subnet_leads_where_its_own_route_table_says_or_else_that_of_its_vpc()
         },
     ]
     caller = ListedCaller({"Subnets": described}, {"RouteTables": tables})
-    found = Ec2(caller).subnets(["subnet-a", "subnet-b", "subnet-c", "subnet-d"])
+    found = Ec2Client(caller).subnets(["subnet-a", "subnet-b", "subnet-c", "subnet-d"])
     assert [one.way_out for one in found] == ["internet", "nat", "", "other"]
     assert caller.calls[1][2] == {"Filters": [{"Name": "vpc-id", "Values": ["vpc-1"]}]}
 
@@ -228,6 +236,6 @@ def test_a_security_group_lets_out_what_its_rules_for_everywhere_say() -> None:
         "sg-5": [],
     }
     groups = [{"GroupId": name, "VpcId": "vpc-1", "IpPermissionsEgress": one} for name, one in rules.items()]
-    found = Ec2(ListedCaller({"SecurityGroups": groups})).security_groups(list(rules))
+    found = Ec2Client(ListedCaller({"SecurityGroups": groups})).security_groups(list(rules))
     assert [one.id for one in found if one.lets_out(443)] == ["sg-1", "sg-2"]
     assert [one.id for one in found if one.lets_out(22)] == ["sg-1"]

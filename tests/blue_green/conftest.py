@@ -10,7 +10,7 @@ from pytest_django import Settings
 from catalog.models import Artifact, Manifest, Service
 from connectors.models import FileNode
 from connectors.operations import save_file
-from deployments.engine import quota
+from deployments.journal import rate_limits
 from ops.demo_pipelines import SandboxFacts
 from pipelines.models import Pipeline
 from pipelines.operations.pipelines import save_pipeline
@@ -51,7 +51,7 @@ loadBalancers:
 @pytest.fixture(autouse=True)
 def _full_buckets() -> None:
     """Each test moves its own clock: what the last one took from AWS's quota is in the future of this one."""
-    quota.forget()
+    rate_limits.reset_buckets()
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from deployments.models import CheckedItem, Execution
+from deployments.models import Execution, RollbackCheck
 from tests.blue_green.world import World
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -58,7 +58,7 @@ def test_a_finished_release_is_rolled_back_without_an_empty_moment(shop: World) 
     assert _ends(third) == ("ROLLED_BACK", "ROLLED_BACK"), shop.drive.log(third)
     assert shop.state() == before
     assert shop.meetings == []
-    assert not CheckedItem.objects.filter(step__stage__execution=third, ok=False).exists()
+    assert not RollbackCheck.objects.filter(step__stage__execution=third, ok=False).exists()
     assert _masked(shop.drive.log(third)[told:]) == GOLDEN.read_text()
 
 

@@ -6,17 +6,17 @@ import pytest
 
 from connectors.models import Connector
 from delegates.models import Delegate, DelegateTask
-from delegates.offers import route_waiting
-from delegates.owners import register_owner
-from deployments.delegated_calls import CallOwner
-from deployments.engine.doors import OWNER, open_door
-from deployments.engine.world import World as EngineWorld
-from deployments.models import Call, Execution
-from deployments.operations import roll_back_execution
+from delegates.task_owners import register_task_owner
+from delegates.task_queue import route_waiting_tasks
+from deployments.execution.operations import roll_back_execution
+from deployments.journal.aws_access import CALL_OWNER, open_engine_access
+from deployments.journal.call_owner import CallOwner
+from deployments.journal.runtime import EngineRuntime as EngineWorld
+from deployments.models import AwsCall, Execution
 from tests.blue_green.world import STEP, World
 from tests.deployments.driving import Drive
 from tests.deployments.hands import Hand, hand
-from web.clock import database_now
+from web.clock import get_database_time
 
 # A read is judged only if it began after the last write was answered: answers take their time here too.
 ROUND_TRIP = 0.1
@@ -32,7 +32,7 @@ def remote(shop: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         monkeypatch.setenv(name, "of-the-delegate")
     connector = Connector.objects.get(identifier="sandbox_aws")
     # The client of this test still looks by itself.
-    direct = open_door(connector, "us-east-1")
+    direct = open_engine_access(connector, "us-east-1")
     monkeypatch.setattr(World, "call", lambda _, api, verb, /, **params: direct.call(api, verb, params))
     kept = {"endpoint_url": connector.spec["endpoint_url"]}
     connector.spec = {
@@ -43,11 +43,11 @@ def remote(shop: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     }
     connector.secret = None
     connector.save()
-    world = EngineWorld(open_door, shop.drive.clock.now, shop.drive.clock.monotonic)
+    world = EngineWorld(open_engine_access, shop.drive.clock.now, shop.drive.clock.monotonic)
     monkeypatch.setattr(Drive, "world", world)
-    register_owner(OWNER, CallOwner(world))
+    register_task_owner(CALL_OWNER, CallOwner(world))
     yield shop
-    register_owner(OWNER, CallOwner())
+    register_task_owner(CALL_OWNER, CallOwner())
 
 
 def _until_over(shop: World, execution: Execution, one: Hand) -> Execution:
@@ -69,7 +69,7 @@ def _until_taken(shop: World, one: Hand, operation: str) -> DelegateTask:
     """Serve until a call of this operation was taken, and leave that one unanswered."""
     for _ in range(1500):
         shop.drive.look()
-        route_waiting(database_now())
+        route_waiting_tasks(get_database_time())
         task = one.take()
         if task is None:
             shop.drive.clock.move(STEP)
@@ -88,7 +88,7 @@ def _lose(first: Hand, task: DelegateTask, *, made: bool) -> Hand:
         first.perform(task)
     Delegate.objects.filter(name="first").update(admission="DISABLED")
     first.lose(task)
-    assert Call.objects.get(pk=int(task.owner_ref)).state == "UNKNOWN"
+    assert AwsCall.objects.get(pk=int(task.owner_ref)).state == "UNKNOWN"
     return hand("second", hostname="ip-10-0-1-8")
 
 

@@ -3,33 +3,33 @@
 import pytest
 
 from steps.actions.base import ActionFailed
-from steps.actions.blue_green.identity import Candidate, Family, Pair, identify
+from steps.actions.blue_green.identity import BlueGreenCandidate, BlueGreenPair, ServiceFamily, identify_pair
 
 ONE, TWO = "target1", "target2"
-A = Family.of("a")
+A = ServiceFamily.of("a")
 
 
-def _service(name: str, group: str, tasks: int = 2, tag: str = "") -> Candidate:
-    return Candidate(name, (group,), tasks, tasks, {"BG_VERSION": tag} if tag else {})
+def _service(name: str, group: str, tasks: int = 2, tag: str = "") -> BlueGreenCandidate:
+    return BlueGreenCandidate(name, (group,), tasks, tasks, {"BG_VERSION": tag} if tag else {})
 
 
 def test_the_service_in_the_group_of_production_is_blue_whatever_its_tag_says() -> None:
     found = [_service("a__1", ONE, tag="GREEN"), _service("a__2", TWO, tag="BLUE")]
-    assert identify(found, A, prod=[ONE], stage=[TWO]) == Pair(blue="a__1", green="a__2")
-    assert identify(found, A, prod=[TWO], stage=[ONE]) == Pair(blue="a__2", green="a__1")
+    assert identify_pair(found, A, prod=[ONE], stage=[TWO]) == BlueGreenPair(blue="a__1", green="a__2")
+    assert identify_pair(found, A, prod=[TWO], stage=[ONE]) == BlueGreenPair(blue="a__2", green="a__1")
 
 
 def test_without_services_there_is_neither_blue_nor_green() -> None:
-    assert identify([], A, prod=[ONE], stage=[TWO]) == Pair("", "")
+    assert identify_pair([], A, prod=[ONE], stage=[TWO]) == BlueGreenPair("", "")
 
 
 def test_a_service_that_only_the_stage_rule_leads_to_is_green() -> None:
-    assert identify([_service("a__1", TWO)], A, prod=[ONE], stage=[TWO]) == Pair("", "a__1")
+    assert identify_pair([_service("a__1", TWO)], A, prod=[ONE], stage=[TWO]) == BlueGreenPair("", "a__1")
 
 
 def test_of_two_services_in_the_group_of_production_the_one_with_tasks_is_blue() -> None:
     found = [_service("a__1", ONE, tasks=0), _service("a__2", ONE)]
-    assert identify(found, A, prod=[ONE], stage=[TWO]) == Pair("a__2", "a__1")
+    assert identify_pair(found, A, prod=[ONE], stage=[TWO]) == BlueGreenPair("a__2", "a__1")
 
 
 @pytest.mark.parametrize(
@@ -50,10 +50,10 @@ def test_of_two_services_in_the_group_of_production_the_one_with_tasks_is_blue()
     ],
 )
 def test_what_cannot_be_told_stops_with_the_reason_and_what_to_do(
-    found: list[Candidate], prod: list[str], stage: str, code: str, todo: str
+    found: list[BlueGreenCandidate], prod: list[str], stage: str, code: str, todo: str
 ) -> None:
     with pytest.raises(ActionFailed) as stopped:
-        identify(found, A, prod=prod, stage=[stage])
+        identify_pair(found, A, prod=prod, stage=[stage])
     assert stopped.value.code == code
     assert todo in stopped.value.message
     assert "a__1" in stopped.value.message
@@ -61,9 +61,9 @@ def test_what_cannot_be_told_stops_with_the_reason_and_what_to_do(
 
 def test_with_one_group_for_both_rules_running_tasks_make_a_service_blue() -> None:
     found = [_service("a__1", ONE, tasks=0), _service("a__2", ONE)]
-    assert identify(found, A, prod=[ONE], stage=[ONE]) == Pair("a__2", "a__1")
+    assert identify_pair(found, A, prod=[ONE], stage=[ONE]) == BlueGreenPair("a__2", "a__1")
 
 
 def test_with_one_group_and_no_tasks_at_all_the_tags_decide() -> None:
     found = [_service("a__1", ONE, 0, "BLUE"), _service("a__2", ONE, 0, "GREEN")]
-    assert identify(found, A, prod=[ONE], stage=[ONE]) == Pair("a__1", "a__2")
+    assert identify_pair(found, A, prod=[ONE], stage=[ONE]) == BlueGreenPair("a__1", "a__2")

@@ -2,8 +2,8 @@
 
 import pytest
 
+from deployments.execution.operations import abort_execution
 from deployments.models import Execution, StepExecution
-from deployments.operations import abort_execution
 from pipelines.operations.pipelines import PipelineNotRunnable
 from tests.blue_green.conftest import edit
 from tests.blue_green.world import World

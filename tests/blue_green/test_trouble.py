@@ -2,8 +2,8 @@
 
 import pytest
 
-from deployments.models import CheckedItem, Execution
-from deployments.operations import abort_execution
+from deployments.execution.operations import abort_execution
+from deployments.models import Execution, RollbackCheck
 from tests.blue_green.world import World
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -115,7 +115,7 @@ def test_a_green_service_that_becomes_live_meanwhile_is_never_deleted(shop: Worl
     shop.drive.until_over(execution)
     assert shop.service("shop__2")["runningCount"] == 2
     assert any("Slipway refuses to take it back" in line for line in shop.drive.log(execution))
-    assert CheckedItem.objects.filter(step__stage__execution=execution).exists()
+    assert RollbackCheck.objects.filter(step__stage__execution=execution).exists()
 
 
 def test_an_old_service_that_another_rule_still_leads_to_keeps_its_tasks(shop: World) -> None:

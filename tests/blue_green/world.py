@@ -7,9 +7,9 @@ from typing import Any
 import yaml
 
 from connectors.models import Connector
-from delegates.doors import open_door
+from delegates.access.aws_access import open_aws_access
+from deployments.execution.operations import roll_back_execution
 from deployments.models import Execution
-from deployments.operations import roll_back_execution
 from pipelines.operations.pipelines import save_pipeline
 from rbac.models import Scope, User
 from tests.deployments.driving import Drive
@@ -143,7 +143,7 @@ class World:
     def call(self, service: str, operation: str, /, **params: Any) -> dict[str, Any]:
         """What anybody else would do in the same account."""
         connector = Connector.objects.get(identifier="sandbox_aws")
-        return open_door(connector, "us-east-1").call(service, operation, params)
+        return open_aws_access(connector, "us-east-1").call(service, operation, params)
 
     # --- what is true -----------------------------------------------------------------------------
 

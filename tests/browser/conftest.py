@@ -8,8 +8,8 @@ from django.test import Client
 from playwright.sync_api import Page, Response
 from pytest_django.live_server_helper import LiveServer
 
+from deployments.execution.operations import run_pipeline
 from deployments.models import Execution
-from deployments.operations import run_pipeline
 from ops.demo_pipelines import SandboxFacts
 from pipelines.models import Pipeline
 from rbac.models import User

@@ -6,8 +6,8 @@ from pytest_django import Settings
 
 from catalog.models import Infrastructure, Service
 from connectors.models import Connector
-from inventory.models.drift import Adoption
-from inventory.models.instances import SeenService
+from inventory.models.adoption import Adoption
+from inventory.models.instances import EcsServiceRecord
 from ops.demo import seed_demo
 from ops.demo_pipelines import SandboxFacts
 from pipelines.models import Pipeline
@@ -109,7 +109,7 @@ def test_what_happened_meanwhile_is_told_with_a_way_on(
     expect(page.get_by_role("alert")).to_contain_text("admin has adopted it meanwhile")
     # Somebody has deleted it.
     Adoption.objects.update(state=Adoption.State.READY, adopted_by=None)
-    SeenService.objects.update(gone_at="2026-01-01T00:00Z")
+    EcsServiceRecord.objects.update(gone_at="2026-01-01T00:00Z")
     visit(f"/adoptions/{Adoption.objects.get().pk}/")
     expect(page.get_by_role("alert")).to_contain_text("not there any more")
     expect(page.get_by_role("button", name="Read it again")).to_be_visible()

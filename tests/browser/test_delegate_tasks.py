@@ -11,8 +11,8 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from delegates.models import DelegateTask
-from delegates.offers import route_waiting
 from delegates.operations.delegates import approve_delegate
+from delegates.task_queue import route_waiting_tasks
 from rbac.models import Scope, User
 from tests.delegates.making import make_delegate, make_instance, make_task
 
@@ -44,7 +44,7 @@ def test_a_queued_task_tells_what_changes_and_is_ended_from_its_page(
     delegate = make_delegate(project, "eu", admission="PENDING_APPROVAL")
     make_instance(delegate)
     task = make_task(project, deadline=timezone.now() + timedelta(hours=1))
-    aside(lambda: route_waiting(timezone.now()))
+    aside(lambda: route_waiting_tasks(timezone.now()))
     sign_in(page, site, admin)
     page.goto(f"{site}/delegates/tasks/{task.pk}/")
     expect(page.get_by_role("heading", name="Why no delegate yet?")).to_be_visible()

@@ -10,12 +10,12 @@ from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from delegates import telling
-from delegates.log_news import SUBJECT as LOG
+from delegates import live
+from delegates.live import LOG_SOURCE_NAME as LOG
 from delegates.models import Delegate, DelegateInstance, DelegateLogChunk
 from rbac.models import Scope, User
 from tests.delegates.making import make_delegate, make_instance
-from web.news import changed
+from web.live import publish_change_on_commit
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -50,9 +50,9 @@ def tell(delegate: Delegate, *, of_its_log: bool = False) -> None:
 
     def said() -> None:
         if of_its_log:
-            changed(LOG, delegate.pk)
+            publish_change_on_commit(LOG, delegate.pk)
         else:
-            telling.tell(delegate.pk)
+            live.publish_delegates_changed(delegate.pk)
         connection.close()
 
     with ThreadPoolExecutor(1) as thread:

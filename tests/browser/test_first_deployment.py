@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
-from deployments.engine import quota
+from deployments.journal import rate_limits
 from deployments.models import Execution
 from ops.demo_pipelines import SandboxFacts
 from pipelines.models import Pipeline
@@ -37,7 +37,7 @@ def newcomer(account: Scope, project: Scope) -> User:
 @pytest.fixture
 def facts(sandbox: SandboxProcess, settings: Settings) -> SandboxFacts:
     settings.SANDBOX_URL = sandbox.url
-    quota.forget()
+    rate_limits.reset_buckets()
     return SandboxFacts.from_wire(sandbox.seed())
 
 

@@ -7,8 +7,8 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from deployments.models import Call, Execution, Interrupt, Memory, StepExecution
-from steps.actions.clean_up.judging import Leftover
+from deployments.models import AwsCall, Execution, Interrupt, RollbackValue, StepExecution
+from steps.actions.leftover_services import Leftover
 from tests.browser.conftest import Visit
 from tests.browser.test_accessibility import violations
 
@@ -48,11 +48,11 @@ def waiting(execution: Execution) -> Execution:
     step.outputs = {"serviceName": "myapp", "taskDefinitionArn": f"{FAMILY}:2", "desiredCount": 4}
     step.save()
     before = f'{{"status": "ACTIVE", "task_definition": "{FAMILY}:1", "desired": 2}}'
-    Memory.objects.create(step=step, run=1, name="service before", value=before)
+    RollbackValue.objects.create(step=step, run=1, name="service before", value=before)
     row = step.actions.get(name="CreateOrUpdateService")
     row.state = "DONE"
     row.save()
-    Call.objects.create(
+    AwsCall.objects.create(
         execution=execution,
         step=step,
         action=row,
@@ -135,7 +135,7 @@ def test_leftovers_are_chosen_with_the_reason_beside_them(
             Leftover("myapp__1", 2, 2, may_go=False, why="It receives production traffic: 2 tasks in web."),
         ]
 
-    monkeypatch.setattr("deployments.clean_up.leftovers", found)
+    monkeypatch.setattr("deployments.execution.leftovers.list_leftovers", found)
     page.set_viewport_size({"width": width, "height": 800})
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     visit(f"/deployments/{waiting.pk}/leftovers/")

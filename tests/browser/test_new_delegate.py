@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from delegates import telling
+from delegates import live
 from delegates.models import Delegate, DelegateEvent
 from rbac.models import Scope, User
 from tests.delegates.making import make_delegate, make_instance
@@ -47,7 +47,7 @@ def register(delegate: Delegate) -> None:
 
     def came() -> None:
         make_instance(delegate)
-        telling.tell(delegate.pk)
+        live.publish_delegates_changed(delegate.pk)
         connection.close()
 
     with ThreadPoolExecutor(1) as thread:

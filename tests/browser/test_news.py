@@ -11,8 +11,8 @@ from django.db import connection
 from django.test import Client
 from playwright.sync_api import Page, Request, Route, WebSocketRoute, expect
 
+from deployments.execution.operations import run_pipeline
 from deployments.models import Execution
-from deployments.operations import run_pipeline
 from pipelines.models import Pipeline
 from rbac.models import User
 from tests.browser.conftest import Visit

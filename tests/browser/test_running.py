@@ -10,10 +10,10 @@ from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from deployments.models import Execution, StageExecution
-from inventory.dashboards.task_map import MOST_DRAWN
-from inventory.models.drift import Comparison
-from inventory.models.instances import SeenEvent, SeenService, ServiceInstance, SyncedCluster
-from inventory.sync.keeping.usage import window
+from inventory.dashboards.task_map import MAX_DRAWN_PER_SERVICE
+from inventory.models.drift import DriftComparison
+from inventory.models.instances import EcsServiceEvent, EcsServiceRecord, ServiceInstance, SyncedCluster
+from inventory.sync.upserts.usage import compute_usage_window
 from rbac.models import Scope, User
 from steps.states import Outcome, Status
 from tests.api.world import World, make_world
@@ -34,7 +34,7 @@ TASKS = 2000
 def with_everything(world: World) -> World:
     """One ECS service with many tasks in several states, targets, charts with a gap, a failure, a denial."""
     now = timezone.now()
-    since, _ = window(now)
+    since, _ = compute_usage_window(now)
     moments = [
         (since + timedelta(minutes=5 * number)).isoformat() for number in range(36) if not 12 < number < 19
     ]
@@ -48,7 +48,7 @@ def with_everything(world: World) -> World:
         "unhealthy": [target("10.0.0.1", "unhealthy")], "unhealthy_total": 1,
         "others": [target("10.0.0.2", "draining"), target("10.0.0.3", "initial")], "read_at": now.isoformat(),
     }  # fmt: skip
-    SeenService.objects.filter(service=world.service).update(
+    EcsServiceRecord.objects.filter(service=world.service).update(
         answered={"loadBalancers": [{"targetGroupArn": GROUP}]},
         targets=[group], targets_read_at=now, usage=usage, usage_read_at=now, looked_at=now,
         desired=TASKS, running=TASKS - 40, pending=40, task_definition="app:2",
@@ -57,8 +57,8 @@ def with_everything(world: World) -> World:
         lacking=[DENIED], failure="AWS denied ecs:ListTasks.", failure_step="Allow it."
     )
     _tasks(ServiceInstance.objects.get(), now)
-    seen = SeenService.objects.get(service=world.service)
-    SeenEvent.objects.create(
+    seen = EcsServiceRecord.objects.get(service=world.service)
+    EcsServiceEvent.objects.create(
         seen=seen,
         kind="COUNT",
         event="c",
@@ -124,7 +124,7 @@ def addresses(world: World) -> list[str]:
         "/events/?since=all",
         "/events/?q=nothing-is-called-like-this",
         "/drift/",
-        f"/drift/{Comparison.objects.get(seen__service=world.service).pk}/",
+        f"/drift/{DriftComparison.objects.get(seen__service=world.service).pk}/",
     ]
 
 
@@ -179,7 +179,7 @@ def test_charts_have_axes_and_are_told_to_who_cannot_see_them(
     memory = page.locator("figure.measure", has_text="Memory")
     assert memory.locator(".value-axis li").all_inner_texts() == ["150 %", "75 %", "0 %"]
     assert len(cpu.locator(".time-axis li").all_inner_texts()) == 4
-    name = SeenService.objects.get(service=world.service).name
+    name = EcsServiceRecord.objects.get(service=world.service).name
     expect(page.get_by_role("img", name="CPU of")).to_have_accessible_name(
         f"CPU of {name} in per cent of what is reserved, the last three hours:"
         " now 49.0 %, from 20.0 % to 49.0 %; the table below has the numbers"
@@ -211,7 +211,7 @@ def test_of_two_thousand_tasks_some_are_drawn_and_all_are_counted(
     open_as(page, live_server, admin, "light", 1280)
     page.goto(f"{live_server.url}/services/{world.service.pk}/dashboard/")
     drawn = page.locator("#places .map .task")
-    assert 0 < drawn.count() <= MOST_DRAWN
+    assert 0 < drawn.count() <= MAX_DRAWN_PER_SERVICE
     running = ServiceInstance.objects.filter(stopped_at=None).count()
     expect(page.get_by_text(f"{drawn.count()} of {running} tasks are drawn")).to_be_visible()
     sick = ServiceInstance.objects.filter(stopped_at=None, health="UNHEALTHY", last_status="RUNNING").count()

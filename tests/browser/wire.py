@@ -9,8 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Page, Route, WebSocketRoute
 
-from deployments.execution_documents import execution_document
-from deployments.log.blocks import Block, Entry, encode, microseconds
+from deployments.execution.documents import build_execution_document
+from deployments.log.lines import BlockEntry, LogBlock, encode_blocks, to_microseconds
 from deployments.models import Execution
 from rbac.models import User
 
@@ -43,12 +43,12 @@ def blocks_of(lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return [json.loads(block.body) for stretch in stretches for block in _encoded(stretch)]
 
 
-def _encoded(stretch: list[dict[str, Any]]) -> list[Block]:
-    return encode(
+def _encoded(stretch: list[dict[str, Any]]) -> list[LogBlock]:
+    return encode_blocks(
         stretch[0]["number"],
         [
-            Entry(
-                microseconds(datetime.fromisoformat(one["at"])),
+            BlockEntry(
+                to_microseconds(datetime.fromisoformat(one["at"])),
                 (one["step"], one["unit"], one["level"], one["origin"]),
                 one["text"],
             )
@@ -70,7 +70,7 @@ class Wire:
         self.sockets: list[WebSocketRoute] = []
         # Read before the page is opened: an actor is needed for what the buttons may do.
         actor = User.objects.get(username="deployer")
-        self.state = execution_document(Execution.objects.get(pk=execution.pk), actor)
+        self.state = build_execution_document(Execution.objects.get(pk=execution.pk), actor)
         page.route_web_socket(re.compile("/ws/executions/"), self._open)
         page.route(re.compile(r"/api/v1/executions/[^/]+$"), lambda route: self._answer(route, self.state))
         page.route(re.compile(r"/api/v1/executions/[^/]+/log"), self._read)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from delegates.specs import (
-    Command,
-    Network,
-    Secret,
+from delegates.install import (
+    ShellCommand,
+    SpecNetwork,
     SpecRequest,
-    causes_of_disconnects,
-    likely_causes,
+    TokenSecret,
+    list_disconnect_causes,
+    list_likely_causes,
     write_spec,
 )
 from tests.clients.programs import Program
@@ -30,20 +30,20 @@ MADE = {
         service="v3-fargate",
         cluster="c3",
         task_role="delegate-work",
-        secret=Secret("CREATE"),
+        secret=TokenSecret("CREATE"),
     ),
     "legacy-fargate": wanted("legacy", "FARGATE", service="legacy-fargate", region="us-east-1"),
 }
 
 
-def shape(command: Command) -> tuple[str, ...]:
+def shape(command: ShellCommand) -> tuple[str, ...]:
     """What the CLI has to know of a command: operation and flags; every one of them knows --region."""
     words = shlex.split(command.command)
     return (*words[1:3], *(word for word in words[3:] if word.startswith("--") and word != "--region"))
 
 
 def in_sandbox(request: SpecRequest, aws: Aws) -> SpecRequest:
-    network = Network(aws.endpoint.subnets, (aws.endpoint.security_group,))
+    network = SpecNetwork(aws.endpoint.subnets, (aws.endpoint.security_group,))
     # Its software ends after some seconds, so that there is a stopped task to ask about.
     # The usual role is there already.
     role = f"execution-of-{request.service}"
@@ -100,6 +100,6 @@ def test_what_tells_why_a_delegate_stays_away_are_commands_that_the_cli_knows(sh
         shell(f"{command} --generate-cli-skeleton input")
 
 
-def commands_of_causes(request: SpecRequest) -> list[Command]:
-    causes = [*likely_causes(request), *causes_of_disconnects(request)]
+def commands_of_causes(request: SpecRequest) -> list[ShellCommand]:
+    causes = [*list_likely_causes(request), *list_disconnect_causes(request)]
     return [one for cause in causes for one in cause.commands]

@@ -7,13 +7,6 @@ from django.db import IntegrityError, transaction
 from pytest_django import Settings
 
 from aws.credentials import AccessKey, AssumedRole, DefaultChain
-from connectors.aws_accounts import (
-    ConnectorIncomplete,
-    credentials_of,
-    endpoint_of,
-    read_spec,
-    spec_problems,
-)
 from connectors.models import Connector, Secret
 from connectors.operations import (
     create_connector,
@@ -23,11 +16,18 @@ from connectors.operations import (
     update_connector,
     update_secret,
 )
-from connectors.queries import connectors_for, secrets_for
+from connectors.queries import list_connectors, list_secrets
+from connectors.specs.aws import (
+    ConnectorIncomplete,
+    find_aws_spec_problems,
+    get_credentials,
+    get_endpoint,
+    parse_aws_spec,
+)
 from rbac.models import AuditEntry, Scope, User
 from rbac.policy import Forbidden, NotVisible
 from tests.watching.marker import planted
-from web.problems import BadInput, Conflict
+from web.http.problems import BadInput, Conflict
 
 VALUE = planted("wJalrXUtnFEMI-K7MDENG")
 KEY: dict[str, Any] = {"credentials": "AccessKey", "access_key_id": "AKIAIOSFODNN7EXAMPLE"}
@@ -45,8 +45,8 @@ def connector(project: Scope, admin: User, secret: Secret) -> Connector:
 
 
 def test_an_access_key_becomes_credentials(connector: Connector) -> None:
-    assert credentials_of(connector) == AccessKey("AKIAIOSFODNN7EXAMPLE", VALUE)
-    assert endpoint_of(connector) is None
+    assert get_credentials(connector) == AccessKey("AKIAIOSFODNN7EXAMPLE", VALUE)
+    assert get_endpoint(connector) is None
 
 
 def test_a_role_is_assumed_with_a_key_or_with_what_the_process_finds(
@@ -54,19 +54,19 @@ def test_a_role_is_assumed_with_a_key_or_with_what_the_process_finds(
 ) -> None:
     spec = {"credentials": "AssumeRole", "role_arn": ROLE, "external_id": "abc"}
     bare = create_connector(actor=admin, scope=project, identifier="bare", name="Bare", spec=spec)
-    assert credentials_of(bare) == AssumedRole(ROLE, DefaultChain(), external_id="abc")
+    assert get_credentials(bare) == AssumedRole(ROLE, DefaultChain(), external_id="abc")
     with_key = {**spec, "access_key_id": KEY["access_key_id"]}
     keyed = create_connector(
         actor=admin, scope=project, identifier="keyed", name="Keyed", spec=with_key, secret=secret
     )
-    assert credentials_of(keyed) == AssumedRole(
+    assert get_credentials(keyed) == AssumedRole(
         ROLE, AccessKey("AKIAIOSFODNN7EXAMPLE", VALUE), external_id="abc"
     )
 
 
 def test_the_default_chain_needs_nothing(project: Scope, admin: User) -> None:
     made = create_connector(actor=admin, scope=project, identifier="own", name="Own", spec={})
-    assert credentials_of(made) == DefaultChain()
+    assert get_credentials(made) == DefaultChain()
 
 
 @pytest.mark.parametrize(
@@ -107,10 +107,10 @@ def test_an_endpoint_of_ones_own_needs_the_setting_when_made_and_when_used(
         create_connector(actor=admin, scope=project, identifier="aws", name="AWS", spec=spec)
     settings.ALLOW_AWS_ENDPOINTS = True
     made = create_connector(actor=admin, scope=project, identifier="aws", name="AWS", spec=spec)
-    assert endpoint_of(made) == "http://127.0.0.1:8001"
+    assert get_endpoint(made) == "http://127.0.0.1:8001"
     settings.ALLOW_AWS_ENDPOINTS = False
     with pytest.raises(ConnectorIncomplete, match="SLIPWAY_ALLOW_AWS_ENDPOINTS"):
-        endpoint_of(made)
+        get_endpoint(made)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_the_managers_own_credentials_need_the_setting_when_lent_and_when_used(
         create_connector(actor=admin, scope=project, identifier="aws", name="AWS", spec=spec)
     assert [error["path"] for error in caught.value.errors] == [path]
     with pytest.raises(ConnectorIncomplete, match="SLIPWAY_ALLOW_MANAGER_CREDENTIALS"):
-        credentials_of(made)
+        get_credentials(made)
 
 
 def test_a_changed_connector_forgets_its_test_and_keeps_its_secret(connector: Connector, admin: User) -> None:
@@ -164,7 +164,7 @@ def test_a_replaced_secret_is_used_by_the_next_call(
     connector: Connector, secret: Secret, admin: User
 ) -> None:
     update_secret(actor=admin, secret=secret, value=planted("another-value"))
-    assert credentials_of(Connector.objects.get(pk=connector.pk)) == AccessKey(
+    assert get_credentials(Connector.objects.get(pk=connector.pk)) == AccessKey(
         "AKIAIOSFODNN7EXAMPLE", planted("another-value")
     )
 
@@ -199,7 +199,7 @@ def test_an_identifier_is_taken_once_per_scope(secret: Secret, project: Scope, a
         create_secret(actor=admin, scope=project, identifier="key", name="Again", value=VALUE)
     account = Scope.objects.account()
     create_secret(actor=admin, scope=account, identifier="key", name="Above", value=VALUE)
-    assert [found.scope_id for found in secrets_for(project)] == [project.pk, account.pk]
+    assert [found.scope_id for found in list_secrets(project)] == [project.pk, account.pk]
 
 
 def test_nobody_without_the_right_changes_anything(
@@ -242,7 +242,7 @@ def test_what_can_be_used_from_a_project_lies_there_or_above(
 ) -> None:
     create_connector(actor=admin, scope=Scope.objects.account(), identifier="all", name="All", spec={})
     create_connector(actor=admin, scope=other_project, identifier="theirs", name="Theirs", spec={})
-    assert [found.identifier for found in connectors_for(project)] == ["all", "aws"]
+    assert [found.identifier for found in list_connectors(project)] == ["all", "aws"]
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,9 @@ def test_what_can_be_used_from_a_project_lies_there_or_above(
     ],
 )
 def test_a_way_that_does_not_fit_is_told_at_its_field(spec: dict[str, Any], path: str, text: str) -> None:
-    assert [one["path"] for one in spec_problems(spec, has_secret=False) if text in one["message"]] == [path]
+    assert [
+        one["path"] for one in find_aws_spec_problems(spec, has_secret=False) if text in one["message"]
+    ] == [path]
 
 
 def test_a_connector_keeps_the_tags_that_its_delegates_must_have(project: Scope, admin: User) -> None:
@@ -275,5 +277,5 @@ def test_a_connector_keeps_the_tags_that_its_delegates_must_have(project: Scope,
         "delegate_selectors": ["prod", "eu", "eu"],
     }
     made = create_connector(actor=admin, scope=project, identifier="aws", name="AWS", spec=spec)
-    assert read_spec(made.spec).delegate_selectors == ("prod", "eu")
-    assert read_spec(made.spec).is_remote
+    assert parse_aws_spec(made.spec).delegate_selectors == ("prod", "eu")
+    assert parse_aws_spec(made.spec).is_remote

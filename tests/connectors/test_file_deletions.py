@@ -7,13 +7,13 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from connectors.files import FileMissing, read_file
+from connectors.file_store import FileNotInStore, read_file
 from connectors.models import FileDeletion, FileNode, FileVersion
-from connectors.operations import delete_file, forget_deletion, save_file, undelete_files
-from connectors.queries import files_in
+from connectors.operations import delete_file, purge_deletion, save_file, undelete_files
+from connectors.queries import list_folder_contents
 from rbac.models import AuditEntry, Scope, User
 from rbac.policy import Forbidden, NotVisible
-from web.problems import Conflict
+from web.http.problems import Conflict
 
 
 def save(actor: User, scope: Scope, path: str, content: str = "a: 1\n") -> FileNode:
@@ -24,8 +24,8 @@ def test_a_deleted_file_is_gone_and_comes_back_with_its_history(project: Scope, 
     save(admin, project, "/a.yaml", "one")
     node = save(admin, project, "/a.yaml", "two")
     deletion = delete_file(actor=admin, node=node)
-    assert not list(files_in(project))
-    with pytest.raises(FileMissing):
+    assert not list(list_folder_contents(project))
+    with pytest.raises(FileNotInStore):
         read_file(project, "/a.yaml")
     back = undelete_files(actor=admin, deletion=deletion)
     assert (back.pk, back.content, back.versions.count()) == (node.pk, "two", 2)
@@ -61,7 +61,7 @@ def test_what_took_its_place_is_not_overwritten(project: Scope, admin: User) -> 
 
 
 def test_what_is_forgotten_or_old_leaves_nothing(project: Scope, admin: User) -> None:
-    forget_deletion(actor=admin, deletion=delete_file(actor=admin, node=save(admin, project, "/a.yaml", "x")))
+    purge_deletion(actor=admin, deletion=delete_file(actor=admin, node=save(admin, project, "/a.yaml", "x")))
     old = delete_file(actor=admin, node=save(admin, project, "/b.yaml"))
     FileDeletion.objects.filter(pk=old.pk).update(at=timezone.now() - timedelta(days=31))
     kept = delete_file(actor=admin, node=save(admin, project, "/c.yaml"))
@@ -78,7 +78,7 @@ def test_only_who_may_change_files_has_them_back(
         with pytest.raises(refusal):
             undelete_files(actor=person, deletion=deletion)
         with pytest.raises(refusal):
-            forget_deletion(actor=person, deletion=deletion)
+            purge_deletion(actor=person, deletion=deletion)
 
 
 def test_the_page_has_it_back(project: Scope, admin: User, browse: Callable[[User], Client]) -> None:

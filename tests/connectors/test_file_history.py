@@ -3,13 +3,13 @@
 import pytest
 
 from catalog.models import Manifest, Service
-from connectors.file_checks import FileText, check_file, guide_for
+from connectors.file_kinds import FileText, check_file, get_completion_guide
 from connectors.models import FileNode, FileVersion
 from connectors.operations import create_folder, delete_file, move_file, restore_file, save_file
-from connectors.uses import StillUsed, uses_of
+from connectors.usages import ResourceInUse, find_usages
 from rbac.models import AuditEntry, Scope, User
 from rbac.policy import Forbidden, NotVisible
-from web.problems import BadInput, Conflict
+from web.http.problems import BadInput, Conflict
 
 TASK = "family: app\ncontainerDefinitions:\n  - name: app\n    image: nginx\n    memory: 512\n"
 
@@ -25,7 +25,7 @@ def service_with(scope: Scope, *paths: str, name: str = "web", kind: str = "EcsT
 
 
 def named(node: FileNode, person: User) -> list[str]:
-    return [user.title for user in uses_of(node, person).shown]
+    return [user.title for user in find_usages(node, person).shown]
 
 
 def test_every_save_is_kept_with_who_and_why(project: Scope, admin: User) -> None:
@@ -118,7 +118,7 @@ def test_what_one_may_not_see_is_only_counted(
     top = save(admin, Scope.objects.account(), "/a.yaml")
     service_with(project, "account:/a.yaml", name="mine")
     service_with(other_project, "account:/a.yaml", name="theirs")
-    users = uses_of(top, viewer)
+    users = find_usages(top, viewer)
     assert ([one.title for one in users.shown], users.hidden) == (["service mine"], 1)
     assert str(users) == "service mine and 1 more"
 
@@ -126,9 +126,9 @@ def test_what_one_may_not_see_is_only_counted(
 def test_a_used_file_goes_only_on_purpose(project: Scope, admin: User) -> None:
     node = save(admin, project, "/a.yaml")
     service_with(project, "/a.yaml")
-    with pytest.raises(StillUsed, match="service web"):
+    with pytest.raises(ResourceInUse, match="service web"):
         move_file(actor=admin, node=node, path="/b.yaml")
-    with pytest.raises(StillUsed, match="service web"):
+    with pytest.raises(ResourceInUse, match="service web"):
         delete_file(actor=admin, node=node)
     move_file(actor=admin, node=node, path="/b.yaml", although_used=True)
     delete_file(actor=admin, node=node)
@@ -172,12 +172,12 @@ def test_a_good_text_is_told_what_it_is(project: Scope, path: str, content: str,
 def test_a_manifest_is_guided_by_awss_model_and_the_variables_of_its_service(project: Scope) -> None:
     service = service_with(project, "/a.yaml", kind="EcsServiceDefinition")
     Service.objects.filter(pk=service.pk).update(variables={"replicas": 2})
-    guide = guide_for(FileText(project, "/a.yaml", "not: read"))
+    guide = get_completion_guide(FileText(project, "/a.yaml", "not: read"))
     properties = guide["schema"]["properties"]
     assert properties["launchType"]["enum"][:2] == ["EC2", "FARGATE"]
     assert "taskDefinition" not in properties
     network = guide["schema"]["$defs"]["NetworkConfiguration"]["properties"]
     assert network["awsvpcConfiguration"] == {"$ref": "#/$defs/AwsVpcConfiguration"}
     assert {"infra.cluster", "serviceVariables.replicas"} <= {one["value"] for one in guide["expressions"]}
-    assert guide_for(FileText(project, "/b.yaml", "a: 1")) == {}
-    assert guide_for(FileText(project, "/b.yaml", "containerDefinitions: [")) == {}
+    assert get_completion_guide(FileText(project, "/b.yaml", "a: 1")) == {}
+    assert get_completion_guide(FileText(project, "/b.yaml", "containerDefinitions: [")) == {}

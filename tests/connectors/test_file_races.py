@@ -6,7 +6,7 @@ from connectors.models import FileNode
 from connectors.operations import create_folder, delete_file, move_file, save_file, undelete_files
 from rbac.models import Scope, User
 from tests.fixtures.threads import at_once, split
-from web.problems import ChangedMeanwhile, Conflict
+from web.http.problems import Conflict, VersionConflict
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -22,7 +22,7 @@ def test_of_two_who_save_over_the_same_version_one_is_told(project: Scope, admin
         return save_file(actor=admin, scope=project, path="/a.yaml", content=text, expected_version=1)
 
     won, told = split(at_once(lambda: save("mine"), lambda: save("theirs")))
-    assert (len(won), [type(one) for one in told]) == (1, [ChangedMeanwhile])
+    assert (len(won), [type(one) for one in told]) == (1, [VersionConflict])
     assert FileNode.objects.get().content == won[0].content
 
 
@@ -62,5 +62,5 @@ def test_what_comes_back_does_not_push_away_what_is_made_there(project: Scope, a
         )
     )
     assert (len(won), len(told)) == (1, 1)
-    assert isinstance(told[0], Conflict | ChangedMeanwhile)
+    assert isinstance(told[0], Conflict | VersionConflict)
     assert paths() == ["/a.yaml"]

@@ -3,14 +3,14 @@
 import pytest
 from django.db import IntegrityError, transaction
 
-from connectors.files import FileMissing, StoredFile, read_file, read_files, reference_of
+from connectors.file_store import FileNotInStore, StoredFile, build_reference, read_file, read_files
 from connectors.models import FileNode
 from connectors.operations import create_folder, delete_file, save_file
-from connectors.queries import files_in
+from connectors.queries import list_folder_contents
 from guards.limits import SPEC_BYTES
 from rbac.models import AuditEntry, Scope, User
 from rbac.policy import Forbidden, NotVisible
-from web.problems import BadInput, ChangedMeanwhile, Conflict
+from web.http.problems import BadInput, Conflict, VersionConflict
 
 
 def save(actor: User, scope: Scope, path: str, content: str = "a: 1\n") -> FileNode:
@@ -20,15 +20,15 @@ def save(actor: User, scope: Scope, path: str, content: str = "a: 1\n") -> FileN
 def test_a_file_is_saved_with_the_folders_above_it(project: Scope, admin: User) -> None:
     node = save(admin, project, "/ECS Tutorial/dev/CreateServiceRequest.yaml")
     assert (node.version, node.name, node.folder) == (1, "CreateServiceRequest.yaml", "/ECS Tutorial/dev")
-    assert [found.path for found in files_in(project)] == ["/ECS Tutorial"]
-    assert [found.path for found in files_in(project, "/ECS Tutorial")] == ["/ECS Tutorial/dev"]
-    assert [found.path for found in files_in(project, "/ECS Tutorial/dev")] == [node.path]
+    assert [found.path for found in list_folder_contents(project)] == ["/ECS Tutorial"]
+    assert [found.path for found in list_folder_contents(project, "/ECS Tutorial")] == ["/ECS Tutorial/dev"]
+    assert [found.path for found in list_folder_contents(project, "/ECS Tutorial/dev")] == [node.path]
 
 
 def test_folders_that_differ_in_case_only_are_two(project: Scope, admin: User) -> None:
     save(admin, project, "/app/x.yaml")
     kept = save(admin, project, "/APP/y.yaml")
-    assert [found.path for found in files_in(project, "/app")] == ["/app/x.yaml"]
+    assert [found.path for found in list_folder_contents(project, "/app")] == ["/app/x.yaml"]
     delete_file(actor=admin, node=FileNode.objects.get(path="/app"), with_content=True)
     assert list(FileNode.objects.filter(is_folder=False)) == [kept]
 
@@ -37,9 +37,9 @@ def test_each_save_is_a_new_version_and_a_stale_writer_is_told(project: Scope, a
     save(admin, project, "/a.yaml", "one")
     second = save_file(actor=admin, scope=project, path="/a.yaml", content="two", expected_version=1)
     assert (second.version, second.content, second.updated_by) == (2, "two", admin)
-    with pytest.raises(ChangedMeanwhile, match="version 2"):
+    with pytest.raises(VersionConflict, match="version 2"):
         save_file(actor=admin, scope=project, path="/a.yaml", content="three", expected_version=1)
-    with pytest.raises(ChangedMeanwhile):
+    with pytest.raises(VersionConflict):
         save_file(actor=admin, scope=project, path="/new.yaml", content="x", expected_version=1)
     assert FileNode.objects.get(path="/a.yaml").content == "two"
 
@@ -104,8 +104,8 @@ def test_references_reach_the_own_scope_and_those_above(project: Scope, admin: U
     assert read_file(project, "/x.yaml") == StoredFile("/x.yaml", "mine", 1)
     assert read_file(project, "org:/x.yaml").text == "ours"
     assert read_file(project, "account:/x.yaml").text == "everyone's"
-    assert reference_of(top, project) == "account:/x.yaml"
-    assert reference_of(top, account) == "/x.yaml"
+    assert build_reference(top, project) == "account:/x.yaml"
+    assert build_reference(top, account) == "/x.yaml"
 
 
 def test_a_folder_stands_for_its_files(project: Scope, admin: User) -> None:
@@ -139,13 +139,13 @@ def test_a_folder_stands_for_its_files(project: Scope, admin: User) -> None:
 def test_a_missing_file_names_the_nearest(project: Scope, admin: User, ref: str, said: str) -> None:
     save(admin, project, "/ECS Tutorial/CreateServiceRequest.yaml")
     save(admin, Scope.objects.account(), "/shared.yaml")
-    with pytest.raises(FileMissing) as caught:
+    with pytest.raises(FileNotInStore) as caught:
         read_file(project, ref)
     assert said in caught.value.detail
 
 
 def test_the_account_lies_in_no_organization(account: Scope) -> None:
-    with pytest.raises(FileMissing, match="lies in no organization"):
+    with pytest.raises(FileNotInStore, match="lies in no organization"):
         read_file(account, "org:/x.yaml")
 
 

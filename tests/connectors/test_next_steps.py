@@ -5,8 +5,8 @@ import json
 import pytest
 
 from aws.errors import AwsError, Denied, Invalid, NotSent, Throttled, Unanswered, Unauthenticated
-from connectors.aws_accounts import AwsSpec
-from delegates.next_steps import next_step
+from connectors.specs.aws import AwsSpec
+from delegates.access.remedies import find_remedy
 
 ROLE = "arn:aws:iam::210987654321:role/deployer"
 SESSION = "arn:aws:sts::123456789012:assumed-role/slipway/i-0abc"
@@ -29,12 +29,12 @@ KEY = AwsSpec("AccessKey", access_key_id="AKIA1")
     ],
 )
 def test_each_failure_has_a_next_step(error: AwsError, spec: AwsSpec, said: str) -> None:
-    assert said in next_step(error, spec, "eu-west-1").text
+    assert said in find_remedy(error, spec, "eu-west-1").text
 
 
 def test_a_missing_permission_comes_with_the_policy_for_the_role_behind_the_session() -> None:
     message = f"User: {SESSION} is not authorized to perform: ecs:ListClusters on resource: *"
-    step = next_step(Denied("AccessDenied", message, "ecs", "ListClusters"), KEY, "eu-west-1")
+    step = find_remedy(Denied("AccessDenied", message, "ecs", "ListClusters"), KEY, "eu-west-1")
     assert "arn:aws:iam::123456789012:role/slipway" in step.text
     assert json.loads(step.policy)["Statement"] == [
         {"Effect": "Allow", "Action": "ecs:ListClusters", "Resource": "*"}
@@ -44,7 +44,7 @@ def test_a_missing_permission_comes_with_the_policy_for_the_role_behind_the_sess
 def test_a_role_that_cannot_be_assumed_comes_with_its_trust_policy() -> None:
     message = f"User: {SESSION} is not authorized to perform: sts:AssumeRole on resource: {ROLE}"
     spec = AwsSpec("AssumeRole", role_arn=ROLE, external_id="slipway-1")
-    step = next_step(Denied("AccessDenied", message, "sts", "AssumeRole"), spec, "eu-west-1")
+    step = find_remedy(Denied("AccessDenied", message, "sts", "AssumeRole"), spec, "eu-west-1")
     assert ROLE in step.text
     assert json.loads(step.policy)["Statement"] == [
         {

@@ -10,25 +10,25 @@ from cryptography.fernet import Fernet
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
-from connectors import rotation
-from connectors.encryption import EncryptedTextField, Sealed
-from connectors.models import Secret
-from connectors.rotation import (
-    OLDER_FORM,
-    Column,
-    SecondFactors,
-    encrypted_columns,
-    first_key,
-    keys_used,
+from connectors import key_rotation
+from connectors.encryption import EncryptedTextField, EncryptedValue
+from connectors.key_rotation import (
+    UNBOUND_SUFFIX,
+    EncryptedColumn,
+    SecondFactorColumn,
+    count_keys,
+    get_first_key_name,
+    list_encrypted_columns,
     rotate_column,
 )
-from rbac.encryption import encrypt, name_of
+from connectors.models import Secret
+from rbac.encryption import encrypt, get_key_name
 from rbac.models import Scope, User
 from tests.watching.marker import planted
 
 FIELD = Secret._meta.get_field("value")
 assert isinstance(FIELD, EncryptedTextField)
-VALUES = Column(Secret, FIELD)
+VALUES = EncryptedColumn(Secret, FIELD)
 
 
 def new_key() -> str:
@@ -96,7 +96,7 @@ def test_a_rotation_that_was_ended_goes_on_with_what_is_left(
     keys(new, old)
     with pytest.raises(Ended):
         rotate_column(VALUES, size=2, told=end)
-    assert keys_used(VALUES) == {name_of(new): 2, name_of(old): 3}
+    assert count_keys(VALUES) == {get_key_name(new): 2, get_key_name(old): 3}
     assert rotate_column(VALUES, size=2).rotated == 3
     assert rotate_column(VALUES, size=2).rotated == 0
 
@@ -109,7 +109,7 @@ def test_a_value_that_is_replaced_meanwhile_stays_replaced(
     keys(new, old)
 
     def replaced_meanwhile(text: str, place: str) -> str:
-        monkeypatch.setattr(rotation, "encrypt", encrypt)
+        monkeypatch.setattr(key_rotation, "encrypt", encrypt)
         # By a process that was not started with the new key yet.
         keys(old)
         secrets[0].value = planted("a fresh value")
@@ -117,10 +117,10 @@ def test_a_value_that_is_replaced_meanwhile_stays_replaced(
         keys(new, old)
         return encrypt(text, place)
 
-    monkeypatch.setattr(rotation, "encrypt", replaced_meanwhile)
+    monkeypatch.setattr(key_rotation, "encrypt", replaced_meanwhile)
     rotate_column(VALUES)
     assert Secret.objects.get(pk=secrets[0].pk).value == planted("a fresh value")
-    assert keys_used(VALUES) == {name_of(new): 5}
+    assert count_keys(VALUES) == {get_key_name(new): 5}
 
 
 def test_second_factors_are_rotated_too(settings: Settings, keys: Callable[..., None], admin: User) -> None:
@@ -137,7 +137,7 @@ def test_second_factors_are_rotated_too(settings: Settings, keys: Callable[..., 
     totp, codes = Authenticator.objects.order_by("pk")
     assert adapter.decrypt(totp.data["secret"]) == "the secret"
     assert (adapter.decrypt(codes.data["seed"]), codes.data["used_mask"]) == ("the seed", 3)
-    assert rotate_column(SecondFactors("secret")).rotated == 0
+    assert rotate_column(SecondFactorColumn("secret")).rotated == 0
 
 
 def test_what_no_key_reads_is_left_and_told(
@@ -162,14 +162,14 @@ def test_a_rotation_changes_neither_version_nor_moment(
 
 @pytest.mark.django_db
 def test_every_encrypted_column_is_known() -> None:
-    assert {str(column) for column in encrypted_columns()} >= {
+    assert {str(column) for column in list_encrypted_columns()} >= {
         "connectors_secret.value",
         "delegates_delegatetoken.value",
         "delegates_delegatetask.payload",
         "delegates_delegatetask.result",
-        "deployments_call.parameters",
-        "deployments_call.result",
-        "deployments_memory.value",
+        "deployments_awscall.parameters",
+        "deployments_awscall.result",
+        "deployments_rollbackvalue.value",
     }
 
 
@@ -177,7 +177,7 @@ def test_every_encrypted_column_is_known() -> None:
 def test_an_empty_value_has_no_key(project: Scope) -> None:
     empty = Secret.objects.create(scope=project, identifier="empty", name="E", value="")
     assert rotate_column(VALUES).values == 0
-    assert not isinstance(Secret.objects.get(pk=empty.pk).value, Sealed)
+    assert not isinstance(Secret.objects.get(pk=empty.pk).value, EncryptedValue)
 
 
 def test_values_from_before_they_were_bound_are_read_and_bound(
@@ -185,11 +185,11 @@ def test_values_from_before_they_were_bound_are_read_and_bound(
 ) -> None:
     (key,) = settings.FIELD_ENCRYPTION_KEYS
     old = Fernet(key).encrypt(planted("from before").encode()).decode()
-    Secret.objects.filter(pk=secrets[0].pk).update(value=Sealed(old))
+    Secret.objects.filter(pk=secrets[0].pk).update(value=EncryptedValue(old))
     assert Secret.objects.get(pk=secrets[0].pk).value == planted("from before")
-    assert keys_used(VALUES) == {first_key(): 4, f"{first_key()}{OLDER_FORM}": 1}
+    assert count_keys(VALUES) == {get_first_key_name(): 4, f"{get_first_key_name()}{UNBOUND_SUFFIX}": 1}
     with pytest.raises(CommandError, match="1 values are under an older key or form"):
         said("--check")
     assert rotate_column(VALUES).rotated == 1
-    assert keys_used(VALUES) == {first_key(): 5}
+    assert count_keys(VALUES) == {get_first_key_name(): 5}
     assert Secret.objects.get(pk=secrets[0].pk).value == planted("from before")

@@ -7,19 +7,19 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from connectors.aws_accounts import ConnectorIncomplete, credentials_of
 from connectors.models import Connector, Secret
 from connectors.operations import create_connector, create_secret, update_connector
-from connectors.sites import site_problems
-from delegates.connector_tests import try_connector
-from delegates.inquiries import ask
-from delegates.models import DelegateTask, Inquiry
-from guards.addresses import Reach
+from connectors.specs.aws import ConnectorIncomplete, get_credentials
+from connectors.specs.sites import find_site_spec_problems
+from delegates.access.connector_tests import run_connector_test
+from delegates.access.lookup_requests import create_lookup_request
+from delegates.models import DelegateTask, LookupRequest
+from guards.address_policy import AddressPolicy
 from rbac.models import AuditEntry, Scope, User
 from tests.deployments.hands import hand
 from tests.fixtures.git import PASSWORD, USERNAME, GitServer
 from tests.watching.marker import planted
-from web.problems import BadInput
+from web.http.problems import BadInput
 
 pytestmark = pytest.mark.django_db
 Browse = Callable[[User], Client]
@@ -58,7 +58,7 @@ def make(admin: User, scope: Scope, secret: Secret | None = None, **spec: Any) -
     ],
 )
 def test_what_does_not_fit_is_named(spec: dict[str, Any], path: str) -> None:
-    assert path in {one["path"] for one in site_problems("Git", spec, has_secret=False)}
+    assert path in {one["path"] for one in find_site_spec_problems("Git", spec, has_secret=False)}
 
 
 def test_a_secret_does_not_follow_to_another_address(project: Scope, admin: User, secret: Secret) -> None:
@@ -72,7 +72,7 @@ def test_a_secret_does_not_follow_to_another_address(project: Scope, admin: User
 
 def test_it_gives_no_credentials_for_aws(project: Scope, admin: User) -> None:
     with pytest.raises(ConnectorIncomplete, match="is for Git, not for AWS"):
-        credentials_of(make(admin, project, url=URL))
+        get_credentials(make(admin, project, url=URL))
 
 
 def test_a_test_counts_branches_and_tags(
@@ -80,7 +80,7 @@ def test_a_test_counts_branches_and_tags(
 ) -> None:
     git_server.commit({"a": "b"})
     made = make(admin, project, secret, url=git_server.private_url, **LOGIN)
-    tested = try_connector(actor=admin, connector=made)
+    tested = run_connector_test(actor=admin, connector=made)
     assert tested.ok, tested.message
     assert made.last_test_message == f"Connected to {git_server.private_url}: 1 branch, 0 tags."
 
@@ -90,7 +90,7 @@ def test_a_test_of_an_account_asks_for_the_repository_that_is_named(
 ) -> None:
     git_server.commit({"a": "b"})
     made = make(admin, project, url=git_server.account, test_repository="app.git")
-    assert try_connector(actor=admin, connector=made).ok
+    assert run_connector_test(actor=admin, connector=made).ok
 
 
 def test_a_wrong_password_is_told_with_the_next_step_and_without_itself(
@@ -100,7 +100,7 @@ def test_a_wrong_password_is_told_with_the_next_step_and_without_itself(
         actor=admin, scope=project, identifier="old", name="Old", value=planted("old-pass-word")
     )
     made = make(admin, project, wrong, url=git_server.private_url, **LOGIN)
-    tested = try_connector(actor=admin, connector=made)
+    tested = run_connector_test(actor=admin, connector=made)
     assert "Authentication failed" in tested.message
     assert "token" in tested.next_step
     assert planted("old-pass-word") not in str(list(AuditEntry.objects.values_list("after", flat=True)))
@@ -110,8 +110,8 @@ def test_from_here_it_goes_nowhere_private_unless_that_is_set(
     project: Scope, admin: User, git_server: GitServer, settings: Settings
 ) -> None:
     made = make(admin, project, url=git_server.url.replace("127.0.0.1", "localhost"))
-    settings.OUTGOING_REACH = Reach(advice="name it")
-    tested = try_connector(actor=admin, connector=made)
+    settings.OUTGOING_REACH = AddressPolicy(advice="name it")
+    tested = run_connector_test(actor=admin, connector=made)
     assert "private address" in tested.message
     assert "delegate" in tested.next_step
 
@@ -124,7 +124,7 @@ def test_through_a_delegate_it_is_the_delegate_that_asks(
     remote = {"connect_through": "Delegate", "delegate_selectors": ["prod"]}
     made = make(admin, project, secret, url=git_server.private_url, **LOGIN, **remote)
     prod = hand("prod-eu", tags=("prod",))
-    ask(actor=admin, connector=made, kind=Inquiry.Kind.TEST)
+    create_lookup_request(actor=admin, connector=made, kind=LookupRequest.Kind.TEST)
     assert PASSWORD not in DelegateTask.objects.get().payload
     assert prod.serve() == 1
     made.refresh_from_db()

@@ -5,13 +5,13 @@ from datetime import timedelta
 import pytest
 
 from delegates.connectivity import AWAY_AFTER
-from delegates.models import DelegateEvent, DelegateInstance, account_id
+from delegates.models import DelegateEvent, DelegateInstance, get_account_id
 from delegates.operations.tokens import create_token
 from rbac.models import Scope, User
 from tests.faults.part import Part
 from tests.fixtures.agents import Api, StartAgent
 from tests.fixtures.processes import wait_until
-from web.clock import database_now
+from web.clock import get_database_time
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -28,7 +28,7 @@ def test_a_second_process_does_not_take_over_and_takes_its_place_once_the_first_
     api: Api, start_agent: StartAgent, account: Scope, admin: User
 ) -> None:
     environment = {
-        "HARNESS_ACCOUNT_ID": account_id(),
+        "HARNESS_ACCOUNT_ID": get_account_id(),
         "HARNESS_TOKEN": create_token(actor=admin, scope=account, name="twins").value,
         "HARNESS_URL": api.url,
         "HARNESS_NAME": "twin",
@@ -46,7 +46,7 @@ def test_a_second_process_does_not_take_over_and_takes_its_place_once_the_first_
 
     # The first one is still who it was: it beats with the session that it began with.
     (instance,) = DelegateInstance.objects.filter(delegate__name="twin")
-    later = database_now() + timedelta(seconds=3)
+    later = get_database_time() + timedelta(seconds=3)
     heard = DelegateInstance.objects.filter(pk=instance.pk, last_heartbeat_at__gt=later)
     wait_until(heard.exists, "heartbeats of the first agent")
     assert heard.get().session_hash == instance.session_hash
@@ -61,7 +61,7 @@ def test_a_second_process_does_not_take_over_and_takes_its_place_once_the_first_
     # It dies for good, and time passes.
     first.kill()
     second.kill()
-    DelegateInstance.objects.filter(pk=instance.pk).update(last_heartbeat_at=database_now() - AWAY_AFTER)
+    DelegateInstance.objects.filter(pk=instance.pk).update(last_heartbeat_at=get_database_time() - AWAY_AFTER)
     second.start()
     wait_until(lambda: _registrations() == 3, "the second agent in the place of the first")
     assert DelegateInstance.objects.get(pk=instance.pk).public_key != instance.public_key

@@ -11,7 +11,7 @@ import redis
 from django.utils import timezone
 
 from delegates.models import DelegateTask, TaskLogChunk
-from delegates.models.account import account_id
+from delegates.models.delegates import get_account_id
 from delegates.operations.tasks import submit_task
 from rbac.models import Scope
 from tests.delegate_stories.proxy import Proxy, proxied
@@ -36,7 +36,7 @@ def network(manager: Manager) -> Iterator[Proxy]:
 def agent(api: Api, network: Proxy, start_agent: StartAgent, live_broker: str) -> Part:
     """A connected agent, whose only way is the network."""
     environment = {
-        "HARNESS_ACCOUNT_ID": account_id(),
+        "HARNESS_ACCOUNT_ID": get_account_id(),
         "HARNESS_TOKEN": api.token()["token"],
         "HARNESS_URL": network.url,
         "HARNESS_NAME": "survivor",
@@ -200,7 +200,7 @@ def test_an_answer_under_an_old_fence_is_refused(manager: Manager, api: Api, acc
 def _registered(url: str, token: str, name: str) -> str:
     """Register by hand; the header that the session is shown with."""
     body = {
-        "account_id": account_id(),
+        "account_id": get_account_id(),
         "name": name,
         "instance_key": f"{name}/127.0.0.1",
         "hostname": name,

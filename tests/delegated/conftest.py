@@ -9,9 +9,9 @@ import pytest
 from pytest_django import Settings
 
 from connectors.models import Connector
-from delegates.models import DelegateInstance, account_id
+from delegates.models import DelegateInstance, get_account_id
 from delegates.operations.tokens import create_token
-from deployments.engine import quota
+from deployments.journal import rate_limits
 from ops.demo_pipelines import SandboxFacts
 from rbac.models import Scope, User
 from sandbox.process import SandboxProcess
@@ -36,7 +36,7 @@ def work(
     account: Scope,
 ) -> Work:
     """The demo, whose connector goes through delegates and uses their own credentials."""
-    quota.forget()
+    rate_limits.reset_buckets()
     pretend_aws.reset()
     settings.SANDBOX_URL = pretend_aws.url
     fill_in_demo(SandboxFacts.from_wire(pretend_aws.seed()))
@@ -69,7 +69,7 @@ def start(work: Work, manager: Manager, tmp_path: Path) -> Iterator[StartDying]:
             "PYTHONUNBUFFERED": "1",
             "SLIPWAY_DELEGATE_HOME": str(home),
             "SLIPWAY_DELEGATE_PORT": "0",
-            "HARNESS_ACCOUNT_ID": account_id(),
+            "HARNESS_ACCOUNT_ID": get_account_id(),
             "HARNESS_TOKEN": token.value,
             "HARNESS_URL": manager.url,
             "HARNESS_NAME": name,

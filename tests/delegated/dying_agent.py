@@ -5,7 +5,7 @@ import signal
 import sys
 
 from delegates.agent.__main__ import main
-from delegates.agent.failpoints import set_hook
+from delegates.agent.task_runner import set_failpoint_hook
 
 
 def _die(name: str, what: str) -> None:
@@ -14,5 +14,5 @@ def _die(name: str, what: str) -> None:
 
 
 if __name__ == "__main__":
-    set_hook(_die)
+    set_failpoint_hook(_die)
     sys.exit(main())

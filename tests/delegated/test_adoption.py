@@ -7,9 +7,9 @@ import pytest
 from rest_framework.test import APIClient
 
 from catalog.models import Infrastructure
-from deployments.log import all_lines
+from deployments.log import iterate_lines
 from deployments.models import Execution
-from inventory.models.drift import Comparison
+from inventory.models.drift import DriftComparison
 from inventory.models.instances import SyncedCluster
 from rbac.models import User
 from tests.delegated.conftest import StartDying
@@ -109,10 +109,10 @@ def test_a_pair_is_adopted_and_deployed_through_a_delegate(work: Work, start: St
     assert not work.effects(before), "nothing in AWS was changed"
 
     execution = work.until_over(work.run("", "deploy_store"))
-    said = [line["text"] for line in all_lines(execution.pk)][-12:]
+    said = [line["text"] for line in iterate_lines(execution.pk)][-12:]
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), (execution.failure, said)
     assert client.post(f"{at}/take-back").status_code == 409
-    wait_until(lambda: _state("store__2") == Comparison.State.IN_STEP, "the look for drift", 90)
+    wait_until(lambda: _state("store__2") == DriftComparison.State.IN_STEP, "the look for drift", 90)
     assert Execution.objects.count() == 1
 
 
@@ -121,4 +121,4 @@ def _names(page: dict[str, Any]) -> set[str]:
 
 
 def _state(name: str) -> str:
-    return Comparison.objects.filter(seen__name=name).values_list("state", flat=True).first() or ""
+    return DriftComparison.objects.filter(seen__name=name).values_list("state", flat=True).first() or ""

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from delegates.agent.failpoints import FAILPOINTS
-from deployments.models import Call, Execution
-from deployments.operations import roll_back_execution
+from delegates.agent.task_runner import FAILPOINTS
+from deployments.execution.operations import roll_back_execution
+from deployments.models import AwsCall, Execution
 from tests.delegated.conftest import StartDying
 from tests.delegated.work import Work
 from tests.fixtures.processes import wait_until
@@ -31,7 +31,7 @@ def test_a_deployment_and_its_rollback_run_through_an_agent(work: Work, start: S
     after = work.mark()
     execution = work.deploy("1.28")
     work.check_once(execution, after=after)
-    calls = Call.objects.filter(execution=execution)
+    calls = AwsCall.objects.filter(execution=execution)
     assert {one["delegate"].split(" on ")[0] for call in calls for one in call.served_by} == {"prod-eu"}
     roll_back_execution(actor=work.deployer, execution=execution)
     wait_until(lambda: not Execution.objects.get(pk=execution.pk).is_over, "the rollback's beginning")

@@ -4,10 +4,10 @@ import sys
 
 import pytest
 
-from delegates.agent.logs.spool import SLOWED_DOWN
+from delegates.agent.logs.spool import THROTTLED_MESSAGE
 from delegates.models import DelegateTask
-from deployments.log import all_lines
-from deployments.operations import run_pipeline
+from deployments.execution.operations import run_pipeline
+from deployments.log import iterate_lines
 from pipelines.operations.pipelines import save_pipeline
 from rbac.models import Scope, User
 from tests.delegated.conftest import StartDying
@@ -31,10 +31,10 @@ def test_a_flood_is_slowed_down_and_arrives_whole(work: Work, start: StartDying)
     pipeline = save_pipeline(actor=admin, scope=project, yaml=text)
     execution = work.until_over(run_pipeline(actor=work.deployer, pipeline=pipeline))
     assert execution.status == "SUCCESS", execution.failure
-    texts = [line["text"] for line in all_lines(execution.pk)]
+    texts = [line["text"] for line in iterate_lines(execution.pk)]
     numbers = [int(one.split()[1]) for one in texts if one.startswith("line ")]
     assert numbers == list(range(1, LINES + 1))
-    assert texts.count(SLOWED_DOWN) == 1
+    assert texts.count(THROTTLED_MESSAGE) == 1
     task = DelegateTask.objects.get(kind="shell")
     assert task.next_sequence == LINES + 1
     assert task.started_at is not None

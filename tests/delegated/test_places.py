@@ -8,10 +8,10 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from catalog.forms.services import spec_of
+from catalog.forms.services import build_service_spec
 from catalog.models import Service
 from catalog.operations import ManifestSpec, update_service
-from deployments.models import Call
+from deployments.models import AwsCall
 from rbac.models import User
 from tests.delegated.conftest import StartDying
 from tests.delegated.work import Work
@@ -45,7 +45,7 @@ def service(work: Work) -> Service:
         ManifestSpec("task def", TASK, "S3", ("ecs/task.yaml",), place=PLACE),
         ManifestSpec("service def", SERVICE, "S3", ("ecs/service.yaml",), place=PLACE),
     ]
-    spec = replace(spec_of(found), manifests=manifests, source=IN_ECR | {"tagPattern": "1.*"})
+    spec = replace(build_service_spec(found), manifests=manifests, source=IN_ECR | {"tagPattern": "1.*"})
     return update_service(actor=User.objects.get(username="admin"), service=found, spec=spec)
 
 
@@ -76,6 +76,8 @@ def test_what_lies_in_s3_and_ecr_is_listed_and_deployed_through_an_agent(
     execution = work.deploy("")
     work.check_once(execution, after=after)
     assert execution.artifact["tag"] == "1.10"
-    asked = Call.objects.filter(execution=execution, operation__in=("FetchFiles", "ListTags", "FindDigest"))
+    asked = AwsCall.objects.filter(
+        execution=execution, operation__in=("FetchFiles", "ListTags", "FindDigest")
+    )
     assert sorted(call.operation for call in asked) == ["FetchFiles", "FindDigest", "ListTags"]
     assert {one["delegate"].split(" on ")[0] for call in asked for one in call.served_by} == {"prod-eu"}

@@ -11,10 +11,10 @@ from django.test import Client
 from connectors.models import Connector
 from connectors.operations import create_secret, update_connector
 from delegates.models import DelegateInstance, DelegateToken
+from deployments.execution.operations import roll_back_execution
 from deployments.models import Execution
-from deployments.operations import roll_back_execution
 from rbac.models import User
-from rbac.operations.keys import create_api_key
+from rbac.operations.api_keys import create_api_key
 from tests.delegated.conftest import StartDying
 from tests.delegated.work import Work
 from tests.fixtures.agents import Manager

@@ -7,8 +7,8 @@ import pytest
 from catalog.models import Environment
 from catalog.operations import InfrastructureSpec, create_infrastructure
 from connectors.models import Connector
-from deployments.models import Call, StageExecution
-from deployments.operations import run_pipeline
+from deployments.execution.operations import run_pipeline
+from deployments.models import AwsCall, StageExecution
 from pipelines.operations.pipelines import save_pipeline
 from rbac.models import Scope, User
 from tests.delegated.conftest import StartDying
@@ -45,7 +45,7 @@ def test_an_agent_makes_the_cluster_and_then_deploys_into_it(work: Work, start: 
     work.check_once(execution, after=mark)
     stage = StageExecution.objects.get(execution=execution)
     assert (stage.region, stage.cluster) == ("us-east-1", "orders")
-    calls = Call.objects.filter(execution=execution, service="ecs")
+    calls = AwsCall.objects.filter(execution=execution, service="ecs")
     assert calls.exists()
     assert all("orders" in json.dumps(call.preview) for call in calls if "cluster" in call.preview)
     assert all(hands[-1]["delegate"].startswith("one on ") for hands in work.hands(execution))

@@ -2,9 +2,9 @@
 
 import pytest
 
-from deployments.log import all_lines
+from deployments.execution.operations import abort_execution, run_pipeline
+from deployments.log import iterate_lines
 from deployments.models import Execution
-from deployments.operations import abort_execution, run_pipeline
 from pipelines.models import Pipeline
 from pipelines.operations.pipelines import save_pipeline
 from rbac.models import Scope, User
@@ -26,7 +26,7 @@ def _saved(script: str) -> Pipeline:
 
 
 def _says(execution: Execution, text: str) -> bool:
-    return text in [line["text"] for line in all_lines(execution.pk)]
+    return text in [line["text"] for line in iterate_lines(execution.pk)]
 
 
 def test_what_a_script_prints_is_seen_at_once_and_an_abort_ends_it(

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from connectors.operations import create_secret
-from deployments.log import all_lines
-from deployments.models import Call, Execution
-from deployments.operations import run_pipeline
+from deployments.execution.operations import run_pipeline
+from deployments.log import iterate_lines
+from deployments.models import AwsCall, Execution
 from pipelines.models import Pipeline
 from pipelines.operations.pipelines import save_pipeline
 from rbac.models import Scope, User
@@ -48,6 +48,8 @@ def test_an_agent_makes_a_stack_once(work: Work, start: StartDying, dies_at: str
     work.check_once(execution, after=mark)
     assert work.effects(mark)["CreateStack"] == 1
     assert _outputs(work, execution)["told"] == f"password={value}"
-    shown = [json.dumps(call.preview) + call.parameters for call in Call.objects.filter(execution=execution)]
-    shown += [line["text"] for line in all_lines(execution.pk)]
+    shown = [
+        json.dumps(call.preview) + call.parameters for call in AwsCall.objects.filter(execution=execution)
+    ]
+    shown += [line["text"] for line in iterate_lines(execution.pk)]
     assert not any(value in text for text in shown)

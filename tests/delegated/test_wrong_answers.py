@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from delegates.models import DelegateTask
-from deployments.models import Call
-from deployments.operations import run_pipeline
+from deployments.execution.operations import run_pipeline
+from deployments.models import AwsCall
 from pipelines.operations.pipelines import save_pipeline
 from rbac.models import Scope, User
 from tests.delegated.conftest import StartDying
@@ -49,7 +49,7 @@ def test_a_write_whose_answer_does_not_fit_is_looked_up_and_never_sent_twice(
     after = work.mark()
     execution = work.deploy("1.27")
     work.check_once(execution, after=after)
-    call = Call.objects.get(execution=execution, operation="CreateService")
+    call = AwsCall.objects.get(execution=execution, operation="CreateService")
     assert (call.state, call.adopted) == ("ANSWERED", True)
     assert call.task is not None
     assert "result.service must be a mapping, and is a list" in call.task.reason

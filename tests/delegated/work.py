@@ -4,8 +4,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from deployments.models import Call, Execution
-from deployments.operations import run_pipeline
+from deployments.execution.operations import run_pipeline
+from deployments.models import AwsCall, Execution
 from pipelines.models import Pipeline
 from rbac.models import User
 from sandbox.process import SandboxProcess
@@ -43,7 +43,7 @@ class Work:
 
     def hands(self, execution: Execution) -> list[list[dict[str, Any]]]:
         """Who had each call, in order."""
-        return [call.served_by for call in Call.objects.filter(execution=execution).order_by("pk")]
+        return [call.served_by for call in AwsCall.objects.filter(execution=execution).order_by("pk")]
 
     def check_once(self, execution: Execution, *, after: int) -> None:
         """It is COMPLETED, and nothing took effect twice."""

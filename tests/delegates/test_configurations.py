@@ -20,7 +20,7 @@ from delegates.operations.configurations import (
 from rbac.models import AuditEntry, Scope, User
 from rbac.policy import Forbidden
 from tests.delegates.making import make_delegate, make_instance
-from web.problems import BadInput, Conflict
+from web.http.problems import BadInput, Conflict
 
 Browse = Callable[[User], Client]
 Call = Callable[[User], APIClient]

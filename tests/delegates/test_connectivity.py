@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from delegates.connectivity import Connectivity, is_connected, status_of
+from delegates.connectivity import Connectivity, compute_delegate_status, is_connected
 from delegates.models import Delegate, DelegateInstance
 
 NOW = timezone.now()
@@ -34,17 +34,17 @@ def test_an_instance_is_there_while_it_is_heard(
     seconds: float | None, values: dict[str, object], status: str, takes_tasks: bool
 ) -> None:
     one = instance(seconds, **values)
-    assert status_of(Delegate(), [one], NOW) == status
+    assert compute_delegate_status(Delegate(), [one], NOW) == status
     assert is_connected(one, NOW) is takes_tasks
 
 
 def test_a_delegate_is_as_well_as_the_best_of_its_instances() -> None:
-    assert status_of(Delegate(), [instance(400), instance(5)], NOW) == Connectivity.CONNECTED
-    assert status_of(Delegate(), [], NOW) == Connectivity.NEVER_CONTACTED
+    assert compute_delegate_status(Delegate(), [instance(400), instance(5)], NOW) == Connectivity.CONNECTED
+    assert compute_delegate_status(Delegate(), [], NOW) == Connectivity.NEVER_CONTACTED
 
 
 def test_what_people_decided_comes_before_what_is_heard() -> None:
     pending = Delegate(admission=Delegate.Admission.PENDING_APPROVAL)
-    assert status_of(pending, [instance(5)], NOW) == Connectivity.PENDING_APPROVAL
-    assert status_of(Delegate(draining=True), [instance(5)], NOW) == Connectivity.DRAINING
-    assert status_of(Delegate(draining=True), [instance(500)], NOW) == Connectivity.DISCONNECTED
+    assert compute_delegate_status(pending, [instance(5)], NOW) == Connectivity.PENDING_APPROVAL
+    assert compute_delegate_status(Delegate(draining=True), [instance(5)], NOW) == Connectivity.DRAINING
+    assert compute_delegate_status(Delegate(draining=True), [instance(500)], NOW) == Connectivity.DISCONNECTED

@@ -12,7 +12,7 @@ from delegates.operations.delegates import delete_delegate
 from rbac.models import AuditEntry, Scope, User
 from tests.delegates.making import make_delegate, make_instance, make_task
 from tests.fixtures.people import make_person
-from web.problems import BadInput, Conflict
+from web.http.problems import BadInput, Conflict
 
 pytestmark = pytest.mark.django_db
 

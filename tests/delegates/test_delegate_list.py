@@ -8,11 +8,16 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from delegates.connectivity import Connectivity, status_of
+from delegates.connectivity import (
+    Connectivity,
+    build_away_filter,
+    build_connected_filter,
+    build_connectivity_case,
+    compute_delegate_status,
+)
 from delegates.models import Delegate, DelegateEvent
 from delegates.queries import delegates as queries
-from delegates.queries.away import presence
-from delegates.queries.connectivities import connectivity_at, is_away_at, is_connected_at
+from delegates.queries.delegates import count_presence
 from rbac.models import Scope, User
 from tests.delegates.making import make_delegate, make_instance, make_task
 from tests.fixtures.people import make_person, make_project
@@ -42,14 +47,16 @@ def test_the_database_and_python_agree_on_every_status(project: Scope) -> None:
             one.save()
     for admission in Delegate.Admission.values:
         make_instance(make_delegate(project, admission, admission=admission))
-    found = Delegate.objects.prefetch_related("instances").annotate(connectivity=connectivity_at(now))
+    found = Delegate.objects.prefetch_related("instances").annotate(connectivity=build_connectivity_case(now))
     told = {one.name: one.connectivity for one in found}
-    assert told == {one.name: status_of(one, one.instances.all(), now).value for one in found}
+    assert told == {one.name: compute_delegate_status(one, one.instances.all(), now).value for one in found}
     assert set(told.values()) == {one.value for one in Connectivity}
     away = {name for name, status in told.items() if status in (Connectivity.LATE, Connectivity.DISCONNECTED)}
-    assert set(Delegate.objects.filter(is_away_at(now)).values_list("name", flat=True)) == away
+    assert set(Delegate.objects.filter(build_away_filter(now)).values_list("name", flat=True)) == away
     connected = {name for name, status in told.items() if status == Connectivity.CONNECTED}
-    assert set(Delegate.objects.filter(is_connected_at(now)).values_list("name", flat=True)) == connected
+    assert (
+        set(Delegate.objects.filter(build_connected_filter(now)).values_list("name", flat=True)) == connected
+    )
 
 
 def test_who_is_away_is_named_with_the_words_of_the_list(
@@ -77,17 +84,17 @@ def test_who_is_away_is_named_with_the_words_of_the_list(
         )
     here = Delegate.objects.filter(scope=project)
     with django_assert_num_queries(4):
-        found = presence(here, now, 6)
+        found = count_presence(here, now, 6)
     assert (found.total, found.connected) == (9, 1)
     shown = ["away", "gone", "heard-again", "late", "refused", "socket"]
-    named = queries.with_instances(here.filter(name__in=shown).order_by("name"))
-    facts = queries.facts_of(named, now)
+    named = queries.prefetch_instances(here.filter(name__in=shown).order_by("name"))
+    facts = queries.list_delegate_facts(named, now)
     assert [(one.pk, one.name, one.status, one.reason, one.heard_at) for one in found.away] == [
         (one.pk, one.name, one.status, one.reason, one.heard_at) for one in facts
     ]
     assert [one.name for one in found.away] == shown
     assert "Refused 60." in {one.reason for one in found.away}
-    assert presence(here.none(), now, 6).total == 0
+    assert count_presence(here.none(), now, 6).total == 0
 
 
 def test_who_works_in_a_project_sees_its_delegates_and_those_above_it(account: Scope) -> None:
@@ -112,7 +119,9 @@ def test_a_row_says_what_is_there_and_what_is_not(project: Scope) -> None:
     make_instance(delegate, "b/10.0.0.2", tags=["lingers"], heard=now - timedelta(minutes=5), capacity=10)
     make_instance(delegate, "c/10.0.0.3", tags=["went"], status="GONE")
     make_task(project, status="STARTED", instance=here)
-    facts = queries.facts_of(queries.with_instances(Delegate.objects.filter(pk=delegate.pk)), now)[0]
+    facts = queries.list_delegate_facts(
+        queries.prefetch_instances(Delegate.objects.filter(pk=delegate.pk)), now
+    )[0]
     assert facts.status == "CONNECTED"
     assert (facts.here, facts.expected, facts.running, facts.capacity) == (1, 2, 1, 10)
     assert facts.tags == ("prod", "eu-west-1", "eu")
@@ -122,7 +131,9 @@ def test_a_row_says_what_is_there_and_what_is_not(project: Scope) -> None:
 def test_a_delegate_without_a_heartbeat_says_why_it_takes_no_work(project: Scope) -> None:
     delegate = make_delegate(project)
     make_instance(delegate, heard=timezone.now() - timedelta(minutes=5))
-    facts = queries.facts_of(queries.with_instances(Delegate.objects.filter(pk=delegate.pk)))[0]
+    facts = queries.list_delegate_facts(queries.prefetch_instances(Delegate.objects.filter(pk=delegate.pk)))[
+        0
+    ]
     assert (facts.status, facts.capacity) == ("DISCONNECTED", 0)
     assert facts.reason == "No heartbeat came for two and a half minutes."
 
@@ -132,9 +143,9 @@ def test_a_refused_or_ended_session_is_the_reason_until_it_is_heard_again(projec
     delegate = make_delegate(project, "eu")
 
     def reason() -> str:
-        return queries.facts_of(queries.with_instances(Delegate.objects.filter(pk=delegate.pk)), now)[
-            0
-        ].reason
+        return queries.list_delegate_facts(
+            queries.prefetch_instances(Delegate.objects.filter(pk=delegate.pk)), now
+        )[0].reason
 
     said = {"scope": project, "name": "eu", "at": now - timedelta(minutes=4)}
     DelegateEvent.objects.create(**said, kind="REFUSED", text="The token is not known.")

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from connectors.models import Connector
 from delegates.models import AllowlistEntry, BlocklistEntry, Delegate, DelegateEvent, InstanceSample
-from delegates.queries.delegate_history import day_of
+from delegates.queries.history import list_load_quarters
 from rbac.models import AuditEntry, Scope, User
 from tests.delegates.making import make_delegate, make_instance, make_task
 
@@ -72,7 +72,7 @@ def test_a_day_is_drawn_and_told_as_a_table(delegate: Delegate, browser: Client)
         InstanceSample.objects.create(
             instance=one, at=old, cpu_process=99, cpu_system=50, memory_mib=60, running=1
         )
-    day = day_of(delegate, now)
+    day = list_load_quarters(delegate, now)
     assert [(one.cpu, one.memory, one.running) for one in day] == [(20.0, 120.0, 2.0)] * 3
     page = text_of(browser, delegate)
     assert "CPU: 20.0 % now, 20.0 % at most within a day." in page

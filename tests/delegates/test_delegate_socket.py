@@ -13,10 +13,10 @@ from django.contrib.auth.models import AnonymousUser
 from django.utils import timezone
 
 from config.urls import websocket_urlpatterns
-from delegates import telling
+from delegates import live
+from delegates.consumers import get_delegate_broadcaster
 from delegates.models import Delegate
 from delegates.queries.delegates import DelegateFacts
-from delegates.watching import shared_hub
 from rbac.models import RoleAssignment, Scope, User
 from rbac.policy import Principal
 from tests.delegates.making import make_delegate, make_instance
@@ -64,7 +64,7 @@ async def heard(socket: Socket) -> dict[str, Any]:
 def silence(delegate: Delegate) -> None:
     """Its instances were heard three minutes ago, and whoever watches is told."""
     delegate.instances.update(last_heartbeat_at=timezone.now() - timedelta(minutes=3))
-    telling.tell(delegate.pk)
+    live.publish_delegates_changed(delegate.pk)
 
 
 async def test_a_delegate_that_falls_silent_is_told_with_its_row(project: Scope, viewer: User) -> None:
@@ -104,7 +104,7 @@ async def test_only_people_with_a_scope_may_listen(project: Scope, viewer: User)
 async def test_who_loses_every_role_is_let_go(
     project: Scope, viewer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("web.access_news.LOOK_AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr("web.live.socket_authorization.RECHECK_SECONDS", 0.05)
     socket = await opened(viewer)
     await database_sync_to_async(RoleAssignment.objects.filter(user=viewer).delete)()
     assert await socket.receive_output(PATIENCE) == {"type": "websocket.close", "code": 4403}
@@ -113,7 +113,7 @@ async def test_who_loses_every_role_is_let_go(
 async def test_what_nobody_told_is_found_all_the_same(
     project: Scope, viewer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("delegates.watching.hub.LOOK_AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr("delegates.consumers.SCAN_INTERVAL_SECONDS", 0.1)
     delegate = await database_sync_to_async(make_delegate)(project, "eu")
     socket = await opened(viewer)
     await database_sync_to_async(Delegate.objects.create)(scope=project, name="new")
@@ -130,7 +130,7 @@ async def test_a_change_is_read_once_for_any_number_of_viewers(
     delegate = await database_sync_to_async(make_delegate)(project, "eu")
     await database_sync_to_async(make_instance)(delegate)
     reads: list[set[int] | None] = []
-    async with shared_hub() as shared:
+    async with get_delegate_broadcaster() as shared:
         read = shared._read
 
         async def noted(named: set[int] | None) -> list[DelegateFacts]:

@@ -9,15 +9,15 @@ from pytest_django import Settings
 
 from connectors.models import Connector
 from connectors.operations import create_connector
-from delegates.doors import DoorClosed, list_clusters
-from delegates.inquiries import ask, ask_or_join
-from delegates.models import DelegateTask, Inquiry
-from delegates.offers import route_waiting
+from delegates.access.aws_access import ConnectorUnavailable, list_clusters
+from delegates.access.lookup_requests import create_lookup_request, get_or_create_lookup_request
+from delegates.models import DelegateTask, LookupRequest
+from delegates.task_queue import route_waiting_tasks
 from rbac.models import AuditEntry, Scope, User
 from rbac.policy import Forbidden
 from sandbox.process import SandboxProcess
 from tests.deployments.hands import hand
-from web.clock import database_now
+from web.clock import get_database_time
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -47,7 +47,7 @@ def connector(
 
 def test_a_test_is_made_by_a_delegate_and_names_it(connector: Connector, admin: User) -> None:
     prod = hand("prod-eu", tags=("prod",))
-    asked = ask(actor=admin, connector=connector, kind=Inquiry.Kind.TEST)
+    asked = create_lookup_request(actor=admin, connector=connector, kind=LookupRequest.Kind.TEST)
     assert prod.serve() == 2
     connector.refresh_from_db()
     assert connector.last_test_ok
@@ -60,7 +60,7 @@ def test_a_test_is_made_by_a_delegate_and_names_it(connector: Connector, admin: 
 
 
 def test_tags_that_nobody_has_are_the_answer(connector: Connector, admin: User) -> None:
-    ask(actor=admin, connector=connector, kind=Inquiry.Kind.TEST)
+    create_lookup_request(actor=admin, connector=connector, kind=LookupRequest.Kind.TEST)
     connector.refresh_from_db()
     assert connector.last_test_ok is False
     assert "No registered delegate" in connector.last_test_message
@@ -72,7 +72,7 @@ def test_an_error_of_aws_is_told_as_from_here(
 ) -> None:
     prod = hand("prod-eu", tags=("prod",))
     sandbox.fault("denied", service="ecs", operation="ListClusters", count=1)
-    ask(actor=admin, connector=connector, kind=Inquiry.Kind.TEST)
+    create_lookup_request(actor=admin, connector=connector, kind=LookupRequest.Kind.TEST)
     prod.serve()
     connector.refresh_from_db()
     assert "AWS denied ecs:ListClusters" in connector.last_test_message
@@ -97,8 +97,8 @@ def test_clusters_are_there_when_asked_again(connector: Connector, admin: User, 
     assert client.get(address).status_code == 202
     prod.serve()
     assert [one["name"] for one in client.get(address).json()["results"]] == ["demo"]
-    assert Inquiry.objects.count() == 1
-    with pytest.raises(DoorClosed, match="through a delegate"):
+    assert LookupRequest.objects.count() == 1
+    with pytest.raises(ConnectorUnavailable, match="through a delegate"):
         list_clusters(actor=admin, connector=connector, region="us-east-1")
 
 
@@ -109,7 +109,7 @@ def test_the_page_says_that_a_delegate_is_at_it_and_then_what_came(
     panel = {"HX-Request": "true", "HX-Target": "last-test"}
     begun = client.post(f"/connectors/{connector.pk}/test/", headers=panel)
     assert b"Asking AWS through a delegate" in begun.content
-    asked = Inquiry.objects.get()
+    asked = LookupRequest.objects.get()
     address = f"/connectors/{connector.pk}/tests/{asked.pk}/"
     assert address in begun.content.decode()
     prod.serve()
@@ -120,15 +120,17 @@ def test_the_page_says_that_a_delegate_is_at_it_and_then_what_came(
 
 def test_asking_needs_access_to_the_connector(connector: Connector, viewer: User) -> None:
     with pytest.raises(Forbidden):
-        ask(actor=viewer, connector=connector, kind=Inquiry.Kind.TEST)
+        create_lookup_request(actor=viewer, connector=connector, kind=LookupRequest.Kind.TEST)
     with pytest.raises(Forbidden):
-        ask_or_join(actor=viewer, connector=connector, kind=Inquiry.Kind.CLUSTERS, region="us-east-1")
+        get_or_create_lookup_request(
+            actor=viewer, connector=connector, kind=LookupRequest.Kind.CLUSTERS, region="us-east-1"
+        )
 
 
 def test_a_lost_delegate_is_followed_by_another(connector: Connector, admin: User) -> None:
     first = hand("first", tags=("prod",))
-    ask(actor=admin, connector=connector, kind=Inquiry.Kind.TEST)
-    route_waiting(database_now())
+    create_lookup_request(actor=admin, connector=connector, kind=LookupRequest.Kind.TEST)
+    route_waiting_tasks(get_database_time())
     task = first.take()
     assert task is not None
     first.instance.delegate.admission = "DISABLED"

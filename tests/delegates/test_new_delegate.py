@@ -11,11 +11,11 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from delegates.install import write_spec
+from delegates.install.wizard import WizardAnswers
 from delegates.models import Delegate, DelegateConfiguration, DelegateEvent, DelegateToken
-from delegates.operations.new_delegates import request_for
+from delegates.operations.installation import build_spec_request
 from delegates.operations.tokens import create_token, revoke_token
-from delegates.specs import write_spec
-from delegates.wishes import Wish
 from rbac.models import AuditEntry, Scope, User
 from tests.delegates.making import make_delegate, make_instance
 
@@ -80,7 +80,7 @@ def test_two_delegates_of_one_cluster_get_services_and_families_of_their_own(
 ) -> None:
     for name in ("eu", "us", "fargate-delegate"):
         browse(admin).post("/delegates/new/", answers(project, name=name))
-    made = [request_for(one) for one in Delegate.objects.filter(is_built_in=False).order_by("pk")]
+    made = [build_spec_request(one) for one in Delegate.objects.filter(is_built_in=False).order_by("pk")]
     services = [write_spec(one).service for one in made]
     assert [one["serviceName"] for one in services] == [
         "eu-service",
@@ -271,9 +271,9 @@ def test_the_built_in_delegate_is_not_installed(admin: User, browse: Browse) -> 
 
 
 def test_a_wish_survives_the_row() -> None:
-    wish = Wish(target="EC2", subnets=("subnet-1", "subnet-2"), proxy_host="proxy")
+    wish = WizardAnswers(target="EC2", subnets=("subnet-1", "subnet-2"), proxy_host="proxy")
     stored = json.loads(json.dumps(wish.to_json())) | {"of_a_later_version": 1}
-    assert Wish.from_json(stored) == wish
+    assert WizardAnswers.from_json(stored) == wish
 
 
 def test_files_can_be_written_with_another_token(delegate: Delegate, admin: User, browse: Browse) -> None:

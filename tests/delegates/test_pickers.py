@@ -7,10 +7,10 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from aws.elb_words import in_words
+from aws.apis.elb import describe_conditions
 from connectors.models import Connector
 from connectors.operations import create_connector
-from delegates.models import Inquiry
+from delegates.models import LookupRequest
 from rbac.models import Scope, User
 from sandbox.process import SandboxProcess
 from tests.deployments.hands import hand
@@ -67,7 +67,7 @@ def test_a_delegate_lists_what_a_step_can_be_told(make: Make, admin: User, brows
     assert first[0]["targets"][0]["name"]
     assert first[0]["targets"] != second[0]["targets"]
     # Each question about another listener is a question of its own.
-    assert Inquiry.objects.count() == 4
+    assert LookupRequest.objects.count() == 4
 
 
 def test_what_is_asked_about_must_be_an_arn_of_its_kind(make: Make, admin: User, browse: Browse) -> None:
@@ -80,7 +80,7 @@ def test_what_is_asked_about_must_be_an_arn_of_its_kind(make: Make, admin: User,
         ("rules", {"listener": "arn:aws:iam::123456789012:role/x"}),
     ):
         assert client.get(_address(connector, what, **query)).status_code == 400
-    assert not Inquiry.objects.exists()
+    assert not LookupRequest.objects.exists()
 
 
 def test_conditions_are_told_in_words() -> None:
@@ -92,7 +92,7 @@ def test_conditions_are_told_in_words() -> None:
         {"Field": "source-ip", "SourceIpConfig": {"Values": ["10.0.0.0/8"]}},
         {"Field": "news"},
     ]
-    assert in_words(conditions) == [
+    assert describe_conditions(conditions) == [
         "path is /api/* or /v1/*",
         "host is a.example.com",
         "header X-Canary is yes",

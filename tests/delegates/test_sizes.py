@@ -2,7 +2,7 @@
 
 import pytest
 
-from delegates.sizes import SIZES, Size
+from delegates.install.wizard import SIZES, DelegateSize
 
 # MiB for each number of CPU units (Amazon ECS developer guide, task definition parameters for Fargate).
 FARGATE_MEMORY = {512: range(1024, 4097), 1024: range(2048, 8193), 2048: range(4096, 16_385)}
@@ -20,7 +20,7 @@ def test_the_sizes_are_those_of_the_documents() -> None:
 
 
 @pytest.mark.parametrize("size", SIZES.values(), ids=str)
-def test_instances_share_a_size_in_a_way_that_fargate_takes(size: Size) -> None:
+def test_instances_share_a_size_in_a_way_that_fargate_takes(size: DelegateSize) -> None:
     assert size.instance_memory_mib in FARGATE_MEMORY[size.instance_cpu]
     assert size.instances * size.instance_memory_mib == size.memory_mib
     assert size.instances * AN_AGENT_DOES == size.parallel_tasks

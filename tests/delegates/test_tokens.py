@@ -10,11 +10,11 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from delegates.models import DelegateEvent, DelegateInstance, DelegateToken
-from delegates.operations.tokens import create_token, delete_token, hash_of, revoke_token
+from delegates.operations.tokens import create_token, delete_token, hash_token, revoke_token
 from rbac.models import AuditEntry, Scope, User
 from tests.delegates.making import make_delegate, make_instance
 from tests.fixtures.people import make_person
-from web.problems import BadInput, Conflict
+from web.http.problems import BadInput, Conflict
 
 Browse = Callable[[User], Client]
 Call = Callable[[User], APIClient]
@@ -40,7 +40,7 @@ def connected(token: DelegateToken, name: str, host: str) -> DelegateInstance:
         delegate,
         f"{host}/10.0.0.1",
         token=token,
-        session_hash=hash_of(host),
+        session_hash=hash_token(host),
         session_expires_at=timezone.now() + timedelta(hours=1),
     )
 
@@ -53,7 +53,7 @@ def test_a_token_is_answered_when_made_and_kept_encrypted(project: Scope, admin:
     assert (shown["id"], shown["name"], shown["scope"]) == (made.pk, "eu", "account/default/demo")
     assert shown["token"].startswith("slp_dlt_")
     assert len(shown["token"]) == len("slp_dlt_") + 43
-    assert made.token_hash == hash_of(shown["token"])
+    assert made.token_hash == hash_token(shown["token"])
     assert DelegateToken.objects.values_list("value", flat=True).get() != shown["token"]
     assert shown["token"] not in str(AuditEntry.objects.values_list("after", flat=True))
 

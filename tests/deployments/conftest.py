@@ -4,7 +4,7 @@ import pytest
 from django.core.cache import cache
 from pytest_django import Settings
 
-from deployments.engine import quota
+from deployments.journal import rate_limits
 from ops.demo_pipelines import SandboxFacts
 from pipelines.models import Pipeline
 from rbac.models import User
@@ -16,7 +16,7 @@ from tests.fixtures.demo import fill_in_demo
 @pytest.fixture(autouse=True)
 def _full_buckets() -> None:
     """Each test moves its own clock: what the last one took from AWS's quota is in the future of this one."""
-    quota.forget()
+    rate_limits.reset_buckets()
     cache.clear()
 
 

@@ -7,10 +7,10 @@ from uuid import uuid4
 from django.db import transaction
 from django.db.models import Model
 
+from aws.apis.ecs import SERVICES_PER_CALL, EcsClient
 from aws.caller import Caller
-from aws.ecs import SERVICES_PER_CALL, Ecs
-from aws.paging import in_batches
-from deployments.engine.parking import sight_of
+from aws.paging import split_batches
+from deployments.engine.service_waits import hash_observed_state
 from deployments.models import ActionRun, Execution, StageExecution, StepExecution
 
 
@@ -65,21 +65,23 @@ def _copy_of(row: Row, **changed: Any) -> Row:
 
 def _create_services(door: Caller, stage: StageExecution, names: Sequence[str]) -> dict[str, str]:
     """Services like the one of the stage; the id of each one's deployment."""
-    like = Ecs(door).describe_service(stage.cluster, stage.ecs_service)
+    like = EcsClient(door).describe_service(stage.cluster, stage.ecs_service)
     assert like is not None
     kept = ("taskDefinition", "desiredCount", "launchType", "networkConfiguration")
     definition = {key: like.raw[key] for key in kept}
     found = {}
     for name in names:
-        service = Ecs(door).create_service({**definition, "serviceName": name}, stage.cluster, name)
+        service = EcsClient(door).create_service({**definition, "serviceName": name}, stage.cluster, name)
         assert service.primary is not None
         found[name] = service.primary.id
     return found
 
 
 def _sights(door: Caller, cluster: str, names: Sequence[str]) -> dict[str, str]:
-    ecs = Ecs(door)
+    ecs = EcsClient(door)
     answered = [
-        one for ten in in_batches(names, SERVICES_PER_CALL) for one in ecs.services_as_answered(cluster, ten)
+        one
+        for ten in split_batches(names, SERVICES_PER_CALL)
+        for one in ecs.services_as_answered(cluster, ten)
     ]
-    return {one["serviceName"]: sight_of(one) for one in answered}
+    return {one["serviceName"]: hash_observed_state(one) for one in answered}

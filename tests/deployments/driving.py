@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from delegates.doors import open_door
-from deployments.engine.dispatch import due_groups, look_at_group
-from deployments.engine.world import World
-from deployments.log import all_lines
-from deployments.models import Call, Execution
-from deployments.operations import run_pipeline
+from delegates.access.aws_access import open_aws_access
+from deployments.engine.dispatch import claim_due_batches, reconcile_batch
+from deployments.execution.operations import run_pipeline
+from deployments.journal.runtime import EngineRuntime
+from deployments.log import iterate_lines
+from deployments.models import AwsCall, Execution
 from pipelines.models import Pipeline
 from rbac.models import User
 from sandbox.process import SandboxProcess
@@ -41,16 +41,16 @@ class Drive:
     clock: Clock = field(default_factory=Clock)
 
     @property
-    def world(self) -> World:
-        return World(open_door=open_door, now=self.clock.now, monotonic=self.clock.monotonic)
+    def world(self) -> EngineRuntime:
+        return EngineRuntime(open_door=open_aws_access, now=self.clock.now, monotonic=self.clock.monotonic)
 
     def start(self, tag: str = "", **choices: Any) -> Execution:
         return run_pipeline(actor=self.deployer, pipeline=self.pipeline, artifact_tag=tag, **choices)
 
     def look(self) -> None:
         """One tick of the dispatcher and the looks that it wakes."""
-        for group in due_groups(self.world):
-            look_at_group(group, world=self.world)
+        for group in claim_due_batches(self.world):
+            reconcile_batch(group, world=self.world)
 
     def pass_time(self, seconds: float, step: float = 1.0) -> None:
         """Let time go by, second by second, in AWS and here."""
@@ -80,7 +80,7 @@ class Drive:
         return self.until_over(self.start(tag, **choices))
 
     def log(self, execution: Execution) -> list[str]:
-        return [line["text"] for line in all_lines(execution.pk)]
+        return [line["text"] for line in iterate_lines(execution.pk)]
 
     def mark(self) -> int:
         """The number of the last call that the account has seen."""
@@ -92,17 +92,17 @@ class Drive:
 
     def service(self, name: str = "myapp") -> dict[str, Any]:
         """The ECS service as AWS has it."""
-        door = open_door(self._connector, "us-east-1")
+        door = open_aws_access(self._connector, "us-east-1")
         answer = door.call("ecs", "DescribeServices", {"cluster": "demo", "services": [name]})
         found: dict[str, Any] = answer["services"][0] if answer["services"] else {}
         return found
 
     def call(self, service: str, operation: str, params: dict[str, Any]) -> dict[str, Any]:
         """What another client would do in the same account."""
-        return open_door(self._connector, "us-east-1").call(service, operation, params)
+        return open_aws_access(self._connector, "us-east-1").call(service, operation, params)
 
-    def calls(self, execution: Execution) -> list[Call]:
-        return list(Call.objects.filter(execution=execution).order_by("pk"))
+    def calls(self, execution: Execution) -> list[AwsCall]:
+        return list(AwsCall.objects.filter(execution=execution).order_by("pk"))
 
     @property
     def _connector(self):  # type: ignore[no-untyped-def]

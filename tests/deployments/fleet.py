@@ -10,8 +10,8 @@ from typing import Any
 from catalog.models import Artifact, Manifest, Service
 from connectors.models import FileNode
 from connectors.operations import save_file
+from deployments.execution.operations import run_pipeline
 from deployments.models import Execution
-from deployments.operations import run_pipeline
 from ops.demo_pipelines import FOLDER, IMAGE, SERVICE_DEFINITION, TAG, TASK_DEFINITION
 from pipelines.models import Pipeline
 from rbac.models import Scope, User

@@ -6,16 +6,16 @@ from datetime import UTC, datetime, timedelta
 
 from aws.caller import BotoCaller
 from aws.errors import AwsError
-from delegates.agent.executors.aws import FETCH_OBJECTS, aws_failure, read_credentials
-from delegates.host_keys import note_host_key
+from delegates.access.site_calls import record_answered_host_key
+from delegates.agent.executors.aws import FETCH_OBJECTS, build_aws_failure, parse_credentials
 from delegates.models import Delegate, DelegateInstance, DelegateTask, TaskAttempt
-from delegates.offers import route_waiting
-from delegates.owners import Answer, Payload, owner_of
-from delegates.protocol.answers import asked_of
-from delegates.protocol.completing import complete
+from delegates.protocol.completions import complete_task
+from delegates.protocol.result_schemas import get_result_variant
+from delegates.task_owners import TaskAnswer, TaskPayload, get_task_owner
+from delegates.task_queue import route_waiting_tasks
 from rbac.models import Scope
 from tests.agent.tasks import run
-from web.clock import database_now
+from web.clock import get_database_time
 
 
 @dataclass
@@ -24,7 +24,7 @@ class Hand:
 
     instance: DelegateInstance
     taken: list[str] = field(default_factory=list)
-    payloads: list[Payload] = field(default_factory=list)
+    payloads: list[TaskPayload] = field(default_factory=list)
 
     def take(self) -> DelegateTask | None:
         """Take one task that is offered to this delegate, if its owner still wants it."""
@@ -34,7 +34,7 @@ class Hand:
             return None
         task.instance, task.status, task.fence = self.instance, DelegateTask.Status.STARTED, task.fence + 1
         task.save()
-        owner = owner_of(task)
+        owner = get_task_owner(task)
         assert owner is not None
         payload = owner.acquire(task)
         if payload is None:
@@ -47,41 +47,41 @@ class Hand:
         self.payloads.append(payload)
         return task
 
-    def perform(self, task: DelegateTask) -> Answer:
+    def perform(self, task: DelegateTask) -> TaskAnswer:
         """Make the call of a task."""
         params = self.payloads[-1].params
         if task.kind != DelegateTask.Kind.AWS or params["operation"] == FETCH_OBJECTS[1]:
             done = run(task.kind, dict(params))
-            return Answer(done.status, done.result, done.error, duration_ms=7)
-        credentials = read_credentials(params["credentials"])
+            return TaskAnswer(done.status, done.result, done.error, duration_ms=7)
+        credentials = parse_credentials(params["credentials"])
         caller = BotoCaller(credentials, params["region"], params["endpoint_url"])
         try:
             result = caller.call(params["service"], params["operation"], params["params"])
         except AwsError as error:
-            failed = aws_failure(error, credentials)
-            return Answer(failed.status, error=failed.error)
-        return Answer("SUCCEEDED", result=json.loads(json.dumps(result)), duration_ms=7)
+            failed = build_aws_failure(error, credentials)
+            return TaskAnswer(failed.status, error=failed.error)
+        return TaskAnswer("SUCCEEDED", result=json.loads(json.dumps(result)), duration_ms=7)
 
-    def complete(self, task: DelegateTask, answer: Answer) -> None:
+    def complete(self, task: DelegateTask, answer: TaskAnswer) -> None:
         """Give the answer of a task."""
         DelegateTask.objects.filter(pk=task.pk).update(status=answer.status)
-        owner = owner_of(task)
+        owner = get_task_owner(task)
         assert owner is not None
-        note_host_key(task.connector, task.criterion, answer)
+        record_answered_host_key(task.connector, task.criterion, answer)
         owner.complete(task, answer)
 
-    def send(self, task: DelegateTask, answer: Answer) -> None:
+    def send(self, task: DelegateTask, answer: TaskAnswer) -> None:
         """Send the answer of a task as an agent does: whatever it is, it goes by the protocol."""
-        asked = asked_of(task.kind, self.payloads[-1].params)
+        asked = get_result_variant(task.kind, self.payloads[-1].params)
         TaskAttempt.objects.create(
-            task=task, fence=task.fence, instance=self.instance, at=database_now(), asked=asked
+            task=task, fence=task.fence, instance=self.instance, at=get_database_time(), asked=asked
         )
-        assert complete(self.instance, task.pk, fence=task.fence, answer=answer)
+        assert complete_task(self.instance, task.pk, fence=task.fence, answer=answer)
 
     def serve(self) -> int:
         """Do all that is offered; gives back how much that was."""
         done = 0
-        route_waiting(database_now())
+        route_waiting_tasks(get_database_time())
         while (task := self.take()) is not None:
             self.complete(task, self.perform(task))
             done += 1
@@ -89,7 +89,7 @@ class Hand:
 
     def lose(self, task: DelegateTask) -> None:
         """The lease of a task ends with this delegate: what the manager does then."""
-        owner = owner_of(task)
+        owner = get_task_owner(task)
         assert owner is not None
         if task.is_write:
             DelegateTask.objects.filter(pk=task.pk).update(status="FAILED", reason="DELEGATE_LOST")

@@ -9,11 +9,11 @@ from datetime import timedelta
 
 import pytest
 
-from deployments.engine import failpoints, quota
-from deployments.engine.failpoints import FAILPOINTS, set_hook
-from deployments.log import all_lines
+from deployments.execution.operations import run_pipeline
+from deployments.journal import rate_limits, runtime
+from deployments.journal.runtime import FAILPOINTS, set_hook
+from deployments.log import iterate_lines
 from deployments.models import Execution
-from deployments.operations import run_pipeline
 from pipelines.models import Pipeline
 from rbac.models import User
 from tests.deployments.driving import Drive
@@ -61,7 +61,7 @@ def killed_at(
     numbers = iter(range(1, 10_000))
 
     def run(at: int, tag: str, yaml: str = "") -> tuple[Quick, Execution, str]:
-        quota.forget()
+        rate_limits.reset_buckets()
         dice = random.Random(7)
         ecs = FakeEcs(now=lambda: schedule.now(), dice=dice, account=f"{next(numbers):012d}")
         schedule = Quick(dice=dice, odds=Odds(), ecs=ecs)
@@ -78,7 +78,7 @@ def killed_at(
 def _story(execution: Execution) -> list[str]:
     """What the log tells, without what depends on the moment of a look: ids, AWS events, counts under way."""
     passing = ("# AWS Event", "Waiting for pending tasks")
-    lines = [line["text"] for line in all_lines(execution.pk) if not line["text"].startswith(passing)]
+    lines = [line["text"] for line in iterate_lines(execution.pk) if not line["text"].startswith(passing)]
     return [re.sub(r"\d{12,}|\b[0-9a-f]{32}\b|\d+(?= tasks of this)", "N", text) for text in lines]
 
 
@@ -146,7 +146,7 @@ def test_a_forked_worker_killed_at_each_kind_of_place_leaves_no_trace(
         at = passed.index(name, passed.index("call.sent")) + 1
 
         def doomed(at: int = at, execution: Execution = execution) -> None:
-            failpoints.set_hook(Countdown(at, lambda: os._exit(KILLED)))
+            runtime.set_hook(Countdown(at, lambda: os._exit(KILLED)))
             drive.until_over(execution)
 
         assert in_a_fork(doomed) == KILLED, name
@@ -157,5 +157,5 @@ def test_a_forked_worker_killed_at_each_kind_of_place_leaves_no_trace(
         writes = Counter(drive.effects(after=mark))
         assert writes["RegisterTaskDefinition"] == 1, name
         assert writes["UpdateService"] == 2, name
-        numbers = [line["number"] for line in all_lines(execution.pk)]
+        numbers = [line["number"] for line in iterate_lines(execution.pk)]
         assert numbers == list(range(1, len(numbers) + 1)), name

@@ -9,18 +9,18 @@ from aws.caller import BotoCaller
 from aws.credentials import AccessKey
 from connectors.models import Connector
 from delegates.models import Delegate, DelegateTask
-from delegates.offers import route_waiting
-from delegates.owners import Answer, register_owner
-from deployments.delegated_calls import CallOwner
-from deployments.engine.doors import OWNER, open_door
-from deployments.engine.world import World
-from deployments.execution_documents import call_document, execution_document
-from deployments.models import Call, Execution
-from deployments.operations import roll_back_execution
+from delegates.task_owners import TaskAnswer, register_task_owner
+from delegates.task_queue import route_waiting_tasks
+from deployments.execution.documents import build_call_document, build_execution_document
+from deployments.execution.operations import roll_back_execution
+from deployments.journal.aws_access import CALL_OWNER, open_engine_access
+from deployments.journal.call_owner import CallOwner
+from deployments.journal.runtime import EngineRuntime
+from deployments.models import AwsCall, Execution
 from tests.deployments.driving import Drive
 from tests.deployments.hands import Hand, hand
-from web.clock import database_now
-from web.problems import BadInput
+from web.clock import get_database_time
+from web.http.problems import BadInput
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -34,11 +34,11 @@ def remote(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> Iterator[Drive]:
         monkeypatch.setenv(name, "of-the-delegate")
     connector = Connector.objects.get(identifier="sandbox_aws")
     _change(connector, credentials="Delegate", connect_through="Delegate", delegate_selectors=TAGS)
-    world = World(open_door, drive.clock.now, drive.clock.monotonic)
+    world = EngineRuntime(open_engine_access, drive.clock.now, drive.clock.monotonic)
     monkeypatch.setattr(Drive, "world", world)
-    register_owner(OWNER, CallOwner(world))
+    register_task_owner(CALL_OWNER, CallOwner(world))
     yield drive
-    register_owner(OWNER, CallOwner())
+    register_task_owner(CALL_OWNER, CallOwner())
 
 
 def _change(connector: Connector, **spec: object) -> None:
@@ -63,7 +63,7 @@ def _until_taken(drive: Drive, one: Hand, operation: str) -> DelegateTask:
     """Serve until a call of this operation was taken, and leave that one unanswered."""
     for _ in range(600):
         drive.look()
-        route_waiting(database_now())
+        route_waiting_tasks(get_database_time())
         task = one.take()
         if task is None:
             drive.clock.move(1)
@@ -81,7 +81,7 @@ def test_a_deployment_and_its_rollback_run_through_a_delegate_with_its_own_crede
     before = remote.mark()
     execution = _until_over(remote, remote.start("1.28"), prod)
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED")
-    calls = [call_document(call) for call in execution.calls.select_related("step", "action")]
+    calls = [build_call_document(call) for call in execution.calls.select_related("step", "action")]
     assert {call["by"] for call in calls} == {"prod-eu on ip-10-0-1-7"}
     assert {call["delegate_instance"] for call in calls} == {"prod-eu on ip-10-0-1-7"}
     assert {call["duration"] for call in calls} == {0.007}
@@ -110,7 +110,7 @@ def test_a_read_whose_delegate_is_lost_is_made_by_the_next_one(remote: Drive) ->
     first.lose(task)
     execution = _until_over(remote, execution, second)
     assert execution.outcome == "COMPLETED"
-    hands = Call.objects.get(pk=int(task.owner_ref)).served_by
+    hands = AwsCall.objects.get(pk=int(task.owner_ref)).served_by
     assert [(one["delegate"], one["end"]) for one in hands][:2] == [
         ("first on ip-10-0-1-7", "LOST"),
         ("second on ip-10-0-1-8", "ANSWERED"),
@@ -127,12 +127,12 @@ def test_a_write_whose_delegate_is_lost_takes_effect_once(remote: Drive, operati
         first.perform(task)
     Delegate.objects.filter(name="first").update(admission="DISABLED")
     first.lose(task)
-    assert Call.objects.get(pk=int(task.owner_ref)).state == "UNKNOWN"
+    assert AwsCall.objects.get(pk=int(task.owner_ref)).state == "UNKNOWN"
     second = hand("second", tags=("prod", "eu"))
     execution = _until_over(remote, execution, second)
     assert execution.outcome == "COMPLETED"
     assert remote.effects().count(operation) == 1
-    call = Call.objects.get(pk=int(task.owner_ref))
+    call = AwsCall.objects.get(pk=int(task.owner_ref))
     assert call.state == "ANSWERED"
     assert call.adopted is made
     assert call.served_by[0]["end"] == "LOST"
@@ -188,8 +188,8 @@ def test_a_write_whose_answer_does_not_fit_is_looked_up_and_takes_effect_once(re
     execution = remote.start("1.27")
     task = _until_taken(remote, one, "CreateService")
     one.perform(task)
-    one.send(task, Answer("SUCCEEDED", {"service": 5}))
-    assert Call.objects.get(pk=int(task.owner_ref)).state == "UNKNOWN"
+    one.send(task, TaskAnswer("SUCCEEDED", {"service": 5}))
+    assert AwsCall.objects.get(pk=int(task.owner_ref)).state == "UNKNOWN"
     assert _until_over(remote, execution, one).outcome == "COMPLETED"
     assert remote.effects().count("CreateService") == 1
 
@@ -202,9 +202,9 @@ def test_an_answer_that_comes_after_the_call_moved_on_changes_nothing(remote: Dr
     first.lose(task)
     second = hand("second", tags=("prod", "eu"))
     execution = _until_over(remote, execution, second)
-    before = Call.objects.get(pk=int(task.owner_ref)).result
-    CallOwner(remote.world).complete(task, Answer("SUCCEEDED", result={"late": True}))
-    assert Call.objects.get(pk=int(task.owner_ref)).result == before
+    before = AwsCall.objects.get(pk=int(task.owner_ref)).result
+    CallOwner(remote.world).complete(task, TaskAnswer("SUCCEEDED", result={"late": True}))
+    assert AwsCall.objects.get(pk=int(task.owner_ref)).result == before
 
 
 def test_tags_that_no_delegate_has_fail_the_execution_with_the_sentence(remote: Drive) -> None:
@@ -222,8 +222,8 @@ def test_an_execution_waits_for_a_delegate_that_is_away_and_says_why(remote: Dri
     away.instance.save()
     execution = remote.start("1.27")
     remote.pass_time(5)
-    route_waiting(database_now())
-    waits = execution_document(execution, remote.deployer)["waits_for_delegate"]
+    route_waiting_tasks(get_database_time())
+    waits = build_execution_document(execution, remote.deployer)["waits_for_delegate"]
     assert waits is not None
     assert waits["selectors"] == sorted(TAGS)
     assert "prod-eu" in waits["reason"]
@@ -240,8 +240,8 @@ def test_what_a_delegate_lacks_another_one_may_have(remote: Drive, lack: dict[st
     first, execution = hand("first", tags=("prod", "eu")), remote.start("1.27")
     task = _until_taken(remote, first, "GetCallerIdentity")
     Delegate.objects.filter(name="first").update(admission="DISABLED")
-    first.complete(task, Answer("FAILED", error={**lack, "message": "none", "capability": True}))
-    assert Call.objects.get(pk=int(task.owner_ref)).state == "NOT_SENT"
+    first.complete(task, TaskAnswer("FAILED", error={**lack, "message": "none", "capability": True}))
+    assert AwsCall.objects.get(pk=int(task.owner_ref)).state == "NOT_SENT"
     assert _until_over(remote, execution, hand("second", tags=("prod", "eu"))).outcome == "COMPLETED"
 
 

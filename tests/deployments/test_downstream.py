@@ -8,23 +8,24 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from catalog import operations as catalog_operations
-from connectors.downstream import LacksAccess, lacking, needs_of_connector
 from connectors.models import Connector, FileNode, Secret
 from connectors.operations import create_connector, update_connector
-from delegates.connector_tests import try_connector
-from delegates.doors import DoorClosed, list_clusters
-from delegates.inquiries import ask, seen_by_connector
-from delegates.models import Inquiry
-from delegates.spec_checks import check_spec
-from deployments import clean_up, operations, previews
+from connectors.required_access import MissingAccess, find_missing_permissions, get_connector_requirements
+from delegates.access.aws_access import ConnectorUnavailable, list_clusters
+from delegates.access.connector_tests import run_connector_test
+from delegates.access.lookup_requests import create_lookup_request, list_options
+from delegates.models import LookupRequest
+from delegates.operations.specs import check_spec
+from deployments.execution import leftovers, operations
 from deployments.models import Interrupt
+from deployments.preview import operations as preview_operations
 from pipelines.operations import pipelines
 from rbac.models import Role, RoleAssignment, Scope, User
-from rbac.permissions import PERMISSIONS, view_permission
+from rbac.permissions import PERMISSIONS, get_view_permission
 from rbac.policy import NotVisible
 from tests.api.world import PIPELINE, TASK_DEFINITION, World, make_world
 from tests.fixtures.people import make_person
-from web.problems import BadInput, Problem
+from web.http.problems import BadInput, Problem
 
 pytestmark = pytest.mark.django_db
 
@@ -104,7 +105,7 @@ def moments(world: World, actor: User) -> dict[str, Callable[[], object]]:
         operations.retry_execution(actor=actor, execution=execution)
 
     def decide(decision: str) -> Callable[[], object]:
-        return lambda: operations.decide(actor=actor, execution=execution, step=step, decision=decision)
+        return lambda: operations.decide_step(actor=actor, execution=execution, step=step, decision=decision)
 
     def finished() -> object:
         execution.status, execution.ending = "SUCCESS", ""
@@ -121,11 +122,13 @@ def moments(world: World, actor: User) -> dict[str, Callable[[], object]]:
             actor=actor, connector=connector, spec={**KEY, "test_region": "eu-west-1"}
         ),
         "rename a connector": lambda: update_connector(actor=actor, connector=connector, name="Other"),
-        "test a connector": lambda: try_connector(actor=actor, connector=connector),
-        "ask by delegate": lambda: ask(actor=actor, connector=connector, kind=Inquiry.Kind.TEST),
+        "test a connector": lambda: run_connector_test(actor=actor, connector=connector),
+        "ask by delegate": lambda: create_lookup_request(
+            actor=actor, connector=connector, kind=LookupRequest.Kind.TEST
+        ),
         "list clusters": lambda: list_clusters(actor=actor, connector=connector, region="us-east-1"),
-        "list balancers": lambda: seen_by_connector(
-            actor=actor, connector=connector, kind=Inquiry.Kind.BALANCERS, region="us-east-1"
+        "list balancers": lambda: list_options(
+            actor=actor, connector=connector, kind=LookupRequest.Kind.BALANCERS, region="us-east-1"
         ),
         "check a delegate's network": lambda: check_spec(
             actor=actor, task_definition={}, service=NETWORK, connector=connector, region="us-east-1"
@@ -159,7 +162,7 @@ def moments(world: World, actor: User) -> dict[str, Callable[[], object]]:
         "restore a pipeline": lambda: pipelines.restore_version(
             actor=actor, pipeline=world.pipeline, number=1
         ),
-        "preview": lambda: previews.preview_pipeline(actor=actor, pipeline=world.pipeline),
+        "preview": lambda: preview_operations.preview_pipeline(actor=actor, pipeline=world.pipeline),
         "run": lambda: operations.run_pipeline(actor=actor, pipeline=world.pipeline),
         "retry": failed,
         "roll back": finished,
@@ -168,8 +171,10 @@ def moments(world: World, actor: User) -> dict[str, Callable[[], object]]:
         "decide to retry": decide(kind.RETRY),
         "decide to roll back": decide(kind.ROLL_BACK),
         "decide to abort": decide(kind.ABORT),
-        "look for leftovers": lambda: clean_up.leftovers(actor=actor, execution=execution),
-        "clean up": lambda: clean_up.clean_up(actor=actor, execution=execution, services=["myappCanary"]),
+        "look for leftovers": lambda: leftovers.list_leftovers(actor=actor, execution=execution),
+        "clean up": lambda: leftovers.delete_leftovers(
+            actor=actor, execution=execution, services=["myappCanary"]
+        ),
     }
 
 
@@ -181,9 +186,9 @@ def refused(moment: Callable[[], object]) -> set[str]:
                 moment()
             finally:
                 transaction.set_rollback(True)
-    except LacksAccess as lack:
+    except MissingAccess as lack:
         return {one for one in ASKED if one in str(lack.errors)}
-    except (Problem, DoorClosed):
+    except (Problem, ConnectorUnavailable):
         return set()
     return set()
 
@@ -192,12 +197,19 @@ def test_each_moment_asks_for_access_to_all_that_it_uses(
     world: World, person: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Whether AWS answers is not the question here.
-    empty = ("delegates.doors.clusters_seen_by", "delegates.inquiries.seen", "delegates.spec_checks.lint")
+    empty = (
+        "delegates.access.aws_access.fetch_clusters",
+        "delegates.access.lookup_requests.fetch_options",
+        "delegates.operations.specs.lint_spec",
+    )
     for name in empty:
         monkeypatch.setattr(name, lambda *_args, **_more: [])
-    for name in ("delegates.connector_tests.examine", "deployments.previews._preview"):
+    for name in ("delegates.access.connector_tests.run_aws_test", "deployments.preview.operations._preview"):
         monkeypatch.setattr(name, _never)
-    for name in ("delegates.spec_checks._known", "deployments.clean_up.see"):
+    for name in (
+        "delegates.operations.specs._describe_network",
+        "deployments.execution.leftovers.read_candidates",
+    ):
         monkeypatch.setattr(name, _never)
     give(person, *ASKED)
     found = {}
@@ -239,7 +251,7 @@ def test_who_may_not_see_a_thing_reads_neither_its_name_nor_its_place(world: Wor
     give(person, SECRET, "core_secret_view", CONNECTOR, "core_connector_view", "core_user_view")
     Secret.objects.update(identifier="hidden_key")
     Connector.objects.update(identifier="hidden_connector")
-    with pytest.raises(LacksAccess) as refusal:
+    with pytest.raises(MissingAccess) as refusal:
         operations.run_pipeline(actor=person, pipeline=world.pipeline)
     said = refusal.value.detail + str(refusal.value.errors)
     assert "the connector of infrastructure sandbox" in said
@@ -278,7 +290,7 @@ def test_things_of_scopes_above_need_access_up_there(
     Connector.objects.filter(pk=world.connector.pk).update(scope=account)
     FileNode.objects.create(scope=account, path="/task.yaml", content=TASK_DEFINITION)
     world.service.manifests.filter(identifier="task").update(paths=["account:/task.yaml"])
-    with pytest.raises(LacksAccess) as refusal:
+    with pytest.raises(MissingAccess) as refusal:
         operations.run_pipeline(actor=person, pipeline=world.pipeline)
     assert {one for one in ASKED if one in str(refusal.value.errors)} == {CONNECTOR, SECRET, FILE}
     executor = Role.objects.get(identifier="pipeline_executor", scope=None)
@@ -290,13 +302,13 @@ def test_access_that_was_taken_away_counts_at_the_next_run(world: World, person:
     give(person)
     operations.run_pipeline(actor=person, pipeline=world.pipeline)
     give(person, CONNECTOR)
-    with pytest.raises(LacksAccess):
+    with pytest.raises(MissingAccess):
         operations.run_pipeline(actor=person, pipeline=world.pipeline)
 
 
 def test_the_editor_says_it_while_somebody_writes(world: World, person: User) -> None:
     give(person, SECRET)
-    (error,) = pipelines.checked(PIPELINE, world.scope, person)["errors"]
+    (error,) = pipelines.check_pipeline(PIPELINE, world.scope, person)["errors"]
     assert SECRET in error["message"]
     assert PIPELINE.splitlines()[error["line"] - 1].strip() == "- identifier: sandbox"
 
@@ -322,10 +334,10 @@ def test_the_needs_of_many_stages_cost_as_many_queries_as_those_of_one(
     world: World, person: User, django_assert_max_num_queries: Callable[..., object]
 ) -> None:
     give(person)
-    needs = [*needs_of_connector(world.connector)] * 20
+    needs = [*get_connector_requirements(world.connector)] * 20
     with django_assert_max_num_queries(2):  # type: ignore[attr-defined]
-        assert lacking(person, needs) == []
+        assert find_missing_permissions(person, needs) == []
 
 
 def test_view_permissions_exist_for_all_that_is_asked() -> None:
-    assert all(view_permission(one) in PERMISSIONS for one in ASKED)
+    assert all(get_view_permission(one) in PERMISSIONS for one in ASKED)

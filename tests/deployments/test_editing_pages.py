@@ -9,11 +9,11 @@ from django.test import Client
 from catalog.models import Environment, Infrastructure, Service, ServiceOverride
 from catalog.operations import OverrideSpec, override_service
 from connectors.models import Connector
-from deployments.operations import run_pipeline
+from deployments.execution.operations import run_pipeline
 from rbac.models import AuditEntry, Scope, User
 from tests.api.asks import INLINE, environment_form, rows_of, service_form
 from tests.api.world import CANARY, World, make_world
-from web.problems import BadInput
+from web.http.problems import BadInput
 
 pytestmark = pytest.mark.django_db
 Browse = Callable[[User], Client]

@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
-from deployments.engine.failpoints import set_hook
-from deployments.log import all_lines
-from deployments.models import Call
+from deployments.journal.runtime import set_hook
+from deployments.log import iterate_lines
+from deployments.models import AwsCall
 from tests.deployments.driving import Drive
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -27,7 +27,7 @@ def test_one_bad_answer_changes_neither_the_end_nor_the_effects(
     effects = Counter(drive.effects(after=mark))
     assert effects["RegisterTaskDefinition"] == 1
     assert effects["UpdateService"] == 1
-    numbers = [line["number"] for line in all_lines(execution.pk)]
+    numbers = [line["number"] for line in iterate_lines(execution.pk)]
     assert numbers == list(range(1, len(numbers) + 1))
 
 
@@ -42,7 +42,7 @@ def test_a_worker_that_stood_still_before_sending_leaves_the_write_to_the_next(
     stood: list[str] = []
 
     def stand_still(name: str) -> None:
-        is_sent = Call.objects.filter(execution=execution, operation=operation, state="SENT").exists()
+        is_sent = AwsCall.objects.filter(execution=execution, operation=operation, state="SENT").exists()
         if name == place and is_sent and not stood:
             stood.append(name)
             drive.pass_time(120, step=5)

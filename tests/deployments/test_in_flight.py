@@ -9,8 +9,8 @@ from subprocess import Popen
 import pytest
 from django.utils import timezone
 
-from delegates.doors import open_door
-from deployments.engine.schedule import EARLY, USUAL_WAIT
+from delegates.access.aws_access import open_aws_access
+from deployments.engine.service_waits import EARLY, USUAL_WAIT
 from deployments.models import Execution
 from ops.demo import seed_demo
 from ops.demo_pipelines import SandboxFacts
@@ -126,7 +126,7 @@ def test_two_thousand_parked_executions_are_followed_by_one_small_worker(
     asleep = Execution.objects.exclude(sight="")
     wait_until(lambda: asleep.exists(), "the first one's wait")
     execution.refresh_from_db()
-    park_copies(execution, PARKED - 1, open_door(execution.stages.get().connector, "us-east-1"))
+    park_copies(execution, PARKED - 1, open_aws_access(execution.stages.get().connector, "us-east-1"))
     mark = sandbox.last_number()
     used = watch(worker.pid, 60)
     assert max(one.mib for one in used) <= MOST_MIB, used

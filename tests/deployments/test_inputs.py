@@ -9,17 +9,17 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployments.engine.masking import secrets_of
-from deployments.engine.sources import known_values
+from deployments.engine.step_inputs import build_expression_values
+from deployments.execution.operations import run_pipeline
+from deployments.journal.secret_values import list_stage_secrets
 from deployments.models import Execution
-from deployments.operations import run_pipeline
-from guards.patterns import fits, pattern_fault
+from guards.patterns import describe_pattern_problem, is_full_match
 from pipelines.inputs.input_sets import InputSetSpec, create_input_set
-from pipelines.inputs.variables import check_inputs, read_variables, variable_faults
+from pipelines.inputs.variables import find_variable_problems, parse_variables, validate_inputs
 from pipelines.models import InputSet, Pipeline
 from rbac.models import Scope, User
 from tests.api.world import World, make_world
-from web.problems import BadInput
+from web.http.problems import BadInput
 
 Browse = Callable[[User], Client]
 WRITTEN: dict[str, Any] = {
@@ -31,7 +31,7 @@ WRITTEN: dict[str, Any] = {
     "go": {"type": "Boolean", "value": True},
     "token": {"type": "Secret", "required": True, "description": "Of the API."},
 }
-VARIABLES = read_variables(WRITTEN)
+VARIABLES = parse_variables(WRITTEN)
 RIGHT: dict[str, Any] = {"asked": "x", "version": "v1.2", "token": "hush-hush"}
 YAML = """\
   variables:
@@ -42,11 +42,11 @@ YAML = """\
 
 
 def wrong(**inputs: Any) -> dict[str, str]:
-    return {one["path"]: one["message"] for one in check_inputs(VARIABLES, RIGHT | inputs)[1]}
+    return {one["path"]: one["message"] for one in validate_inputs(VARIABLES, RIGHT | inputs)[1]}
 
 
 def test_what_is_right_is_taken_and_secrets_are_kept_apart():
-    found, errors = check_inputs(VARIABLES, RIGHT | {"count": 3})
+    found, errors = validate_inputs(VARIABLES, RIGHT | {"count": 3})
     assert not errors
     assert found.plain == {"asked": "x", "version": "v1.2", "count": 3}
     assert found.secrets == {"token": "hush-hush"}
@@ -88,15 +88,15 @@ def test_what_does_not_fit_is_named_with_the_reason(inputs: dict[str, Any], said
     ],
 )
 def test_a_variable_that_cannot_be_is_refused_at_its_place(written: Any, said: str):
-    ((where, message),) = variable_faults({"x": written})
+    ((where, message),) = find_variable_problems({"x": written})
     assert where[0] == "x"
     assert said in message
 
 
 @given(st.text(st.sampled_from("ab*+?(){}[]|\\1,3.^$"), max_size=24))
 def test_no_pattern_that_is_taken_makes_a_text_slow(pattern: str):
-    if not pattern_fault(pattern):
-        fits(pattern, "a" * 128 + "!")
+    if not describe_pattern_problem(pattern):
+        is_full_match(pattern, "a" * 128 + "!")
 
 
 @pytest.fixture
@@ -129,8 +129,8 @@ def test_the_form_of_a_run_asks_and_keeps_the_secret_to_itself(asking: Pipeline,
     assert made.hidden_inputs == {"token": "hush-hush"}
     stage = made.stages.get()
     assert "hush-hush" not in json.dumps(stage.values)
-    assert "hush-hush" in secrets_of(stage)
-    assert known_values(made, stage)["pipeline"]["variables"]["token"] == "hush-hush"
+    assert "hush-hush" in list_stage_secrets(stage)
+    assert build_expression_values(made, stage)["pipeline"]["variables"]["token"] == "hush-hush"
     assert "hush-hush" not in client.get(f"/deployments/{made.pk}/").content.decode()
 
 

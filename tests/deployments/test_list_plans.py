@@ -7,12 +7,12 @@ from django.db import connection
 from django.db.models import QuerySet
 from django.test import RequestFactory
 
-from deployments import queries
+from deployments.execution import queries
 from deployments.models import Execution
 from rbac.models import Scope, User
 from steps.states import Status
 from tests.api.world import World, make_world
-from web.paging import Cursor, keyset
+from web.http.pagination import Cursor, paginate_queryset
 
 pytestmark = pytest.mark.django_db
 
@@ -36,7 +36,9 @@ def plan_of(rows: QuerySet[Any], *, cursor: bool = False) -> str:
         if connection.vendor == "postgresql":
             for way in ("seqscan", "bitmapscan", "sort", "hashjoin", "mergejoin"):
                 settings.execute(f"SET LOCAL enable_{way} = off")
-        keyset(Explained(rows.model, rows.query), RequestFactory().get("/", query), order="created_at")
+        paginate_queryset(
+            Explained(rows.model, rows.query), RequestFactory().get("/", query), order="created_at"
+        )
     return explained[0]
 
 
@@ -51,7 +53,7 @@ def begins_in_the_middle(plan: str) -> bool:
 
 @pytest.mark.parametrize("cursor", [False, True])
 def test_the_list_of_a_project_is_read_in_order_from_an_index(world: World, admin: User, cursor: bool):
-    plan = plan_of(queries.visible_executions(admin, world.scope), cursor=cursor)
+    plan = plan_of(queries.list_visible_executions(admin, world.scope), cursor=cursor)
     assert is_read_in_order(plan, "execution_newest_in_scope"), plan
 
 
@@ -77,5 +79,5 @@ def test_a_number_and_a_tag_are_looked_up(world: World, admin: User, index: str)
     with connection.cursor() as settings:
         if connection.vendor == "postgresql":
             settings.execute("SET LOCAL enable_seqscan = off")
-    found = queries.searched(Execution.objects.all(), admin, "12")
+    found = queries.filter_by_text(Execution.objects.all(), admin, "12")
     assert index in found.explain(), found.explain()

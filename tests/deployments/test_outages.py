@@ -10,11 +10,10 @@ from django.db import OperationalError, connection
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from deployments import tasks
-from deployments.engine import looked
-from deployments.engine.failpoints import set_hook
-from deployments.engine.lease import claim
-from deployments.engine.look import this_process
-from deployments.engine.world import REAL
+from deployments.engine import reconcile
+from deployments.engine.lease import claim_lease
+from deployments.engine.reconcile import get_lease_owner
+from deployments.journal.runtime import LIVE_RUNTIME, set_hook
 from deployments.models import Interrupt
 from tests.deployments.driving import Drive
 
@@ -46,7 +45,7 @@ def test_a_look_that_an_outage_cut_short_is_nobodys_mistake_and_goes_on_at_once(
     execution = drive.start("1.27")
     cut_short(gone)
     with caplog.at_level(logging.WARNING):
-        tasks.look_group(execution_ids=[str(execution.pk)])
+        tasks.reconcile_batch_task(execution_ids=[str(execution.pk)])
     set_hook(None)
 
     execution.refresh_from_db()
@@ -62,7 +61,7 @@ def test_a_mistake_keeps_the_lease_and_ends_the_execution(
 ) -> None:
     execution = drive.start("1.27")
     cut_short(ValueError("a mistake"))
-    tasks.look_group(execution_ids=[str(execution.pk)])
+    tasks.reconcile_batch_task(execution_ids=[str(execution.pk)])
 
     execution.refresh_from_db()
     assert execution.look_until is not None
@@ -80,10 +79,10 @@ def test_a_lease_is_given_back_as_soon_as_the_database_is_there_again(
             raise error
         return execute(*arguments)
 
-    claim(execution.pk, owner=this_process(), world=REAL)
-    monkeypatch.setattr(looked.time, "sleep", lambda _seconds: None)
+    claim_lease(execution.pk, owner=get_lease_owner(), world=LIVE_RUNTIME)
+    monkeypatch.setattr(reconcile.time, "sleep", lambda _seconds: None)
     with connection.execute_wrapper(away):
-        assert looked.give_back([execution.pk])
+        assert reconcile.release_leases([execution.pk])
 
     execution.refresh_from_db()
     assert execution.look_until is None
@@ -91,9 +90,9 @@ def test_a_lease_is_given_back_as_soon_as_the_database_is_there_again(
 
 def test_nobody_gives_back_the_lease_of_another(drive: Drive) -> None:
     execution = drive.start("1.27")
-    claim(execution.pk, owner="elsewhere:1", world=REAL)
+    claim_lease(execution.pk, owner="elsewhere:1", world=LIVE_RUNTIME)
 
-    looked.give_back([execution.pk])
+    reconcile.release_leases([execution.pk])
 
     execution.refresh_from_db()
     assert execution.look_until is not None
@@ -104,7 +103,7 @@ def test_a_database_that_stays_away_is_not_waited_for_longer() -> None:
         raise OperationalError("refused")
 
     with connection.execute_wrapper(away):
-        assert not looked.give_back([uuid.uuid4()], within=0)
+        assert not reconcile.release_leases([uuid.uuid4()], within=0)
 
 
 def test_a_tick_without_a_database_leaves_it_to_the_next(
@@ -113,7 +112,7 @@ def test_a_tick_without_a_database_leaves_it_to_the_next(
     def gone() -> list[list[object]]:
         raise OperationalError("connection refused")
 
-    monkeypatch.setattr(tasks, "due_groups", gone)
+    monkeypatch.setattr(tasks, "claim_due_batches", gone)
     tasks.dispatch()
 
     assert "the next tick tries again" in caplog.text

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from catalog.effective.lines import lines_of
-from catalog.manifests.document import parse
-from catalog.manifests.file_references import check_text, overrides_with
-from catalog.manifests.layers import Layer, merged
+from catalog.manifests.documents import parse_document
+from catalog.manifests.layers import ManifestLayer, merge_layers
+from catalog.manifests.manifest_files import check_file_text, find_overrides_using
 from catalog.models import Service, ServiceOverride
-from connectors.file_checks import FileText
+from catalog.overrides.yaml_lines import render_lines
+from connectors.file_kinds import FileText
 from connectors.models import FileNode
 from rbac.models import Scope, User
 from tests.api.asks import rows_of
@@ -108,13 +108,13 @@ def test_a_file_that_overrides_is_not_checked_as_a_whole_and_says_who_uses_it(
     file = FileNode.objects.create(scope=world.scope, path="/bigger.yaml", content="memory: '512'\n")
     row = {"store": "FileStore", "paths": "/bigger.yaml"}
     assert client.post(in_infrastructure(world), form("", **row)).status_code == 302
-    checked = check_text(FileText(world.scope, file.path, "containerDefinitions: []\n"))
+    checked = check_file_text(FileText(world.scope, file.path, "containerDefinitions: []\n"))
     assert checked is not None
     assert (checked.errors, checked.note) == (
         (),
         "It can be read. It is checked where it overrides a manifest.",
     )
-    assert [one.title for one in overrides_with(file, admin).shown] == [
+    assert [one.title for one in find_overrides_using(file, admin).shown] == [
         f"override of {world.service.name} in {world.environment.name}"
     ]
     assert "/bigger.yaml:1" in text_of(client.get(in_infrastructure(world) + "manifests/"))
@@ -164,12 +164,15 @@ containerDefinitions:
 
 
 def test_the_lines_of_a_merged_manifest_read_back_as_the_manifest():
-    found = merged(
+    found = merge_layers(
         "EcsTaskDefinition",
-        [Layer("service", parse(SERVICE, "a")), Layer("environment", parse(OVERRIDE, "b"))],
+        [
+            ManifestLayer("service", parse_document(SERVICE, "a")),
+            ManifestLayer("environment", parse_document(OVERRIDE, "b")),
+        ],
     )
-    lines = lines_of(found)
+    lines = render_lines(found)
     kept = "\n".join(line.text for line in lines if not line.is_removed)
-    assert parse(kept, "again").value == found.document.value
+    assert parse_document(kept, "again").value == found.document.value
     removed = [(line.text.strip(), line.level, line.line) for line in lines if line.is_removed]
     assert removed == [("A", "environment", 5), ("cpu", "environment", 1)]

@@ -6,17 +6,17 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from catalog.effective.manifests import counting_manifests
-from catalog.effective.resolution import overridden
 from catalog.models import Infrastructure, Manifest, ServiceOverride
 from catalog.operations import ManifestSpec, OverrideSpec, override_service
-from deployments.engine.sources import load, load_all
+from catalog.overrides.effective_manifests import list_effective_manifests
+from catalog.overrides.override_sets import load_override_set
+from deployments.engine.step_inputs import load_manifest, load_manifests
+from deployments.execution.operations import run_pipeline
 from deployments.models import StageExecution
-from deployments.operations import run_pipeline
 from rbac.models import AuditEntry, Role, RoleAssignment, Scope, User
 from tests.api.world import World, make_world
 from tests.fixtures.people import make_person
-from web.problems import BadInput, ChangedMeanwhile
+from web.http.problems import BadInput, VersionConflict
 
 pytestmark = pytest.mark.django_db
 TASK = "EcsTaskDefinition"
@@ -70,7 +70,7 @@ def test_a_run_takes_what_the_infrastructure_says_before_what_the_environment_sa
         world, admin, inline("memory: '2048'\n"), place=world.infrastructure, variables={"level": "infra"}
     )
     stage = stage_of_a_run(world, admin)
-    loaded = load(stage.execution, stage, TASK, {})
+    loaded = load_manifest(stage.execution, stage, TASK, {})
     assert (loaded.value["cpu"], loaded.value["memory"]) == ("512", "2048")
     assert loaded.value["containerDefinitions"][0]["image"] == "myapp:v1"
     assert loaded.overrides == ("mine of the environment", "mine of the infrastructure")
@@ -81,7 +81,7 @@ def test_what_is_overridden_later_does_not_change_a_run_under_way(world: World, 
     override(world, admin, inline("memory: '512'\n"))
     stage = stage_of_a_run(world, admin)
     override(world, admin, inline("memory: '1024'\n"))
-    assert load(stage.execution, stage, TASK, {}).value["memory"] == "512"
+    assert load_manifest(stage.execution, stage, TASK, {}).value["memory"] == "512"
 
 
 def test_another_infrastructure_of_the_environment_has_nothing_of_it(world: World, admin: User):
@@ -94,7 +94,7 @@ def test_another_infrastructure_of_the_environment_has_nothing_of_it(world: Worl
         cluster="demo",
     )
     override(world, admin, inline("cpu: '512'\n"), place=other, variables={"level": "other"})
-    here = overridden(world.service, world.environment, world.infrastructure)
+    here = load_override_set(world.service, world.environment, world.infrastructure)
     assert [row["level"] for row in here.sources([TASK])] == ["service"]
     assert "level" not in here.values[-1]
 
@@ -103,7 +103,7 @@ def test_an_environment_may_bring_a_manifest_that_the_service_has_not(world: Wor
     policy = Manifest.Kind.SCALING_POLICY.value
     override(world, admin, inline(TARGET_TRACKING, policy))
     stage = stage_of_a_run(world, admin)
-    (loaded,) = load_all(stage.execution, stage, policy, {})
+    (loaded,) = load_manifests(stage.execution, stage, policy, {})
     assert loaded.value["PolicyName"] == "cpu"
     assert loaded.value["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] == 60
 
@@ -137,7 +137,7 @@ def test_what_is_wrong_with_the_service_itself_does_not_hinder_an_override(world
 def test_an_arn_cannot_be_laid_over_and_may_be_replaced(world: World, admin: User):
     arn = "arn:aws:ecs:us-east-1:123456789012:task-definition/web:7"
     override(world, admin, ManifestSpec("known", TASK, "TaskDefinitionArn", content=arn))
-    (source,) = overridden(world.service, world.environment, world.infrastructure).sources([TASK])
+    (source,) = load_override_set(world.service, world.environment, world.infrastructure).sources([TASK])
     assert source["content"] == arn
     with pytest.raises(BadInput, match="cannot be deployed") as refused:
         override(world, admin, inline("cpu: '512'\n"), place=world.infrastructure)
@@ -158,7 +158,7 @@ def test_what_is_no_arn_of_a_task_definition_is_refused(world: World, admin: Use
 
 def test_saving_over_somebody_else_is_refused_and_the_audit_says_what_changed(world: World, admin: User):
     override(world, admin, inline("cpu: '512'\n"), place=world.infrastructure)
-    with pytest.raises(ChangedMeanwhile):
+    with pytest.raises(VersionConflict):
         override(world, admin, inline("cpu: '1024'\n"), place=world.infrastructure, version=0)
     entry = AuditEntry.objects.filter(action="override.update").latest("pk")
     assert entry.after is not None
@@ -170,11 +170,11 @@ def test_saving_over_somebody_else_is_refused_and_the_audit_says_what_changed(wo
 
 
 def test_files_that_the_reader_may_not_see_are_not_shown_merged(world: World, admin: User, stranger: User):
-    found = overridden(world.service, world.environment, world.infrastructure)
-    seen = {one.kind: one for one in counting_manifests(found, stranger)}
+    found = load_override_set(world.service, world.environment, world.infrastructure)
+    seen = {one.kind: one for one in list_effective_manifests(found, stranger)}
     assert seen[TASK].merged is None
     assert "You may not see the file /task.yaml" in seen[TASK].trouble
-    assert counting_manifests(found, admin)[0].trouble == ""
+    assert list_effective_manifests(found, admin)[0].trouble == ""
 
 
 def test_an_infrastructure_takes_out_a_scaling_policy_of_the_service(world: World, admin: User):
@@ -189,7 +189,9 @@ def test_an_infrastructure_takes_out_a_scaling_policy_of_the_service(world: Worl
         )
     override(world, admin, inline("policyName: cpu\n$remove: true\n", policy), place=world.infrastructure)
     stage = stage_of_a_run(world, admin)
-    assert [one.value["PolicyName"] for one in load_all(stage.execution, stage, policy, {})] == ["memory"]
+    assert [one.value["PolicyName"] for one in load_manifests(stage.execution, stage, policy, {})] == [
+        "memory"
+    ]
 
 
 def test_a_program_overrides_manifests_and_reads_what_counts(

@@ -7,13 +7,13 @@ import pytest
 from django.test import Client
 
 from deployments.models import Execution
-from pipelines.definition.parser import read_pipeline
-from pipelines.editor.graph import graph_of
-from pipelines.editor.guide import full_schema
+from pipelines.definition.parser import parse_pipeline
+from pipelines.editor.graph import build_graph
+from pipelines.editor.suggestions import build_full_schema
 from pipelines.models import Pipeline
-from pipelines.templates import new_pipeline
+from pipelines.pipeline_templates import render_pipeline_template
 from rbac.models import Scope, User
-from steps.strategies.base import known_strategies
+from steps.strategies.registry import get_strategies
 from tests.api.world import PIPELINE, World, make_world
 
 Browse = Callable[[User], Client]
@@ -33,10 +33,12 @@ def text_of(response: Any) -> str:
     return str(response.content.decode())
 
 
-@pytest.mark.parametrize("strategy", sorted(known_strategies()))
+@pytest.mark.parametrize("strategy", sorted(get_strategies()))
 def test_every_strategy_has_a_template_that_can_be_read(strategy: str):
-    text = new_pipeline(strategy, service="web", environment="dev", infrastructure="eu", title="Web")
-    found = read_pipeline(text)
+    text = render_pipeline_template(
+        strategy, service="web", environment="dev", infrastructure="eu", title="Web"
+    )
+    found = parse_pipeline(text)
     assert found.name == "Deploy Web"
     assert (found.stages[0].service, found.stages[0].infrastructure) == ("web", "eu")
     assert found.stages[0].steps
@@ -44,8 +46,10 @@ def test_every_strategy_has_a_template_that_can_be_read(strategy: str):
 
 
 def test_the_graph_has_a_box_for_every_step_and_none_overlap():
-    text = new_pipeline("Rolling", service="web", environment="dev", infrastructure="eu", title="Web")
-    graph = graph_of(read_pipeline(text))
+    text = render_pipeline_template(
+        "Rolling", service="web", environment="dev", infrastructure="eu", title="Web"
+    )
+    graph = build_graph(parse_pipeline(text))
     (stage,) = graph.stages
     assert [(step.title, step.is_rollback) for step in stage.steps] == [
         ("ECS Rolling Deploy", False),
@@ -56,11 +60,11 @@ def test_the_graph_has_a_box_for_every_step_and_none_overlap():
 
 
 def test_the_schema_knows_each_kind_of_step_and_where_it_belongs():
-    pipeline = full_schema()["properties"]["pipeline"]["properties"]
+    pipeline = build_full_schema()["properties"]["pipeline"]["properties"]
     spec = pipeline["stages"]["items"]["properties"]["stage"]["properties"]["spec"]["properties"]
-    assert spec["strategy"]["enum"] == sorted(known_strategies())
+    assert spec["strategy"]["enum"] == sorted(get_strategies())
     assert "steps" in spec["execution"]["properties"]
-    step = full_schema()["$defs"]["steps"]["items"]["properties"]["step"]
+    step = build_full_schema()["$defs"]["steps"]["items"]["properties"]["step"]
     assert "EcsRollingDeploy" in step["properties"]["type"]["enum"]
     assert "EcsRollingRollback" not in step["properties"]["type"]["enum"]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipelines.definition.parser import BadPipelineError, read_pipeline
+from pipelines.definition.parser import InvalidPipelineError, parse_pipeline
 from tests.api.world import PIPELINE
 
 
@@ -20,14 +20,14 @@ from tests.api.world import PIPELINE
 )
 def test_a_mistake_is_named_with_what_is_right(old: str, new: str, said: str):
     assert old in PIPELINE
-    with pytest.raises(BadPipelineError) as bad:
-        read_pipeline(PIPELINE.replace(old, new, 1))
+    with pytest.raises(InvalidPipelineError) as bad:
+        parse_pipeline(PIPELINE.replace(old, new, 1))
     assert said in [problem.message[: len(said)] for problem in bad.value.problems]
 
 
 def test_a_key_that_does_not_belong_is_placed_where_it_stands():
     text = PIPELINE.replace("serviceRef: myapp", "serviceref: myapp", 1)
-    with pytest.raises(BadPipelineError) as bad:
-        read_pipeline(text)
+    with pytest.raises(InvalidPipelineError) as bad:
+        parse_pipeline(text)
     line = next(number for number, one in enumerate(text.splitlines(), 1) if "serviceref" in one)
     assert line in [problem.line for problem in bad.value.problems]

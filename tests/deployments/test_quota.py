@@ -8,10 +8,18 @@ import redis
 from pytest_django import Settings
 
 from aws.errors import Denied, Throttled
-from deployments.engine import quota
-from deployments.engine.quota import SERVICE_READS, grant, rest
-from deployments.engine.tokens import SCRIPT, Answer, OwnBuckets, Question, arguments
-from deployments.engine.turns import Parked
+from deployments.journal import rate_limits
+from deployments.journal.engine_signals import AnswerPending
+from deployments.journal.rate_limits import (
+    SERVICE_READS,
+    TOKEN_SCRIPT,
+    LocalBuckets,
+    TokenGrant,
+    TokenRequest,
+    build_script_arguments,
+    record_throttling,
+    take_tokens,
+)
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HERE = "123456789012/eu-west-1"
@@ -28,23 +36,23 @@ def wait_of(holder: str, after: float = 0.0, operation: str = "RegisterTaskDefin
     """For how long this one is parked; 0 if the call may be made."""
     now = NOW + timedelta(seconds=after)
     try:
-        quota.go_or_park(HERE, "ecs", operation, holder=holder, now=now)
-    except Parked as parked:
+        rate_limits.take_token(HERE, "ecs", operation, holder=holder, now=now)
+    except AnswerPending as parked:
         return (parked.until - now).total_seconds()
     return 0.0
 
 
 @pytest.mark.usefixtures("_buckets")
 def test_a_quarter_of_the_quota_is_used() -> None:
-    assert grant(HERE, SERVICE_READS, 1000, NOW) == 25
-    assert grant(HERE, SERVICE_READS, 1000, NOW) == 0
-    assert grant(HERE, SERVICE_READS, 1000, NOW + timedelta(seconds=1)) == 5
+    assert take_tokens(HERE, SERVICE_READS, 1000, NOW) == 25
+    assert take_tokens(HERE, SERVICE_READS, 1000, NOW) == 0
+    assert take_tokens(HERE, SERVICE_READS, 1000, NOW + timedelta(seconds=1)) == 5
 
 
 @pytest.mark.usefixtures("_buckets")
 def test_another_region_and_another_bucket_are_counted_apart() -> None:
-    grant(HERE, SERVICE_READS, 25, NOW)
-    assert grant("123456789012/eu-west-2", SERVICE_READS, 25, NOW) == 25
+    take_tokens(HERE, SERVICE_READS, 25, NOW)
+    assert take_tokens("123456789012/eu-west-2", SERVICE_READS, 25, NOW) == 25
     assert wait_of("a", operation="UpdateService") == 0
 
 
@@ -72,8 +80,8 @@ def test_a_throttled_call_lets_its_bucket_rest_twice_as_long_each_time() -> None
     rested = []
     moment = NOW
     for _ in range(7):
-        rest(HERE, throttled, moment)
-        rest(HERE, throttled, moment)
+        record_throttling(HERE, throttled, moment)
+        record_throttling(HERE, throttled, moment)
         after = (moment - NOW).total_seconds()
         rested.append(wait_of("a", after=after, operation="UpdateService"))
         moment += timedelta(seconds=rested[-1])
@@ -83,7 +91,7 @@ def test_a_throttled_call_lets_its_bucket_rest_twice_as_long_each_time() -> None
 
 @pytest.mark.usefixtures("_buckets")
 def test_only_throttling_lets_a_bucket_rest() -> None:
-    rest(HERE, Denied("AccessDeniedException", "no", "ecs", "UpdateService"), NOW)
+    record_throttling(HERE, Denied("AccessDeniedException", "no", "ecs", "UpdateService"), NOW)
     assert wait_of("a", operation="UpdateService") == 0
 
 
@@ -94,12 +102,12 @@ def test_a_service_whose_quota_is_not_known_only_rests_when_throttled() -> None:
 
 def test_valkey_and_a_process_alone_give_the_same_answers(live_broker: str) -> None:
     """The rule is written twice; any order of questions must not tell the two apart."""
-    dice, own, now = random.Random(4), OwnBuckets(), NOW.timestamp()
+    dice, own, now = random.Random(4), LocalBuckets(), NOW.timestamp()
     with redis.Redis.from_url(live_broker) as client:
         for _ in range(800):
             now += dice.choice((0, 0, 0.01, 0.3, 2, 40))
             place = dice.choice(("", "", "a", "b", "c"))
-            asked = Question(
+            asked = TokenRequest(
                 key=dice.choice(("k", "l")),
                 burst=3,
                 per_second=0.5,
@@ -108,10 +116,10 @@ def test_valkey_and_a_process_alone_give_the_same_answers(live_broker: str) -> N
                 place=place,
                 throttled=dice.random() < 0.05,
             )
-            keys, values = arguments(asked)
-            granted, wait = client.eval(SCRIPT, len(keys), *keys, *values)
+            keys, values = build_script_arguments(asked)
+            granted, wait = client.eval(TOKEN_SCRIPT, len(keys), *keys, *values)
             expected = own.ask(asked)
-            assert Answer(int(granted), pytest.approx(float(wait), abs=1e-3)) == expected, asked
+            assert TokenGrant(int(granted), pytest.approx(float(wait), abs=1e-3)) == expected, asked
 
 
 def test_without_valkey_a_process_counts_alone_and_says_so(
@@ -123,6 +131,6 @@ def test_without_valkey_a_process_counts_alone_and_says_so(
             "LOCATION": "unix:///nowhere/valkey.sock",
         }
     }
-    assert grant(HERE, SERVICE_READS, 1000, NOW) == 25
-    assert grant(HERE, SERVICE_READS, 1000, NOW) == 0
+    assert take_tokens(HERE, SERVICE_READS, 1000, NOW) == 25
+    assert take_tokens(HERE, SERVICE_READS, 1000, NOW) == 0
     assert caplog.text.count("counts its calls to AWS alone") == 1

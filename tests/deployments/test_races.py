@@ -5,20 +5,20 @@ from collections import Counter
 import pytest
 from rest_framework.test import APIClient
 
-from deployments.engine.dispatch import due_groups
-from deployments.engine.failpoints import set_hook
-from deployments.engine.lease import LEASE, claim
-from deployments.models import Call, Execution, Interrupt, Slot
-from deployments.operations import abort_execution
+from deployments.engine.dispatch import claim_due_batches
+from deployments.engine.lease import LEASE_DURATION, claim_lease
+from deployments.execution.operations import abort_execution
+from deployments.journal.runtime import set_hook
+from deployments.models import AwsCall, Execution, Interrupt, ServiceLock
 from pipelines.models import Pipeline
-from rbac.busy import ScopeBusy
+from rbac.archive_guards import ScopeBusy
 from rbac.models import AuditEntry, Scope, User
 from rbac.operations import archive_scope
-from rbac.operations.keys import create_api_key
+from rbac.operations.api_keys import create_api_key
 from tests.deployments.driving import Drive
 from tests.fixtures.threads import at_once, split
 from tests.watching.marker import planted
-from web.problems import Conflict
+from web.http.problems import Conflict
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -29,7 +29,7 @@ ROLE = "arn:aws:iam::123456789012:role/deployer"
 def test_each_due_execution_is_claimed_by_one_dispatcher(drive: Drive) -> None:
     started = {drive.start("1.27").pk for _ in range(MANY)}
 
-    found, raised = split(at_once(*[lambda: due_groups(drive.world)] * 4))
+    found, raised = split(at_once(*[lambda: claim_due_batches(drive.world)] * 4))
 
     assert raised == []
     claimed = [pk for groups in found for group in groups for pk in group.execution_ids]
@@ -40,7 +40,7 @@ def test_one_of_many_workers_gets_the_lease(drive: Drive) -> None:
     execution = drive.start("1.27")
 
     def take(owner: str) -> object:
-        return claim(execution.pk, owner=owner, world=drive.world)
+        return claim_lease(execution.pk, owner=owner, world=drive.world)
 
     for turn in range(3):
         leases, raised = split(at_once(*[lambda n=n: take(f"worker {n}") for n in range(MANY)]))
@@ -48,7 +48,7 @@ def test_one_of_many_workers_gets_the_lease(drive: Drive) -> None:
         assert len([lease for lease in leases if lease]) == 1
         execution.refresh_from_db()
         assert execution.fence == turn + 1
-        drive.clock.move(LEASE.total_seconds() + 1)
+        drive.clock.move(LEASE_DURATION.total_seconds() + 1)
 
 
 def test_numbers_of_runs_started_together_have_neither_gaps_nor_doubles(drive: Drive) -> None:
@@ -146,7 +146,7 @@ def test_workers_side_by_side_write_one_after_the_other_to_one_service(drive: Dr
     for _ in range(600):
         _, raised = split(at_once(*[drive.look] * 3))
         assert raised == []
-        assert Slot.objects.count() <= 1
+        assert ServiceLock.objects.count() <= 1
         if not Execution.objects.filter(ended_at=None).exists():
             break
         drive.clock.move(2)
@@ -157,12 +157,12 @@ def test_workers_side_by_side_write_one_after_the_other_to_one_service(drive: Dr
         assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED")
     writes = Counter(drive.effects(after=mark))
     assert (writes["RegisterTaskDefinition"], writes["UpdateService"]) == (3, 3)
-    assert not Slot.objects.exists()
+    assert not ServiceLock.objects.exists()
     _never_two_at_once(executions)
 
 
 def _never_two_at_once(executions: list[Execution]) -> None:
-    sent = Call.objects.filter(execution__in=executions, operation="UpdateService").order_by("sent_at")
+    sent = AwsCall.objects.filter(execution__in=executions, operation="UpdateService").order_by("sent_at")
     rows = [(call.sent_at, call.execution.ended_at) for call in sent.select_related("execution")]
     for (_, ended), (began, _) in zip(rows, rows[1:], strict=False):
         assert began is not None

@@ -9,8 +9,8 @@ import pytest
 from django.core.cache import cache
 from pytest_django import Settings
 
-from deployments.engine import recent_reads
-from deployments.engine.recent_reads import NEVER, SERVICES, get_recent, publish
+from deployments.journal import recent_reads
+from deployments.journal.recent_reads import NEVER, SERVICES, get_recent_reads, publish_reads
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 GROUP, OTHER_GROUP = "built-in:1:0|us-east-1|demo", "built-in:1:0|us-east-1|other"
@@ -26,17 +26,17 @@ def _answering(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def found(group: str = GROUP, since: datetime = NEVER, now: datetime = NOW) -> dict[str, object]:
-    reads = get_recent(SERVICES, group, ["app", "unknown"], since=since, now=now)
+    reads = get_recent_reads(SERVICES, group, ["app", "unknown"], since=since, now=now)
     return {name: read.answer for name, read in reads.items()}
 
 
 def test_what_one_process_has_read_another_uses() -> None:
-    publish(SERVICES, GROUP, {"app": APP}, begun=NOW)
+    publish_reads(SERVICES, GROUP, {"app": APP}, begun=NOW)
     assert found() == {"app": APP}
 
 
 def test_that_there_is_no_such_service_is_known_too() -> None:
-    publish(SERVICES, GROUP, {"app": None}, begun=NOW)
+    publish_reads(SERVICES, GROUP, {"app": None}, begun=NOW)
     assert found() == {"app": None}
 
 
@@ -49,12 +49,12 @@ def test_that_there_is_no_such_service_is_known_too() -> None:
     ],
 )
 def test_what_may_not_be_used_is_not_found(since: datetime, now: datetime) -> None:
-    publish(SERVICES, GROUP, {"app": APP}, begun=NOW)
+    publish_reads(SERVICES, GROUP, {"app": APP}, begun=NOW)
     assert found(since=since, now=now) == {}
 
 
 def test_another_cluster_has_services_of_its_own() -> None:
-    publish(SERVICES, GROUP, {"app": APP}, begun=NOW)
+    publish_reads(SERVICES, GROUP, {"app": APP}, begun=NOW)
     assert found(OTHER_GROUP) == {}
 
 
@@ -97,7 +97,7 @@ def test_a_cache_that_is_down_is_asked_again_after_some_seconds(settings: Settin
             "LOCATION": f"unix://{tmp_path}/nobody.sock",
         }
     }
-    publish(SERVICES, GROUP, {"app": APP}, begun=NOW)
+    publish_reads(SERVICES, GROUP, {"app": APP}, begun=NOW)
     assert recent_reads._is_paused()
     assert found() == {}
     recent_reads._Availability.paused_until = 0.0

@@ -5,9 +5,9 @@ import pytest
 from catalog.models import Infrastructure, Service
 from catalog.operations import ManifestSpec, OverrideSpec, override_service
 from connectors.models import FileNode
-from deployments.execution_documents import execution_document
-from deployments.models import CheckedItem, Execution
-from deployments.operations import abort_execution, retry_execution, roll_back_execution
+from deployments.execution.documents import build_execution_document
+from deployments.execution.operations import abort_execution, retry_execution, roll_back_execution
+from deployments.models import Execution, RollbackCheck
 from rbac.models import User
 from tests.deployments.driving import Drive
 
@@ -59,7 +59,7 @@ def test_a_second_deployment_replaces_the_tasks_and_shows_its_outputs(drive: Dri
     execution = drive.run("1.28")
     assert _ends(execution) == ("SUCCESS", "COMPLETED")
     service = drive.service()
-    step = execution_document(execution, drive.deployer)["stages"][0]["steps"][0]
+    step = build_execution_document(execution, drive.deployer)["stages"][0]["steps"][0]
     assert step["outputs"]["taskDefinitionArn"] == service["taskDefinition"]
     assert step["outputs"]["deploymentId"] == service["deployments"][0]["id"]
     assert step["outputs"]["version"] == "2"
@@ -79,8 +79,8 @@ def test_a_crashing_image_is_diagnosed_and_what_ran_before_runs_again(drive: Dri
     after = drive.service()
     assert after["taskDefinition"] == before["taskDefinition"]
     assert (after["desiredCount"], after["runningCount"]) == (1, 1)
-    assert CheckedItem.objects.filter(step__stage__execution=execution, ok=True).count() == 5
-    assert not CheckedItem.objects.filter(step__stage__execution=execution, ok=False).exists()
+    assert RollbackCheck.objects.filter(step__stage__execution=execution, ok=True).count() == 5
+    assert not RollbackCheck.objects.filter(step__stage__execution=execution, ok=False).exists()
 
 
 def test_an_image_that_cannot_be_pulled_is_named_at_its_first_failure(drive: Drive) -> None:
@@ -138,7 +138,7 @@ def test_two_runs_on_one_ecs_service_queue(drive: Drive) -> None:
     drive.pass_time(4)
     second.refresh_from_db()
     assert second.status == "QUEUED"
-    queue = execution_document(second, drive.deployer)["queue"]
+    queue = build_execution_document(second, drive.deployer)["queue"]
     assert (queue["position"], queue["waits_for"]) == (1, f"#{first.number}")
     assert _ends(drive.until_over(first)) == ("SUCCESS", "COMPLETED")
     assert _ends(drive.until_over(second)) == ("SUCCESS", "COMPLETED")
@@ -205,7 +205,7 @@ def test_a_failed_step_is_tried_again_in_the_same_execution(drive: Drive) -> Non
     assert _ends(execution) == ("FAILED", "ROLLED_BACK")
     assert drive.log(execution)[: len(first_lines)] == first_lines
     assert sum(line.startswith("First failure") for line in drive.log(execution)) == 2
-    step = execution_document(execution, drive.deployer)["stages"][0]["steps"][0]
+    step = build_execution_document(execution, drive.deployer)["stages"][0]["steps"][0]
     assert step["attempt"] == 2
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from deployments.engine.schedule import turn_after
+from deployments.engine.service_waits import get_next_check
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 300_000, tzinfo=UTC)
 
@@ -12,7 +12,7 @@ NOW = datetime(2026, 3, 1, 12, 0, 0, 300_000, tzinfo=UTC)
 def turns(waited: float, group: str = "g", seconds: float = 60) -> list[datetime]:
     """The turns of the next seconds of what has waited for so long now."""
     since, moment, found = NOW - timedelta(seconds=waited), NOW, []
-    while (moment := turn_after(moment, since, group)) < NOW + timedelta(seconds=seconds):
+    while (moment := get_next_check(moment, since, group)) < NOW + timedelta(seconds=seconds):
         found.append(moment)
     return found
 

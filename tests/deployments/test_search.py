@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
-from deployments import operations
+from deployments.execution import operations
 from rbac.models import Scope, User
 from tests.api.world import CANARY, World, make_world
 

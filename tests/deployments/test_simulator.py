@@ -8,9 +8,9 @@ import pytest
 from django.test import override_settings
 from pytest_django import Settings
 
-from deployments.engine import quota
+from deployments.execution.operations import run_pipeline
+from deployments.journal import rate_limits
 from deployments.models import Execution
-from deployments.operations import run_pipeline
 from ops.demo_pipelines import SandboxFacts
 from pipelines.models import Pipeline
 from rbac.models import User
@@ -41,7 +41,7 @@ def simulate(
     pipeline = Pipeline.objects.get(identifier="rolling_demo")
 
     def one(seed: int, *, has_branches: bool = False) -> list[str]:
-        quota.forget()
+        rate_limits.reset_buckets()
         dice = random.Random(seed)
         odds = Odds.from_dice(dice)
         ecs = FakeEcs(now=lambda: schedule.now(), dice=dice, account=f"{seed:012d}", breaker=odds.breaker)

@@ -6,9 +6,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from deployments.engine import quota
-from deployments.engine.dispatch import due_groups, look_at_group
-from deployments.engine.lease import LEASE, claim, wake
+from deployments.engine.dispatch import claim_due_batches, reconcile_batch
+from deployments.engine.lease import LEASE_DURATION, claim_lease, wake_execution
+from deployments.journal import rate_limits
 from deployments.models import Execution, Interrupt
 from tests.deployments.driving import Drive
 
@@ -45,11 +45,11 @@ def test_a_service_that_looks_the_same_costs_one_call_and_no_write(drive: Drive)
     execution = parked(drive)
     fence, mark = execution.fence, drive.mark()
     next_turn(drive, execution)
-    (group,) = due_groups(drive.world)
+    (group,) = claim_due_batches(drive.world)
     with CaptureQueriesContext(
         connection,
     ) as queries:
-        look_at_group(group, world=drive.world)
+        reconcile_batch(group, world=drive.world)
     assert described(drive, mark) == 1
     assert [query["sql"].split()[0] for query in queries if not query["sql"].startswith("SELECT")] == []
     execution.refresh_from_db()
@@ -59,31 +59,31 @@ def test_a_service_that_looks_the_same_costs_one_call_and_no_write(drive: Drive)
 def test_what_a_dead_worker_has_seen_is_judged_again_though_the_service_looks_the_same(drive: Drive) -> None:
     execution = parked(drive)
     next_turn(drive, execution)
-    assert claim(execution.pk, owner="a worker that dies now", world=drive.world)
-    drive.clock.move(LEASE.total_seconds() + 1)
+    assert claim_lease(execution.pk, owner="a worker that dies now", world=drive.world)
+    drive.clock.move(LEASE_DURATION.total_seconds() + 1)
     fence = Execution.objects.get(pk=execution.pk).fence
-    for group in due_groups(drive.world):
-        look_at_group(group, world=drive.world)
+    for group in claim_due_batches(drive.world):
+        reconcile_batch(group, world=drive.world)
     assert Execution.objects.get(pk=execution.pk).fence == fence + 1
 
 
 def test_a_message_that_a_later_one_has_overtaken_asks_nothing(drive: Drive) -> None:
     execution = parked(drive)
     next_turn(drive, execution)
-    (late,) = due_groups(drive.world)
+    (late,) = claim_due_batches(drive.world)
     next_turn(drive, execution)
-    (punctual,) = due_groups(drive.world)
+    (punctual,) = claim_due_batches(drive.world)
     mark = drive.mark()
-    look_at_group(late, world=drive.world)
+    reconcile_batch(late, world=drive.world)
     assert described(drive, mark) == 0
-    look_at_group(punctual, world=drive.world)
+    reconcile_batch(punctual, world=drive.world)
     assert described(drive, mark) == 1
 
 
 def test_who_is_woken_is_looked_at_before_the_next_turn(drive: Drive) -> None:
     execution = parked(drive)
     Interrupt.objects.create(execution=execution, kind=Interrupt.Kind.ABORT)
-    wake(execution.pk, drive.clock.now())
+    wake_execution(execution.pk, drive.clock.now())
     drive.look()
     execution.refresh_from_db()
     assert execution.status == "ABORTED"
@@ -104,8 +104,8 @@ def test_a_rollout_in_which_nothing_moves_still_runs_out_of_time(drive: Drive) -
 def test_a_parked_one_that_gets_no_token_stays_due_until_there_is_one(drive: Drive) -> None:
     execution = parked(drive)
     next_turn(drive, execution)
-    taken = quota.grant(execution.quota, quota.SERVICE_READS, 1000, drive.clock.now())
+    taken = rate_limits.take_tokens(execution.quota, rate_limits.SERVICE_READS, 1000, drive.clock.now())
     assert taken > 0
-    assert due_groups(drive.world) == []
+    assert claim_due_batches(drive.world) == []
     drive.clock.move(0.25)
-    assert [group.execution_ids for group in due_groups(drive.world)] == [(execution.pk,)]
+    assert [group.execution_ids for group in claim_due_batches(drive.world)] == [(execution.pk,)]

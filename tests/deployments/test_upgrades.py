@@ -2,8 +2,8 @@
 
 import pytest
 
+from deployments.execution.operations import abort_execution
 from deployments.models import ActionRun, Execution
-from deployments.operations import abort_execution
 from tests.deployments.driving import Drive
 
 pytestmark = pytest.mark.django_db(transaction=True)

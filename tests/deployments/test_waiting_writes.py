@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from deployments.engine import quota
-from deployments.engine.quota import limit_of
+from deployments.journal import rate_limits
+from deployments.journal.rate_limits import get_rate_limit
 from deployments.models import Execution
 from tests.deployments.driving import Drive
 from tests.deployments.fleet import make_fleet
@@ -17,7 +17,7 @@ HERE = "123456789012/us-east-1"
 
 def use_up(drive: Drive, operation: str) -> None:
     """Leave no token for this operation."""
-    assert quota.grant(HERE, limit_of("ecs", operation), 1000, drive.clock.now()) > 0
+    assert rate_limits.take_tokens(HERE, get_rate_limit("ecs", operation), 1000, drive.clock.now()) > 0
 
 
 def test_a_write_that_waited_is_not_sent_over_somebody_elses_deployment(drive: Drive) -> None:

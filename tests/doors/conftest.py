@@ -9,9 +9,9 @@ import pytest
 from django.db import transaction
 from django.test import Client
 
-from delegates.beginnings import ensure_first_rows
+from delegates.models.delegates import create_first_rows
+from rbac.builtin_roles import ensure_builtin_roles
 from rbac.models import Scope, User
-from rbac.roles import ensure_builtin_roles
 from tests.api.world import World, make_world
 from tests.fixtures.people import make_person, make_project
 from tests.watching import places
@@ -57,7 +57,7 @@ def _made(request: pytest.FixtureRequest) -> Iterator[Shared | None]:
     request.getfixturevalue("django_db_setup")
     with request.getfixturevalue("django_db_blocker").unblock(), transaction.atomic():
         ensure_builtin_roles()
-        ensure_first_rows()
+        create_first_rows()
         admin = make_person("admin", "account_admin", Scope.objects.account())
         yield Shared(admin, make_world(make_project("default", "demo"), admin, admin))
         transaction.set_rollback(True)
@@ -73,7 +73,7 @@ def shared(_made: Shared | None) -> Shared | None:
 def account(shared: Shared | None, db: None) -> Scope:
     if shared is None:
         ensure_builtin_roles()
-        ensure_first_rows()
+        create_first_rows()
     return Scope.objects.account()
 
 

@@ -8,9 +8,16 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pipelines.completion.names import leaves
-from steps.expressions import BadExpressionError, is_path, named_in, paths, resolve, value_at
-from steps.variables import Environment
+from pipelines.completion.items import iterate_leaves
+from steps.expressions import (
+    BadExpressionError,
+    find_paths,
+    get_path_value,
+    is_path,
+    list_paths,
+    resolve_expressions,
+)
+from steps.variables import ScriptEnvironment
 from tests.lanes import examples
 
 NAMES = st.from_regex(r"[A-Za-z_$][A-Za-z0-9_$-]{0,6}", fullmatch=True)
@@ -43,14 +50,14 @@ def _spoken(value: Any) -> str:
 @st.composite
 def _known_and_path(draw: st.DrawFn) -> tuple[dict[str, Any], str]:
     known = draw(KNOWN)
-    return known, draw(st.sampled_from(sorted(paths(known))))
+    return known, draw(st.sampled_from(sorted(list_paths(known))))
 
 
 @settings(max_examples=examples(150), deadline=None)
 @given(_known_and_path(), st.sampled_from(["", " ", "\t "]))
 def test_a_lone_expression_is_its_value_with_its_type(known_and_path: tuple[dict[str, Any], str], space: str):
     known, path = known_and_path
-    filled = resolve(f"<+{space}{path}{space}>", known)
+    filled = resolve_expressions(f"<+{space}{path}{space}>", known)
     assert filled == _walk(path, known)
     assert type(filled) is type(_walk(path, known))
 
@@ -65,10 +72,10 @@ def test_inside_a_text_each_is_put_in_once_and_what_came_in_stays(
     value = _walk(path, known)
     text = f"<+{path}>".join(around)
     if isinstance(value, str | int | float):
-        assert resolve(text, known) == _spoken(value).join(around)
+        assert resolve_expressions(text, known) == _spoken(value).join(around)
     else:
         with pytest.raises(BadExpressionError, match="cannot stand inside a text"):
-            resolve(text, known)
+            resolve_expressions(text, known)
 
 
 @settings(max_examples=examples(100), deadline=None)
@@ -80,7 +87,7 @@ def test_a_document_keeps_its_shape_and_nothing_that_was_given_changes(
     assume("<+" not in json.dumps(plain))
     document = {"plain": plain, "<+key>": [1, {"here": f"<+{path}>"}], "none": None}
     before = deepcopy((document, known))
-    filled = resolve(document, known)
+    filled = resolve_expressions(document, known)
     assert filled == {"plain": plain, "<+key>": [1, {"here": _walk(path, known)}], "none": None}
     assert (document, known) == before
 
@@ -95,9 +102,9 @@ def test_what_is_left_for_later_is_filled_in_later_as_if_at_once(
     first = {**known, "now": {"it": "N"}}
     text = f"{around}<+now.it>{around}<+{path}>{around}"
     assume(path.partition(".")[0] != "now")
-    once = resolve(text, first, later=lambda one: one == path)
+    once = resolve_expressions(text, first, later=lambda one: one == path)
     assert once == f"{around}N{around}<+{path}>{around}"
-    assert resolve(once, first) == resolve(text, first)
+    assert resolve_expressions(once, first) == resolve_expressions(text, first)
 
 
 @settings(max_examples=examples(150), deadline=None)
@@ -109,7 +116,7 @@ def test_a_name_with_a_letter_too_few_leads_to_the_right_one(
     known = {"surely_there": {"cluster_name": 1}, **known}
     wrong = f"surely_there.{data.draw(st.sampled_from(['cluster_nam', 'clustername', 'cluster_names']))}"
     with pytest.raises(BadExpressionError) as refused:
-        resolve({"a": [f"<+{wrong}>"]}, {"surely_there": {"cluster_name": 1}, "x": known})
+        resolve_expressions({"a": [f"<+{wrong}>"]}, {"surely_there": {"cluster_name": 1}, "x": known})
     assert (
         refused.value.message == f"<+{wrong}> is not known here. Did you mean <+surely_there.cluster_name>?"
     )
@@ -119,19 +126,19 @@ def test_a_name_with_a_letter_too_few_leads_to_the_right_one(
 @settings(max_examples=examples(150), deadline=None)
 @given(KNOWN)
 def test_every_path_that_is_listed_can_be_named_and_nothing_is_left_out(known: dict[str, Any]):
-    listed = dict(leaves(known, ""))
+    listed = dict(iterate_leaves(known, ""))
     assert all(is_path(path) for path in listed)
-    assert all(value_at(path, known) == value for path, value in listed.items())
-    assert set(listed) == set(paths(known))
+    assert all(get_path_value(path, known) == value for path, value in listed.items())
+    assert set(listed) == set(list_paths(known))
     document = [f"<+{path}>" for path in listed]
-    assert [path for _, path in named_in(document)] == list(listed)
+    assert [path for _, path in find_paths(document)] == list(listed)
 
 
 @settings(max_examples=examples(100), deadline=None)
 @given(st.dictionaries(NAMES, STRINGS, min_size=1, max_size=3), AROUND)
 def test_no_value_becomes_a_part_of_a_script(values: dict[str, str], around: str):
     script = f"{around}\n" + "\n".join(f'echo "<+a.{name}>"' for name in values)
-    environment = Environment(lambda path: value_at(path, {"a": values}))
+    environment = ScriptEnvironment(lambda path: get_path_value(path, {"a": values}))
     ready = environment.taken_out_of(script)
     assert "<+" not in ready
     wanted = [f'echo "${{SLIPWAY_VALUE_{number}}}"' for number in range(1, len(values) + 1)]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from guards.limits import EXPRESSION_CHARACTERS, EXPRESSIONS_RESULT
-from steps.expressions import BadExpressionError, resolve
+from guards.limits import EXPRESSION_CHARACTERS, EXPRESSION_RESULT_CHARACTERS
+from steps.expressions import BadExpressionError, resolve_expressions
 from tests.fixtures.patience import within_cpu
 from tests.lanes import examples
 
@@ -47,7 +47,7 @@ DOCUMENTS = st.recursive(
 @example("<+<+infra.cluster>>")
 def test_any_text_is_filled_in_or_refused(document: Any) -> None:
     try:
-        filled = resolve(document, KNOWN)
+        filled = resolve_expressions(document, KNOWN)
     except BadExpressionError:
         return
     assert type(filled) is type(document) or isinstance(document, str)
@@ -57,7 +57,7 @@ def test_any_text_is_filled_in_or_refused(document: Any) -> None:
 @given(st.text(st.characters(exclude_characters="<>+"), max_size=20), st.text(max_size=30))
 def test_what_comes_out_of_a_value_is_text_and_not_read_again(around: str, value: str) -> None:
     known = {"a": {"b": f"<+{value}"}, "c": "secret"}
-    assert resolve(f"{around}-<+a.b>", known) == f"{around}-<+{value}"
+    assert resolve_expressions(f"{around}-<+a.b>", known) == f"{around}-<+{value}"
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_long_one_is_refused_at_once(text: str) -> None:
 
     def refusal() -> BadExpressionError:
         with pytest.raises(BadExpressionError) as refused:
-            resolve({"spec": [text]}, many)
+            resolve_expressions({"spec": [text]}, many)
         return refused.value
 
     bad = within_cpu(0.05, refusal)
@@ -88,12 +88,12 @@ def test_a_long_one_is_refused_at_once(text: str) -> None:
 def test_values_do_not_multiply_without_end() -> None:
     bomb = ["<+serviceVariables.long>" * 100 + "!"] * 20
     with pytest.raises(BadExpressionError, match="1,048,576 characters at most") as refused:
-        resolve(bomb, KNOWN)
+        resolve_expressions(bomb, KNOWN)
     assert refused.value.where == (2,)
-    fits = [f"<+serviceVariables.long>{number}" for number in range(EXPRESSIONS_RESULT // 4096)]
-    assert len(resolve(fits, KNOWN)) == len(fits)
+    fits = [f"<+serviceVariables.long>{number}" for number in range(EXPRESSION_RESULT_CHARACTERS // 4096)]
+    assert len(resolve_expressions(fits, KNOWN)) == len(fits)
 
 
 def test_the_column_of_one_without_an_end_is_named() -> None:
     with pytest.raises(BadExpressionError, match="column 16"):
-        resolve("<+infra.count> <+infra.cluster", KNOWN)
+        resolve_expressions("<+infra.count> <+infra.cluster", KNOWN)

@@ -16,9 +16,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode
 from schemathesis.checks import CHECKS, load_all_checks
 
-from inventory.models.drift import Adoption, Comparison
+from inventory.models.adoption import Adoption
+from inventory.models.drift import DriftComparison
 from rbac.models import User
-from rbac.operations.keys import create_api_key
+from rbac.operations.api_keys import create_api_key
 from tests.api.world import World
 from tests.fuzz.exceptions import is_expected
 
@@ -89,7 +90,7 @@ def addresses(world: World) -> dict[str, dict[str, Any]]:
         "/api/v1/files/": {"path": "task.yaml"},
         "/api/v1/freeze-windows/": {"id": world.freeze.pk},
         "/api/v1/infrastructures/": {"id": world.infrastructure.pk},
-        "/api/v1/drift/": {"id": Comparison.objects.earliest("pk").pk},
+        "/api/v1/drift/": {"id": DriftComparison.objects.earliest("pk").pk},
         "/api/v1/adoptions/": {"id": Adoption.objects.earliest("pk").pk},
         "/api/v1/notification-rules/": {"id": world.notification_rule.pk},
         "/api/v1/notifications/": {"id": str(world.notification.pk)},

@@ -10,7 +10,7 @@ from rbac.models import User
 from tests.api.world import World
 from tests.doors.corpus import TEXTS
 from tests.fixtures.sockets import session_of
-from web.sockets import SocketGuard
+from web.live.socket_middleware import SocketLimits
 
 # How long an answer may take on a machine that is busy with other things.
 PATIENCE = 60
@@ -32,7 +32,7 @@ SAID: list[dict[str, Any]] = [
 async def communicator(address: str, query: bytes, user: User) -> ApplicationCommunicator:
     scope = {"type": "websocket", "path": address, "query_string": query, "headers": []}
     scope["session"] = await session_of(user)
-    return ApplicationCommunicator(SocketGuard(websocket_routes), scope)
+    return ApplicationCommunicator(SocketLimits(websocket_routes), scope)
 
 
 async def open_and_close(address: str, query: bytes, user: User, *messages: dict[str, Any]) -> None:

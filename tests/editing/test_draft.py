@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.manifests.yaml_draft import Draft, NotEditable, same
-from guards.yaml import read_yaml
+from catalog.manifests.yaml_drafts import NotEditable, YamlDraft, is_identical
+from guards.yaml_parser import parse_yaml
 from tests.lanes import examples
 
 TEXT = """\
@@ -40,23 +40,23 @@ pipeline:
 """
 
 
-def stage(draft: Draft, number: int = 0) -> Any:
+def stage(draft: YamlDraft, number: int = 0) -> Any:
     return draft.value["pipeline"]["stages"][number]["stage"]
 
 
 def test_nothing_changed_is_nothing_written():
-    assert Draft(TEXT).written() == TEXT
+    assert YamlDraft(TEXT).written() == TEXT
 
 
 def test_a_scalar_keeps_its_quotes_and_its_comment():
-    draft = Draft(TEXT)
+    draft = YamlDraft(TEXT)
     draft.value["pipeline"]["name"] = "It's new"
     stage(draft)["spec"]["steps"][0]["step"]["type"] = "Z"
     assert draft.written() == TEXT.replace("'Web'", "'It''s new'").replace('"A"', '"Z"')
 
 
 def test_items_change_places_with_the_comments_above_them():
-    draft = Draft(TEXT)
+    draft = YamlDraft(TEXT)
     steps = stage(draft)["spec"]["steps"]
     steps.insert(0, steps.pop(1))
     written = draft.written()
@@ -66,7 +66,7 @@ def test_items_change_places_with_the_comments_above_them():
 
 
 def test_what_is_wrapped_is_indented_and_otherwise_as_it_was():
-    draft = Draft(TEXT)
+    draft = YamlDraft(TEXT)
     steps = stage(draft)["spec"]["steps"]
     steps[:2] = [{"parallel": steps[:2]}]
     written = draft.written()
@@ -75,18 +75,18 @@ def test_what_is_wrapped_is_indented_and_otherwise_as_it_was():
         in written
     )
     assert "                # About B.\n                - step:\n" in written
-    assert read_yaml(written).value == draft.value
+    assert parse_yaml(written).value == draft.value
 
 
 def test_what_is_added_and_removed_leaves_the_rest_alone():
-    draft = Draft(TEXT)
+    draft = YamlDraft(TEXT)
     spec = stage(draft)["spec"]
     spec["rollbackSteps"].append({"step": {"type": "Undo", "spec": {"text": "yes", "number": "1e3"}}})
     del spec["steps"][2]
     spec["steps"][1]["step"]["script"] = "other\nlines\n"
     draft.value["pipeline"]["stages"].append({"stage": {"identifier": "three"}})
     written = draft.written()
-    assert read_yaml(written).value == draft.value
+    assert parse_yaml(written).value == draft.value
     assert "                script: |\n                  other\n                  lines\n" in written
     for kept in ("# The head stays.", "# never changes", "# First of all.", "# why A", "# About B."):
         assert kept in written
@@ -94,19 +94,19 @@ def test_what_is_added_and_removed_leaves_the_rest_alone():
 
 
 def test_what_is_appended_comes_before_comments_that_are_less_far_in():
-    draft = Draft("a:\n  - step: 1\n    # deeper\n\n# end\n")
+    draft = YamlDraft("a:\n  - step: 1\n    # deeper\n\n# end\n")
     draft.value["a"].append({"step": 2})
     assert draft.written() == "a:\n  - step: 1\n    # deeper\n\n  - step: 2\n# end\n"
 
 
 def test_a_text_that_is_no_yaml_says_where():
     with pytest.raises(NotEditable, match="Line 1"):
-        Draft("a: b: c")
+        YamlDraft("a: b: c")
 
 
 def test_one_is_not_true():
-    assert not same(1, True)
-    assert not same({"a": 1, "b": 2}, {"b": 2, "a": 1})
+    assert not is_identical(1, True)
+    assert not is_identical({"a": 1, "b": 2}, {"b": 2, "a": 1})
 
 
 SCALARS = st.one_of(
@@ -136,14 +136,14 @@ def containers(value: Any) -> list[Any]:
 @settings(max_examples=examples(60))
 @given(MAPPINGS, TREES, st.data())
 def test_whatever_is_changed_means_what_it_was_changed_to(before: Any, new: Any, data: st.DataObject):
-    first = Draft("a: 1\n")
+    first = YamlDraft("a: 1\n")
     first.value["a"] = before
     text = (
         "# top\n" + "\n# between\n".join(first.written().split("\n", 1))
         if data.draw(st.booleans())
         else first.written()
     )
-    draft = Draft(text)
+    draft = YamlDraft(text)
     found = containers(draft.value)
     one = found[data.draw(st.integers(0, len(found) - 1))]
     if isinstance(one, list):
@@ -152,4 +152,4 @@ def test_whatever_is_changed_means_what_it_was_changed_to(before: Any, new: Any,
             one.reverse()
     else:
         one["name"] = new
-    assert same(read_yaml(draft.written()).value, draft.value)
+    assert is_identical(parse_yaml(draft.written()).value, draft.value)

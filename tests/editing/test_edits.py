@@ -4,23 +4,23 @@ from typing import Any
 
 import pytest
 
-from guards.yaml import read_yaml
-from pipelines.definition.parser import read_pipeline
-from pipelines.editor.commands import carry_out
-from pipelines.templates import new_pipeline
+from guards.yaml_parser import parse_yaml
+from pipelines.definition.parser import parse_pipeline
+from pipelines.editor.commands import run_command
+from pipelines.pipeline_templates import render_pipeline_template
 
 STEPS = "pipeline.stages.0.stage.spec.execution.steps"
 STAGE = "pipeline.stages.0"
-TEXT = new_pipeline("Rolling", service="web", environment="dev", infrastructure="eu", title="Web")
+TEXT = render_pipeline_template("Rolling", service="web", environment="dev", infrastructure="eu", title="Web")
 
 
 def types(text: str) -> tuple[list[str], list[str]]:
-    stage = read_pipeline(text).stages[0]
+    stage = parse_pipeline(text).stages[0]
     return [one.type for one in stage.steps], [one.type for one in stage.rollback_steps]
 
 
 def done(text: str, do: str, **given: str) -> str:
-    outcome = carry_out(text, {"do": do, **given})
+    outcome = run_command(text, {"do": do, **given})
     assert not outcome.problem
     assert not outcome.errors
     return outcome.text
@@ -28,7 +28,7 @@ def done(text: str, do: str, **given: str) -> str:
 
 def test_a_strategy_takes_the_place_of_another_and_leaves_other_steps_alone():
     text = done(TEXT, "add-step", at=STEPS, type="EcsRunTask")
-    text = carry_out(
+    text = run_command(
         text,
         {
             "form_at": f"{STEPS}.1",
@@ -55,7 +55,7 @@ def test_a_step_brings_what_undoes_it_and_takes_it_along_when_it_goes():
 
 
 def rollback_of(text: str) -> list[Any]:
-    stages = read_yaml(text).value["pipeline"]["stages"]
+    stages = parse_yaml(text).value["pipeline"]["stages"]
     return list(stages[0]["stage"]["spec"]["execution"]["rollbackSteps"])
 
 
@@ -95,17 +95,17 @@ def test_what_runs_side_by_side_comes_apart_again_as_it_was():
 
 def test_values_are_read_by_the_types_of_the_fields():
     given: dict[str, str] = {"form_at": f"{STEPS}.0", "form_is": "ecsRollingDeploy", "timeout": "soon"}
-    wrong = carry_out(TEXT, given | {"spec.failFast.failedTasks": "many"})
+    wrong = run_command(TEXT, given | {"spec.failFast.failedTasks": "many"})
     assert set(wrong.errors) == {"timeout", "spec.failFast.failedTasks"}
     assert wrong.text == TEXT
-    right = carry_out(
+    right = run_command(
         TEXT, given | {"timeout": "45m", "spec.failFast.failedTasks": "5", "spec.forceNewDeployment": "true"}
     )
-    step = read_pipeline(right.text).stages[0].steps[0]
+    step = parse_pipeline(right.text).stages[0].steps[0]
     assert step.timeout_seconds == 45 * 60
     assert step.spec == {"forceNewDeployment": True, "failFast": {"failedTasks": 5}}
     back = {"timeout": "", "spec.failFast.failedTasks": "", "spec.forceNewDeployment": ""}
-    assert carry_out(right.text, given | back).text == TEXT
+    assert run_command(right.text, given | back).text == TEXT
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_values_are_read_by_the_types_of_the_fields():
     ],
 )
 def test_what_cannot_be_done_says_so_and_changes_nothing(given: dict[str, Any]):
-    outcome = carry_out(TEXT, given)
+    outcome = run_command(TEXT, given)
     assert outcome.problem
     assert outcome.text == TEXT
 
@@ -130,7 +130,7 @@ def test_what_cannot_be_done_says_so_and_changes_nothing(given: dict[str, Any]):
 def test_when_a_step_runs_is_chosen_by_form_and_taken_back():
     given = {"form_at": f"{STEPS}.0", "form_is": "ecsRollingDeploy", "when.status": "All"}
     condition = '<+env.type> == "Production"'
-    chosen = carry_out(TEXT, given | {"when.condition": condition}).text
+    chosen = run_command(TEXT, given | {"when.condition": condition}).text
     assert "stageStatus: All" in chosen
-    assert read_pipeline(chosen).stages[0].steps[0].type == "EcsRollingDeploy"
-    assert carry_out(chosen, given | {"when.status": "", "when.condition": ""}).text == TEXT
+    assert parse_pipeline(chosen).stages[0].steps[0].type == "EcsRollingDeploy"
+    assert run_command(chosen, given | {"when.status": "", "when.condition": ""}).text == TEXT

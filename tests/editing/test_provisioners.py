@@ -2,32 +2,32 @@
 
 import pytest
 
-from catalog.manifests.yaml_draft import Draft
-from pipelines.definition.parser import read_pipeline
-from pipelines.editor.commands import carry_out
-from pipelines.editor.outline import outline
-from pipelines.editor.provisioners import provisioner_of, provisioners
-from pipelines.templates import new_pipeline
-from steps.kinds.base import known_steps
+from catalog.manifests.yaml_drafts import YamlDraft
+from pipelines.definition.parser import parse_pipeline
+from pipelines.editor.commands import run_command
+from pipelines.editor.outline import build_outline
+from pipelines.editor.provisioners import get_provisioner_name, list_provisioners
+from pipelines.pipeline_templates import render_pipeline_template
+from steps.kinds.registry import get_step_kinds
 
 STAGE = "pipeline.stages.0"
 MADE = f"{STAGE}.stage.spec.environment.provisioner.steps"
-TEXT = new_pipeline("Rolling", service="web", environment="dev", infrastructure="eu", title="Web")
+TEXT = render_pipeline_template("Rolling", service="web", environment="dev", infrastructure="eu", title="Web")
 
 
 def done(text: str, do: str, **given: str) -> str:
-    outcome = carry_out(text, {"do": do, **given})
+    outcome = run_command(text, {"do": do, **given})
     assert not outcome.problem
     return outcome.text
 
 
-@pytest.mark.parametrize("name", [one.name for one in provisioners()])
+@pytest.mark.parametrize("name", [one.name for one in list_provisioners()])
 def test_a_provisioner_brings_its_steps_before_those_that_deploy(name: str) -> None:
     text = done(TEXT, "set-provisioner", at=STAGE, provisioner=name)
-    tree = Draft(text).value
+    tree = YamlDraft(text).value
     stage = tree["pipeline"]["stages"][0]
-    assert provisioner_of(stage) == name
-    chosen = next(one for one in provisioners() if one.name == name)
+    assert get_provisioner_name(stage) == name
+    chosen = next(one for one in list_provisioners() if one.name == name)
     said = stage["stage"]["spec"]["environment"]["provisioner"]
     assert [one["step"]["type"] for one in said["steps"]] == list(chosen.steps)
     assert [one["step"]["type"] for one in said.get("rollbackSteps", [])] == list(chosen.rollback_steps)
@@ -38,17 +38,17 @@ def test_a_provisioner_brings_its_steps_before_those_that_deploy(name: str) -> N
 
 def test_a_script_that_provisions_can_be_saved_as_it_is_added() -> None:
     text = done(TEXT, "set-provisioner", at=STAGE, provisioner="Shell Script")
-    stage = read_pipeline(text).stages[0]
+    stage = parse_pipeline(text).stages[0]
     assert [step.type for step in stage.steps] == ["ShellScriptProvision", "EcsRollingDeploy"]
     assert stage.provisioner_steps == 1
-    titles = [section.title for section in outline(Draft(text).value)[0].sections]
+    titles = [section.title for section in build_outline(YamlDraft(text).value)[0].sections]
     assert titles == ["Provisioner", "Steps", "Rollback steps", "Rollback steps of the provisioner"]
 
 
 def test_the_last_step_of_a_provisioner_takes_the_provisioner_along() -> None:
     text = done(TEXT, "set-provisioner", at=STAGE, provisioner="Shell Script")
     text = done(text, "add-step", at=MADE, type="ShellScript")
-    assert [step.type for step in read_pipeline(text).stages[0].steps][:2] == [
+    assert [step.type for step in parse_pipeline(text).stages[0].steps][:2] == [
         "ShellScriptProvision",
         "ShellScript",
     ]
@@ -59,15 +59,15 @@ def test_the_last_step_of_a_provisioner_takes_the_provisioner_along() -> None:
 
 def test_only_what_needs_no_cluster_is_offered_among_the_steps_of_a_provisioner() -> None:
     text = done(TEXT, "set-provisioner", at=STAGE, provisioner="Shell Script")
-    making = outline(Draft(text).value)[0].sections[0]
+    making = build_outline(YamlDraft(text).value)[0].sections[0]
     offered = {type_ for type_, _ in making.palette}
     assert {"ShellScriptProvision", "HarnessApproval", "Http"} <= offered
     assert not any(type_.startswith("Ecs") for type_ in offered)
-    assert offered <= known_steps().keys()
+    assert offered <= get_step_kinds().keys()
 
 
 def test_a_provisioner_that_nobody_knows_changes_nothing() -> None:
-    outcome = carry_out(TEXT, {"do": "set-provisioner", "at": STAGE, "provisioner": "Magic"})
+    outcome = run_command(TEXT, {"do": "set-provisioner", "at": STAGE, "provisioner": "Magic"})
     assert "There is no provisioner Magic; there are" in outcome.problem
     assert outcome.text == TEXT
 
@@ -80,7 +80,7 @@ UNDOING = {
 
 
 def _types(text: str, path: str) -> list[str]:
-    found = Draft(text).value
+    found = YamlDraft(text).value
     for name in path.split("."):
         found = found[int(name)] if isinstance(found, list) else found.get(name, {})
     return [one["step"]["type"] for one in found]

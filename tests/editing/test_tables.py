@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from catalog.manifests.yaml_draft import Draft
-from pipelines.definition.parser import read_pipeline
-from pipelines.editor.commands import carry_out
-from pipelines.editor.failures import FailureRows
-from pipelines.editor.forms import form_at
-from pipelines.editor.own_manifests import OwnManifest
-from pipelines.editor.places import path_from
-from pipelines.editor.tables import CellErrors
-from pipelines.editor.targets import Nearby
-from steps.failure_strategies import ERRORS
+from catalog.manifests.yaml_drafts import YamlDraft
+from pipelines.definition.parser import parse_pipeline
+from pipelines.editor.commands import run_command
+from pipelines.editor.failure_rows import FailureRows
+from pipelines.editor.form_rows import CellErrors
+from pipelines.editor.forms import build_form
+from pipelines.editor.manifest_rows import StepManifestRow
+from pipelines.editor.target_fields import EditorChoices
+from pipelines.editor.tree_paths import parse_path
+from steps.failure_strategies import ERROR_TYPES
 
 STEP = "pipeline.stages.0.stage.spec.execution.steps.0"
 TEXT = """\
@@ -55,7 +55,7 @@ pipeline:
 
 
 def fields_at(text: str, at: str = STEP) -> dict[str, Any]:
-    form = form_at(Draft(text).value, path_from(at), Nearby())
+    form = build_form(YamlDraft(text).value, parse_path(at), EditorChoices())
     assert form
     return {field.name: field for field in form.fields}
 
@@ -76,7 +76,7 @@ def as_entered(text: str, at: str = STEP) -> dict[str, str]:
 
 def changed(text: str, *gone: str, **cells: str) -> str:
     given = {name: value for name, value in as_entered(text).items() if not name.startswith(gone or ("-",))}
-    outcome = carry_out(text, given | {name.replace("__", "."): value for name, value in cells.items()})
+    outcome = run_command(text, given | {name.replace("__", "."): value for name, value in cells.items()})
     assert not outcome.problem
     assert not outcome.errors
     return outcome.text
@@ -99,7 +99,7 @@ def test_an_entry_is_removed_and_another_added():
         spec__headers__2__key="New",
         spec__headers__2__value='<+secrets.getValue("t")>',
     )
-    assert read_pipeline(text).stages[0].steps[0].spec["headers"] == [
+    assert parse_pipeline(text).stages[0].steps[0].spec["headers"] == [
         {"key": "Count", "value": 3},
         {"key": "New", "value": '<+secrets.getValue("t")>'},
     ]
@@ -109,7 +109,7 @@ def test_an_entry_is_removed_and_another_added():
 def test_a_failure_strategy_becomes_another_kind():
     cells = {"failureStrategies__0__action": "ManualIntervention", "failureStrategies__0__timeout": "1h"}
     text = changed(TEXT, **cells, failureStrategies__0__onTimeout="Abort")
-    (first, second) = read_pipeline(text).stages[0].steps[0].failure_strategies
+    (first, second) = parse_pipeline(text).stages[0].steps[0].failure_strategies
     assert first["action"]["then"]["type"] == "Abort"
     assert second["errors"] == ["AllErrors"]
     assert "# the network" in text
@@ -128,11 +128,11 @@ def test_a_failure_strategy_becomes_another_kind():
 )
 def test_what_is_wrong_is_said_beside_its_cell_and_nothing_is_lost(cells: dict[str, str], wrong: str):
     given = as_entered(TEXT) | cells
-    outcome = carry_out(TEXT, given)
+    outcome = run_command(TEXT, given)
     assert set(outcome.errors) == {wrong}
-    assert carry_out(TEXT, given | {"do": "close"}).open == ""
+    assert run_command(TEXT, given | {"do": "close"}).open == ""
     assert outcome.text == TEXT
-    form = form_at(Draft(TEXT).value, path_from(STEP), Nearby(), given, outcome.errors)
+    form = build_form(YamlDraft(TEXT).value, parse_path(STEP), EditorChoices(), given, outcome.errors)
     assert form
     shown = {c.name: c for field in form.fields for row in field.rows for c in row.cells}
     assert shown[wrong].error
@@ -170,7 +170,7 @@ def test_what_cells_cannot_say_is_shown_as_yaml():
     ],
 )
 def test_every_failure_strategy_can_be_said_by_cells(action: dict[str, Any]):
-    entry = {"onFailure": {"errors": list(ERRORS), "action": action}}
+    entry = {"onFailure": {"errors": list(ERROR_TYPES), "action": action}}
     cells = FailureRows().cells_of(entry)
     assert cells
     assert FailureRows().entry_of(cells) == entry
@@ -193,7 +193,7 @@ def test_dimensions_and_names_are_written_one_in_each_line():
         "spec__metrics__0__dimensions": "ClusterName=main\nServiceName=web",
         "spec__alarms": "a\r\nb c\n",
     }
-    spec = read_pipeline(changed(text, **cells)).stages[0].steps[0].spec
+    spec = parse_pipeline(changed(text, **cells)).stages[0].steps[0].spec
     assert spec["alarms"] == ["a", "b c"]
     assert spec["metrics"][0]["dimensions"] == {"ClusterName": "main", "ServiceName": "web"}
     assert spec["metrics"][0]["threshold"] == 80.5
@@ -224,7 +224,7 @@ def test_delegate_selectors_are_names_of_stages_groups_and_steps():
     ],
 )
 def test_a_manifest_of_a_step_is_said_by_cells_in_every_store(entry: dict[str, Any]):
-    table = OwnManifest(is_needed=True)
+    table = StepManifestRow(is_needed=True)
     cells = table.cells_of(entry)
     assert cells
     assert table.entry_of(cells) == entry
@@ -236,11 +236,11 @@ def test_a_manifest_of_a_step_is_said_by_cells_in_every_store(entry: dict[str, A
 def test_the_pipeline_itself_has_a_form():
     given = as_entered(TEXT, "pipeline") | {"form_is": "", "name": "Store"}
     given |= {"variables.0.name": "color", "variables.0.value": "blue"}
-    text = carry_out(TEXT, given | {"delegateSelectors": "prod"}).text
-    spec = read_pipeline(text)
+    text = run_command(TEXT, given | {"delegateSelectors": "prod"}).text
+    spec = parse_pipeline(text)
     assert (spec.name, spec.stages[0].steps[0].selectors) == ("Store", ("prod",))
     assert "    color: blue" in text
-    assert set(carry_out(TEXT, given | {"name": "", "variables.0.name": "1"}).errors) == {
+    assert set(run_command(TEXT, given | {"name": "", "variables.0.name": "1"}).errors) == {
         "name",
         "variables.0.name",
     }

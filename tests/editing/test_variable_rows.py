@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from guards.yaml import read_yaml
-from pipelines.editor.commands import carry_out
+from guards.yaml_parser import parse_yaml
+from pipelines.editor.commands import run_command
 from pipelines.editor.variable_rows import VariableRows
-from pipelines.inputs.variables import read_variables
+from pipelines.inputs.variables import parse_variables
 from tests.editing.test_tables import TEXT, as_entered, fields_at
 
 VARIABLES = """\
@@ -25,7 +25,7 @@ WHOLE = TEXT.replace("  stages:\n", f"{VARIABLES}  stages:\n", 1)
 
 
 def variables(text: str) -> dict[str, Any]:
-    return dict(read_yaml(text).value["pipeline"]["variables"])
+    return dict(parse_yaml(text).value["pipeline"]["variables"])
 
 
 def entered(**cells: str) -> dict[str, str]:
@@ -50,19 +50,19 @@ def test_every_way_to_write_a_variable_is_shown_and_stays_where_nothing_is_enter
         {"name": "color", "value": "<+input>.default(blue).allowedValues(blue,green)"},
         {"name": "token", "type": "Secret", "required": "true"},
     ]
-    assert carry_out(WHOLE, entered()).text == WHOLE
+    assert run_command(WHOLE, entered()).text == WHOLE
 
 
 def test_what_counts_where_nothing_is_said_of_required_is_told():
     field = fields_at(WHOLE, "pipeline")["variables"]
     cells = {cell.key: cell for cell in field.rows[2].cells}
     assert cells["required"].choices[0] == ("", "Default: yes, without a default")
-    asked, given = read_variables({"one": {"type": "String"}, "other": {"type": "String", "default": "x"}})
+    asked, given = parse_variables({"one": {"type": "String"}, "other": {"type": "String", "default": "x"}})
     assert (asked.is_required, given.is_required) == (True, False)
 
 
 def test_a_changed_cell_changes_its_value_alone_and_comments_stay():
-    text = carry_out(WHOLE, entered(**{"0__value": "us-east-1", "4__description": "Of the registry"})).text
+    text = run_command(WHOLE, entered(**{"0__value": "us-east-1", "4__description": "Of the registry"})).text
     assert "    # Where it goes.\n    region: us-east-1 # ours\n" in text
     assert "      type: Secret # of the registry\n" in text
     assert variables(text)["token"] == {"type": "Secret", "required": True, "description": "Of the registry"}
@@ -71,16 +71,16 @@ def test_a_changed_cell_changes_its_value_alone_and_comments_stay():
 
 def test_variables_are_added_renamed_and_removed():
     added = {"5__name": "wait", "5__type": "Boolean", "5__value": "true", "5__description": "A pause"}
-    text = carry_out(WHOLE, entered(**added, **{"1__name": "number"})).text
+    text = run_command(WHOLE, entered(**added, **{"1__name": "number"})).text
     found = variables(text)
     assert found["wait"] == {"type": "Boolean", "value": True, "description": "A pause"}
     assert list(found) == ["region", "number", "count", "color", "token", "wait"]
     assert found["number"] == "3"
-    assert read_variables(found)
+    assert parse_variables(found)
     without = {key: value for key, value in entered().items() if not key.startswith("variables.0.")}
-    assert list(variables(carry_out(WHOLE, without).text)) == ["digits", "count", "color", "token"]
+    assert list(variables(run_command(WHOLE, without).text)) == ["digits", "count", "color", "token"]
     none = {key: value for key, value in entered().items() if key.count(".") < 2}
-    assert carry_out(WHOLE, none).text == TEXT
+    assert run_command(WHOLE, none).text == TEXT
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_variables_are_added_renamed_and_removed():
 def test_what_makes_no_sense_is_said_beside_its_cell_and_nothing_is_lost(
     cells: dict[str, str], where: str, said: str
 ):
-    outcome = carry_out(WHOLE, entered(**cells))
+    outcome = run_command(WHOLE, entered(**cells))
     assert outcome.text == WHOLE
     assert said in outcome.errors[f"variables.{where}"]
 

@@ -6,7 +6,7 @@ import pytest
 
 from connectors.models import FileNode
 from deployments.models import Execution, StepExecution
-from pipelines.editor.guide import full_schema
+from pipelines.editor.suggestions import build_full_schema
 from pipelines.operations.pipelines import PipelineNotRunnable, save_pipeline
 from rbac.models import User
 from tests.deployments.driving import Drive
@@ -158,7 +158,7 @@ def test_a_step_without_it_does_as_it_always_did(drive: Drive) -> None:
 
 
 def test_the_editor_knows_its_fields() -> None:
-    kinds = full_schema()["$defs"]["steps"]["items"]["properties"]["step"]["oneOf"]
+    kinds = build_full_schema()["$defs"]["steps"]["items"]["properties"]["step"]["oneOf"]
     (spec,) = [
         one["properties"]["spec"]["properties"]
         for one in kinds

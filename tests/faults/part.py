@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ops.child import die_with_parent
+from ops.child_process import build_death_signal_hook
 from tests.fixtures.processes import ROOT
 
 
@@ -33,7 +33,7 @@ class Part:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                preexec_fn=die_with_parent(os.getpid(), signal.SIGKILL),
+                preexec_fn=build_death_signal_hook(os.getpid(), signal.SIGKILL),
             )
 
     def kill(self) -> None:

@@ -96,7 +96,7 @@ class Workload:
             numbers = [line["number"] for line in self._lines(run)]
             assert numbers == list(range(1, len(numbers) + 1)), f"{run} has gaps or doubles in its log"
         assert self.written(after) == _expected(runs)
-        held = "SELECT count(*) FROM deployments_slot"
+        held = "SELECT count(*) FROM deployments_servicelock"
         mistakes = "SELECT answer FROM deployments_interrupt WHERE kind = 'FAIL'"
         assert self.installation.rows(held) == [(0,)]
         assert self.installation.rows(mistakes) == []

@@ -2,10 +2,10 @@
 
 import pytest
 
-from deployments.execution_documents import execution_document
+from deployments.execution.documents import build_execution_document
+from deployments.execution.operations import roll_back_execution
+from deployments.execution.undo_plan import build_undo_plan
 from deployments.models import ActionRun, Execution, StepExecution
-from deployments.operations import roll_back_execution
-from deployments.undo_plan import undo_plan
 from tests.deployments.driving import Drive
 from tests.flow.conftest import DEPLOY, Write, pipeline_text, stage_text
 from tests.flow.test_slots import _parallel, _scale, worker
@@ -46,7 +46,7 @@ def test_rollbacks_of_different_services_run_side_by_side(write: Write, drive: D
     found = _back(execution)
     assert found["back"].started_at < found["unscale"].ended_at
     assert found["unscale"].started_at < found["back"].ended_at
-    shown = execution_document(execution, ready.deployer)["stages"][0]["steps"]
+    shown = build_execution_document(execution, ready.deployer)["stages"][0]["steps"]
     assert [step["depth"] for step in shown] == [1, 1, 1, 1]
 
 
@@ -77,7 +77,7 @@ def test_what_a_skipped_rollback_would_have_undone_stays_and_is_said_to(write: W
     assert step.skipped_because == "because this is false: <+pipeline.variables.keep> != 'yes'"
     left = ActionRun.objects.filter(step__stage__execution=execution, state="NOT_RESTORED")
     assert left.filter(step__identifier="deploy", detail__contains="was skipped").exists()
-    words = [change["words"] for change in undo_plan(execution)["changes"]]
+    words = [change["words"] for change in build_undo_plan(execution)["changes"]]
     assert words
     assert all(one.endswith("if <+pipeline.variables.keep> != 'yes'") for one in words)
 

@@ -3,9 +3,9 @@
 import pytest
 from django.test import Client
 
-from deployments.execution_documents import execution_document
-from deployments.models import Execution, Slot, StepExecution, StepGroup
-from deployments.operations import decide, roll_back_execution
+from deployments.execution.documents import build_execution_document
+from deployments.execution.operations import decide_step, roll_back_execution
+from deployments.models import Execution, ServiceLock, StepExecution, StepGroup
 from tests.deployments.driving import Drive
 from tests.flow.conftest import DEPLOY, Write, job, pipeline_text, stage_text
 from tests.interventions.conftest import until_asked  # noqa: F401
@@ -41,8 +41,8 @@ def test_branches_run_at_the_same_time_and_what_follows_waits_for_all(write: Wri
     assert migrate.started_at < deploy.ended_at
     assert deploy.started_at < migrate.ended_at
     assert after.started_at >= max(deploy.ended_at, migrate.ended_at)
-    assert not Slot.objects.exists()
-    shown = execution_document(execution, ready.deployer)["stages"][0]["steps"]
+    assert not ServiceLock.objects.exists()
+    shown = build_execution_document(execution, ready.deployer)["stages"][0]["steps"]
     assert [(step["depth"], [head["text"] for head in step["heads"]]) for step in shown] == [
         (1, ["Side by side"]),
         (1, []),
@@ -99,16 +99,16 @@ def test_people_decide_about_two_branches_that_wait_at_once_each_by_itself(
     assert failed["one"].intervention, drive.log(execution)[-5:]
     assert failed["other"].intervention, drive.log(execution)[-5:]
 
-    decide(actor=ready.deployer, execution=execution, step="other", decision="MARK_AS_SUCCESS")
+    decide_step(actor=ready.deployer, execution=execution, step="other", decision="MARK_AS_SUCCESS")
     ready.pass_time(2)
     execution.refresh_from_db()
     steps = _steps(execution)
     assert (steps["one"].status, steps["other"].status) == ("INTERVENTION_WAITING", "SUCCESS")
     assert (execution.status, steps["after"].status) == ("INTERVENTION_WAITING", "QUEUED")
     # The failure of the branch that is still open is not forgotten with that of the other.
-    assert execution_document(execution, ready.deployer)["failure"]["step"] == "one"
+    assert build_execution_document(execution, ready.deployer)["failure"]["step"] == "one"
 
-    decide(actor=ready.deployer, execution=execution, step="one", decision="IGNORE")
+    decide_step(actor=ready.deployer, execution=execution, step="one", decision="IGNORE")
     ready.until_over(execution, most_seconds=300)
     assert _steps(execution)["after"].status == "SUCCESS"
     assert execution.status == "IGNORE_FAILED"
@@ -157,7 +157,7 @@ def test_an_ignored_failure_beside_the_deployment_says_nothing_of_the_deployment
     assert (execution.status, execution.outcome) == ("RUNNING", "")
     ready.until_over(execution)
     assert (execution.status, execution.outcome) == ("IGNORE_FAILED", "COMPLETED")
-    assert execution_document(execution, drive.deployer)["ignored_failures"] == 1
+    assert build_execution_document(execution, drive.deployer)["ignored_failures"] == 1
     client.force_login(drive.deployer)
     shown = client.get(f"/deployments/{execution.pk}/").content.decode()
     assert "1 failure ignored" in shown

@@ -7,8 +7,8 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from guards.limits import CONDITION_CHARACTERS
-from steps.conditions import BadConditionError, Condition, UnclearConditionError, read_condition
-from steps.expressions import named_in
+from steps.conditions import BadConditionError, Condition, UnclearConditionError, parse_condition
+from steps.expressions import find_paths
 from tests.fixtures.patience import within_cpu
 from tests.lanes import examples
 
@@ -71,7 +71,7 @@ TEXTS = st.lists(st.sampled_from(PIECES + WORDS) | st.text(max_size=3), max_size
     ],
 )
 def test_a_condition_has_its_answer(text: str, answer: bool) -> None:
-    assert read_condition(text).holds(KNOWN) is answer
+    assert parse_condition(text).holds(KNOWN) is answer
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_condition_has_its_answer(text: str, answer: bool) -> None:
 )
 def test_what_is_none_is_refused_with_its_column(text: str, column: int, said: str) -> None:
     with pytest.raises(BadConditionError) as refused:
-        read_condition(text)
+        parse_condition(text)
     assert said in refused.value.message
     assert refused.value.column == column
 
@@ -112,7 +112,7 @@ def test_what_is_none_is_refused_with_its_column(text: str, column: int, said: s
 )
 def test_what_has_no_answer_says_why(text: str, said: str) -> None:
     with pytest.raises(UnclearConditionError, match=said.replace("+", r"\+").replace("?", r"\?")):
-        read_condition(text).holds(KNOWN)
+        parse_condition(text).holds(KNOWN)
 
 
 @settings(max_examples=examples(800), deadline=None)
@@ -125,7 +125,7 @@ def test_any_text_is_answered_or_refused_at_once(text: str) -> None:
 def _column(text: str) -> int:
     """Where the text is refused; 1 where it is answered."""
     try:
-        assert read_condition(text).holds(KNOWN) in (True, False)
+        assert parse_condition(text).holds(KNOWN) in (True, False)
     except (BadConditionError, UnclearConditionError) as refused:
         return getattr(refused, "column", 1)
     return 1
@@ -135,9 +135,9 @@ def _column(text: str) -> int:
 @given(st.text(max_size=30), st.booleans())
 def test_a_value_is_compared_and_never_read(value: str, other: bool) -> None:
     known = {"a": {"b": value}}
-    assert read_condition("<+a.b> == <+a.b>").holds(known)
+    assert parse_condition("<+a.b> == <+a.b>").holds(known)
     quoted = value.replace("\\", "\\\\").replace('"', '\\"')
-    assert read_condition(f'<+a.b> == "{quoted}"').holds(known)
+    assert parse_condition(f'<+a.b> == "{quoted}"').holds(known)
 
 
 # --- compared with a second, plain reading of the same rules -----------------------------------------
@@ -181,7 +181,7 @@ def _tree(draw: st.DrawFn, depth: int = 3) -> tuple[str, bool]:
 def test_every_condition_comes_to_what_its_parts_come_to(tree: tuple[str, bool]) -> None:
     text, answer = tree
     assume(len(text) <= CONDITION_CHARACTERS)
-    assert read_condition(text).holds({}) is answer
+    assert parse_condition(text).holds({}) is answer
 
 
 @settings(max_examples=examples(200), deadline=None)
@@ -190,7 +190,7 @@ def test_and_binds_closer_than_or(parts: list[tuple[str, str]]) -> None:
     text = " ".join(f"{leaf} {sign}" for leaf, sign in parts) + " true"
     python = text.replace("&&", "and").replace("||", "or").replace("true", "True").replace("false", "False")
     groups = [all(one.strip() == "True" for one in part.split("and")) for part in python.split("or")]
-    assert read_condition(text).holds({}) is any(groups)
+    assert parse_condition(text).holds({}) is any(groups)
 
 
 @settings(max_examples=examples(300), deadline=None)
@@ -199,7 +199,7 @@ def test_a_text_is_a_number_or_a_truth_only_beside_one(text: str, truth: bool, n
     known = {"v": {"text": text, "truth": truth, "number": number, "told": str(number)}}
 
     def holds(condition: str) -> bool:
-        return read_condition(condition).holds(known)
+        return parse_condition(condition).holds(known)
 
     assert holds("<+v.told> == <+v.number> && <+v.number> == <+v.told>")
     assert holds(f"<+v.truth> == {_quoted(str(truth).lower())}")
@@ -219,11 +219,11 @@ def test_a_text_is_a_number_or_a_truth_only_beside_one(text: str, truth: bool, n
 @given(st.lists(st.sampled_from(PIECES + WORDS), max_size=12).map(" ".join))
 def test_a_condition_says_what_it_names_and_is_the_same_with_other_spaces(text: str) -> None:
     try:
-        found = read_condition(text)
+        found = parse_condition(text)
     except BadConditionError:
         return
-    assert set(found.paths) == {path for _, path in named_in(text)}
-    wide = read_condition(f"  {text.replace(' ', '   ')}\t") if len(text) < 300 else found
+    assert set(found.paths) == {path for _, path in find_paths(text)}
+    wide = parse_condition(f"  {text.replace(' ', '   ')}\t") if len(text) < 300 else found
     assert wide.paths == found.paths
     assert _answer(wide) == _answer(found)
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deployments.engine.flow import Flow
+from deployments.engine.step_scheduler import StepFlow
 from deployments.models import StepExecution, StepGroup
-from steps.states import TERMINAL, Status
+from steps.states import TERMINAL_STATUSES, Status
 from tests.lanes import examples
 
 STATUSES = st.sampled_from([Status.QUEUED, Status.RUNNING, Status.SUCCESS, Status.SKIPPED, Status.FAILED])
@@ -49,7 +49,7 @@ def expected(tree: object, count: list[int]) -> list[int]:
     """The positions of the current steps, by the words of the rule."""
     if not isinstance(tree, tuple):
         count[0] += 1
-        return [] if tree in TERMINAL else [count[0] - 1]
+        return [] if tree in TERMINAL_STATUSES else [count[0] - 1]
     found = [expected(inner, count) for inner in tree[1]]
     opened = [one for one in found if one]
     return [at for one in opened for at in one] if tree[0] else opened[0] if opened else []
@@ -63,7 +63,7 @@ def test_of_a_sequence_the_first_open_part_is_current_and_of_a_parallel_each_ope
     rows = Rows([], [])
     for part in parts:
         rows.add(part, None)
-    current = Flow(rows.steps, rows.groups).current()
+    current = StepFlow(rows.steps, rows.groups).current()
     assert [step.position for step in current] == expected((False, parts), [0])
 
 
@@ -71,6 +71,6 @@ def test_a_step_for_failures_waits_where_its_unbegun_groups_are_for_failures_too
     rows = rows_of((False, [Status.QUEUED]))
     (step,), (group,) = rows.steps, rows.groups
     step.when = {"stageStatus": "Failure", "condition": None}
-    assert not Flow(rows.steps, rows.groups).waits_for_failure()
+    assert not StepFlow(rows.steps, rows.groups).waits_for_failure()
     group.status = Status.RUNNING
-    assert Flow(rows.steps, rows.groups).waits_for_failure()
+    assert StepFlow(rows.steps, rows.groups).waits_for_failure()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipelines.definition.parser import BadPipelineError, read_pipeline
+from pipelines.definition.parser import InvalidPipelineError, parse_pipeline
 from tests.flow.conftest import pipeline_text, stage_text
 
 VARIABLES = "{colour: blue, token: {type: Secret, required: true}}"
@@ -24,8 +24,8 @@ def _text(spec: str, type_: str = "Http", when: str = "") -> str:
     ],
 )  # fmt: skip
 def test_a_name_that_nothing_has_is_refused_with_the_nearest_one(spec: str, said: str) -> None:
-    with pytest.raises(BadPipelineError) as refused:
-        read_pipeline(_text(spec))
+    with pytest.raises(InvalidPipelineError) as refused:
+        parse_pipeline(_text(spec))
     (problem,) = refused.value.problems
     assert said in problem.message
     assert problem.path.startswith("pipeline.stages.0.stage.spec.execution.steps.0.step.spec.")
@@ -33,9 +33,9 @@ def test_a_name_that_nothing_has_is_refused_with_the_nearest_one(spec: str, said
 
 
 def test_so_is_one_in_a_condition() -> None:
-    with pytest.raises(BadPipelineError, match="Did you mean <\\+env.type>"):
-        read_pipeline(_text("{url: https://a/}", when="    when: {condition: <+env.typ> == 'x'}\n"))
-    read_pipeline(_text("{url: https://a/}", when="    when: {condition: <+env.type> == '<+no.such>'}\n"))
+    with pytest.raises(InvalidPipelineError, match="Did you mean <\\+env.type>"):
+        parse_pipeline(_text("{url: https://a/}", when="    when: {condition: <+env.typ> == 'x'}\n"))
+    parse_pipeline(_text("{url: https://a/}", when="    when: {condition: <+env.type> == '<+no.such>'}\n"))
 
 
 @pytest.mark.parametrize(
@@ -48,11 +48,11 @@ def test_so_is_one_in_a_condition() -> None:
     ],
 )
 def test_what_only_a_run_can_tell_is_taken(spec: str) -> None:
-    read_pipeline(_text(spec))
+    parse_pipeline(_text(spec))
 
 
 def test_a_manifest_of_a_step_may_name_what_the_step_learns() -> None:
     manifest = "{type: Inline, spec: {content: 'a: <+targetGroupArn> # <+no.such>'}}"
-    read_pipeline(
+    parse_pipeline(
         _text(f"{{taskDefinition: {manifest}, runTaskRequestDefinition: {manifest}}}", "EcsRunTask")
     )

@@ -4,8 +4,8 @@ from textwrap import indent
 
 import pytest
 
-from pipelines.definition.parser import BadPipelineError, StageSpec, read_pipeline
-from pipelines.editor.graph import graph_of
+from pipelines.definition.parser import InvalidPipelineError, StageSpec, parse_pipeline
+from pipelines.editor.graph import build_graph
 from tests.flow.conftest import DEPLOY, pipeline_text, stage_text
 
 _SPEC = "spec: {duration: 1m}"
@@ -29,11 +29,11 @@ for _name in "edcba":
 
 
 def _stage(steps: str, more: str = "") -> StageSpec:
-    return read_pipeline(pipeline_text(stage_text(steps, more=more))).stages[0]
+    return parse_pipeline(pipeline_text(stage_text(steps, more=more))).stages[0]
 
 
 def _wrong(steps: str, more: str = "") -> list[tuple[str, str, int | None]]:
-    with pytest.raises(BadPipelineError) as bad:
+    with pytest.raises(InvalidPipelineError) as bad:
         _stage(steps, more)
     return [(one.path.partition("execution.")[2], one.message, one.line) for one in bad.value.problems]
 
@@ -118,7 +118,7 @@ def test_rollback_steps_lie_in_groups_and_run_whatever_was_before_them() -> None
         "identifier: g\n", "identifier: g\n    when: {condition: <+env.type> == 'x'}\n"
     )
     other = undo % ("other", ", when: {stageStatus: All}")
-    (stage,) = read_pipeline(_back(group + other)).stages
+    (stage,) = parse_pipeline(_back(group + other)).stages
     assert [(one.identifier, one.group, one.when) for one in stage.rollback_steps] == [
         ("back", 0, None),
         ("other", None, None),
@@ -133,8 +133,8 @@ def test_a_rollback_has_no_failure_strategies(more: str) -> None:
     undo = "- step: {identifier: back, type: EcsRollingRollback%s}\n"
     group = _inside("group: g", undo % "").replace("identifier: g\n", f"identifier: g\n    {ignore}\n")
     text = undo % f", {ignore}" if more == "step" else group
-    with pytest.raises(BadPipelineError, match="a rollback has no failureStrategies"):
-        read_pipeline(_back(text))
+    with pytest.raises(InvalidPipelineError, match="a rollback has no failureStrategies"):
+        parse_pipeline(_back(text))
 
 
 def test_a_group_is_a_frame_around_its_steps_and_branches_have_no_arrows_between_them() -> None:
@@ -142,7 +142,7 @@ def test_a_group_is_a_frame_around_its_steps_and_branches_have_no_arrows_between
         "parallel", _step("b"), _inside("group: g", _step("c", type_="Wait", more=_SPEC))
     )
     text = pipeline_text(stage_text(steps + _step("d")))
-    (stage,) = graph_of(read_pipeline(text)).stages
+    (stage,) = build_graph(parse_pipeline(text)).stages
     outer, inner = sorted(stage.frames, key=lambda frame: -frame.height)
     assert [outer.title, inner.title] == ["Side by side", "Group g"]
     assert outer.y < inner.y
@@ -158,5 +158,5 @@ def test_a_group_is_a_frame_around_its_steps_and_branches_have_no_arrows_between
 def test_steps_without_a_name_are_told_apart() -> None:
     waits = "".join(f"- step: {{identifier: {name}, type: Wait, spec: {{duration: 1m}}}}\n" for name in "ab")
     named = "- step: {identifier: c, name: Wait, type: Wait, spec: {duration: 1m}}\n"
-    (stage,) = read_pipeline(pipeline_text(stage_text(f"{waits}{named}{DEPLOY}"))).stages
+    (stage,) = parse_pipeline(pipeline_text(stage_text(f"{waits}{named}{DEPLOY}"))).stages
     assert [step.name for step in stage.steps] == ["Wait (a)", "Wait (b)", "Wait", "ECS Rolling Deploy"]

@@ -3,11 +3,11 @@
 import pytest
 from rest_framework.test import APIClient
 
-from catalog.manifests.check import check_manifest
-from catalog.manifests.document import parse
+from catalog.manifests.checks import check_manifest
+from catalog.manifests.documents import parse_document
 from catalog.manifests.kinds import TASK_DEFINITION
 from deployments.models import Execution
-from pipelines.definition.parser import BadPipelineError, read_pipeline
+from pipelines.definition.parser import InvalidPipelineError, parse_pipeline
 from pipelines.models import Pipeline
 from pipelines.operations.pipelines import PipelineNotRunnable
 from rbac.models import Scope, User
@@ -47,8 +47,8 @@ REFUSED = [
 def test_a_secret_where_a_step_takes_none_is_refused_with_its_place(
     type_: str, spec: str, place: str
 ) -> None:
-    with pytest.raises(BadPipelineError) as refused:
-        read_pipeline(text_of(type_, spec))
+    with pytest.raises(InvalidPipelineError) as refused:
+        parse_pipeline(text_of(type_, spec))
     (problem,) = refused.value.problems
     assert problem.path == f"{STEPS}.{place}"
     assert problem.line
@@ -72,7 +72,7 @@ def test_a_secret_where_a_step_takes_none_is_refused_with_its_place(
     ],
 )
 def test_a_secret_where_a_step_takes_one_is_saved(type_: str, spec: str) -> None:
-    read_pipeline(text_of(type_, spec))
+    parse_pipeline(text_of(type_, spec))
 
 
 @pytest.mark.parametrize(
@@ -92,19 +92,19 @@ def test_a_secret_where_a_step_takes_one_is_saved(type_: str, spec: str) -> None
     ],
 )
 def test_so_is_one_outside_of_steps(text: str, place: str) -> None:
-    with pytest.raises(BadPipelineError) as refused:
-        read_pipeline(text)
+    with pytest.raises(InvalidPipelineError) as refused:
+        parse_pipeline(text)
     assert [problem.path for problem in refused.value.problems] == [place]
 
 
 def test_an_input_that_is_a_secret_is_refused_where_people_read_it() -> None:
     variables = "{token: {type: Secret, required: true}}"
-    with pytest.raises(BadPipelineError) as refused:
-        read_pipeline(
+    with pytest.raises(InvalidPipelineError) as refused:
+        parse_pipeline(
             text_of("EcsScale", "{service: <+pipeline.variables.token>, instances: 1}", variables=variables)
         )
     assert [problem.path for problem in refused.value.problems] == [f"{STEPS}.spec.service"]
-    read_pipeline(text_of("Http", "{url: 'https://a/<+pipeline.variables.token>'}", variables=variables))
+    parse_pipeline(text_of("Http", "{url: 'https://a/<+pipeline.variables.token>'}", variables=variables))
 
 
 def test_a_run_of_a_pipeline_that_was_saved_before_is_refused_with_the_place(write: Write) -> None:
@@ -119,7 +119,7 @@ def test_a_run_of_a_pipeline_that_was_saved_before_is_refused_with_the_place(wri
 
 def test_a_manifest_with_a_secret_is_refused_with_line_and_path() -> None:
     text = f"family: app\ncontainerDefinitions:\n- name: app\n  image: nginx\n  command: ['{SECRET}']\n"
-    problems = check_manifest(TASK_DEFINITION, parse(text, "task.yaml")).problems
+    problems = check_manifest(TASK_DEFINITION, parse_document(text, "task.yaml")).problems
     (found,) = [one for one in problems if "secrets.getValue" in one.message]
     assert found.path.startswith("containerDefinitions")
     assert found.line == 5

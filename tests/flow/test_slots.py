@@ -3,9 +3,9 @@
 import pytest
 from django.test import Client
 
-from deployments.execution_documents import execution_document
-from deployments.models import Execution, Slot, StepExecution
-from deployments.operations import abort_execution, roll_back_execution
+from deployments.execution.documents import build_execution_document
+from deployments.execution.operations import abort_execution, roll_back_execution
+from deployments.models import Execution, ServiceLock, StepExecution
 from tests.deployments.driving import Drive
 from tests.flow.conftest import DEPLOY, Write, job, pipeline_text, stage_text
 from tests.preview.telling import preview
@@ -61,11 +61,11 @@ def test_branches_change_different_services_at_once_and_both_are_put_back(
     ready = write(_pipeline(_parallel(DEPLOY, _scale("more", worker, 3))))
     execution = ready.start("1.28")
     drive.pass_time(4)
-    assert {slot.key.rpartition("/")[2] for slot in Slot.objects.all()} == {"myapp", "worker"}
+    assert {slot.key.rpartition("/")[2] for slot in ServiceLock.objects.all()} == {"myapp", "worker"}
     drive.until_over(execution)
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), execution.failure
     assert drive.service("worker")["runningCount"] == 3
-    assert not Slot.objects.exists()
+    assert not ServiceLock.objects.exists()
     # The page shows the ECS service that is deployed, whichever branch came last.
     shown = execution.stages.get()
     assert (shown.ecs_service, shown.deployment_id) == (
@@ -86,7 +86,7 @@ def test_a_branch_goes_on_while_another_waits_for_its_service(write: Write, driv
     assert _step(first, "deploy").status != "SUCCESS"
     drive.pass_time(16)
     second.refresh_from_db()
-    queue = execution_document(second, drive.deployer)["queue"]
+    queue = build_execution_document(second, drive.deployer)["queue"]
     assert (second.status, second.stages.get().status) == ("QUEUED", "QUEUED")
     place = {"position": 1, "waits_for": f"#{first.number}", "ecs_service": "myapp", "step": "deploy"}
     assert queue == {**place, "steps": [place]}
@@ -103,7 +103,7 @@ def test_every_step_that_waits_for_its_service_is_named_with_who_is_ahead_of_it(
     drive.pass_time(4)
     second = ready.start("1.28")
     drive.pass_time(4)
-    places = execution_document(second, drive.deployer)["queue"]["steps"]
+    places = build_execution_document(second, drive.deployer)["queue"]["steps"]
     assert {(one["step"], one["ecs_service"]) for one in places} == {("deploy", "myapp"), ("more", "worker")}
     assert {(one["position"], one["waits_for"]) for one in places} == {(1, f"#{first.number}")}
     client.force_login(drive.deployer)
@@ -112,7 +112,7 @@ def test_every_step_that_waits_for_its_service_is_named_with_who_is_ahead_of_it(
         assert f"Step {name} waits for its turn on ECS service {service}: position 1." in shown
     drive.until_over(first)
     drive.until_over(second)
-    assert execution_document(second, drive.deployer)["queue"] is None
+    assert build_execution_document(second, drive.deployer)["queue"] is None
 
 
 def test_who_is_aborted_while_it_waits_for_its_service_ends_at_once(drive: Drive) -> None:
@@ -153,4 +153,4 @@ def test_of_two_that_wait_for_each_other_the_later_one_gives_way(
     assert gave_way.failure["code"] == "SERVICES_CROSSED"
     assert f"#{ends['SUCCESS'].number} holds" in gave_way.failure["message"]
     assert gave_way.outcome in ("ROLLED_BACK", "FAILED")
-    assert not Slot.objects.exists()
+    assert not ServiceLock.objects.exists()

@@ -5,9 +5,9 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from delegates.beginnings import ensure_first_rows
-from rbac.append_only import triggers_to_add, triggers_to_drop
-from rbac.roles import ensure_builtin_roles
+from delegates.models.delegates import create_first_rows
+from rbac.builtin_roles import ensure_builtin_roles
+from rbac.models.audit_entries import list_create_triggers, list_drop_triggers
 
 Row = tuple[Any, ...]
 Rows = Mapping[str, list[Row]]
@@ -48,7 +48,7 @@ def ensure_first() -> None:
     """Put back what the migrations made, where Django's own `flush` may have taken it away."""
     if not _migrated:
         ensure_builtin_roles()
-        ensure_first_rows()
+        create_first_rows()
 
 
 def empty() -> None:
@@ -96,10 +96,10 @@ def _insert(table: str, rows: list[Row]) -> None:
 def _delete(table: str) -> None:
     """Delete all rows, those of the audit trail too: it refuses that, for the product."""
     is_final = table == "rbac_auditentry"
-    for statement in triggers_to_drop(connection) if is_final else ():
+    for statement in list_drop_triggers(connection) if is_final else ():
         _raw().execute(statement)
     _raw().execute(f'DELETE FROM "{table}"')
-    for statement in triggers_to_add(connection) if is_final else ():
+    for statement in list_create_triggers(connection) if is_final else ():
         _raw().execute(statement)
 
 

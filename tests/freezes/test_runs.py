@@ -6,11 +6,11 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
-from deployments.freezes import Frozen
+from deployments.execution.operations import run_pipeline
+from deployments.freezes.operations import RunFrozen
 from deployments.models import Execution, FreezeWindow
-from deployments.operations import run_pipeline
 from rbac.models import AuditEntry, Role, RoleAssignment, Scope, User
-from rbac.operations.keys import create_api_key
+from rbac.operations.api_keys import create_api_key
 from rbac.policy import Forbidden
 from tests.deployments.conftest import _full_buckets, drive
 from tests.deployments.driving import Drive
@@ -65,7 +65,7 @@ def test_who_may_override_it_does_so_and_it_is_written_down(drive: Drive) -> Non
     account = Scope.objects.account()
     window = _freeze(account)
     admin = _admin(account)
-    with pytest.raises(Frozen):
+    with pytest.raises(RunFrozen):
         run_pipeline(actor=admin, pipeline=drive.pipeline)
     execution = run_pipeline(actor=admin, pipeline=drive.pipeline, override_freeze=True)
     entry = AuditEntry.objects.get(action="freezewindow.override")

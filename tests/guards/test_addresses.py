@@ -6,9 +6,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from guards.addresses import PRIVATE_TOO, PUBLIC, AddressRefused, Reach, networks
-from guards.places import BadAddress, NameNotResolved, find_place, read_url, url_problem
-from guards.safe_http import Ask, NotReached, Way, ask
+from guards.address_policy import PRIVATE_ALLOWED, PUBLIC_ONLY, AddressPolicy, AddressRefused, parse_networks
+from guards.safe_http import RequestFailed, RequestPolicy, SafeRequest, send_request
+from guards.urls import HostNotResolved, InvalidUrl, describe_url_problem, parse_url, resolve_host
 
 # {port} is where a server listens on every address of this machine, and hears nothing.
 INSIDE = [
@@ -136,12 +136,15 @@ def was_reached(server: socket.socket) -> bool:
 def test_no_url_that_leads_inside_is_asked() -> None:
     with listening() as (port, server):
         for url in INSIDE:
-            with pytest.raises((AddressRefused, BadAddress, NameNotResolved)):
-                ask(Ask("GET", url.format(port=port)), Way(PUBLIC))
+            with pytest.raises((AddressRefused, InvalidUrl, HostNotResolved)):
+                send_request(SafeRequest("GET", url.format(port=port)), RequestPolicy(PUBLIC_ONLY))
             assert not was_reached(server), url
         # The same server is heard where it may be.
-        with pytest.raises(NotReached):
-            ask(Ask("GET", f"http://127.0.0.1:{port}/"), Way(PRIVATE_TOO, proxy=f"http://127.0.0.1:{free()}"))
+        with pytest.raises(RequestFailed):
+            send_request(
+                SafeRequest("GET", f"http://127.0.0.1:{port}/"),
+                RequestPolicy(PRIVATE_ALLOWED, proxy=f"http://127.0.0.1:{free()}"),
+            )
 
 
 def free() -> int:
@@ -151,29 +154,31 @@ def free() -> int:
 
 @pytest.mark.parametrize("url", MALFORMED)
 def test_what_is_no_web_address_is_refused(url: str) -> None:
-    with pytest.raises(BadAddress):
-        read_url(url)
-    assert url_problem(url)
+    with pytest.raises(InvalidUrl):
+        parse_url(url)
+    assert describe_url_problem(url)
 
 
 def test_addresses_are_refused_when_saved_already() -> None:
-    assert "machines' metadata" in url_problem("http://0xa9fea9fe/", PRIVATE_TOO)
-    assert "private address" in url_problem("https://10.0.0.7")
-    assert "private address" in url_problem("https://\uff11\uff10.0.0.7")
-    assert "no name of a host" in url_problem("https://" + "\u00fc" * 64 + ".example")
-    assert "no name of a host" in url_problem("https://one\u3000\uff3ctwo.example")
-    assert "user name" in url_problem("https://me:pass@example.com")
-    assert not url_problem("https://vpce-1.ecs.us-east-1.vpce.amazonaws.com")
-    assert not url_problem("http://127.0.0.1:8001", PRIVATE_TOO)
+    assert "machines' metadata" in describe_url_problem("http://0xa9fea9fe/", PRIVATE_ALLOWED)
+    assert "private address" in describe_url_problem("https://10.0.0.7")
+    assert "private address" in describe_url_problem("https://\uff11\uff10.0.0.7")
+    assert "no name of a host" in describe_url_problem("https://" + "\u00fc" * 64 + ".example")
+    assert "no name of a host" in describe_url_problem("https://one\u3000\uff3ctwo.example")
+    assert "user name" in describe_url_problem("https://me:pass@example.com")
+    assert not describe_url_problem("https://vpce-1.ecs.us-east-1.vpce.amazonaws.com")
+    assert not describe_url_problem("http://127.0.0.1:8001", PRIVATE_ALLOWED)
 
 
 @pytest.mark.parametrize("address", ["52.94.5.1", "8.8.8.8", "2600::1", "::ffff:8.8.8.8", "2a00:1450::1"])
 def test_public_addresses_are_within_reach(address: str) -> None:
-    PUBLIC.require("some.name", address)
+    PUBLIC_ONLY.require("some.name", address)
 
 
 def test_a_private_network_is_reached_where_it_is_named() -> None:
-    reach = Reach(also=networks(["10.1.0.0/16", "fd12::/16", "169.254.0.0/16"]), advice="set it")
+    reach = AddressPolicy(
+        also=parse_networks(["10.1.0.0/16", "fd12::/16", "169.254.0.0/16"]), advice="set it"
+    )
     reach.require("vpce", "10.1.2.3")
     reach.require("vpce", "::ffff:10.1.2.3")
     reach.require("vpce", "fd12::1")
@@ -187,4 +192,4 @@ def test_one_bad_address_among_good_ones_is_enough(monkeypatch: pytest.MonkeyPat
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, 80)) for one in ("8.8.8.8", "10.0.0.1")]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
     with pytest.raises(AddressRefused):
-        find_place("two.example", 80)
+        resolve_host("two.example", 80)

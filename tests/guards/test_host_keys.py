@@ -3,7 +3,7 @@
 import asyncssh
 import pytest
 
-from guards.host_keys import BadHostKey, read_host_keys
+from guards.host_keys import InvalidHostKey, parse_host_keys
 from guards.limits import HOST_KEYS
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
@@ -14,7 +14,7 @@ KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh
     [KEY, f"github.com {KEY}", f"{KEY} me@example.com", f"# github.com:22\n\n[a.b]:2222 {KEY}\r\n{KEY}"],
 )
 def test_a_key_is_read_as_ssh_keyscan_and_files_have_it(text: str) -> None:
-    (key,) = read_host_keys(text)
+    (key,) = parse_host_keys(text)
     assert str(key) == KEY
     assert key.fingerprint == "SHA256:+DiY3wvvV6TuJJhbpZisF/zLDA0zPMSvHdkr4UvCOqU"
 
@@ -22,7 +22,7 @@ def test_a_key_is_read_as_ssh_keyscan_and_files_have_it(text: str) -> None:
 @pytest.mark.parametrize("kind", ["ssh-rsa", "ecdsa-sha2-nistp256"])
 def test_fingerprints_are_those_that_ssh_shows(kind: str) -> None:
     made = asyncssh.generate_private_key(kind)
-    (key,) = read_host_keys(made.export_public_key().decode())
+    (key,) = parse_host_keys(made.export_public_key().decode())
     assert key.fingerprint == made.get_fingerprint()
 
 
@@ -40,10 +40,10 @@ def test_fingerprints_are_those_that_ssh_shows(kind: str) -> None:
     ],
 )
 def test_what_is_no_key_is_refused(text: str) -> None:
-    with pytest.raises(BadHostKey):
-        read_host_keys(text)
+    with pytest.raises(InvalidHostKey):
+        parse_host_keys(text)
 
 
 def test_there_are_not_too_many() -> None:
-    with pytest.raises(BadHostKey, match="more than 10"):
-        read_host_keys(f"{KEY}\n" * (HOST_KEYS + 1))
+    with pytest.raises(InvalidHostKey, match="more than 10"):
+        parse_host_keys(f"{KEY}\n" * (HOST_KEYS + 1))

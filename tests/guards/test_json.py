@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guards import limits
-from guards.fault import Refused
-from guards.json import read_json
+from guards.input_problems import InputRejected
+from guards.json_parser import parse_json
 from tests.fixtures.patience import within_cpu
 
 
-def refusal(text: str) -> Refused:
-    with pytest.raises(Refused) as refused:
-        read_json(text)
+def refusal(text: str) -> InputRejected:
+    with pytest.raises(InputRejected) as refused:
+        parse_json(text)
     return refused.value
 
 
@@ -87,7 +87,7 @@ PLAIN = st.recursive(
 
 @given(PLAIN, st.booleans(), st.sampled_from([None, 2]))
 def test_whatever_is_good_is_read_as_it_was_written(value: object, ascii_only: bool, indent: int) -> None:
-    assert read_json(json.dumps(value, ensure_ascii=ascii_only, indent=indent)) == value
+    assert parse_json(json.dumps(value, ensure_ascii=ascii_only, indent=indent)) == value
 
 
 PIECES = st.sampled_from(
@@ -99,8 +99,8 @@ PIECES = st.sampled_from(
 def test_what_the_standard_library_refuses_is_refused(text: str) -> None:
     """And what is taken is what the standard library reads: no text means two things."""
     try:
-        value = read_json(text)
-    except Refused:
+        value = parse_json(text)
+    except InputRejected:
         return
     assert value == json.loads(text)
 
@@ -109,6 +109,6 @@ def test_what_the_standard_library_refuses_is_refused(text: str) -> None:
 def test_the_depth_is_counted_exactly(depth: int, is_good: bool) -> None:
     text = "[" * depth + "]" * depth
     if is_good:
-        read_json(text)
+        parse_json(text)
     else:
         assert "deeper than 64" in str(refusal(text))

@@ -4,13 +4,13 @@ from pathlib import Path
 
 from django.conf import settings
 
-from guards.limits import LIMITS, REQUESTS_AT_ONCE, REQUESTS_PER_MINUTE
+from guards.limits import LIMITS, REQUESTS_PER_MINUTE, REQUESTS_PER_TEN_SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_burst_is_what_ten_seconds_of_a_minute_hold() -> None:
-    assert REQUESTS_AT_ONCE * 6 == REQUESTS_PER_MINUTE
+    assert REQUESTS_PER_TEN_SECONDS * 6 == REQUESTS_PER_MINUTE
 
 
 def test_the_framework_keeps_the_same_limits() -> None:

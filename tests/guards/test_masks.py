@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from guards import masks
-from guards.masks import FEWEST_CHARACTERS, HIDDEN, Mask
+from guards.masks import MASK_TEXT, MIN_SECRET_CHARACTERS, SecretMask
 from tests.fixtures.patience import within_cpu
 from tests.lanes import examples
 
@@ -32,7 +32,7 @@ PEM = "-----BEGIN KEY-----\nMIIEvQIBADANBg\nkqhkiG9w0BAQEF\n-----END KEY-----"
     ],
 )
 def test_a_secret_is_hidden_as_programs_write_it(form: str):
-    assert Mask([SECRET]).text(f"before {form} after") == f"before {HIDDEN} after"
+    assert SecretMask([SECRET]).text(f"before {form} after") == f"before {MASK_TEXT} after"
 
 
 @pytest.mark.parametrize("encode", [b64encode, urlsafe_b64encode])
@@ -40,31 +40,31 @@ def test_a_secret_is_hidden_as_programs_write_it(form: str):
 @pytest.mark.parametrize("after", ["", "x", "xy", "xyz"])
 def test_a_secret_is_hidden_in_base64_wherever_it_begins(encode: object, before: str, after: str):
     printed = encode(f"{before}{SECRET}{after}".encode()).decode()  # type: ignore[operator]
-    masked = Mask([SECRET]).text(f"Authorization: Basic {printed}")
-    assert HIDDEN in masked
-    left = masked.removeprefix("Authorization: Basic ").split(HIDDEN)
+    masked = SecretMask([SECRET]).text(f"Authorization: Basic {printed}")
+    assert MASK_TEXT in masked
+    left = masked.removeprefix("Authorization: Basic ").split(MASK_TEXT)
     assert all(part in printed for part in left)
     # At most what a neighbour has a part in stays, one letter at each side.
     assert sum(map(len, left)) <= len(encode(before.encode())) + len(encode(after.encode())) + 4  # type: ignore[operator]
 
 
 def test_each_line_of_a_secret_of_many_lines_is_hidden_by_itself():
-    mask = Mask([PEM])
+    mask = SecretMask([PEM])
     for line in PEM.splitlines():
-        assert mask.texts([f"> {line}"]) == [f"> {HIDDEN}"]
+        assert mask.texts([f"> {line}"]) == [f"> {MASK_TEXT}"]
 
 
 def test_a_secret_that_runs_over_short_lines_is_hidden_and_no_line_is_lost():
-    mask = Mask(["ab\ncd\nef"])
-    assert mask.texts(["x ab", "cd", "ef y"]) == [f"x {HIDDEN}", "", " y"]
+    mask = SecretMask(["ab\ncd\nef"])
+    assert mask.texts(["x ab", "cd", "ef y"]) == [f"x {MASK_TEXT}", "", " y"]
 
 
 def test_a_secret_inside_a_longer_one_leaves_no_rest():
-    assert Mask(["secret", "secret-and-more"]).text("a secret-and-more b") == f"a {HIDDEN} b"
+    assert SecretMask(["secret", "secret-and-more"]).text("a secret-and-more b") == f"a {MASK_TEXT} b"
 
 
 def test_what_is_too_short_to_be_a_secret_is_left_alone():
-    assert Mask(["x" * (FEWEST_CHARACTERS - 1), ""]).text("xxxxx") == "xxxxx"
+    assert SecretMask(["x" * (MIN_SECRET_CHARACTERS - 1), ""]).text("xxxxx") == "xxxxx"
 
 
 SECRETS = st.text(
@@ -97,7 +97,7 @@ PRINTED: dict[str, Callable[[str], str]] = {
 @example("0000<&", "", "")
 def test_no_secret_comes_through(form: str, secret: str, before: str, after: str):
     printed = PRINTED[form](secret)
-    left = Mask([secret]).text(f"{before}{printed}{after}").replace(HIDDEN, "\0")
+    left = SecretMask([secret]).text(f"{before}{printed}{after}").replace(MASK_TEXT, "\0")
     # Of base64 the last letter belongs to a neighbour too.
     assert printed[: -1 if form == "base64" else None] not in left
 
@@ -112,9 +112,9 @@ def test_no_secret_comes_through_that_is_wrapped(form: str, end: str, secret: st
     text = before.decode("latin-1") + secret if form == "base64" else secret
     printed = PRINTED[form](text)
     wrapped = end.join(printed[at : at + width] for at in range(0, len(printed), width))
-    masked = Mask([secret]).text(f"[{wrapped}]")
+    masked = SecretMask([secret]).text(f"[{wrapped}]")
     assert masked.count("\n") == wrapped.count("\n")
-    left = masked.replace(HIDDEN, "").replace("\\r", "").replace("\\n", "")
+    left = masked.replace(MASK_TEXT, "").replace("\\r", "").replace("\\n", "")
     # What remains are the letters of what stands before it, and one at each side.
     assert len("".join(left.split())) <= 2 + (len(b64encode(before * 2)) + 2 if form == "base64" else 0)
 
@@ -123,19 +123,19 @@ def test_the_lines_of_wrapped_base64_are_hidden_one_by_one():
     """A program may print them so slowly that no two are seen together."""
     secret = "a long secret, as a key or a certificate is: " * 6
     lines = encodebytes(f"user:{secret}:more".encode()).decode().splitlines()
-    mask = Mask([secret])
+    mask = SecretMask([secret])
     left = [mask.texts([f"2026-11-21 12:00:00 {line}"])[0] for line in lines]
-    assert [line for line in left if HIDDEN not in line] == [left[0], left[-1]]
+    assert [line for line in left if MASK_TEXT not in line] == [left[0], left[-1]]
 
 
 def test_letters_that_are_no_secret_stay():
     text = "\n".join(["sha256:" + "ab" * 32, "build " + "x" * 30, "", "C:\\new\\notes", "  indented"])
-    assert Mask([SECRET, PEM]).text(text) == text
+    assert SecretMask([SECRET, PEM]).text(text) == text
 
 
 def test_many_secrets_do_not_slow_a_log_down():
     """200 secrets, and 5,000 lines with identifiers: well below what a second prints."""
-    mask = Mask([f"secret-{number}-{'k' * 30}" for number in range(200)])
+    mask = SecretMask([f"secret-{number}-{'k' * 30}" for number in range(200)])
     lines = [f"request {number:032x} took 12 ms" for number in range(5000)]
     assert within_cpu(2, lambda: mask.texts(lines)) == lines
 
@@ -143,10 +143,10 @@ def test_many_secrets_do_not_slow_a_log_down():
 def test_many_blanks_do_not_slow_a_log_down():
     """A program that fills its lines up with blanks, beside an end of line that is written as two letters."""
     text = "a \\n b" + " " * 60_000 + "c"
-    assert within_cpu(1, lambda: Mask([SECRET]).text(text)) == text
+    assert within_cpu(1, lambda: SecretMask([SECRET]).text(text)) == text
 
 
 @given(st.text(alphabet=" \t\r\n\\nab", max_size=40))
 def test_a_break_is_found_whatever_stands_before_it(text: str):
     plain = re.compile(r"[ \t]*(?:\r?\n|(?:\\r)?\\n)[ \t]*")
-    assert masks._BREAK.sub("|", text) == plain.sub("|", text)
+    assert masks._LINE_BREAK.sub("|", text) == plain.sub("|", text)

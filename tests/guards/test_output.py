@@ -3,12 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guards.masks import Mask
-from guards.output import Output
-from guards.text import LONGEST_LINE
+from guards.masks import MaskedLineReader, SecretMask
+from guards.text import MAX_LINE_BYTES
 
 
-def read(output: Output, pieces: list[bytes]) -> list[str]:
+def read(output: MaskedLineReader, pieces: list[bytes]) -> list[str]:
     return [line for piece in pieces for line in output.feed(piece)] + output.end()
 
 
@@ -20,30 +19,30 @@ def cut_at(data: bytes, places: list[int]) -> list[bytes]:
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"]))), st.lists(st.integers(0, 10_000)))
 def test_lines_are_the_same_however_they_arrive(lines: list[str], places: list[int]):
     data = "".join(f"{line}\n" for line in lines).encode()
-    assert read(Output(), cut_at(data, places)) == lines
+    assert read(MaskedLineReader(), cut_at(data, places)) == lines
 
 
 def test_ends_of_lines_of_all_kinds_are_taken_off():
-    assert read(Output(), [b"one\r\ntwo\r", b"\nthree\nfour"]) == ["one", "two", "three", "four"]
+    assert read(MaskedLineReader(), [b"one\r\ntwo\r", b"\nthree\nfour"]) == ["one", "two", "three", "four"]
 
 
 def test_what_is_not_utf_8_is_marked_and_the_rest_is_kept():
-    assert read(Output(), [b"a\xff\xfeb\n", b"\xe2\x82", b"\xac\n"]) == ["a\ufffd\ufffdb", "\u20ac"]
+    assert read(MaskedLineReader(), [b"a\xff\xfeb\n", b"\xe2\x82", b"\xac\n"]) == ["a\ufffd\ufffdb", "\u20ac"]
 
 
 def test_a_line_without_an_end_takes_little_memory():
-    output = Output()
+    output = MaskedLineReader()
     for _ in range(1000):
-        assert all(len(line) == LONGEST_LINE for line in output.feed(b"x" * 10_000))
-        assert len(output._begun) <= LONGEST_LINE
+        assert all(len(line) == MAX_LINE_BYTES for line in output.feed(b"x" * 10_000))
+        assert len(output._begun) <= MAX_LINE_BYTES
 
 
 @given(st.integers(0, 60), st.lists(st.integers(0, 60_000), max_size=8))
 def test_a_secret_on_the_border_of_two_pieces_is_hidden(shift: int, places: list[int]):
     secret = "wonderful-secret-value"
-    mask = Mask([secret])
-    data = b"x" * (LONGEST_LINE - 40 + shift) + secret.encode() + b"y" * LONGEST_LINE + b"\n"
-    told = [mask.text(line) for line in read(Output(mask), cut_at(data, places))]
+    mask = SecretMask([secret])
+    data = b"x" * (MAX_LINE_BYTES - 40 + shift) + secret.encode() + b"y" * MAX_LINE_BYTES + b"\n"
+    told = [mask.text(line) for line in read(MaskedLineReader(mask), cut_at(data, places))]
     assert "wonderful" not in "".join(told)
     assert "value" not in "".join(told)
     assert "•••" in "".join(told)

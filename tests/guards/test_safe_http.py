@@ -11,18 +11,25 @@ import pytest
 from aws.caller import BotoCaller
 from aws.credentials import AccessKey
 from aws.errors import NotSent
-from guards.addresses import PRIVATE_TOO, PUBLIC, AddressRefused, Reach, networks
-from guards.places import BadAddress
-from guards.safe_http import Ask, NotReached, Reply, TooMuch, Way, ask
+from guards.address_policy import PRIVATE_ALLOWED, PUBLIC_ONLY, AddressPolicy, AddressRefused, parse_networks
+from guards.safe_http import (
+    RequestFailed,
+    RequestPolicy,
+    ResponseTooLarge,
+    SafeRequest,
+    SafeResponse,
+    send_request,
+)
+from guards.urls import InvalidUrl
 from tests.agent.places import Respond, place
 from tests.guards.names import Rebinding
 
-LOOPBACK = Reach(also=networks(["127.0.0.1/32"]))
-FOLLOWING = Way(LOOPBACK, redirects=3)
+LOOPBACK = AddressPolicy(also=parse_networks(["127.0.0.1/32"]))
+FOLLOWING = RequestPolicy(LOOPBACK, redirects=3)
 
 
-def get(url: str, way: Way = FOLLOWING, **more: object) -> Reply:
-    return ask(Ask("GET", url, **more), way)  # type: ignore[arg-type]
+def get(url: str, way: RequestPolicy = FOLLOWING, **more: object) -> SafeResponse:
+    return send_request(SafeRequest("GET", url, **more), way)  # type: ignore[arg-type]
 
 
 def moved(to: str, status: int = 302) -> Respond:
@@ -82,7 +89,7 @@ def test_redirects_lead_no_further_than_the_first_address_may(to: str) -> None:
 
 @pytest.mark.parametrize("to", ["file:///etc/passwd", "gopher://127.0.0.1:6379/_x", "http://127.0.0.1:22/"])
 def test_redirects_lead_to_web_addresses_only(to: str) -> None:
-    with place(moved(to)) as url, pytest.raises(BadAddress):
+    with place(moved(to)) as url, pytest.raises(InvalidUrl):
         get(url)
 
 
@@ -96,13 +103,13 @@ def test_three_redirects_are_followed_and_a_fourth_is_not() -> None:
     with place(hop) as url:
         assert get(url).text == "here"
         left[0] = 4
-        with pytest.raises(NotReached, match="again and again"):
+        with pytest.raises(RequestFailed, match="again and again"):
             get(url)
 
 
 def test_redirects_are_told_where_nobody_asked_to_follow_them() -> None:
     with place(moved("http://169.254.169.254/")) as url:
-        assert get(url, Way(LOOPBACK)).status == 302
+        assert get(url, RequestPolicy(LOOPBACK)).status == 302
 
 
 def test_a_login_is_not_carried_to_another_host() -> None:
@@ -124,7 +131,7 @@ def test_a_post_that_is_moved_is_not_posted_again() -> None:
         return (303, {"Location": "/seen"}, b"") if len(heard) == 1 else (200, {}, b"")
 
     with place(answer) as url:
-        ask(Ask("POST", url, body=b"secret"), FOLLOWING)
+        send_request(SafeRequest("POST", url, body=b"secret"), FOLLOWING)
     assert heard == [("POST", b"secret"), ("GET", b"")]
 
 
@@ -132,7 +139,7 @@ def test_a_packed_answer_is_unpacked_no_further_than_it_is_taken() -> None:
     bomb = gzip.compress(b"\0" * 200 * 1024 * 1024, 1)
     with place(lambda _: (200, {"Content-Encoding": "gzip"}, bomb)) as url:
         tracemalloc.start()
-        with pytest.raises(TooMuch):
+        with pytest.raises(ResponseTooLarge):
             get(url)
         assert tracemalloc.get_traced_memory()[1] < 8 * 1024 * 1024
         tracemalloc.stop()
@@ -140,10 +147,10 @@ def test_a_packed_answer_is_unpacked_no_further_than_it_is_taken() -> None:
         assert get(url).text == "hello"
     with (
         place(lambda _: (200, {"Content-Encoding": "gzip"}, b"not packed")) as url,
-        pytest.raises(NotReached),
+        pytest.raises(RequestFailed),
     ):
         get(url)
-    with place(lambda _: (200, {"Content-Encoding": "br"}, b"x")) as url, pytest.raises(NotReached):
+    with place(lambda _: (200, {"Content-Encoding": "br"}, b"x")) as url, pytest.raises(RequestFailed):
         get(url)
 
 
@@ -158,10 +165,10 @@ def test_variables_of_the_process_change_nothing_unless_they_are_meant(
 @pytest.mark.parametrize("host", ["169.254.169.254", "0xa9fea9fe", "2852039166", "[::ffff:169.254.169.254]"])
 def test_a_proxy_is_not_asked_for_addresses_either(host: str) -> None:
     with place(lambda _: (200, {}, b"leaked")) as proxy:
-        for reach in (PUBLIC, PRIVATE_TOO):
+        for reach in (PUBLIC_ONLY, PRIVATE_ALLOWED):
             with pytest.raises(AddressRefused):
-                get(f"http://{host}/latest", Way(reach, proxy=proxy))
-        assert get("http://public.example/", Way(PUBLIC, proxy=proxy)).text == "leaked"
+                get(f"http://{host}/latest", RequestPolicy(reach, proxy=proxy))
+        assert get("http://public.example/", RequestPolicy(PUBLIC_ONLY, proxy=proxy)).text == "leaked"
 
 
 def test_who_sends_a_byte_now_and_then_has_only_so_long() -> None:
@@ -179,8 +186,8 @@ def test_who_sends_a_byte_now_and_then_has_only_so_long() -> None:
         thread = threading.Thread(target=drip)
         thread.start()
         try:
-            with pytest.raises(NotReached, match="its answer took more than 1 s"):
-                get(f"http://127.0.0.1:{server.getsockname()[1]}/", Way(LOOPBACK, seconds=0.6))
+            with pytest.raises(RequestFailed, match="its answer took more than 1 s"):
+                get(f"http://127.0.0.1:{server.getsockname()[1]}/", RequestPolicy(LOOPBACK, seconds=0.6))
         finally:
             over.set()
             thread.join()

@@ -6,7 +6,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from deployments.models import Execution
-from rbac.operations.keys import create_api_key
+from rbac.operations.api_keys import create_api_key
 from tests.deployments.conftest import _full_buckets, drive
 from tests.deployments.driving import Drive
 

@@ -4,7 +4,7 @@ import pytest
 import yaml
 from rest_framework.test import APIClient
 
-from deployments.models import Execution, Slot, StepExecution
+from deployments.models import Execution, ServiceLock, StepExecution
 from pipelines.models import Pipeline
 from tests.deployments.driving import Drive
 from tests.interventions.conftest import UntilAsked
@@ -151,4 +151,4 @@ def test_rolling_back_later_takes_every_stage_back_the_newest_first(drive: Drive
     assert (execution.status, execution.outcome) == ("ROLLED_BACK", "ROLLED_BACK"), drive.log(execution)[-5:]
     assert [drive.service(name)["taskDefinition"] for name in ("myapp", "webshop")] == before
     assert drive.log(execution).count("Rollback verified.") >= 2
-    assert not Slot.objects.exists()
+    assert not ServiceLock.objects.exists()

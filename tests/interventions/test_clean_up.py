@@ -3,8 +3,8 @@
 import pytest
 from rest_framework.test import APIClient
 
-from deployments.models import Execution, Slot
-from deployments.operations import abort_execution
+from deployments.execution.operations import abort_execution
+from deployments.models import Execution, ServiceLock
 from pipelines.models import Pipeline
 from rbac.models import AuditEntry
 from tests.deployments.driving import Drive
@@ -51,7 +51,7 @@ def test_a_canary_that_was_left_is_listed_and_deleted_by_an_execution(
     assert drive.service("webshop")["runningCount"] > 0
     assert "Deleting service webshopCanary.." in drive.log(cleaning)
     assert AuditEntry.objects.filter(action="pipeline.execute", actor=drive.deployer).count() == 3
-    assert not Slot.objects.exists()
+    assert not ServiceLock.objects.exists()
     assert _listed(client, canary) == {}
 
 

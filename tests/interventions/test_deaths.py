@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from deployments.execution.operations import run_pipeline
 from deployments.models import Execution, StepExecution
-from deployments.operations import run_pipeline
 from pipelines.models import Pipeline
 from tests.deployments.conftest import drive
 from tests.deployments.test_deaths import Quick, _story, _work, killed_at

@@ -5,7 +5,7 @@ from rest_framework.test import APIClient
 
 from deployments.models import ActionRun, Execution, Interrupt, StepExecution
 from rbac.models import AuditEntry, User
-from rbac.operations.keys import create_api_key
+from rbac.operations.api_keys import create_api_key
 from tests.deployments.driving import Drive
 from tests.interventions.conftest import Strategies, UntilAsked
 

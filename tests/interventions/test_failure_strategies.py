@@ -2,7 +2,7 @@
 
 import pytest
 
-from deployments.models import Execution, Slot, StepExecution
+from deployments.models import Execution, ServiceLock, StepExecution
 from tests.deployments.driving import Drive
 from tests.interventions.conftest import Strategies
 
@@ -31,7 +31,7 @@ def test_a_failure_that_is_ignored_is_not_said_to_have_ended_well(
     assert _ends(execution) == ("IGNORE_FAILED", "FAILED")
     assert _step(execution).status == "IGNORE_FAILED"
     assert "Step ECS rolling deploy: its failure is ignored" in drive.log(execution)
-    assert not Slot.objects.exists()
+    assert not ServiceLock.objects.exists()
 
 
 def test_a_step_is_tried_again_after_each_interval_and_then_rolled_back(

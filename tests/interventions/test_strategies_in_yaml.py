@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipelines.definition.parser import BadPipelineError, read_pipeline
+from pipelines.definition.parser import InvalidPipelineError, parse_pipeline
 from tests.api.world import PIPELINE
 
 STAGE = "        type: Deployment\n"
@@ -30,13 +30,13 @@ def _with(action: str, errors: str = "AllErrors", text: str = PIPELINE) -> str:
 
 def test_those_of_a_step_come_before_those_of_its_stage() -> None:
     text = _with("{type: Ignore}", text=PIPELINE.replace("          strategy: Rolling\n", STEPS))
-    own, inherited = read_pipeline(text).stages[0].steps
+    own, inherited = parse_pipeline(text).stages[0].steps
     assert [one["action"]["type"] for one in own.failure_strategies] == ["Abort", "Ignore"]
     assert [one["action"]["type"] for one in inherited.failure_strategies] == ["Ignore"]
 
 
 def test_a_strategy_fills_in_steps_with_those_of_the_stage() -> None:
-    (step,) = read_pipeline(_with("{type: Ignore}")).stages[0].steps
+    (step,) = parse_pipeline(_with("{type: Ignore}")).stages[0].steps
     assert [one["errors"] for one in step.failure_strategies] == [["AllErrors"]]
 
 
@@ -61,8 +61,8 @@ def test_a_strategy_fills_in_steps_with_those_of_the_stage() -> None:
     ],
 )
 def test_a_mistake_is_named_where_it_stands(action: str, said: str) -> None:
-    with pytest.raises(BadPipelineError) as bad:
-        read_pipeline(_with(action))
+    with pytest.raises(InvalidPipelineError) as bad:
+        parse_pipeline(_with(action))
     (problem,) = bad.value.problems
     assert problem.message.startswith(said)
     assert problem.line == LINE
@@ -71,8 +71,8 @@ def test_a_mistake_is_named_where_it_stands(action: str, said: str) -> None:
 
 
 def test_an_error_that_nobody_knows_is_named() -> None:
-    with pytest.raises(BadPipelineError) as bad:
-        read_pipeline(_with("{type: Ignore}", errors="Timeout, Boredom"))
+    with pytest.raises(InvalidPipelineError) as bad:
+        parse_pipeline(_with("{type: Ignore}", errors="Timeout, Boredom"))
     (problem,) = bad.value.problems
     assert problem.message.startswith("Boredom is not known here; known are AllErrors")
 
@@ -82,6 +82,6 @@ def test_a_rollback_step_has_no_strategies() -> None:
         "- step: {identifier: back, type: EcsRollingRollback}",
         "- step: {identifier: back, type: EcsRollingRollback, failureStrategies: []}",
     )
-    with pytest.raises(BadPipelineError) as bad:
-        read_pipeline(text)
+    with pytest.raises(InvalidPipelineError) as bad:
+        parse_pipeline(text)
     assert bad.value.problems[0].message.startswith("a rollback has no failureStrategies")

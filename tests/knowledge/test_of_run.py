@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 
 from catalog.models import Environment
+from deployments.execution.operations import run_pipeline
 from deployments.models import Execution, StepExecution
-from deployments.operations import run_pipeline
 from pipelines.models import Pipeline
 from rbac.models import Role, RoleAssignment, Scope, User
 from steps.states import Status

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.models import Environment, Service
-from pipelines.completion.of_text import Draft
+from pipelines.completion.drafts import PipelineDraft
 from pipelines.models import Pipeline
 from rbac.models import Role, RoleAssignment, Scope, User
 from tests.api.world import World, make_world
@@ -29,12 +29,12 @@ def _line_of(text: str, part: str) -> int:
     return text[: text.index(part)].count("\n") + 1
 
 
-def _paths(draft: Draft, line: int) -> set[str]:
+def _paths(draft: PipelineDraft, line: int) -> set[str]:
     return {one.path for one in draft.names_at(draft.at_line(line))}
 
 
 def test_a_step_may_name_those_before_it_and_not_the_one_beside_it():
-    draft = Draft(TEXT)
+    draft = PipelineDraft(TEXT)
     beside = _paths(draft, _line_of(TEXT, "url: https"))
     assert f"{BEFORE}.first.output.waitsUntil" in beside
     assert f"{BEFORE}.pause.output.waitsUntil" not in beside
@@ -50,7 +50,7 @@ def test_a_rollback_step_may_name_the_steps_of_its_stage_and_no_later_one_names_
     first = TEXT.replace("- step: {identifier: back, type: EcsRollingRollback}\n", deleting)
     assert first != TEXT
     again = indent(STAGE.replace(": deploy", ": more").replace(": back", ": undo"), "    ")
-    draft = Draft(first + again)
+    draft = PipelineDraft(first + again)
     back, _ = draft.named("deploy/back")
     assert f"{BEFORE}.last.output.waitsUntil" in {one.path for one in draft.names_at(back)}
     groups = {one.key: one.group for one in draft.choices()}
@@ -67,7 +67,7 @@ def test_a_strategy_that_fills_the_steps_in_is_known_by_them():
         TEXT.replace(STEPS.splitlines()[0].strip(), "x").split("      execution:")[0]
         + "      strategy: Rolling\n"
     )
-    draft = Draft(text)
+    draft = PipelineDraft(text)
     mark, is_behind = draft.named("deploy/")
     paths = {one.path for one in draft.names_at(mark, is_behind=is_behind)}
     assert any(path.endswith(".output.taskDefinitionArn") for path in paths), sorted(paths)
@@ -78,7 +78,7 @@ def test_a_line_that_is_being_typed_does_not_hide_the_rest(broken: str):
     lines = TEXT.split("\n")
     at = _line_of(TEXT, "identifier: last")
     lines.insert(at, " " * 14 + broken)
-    paths = _paths(Draft("\n".join(lines)), at + 1)
+    paths = _paths(PipelineDraft("\n".join(lines)), at + 1)
     assert f"{BEFORE}.first.output.waitsUntil" in paths
     assert "pipeline.variables.color" in paths
 
@@ -93,7 +93,7 @@ def test_any_text_has_some_names(data: st.DataObject):
             st.sampled_from(["", "- step", "  stages: 7", "pipeline:", "spec: [", "- stage: x"])
             | st.text(max_size=8)
         )
-    draft = Draft("\n".join(lines))
+    draft = PipelineDraft("\n".join(lines))
     for line in (1, len(lines)):
         assert "service.name" in _paths(draft, line)
     draft.choices()

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import steps.actions
-from pipelines.completion.deferred_expressions import faults
-from steps.kinds.base import known_steps
-from steps.kinds.outputs import all_outputs, outputs_of
+from pipelines.definition.deferred_expressions import find_step_problems
+from steps.kinds.outputs import list_all_outputs, list_outputs
+from steps.kinds.registry import get_step_kinds
 
 ACTIONS = Path(steps.actions.__path__[0])
 
@@ -31,7 +31,7 @@ def _learned() -> Iterator[str]:
 
 
 def test_everything_that_actions_learn_is_listed_as_an_output_of_some_step() -> None:
-    listed = {name for kind in known_steps() for name in outputs_of(kind, {})}
+    listed = {name for kind in get_step_kinds() for name in list_outputs(kind, {})}
     # What only an undo learns, and what a step that failed left behind.
     only_backward = {"rollbackDeploymentId", "rollbackRunId", "restoredTaskDefinitionArn", "leftTasks"}
     learned = set(_learned())
@@ -41,24 +41,30 @@ def test_everything_that_actions_learn_is_listed_as_an_output_of_some_step() -> 
 
 def test_only_kinds_of_step_that_exist_are_described() -> None:
     # What provisions has the outputs of what it makes.
-    silent = [n for n, kind in known_steps().items() if kind.provisions or kind.undoes or n == "ShellScript"]
-    assert all(outputs_of(kind, {}) or kind in silent for kind in known_steps())
+    silent = [
+        n for n, kind in get_step_kinds().items() if kind.provisions or kind.undoes or n == "ShellScript"
+    ]
+    assert all(list_outputs(kind, {}) or kind in silent for kind in get_step_kinds())
 
 
 def test_what_a_spec_names_is_an_output_however_it_is_written() -> None:
-    assert "build" in outputs_of("ShellScript", {"outputVariables": [{"name": "build"}, 7, {"name": []}]})
-    assert "approverInputs.ticket" in outputs_of("HarnessApproval", {"approverInputs": [{"name": "ticket"}]})
-    assert outputs_of("Nothing", None) == {}
+    assert "build" in list_outputs("ShellScript", {"outputVariables": [{"name": "build"}, 7, {"name": []}]})
+    assert "approverInputs.ticket" in list_outputs(
+        "HarnessApproval", {"approverInputs": [{"name": "ticket"}]}
+    )
+    assert list_outputs("Nothing", None) == {}
 
 
 def test_every_output_is_known_where_the_step_says_which_it_has() -> None:
     names = [{"name": "build", "type": "String", "value": "BUILD"}]
-    assert "build" in (all_outputs("ShellScript", {"outputVariables": names}) or ())
-    assert "buidl" not in (all_outputs("ShellScript", {"outputVariables": names}) or ())
+    assert "build" in (list_all_outputs("ShellScript", {"outputVariables": names}) or ())
+    assert "buidl" not in (list_all_outputs("ShellScript", {"outputVariables": names}) or ())
     for unknown in ("<+input>", [{"name": "<+pipeline.variables.name>"}]):
-        assert all_outputs("ShellScript", {"outputVariables": unknown}) is None
-    assert all_outputs("Nothing", {}) is None
-    assert all(all_outputs(kind.type, {}) is None for kind in known_steps().values() if kind.provisions)
+        assert list_all_outputs("ShellScript", {"outputVariables": unknown}) is None
+    assert list_all_outputs("Nothing", {}) is None
+    assert all(
+        list_all_outputs(kind.type, {}) is None for kind in get_step_kinds().values() if kind.provisions
+    )
 
 
 @pytest.mark.parametrize(
@@ -73,6 +79,6 @@ def test_every_output_is_known_where_the_step_says_which_it_has() -> None:
     ],
 )
 def test_an_output_holds_those_below_it_and_no_others(output: str, is_there: bool) -> None:
-    outputs = all_outputs("HarnessApproval", {"approverInputs": [{"name": "ticket"}]})
-    found = list(faults({"url": f"<+steps.ask.output.{output}>"}, {"ask": outputs}, ()))
+    outputs = list_all_outputs("HarnessApproval", {"approverInputs": [{"name": "ticket"}]})
+    found = list(find_step_problems({"url": f"<+steps.ask.output.{output}>"}, {"ask": outputs}, ()))
     assert (not found) is is_there

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from django.utils import timezone
 
-from deployments.log import NewLine, Origin
+from deployments.log import LineOrigin, NewLogLine
 from deployments.models import Execution
 from pipelines.models import Pipeline
 from rbac.models import Scope, User
@@ -14,10 +14,10 @@ AT = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 
 
 def new_lines(
-    *texts: str, level: str = "info", step: str = "deploy", origin: Origin | None = None
-) -> list[NewLine]:
+    *texts: str, level: str = "info", step: str = "deploy", origin: LineOrigin | None = None
+) -> list[NewLogLine]:
     """Lines that somebody is about to store."""
-    return [NewLine(AT, None, step, "Deploy", level, text, origin) for text in texts]
+    return [NewLogLine(AT, None, step, "Deploy", level, text, origin) for text in texts]
 
 
 @pytest.fixture

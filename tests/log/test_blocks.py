@@ -3,24 +3,31 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployments.log.blocks import MOST_BYTES, Entry, compress, decode, decompress, encode
+from deployments.log.lines import (
+    MOST_BLOCK_BYTES,
+    BlockEntry,
+    compress,
+    decode_block,
+    decompress,
+    encode_blocks,
+)
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 KINDS = st.tuples(st.sampled_from(["a", "b"]), TEXTS, st.sampled_from(["info", "error"]), st.just("slipway"))
-ENTRIES = st.lists(st.builds(Entry, st.integers(0, 2**52), KINDS, TEXTS), min_size=1, max_size=50)
+ENTRIES = st.lists(st.builds(BlockEntry, st.integers(0, 2**52), KINDS, TEXTS), min_size=1, max_size=50)
 
 
 @given(ENTRIES, st.integers(1, 2**40))
-def test_what_goes_in_comes_out(entries: list[Entry], first: int):
-    blocks = encode(first, entries)
-    assert [entry for block in blocks for entry in decode(decompress(compress(block)))] == entries
+def test_what_goes_in_comes_out(entries: list[BlockEntry], first: int):
+    blocks = encode_blocks(first, entries)
+    assert [entry for block in blocks for entry in decode_block(decompress(compress(block)))] == entries
     assert blocks[0].first == first
     assert sum(block.count for block in blocks) == len(entries)
 
 
 def test_a_block_holds_a_thousand_lines_at_most():
-    entries = [Entry(0, ("s", "u", "info", "slipway"), "x")] * 2500
-    assert [(block.first, block.last) for block in encode(1, entries)] == [
+    entries = [BlockEntry(0, ("s", "u", "info", "slipway"), "x")] * 2500
+    assert [(block.first, block.last) for block in encode_blocks(1, entries)] == [
         (1, 1000),
         (1001, 2000),
         (2001, 2500),
@@ -28,8 +35,8 @@ def test_a_block_holds_a_thousand_lines_at_most():
 
 
 def test_a_block_of_long_lines_stays_below_its_size_in_bytes():
-    entries = [Entry(0, ("s", "u", "info", "slipway"), '"é\U0001f600' * 500)] * 100
-    blocks = encode(1, entries)
+    entries = [BlockEntry(0, ("s", "u", "info", "slipway"), '"é\U0001f600' * 500)] * 100
+    blocks = encode_blocks(1, entries)
     assert len(blocks) > 5
-    assert max(len(block.body.encode()) for block in blocks) < MOST_BYTES + 500
+    assert max(len(block.body.encode()) for block in blocks) < MOST_BLOCK_BYTES + 500
     assert [(one.last + 1) for one in blocks[:-1]] == [one.first for one in blocks[1:]]

@@ -3,17 +3,17 @@
 import pytest
 from django.db import transaction
 
-from deployments.log import NewLine, all_lines, compact, read_lines, store
+from deployments.log import NewLogLine, compact_chunks, iterate_lines, read_lines, store_lines
 from deployments.models import Execution, LogChunk
-from guards.masks import Mask
-from guards.text import LONGEST_LINE
+from guards.masks import SecretMask
+from guards.text import MAX_LINE_BYTES
 from tests.log.conftest import AT, new_lines
 
 pytestmark = pytest.mark.django_db
 
 
 def texts(execution: Execution) -> list[str]:
-    return [line["text"] for line in all_lines(execution.pk)]
+    return [line["text"] for line in iterate_lines(execution.pk)]
 
 
 @pytest.mark.parametrize(
@@ -27,26 +27,26 @@ def texts(execution: Execution) -> list[str]:
     ],
 )
 def test_a_line_keeps_its_colours_and_loses_what_breaks_things(execution: Execution, given: str, kept: str):
-    store(execution.pk, new_lines(given))
+    store_lines(execution.pk, new_lines(given))
     assert texts(execution) == [kept]
 
 
 def test_a_line_that_is_too_long_is_cut_and_says_so(execution: Execution):
-    store(execution.pk, new_lines("é" * LONGEST_LINE))
+    store_lines(execution.pk, new_lines("é" * MAX_LINE_BYTES))
     (text,) = texts(execution)
-    assert text.endswith(f" … (cut, {LONGEST_LINE} characters)")
-    assert len(text.encode()) < LONGEST_LINE + 50
+    assert text.endswith(f" … (cut, {MAX_LINE_BYTES} characters)")
+    assert len(text.encode()) < MAX_LINE_BYTES + 50
 
 
 def test_a_secret_at_the_place_of_the_cut_leaves_no_half(execution: Execution):
     secret = "wonderful-secret-value"
-    store(execution.pk, new_lines("x" * (LONGEST_LINE - 10) + secret), mask=Mask([secret]))
+    store_lines(execution.pk, new_lines("x" * (MAX_LINE_BYTES - 10) + secret), mask=SecretMask([secret]))
     assert "wonderful" not in texts(execution)[0]
 
 
 def test_numbers_follow_on_each_other_over_commits(execution: Execution):
     for start in range(0, 30, 3):
-        store(execution.pk, new_lines(*(f"line {start + index}" for index in range(3))))
+        store_lines(execution.pk, new_lines(*(f"line {start + index}" for index in range(3))))
     lines = read_lines(execution.pk)
     assert [line["number"] for line in lines] == list(range(1, 31))
     assert [line["text"] for line in lines] == [f"line {index}" for index in range(30)]
@@ -54,28 +54,31 @@ def test_numbers_follow_on_each_other_over_commits(execution: Execution):
 
 
 def test_who_said_a_line_is_kept(execution: Execution):
-    store(execution.pk, [NewLine(AT, None, "s", "u", "event", "e"), NewLine(AT, None, "s", "u", "info", "i")])
+    store_lines(
+        execution.pk,
+        [NewLogLine(AT, None, "s", "u", "event", "e"), NewLogLine(AT, None, "s", "u", "info", "i")],
+    )
     assert [line["origin"] for line in read_lines(execution.pk)] == ["aws", "slipway"]
 
 
 def test_small_chunks_are_packed_while_the_log_grows(execution: Execution):
     for start in range(0, 2100, 10):
-        store(execution.pk, new_lines(*(f"line {start + index}" for index in range(10))))
+        store_lines(execution.pk, new_lines(*(f"line {start + index}" for index in range(10))))
     assert LogChunk.objects.filter(execution=execution).count() < 20
     assert texts(execution) == [f"line {index}" for index in range(2100)]
 
-    compact(execution.pk)
+    compact_chunks(execution.pk)
     assert LogChunk.objects.filter(execution=execution).count() <= 4
     assert not LogChunk.objects.filter(execution=execution, is_packed=False).exists()
     assert texts(execution) == [f"line {index}" for index in range(2100)]
 
 
 def test_what_a_commit_takes_back_was_never_there(execution: Execution):
-    store(execution.pk, new_lines("kept"))
+    store_lines(execution.pk, new_lines("kept"))
     with transaction.atomic():
-        store(execution.pk, new_lines("gone"))
+        store_lines(execution.pk, new_lines("gone"))
         transaction.set_rollback(True)
-    store(execution.pk, new_lines("after"))
+    store_lines(execution.pk, new_lines("after"))
     assert [(line["number"], line["text"]) for line in read_lines(execution.pk)] == [
         (1, "kept"),
         (2, "after"),

@@ -12,9 +12,9 @@ from django.db import connections
 
 from deployments import log
 from deployments.consumers import ExecutionConsumer
-from deployments.log import storing
+from deployments.live import LARGEST_FRAME, broadcaster
+from deployments.log import storage
 from deployments.models import Execution
-from deployments.watching import LARGEST_FRAME, hub
 from rbac.models import User
 from tests.fixtures.sockets import session_of
 from tests.log.conftest import new_lines
@@ -84,7 +84,7 @@ async def watching(viewer: Viewer) -> AsyncIterator[Viewer]:
 
 @sync_to_async
 def write(execution: Execution, count: int, text: str = "line") -> None:
-    log.store(execution.pk, new_lines(*(f"{text} {index}" for index in range(count))))
+    log.store_lines(execution.pk, new_lines(*(f"{text} {index}" for index in range(count))))
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ async def test_lines_that_nobody_was_told_of_are_found_by_their_number(
     async with watching(Viewer(watched, admin)) as viewer:
         await viewer.until(lambda: viewer.of("state"))
         with monkeypatch.context() as patch:
-            patch.setattr(storing, "tell_blocks", lambda *_: None)
+            patch.setattr(storage, "publish_blocks", lambda *_: None)
             await write(watched, 10)
         await write(watched, 1)
         await viewer.until(lambda: len(viewer.numbers) == 11)
@@ -124,8 +124,8 @@ async def test_lines_that_nobody_was_told_of_are_found_by_their_number(
 async def test_the_last_lines_are_found_though_nothing_comes_after_them(
     watched: Execution, admin: User, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(hub, "LOOK_AGAIN_SECONDS", 0.1)
-    monkeypatch.setattr(storing, "tell_blocks", lambda *_: None)
+    monkeypatch.setattr(broadcaster, "REFRESH_SECONDS", 0.1)
+    monkeypatch.setattr(storage, "publish_blocks", lambda *_: None)
     async with watching(Viewer(watched, admin)) as viewer:
         await viewer.until(lambda: viewer.of("state"))
         await write(watched, 10)
@@ -163,7 +163,7 @@ async def test_an_execution_that_is_over_ends_its_stream(watched: Execution, adm
         await viewer.until(lambda: len(viewer.numbers) == 3)
         over = {"status": "SUCCESS", "ended_at": watched.created_at}
         await Execution.objects.filter(pk=watched.pk).aupdate(**over)
-        await sync_to_async(log.tell)(watched.pk, {"type": "state.changed"})
+        await sync_to_async(log.publish_log)(watched.pk, {"type": "state.changed"})
         await viewer.until(lambda: viewer.of("end"))
         assert viewer.of("end") == [{"type": "end", "last": 3}]
         assert viewer.of("state")[-1]["state"]["status"] == "SUCCESS"
@@ -188,5 +188,5 @@ async def test_the_last_viewer_takes_the_hub_away(watched: Execution, admin: Use
     loop = asyncio.get_running_loop()
     async with watching(Viewer(watched, admin)) as viewer:
         await viewer.until(lambda: viewer.of("state"))
-        assert list(hub._hubs[loop]) == [watched.pk]
-    assert list(hub._hubs[loop]) == []
+        assert list(broadcaster._broadcasters[loop]) == [watched.pk]
+    assert list(broadcaster._broadcasters[loop]) == []

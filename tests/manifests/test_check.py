@@ -8,17 +8,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aws.shapes import parameters_of
-from catalog.manifests.check import CheckedManifest, check_deployable, check_manifest, check_together
-from catalog.manifests.document import Document, parse_manifest
+from aws.shapes import get_parameter_names
+from catalog.manifests.checks import (
+    CheckedManifest,
+    check_deployable,
+    check_manifest,
+    check_with_task_definition,
+)
+from catalog.manifests.documents import Document, parse_manifest
 from catalog.manifests.kinds import (
-    KINDS,
+    MANIFEST_KINDS,
     SCALABLE_TARGET,
     SCALING_POLICY,
     SERVICE_DEFINITION,
     TASK_DEFINITION,
 )
-from catalog.manifests.layers import Layer, merged
+from catalog.manifests.layers import ManifestLayer, merge_layers
 from tests.fixtures.patience import within_cpu
 from tests.lanes import examples
 from tests.manifests import samples
@@ -72,9 +77,9 @@ def test_numbers_are_text_where_aws_wants_text_and_a_note_says_so() -> None:
 
 
 def test_a_number_of_an_override_is_written_as_there() -> None:
-    base = Layer("service", parse_manifest(samples.TASK_DEFINITION, "base"))
-    over = Layer("environment", parse_manifest("tags: [{key: zip, value: 012}]", "over"))
-    checked = check_manifest(TASK_DEFINITION, merged(TASK_DEFINITION, [base, over]).document)
+    base = ManifestLayer("service", parse_manifest(samples.TASK_DEFINITION, "base"))
+    over = ManifestLayer("environment", parse_manifest("tags: [{key: zip, value: 012}]", "over"))
+    checked = check_manifest(TASK_DEFINITION, merge_layers(TASK_DEFINITION, [base, over]).document)
     assert checked.value["tags"][0]["value"] == "012"
 
 
@@ -299,8 +304,10 @@ def test_a_document_that_is_no_mapping_is_a_problem(text: str) -> None:
 def test_a_service_that_does_not_go_with_its_task_definition_is_a_problem_of_the_service() -> None:
     task_definition = check(TASK_DEFINITION, samples.TASK_DEFINITION).value
     service = parse_manifest(samples.SERVICE_DEFINITION, "s.yaml")
-    assert check_together(service, task_definition).problems == ()
-    (problem,) = check_together(service, {**task_definition, "requiresCompatibilities": ["EC2"]}).problems
+    assert check_with_task_definition(service, task_definition).problems == ()
+    (problem,) = check_with_task_definition(
+        service, {**task_definition, "requiresCompatibilities": ["EC2"]}
+    ).problems
     assert (problem.file, problem.path, problem.line) == ("s.yaml", "launchType", 1)
 
 
@@ -323,14 +330,14 @@ junk = st.recursive(
 )
 KEYS = sorted(
     {"services", "taskDefinition", "minCapacity", "policyName"}.union(
-        *(parameters_of(kind.service, kind.operation) for kind in KINDS.values())
+        *(get_parameter_names(kind.service, kind.operation) for kind in MANIFEST_KINDS.values())
     )
 )
 
 
 @settings(max_examples=examples(300), deadline=None)
 @given(
-    st.sampled_from(sorted(KINDS)),
+    st.sampled_from(sorted(MANIFEST_KINDS)),
     st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=5), junk, max_size=5),
 )
 def test_no_document_breaks_the_check(kind: str, value: dict[str, Any]) -> None:

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from botocore.session import get_session
 
-from catalog.manifests.check import check_manifest
-from catalog.manifests.cleaning import CleanedText, clean_up_manifest
-from catalog.manifests.document import BadDocument, parse_manifest
+from catalog.manifests.checks import check_manifest
+from catalog.manifests.cleanup import CleanedText, clean_up_manifest
+from catalog.manifests.documents import BadDocument, parse_manifest
 from catalog.manifests.kinds import (
-    KINDS,
+    MANIFEST_KINDS,
     SCALABLE_TARGET,
     SCALING_POLICY,
     SERVICE_DEFINITION,
@@ -133,7 +133,7 @@ def test_what_cannot_be_cleaned_up_is_refused(text: str, said: str) -> None:
 
 @pytest.mark.parametrize("kind", [TASK_DEFINITION, SERVICE_DEFINITION, SCALABLE_TARGET, SCALING_POLICY])
 def test_every_key_that_only_an_answer_has_is_removed(kind: str) -> None:
-    known = KINDS[kind]
+    known = MANIFEST_KINDS[kind]
     model = get_session().get_service_model(known.service)
     shape = model.operation_model(known.answer[0]).output_shape.members[known.answer[1]]
     shown = set((shape.member if shape.type_name == "list" else shape).members)

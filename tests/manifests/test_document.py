@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.manifests.document import BadDocument, Document, parse, parse_manifest, values_of
+from catalog.manifests.documents import BadDocument, Document, iterate_scalars, parse_document, parse_manifest
 from tests.fixtures.patience import within_cpu
 from tests.lanes import examples
 from tests.manifests import samples
@@ -16,13 +16,13 @@ from tests.manifests import samples
 
 def refusal(text: str) -> BadDocument:
     with pytest.raises(BadDocument) as caught:
-        parse(text, "spec.yaml")
+        parse_document(text, "spec.yaml")
     return caught.value
 
 
 def read_or_refused(text: str) -> Document | BadDocument:
     try:
-        return parse(text, "f")
+        return parse_document(text, "f")
     except BadDocument as bad:
         return bad
 
@@ -38,11 +38,11 @@ def read_or_refused(text: str) -> Document | BadDocument:
     ],
 )
 def test_the_samples_of_the_reference_parse(text: str) -> None:
-    assert isinstance(parse(text, "sample").value, dict)
+    assert isinstance(parse_document(text, "sample").value, dict)
 
 
 def test_nulls_and_empty_lists_are_told_apart() -> None:
-    value = parse(samples.TASK_DEFINITION, "t").value
+    value = parse_document(samples.TASK_DEFINITION, "t").value
     assert value["ipcMode"] is None
     assert value["volumes"] == []
     assert (value["memory"], value["cpu"]) == ("512", "256")
@@ -50,13 +50,13 @@ def test_nulls_and_empty_lists_are_told_apart() -> None:
 
 
 def test_json_with_a_forgotten_quote_and_tabs_is_read() -> None:
-    value = parse(samples.BROKEN_JSON_SERVICE_DEFINITION, "s.json").value
+    value = parse_document(samples.BROKEN_JSON_SERVICE_DEFINITION, "s.json").value
     assert value["serviceName"] == "myapp"
     assert value["deploymentConfiguration"] == {"maximumPercent": 100, "minimumHealthyPercent": 0}
 
 
 def test_every_part_knows_its_line() -> None:
-    document = parse("a: 1\nb:\n  - c: 2\n    d:\n      e: 3\n  - x\n", "f")
+    document = parse_document("a: 1\nb:\n  - c: 2\n    d:\n      e: 3\n  - x\n", "f")
     assert document.line_of(("a",)) == 1
     assert document.line_of(("b",)) == 2
     assert document.line_of(("b", 0, "c")) == 3
@@ -94,7 +94,7 @@ def test_every_part_knows_its_line() -> None:
     ],
 )
 def test_scalars_follow_yaml_1_2(text: str, value: Any) -> None:
-    read = parse(f"key: {text}", "f").value["key"]
+    read = parse_document(f"key: {text}", "f").value["key"]
     assert (type(read), read) == (type(value), value)
 
 
@@ -140,7 +140,7 @@ def test_what_is_no_document_is_refused_with_line_and_reason(text: str, line: in
 
 def test_json_escapes_beyond_sixteen_bits_are_read() -> None:
     value = {"smile": "\N{GRINNING FACE}", "path": "a\\ud83d", "nul": "\u2028"}
-    assert parse(json.dumps(value), "f").value == value
+    assert parse_document(json.dumps(value), "f").value == value
 
 
 def _laughs(levels: int) -> str:
@@ -184,7 +184,7 @@ def test_what_aliases_cannot_stand_for_is_refused_with_its_line(text: str, line:
 
 
 def test_numbers_keep_how_they_are_written_where_their_value_does_not_tell() -> None:
-    document = parse("a: 012\nb: 1.10\nc: 12\nd: '012'\ne: true\n", "f")
+    document = parse_document("a: 012\nb: 1.10\nc: 12\nd: '012'\ne: true\n", "f")
     assert document.spellings == {("a",): "012", ("b",): "1.10"}
 
 
@@ -196,7 +196,7 @@ def test_any_text_is_a_document_or_a_refusal(text: str) -> None:
         assert read.line >= 1
         assert read.column >= 1
     else:
-        assert all(read.line_of(path) for path, _ in values_of(read.value))
+        assert all(read.line_of(path) for path, _ in iterate_scalars(read.value))
 
 
 @settings(max_examples=examples(300), deadline=None)
@@ -227,8 +227,8 @@ plain_json = st.recursive(
 @settings(max_examples=examples(200), deadline=None)
 @given(st.dictionaries(st.text("abc", min_size=1), plain_json, min_size=1))
 def test_whatever_json_writes_is_read_back(value: dict[str, Any]) -> None:
-    assert parse(json.dumps(value), "f").value == value
-    assert parse(json.dumps(value, indent="\t", ensure_ascii=True), "f").value == value
+    assert parse_document(json.dumps(value), "f").value == value
+    assert parse_document(json.dumps(value, indent="\t", ensure_ascii=True), "f").value == value
 
 
 @settings(max_examples=examples(100), deadline=None)
@@ -240,4 +240,4 @@ def test_whatever_json_writes_is_read_back(value: dict[str, Any]) -> None:
     )
 )
 def test_whatever_yaml_writes_is_read_back(value: dict[str, Any]) -> None:
-    assert parse(yaml.safe_dump(value), "f").value == value
+    assert parse_document(yaml.safe_dump(value), "f").value == value

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from catalog.manifests.check import check_manifest
-from catalog.manifests.document import BadDocument, parse
+from catalog.manifests.checks import check_manifest
+from catalog.manifests.documents import BadDocument, parse_document
 from catalog.manifests.kinds import SCALABLE_TARGET, SCALING_POLICY, TASK_DEFINITION
-from catalog.manifests.layers import Layer, Merged, combined, merged
+from catalog.manifests.layers import ManifestLayer, MergedDocument, merge_layers, merge_layers_of_kind
 from tests.fixtures.patience import within_cpu
 
 SERVICE = """\
@@ -28,19 +28,19 @@ containerDefinitions:
 """
 
 
-def layers(*texts: tuple[str, str], mode: str = "merge") -> list[Layer]:
+def layers(*texts: tuple[str, str], mode: str = "merge") -> list[ManifestLayer]:
     first, *others = texts
     return [
-        Layer(first[0], parse(first[1], f"{first[0]}.yaml")),
-        *(Layer(level, parse(text, f"{level}.yaml"), mode) for level, text in others),
+        ManifestLayer(first[0], parse_document(first[1], f"{first[0]}.yaml")),
+        *(ManifestLayer(level, parse_document(text, f"{level}.yaml"), mode) for level, text in others),
     ]
 
 
-def laid(override: str, *, over: str = SERVICE, kind: str = TASK_DEFINITION) -> Merged:
-    return merged(kind, layers(("service", over), ("environment", override)))
+def laid(override: str, *, over: str = SERVICE, kind: str = TASK_DEFINITION) -> MergedDocument:
+    return merge_layers(kind, layers(("service", over), ("environment", override)))
 
 
-def container(found: Merged, name: str) -> Any:
+def container(found: MergedDocument, name: str) -> Any:
     return next(one for one in found.document.value["containerDefinitions"] if one["name"] == name)
 
 
@@ -60,10 +60,10 @@ def test_null_takes_a_key_out_and_a_stronger_layer_may_bring_it_back():
         ("environment", "taskRoleArn:\n"),
         ("infrastructure", "taskRoleArn: other\n"),
     )
-    without = merged(TASK_DEFINITION, layers(*texts[:2]))
+    without = merge_layers(TASK_DEFINITION, layers(*texts[:2]))
     assert "taskRoleArn" not in without.document.value
     assert without.parts["taskRoleArn",].is_removed
-    again = merged(TASK_DEFINITION, layers(*texts))
+    again = merge_layers(TASK_DEFINITION, layers(*texts))
     assert again.document.value["taskRoleArn"] == "other"
     assert not again.parts["taskRoleArn",].is_removed
 
@@ -105,7 +105,7 @@ def test_a_removal_that_is_not_true_is_refused_with_its_place():
 
 def test_a_layer_that_replaces_hides_those_below_it():
     texts = (("service", SERVICE), ("environment", "family: other\ncpu:\n"))
-    found = merged(TASK_DEFINITION, layers(*texts, mode="replace"))
+    found = merge_layers(TASK_DEFINITION, layers(*texts, mode="replace"))
     assert found.document.value == {"family": "other", "cpu": None}
     assert {part.level for part in found.parts.values()} == {"environment"}
 
@@ -139,7 +139,7 @@ def test_scaling_policies_are_matched_by_name_added_and_taken_out():
         ("environment", "policyName: requests\n"),
         ("infrastructure", "policyName: memory\n$remove: true\n"),
     ]
-    found = combined(SCALING_POLICY, layers(*texts))
+    found = merge_layers_of_kind(SCALING_POLICY, layers(*texts))
     assert [one.document.value for one in found] == [
         {"policyName": "cpu", "policyType": "StepScaling"},
         {"policyName": "requests"},
@@ -152,7 +152,7 @@ def test_large_lists_are_merged_in_no_time():
         return f"containerDefinitions:\n  - name: app\n    environment:\n{entries}"
 
     read = layers(("service", text("a")), ("environment", text("b")))
-    found = within_cpu(2, lambda: merged(TASK_DEFINITION, read))
+    found = within_cpu(2, lambda: merge_layers(TASK_DEFINITION, read))
     assert {one["value"] for one in container(found, "app")["environment"]} == {"b"}
 
 

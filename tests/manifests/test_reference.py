@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from catalog.manifests.check import CheckedManifest, check_manifest
-from catalog.manifests.document import BadDocument, parse
+from catalog.manifests.checks import CheckedManifest, check_manifest
+from catalog.manifests.documents import BadDocument, parse_document
 from catalog.manifests.kinds import (
     RUN_TASK_REQUEST,
     SCALABLE_TARGET,
@@ -141,7 +141,7 @@ def text_of(name: str) -> str:
 
 
 def check(name: str, kind: str, text: str) -> CheckedManifest:
-    return check_manifest(kind, parse(text, name))
+    return check_manifest(kind, parse_document(text, name))
 
 
 def test_every_sample_is_in_a_table() -> None:
@@ -178,14 +178,14 @@ def test_a_sample_that_cannot_be_read_is_refused_where_reading_ends(
     name: str, line: int, column: int, said: str
 ) -> None:
     with pytest.raises(BadDocument) as refused:
-        parse(text_of(name), name)
+        parse_document(text_of(name), name)
     assert (refused.value.name, refused.value.line, refused.value.column) == (name, line, column)
     assert said in refused.value.message
 
 
 def test_json_with_a_forgotten_quote_means_what_was_meant() -> None:
     text = text_of("service-definition-unquoted.json")
-    value = parse(text, "f").value
+    value = parse_document(text, "f").value
     assert (value["serviceName"], value["deploymentConfiguration"]["maximumPercent"]) == ("myapp", 100)
     assert value["deploymentConfiguration"]["minimumHealthyPercent"] == 0
 
@@ -216,4 +216,4 @@ def test_a_copied_answer_with_the_breaker_is_told_where_the_breaker_belongs() ->
 )
 def test_what_comes_along_from_a_page_is_told_in_plain_words(text: str, said: str) -> None:
     with pytest.raises(BadDocument, match=said):
-        parse(text, "f")
+        parse_document(text, "f")

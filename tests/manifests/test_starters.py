@@ -2,19 +2,19 @@
 
 import pytest
 
-from catalog.manifests.check import check_manifest
-from catalog.manifests.document import parse
-from catalog.manifests.kinds import KINDS
-from catalog.manifests.starters import STARTERS
+from catalog.forms.sample_manifests import SAMPLE_MANIFESTS
+from catalog.manifests.checks import check_manifest
+from catalog.manifests.documents import parse_document
+from catalog.manifests.kinds import MANIFEST_KINDS
 from catalog.models import Manifest
 
 
 def test_each_kind_of_a_service_has_one() -> None:
-    assert set(STARTERS) == set(Manifest.Kind.values)
+    assert set(SAMPLE_MANIFESTS) == set(Manifest.Kind.values)
 
 
-@pytest.mark.parametrize("kind", sorted(STARTERS))
+@pytest.mark.parametrize("kind", sorted(SAMPLE_MANIFESTS))
 def test_a_starter_can_be_sent_to_aws_as_it_is(kind: str) -> None:
-    checked = check_manifest(kind, parse(STARTERS[kind], "starter"))
+    checked = check_manifest(kind, parse_document(SAMPLE_MANIFESTS[kind], "starter"))
     assert (checked.problems, checked.warnings) == ((), ())
-    assert kind in KINDS
+    assert kind in MANIFEST_KINDS

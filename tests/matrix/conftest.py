@@ -8,9 +8,9 @@ import pytest
 from django.db import transaction
 from pytest_django.plugin import DjangoDbBlocker
 
-from delegates.beginnings import ensure_first_rows
+from delegates.models.delegates import create_first_rows
+from rbac.builtin_roles import ensure_builtin_roles
 from rbac.models import Scope, User
-from rbac.roles import ensure_builtin_roles
 from tests.api.needs import ADMIN, HERE, Standing
 from tests.api.world import World, make_world
 from tests.matrix.people import Browser, browser_of, make_people
@@ -32,7 +32,7 @@ def undone(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterato
     logging.disable(logging.CRITICAL)
     with django_db_blocker.unblock(), transaction.atomic():
         ensure_builtin_roles()
-        ensure_first_rows()
+        create_first_rows()
         yield
         transaction.set_rollback(True)
     logging.disable(logging.NOTSET)

@@ -10,10 +10,10 @@ from django.utils import timezone
 
 from delegates.models import DelegateTask, DelegateToken
 from delegates.operations.tokens import revoke_token
-from delegates.protocol.door import CALLS, WAITS
-from delegates.protocol.threads import in_thread
+from delegates.protocol.asgi import ASYNC_ROUTES, ROUTES
+from delegates.protocol.requests import run_in_thread
 from rbac.models import Scope, User
-from rbac.operations.keys import create_api_key
+from rbac.operations.api_keys import create_api_key
 from tests.delegates.making import make_token
 from tests.fixtures.people import make_project
 from tests.protocol.agents import Agent, offered, registered, registration
@@ -55,12 +55,12 @@ def agent(token: DelegateToken) -> Agent:
 
 
 def test_every_call_has_a_row() -> None:
-    assert set(BODIES) == {*CALLS, *WAITS}
+    assert set(BODIES) == {*ROUTES, *ASYNC_ROUTES}
 
 
 async def said(call: str, bearer: str, task: str = "") -> tuple[int, str]:
     """The status and the code that a call is answered with."""
-    body = await in_thread(registration) if call == "register" else BODIES[call]
+    body = await run_in_thread(registration) if call == "register" else BODIES[call]
     status, content, _ = await post(f"/agent/v1/{call.replace('*', task or str(uuid.uuid4()))}", body, bearer)
     return status, content.get("code", "")
 
@@ -75,7 +75,7 @@ async def is_closed(bearer: str) -> bool:
 
 
 async def test_only_a_session_is_heard(agent: Agent, token: DelegateToken, admin: User) -> None:
-    _, key = await in_thread(make_key, admin)
+    _, key = await run_in_thread(make_key, admin)
     forged = agent.session[:-1] + ("A" if agent.session[-1] != "A" else "B")
     for bearer in ("", "x", key, token.value, forged):
         answers = {call: await said(call, bearer) for call in OF_SESSIONS}
@@ -84,7 +84,7 @@ async def test_only_a_session_is_heard(agent: Agent, token: DelegateToken, admin
 
 
 async def test_only_a_token_registers(agent: Agent, token: DelegateToken, admin: User) -> None:
-    _, key = await in_thread(make_key, admin)
+    _, key = await run_in_thread(make_key, admin)
     for bearer in ("", "x", key, agent.session):
         assert (await said("register", bearer))[0] == 401, bearer[:8]
     assert (await said("register", token.value))[0] == 200
@@ -96,13 +96,13 @@ def make_key(person: User) -> tuple[Any, str]:
 
 async def test_nobody_else_is_heard_of_a_task(agent: Agent, token: DelegateToken) -> None:
     """Neither another delegate of the scope nor one next door, whatever fence it names."""
-    task = await in_thread(taken, agent)
+    task = await run_in_thread(taken, agent)
     for path in ("default/demo", "default/sibling", "other/elsewhere"):
-        other = await in_thread(neighbour, path)
+        other = await run_in_thread(neighbour, path)
         for call in OF_TASKS:
             theirs = await said(call, other.session, str(task.pk))
             assert theirs == await said(call, other.session), f"{path}: {call}"
-    assert (await in_thread(DelegateTask.objects.get, pk=task.pk)).status == DelegateTask.Status.STARTED
+    assert (await run_in_thread(DelegateTask.objects.get, pk=task.pk)).status == DelegateTask.Status.STARTED
 
 
 def taken(agent: Agent) -> DelegateTask:
@@ -120,8 +120,8 @@ def neighbour(path: str) -> Agent:
 async def test_who_is_shut_out_is_heard_no_more(
     ended_by: str, agent: Agent, token: DelegateToken, admin: User, project: Scope
 ) -> None:
-    task = await in_thread(taken, agent)
-    await in_thread(shut_out, ended_by, agent, token, admin)
+    task = await run_in_thread(taken, agent)
+    await run_in_thread(shut_out, ended_by, agent, token, admin)
     answers = {call: (await said(call, agent.session, str(task.pk)))[0] for call in OF_SESSIONS}
     assert set(answers.values()) <= {401, 403}, answers
     assert (await said("register", token.value))[0] in (401, 403)

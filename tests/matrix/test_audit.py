@@ -35,7 +35,7 @@ OURS = (
     "socialaccount_",
 )
 # A question and its answer change nothing of what was asked about.
-QUESTIONS = {"deployments_previewquestion", "delegates_inquiry", "delegates_delegatetask"}
+QUESTIONS = {"deployments_previewrequest", "delegates_lookuprequest", "delegates_delegatetask"}
 CHANGING_NOTHING = {"approval.check", "delegatetoken.reveal", "user.sign_out"}
 REQUEST = "audit-request-1"
 SECRETS = (planted("a good secret"), planted("wonderful-secret-value"))

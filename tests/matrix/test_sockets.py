@@ -11,8 +11,8 @@ from django.contrib.auth.models import AnonymousUser
 from django.utils import timezone
 
 from config.urls import websocket_urlpatterns
-from delegates.models import Inquiry
-from deployments.models import PreviewQuestion
+from delegates.models import LookupRequest
+from deployments.models import PreviewRequest
 from rbac.models import Scope, User
 from tests.api.asked_things import adoption
 from tests.api.needs import ADMIN, EVERY_STANDING, HERE, Standing
@@ -20,7 +20,7 @@ from tests.api.world import World, make_world
 from tests.delegates.making import make_task
 from tests.fixtures.sockets import session_of
 from tests.matrix.people import make_people
-from web.news.subjects import topic_names
+from web.live.sources import list_topic_names
 
 UNKNOWN, REFUSED = 4401, 4403
 
@@ -62,18 +62,18 @@ def is_who_asked(who: Standing) -> bool:
     return who == ADMIN
 
 
-def an_inquiry(world: World) -> Inquiry:
-    return Inquiry.objects.create(
+def an_inquiry(world: World) -> LookupRequest:
+    return LookupRequest.objects.create(
         connector=world.connector,
-        kind=Inquiry.Kind.TEST,
+        kind=LookupRequest.Kind.TEST,
         region="us-east-1",
         asked_by=world.member,
         asked_at=timezone.now(),
     )
 
 
-def a_preview(world: World) -> PreviewQuestion:
-    return PreviewQuestion.objects.create(
+def a_preview(world: World) -> PreviewRequest:
+    return PreviewRequest.objects.create(
         pipeline=world.pipeline, version=1, asked_by=world.member, asked_at=timezone.now()
     )
 
@@ -130,7 +130,7 @@ def test_a_socket_opens_for_who_may_listen(project: Scope) -> None:
 
 
 def test_every_topic_has_a_row() -> None:
-    assert topic_names() == set(TOPICS)
+    assert list_topic_names() == set(TOPICS)
 
 
 @pytest.mark.django_db(transaction=True)

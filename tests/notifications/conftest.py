@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from notifications.facts import Event
+from notifications.events import EventType
 from notifications.models import NotificationRule
-from notifications.operations import RuleSpec, create_rule
+from notifications.operations import NotificationRuleSpec, create_rule
 from rbac.models import Scope, User
 from tests.fixtures.people import make_person
 from tests.notifications.receiver import Receiver, listening
@@ -24,11 +24,13 @@ def receiver() -> Iterator[Receiver]:
 def ruled(account: Scope, receiver: Receiver) -> Ruled:
     """Makes a rule that leads to the receiver."""
 
-    def made(scope: Scope, *events: Event, identifier: str = "room", **more: str) -> NotificationRule:
+    def made(scope: Scope, *events: EventType, identifier: str = "room", **more: str) -> NotificationRule:
         ruler = User.objects.filter(username="ruler").first() or make_person(
             "ruler", "account_admin", account
         )
-        spec = RuleSpec(name="The room", events=tuple(events), url=more.pop("url", receiver.url()), **more)
+        spec = NotificationRuleSpec(
+            name="The room", events=tuple(events), url=more.pop("url", receiver.url()), **more
+        )
         return create_rule(actor=ruler, scope=scope, identifier=identifier, spec=spec)
 
     return made

@@ -7,7 +7,7 @@ from rest_framework.test import APIClient
 
 from guards.limits import NOTIFICATION_RULES
 from notifications.models import Notification, NotificationRule
-from notifications.sending import send_due
+from notifications.outbox_sender import send_due_notifications
 from rbac.models import Scope, User
 from tests.notifications.receiver import Receiver
 from tests.watching.marker import planted
@@ -58,12 +58,12 @@ def test_a_test_is_sent_listed_and_sent_again(
     told = f"{RULES}/{rule['id']}/notifications"
     sent = client.post(told)
     assert (sent.status_code, sent.json()["status"]) == (201, "WAITING")
-    send_due()
+    send_due_notifications()
     (listed,) = client.get(told).json()["results"]
     assert (listed["status"], listed["answer_code"], listed["next_attempt_at"]) == ("DELIVERED", 204, None)
     again = client.post(f"/api/v1/notifications/{listed['id']}/send-again")
     assert (again.status_code, again.json()["status"]) == (200, "WAITING")
-    send_due()
+    send_due_notifications()
     assert receiver.ids == [listed["id"]] * 2
 
 

@@ -6,16 +6,16 @@ import pytest
 
 from delegates.connectivity import AWAY_AFTER
 from delegates.models import Delegate, DelegateInstance, DelegateToken
-from delegates.protocol import heartbeats, lives
-from delegates.protocol.beats import Beat
-from notifications.facts import Event
+from delegates.protocol import heartbeats, liveness
+from delegates.protocol.heartbeats import Heartbeat
+from notifications.events import EventType
 from notifications.models import Notification
 from rbac.models import Scope
 from tests.delegates.making import make_instance, make_token
 from tests.notifications.conftest import Ruled
 from tests.protocol.agents import Agent, registered
 from tests.protocol.conftest import _nobody_was_refused
-from web.clock import database_now
+from web.clock import get_database_time
 
 __all__ = ["_nobody_was_refused"]
 pytestmark = pytest.mark.django_db
@@ -24,7 +24,7 @@ A_MOMENT = timedelta(seconds=1)
 
 @pytest.fixture
 def token(project: Scope, ruled: Ruled) -> DelegateToken:
-    ruled(project, Event.DELEGATE_CONNECTED, Event.DELEGATE_DISCONNECTED)
+    ruled(project, EventType.DELEGATE_CONNECTED, EventType.DELEGATE_DISCONNECTED)
     return make_token(project)
 
 
@@ -43,30 +43,30 @@ def silent_since(moment: datetime) -> None:
 
 def test_a_delegate_is_told_of_as_it_comes_goes_and_comes_back(agent: Agent) -> None:
     assert events() == ["delegate.connected"]
-    silent_since(database_now() - AWAY_AFTER - A_MOMENT)
+    silent_since(get_database_time() - AWAY_AFTER - A_MOMENT)
     for _ in range(2):
-        lives.look_after(database_now())
+        liveness.record_silent_instances(get_database_time())
     assert events() == ["delegate.connected", "delegate.disconnected"]
     for _ in range(2):
-        heartbeats.write({agent.instance.pk: Beat(agent.instance.pk)})
+        heartbeats.record_heartbeats({agent.instance.pk: Heartbeat(agent.instance.pk)})
     assert events() == ["delegate.connected", "delegate.disconnected", "delegate.connected"]
 
 
 def test_one_of_several_instances_is_not_missed(agent: Agent) -> None:
     other = make_instance(Delegate.objects.get(is_built_in=False), "host-2/10.0.0.2")
-    silent_since(database_now() - AWAY_AFTER - A_MOMENT)
-    DelegateInstance.objects.filter(pk=other.pk).update(last_heartbeat_at=database_now())
-    lives.look_after(database_now())
+    silent_since(get_database_time() - AWAY_AFTER - A_MOMENT)
+    DelegateInstance.objects.filter(pk=other.pk).update(last_heartbeat_at=get_database_time())
+    liveness.record_silent_instances(get_database_time())
     assert events() == ["delegate.connected"]
-    silent_since(database_now() - AWAY_AFTER - A_MOMENT)
-    lives.look_after(database_now())
+    silent_since(get_database_time() - AWAY_AFTER - A_MOMENT)
+    liveness.record_silent_instances(get_database_time())
     assert events() == ["delegate.connected", "delegate.disconnected"]
 
 
 def test_all_at_once_are_told_of_once(agent: Agent) -> None:
     make_instance(Delegate.objects.get(is_built_in=False), "host-2/10.0.0.2")
-    silent_since(database_now() - AWAY_AFTER - A_MOMENT)
-    lives.look_after(database_now())
+    silent_since(get_database_time() - AWAY_AFTER - A_MOMENT)
+    liveness.record_silent_instances(get_database_time())
     assert events() == ["delegate.connected", "delegate.disconnected"]
 
 
@@ -77,18 +77,18 @@ def test_who_says_goodbye_is_told_of_at_once(agent: Agent) -> None:
 
 def test_a_delegate_that_somebody_switched_off_is_not_told_of(agent: Agent) -> None:
     Delegate.objects.filter(is_built_in=False).update(admission=Delegate.Admission.DISABLED)
-    silent_since(database_now() - AWAY_AFTER - A_MOMENT)
-    lives.look_after(database_now())
+    silent_since(get_database_time() - AWAY_AFTER - A_MOMENT)
+    liveness.record_silent_instances(get_database_time())
     assert events() == ["delegate.connected"]
 
 
 def test_one_that_came_back_while_it_was_switched_off_is_told_of_when_it_goes_again(agent: Agent) -> None:
     remote = Delegate.objects.filter(is_built_in=False)
-    silent_since(database_now() - AWAY_AFTER - A_MOMENT)
-    lives.look_after(database_now())
+    silent_since(get_database_time() - AWAY_AFTER - A_MOMENT)
+    liveness.record_silent_instances(get_database_time())
     remote.update(admission=Delegate.Admission.DISABLED)
-    heartbeats.write({agent.instance.pk: Beat(agent.instance.pk)})
+    heartbeats.record_heartbeats({agent.instance.pk: Heartbeat(agent.instance.pk)})
     assert events() == ["delegate.connected", "delegate.disconnected"]
     remote.update(admission=Delegate.Admission.ENABLED)
-    lives.look_after(database_now() + AWAY_AFTER + A_MOMENT)
+    liveness.record_silent_instances(get_database_time() + AWAY_AFTER + A_MOMENT)
     assert events() == ["delegate.connected", "delegate.disconnected", "delegate.disconnected"]

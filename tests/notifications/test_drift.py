@@ -1,7 +1,7 @@
 """Whoever asked is told of drift as it is found, and as it is gone."""
 
-from notifications.facts import Event
-from notifications.sending import send_due
+from notifications.events import EventType
+from notifications.outbox_sender import send_due_notifications
 from rbac.models import Scope
 from tests.deployments.conftest import _full_buckets, drive
 from tests.deployments.driving import Drive
@@ -20,11 +20,11 @@ def test_drift_is_told_once_as_it_is_found_and_once_as_it_is_gone(
     drive: Drive, receiver: Receiver, ruled: Ruled
 ) -> None:
     drive.run("1.27")
-    ruled(Scope.objects.get(path="account/default/demo"), Event.DRIFT_FOUND, Event.DRIFT_GONE)
+    ruled(Scope.objects.get(path="account/default/demo"), EventType.DRIFT_FOUND, EventType.DRIFT_GONE)
     change(drive, desiredCount=3, enableExecuteCommand=True)
     for _ in range(2):
         compared()
-        send_due()
+        send_due_notifications()
     (found,) = receiver.received
     told = found.document
     assert told["event"] == found.headers["Slipway-Event"] == "drift.found"
@@ -35,5 +35,5 @@ def test_drift_is_told_once_as_it_is_found_and_once_as_it_is_gone(
     assert told["id"] == found.headers["Slipway-Notification"]
     change(drive, desiredCount=1, enableExecuteCommand=False)
     compared()
-    send_due()
+    send_due_notifications()
     assert receiver.events == ["drift.found", "drift.gone"]

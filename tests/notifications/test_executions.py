@@ -1,9 +1,9 @@
 """Whoever asked is told how executions end, that they go back and why, and that they wait for people."""
 
-from deployments.operations import abort_execution, roll_back_execution
-from notifications.facts import Event
+from deployments.execution.operations import abort_execution, roll_back_execution
+from notifications.events import EventType
 from notifications.models import Notification
-from notifications.sending import send_due
+from notifications.outbox_sender import send_due_notifications
 from rbac.models import Scope
 from tests.approvals.conftest import Panel, panel
 from tests.deployments.conftest import _full_buckets, drive
@@ -14,7 +14,7 @@ from tests.notifications.receiver import Receiver
 
 __all__ = ["_full_buckets", "drive", "panel", "strategies", "until_asked"]
 
-EVERYTHING = tuple(event for event in Event if event != Event.TEST)
+EVERYTHING = tuple(event for event in EventType if event != EventType.TEST)
 
 
 def demo() -> Scope:
@@ -24,7 +24,7 @@ def demo() -> Scope:
 def test_a_success_is_told_with_what_went_where(drive: Drive, receiver: Receiver, ruled: Ruled) -> None:
     ruled(demo(), *EVERYTHING)
     execution = drive.run("1.27")
-    send_due()
+    send_due_notifications()
     (told,) = (one.document for one in receiver.received)
     assert told["event"] == "execution.succeeded"
     assert (told["status"], told["execution"]) == ("SUCCESS", str(execution.pk))
@@ -43,7 +43,7 @@ def test_a_rollback_is_told_as_it_starts_with_its_cause_then_the_failure_then_it
     drive.run("1.27")
     ruled(demo(), *EVERYTHING)
     execution = drive.run("crash")
-    send_due()
+    send_due_notifications()
     started, failed, ended = (one.document for one in receiver.received)
     assert (started["event"], started["status"]) == ("rollback.started", "ROLLING_BACK")
     assert (failed["event"], failed["status"]) == ("execution.failed", "FAILED")
@@ -61,13 +61,13 @@ def test_a_rollback_that_somebody_asks_for_is_told_with_who_it_was(
     ruled(demo(), *EVERYTHING)
     roll_back_execution(actor=drive.deployer, execution=execution)
     drive.until_over(execution)
-    send_due()
+    send_due_notifications()
     assert receiver.events == ["rollback.started", "rollback.ended"]
     assert receiver.received[0].document["cause"] == "deployer asked for it"
 
 
 def test_nothing_is_written_where_nobody_listens(drive: Drive, ruled: Ruled) -> None:
-    ruled(demo(), Event.DRIFT_FOUND)
+    ruled(demo(), EventType.DRIFT_FOUND)
     drive.run("1.27")
     assert not Notification.objects.exists()
 
@@ -75,10 +75,10 @@ def test_nothing_is_written_where_nobody_listens(drive: Drive, ruled: Ruled) -> 
 def test_an_approval_that_waits_is_told_with_who_is_asked(
     panel: Panel, receiver: Receiver, ruled: Ruled
 ) -> None:
-    ruled(demo(), Event.APPROVAL_WAITING)
+    ruled(demo(), EventType.APPROVAL_WAITING)
     panel.asks(approvalMessage="Look at the plan first")
     panel.start()
-    send_due()
+    send_due_notifications()
     (told,) = (one.document for one in receiver.received)
     assert "waits for approval by" in told["text"]
     assert told["cause"] == "Look at the plan first"
@@ -91,7 +91,7 @@ def test_an_abort_is_told_as_one_and_not_as_a_failure(drive: Drive, receiver: Re
     drive.pass_time(2)
     abort_execution(actor=drive.deployer, execution=execution)
     drive.until_over(execution)
-    send_due()
+    send_due_notifications()
     assert receiver.events == ["execution.aborted"]
     assert "was aborted" in receiver.received[0].document["text"]
 
@@ -100,7 +100,7 @@ def test_a_step_that_waits_for_a_person_is_told_with_what_failed(
     drive: Drive, receiver: Receiver, ruled: Ruled, strategies: Strategies, until_asked: UntilAsked
 ) -> None:
     drive.run("1.26")
-    ruled(demo(), Event.INTERVENTION_WAITING)
+    ruled(demo(), EventType.INTERVENTION_WAITING)
     strategies(
         """
 - onFailure:
@@ -109,7 +109,7 @@ def test_a_step_that_waits_for_a_person_is_told_with_what_failed(
 """
     )
     execution = until_asked(drive.start("crash"))
-    send_due()
+    send_due_notifications()
     (told,) = (one.document for one in receiver.received)
     assert (told["event"], told["execution"]) == ("intervention.waiting", str(execution.pk))
     assert "needs a person at step" in told["text"]

@@ -7,9 +7,9 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from notifications.facts import Event
+from notifications.events import EventType
 from notifications.models import Notification, NotificationRule
-from notifications.sending import send_due
+from notifications.outbox_sender import send_due_notifications
 from rbac.models import AuditEntry, Scope, User
 from tests.fixtures.people import make_person
 from tests.notifications.conftest import Ruled
@@ -27,7 +27,7 @@ def text_of(response: Any) -> str:
 
 @pytest.fixture
 def rule(ruled: Ruled, project: Scope, receiver: Receiver) -> NotificationRule:
-    return ruled(project, Event.DRIFT_FOUND, url=receiver.url(f"/{TOKEN}"), secret=SECRET)
+    return ruled(project, EventType.DRIFT_FOUND, url=receiver.url(f"/{TOKEN}"), secret=SECRET)
 
 
 def form(project: Scope, receiver: Receiver, **more: Any) -> dict[str, Any]:
@@ -104,14 +104,14 @@ def test_a_test_arrives_and_is_listed_with_its_answer(
 ) -> None:
     client = browse(admin)
     client.post(reverse("test-notification-rule", args=[rule.pk]))
-    send_due()
+    send_due_notifications()
     assert receiver.events == ["test"]
     page = text_of(client.get(reverse("notification-rule", args=[rule.pk])))
     assert "answered 204" in page
     receiver.answer = lambda one: (500, {}, b"Out of order")
     told = Notification.objects.get()
     client.post(reverse("notification-again", args=[told.pk]))
-    send_due()
+    send_due_notifications()
     page = text_of(client.get(reverse("notification-rule", args=[rule.pk])))
     assert "It answered 500: Out of order" in page
     assert "Not taken yet" in page
@@ -125,7 +125,7 @@ def test_a_rule_that_is_turned_off_sends_no_more_of_what_waits(
     client.post(reverse("test-notification-rule", args=[rule.pk]))
     given = {"name": "Off", "events": ["drift.gone"], "version": 1}
     client.post(reverse("edit-notification-rule", args=[rule.pk]), given)
-    send_due()
+    send_due_notifications()
     assert receiver.received == []
     assert Notification.objects.get().reason == "The rule was turned off."
 

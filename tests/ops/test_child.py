@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ops import child as child_module
-from ops.child import Child
+from ops import child_process as child_module
+from ops.child_process import ChildProcess
 from ops.console import Console, LineSplitter
 from ops.programs import Program
 from tests.fixtures.processes import ROOT, wait_until
@@ -24,13 +24,13 @@ def written() -> io.StringIO:
 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child_module, "FIRST_PAUSE_SECONDS", 0.01)
-    monkeypatch.setattr(child_module, "LONGEST_PAUSE_SECONDS", 0.02)
+    monkeypatch.setattr(child_module, "INITIAL_BACKOFF_SECONDS", 0.01)
+    monkeypatch.setattr(child_module, "MAX_BACKOFF_SECONDS", 0.02)
 
 
-def make_child(written: io.StringIO, *code: str, stop_seconds: float = 2.0) -> Child:
+def make_child(written: io.StringIO, *code: str, stop_seconds: float = 2.0) -> ChildProcess:
     program = Program("web", (sys.executable, "-c", "\n".join(code)), stop_seconds=stop_seconds)
-    return Child(program, os.environ, Console(written))
+    return ChildProcess(program, os.environ, Console(written))
 
 
 async def until(written: io.StringIO, text: str, times: int = 1) -> None:
@@ -101,12 +101,12 @@ def test_a_child_does_not_outlive_a_killed_supervisor() -> None:
     code = f"""
 import asyncio, os, sys
 sys.path.insert(0, {str(ROOT)!r})
-from ops.child import Child
+from ops.child_process import ChildProcess
 from ops.console import Console
 from ops.programs import Program
 sleeper = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
 program = Program("sleeper", (sys.executable, "-c", sleeper))
-asyncio.run(Child(program, os.environ, Console()).keep_running())
+asyncio.run(ChildProcess(program, os.environ, Console()).keep_running())
 """
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as supervisor:
         assert supervisor.stdout

@@ -11,9 +11,9 @@ from rest_framework.test import APIClient
 
 from catalog.models import Infrastructure, Service
 from connectors.models import Connector, FileNode
+from ops.demo_credentials import get_demo_api_key, get_demo_password
 from ops.demo_pipelines import SandboxFacts
-from ops.demo_secrets import demo_api_key, demo_password
-from pipelines.definition.parser import read_pipeline
+from pipelines.definition.parser import parse_pipeline
 from pipelines.models import Pipeline
 from rbac.models import ApiKey, AuditEntry, RoleAssignment, Scope, User
 from rbac.policy import can
@@ -51,15 +51,15 @@ def test_three_people_have_their_roles(seeded: SandboxFacts) -> None:
 def test_they_sign_in_with_the_password_that_is_kept_closed(seeded: SandboxFacts, tmp_path: Path) -> None:
     kept = tmp_path / "keys" / "demo_password"
 
-    assert kept.read_text() == demo_password()
+    assert kept.read_text() == get_demo_password()
     assert kept.stat().st_mode & 0o077 == 0
     for username in ("admin", "deployer", "viewer"):
-        assert Client().login(username=username, password=demo_password())
+        assert Client().login(username=username, password=get_demo_password())
 
 
 def test_the_api_key_is_the_admins(seeded: SandboxFacts) -> None:
     client = APIClient()
-    client.credentials(HTTP_X_API_KEY=demo_api_key())
+    client.credentials(HTTP_X_API_KEY=get_demo_api_key())
 
     answer = client.get("/api/v1/pipelines", {"identifier": "rolling_demo"})
 
@@ -102,7 +102,7 @@ def test_the_manifests_name_what_is_in_the_sandbox(seeded: SandboxFacts) -> None
     ],
 )
 def test_the_pipeline_names_what_is_there(seeded: SandboxFacts, pipeline: str, types: list[str]) -> None:
-    (stage,) = read_pipeline(Pipeline.objects.get(identifier=pipeline).yaml).stages
+    (stage,) = parse_pipeline(Pipeline.objects.get(identifier=pipeline).yaml).stages
     infrastructure = Infrastructure.objects.get(
         environment__identifier=stage.environment, identifier=stage.infrastructure
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from aws.policies import POLICIES
-from config.env import Environment
+from config.environment import EnvironmentSettings
 from guards.limits import LIMITS
 from ops.documentation.api import list_operations
 from ops.documentation.external_scripts import ExternalScripts
@@ -17,8 +17,8 @@ from ops.documentation.markdown import Page, anchor, code, plain, table
 from ops.documentation.settings import list_fields, list_names
 from ops.documentation.subjects import generate_pages
 from rbac.permissions import BUILTIN_ROLES, PERMISSIONS
-from steps.kinds.base import known_steps
-from web.described import for_everybody
+from steps.kinds.registry import get_step_kinds
+from web.api.openapi import get_public_schema
 
 ROOT = Path(__file__).resolve().parents[2]
 # Links of Markdown to files, without those to other sites and inside a page.
@@ -34,7 +34,7 @@ def pages() -> dict[str, str]:
 
 
 def test_every_step_kind_has_a_page_with_its_fields(pages: dict[str, str]) -> None:
-    for kind in known_steps().values():
+    for kind in get_step_kinds().values():
         page = pages[f"reference/steps/{kind.type}.md"]
         assert f"[`{kind.type}`]({kind.type}.md)" in pages["reference/steps/index.md"]
         assert [name for name in kind.needed if f"`{name}" not in page] == []
@@ -53,7 +53,7 @@ def test_every_field_of_a_step_has_a_description(pages: dict[str, str]) -> None:
 def test_every_setting_is_listed_with_a_description(pages: dict[str, str]) -> None:
     page = pages["reference/settings.md"]
 
-    assert len(list_fields()) == len(Environment.model_fields)
+    assert len(list_fields()) == len(EnvironmentSettings.model_fields)
     assert [name for field in list_fields() for name in list_names(field) if f"`{name}`" not in page] == []
     assert [field.alias for field in list_fields() if not field.description] == []
 
@@ -61,7 +61,9 @@ def test_every_setting_is_listed_with_a_description(pages: dict[str, str]) -> No
 def test_settings_that_production_needs_are_marked(pages: dict[str, str]) -> None:
     rows = [line for line in pages["reference/settings.md"].splitlines() if "required in production" in line]
 
-    assert [name for name in Environment.REQUIRED_IN_PRODUCTION if not any(name in row for row in rows)] == []
+    assert [
+        name for name in EnvironmentSettings.REQUIRED_IN_PRODUCTION if not any(name in row for row in rows)
+    ] == []
 
 
 def test_every_permission_and_role_is_listed(pages: dict[str, str]) -> None:
@@ -70,7 +72,7 @@ def test_every_permission_and_role_is_listed(pages: dict[str, str]) -> None:
 
 
 def test_every_operation_of_the_api_has_a_section(pages: dict[str, str]) -> None:
-    document = for_everybody()
+    document = get_public_schema()
     described = {
         f"## {method.upper()} {path}" for path, methods in document["paths"].items() for method in methods
     }

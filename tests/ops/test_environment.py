@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from config.env import BadSettingError, read_environment
+from config.environment import InvalidSettingError, read_environment
 from tests.wiring import production_environment
 
 
@@ -62,7 +62,7 @@ def test_nonsense_is_refused_with_the_name_of_the_variable(
 ) -> None:
     bare.setenv(name, value)
 
-    with pytest.raises(BadSettingError, match=name):
+    with pytest.raises(InvalidSettingError, match=name):
         read_environment()
 
 
@@ -72,7 +72,7 @@ def test_production_does_not_start_without(bare: pytest.MonkeyPatch, name: str) 
         bare.setenv(variable, value)
     bare.delenv(name)
 
-    with pytest.raises(BadSettingError, match=name):
+    with pytest.raises(InvalidSettingError, match=name):
         read_environment()
 
 
@@ -80,7 +80,7 @@ def test_single_sign_on_in_production_is_encrypted(bare: pytest.MonkeyPatch) -> 
     sign_on = {"OIDC_CLIENT_ID": "slipway", "OIDC_CLIENT_SECRET": "x", "OIDC_ISSUER": "http://login.example"}
     for name, value in {**production_environment(), **sign_on}.items():
         bare.setenv(name, value)
-    with pytest.raises(BadSettingError, match="OIDC_ISSUER"):
+    with pytest.raises(InvalidSettingError, match="OIDC_ISSUER"):
         read_environment()
     bare.setenv("OIDC_ISSUER", "https://login.example")
     assert read_environment().oidc_issuer == "https://login.example"

@@ -113,7 +113,7 @@ def test_missing_migrations_are_counted(
         def migration_plan(self, _targets: object) -> list[object]:
             return [object(), object()]
 
-    health._migrations_applied.cache_clear()
+    health._is_migrated.cache_clear()
     monkeypatch.setattr(health, "MigrationExecutor", Behind)
 
     status, body = readiness()
@@ -128,7 +128,7 @@ def test_a_database_that_is_away_is_named(
     def refuse() -> None:
         raise DatabaseError("connection refused")
 
-    monkeypatch.setattr(health, "_require_migrations", refuse)
+    monkeypatch.setattr(health, "_check_migrations", refuse)
 
     status, body = readiness()
 

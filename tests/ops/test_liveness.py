@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from ops.child import Child
+from ops.child_process import ChildProcess
 from ops.console import Console
-from ops.liveness import restart_when_silent
+from ops.liveness import restart_when_unresponsive
 from ops.programs import Program
 from tests.fixtures.processes import ROOT
 from tests.ports import free_port
@@ -41,13 +41,13 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 
 
 @asynccontextmanager
-async def kept(port: int, written: io.StringIO, *, start_seconds: float = 0) -> AsyncIterator[Child]:
+async def kept(port: int, written: io.StringIO, *, start_seconds: float = 0) -> AsyncIterator[ChildProcess]:
     command = (sys.executable, "-c", SERVER, str(port), str(start_seconds))
     console = Console(written)
-    child = Child(Program("web", command, stop_seconds=0.2), os.environ, console)
+    child = ChildProcess(Program("web", command, stop_seconds=0.2), os.environ, console)
     jobs = [
         asyncio.create_task(child.keep_running()),
-        asyncio.create_task(restart_when_silent(child, port, console, pause=0.05, answer_within=0.3)),
+        asyncio.create_task(restart_when_unresponsive(child, port, console, pause=0.05, answer_within=0.3)),
     ]
     try:
         yield child

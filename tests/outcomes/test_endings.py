@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from connectors.models import FileNode
-from deployments.engine.failpoints import set_hook
+from deployments.execution.operations import abort_execution, roll_back_execution
+from deployments.journal.runtime import set_hook
 from deployments.models import Execution, StepExecution
-from deployments.operations import abort_execution, roll_back_execution
 from tests.deployments.driving import Drive
 from tests.deployments.simulator.schedule import Death
 

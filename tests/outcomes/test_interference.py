@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from deployments.models import CheckedItem, Execution
-from deployments.operations import abort_execution, roll_back_execution
+from deployments.execution.operations import abort_execution, roll_back_execution
+from deployments.models import Execution, RollbackCheck
 from tests.deployments.driving import Drive
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -45,7 +45,9 @@ def test_a_count_that_somebody_sets_to_zero_is_no_success(drive: Drive, tag: str
     assert "was changed from 1 to 0 while this deployment ran" in execution.failure["message"]
     # What somebody else has set is not changed back.
     assert drive.service()["desiredCount"] == 0
-    item = CheckedItem.objects.get(step__stage__execution=execution, subject="Desired count of Service myapp")
+    item = RollbackCheck.objects.get(
+        step__stage__execution=execution, subject="Desired count of Service myapp"
+    )
     assert (item.expected, item.found, item.ok) == ("1", "0", True)
     assert item.note == "somebody else set it, so it stays"
 

@@ -5,12 +5,18 @@ from typing import Any
 
 import pytest
 
-from aws.types import EcsService
-from steps.actions.judgement import Ours, Verdict, is_certain, judge, was_rolled_back_by_aws
+from aws.apis.ecs_types import EcsService
+from steps.actions.ecs_service.deployment_health import (
+    HealthVerdict,
+    OwnDeployment,
+    is_verdict_certain,
+    judge_deployment,
+    was_rolled_back_by_aws,
+)
 
 BEGUN = datetime(2026, 11, 23, 12, tzinfo=UTC)
 CREATED = "2026-11-01T00:00:00+00:00"
-OURS = Ours("ecs-svc/2", "myapp:2", "ecs-svc/1", True, 3, begun=BEGUN, service_created=CREATED)
+OURS = OwnDeployment("ecs-svc/2", "myapp:2", "ecs-svc/1", True, 3, begun=BEGUN, service_created=CREATED)
 
 
 def deployment(number: int, status: str = "PRIMARY", **values: Any) -> dict[str, Any]:
@@ -42,27 +48,33 @@ def service(*deployments: dict[str, Any], status: str = "ACTIVE", events: tuple[
 @pytest.mark.parametrize(
     ("found", "verdict"),
     [
-        (service(deployment(2)), Verdict.COMPLETED),
-        (service(deployment(2, runningCount=2)), Verdict.GOING),
-        (service(deployment(2, rolloutState="IN_PROGRESS")), Verdict.GOING),
-        (service(deployment(2, desiredCount=0, runningCount=0)), Verdict.MAYBE_NO_TASKS),
-        (service(deployment(2, rolloutState="FAILED")), Verdict.FAILED),
-        (service(deployment(1), deployment(2, "ACTIVE", rolloutState="FAILED")), Verdict.ROLLED_BACK_BY_AWS),
-        (service(deployment(1)), Verdict.MAYBE_BACK),
-        (service(deployment(3)), Verdict.MAYBE_SUPERSEDED),
-        (service(status="DRAINING"), Verdict.MAYBE_GONE),
-        (None, Verdict.MAYBE_GONE),
+        (service(deployment(2)), HealthVerdict.COMPLETED),
+        (service(deployment(2, runningCount=2)), HealthVerdict.GOING),
+        (service(deployment(2, rolloutState="IN_PROGRESS")), HealthVerdict.GOING),
+        (service(deployment(2, desiredCount=0, runningCount=0)), HealthVerdict.MAYBE_NO_TASKS),
+        (service(deployment(2, rolloutState="FAILED")), HealthVerdict.FAILED),
+        (
+            service(deployment(1), deployment(2, "ACTIVE", rolloutState="FAILED")),
+            HealthVerdict.ROLLED_BACK_BY_AWS,
+        ),
+        (service(deployment(1)), HealthVerdict.MAYBE_BACK),
+        (service(deployment(3)), HealthVerdict.MAYBE_SUPERSEDED),
+        (service(status="DRAINING"), HealthVerdict.MAYBE_GONE),
+        (None, HealthVerdict.MAYBE_GONE),
     ],
 )
 def test_a_sight_is_judged_by_the_id_of_the_deployment_and_what_runs(
-    found: EcsService | None, verdict: Verdict
+    found: EcsService | None, verdict: HealthVerdict
 ) -> None:
-    assert judge(found, OURS) is verdict
+    assert judge_deployment(found, OURS) is verdict
 
 
 def test_nothing_runs_on_purpose_where_our_write_asked_for_nothing() -> None:
-    none = Ours("ecs-svc/2", "myapp:2", "ecs-svc/1", was_seen=True, wanted=0)
-    assert judge(service(deployment(2, desiredCount=0, runningCount=0)), none) is Verdict.COMPLETED
+    none = OwnDeployment("ecs-svc/2", "myapp:2", "ecs-svc/1", was_seen=True, wanted=0)
+    assert (
+        judge_deployment(service(deployment(2, desiredCount=0, runningCount=0)), none)
+        is HealthVerdict.COMPLETED
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,26 +99,28 @@ def test_aws_rolled_back_only_where_the_service_says_so(found: EcsService, is_by
 
 def test_an_event_from_before_our_deployment_is_no_evidence() -> None:
     old = "rolling back to deployment ecs-svc/1."
-    ours = Ours("ecs-svc/2", "myapp:2", "ecs-svc/1", True, 3, known_events=frozenset({old}))
+    ours = OwnDeployment("ecs-svc/2", "myapp:2", "ecs-svc/1", True, 3, known_events=frozenset({old}))
     assert not was_rolled_back_by_aws(service(deployment(1), events=(old,)), ours)
 
 
 @pytest.mark.parametrize(
     ("found", "verdict", "is_sure"),
     [
-        (service(deployment(3)), Verdict.MAYBE_SUPERSEDED, True),
-        (service(deployment(3, createdAt=None)), Verdict.MAYBE_SUPERSEDED, False),
-        (service(deployment(1)), Verdict.MAYBE_BACK, False),
-        (service(status="DRAINING"), Verdict.MAYBE_GONE, True),
-        (None, Verdict.MAYBE_GONE, False),
+        (service(deployment(3)), HealthVerdict.MAYBE_SUPERSEDED, True),
+        (service(deployment(3, createdAt=None)), HealthVerdict.MAYBE_SUPERSEDED, False),
+        (service(deployment(1)), HealthVerdict.MAYBE_BACK, False),
+        (service(status="DRAINING"), HealthVerdict.MAYBE_GONE, True),
+        (None, HealthVerdict.MAYBE_GONE, False),
     ],
 )
 def test_what_a_late_copy_cannot_show_is_certain_at_once(
-    found: EcsService | None, verdict: Verdict, is_sure: bool
+    found: EcsService | None, verdict: HealthVerdict, is_sure: bool
 ) -> None:
-    assert is_certain(verdict, found, OURS) == is_sure
+    assert is_verdict_certain(verdict, found, OURS) == is_sure
 
 
 def test_an_earlier_service_of_the_name_says_nothing_of_ours() -> None:
-    ours = Ours("ecs-svc/2", "myapp:2", "ecs-svc/1", True, 3, service_created="2026-11-23T12:00:00+00:00")
-    assert not is_certain(Verdict.MAYBE_GONE, service(status="INACTIVE"), ours)
+    ours = OwnDeployment(
+        "ecs-svc/2", "myapp:2", "ecs-svc/1", True, 3, service_created="2026-11-23T12:00:00+00:00"
+    )
+    assert not is_verdict_certain(HealthVerdict.MAYBE_GONE, service(status="INACTIVE"), ours)

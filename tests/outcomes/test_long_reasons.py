@@ -1,11 +1,11 @@
 """Reasons of stopped tasks that are longer than AWS ever writes them."""
 
-from aws.types import EcsTask
-from steps.actions.causes import cause_of
+from aws.apis.ecs_types import EcsTask
+from steps.actions.ecs_service.diagnosis import find_cause
 from tests.fixtures.patience import within_cpu
 
 
 def test_a_cause_is_found_soon_in_whatever_a_delegate_answers() -> None:
     reason = "ResourceInitializationError: " + "secret " * 40_000
     task = EcsTask.from_aws({"taskArn": "arn:aws:ecs:eu-west-1:1:task/c/1", "stoppedReason": reason})
-    assert within_cpu(1, lambda: cause_of(task, None)).code
+    assert within_cpu(1, lambda: find_cause(task, None)).code

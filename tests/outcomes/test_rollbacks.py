@@ -2,7 +2,7 @@
 
 import pytest
 
-from deployments.log import all_lines
+from deployments.log import iterate_lines
 from deployments.models import Execution
 from tests.deployments.driving import Drive
 
@@ -56,7 +56,9 @@ def test_every_line_of_the_checklist_has_its_subject_and_its_own_level(drive: Dr
     drive.pass_time(12)
     drive.sandbox.fault("denied", service="ecs", operation="UpdateService")
     drive.until_over(execution)
-    lines = [line for line in all_lines(execution.pk) if line["text"].startswith(("ok: ", "NOT RESTORED: "))]
+    lines = [
+        line for line in iterate_lines(execution.pk) if line["text"].startswith(("ok: ", "NOT RESTORED: "))
+    ]
     assert {line["level"] for line in lines if line["text"].startswith("ok: ")} == {"info"}
     broken = [line for line in lines if line["text"].startswith("NOT RESTORED: ")]
     assert broken

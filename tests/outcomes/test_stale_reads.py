@@ -2,8 +2,8 @@
 
 import pytest
 
+from deployments.execution.operations import abort_execution
 from deployments.models import Execution
-from deployments.operations import abort_execution
 from tests.blue_green.world import World
 from tests.deployments.driving import Drive
 from tests.flow.conftest import DEPLOY, Write, pipeline_text, stage_text

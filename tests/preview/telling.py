@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from deployments.models import Call, Execution
-from deployments.preview.documents import ShownPreview
-from deployments.previews import preview_pipeline
+from deployments.models import AwsCall, Execution
+from deployments.preview.documents import PreviewDetails
+from deployments.preview.operations import preview_pipeline
 from tests.deployments.driving import Drive
 
 _PLACEHOLDER = re.compile(r"<[^<>+][^<>]*>")
@@ -14,7 +14,7 @@ _PLACEHOLDER = re.compile(r"<[^<>+][^<>]*>")
 
 def preview(drive: Drive, tag: str = "1.27") -> dict[str, Any]:
     found = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag=tag)
-    assert isinstance(found, ShownPreview)
+    assert isinstance(found, PreviewDetails)
     return found.to_json()
 
 
@@ -27,7 +27,7 @@ def planned(found: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
 
 
 def recorded(execution: Execution) -> list[tuple[str, str, Any]]:
-    calls = Call.objects.filter(execution=execution, is_write=True).order_by("pk").select_related("step")
+    calls = AwsCall.objects.filter(execution=execution, is_write=True).order_by("pk").select_related("step")
     return [(call.step.identifier, f"{call.service}:{call.operation}", call.preview) for call in calls]
 
 

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from connectors.models import Connector, FileNode
-from deployments.models import Call, Execution
+from deployments.models import AwsCall, Execution
 from pipelines.models import Pipeline
 from tests.deployments.driving import Drive
 from tests.preview.telling import assert_same, planned, preview, recorded
@@ -56,7 +56,7 @@ def test_a_run_sends_the_writes_that_its_preview_lists(request: pytest.FixtureRe
 def test_a_preview_writes_no_row(drive: Drive) -> None:
     preview(drive)
     assert not Execution.objects.exists()
-    assert not Call.objects.exists()
+    assert not AwsCall.objects.exists()
     assert Pipeline.objects.get(pk=drive.pipeline.pk).next_number == 1
 
 

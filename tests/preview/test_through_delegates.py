@@ -3,9 +3,9 @@
 import pytest
 from django.test import Client
 
-from deployments.models import Execution, PreviewQuestion
-from deployments.preview.documents import ShownPreview
-from deployments.previews import preview_pipeline
+from deployments.models import Execution, PreviewRequest
+from deployments.preview.documents import PreviewDetails
+from deployments.preview.operations import preview_pipeline
 from tests.deployments.driving import Drive
 from tests.deployments.hands import hand
 from tests.deployments.test_delegated_calls import remote
@@ -15,7 +15,7 @@ __all__ = ["remote"]
 pytestmark = [pytest.mark.django_db(transaction=True)]
 
 
-def _ask(drive: Drive, tag: str = "1.27") -> ShownPreview | PreviewQuestion:
+def _ask(drive: Drive, tag: str = "1.27") -> PreviewDetails | PreviewRequest:
     return preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag=tag)
 
 
@@ -23,11 +23,11 @@ def test_a_delegate_reads_for_a_preview_one_call_after_the_other(remote: Drive) 
     one = hand("prod-eu", tags=("prod", "eu"))
     before = remote.mark()
     question = _ask(remote)
-    assert isinstance(question, PreviewQuestion)
+    assert isinstance(question, PreviewRequest)
     for _ in range(30):
         one.serve()
     shown = _ask(remote)
-    assert isinstance(shown, ShownPreview)
+    assert isinstance(shown, PreviewDetails)
     assert shown.is_complete
     assert [call for _, call, _ in planned(shown.to_json())] == [
         "ecs:RegisterTaskDefinition",
@@ -38,7 +38,7 @@ def test_a_delegate_reads_for_a_preview_one_call_after_the_other(remote: Drive) 
     assert not Execution.objects.exists()
     # Asked again at once, nothing more is read.
     taken = len(one.taken)
-    assert isinstance(_ask(remote), ShownPreview)
+    assert isinstance(_ask(remote), PreviewDetails)
     assert (one.serve(), len(one.taken)) == (0, taken)
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from delegates.agent.instance_key import InstanceKey, registration_message
-from delegates.models import DelegateInstance, DelegateTask, DelegateToken, account_id
-from delegates.protocol import polling
-from delegates.protocol.door import CALLS
-from delegates.protocol.requests import AgentRequest, Reply
+from delegates.agent.identity import InstanceKey, build_registration_message
+from delegates.models import DelegateInstance, DelegateTask, DelegateToken, get_account_id
+from delegates.protocol import connections
+from delegates.protocol.asgi import ROUTES
+from delegates.protocol.requests import AgentReply, AgentRequest
 from tests.delegates.making import make_task
 
 ADDRESS = "198.51.100.7"
@@ -21,7 +21,7 @@ ADDRESS = "198.51.100.7"
 def registration(name: str = "eu", **values: Any) -> dict[str, Any]:
     """What an agent says when it registers."""
     return {
-        "account_id": account_id(),
+        "account_id": get_account_id(),
         "name": name,
         "instance_key": "host-1/10.0.0.1",
         "hostname": "host-1",
@@ -45,7 +45,7 @@ def new_key() -> InstanceKey:
 def signed(key: InstanceKey, challenge: str, **values: Any) -> dict[str, Any]:
     """A registration with its proof."""
     body = registration(**values)
-    message = registration_message(
+    message = build_registration_message(
         challenge=challenge,
         account_id=body["account_id"],
         name=body["name"],
@@ -54,7 +54,7 @@ def signed(key: InstanceKey, challenge: str, **values: Any) -> dict[str, Any]:
     return {**body, "public_key": key.public, "challenge": challenge, "signature": key.sign(message)}
 
 
-def ask(path: str, body: Mapping[str, Any] | bytes, bearer: str = "", **headers: str) -> Reply:
+def ask(path: str, body: Mapping[str, Any] | bytes, bearer: str = "", **headers: str) -> AgentReply:
     """Ask the manager in this thread. Raises its `Problem`."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     parts = path.split("/")
@@ -66,7 +66,7 @@ def ask(path: str, body: Mapping[str, Any] | bytes, bearer: str = "", **headers:
         body=content,
         task_id=parts[1] if is_of_task else "",
     )
-    return CALLS[f"tasks/*/{parts[2]}" if is_of_task else path](request)
+    return ROUTES[f"tasks/*/{parts[2]}" if is_of_task else path](request)
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Agent:
         return ask(path, body, self.session).content
 
     def acquire(self, free: int = 10) -> list[dict[str, Any]]:
-        return polling.take(self.session, free)
+        return connections.acquire_documents(self.session, free)
 
     def complete(
         self, task: Mapping[str, Any], status: str = "SUCCEEDED", **values: Any

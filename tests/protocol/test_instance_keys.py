@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from delegates.agent.instance_key import InstanceKey
+from delegates.agent.identity import InstanceKey
 from delegates.connectivity import AWAY_AFTER
 from delegates.models import DelegateEvent, DelegateInstance, DelegateToken
-from delegates.protocol.instance_keys import CHALLENGE_GOOD_FOR, new_challenge
+from delegates.protocol.instance_keys import CHALLENGE_LIFETIME, create_challenge
 from delegates.protocol.problems import InstanceTaken, SignatureWrong, TooOften
 from guards.limits import UNBOUND_REGISTRATIONS
 from rbac.models import User
 from tests.protocol.agents import Agent, ask, new_key, registered, registration, signed
-from web.clock import database_now
-from web.problems import BadInput, Problem
+from web.clock import get_database_time
+from web.http.problems import BadInput, Problem
 
 pytestmark = pytest.mark.django_db
 
@@ -37,7 +37,7 @@ def refusal(body: dict[str, Any], bearer: str) -> Problem:
 
 def silent(agent: Agent) -> None:
     """Nobody has heard an instance for long enough."""
-    heard = database_now() - AWAY_AFTER
+    heard = get_database_time() - AWAY_AFTER
     DelegateInstance.objects.filter(pk=agent.instance.pk).update(last_heartbeat_at=heard)
 
 
@@ -54,7 +54,7 @@ def test_a_second_claimant_of_a_living_instance_is_refused_and_the_first_one_goe
     token: DelegateToken, with_key: bool
 ) -> None:
     first = bound(token, new_key())
-    body = signed(new_key(), new_challenge(database_now())) if with_key else registration()
+    body = signed(new_key(), create_challenge(get_database_time())) if with_key else registration()
     for _ in range(2):
         problem = refusal(body, token.value)
         assert isinstance(problem, InstanceTaken)
@@ -69,7 +69,9 @@ def test_a_second_claimant_of_a_living_instance_is_refused_and_the_first_one_goe
 
 def test_a_new_agent_does_not_take_the_place_of_a_living_one_without_a_key_pair(token: DelegateToken) -> None:
     old = registered(token)
-    assert isinstance(refusal(signed(new_key(), new_challenge(database_now())), token.value), InstanceTaken)
+    assert isinstance(
+        refusal(signed(new_key(), create_challenge(get_database_time())), token.value), InstanceTaken
+    )
     assert old.acquire() == []
 
 
@@ -101,27 +103,27 @@ def test_agents_without_key_pairs_that_share_a_name_are_slowed_down(token: Deleg
 
 def test_a_challenge_is_good_for_one_registration(token: DelegateToken) -> None:
     key = new_key()
-    body = signed(key, new_challenge(database_now()))
+    body = signed(key, create_challenge(get_database_time()))
     ask("register", body, token.value)
     problem = refusal(body, token.value)
     assert isinstance(problem, SignatureWrong)
     assert "was used" in problem.detail
 
 
-OLD = CHALLENGE_GOOD_FOR + timedelta(seconds=1)
+OLD = CHALLENGE_LIFETIME + timedelta(seconds=1)
 
 
 @pytest.mark.parametrize(
     "fault", ["of another key", "old challenge", "made-up challenge", "signed for another name", "no base64"]
 )
 def test_what_proves_nothing_is_refused(token: DelegateToken, fault: str) -> None:
-    key, now = new_key(), database_now()
+    key, now = new_key(), get_database_time()
     faults = {
-        "of another key": {**signed(new_key(), new_challenge(now)), "public_key": key.public},
-        "old challenge": signed(key, new_challenge(now - OLD)),
+        "of another key": {**signed(new_key(), create_challenge(now)), "public_key": key.public},
+        "old challenge": signed(key, create_challenge(now - OLD)),
         "made-up challenge": signed(key, "letmein"),
-        "signed for another name": signed(key, new_challenge(now)) | {"name": "us"},
-        "no base64": signed(key, new_challenge(now)) | {"signature": "§"},
+        "signed for another name": signed(key, create_challenge(now)) | {"name": "us"},
+        "no base64": signed(key, create_challenge(now)) | {"signature": "§"},
     }
     assert refusal(faults[fault], token.value).code == "signature_wrong"
     assert not DelegateInstance.objects.exists()

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from delegates.agent.isolation import own_isolation
+from delegates import built_in_delegate
+from delegates.agent.isolation import detect_isolation
 from delegates.models import DelegateInstance, DelegateTask, DelegateToken
 from delegates.operations.delegates import update_delegate
-from delegates.protocol import built_in
 from rbac.models import Scope, User
 from tests.delegates.making import make_task, make_token
 from tests.protocol.agents import Agent, ask, registered, registration
-from web.clock import database_now
-from web.problems import BadInput
+from web.clock import get_database_time
+from web.http.problems import BadInput
 
 pytestmark = pytest.mark.django_db
 SHELL, GIT, AWS = DelegateTask.Kind.SHELL, DelegateTask.Kind.GIT, DelegateTask.Kind.AWS
@@ -107,17 +107,17 @@ def test_the_workers_isolate_what_they_run_themselves_and_hide_the_state_of_slip
     state.mkdir()
     (state / "slipway.sqlite3").write_text("everybody's secrets")
     settings.EMBEDDED, settings.HOME, settings.GIT_CACHE = True, state, state / "repositories"
-    worker = built_in.beat(database_now())
+    worker = built_in_delegate.record_built_in_heartbeat(get_database_time())
     assert worker is not None
-    assert worker.isolation == own_isolation().level
+    assert worker.isolation == detect_isolation().level
     script = f"cat {state}/slipway.sqlite3; echo over"
     task = make_task(
         project, kind=SHELL, offered_to=worker.delegate, payload=json.dumps({"script": script}), owner=""
     )
-    assert built_in.run(task.pk)
+    assert built_in_delegate.run_offered_task(task.pk)
     task.refresh_from_db()
     assert task.status == DelegateTask.Status.SUCCEEDED, task.error
     lines = [one["text"] for chunk in task.log_chunks.all() for one in json.loads(chunk.lines)]
     assert lines[-1] == "over"
-    if own_isolation().level.has_namespaces:
+    if detect_isolation().level.has_namespaces:
         assert "everybody's secrets" not in lines

@@ -5,8 +5,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from delegates import built_in_delegate
 from delegates.models import DelegateTask
-from delegates.protocol import built_in, leases, outage
+from delegates.protocol import leases, sessions
 from delegates.tasks import tick
 from rbac.models import Scope
 from tests.protocol.agents import Agent, offered
@@ -25,7 +26,7 @@ def taken(account: Scope, agent: Agent) -> DelegateTask:
 
 
 def test_after_an_outage_an_agent_keeps_what_it_runs(agent: Agent, taken: DelegateTask) -> None:
-    built_in.beat(timezone.now() - MINUTE)
+    built_in_delegate.record_built_in_heartbeat(timezone.now() - MINUTE)
     tick()
     taken.refresh_from_db()
     assert taken.status == DelegateTask.Status.STARTED
@@ -34,22 +35,22 @@ def test_after_an_outage_an_agent_keeps_what_it_runs(agent: Agent, taken: Delega
 
 
 def test_the_first_word_of_an_agent_may_come_before_the_first_look(agent: Agent, taken: DelegateTask) -> None:
-    built_in.beat(timezone.now() - MINUTE)
-    outage._asked.clear()
+    built_in_delegate.record_built_in_heartbeat(timezone.now() - MINUTE)
+    sessions._outage_checked.clear()
     held = {"tasks": [{"id": str(taken.pk), "fence": 1}]}
     assert agent.ask("tasks/renew", held) == {"lost": [], "aborted": []}
 
 
 def test_while_slipway_was_there_a_lease_that_ended_is_lost(taken: DelegateTask) -> None:
-    built_in.beat(timezone.now())
+    built_in_delegate.record_built_in_heartbeat(timezone.now())
     tick()
     taken.refresh_from_db()
-    assert (taken.status, (taken.error or {})["code"]) == ("FAILED", leases.LOST)
+    assert (taken.status, (taken.error or {})["code"]) == ("FAILED", leases.LOST_CODE)
 
 
 def test_an_outage_brings_no_session_back_that_was_ended(agent: Agent, taken: DelegateTask) -> None:
     type(agent.instance).objects.filter(pk=agent.instance.pk).update(session_hash="")
-    built_in.beat(timezone.now() - MINUTE)
+    built_in_delegate.record_built_in_heartbeat(timezone.now() - MINUTE)
     tick()
     taken.refresh_from_db()
     assert taken.status == DelegateTask.Status.FAILED

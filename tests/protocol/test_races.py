@@ -6,8 +6,8 @@ from uuid import UUID
 import pytest
 
 from delegates.models import Delegate, DelegateInstance, DelegateTask, DelegateToken, TaskAttempt
-from delegates.protocol.instance_keys import new_challenge
-from delegates.protocol.leases import sweep
+from delegates.protocol.instance_keys import create_challenge
+from delegates.protocol.leases import sweep_expired_leases
 from delegates.protocol.problems import InstanceTaken, SignatureWrong, StaleFence
 from rbac.models import Scope
 from tests.delegates.making import make_token
@@ -21,7 +21,7 @@ from tests.protocol.agents import (
     registration,
     signed,
 )
-from web.clock import database_now
+from web.clock import get_database_time
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROUNDS = 5
@@ -69,7 +69,7 @@ def test_an_answer_and_the_end_of_its_lease_never_both_count(token: DelegateToke
         task = offered(agent, repeatable=False)
         (given,) = agent.acquire()
         DelegateTask.objects.filter(pk=task.pk).update(lease_until=task.queued_at)
-        answered, swept = at_once(partial(agent.complete, given), sweep)
+        answered, swept = at_once(partial(agent.complete, given), sweep_expired_leases)
         task.refresh_from_db()
         if isinstance(answered, StaleFence):
             assert (swept, task.status, task.late_answers.count()) == (1, "FAILED", 1)
@@ -98,9 +98,9 @@ def test_two_instances_that_come_at_once_join_one_delegate(token: DelegateToken)
 
 def test_of_two_claimants_of_one_instance_that_come_at_once_one_gets_it(token: DelegateToken):
     for number in range(ROUNDS):
-        now = database_now()
+        now = get_database_time()
         bodies = [
-            signed(new_key(), new_challenge(now), name=f"eu-{number}", instance_key=f"host-{number}")
+            signed(new_key(), create_challenge(now), name=f"eu-{number}", instance_key=f"host-{number}")
             for _ in range(3)
         ]
         replies, raised = split(at_once(*(partial(ask, "register", body, token.value) for body in bodies)))

@@ -18,7 +18,7 @@ from guards.limits import AGENT_REFUSALS
 from rbac.models import Scope
 from tests.delegates.making import make_delegate, make_token
 from tests.protocol.agents import ADDRESS, Agent, ask, registered, registration
-from web.problems import BadInput, Problem
+from web.http.problems import BadInput, Problem
 
 pytestmark = pytest.mark.django_db
 

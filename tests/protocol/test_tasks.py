@@ -18,15 +18,15 @@ from delegates.models import (
     LateAnswer,
     TaskLogChunk,
 )
-from delegates.protocol.leases import sweep
+from delegates.protocol.leases import sweep_expired_leases
+from delegates.protocol.limits import LEASE
+from delegates.protocol.logs import LATE_LOG_WINDOW, MAX_ALLOWANCE_BYTES, THROTTLED_MESSAGE, compute_allowance
 from delegates.protocol.problems import LogGap, LogThrottled, NoSuchTask, StaleFence, TaskAnswered
-from delegates.protocol.task_logs import EVIDENCE_TAKEN, MOST_LEFT, THROTTLED, allowance_of
-from delegates.protocol.terms import LEASE
 from guards.limits import TASK_LOG_RATE
 from tests.delegates.making import make_task
 from tests.protocol.agents import Agent, ask, offered, registered
-from web.clock import database_now
-from web.problems import BadInput
+from web.clock import get_database_time
+from web.http.problems import BadInput
 
 pytestmark = pytest.mark.django_db
 
@@ -106,7 +106,7 @@ def test_only_a_missing_capability_blocks(agent: Agent, capability: bool, blocks
 
 def lose(task: DelegateTask) -> None:
     DelegateTask.objects.filter(pk=task.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
-    assert sweep() == 1
+    assert sweep_expired_leases() == 1
     task.refresh_from_db()
 
 
@@ -237,7 +237,7 @@ def test_what_a_lost_agent_wrote_is_taken_for_ten_minutes_and_of_a_stale_fence_n
     (given,) = agent.acquire()
     lose(task)
     assert agent.log(given, 0, "spooled before it died") == {"next": 1}
-    DelegateTask.objects.update(finished_at=timezone.now() - EVIDENCE_TAKEN)
+    DelegateTask.objects.update(finished_at=timezone.now() - LATE_LOG_WINDOW)
     with pytest.raises(TaskAnswered):
         agent.log(given, 1, "written since")
     DelegateTask.objects.filter(pk=task.pk).update(fence=2)
@@ -248,11 +248,11 @@ def test_what_a_lost_agent_wrote_is_taken_for_ten_minutes_and_of_a_stale_fence_n
 @pytest.mark.parametrize(
     ("left", "seconds", "allowed"),
     [
-        (None, 0, MOST_LEFT),
+        (None, 0, MAX_ALLOWANCE_BYTES),
         (0, 0, 0),
         (0, 1.5, 3 * 2**20),
         (-(2**20), 2, 3 * 2**20),
-        (2**20, 3600, MOST_LEFT),
+        (2**20, 3600, MAX_ALLOWANCE_BYTES),
         # The clock of another process is a little ahead.
         (2**20, -1, 2**20),
     ],
@@ -260,7 +260,7 @@ def test_what_a_lost_agent_wrote_is_taken_for_ten_minutes_and_of_a_stale_fence_n
 def test_a_log_takes_a_burst_and_then_so_much_a_second(left: int | None, seconds: float, allowed: int):
     now = timezone.now()
     task = DelegateTask(log_bytes_left=left, log_counted_at=now - timedelta(seconds=seconds))
-    assert allowance_of(task, now) == allowed
+    assert compute_allowance(task, now) == allowed
 
 
 def test_a_log_that_comes_too_fast_waits_and_says_so_once(agent: Agent):
@@ -268,10 +268,10 @@ def test_a_log_that_comes_too_fast_waits_and_says_so_once(agent: Agent):
     (given,) = agent.acquire()
     assert agent.log(given, 0, "a" * 1000) == {"next": 1}
     task.refresh_from_db()
-    assert MOST_LEFT - 1100 <= (task.log_bytes_left or 0) <= MOST_LEFT - 1000
+    assert MAX_ALLOWANCE_BYTES - 1100 <= (task.log_bytes_left or 0) <= MAX_ALLOWANCE_BYTES - 1000
 
     def spend(left: int) -> None:
-        DelegateTask.objects.update(log_bytes_left=left, log_counted_at=database_now())
+        DelegateTask.objects.update(log_bytes_left=left, log_counted_at=get_database_time())
 
     spend(1)
     # A message is taken whole, and after it there is nothing left.
@@ -284,14 +284,14 @@ def test_a_log_that_comes_too_fast_waits_and_says_so_once(agent: Agent):
     assert agent.log(given, 1, "b" * 900_000) == {"next": 3}
     spend(1)
     assert agent.log(given, 3, "c" * 900_000) == {"next": 4}
-    assert [text[:1] for text in texts_of(task) if text != THROTTLED] == ["a", "b", "c"]
-    assert texts_of(task).count(THROTTLED) == 1
+    assert [text[:1] for text in texts_of(task) if text != THROTTLED_MESSAGE] == ["a", "b", "c"]
+    assert texts_of(task).count(THROTTLED_MESSAGE) == 1
 
 
 def test_an_attempt_after_a_lost_one_begins_with_a_full_burst(agent: Agent):
     task = offered(agent)
     agent.acquire()
-    DelegateTask.objects.update(log_bytes_left=-5, log_counted_at=database_now(), log_throttled=True)
+    DelegateTask.objects.update(log_bytes_left=-5, log_counted_at=get_database_time(), log_throttled=True)
     lose(task)
     DelegateTask.objects.update(offered_to=agent.instance.delegate)
     (second,) = agent.acquire()
@@ -332,7 +332,7 @@ def test_who_leaves_gives_back_what_it_has(agent: Agent):
     task = offered(agent)
     agent.acquire()
     agent.ask("deregister", {})
-    assert sweep() == 1
+    assert sweep_expired_leases() == 1
     task.refresh_from_db()
     assert task.status == "QUEUED"
     assert DelegateInstance.objects.get().status == "GONE"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from delegates import built_in_delegate, retention
 from delegates.connectivity import AWAY_AFTER, LATE_AFTER
 from delegates.models import (
     AllowlistEntry,
@@ -19,9 +20,9 @@ from delegates.models import (
     InstanceSample,
 )
 from delegates.operations.tokens import revoke_token
-from delegates.protocol import built_in, leases, lives, pruning
+from delegates.protocol import leases, liveness
+from delegates.protocol.limits import GONE_AFTER
 from delegates.protocol.problems import StaleFence, TokenRevoked
-from delegates.protocol.terms import GONE_AFTER
 from delegates.tasks import tick
 from rbac.models import Scope, User
 from tests.delegates.making import make_task
@@ -36,7 +37,7 @@ def silent_for(agent: Agent, how_long: timedelta) -> list[str]:
     DelegateInstance.objects.filter(pk=agent.instance.pk).update(last_heartbeat_at=timezone.now() - how_long)
     DelegateEvent.objects.update(at=timezone.now() - timedelta(days=1))
     for _ in range(2):
-        lives.look_after(timezone.now())
+        liveness.record_silent_instances(timezone.now())
     return list(
         DelegateEvent.objects.exclude(kind="REGISTERED").order_by("pk").values_list("kind", flat=True)
     )
@@ -57,7 +58,7 @@ def test_silence_is_told_once(agent: Agent, silence: timedelta, events: list[str
 
 def test_who_is_late_and_then_away_is_told_twice(agent: Agent):
     assert silent_for(agent, LATE_AFTER + SECOND) == ["LATE"]
-    lives.look_after(timezone.now() + LATE_AFTER)
+    liveness.record_silent_instances(timezone.now() + LATE_AFTER)
     kinds = DelegateEvent.objects.order_by("pk").values_list("kind", flat=True)
     assert list(kinds) == ["REGISTERED", "LATE", "DISCONNECTED"]
 
@@ -72,13 +73,13 @@ def test_who_holds_an_overdue_task_is_asked_to_stop_and_then_loses_it(agent: Age
     task = offered(agent)
     (given,) = agent.acquire()
     DelegateTask.objects.update(deadline=timezone.now())
-    assert leases.stop_overdue(timezone.now()) == 1
-    assert leases.stop_overdue(timezone.now()) == 0
+    assert leases.abort_overdue_tasks(timezone.now()) == 1
+    assert leases.abort_overdue_tasks(timezone.now()) == 0
     held = {"tasks": [{"id": given["id"], "fence": 1}]}
     assert agent.ask("tasks/renew", held) == {"lost": [], "aborted": [given["id"]]}
     DelegateTask.objects.update(deadline=timezone.now() - timedelta(minutes=2))
     assert agent.ask("tasks/renew", held)["lost"] == [given["id"]]
-    leases.sweep(now=timezone.now() + timedelta(minutes=1))
+    leases.sweep_expired_leases(now=timezone.now() + timedelta(minutes=1))
     task.refresh_from_db()
     assert task.status == "ABORTED"
 
@@ -106,7 +107,7 @@ def test_a_token_that_was_deleted_refuses_its_sessions_too(agent: Agent, token: 
 
 @pytest.fixture
 def worker(account: Scope) -> DelegateInstance:
-    instance = built_in.beat(timezone.now())
+    instance = built_in_delegate.record_built_in_heartbeat(timezone.now())
     assert instance is not None
     return instance
 
@@ -114,7 +115,7 @@ def worker(account: Scope) -> DelegateInstance:
 def test_the_workers_are_heard_like_agents_and_never_told_late(worker: DelegateInstance):
     long_ago = timezone.now() - timedelta(hours=7)
     DelegateInstance.objects.update(last_heartbeat_at=long_ago)
-    assert lives.look_after(timezone.now()) == 0
+    assert liveness.record_silent_instances(timezone.now()) == 0
     tick()
     worker.refresh_from_db()
     assert worker.last_heartbeat_at is not None
@@ -130,9 +131,9 @@ def test_the_workers_do_what_is_offered_to_them(worker: DelegateInstance, projec
         offered_to=worker.delegate,
         offered_until=timezone.now() + timedelta(seconds=5),
     )
-    assert built_in.offered(timezone.now()) == [task.pk]
-    assert built_in.run(task.pk)
-    assert not built_in.run(task.pk)
+    assert built_in_delegate.list_offered_tasks(timezone.now()) == [task.pk]
+    assert built_in_delegate.run_offered_task(task.pk)
+    assert not built_in_delegate.run_offered_task(task.pk)
     task.refresh_from_db()
     assert (task.status, json.loads(task.result)["outputs"]) == ("SUCCEEDED", {"NAME": "eu"})
     assert "hello" in task.log_chunks.get().lines
@@ -143,7 +144,7 @@ def test_the_workers_of_a_real_installation_run_no_scripts(
 ):
     settings.EMBEDDED = False
     task = make_task(project, kind="shell", payload='{"script": "env"}', offered_to=worker.delegate)
-    built_in.run(task.pk)
+    built_in_delegate.run_offered_task(task.pk)
     task.refresh_from_db()
     assert task.status == "FAILED"
 
@@ -164,8 +165,8 @@ def test_what_is_old_goes_and_what_is_not_stays(agent: Agent):
             expires_at=now + SECOND - age,
         )
     DelegateLogChunk.objects.filter(sequence__gt=1).update(at=now - timedelta(days=40))
-    assert pruning.prune(now) == 4
-    assert pruning.prune(now) == 0
+    assert retention.prune_expired_rows(now) == 4
+    assert retention.prune_expired_rows(now) == 0
     assert DelegateTask.objects.count() == 3
     assert Delegate.objects.filter(is_built_in=False).count() == 1
 
@@ -174,6 +175,6 @@ def test_a_late_answer_after_the_lease_ended_by_revoking_is_evidence(agent: Agen
     offered(agent, repeatable=False)
     (given,) = agent.acquire()
     leases.end_leases([agent.instance], now=timezone.now())
-    leases.sweep(now=timezone.now())
+    leases.sweep_expired_leases(now=timezone.now())
     with pytest.raises(StaleFence):
         agent.complete(given)

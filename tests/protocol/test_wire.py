@@ -13,12 +13,11 @@ from django.utils import timezone
 
 from delegates.models import Delegate, DelegateInstance, DelegateTask, DelegateToken
 from delegates.operations.tokens import revoke_token
-from delegates.protocol import hub as hubs
+from delegates.protocol import broadcaster
+from delegates.protocol.connections import _record_contact, record_connect
+from delegates.protocol.limits import ROTATE_BEFORE, ROTATION_GRACE, SESSION
 from delegates.protocol.notices import notify_abort, notify_configuration, notify_drain, notify_task
-from delegates.protocol.polling import _heard
-from delegates.protocol.sockets import connected
-from delegates.protocol.terms import ROTATE_BEFORE, ROTATION_GRACE, SESSION
-from delegates.protocol.threads import in_thread
+from delegates.protocol.requests import run_in_thread
 from guards.limits import AGENT_BYTES
 from rbac.models import Scope, User
 from tests.delegates.making import make_token
@@ -42,14 +41,14 @@ async def beat(socket: Socket, **values: Any) -> dict[str, Any]:
 async def test_a_session_opens_a_socket_that_hears_of_tasks_and_nothing_of_what_they_are(agent: Agent):
     socket = Socket(agent.session)
     assert await socket.open() == OPENED
-    task = await in_thread(offered, agent)
-    await in_thread(notify_task, agent.instance.delegate_id, task.pk)
+    task = await run_in_thread(offered, agent)
+    await run_in_thread(notify_task, agent.instance.delegate_id, task.pk)
     assert await socket.hear() == {"type": "task_available", "task_id": str(task.pk)}
-    await in_thread(notify_abort, agent.instance.pk, task.pk)
+    await run_in_thread(notify_abort, agent.instance.pk, task.pk)
     assert await socket.hear() == {"type": "task_aborted", "task_id": str(task.pk)}
-    await in_thread(notify_drain, agent.instance.delegate_id)
+    await run_in_thread(notify_drain, agent.instance.delegate_id)
     assert await socket.hear() == {"type": "drain"}
-    await in_thread(notify_configuration, [agent.instance.delegate_id])
+    await run_in_thread(notify_configuration, [agent.instance.delegate_id])
     assert await socket.hear() == {"type": "configuration_changed"}
     await socket.close()
 
@@ -57,11 +56,11 @@ async def test_a_session_opens_a_socket_that_hears_of_tasks_and_nothing_of_what_
 async def test_a_notice_that_got_lost_is_found_by_the_next_look(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(hubs, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(broadcaster, "SCAN_INTERVAL_SECONDS", 0.05)
     socket = Socket(agent.session)
     await socket.open()
     soon = timezone.now() + timedelta(minutes=1)
-    task = await in_thread(lambda: offered(agent, offered_until=soon))
+    task = await run_in_thread(lambda: offered(agent, offered_until=soon))
     assert await socket.hear() == {"type": "task_available", "task_id": str(task.pk)}
     await socket.close()
 
@@ -90,26 +89,26 @@ async def test_a_socket_that_closes_makes_its_instance_suspect_until_it_is_heard
 
 def test_a_poll_that_began_before_the_socket_does_not_hide_it(agent: Agent):
     before = agent.instance
-    connected(agent.session)
-    _heard(before, polls=True)
+    record_connect(agent.session)
+    _record_contact(before, polls=True)
     assert connection_of(agent)() == ("WEBSOCKET", False)
 
 
 async def test_an_agent_cannot_say_that_the_server_ends(agent: Agent, token: DelegateToken):
-    socket, other = Socket(agent.session), await in_thread(registered, token, "us")
+    socket, other = Socket(agent.session), await run_in_thread(registered, token, "us")
     await socket.open()
     poll = Call("/agent/v1/tasks/acquire", {"wait_seconds": 20, "free": 1}, other.session)
     await poll.begin()
     await socket.close(1012)
     await eventually(connection_of(agent), ("WEBSOCKET", True))
-    task = await in_thread(offered, other)
-    await in_thread(notify_task, other.instance.delegate_id, task.pk)
+    task = await run_in_thread(offered, other)
+    await run_in_thread(notify_task, other.instance.delegate_id, task.pk)
     assert len((await poll.answer())[1]["tasks"]) == 1
 
 
 async def test_a_heartbeat_is_answered_once_it_is_written(agent: Agent):
-    task = await in_thread(offered, agent)
-    await in_thread(agent.acquire)
+    task = await run_in_thread(offered, agent)
+    await run_in_thread(agent.acquire)
     socket = Socket(agent.session)
     await socket.open()
     lost = "6c1a3c1e-93f0-4a4e-9f0b-0d4ab1a3f001"
@@ -121,15 +120,15 @@ async def test_a_heartbeat_is_answered_once_it_is_written(agent: Agent):
     )
     assert (answer["type"], answer["lost"], answer["aborted"]) == ("heartbeat_ack", [lost], [])
     assert (answer["drain"], answer["session"]) == (False, None)
-    instance = await in_thread(DelegateInstance.objects.get)
+    instance = await run_in_thread(DelegateInstance.objects.get)
     assert (instance.cpu_process, instance.memory_mib) == (12.5, 50)
     assert (instance.running, instance.max_executing) == (2, 3)
-    assert await in_thread(instance.samples.count) == 1
-    await in_thread(lambda: DelegateTask.objects.update(abort_requested=True))
-    await in_thread(lambda: Delegate.objects.update(draining=True))
+    assert await run_in_thread(instance.samples.count) == 1
+    await run_in_thread(lambda: DelegateTask.objects.update(abort_requested=True))
+    await run_in_thread(lambda: Delegate.objects.update(draining=True))
     answer = await beat(socket, running=[{"id": str(task.pk), "fence": 1}], draining=True)
     assert (answer["aborted"], answer["drain"]) == ([str(task.pk)], True)
-    assert (await in_thread(DelegateInstance.objects.get)).status == "DRAINING"
+    assert (await run_in_thread(DelegateInstance.objects.get)).status == "DRAINING"
     await socket.close()
 
 
@@ -141,14 +140,14 @@ async def test_a_heartbeat_by_post_says_the_same(agent: Agent):
 
 async def test_sessions_are_renewed_by_heartbeats_and_the_one_before_ends(agent: Agent):
     almost = timezone.now() + ROTATE_BEFORE - timedelta(seconds=1)
-    await in_thread(lambda: DelegateInstance.objects.update(session_expires_at=almost))
+    await run_in_thread(lambda: DelegateInstance.objects.update(session_expires_at=almost))
     _, answer, _ = await post("/agent/v1/heartbeat", {"running": []}, agent.session)
     assert answer["session_expires_in"] > ROTATE_BEFORE.total_seconds()
     body = {"wait_seconds": 0, "free": 1}
     for session in (agent.session, answer["session"]):
         assert (await post("/agent/v1/tasks/acquire", body, session))[0] == 200
     later = timezone.now() + SESSION - ROTATION_GRACE - timedelta(seconds=1)
-    await in_thread(lambda: DelegateInstance.objects.update(session_expires_at=later))
+    await run_in_thread(lambda: DelegateInstance.objects.update(session_expires_at=later))
     assert (await post("/agent/v1/tasks/acquire", body, agent.session))[0] == 401
     assert (await post("/agent/v1/tasks/acquire", body, answer["session"]))[0] == 200
 
@@ -160,23 +159,23 @@ async def test_revoking_a_token_closes_its_sockets_and_ends_its_polls(
     await socket.open()
     poll = Call("/agent/v1/tasks/acquire", {"wait_seconds": 20, "free": 1}, agent.session)
     await poll.begin()
-    await in_thread(lambda: revoke_token(actor=admin, token=token))
+    await run_in_thread(lambda: revoke_token(actor=admin, token=token))
     assert await socket.hear() == {"type": "websocket.close", "code": 4401, "reason": "token_revoked"}
     status, problem, _ = await poll.answer()
     assert (status, problem["code"]) == (403, "token_revoked")
-    assert (await in_thread(DelegateInstance.objects.get)).suspect_since is None
+    assert (await run_in_thread(DelegateInstance.objects.get)).suspect_since is None
     await socket.close(4401)
 
 
 async def test_a_revoked_token_is_found_without_a_notice(
     agent: Agent, token: DelegateToken, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(hubs, "LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(hubs, "LOOKS_TO_SESSIONS", 1)
+    monkeypatch.setattr(broadcaster, "SCAN_INTERVAL_SECONDS", 0.05)
+    monkeypatch.setattr(broadcaster, "SCANS_PER_SESSION_CHECK", 1)
     socket = Socket(agent.session)
     await socket.open()
     revoked = {"status": "REVOKED", "revoked_at": timezone.now()}
-    await in_thread(lambda: DelegateToken.objects.filter(pk=token.pk).update(**revoked))
+    await run_in_thread(lambda: DelegateToken.objects.filter(pk=token.pk).update(**revoked))
     assert (await socket.hear())["code"] == 4401
     await socket.close(4401)
 
@@ -184,7 +183,7 @@ async def test_a_revoked_token_is_found_without_a_notice(
 async def test_registering_again_closes_the_socket_of_the_session_before(agent: Agent, token: DelegateToken):
     socket = Socket(agent.session)
     await socket.open()
-    await in_thread(registered, token)
+    await run_in_thread(registered, token)
     assert await socket.hear() == {"type": "websocket.close", "code": 4401, "reason": "session_invalid"}
     await socket.close(4401)
 
@@ -192,7 +191,7 @@ async def test_registering_again_closes_the_socket_of_the_session_before(agent: 
 @pytest.mark.parametrize("bearer", ["", "slp_ses_1_x", "token", "theirs", "expired"])
 async def test_a_socket_without_a_good_session_is_closed(agent: Agent, token: DelegateToken, bearer: str):
     if bearer == "expired":
-        await in_thread(lambda: DelegateInstance.objects.update(session_expires_at=timezone.now()))
+        await run_in_thread(lambda: DelegateInstance.objects.update(session_expires_at=timezone.now()))
     number, rest = agent.session.removeprefix("slp_ses_").split("_", 1)
     shown = {
         "token": token.value,
@@ -236,8 +235,8 @@ async def test_a_poll_waits_for_a_task_and_says_how_long_it_was_held(agent: Agen
     asked_at = time.monotonic()
     await call.begin()
     await eventually(connection_of(agent), ("POLLING", False))
-    task = await in_thread(offered, agent)
-    await in_thread(notify_task, agent.instance.delegate_id, task.pk)
+    task = await run_in_thread(offered, agent)
+    await run_in_thread(notify_task, agent.instance.delegate_id, task.pk)
     status, answer, _ = await call.answer()
     assert (status, [one["id"] for one in answer["tasks"]]) == (200, [str(task.pk)])
     assert 0 < answer["held_seconds"] < time.monotonic() - asked_at + 0.001
@@ -254,9 +253,9 @@ async def test_who_hung_up_is_given_nothing(agent: Agent):
     await eventually(connection_of(agent), ("POLLING", False))
     await call.hang_up()
     assert (await call.answer())[1]["tasks"] == []
-    task = await in_thread(offered, agent)
-    await in_thread(notify_task, agent.instance.delegate_id, task.pk)
-    await in_thread(task.refresh_from_db)
+    task = await run_in_thread(offered, agent)
+    await run_in_thread(notify_task, agent.instance.delegate_id, task.pk)
+    await run_in_thread(task.refresh_from_db)
     assert task.status == "QUEUED"
 
 
@@ -313,10 +312,10 @@ async def test_packed_lines_are_taken(agent: Agent):
 
 
 async def test_a_refusal_says_when_to_come_back(token: DelegateToken):
-    await in_thread(cache.clear)
+    await run_in_thread(cache.clear)
     for _ in range(6):
         status, _, headers = await post(
-            "/agent/v1/register", await in_thread(registration, account_id="x"), token.value
+            "/agent/v1/register", await run_in_thread(registration, account_id="x"), token.value
         )
     assert (status, headers["retry-after"]) == (429, "60")
 

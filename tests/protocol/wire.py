@@ -8,7 +8,7 @@ from typing import Any
 from asgiref.testing import ApplicationCommunicator
 
 from config.asgi import application
-from delegates.protocol.threads import in_thread
+from delegates.protocol.requests import run_in_thread
 
 # How long an answer may take on a machine that is busy with other things.
 PATIENCE = 60.0
@@ -105,6 +105,6 @@ async def eventually(question: Callable[[], object], expected: object) -> None:
     """Wait until the database says so."""
 
     async def asked() -> bool:
-        return await in_thread(question) == expected
+        return await run_in_thread(question) == expected
 
     await until(asked)

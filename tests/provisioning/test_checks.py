@@ -7,7 +7,7 @@ from pipelines.operations.pipelines import PipelineNotRunnable
 from tests.deployments.driving import Drive
 from tests.flow.conftest import DEPLOY, Write, pipeline_text, stage_text
 from tests.provisioning.conftest import OUTPUTS, Place, script_step, staged, writing
-from web.problems import BadInput
+from web.http.problems import BadInput
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MAKE = script_step(writing(**OUTPUTS))

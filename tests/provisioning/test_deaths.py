@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from deployments.engine import failpoints
+from deployments.journal import runtime
 from deployments.models import StageExecution
 from tests.deployments.driving import Drive
 from tests.deployments.dying import KILLED, in_a_fork
@@ -28,13 +28,13 @@ def test_a_place_is_settled_once_wherever_a_worker_dies(
             os._exit(KILLED)
 
     def doomed() -> None:
-        failpoints.set_hook(die)
+        runtime.set_hook(die)
         drive.until_over(execution)
 
     try:
         assert in_a_fork(doomed) == KILLED
     finally:
-        failpoints.set_hook(None)
+        runtime.set_hook(None)
     stage = StageExecution.objects.get(execution=execution)
     assert stage.cluster == settled
     drive.clock.move(61)

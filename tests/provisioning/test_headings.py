@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from deployments.execution_documents import execution_document
+from deployments.execution.documents import build_execution_document
 from deployments.models import Execution
 from rbac.models import User
 from tests.deployments.driving import Drive
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def _heads(execution: Execution, person: User) -> list[tuple[str, list[str]]]:
-    shown: list[dict[str, Any]] = execution_document(execution, person)["stages"][0]["steps"]
+    shown: list[dict[str, Any]] = build_execution_document(execution, person)["stages"][0]["steps"]
     return [(step["type"], [head["text"] for head in step["heads"]]) for step in shown]
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from deployments.models import Call, Execution, SlotClaim, StageExecution, StepExecution
-from deployments.operations import retry_execution, roll_back_execution
+from deployments.execution.operations import retry_execution, roll_back_execution
+from deployments.models import AwsCall, Execution, ServiceLockClaim, StageExecution, StepExecution
 from deployments.run_expressions import Run
-from steps.actions.provision_script import OUTPUT_PATH
+from steps.actions.scripts import OUTPUT_PATH_VARIABLE
 from tests.deployments.driving import Drive
 from tests.flow.conftest import DEPLOY, Write, pipeline_text
 from tests.provisioning.conftest import OUTPUTS, Place, making, script_step, staged, writing
@@ -47,7 +47,7 @@ def test_a_stage_deploys_into_the_cluster_that_its_script_has_made(
     asked = {"cluster": "orders", "services": ["myapp"]}
     (service,) = drive.call("ecs", "DescribeServices", asked)["services"]
     assert service["runningCount"] == service["desiredCount"] > 0
-    first = Call.objects.filter(execution=execution, service="ecs").order_by("pk").first()
+    first = AwsCall.objects.filter(execution=execution, service="ecs").order_by("pk").first()
     made = StepExecution.objects.get(stage=stage, identifier="make")
     assert first is not None
     assert made.ended_at is not None
@@ -58,12 +58,12 @@ def test_a_stage_deploys_into_the_cluster_that_its_script_has_made(
 @pytest.mark.parametrize(
     ("script", "code", "said"),
     [
-        ("true", "BAD_OUTPUTS", f"The script wrote no file ${OUTPUT_PATH}"),
-        (f'echo "[1]" > "${OUTPUT_PATH}"', "BAD_OUTPUTS", "is no JSON object of names"),
-        (f"echo '{{a' > \"${OUTPUT_PATH}\"", "BAD_OUTPUTS", "is no JSON:"),
-        (f'printf \'{{"a": "\\\\u0000"}}\' > "${OUTPUT_PATH}"', "BAD_OUTPUTS", "NUL"),
+        ("true", "BAD_OUTPUTS", f"The script wrote no file ${OUTPUT_PATH_VARIABLE}"),
+        (f'echo "[1]" > "${OUTPUT_PATH_VARIABLE}"', "BAD_OUTPUTS", "is no JSON object of names"),
+        (f"echo '{{a' > \"${OUTPUT_PATH_VARIABLE}\"", "BAD_OUTPUTS", "is no JSON:"),
+        (f'printf \'{{"a": "\\\\u0000"}}\' > "${OUTPUT_PATH_VARIABLE}"', "BAD_OUTPUTS", "NUL"),
         (writing(**{"a.b": "x"}), "BAD_OUTPUTS", "'a.b' is no name of an output"),
-        (f'ln -s /etc/passwd "${OUTPUT_PATH}"', "BAD_OUTPUTS", "wrote no file"),
+        (f'ln -s /etc/passwd "${OUTPUT_PATH_VARIABLE}"', "BAD_OUTPUTS", "wrote no file"),
         ("exit 3", "SCRIPT_FAILED", "exit code 3"),
         (
             writing(region_name="us-east-1"),
@@ -84,7 +84,7 @@ def test_what_a_script_hands_on_is_looked_at_before_anything_is_asked_of_aws(
     assert execution.failure is not None
     assert execution.failure["code"] == code
     assert said in execution.failure["message"]
-    assert not Call.objects.filter(execution=execution, service="ecs").exists()
+    assert not AwsCall.objects.filter(execution=execution, service="ecs").exists()
     assert StageExecution.objects.get(execution=execution).cluster == ""
 
 
@@ -114,7 +114,7 @@ def test_outputs_are_known_everywhere_and_secret_ones_to_nobody(
     known = {one.path: one.text for one in run.known_at(run.moment("app/deploy"), drive.deployer)}
     assert known["provisioner.cluster_name"] == known["infra.cluster"] == "orders"
     assert known["provisioner.key"] == "****"
-    assert "super-secret-42" not in str([call.preview for call in Call.objects.all()])
+    assert "super-secret-42" not in str([call.preview for call in AwsCall.objects.all()])
 
 
 def test_a_retry_goes_on_in_the_cluster_that_was_settled(
@@ -132,7 +132,7 @@ def test_a_retry_goes_on_in_the_cluster_that_was_settled(
     assert (stage.region, stage.cluster) == ("us-east-1", "orders")
     serve(drive, execution, worker)
     assert len(worker.taken) == scripts
-    assert {claim.key.split("/")[2] for claim in SlotClaim.objects.filter(stage=stage)} == {"orders"}
+    assert {claim.key.split("/")[2] for claim in ServiceLockClaim.objects.filter(stage=stage)} == {"orders"}
 
 
 def test_a_rollback_brings_back_what_ran_in_the_cluster_that_was_settled(
@@ -168,10 +168,10 @@ def test_a_step_of_the_provisioner_that_was_skipped_keeps_no_retry_from_going_on
     execution = write(pipeline_text(staged(made, DEPLOY + fails))).start("1.27")
     serve(drive, execution, worker)
     stage = StageExecution.objects.get(execution=execution)
-    claims = set(SlotClaim.objects.filter(stage=stage).values_list("pk", flat=True))
+    claims = set(ServiceLockClaim.objects.filter(stage=stage).values_list("pk", flat=True))
     assert claims
     retry_execution(actor=drive.deployer, execution=execution)
     drive.look()
     stage.refresh_from_db()
     assert stage.cluster == "orders"
-    assert set(SlotClaim.objects.filter(stage=stage).values_list("pk", flat=True)) == claims
+    assert set(ServiceLockClaim.objects.filter(stage=stage).values_list("pk", flat=True)) == claims

@@ -2,10 +2,10 @@
 
 import pytest
 
-from deployments.models import SlotClaim, StageExecution
-from deployments.operations import retry_execution
-from deployments.preview.documents import ShownPreview
-from deployments.previews import preview_pipeline
+from deployments.execution.operations import retry_execution
+from deployments.models import ServiceLockClaim, StageExecution
+from deployments.preview.documents import PreviewDetails
+from deployments.preview.operations import preview_pipeline
 from tests.deployments.driving import Drive
 from tests.flow.conftest import DEPLOY, Write, pipeline_text
 from tests.provisioning.conftest import OUTPUTS, Place, script_step, staged, writing
@@ -36,7 +36,7 @@ def test_a_place_that_was_taken_down_is_settled_anew_by_a_retry(
     log = drive.log(execution)
     assert SETTLED.format("made") in log
     assert "Deploying to the provisioned cluster made in eu-west-1" in log
-    regions = {claim.key.split("/")[1] for claim in SlotClaim.objects.filter(stage=stage)}
+    regions = {claim.key.split("/")[1] for claim in ServiceLockClaim.objects.filter(stage=stage)}
     assert regions == {"eu-west-1"}
 
 
@@ -49,7 +49,7 @@ def test_a_preview_shows_the_provisioner_and_says_what_only_a_run_can_know(
     write(pipeline_text(staged(script_step(writing(**OUTPUTS)), asks + DEPLOY)))
     mark = drive.mark()
     shown = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag="1.28")
-    assert isinstance(shown, ShownPreview)
+    assert isinstance(shown, PreviewDetails)
     steps = {one.identifier: one for one in shown.steps}
     assert steps["make"].changes == ["A script of 3 lines is run at a delegate."]
     assert steps["ask"].depends == ('<+infra.cluster> == "orders"',)

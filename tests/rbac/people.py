@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from rbac.models import Role, RoleAssignment, Scope, User
-from rbac.operations.keys import create_api_key
+from rbac.operations.api_keys import create_api_key
 from tests.watching.marker import planted
 
 

@@ -6,8 +6,7 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
-from rbac.audit import record
-from rbac.keys import key_of_token
+from rbac.audit import record_audit_entry
 from rbac.models import (
     ApiKey,
     AuditEntry,
@@ -20,6 +19,7 @@ from rbac.models import (
     UserGroup,
 )
 from rbac.operations import create_service_account
+from rbac.operations.api_keys import get_api_key_by_token
 from rbac.permissions import PERMISSIONS
 from rbac.policy import can
 from tests.rbac.people import grant, organization
@@ -217,13 +217,13 @@ def test_a_key_is_shown_once_and_deleting_it_revokes_it(admin: User, browse: Bro
     shown = re.search(r'<code id="token">(\S+)</code>', page)
     assert shown is not None
     token = shown.group(1)
-    key = key_of_token(token)
+    key = get_api_key_by_token(token)
     assert key is not None
     assert token not in client.get("/admin/rbac/apikey/").content.decode()
     assert token not in client.get(f"/admin/rbac/apikey/{key.pk}/change/").content.decode()
 
     client.post(f"/admin/rbac/apikey/{key.pk}/delete/", {"post": "yes"})
-    assert key_of_token(token) is None
+    assert get_api_key_by_token(token) is None
     assert ApiKey.objects.filter(pk=key.pk).exists()
 
 
@@ -333,7 +333,9 @@ def test_the_filters_that_a_list_offers_work(admin: User, browse: Browse, addres
 
 def test_the_audit_trail_is_narrowed_to_what_came_one_way(admin: User, browse: Browse):
     for source in ("page", "api"):
-        record(actor=admin, action=f"made.by_{source}", thing=Scope.objects.account(), source=source)
+        record_audit_entry(
+            actor=admin, action=f"made.by_{source}", thing=Scope.objects.account(), source=source
+        )
     shown = browse(admin).get("/admin/rbac/auditentry/?source=api").content.decode()
     assert "made.by_api" in shown
     assert "made.by_page" not in shown
@@ -342,9 +344,9 @@ def test_the_audit_trail_is_narrowed_to_what_came_one_way(admin: User, browse: B
 def test_a_long_list_is_counted_no_further_than_people_leaf(
     admin: User, browse: Browse, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("rbac.gated_admin.MOST_COUNTED", 3)
+    monkeypatch.setattr("rbac.admin.base.MOST_COUNTED_ROWS", 3)
     for number in range(5):
-        record(actor=admin, action=f"count.{number}", thing=Scope.objects.account())
+        record_audit_entry(actor=admin, action=f"count.{number}", thing=Scope.objects.account())
     shown = browse(admin).get("/admin/rbac/auditentry/").content.decode()
     assert "3 audit entries" in shown
     assert "count.4" in shown, "the newest are there"

@@ -9,10 +9,9 @@ from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 from rbac import audit
-from rbac.keys import key_of_token, note_use
 from rbac.models import ApiKey, AuditEntry, User
-from rbac.models.audit import AuditEntryIsFinalError
-from rbac.operations.keys import create_api_key, revoke_api_key
+from rbac.models.audit_entries import AuditEntryIsFinalError
+from rbac.operations.api_keys import create_api_key, get_api_key_by_token, record_api_key_use, revoke_api_key
 from tests.rbac.people import project, user
 
 pytestmark = pytest.mark.django_db
@@ -24,7 +23,7 @@ def test_a_key_is_found_by_its_token_and_the_token_is_nowhere_stored():
 
     assert token.startswith("slp_pat_")
     assert len(token) > 40
-    found = key_of_token(token)
+    found = get_api_key_by_token(token)
     assert found == key
     assert found.user == person
     row = ApiKey.objects.filter(pk=key.pk).values().get()
@@ -41,14 +40,14 @@ def test_unknown_revoked_expired_and_orphaned_keys_open_nothing():
     _, good = create_api_key(actor=person, user=person, name="good")
     revoke_api_key(actor=person, key=revoked_key)
 
-    assert key_of_token("slp_pat_unknown") is None
-    assert key_of_token("") is None
-    assert key_of_token("\ud800") is None
-    assert key_of_token(expired) is None
-    assert key_of_token(revoked) is None
-    assert key_of_token(good) is not None
+    assert get_api_key_by_token("slp_pat_unknown") is None
+    assert get_api_key_by_token("") is None
+    assert get_api_key_by_token("\ud800") is None
+    assert get_api_key_by_token(expired) is None
+    assert get_api_key_by_token(revoked) is None
+    assert get_api_key_by_token(good) is not None
     User.objects.filter(pk=person.pk).update(is_active=False)
-    assert key_of_token(good) is None
+    assert get_api_key_by_token(good) is None
 
 
 def test_a_name_is_taken_once_per_user():
@@ -63,7 +62,7 @@ def test_a_given_token_must_be_long_enough_to_be_a_key():
     with pytest.raises(ValidationError):
         create_api_key(actor=person, user=person, name="CI", token="short")
     _, token = create_api_key(actor=person, user=person, name="CI", token="slp_pat_given_by_the_owner")
-    assert key_of_token(token) is not None
+    assert get_api_key_by_token(token) is not None
 
 
 def test_use_is_noted_once_a_minute_at_most():
@@ -71,13 +70,13 @@ def test_use_is_noted_once_a_minute_at_most():
     key, token = create_api_key(actor=person, user=person, name="CI")
     start = timezone.now()
     with time_machine.travel(start, tick=False):
-        note_use(key)
+        record_api_key_use(key)
     with time_machine.travel(start + timedelta(seconds=30), tick=False):
-        note_use(key_of_token(token))
+        record_api_key_use(get_api_key_by_token(token))
     assert ApiKey.objects.get().last_used_at == start
     later = start + timedelta(seconds=90)
     with time_machine.travel(later, tick=False):
-        note_use(key_of_token(token))
+        record_api_key_use(get_api_key_by_token(token))
     assert ApiKey.objects.get().last_used_at == later
 
 
@@ -91,12 +90,12 @@ def test_revoking_twice_is_audited_once():
 
 def test_an_entry_says_who_what_where_and_in_which_request():
     demo, person = project(), user("anna")
-    mark = audit.RequestMark(
+    mark = audit.RequestInfo(
         request_id="req-1", address="10.0.0.1", source="api", api_key_prefix="slp_pat_abcd"
     )
     reset = audit.current_request.set(mark)
     try:
-        audit.record(
+        audit.record_audit_entry(
             actor=person, action="project.update", thing=demo, before={"name": "a"}, after={"name": "b"}
         )
     finally:
@@ -110,13 +109,13 @@ def test_an_entry_says_who_what_where_and_in_which_request():
 
 
 def test_what_slipway_does_by_itself_has_its_name():
-    audit.record(actor=None, action="project.update", thing=project())
+    audit.record_audit_entry(actor=None, action="project.update", thing=project())
     entry = AuditEntry.objects.get()
     assert (entry.actor, entry.actor_name, entry.source) == (None, "slipway", "internal")
 
 
 def test_entries_can_neither_be_changed_nor_deleted():
-    entry = audit.record(actor=None, action="project.update", thing=project())
+    entry = audit.record_audit_entry(actor=None, action="project.update", thing=project())
     entry.action = "nothing"
     with pytest.raises(AuditEntryIsFinalError):
         entry.save()
@@ -141,7 +140,7 @@ def test_entries_can_neither_be_changed_nor_deleted():
     ],
 )
 def test_the_database_itself_keeps_every_entry(statement: str):
-    audit.record(actor=user("anna"), action="project.update", thing=project())
+    audit.record_audit_entry(actor=user("anna"), action="project.update", thing=project())
     written = AuditEntry.objects.values().get()
     # What only the other database understands is refused as well.
     with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
@@ -152,7 +151,7 @@ def test_the_database_itself_keeps_every_entry(statement: str):
 def test_an_entry_outlives_its_actor():
     person = user("anna")
     number = person.pk
-    audit.record(actor=person, action="project.update", thing=project())
+    audit.record_audit_entry(actor=person, action="project.update", thing=project())
     person.delete()
     entry = AuditEntry.objects.get()
     assert (entry.actor_id, entry.actor_name) == (number, "anna")

@@ -10,18 +10,18 @@ from catalog.models import Environment
 from connectors.models import Secret
 from deployments.models import Execution
 from pipelines.models import Pipeline
-from rbac.models import KeyLimits, ResourceGroup, Role, RoleAssignment, Scope, User
+from rbac.models import ApiKeyLimits, ResourceGroup, Role, RoleAssignment, Scope, User
 from rbac.permissions import ALWAYS_GRANTED, PERMISSIONS
 from rbac.policy import (
     Forbidden,
     can,
-    permissions_anywhere,
-    permissions_at,
+    filter_visible,
+    filter_visible_below,
+    get_permissions,
+    get_permissions_anywhere,
+    list_member_scopes,
+    list_permitted_scopes,
     require,
-    scopes_of_member,
-    scopes_where,
-    visible_below,
-    visible_to,
 )
 from tests.rbac.people import organization, project, user
 from tests.watching.marker import planted
@@ -67,9 +67,9 @@ def test_a_resource_group_of_names_grants_these_things_only():
     narrowed(person, "pipeline_executor", demo, ("pipeline", "web"))
 
     assert [can(person, "core_pipeline_execute", one) for one in (web, api, foreign)] == [True, False, False]
-    assert list(visible_to(person, "core_pipeline_view", Pipeline.objects.all())) == [web]
-    assert list(visible_below(person, "core_pipeline_view", Pipeline.objects.all(), demo)) == [web]
-    assert not visible_below(person, "core_pipeline_view", Pipeline.objects.all(), other)
+    assert list(filter_visible(person, "core_pipeline_view", Pipeline.objects.all())) == [web]
+    assert list(filter_visible_below(person, "core_pipeline_view", Pipeline.objects.all(), demo)) == [web]
+    assert not filter_visible_below(person, "core_pipeline_view", Pipeline.objects.all(), other)
     with pytest.raises(Forbidden):
         require(person, "core_pipeline_edit", web)
 
@@ -80,8 +80,8 @@ def test_a_named_thing_brings_what_hangs_on_it():
     shown, hidden = execution(pipeline(demo, "web")), execution(pipeline(demo, "api"))
     narrowed(person, "pipeline_executor", demo, ("pipeline", "web"))
 
-    assert list(visible_to(person, "core_pipeline_view", Execution.objects.all())) == [shown]
-    assert list(visible_below(person, "core_pipeline_view", Execution.objects.all())) == [shown]
+    assert list(filter_visible(person, "core_pipeline_view", Execution.objects.all())) == [shown]
+    assert list(filter_visible_below(person, "core_pipeline_view", Execution.objects.all())) == [shown]
     again = Execution.objects.get(pk=shown.pk)
     assert can(person, "core_pipeline_abort", again)
     assert not can(person, "core_pipeline_abort", hidden)
@@ -94,18 +94,22 @@ def test_named_things_of_two_assignments_do_not_mix():
     mine = pipeline(demo, "web"), pipeline(other, "api")
     pipeline(demo, "api"), pipeline(other, "web")
 
-    seen = visible_to(person, "core_pipeline_view", Pipeline.objects.all())
-    assert set(seen) == set(mine) == set(visible_below(person, "core_pipeline_view", Pipeline.objects.all()))
+    seen = filter_visible(person, "core_pipeline_view", Pipeline.objects.all())
+    assert (
+        set(seen)
+        == set(mine)
+        == set(filter_visible_below(person, "core_pipeline_view", Pipeline.objects.all()))
+    )
 
 
 def test_nothing_can_be_made_by_who_has_named_things_only():
     demo, person = project(), user("person")
     narrowed(person, "project_admin", demo, ("pipeline", "web"))
 
-    assert not scopes_where(person, "core_pipeline_edit")
+    assert not list_permitted_scopes(person, "core_pipeline_edit")
     assert not can(person, "core_pipeline_edit", demo)
-    assert "core_pipeline_edit" in permissions_anywhere(person)
-    assert "core_secret_edit" not in permissions_anywhere(person)
+    assert "core_pipeline_edit" in get_permissions_anywhere(person)
+    assert "core_secret_edit" not in get_permissions_anywhere(person)
 
 
 def test_delegates_are_seen_by_who_has_a_role_on_anything():
@@ -113,7 +117,7 @@ def test_delegates_are_seen_by_who_has_a_role_on_anything():
     narrowed(person, "viewer", demo, ("secret", "token"))
 
     assert can(person, ALWAYS_GRANTED, demo)
-    assert ALWAYS_GRANTED in permissions_at(person, demo)
+    assert ALWAYS_GRANTED in get_permissions(person, demo)
 
 
 def test_all_permissions_of_a_thing_are_those_that_are_granted_one_by_one(
@@ -128,7 +132,7 @@ def test_all_permissions_of_a_thing_are_those_that_are_granted_one_by_one(
     for thing in (demo, organization("default"), Scope.objects.account(), shown.pipeline, shown, live):
         one_by_one = {permission for permission in PERMISSIONS if can(person, permission, thing)}
         with django_assert_num_queries(1):
-            assert permissions_at(person, thing) == one_by_one
+            assert get_permissions(person, thing) == one_by_one
 
 
 def test_a_narrow_assignment_costs_no_more_queries(django_assert_num_queries: DjangoAssertNumQueries):
@@ -139,7 +143,7 @@ def test_a_narrow_assignment_costs_no_more_queries(django_assert_num_queries: Dj
     with django_assert_num_queries(1):
         assert can(person, "core_pipeline_view", shown)
     with django_assert_num_queries(1):
-        assert list(visible_to(person, "core_pipeline_view", Execution.objects.all())) == [shown]
+        assert list(filter_visible(person, "core_pipeline_view", Execution.objects.all())) == [shown]
 
 
 def test_who_views_in_a_project_sees_what_is_shared_from_above():
@@ -151,7 +155,7 @@ def test_who_views_in_a_project_sees_what_is_shared_from_above():
     )
     top = pipeline(account, "top")
 
-    assert list(visible_to(project_viewer, "core_secret_view", Secret.objects.all())) == [above]
+    assert list(filter_visible(project_viewer, "core_secret_view", Secret.objects.all())) == [above]
     assert can(project_viewer, "core_secret_view", above)
     assert not can(project_viewer, "core_secret_view", beside)
     assert not can(project_viewer, "core_pipeline_view", top)
@@ -187,11 +191,11 @@ def test_an_archived_scope_grants_nothing_to_anybody(archived: str):
 
     for person in (admin, member):
         assert not any(can(person, permission, web) for permission in PERMISSIONS)
-        assert permissions_at(person, web) == frozenset()
-        assert not visible_to(person, "core_pipeline_view", Pipeline.objects.all())
-        assert not visible_below(person, "core_pipeline_view", Pipeline.objects.all())
-    assert not scopes_of_member(member)
-    assert permissions_anywhere(member) == frozenset()
+        assert get_permissions(person, web) == frozenset()
+        assert not filter_visible(person, "core_pipeline_view", Pipeline.objects.all())
+        assert not filter_visible_below(person, "core_pipeline_view", Pipeline.objects.all())
+    assert not list_member_scopes(member)
+    assert get_permissions_anywhere(member) == frozenset()
     assert not can(member, "core_secret_view", Scope.objects.account())
     assert can(admin, "core_project_delete", Scope.objects.account())
 
@@ -215,17 +219,17 @@ def service_account() -> User:
 def test_a_key_may_do_less_than_its_user():
     demo, other = project("default/demo"), project("default/other")
     person = user("person", "project_admin", organization("default"))
-    person.key_limits = KeyLimits(demo, frozenset({"core_pipeline_view", "core_secret_edit"}))
+    person.key_limits = ApiKeyLimits(demo, frozenset({"core_pipeline_view", "core_secret_edit"}))
     here, there = pipeline(demo, "web"), pipeline(other, "web")
 
     assert can(person, "core_pipeline_view", here)
     assert not can(person, "core_pipeline_edit", here)
     assert not can(person, "core_pipeline_view", there)
     assert not can(person, "core_pipeline_view", organization("default"))
-    assert list(visible_to(person, "core_pipeline_view", Pipeline.objects.all())) == [here]
-    assert permissions_at(person, here) == {"core_pipeline_view", "core_secret_edit"}
-    assert permissions_at(person, there) == frozenset()
-    assert {scope.path for scope in scopes_of_member(person)} == {
+    assert list(filter_visible(person, "core_pipeline_view", Pipeline.objects.all())) == [here]
+    assert get_permissions(person, here) == {"core_pipeline_view", "core_secret_edit"}
+    assert get_permissions(person, there) == frozenset()
+    assert {scope.path for scope in list_member_scopes(person)} == {
         "account",
         "account/default",
         "account/default/demo",
@@ -235,36 +239,36 @@ def test_a_key_may_do_less_than_its_user():
 def test_a_key_never_does_more_than_its_user():
     demo = project()
     person = user("person", "viewer", demo)
-    person.key_limits = KeyLimits(Scope.objects.account(), frozenset({"core_pipeline_edit"}))
+    person.key_limits = ApiKeyLimits(Scope.objects.account(), frozenset({"core_pipeline_edit"}))
 
     assert not can(person, "core_pipeline_edit", demo)
-    assert permissions_at(person, demo) == frozenset()
+    assert get_permissions(person, demo) == frozenset()
 
 
 def test_a_key_of_a_project_sees_what_is_shared_from_above_and_not_beside():
     demo, account = project(), Scope.objects.account()
     person = user("person", "account_admin")
-    person.key_limits = KeyLimits(demo, frozenset())
+    person.key_limits = ApiKeyLimits(demo, frozenset())
     above = Secret.objects.create(scope=account, identifier="above", name="Above", value=planted("1"))
     Secret.objects.create(
         scope=project("default/other"), identifier="beside", name="Beside", value=planted("1")
     )
 
-    assert list(visible_to(person, "core_secret_view", Secret.objects.all())) == [above]
-    assert permissions_at(person, above) == {p for p in PERMISSIONS if can(person, p, above)}
+    assert list(filter_visible(person, "core_secret_view", Secret.objects.all())) == [above]
+    assert get_permissions(person, above) == {p for p in PERMISSIONS if can(person, p, above)}
     assert not can(person, "core_secret_access", above)
     Scope.objects.filter(pk=demo.pk).update(archived_at=timezone.now())
-    assert not visible_to(person, "core_secret_view", Secret.objects.all())
+    assert not filter_visible(person, "core_secret_view", Secret.objects.all())
 
 
 def test_a_key_for_something_else_finds_no_named_thing_either():
     demo, person = project(), user("person")
     pipeline(demo, "web")
     narrowed(person, "viewer", demo, ("pipeline", "web"))
-    person.key_limits = KeyLimits(None, frozenset({"core_secret_view"}))
+    person.key_limits = ApiKeyLimits(None, frozenset({"core_secret_view"}))
 
-    assert not visible_to(person, "core_pipeline_view", Pipeline.objects.all())
-    assert not visible_below(person, "core_pipeline_view", Pipeline.objects.all())
+    assert not filter_visible(person, "core_pipeline_view", Pipeline.objects.all())
+    assert not filter_visible_below(person, "core_pipeline_view", Pipeline.objects.all())
 
 
 def test_an_expired_narrow_assignment_names_nothing():
@@ -274,4 +278,4 @@ def test_an_expired_narrow_assignment_names_nothing():
     RoleAssignment.objects.filter(pk=assignment.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
 
     assert not can(person, "core_pipeline_view", web)
-    assert not visible_to(person, "core_pipeline_view", Pipeline.objects.all())
+    assert not filter_visible(person, "core_pipeline_view", Pipeline.objects.all())

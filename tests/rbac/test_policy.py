@@ -14,10 +14,10 @@ from rbac.policy import (
     NotVisible,
     can,
     can_anywhere,
-    permissions_at,
+    filter_visible,
+    get_permissions,
+    list_member_scopes,
     require,
-    scopes_of_member,
-    visible_to,
 )
 from tests.rbac.people import grant, organization, project, user
 
@@ -30,14 +30,14 @@ def test_a_user_without_any_role_is_granted_nothing():
 
     assert not any(can(nobody, permission, demo) for permission in PERMISSIONS)
     assert not any(can_anywhere(nobody, permission) for permission in PERMISSIONS)
-    assert permissions_at(nobody, demo) == frozenset()
+    assert get_permissions(nobody, demo) == frozenset()
     for permission in PERMISSIONS:
-        assert not visible_to(nobody, permission, Scope.objects.all())
+        assert not filter_visible(nobody, permission, Scope.objects.all())
 
 
 def test_an_anonymous_visitor_is_granted_nothing():
     assert not can(AnonymousUser(), ALWAYS_GRANTED, project())
-    assert not visible_to(AnonymousUser(), "core_project_view", Scope.objects.all())
+    assert not filter_visible(AnonymousUser(), "core_project_view", Scope.objects.all())
 
 
 def test_an_unsaved_user_is_granted_nothing():
@@ -84,7 +84,7 @@ def test_an_expired_assignment_counts_for_nothing():
     person = user("late", "viewer", demo, expires_at=timezone.now() - timedelta(seconds=1))
 
     assert not can(person, "core_pipeline_view", demo)
-    assert permissions_at(person, demo) == frozenset()
+    assert get_permissions(person, demo) == frozenset()
 
 
 def test_an_assignment_that_has_not_expired_yet_counts():
@@ -134,7 +134,7 @@ def test_member_scopes_are_the_way_up_and_everything_below():
     project("default/other")
     person = user("member", "viewer", demo)
 
-    assert {scope.path for scope in scopes_of_member(person)} == {
+    assert {scope.path for scope in list_member_scopes(person)} == {
         "account",
         "account/default",
         "account/default/demo",
@@ -161,7 +161,7 @@ def test_permissions_at_agrees_with_can_for_every_permission():
     demo = project()
     for name in ("viewer", "pipeline_executor", "project_admin", "delegate_manager"):
         person = user(name, name, demo)
-        assert permissions_at(person, demo) == {p for p in PERMISSIONS if can(person, p, demo)}
+        assert get_permissions(person, demo) == {p for p in PERMISSIONS if can(person, p, demo)}
 
 
 def test_visible_to_is_one_query_however_many_rows(django_assert_num_queries: DjangoAssertNumQueries):
@@ -171,7 +171,9 @@ def test_visible_to_is_one_query_however_many_rows(django_assert_num_queries: Dj
         project(f"foreign/p{number}")
 
     with django_assert_num_queries(1):
-        found = list(visible_to(viewer, "core_project_view", Scope.objects.filter(kind=Scope.Kind.PROJECT)))
+        found = list(
+            filter_visible(viewer, "core_project_view", Scope.objects.filter(kind=Scope.Kind.PROJECT))
+        )
     assert len(found) == 30
 
 
@@ -180,4 +182,4 @@ def test_can_is_one_query(django_assert_num_queries: DjangoAssertNumQueries):
     with django_assert_num_queries(1):
         assert can(viewer, "core_pipeline_view", demo)
     with django_assert_num_queries(1):
-        assert permissions_at(viewer, demo)
+        assert get_permissions(viewer, demo)

@@ -13,30 +13,22 @@ from hypothesis.extra.django import TestCase
 from connectors.models import Secret
 from deployments.models import Execution
 from pipelines.models import Pipeline
-from rbac.models import (
-    KeyLimits,
-    ResourceGroup,
-    Role,
-    RoleAssignment,
-    Scope,
-    User,
-    UserGroup,
-)
+from rbac.models import ApiKeyLimits, ResourceGroup, Role, RoleAssignment, Scope, User, UserGroup
 from rbac.policy import (
     Grants,
-    Place,
+    ResourceLocation,
+    cache_permissions,
     can,
     can_anywhere,
-    explain,
-    permissions_anywhere,
-    permissions_at,
-    permissions_over,
-    places_of,
-    remembered_rights,
-    scopes_of_member,
-    scopes_where,
-    visible_below,
-    visible_to,
+    explain_permissions,
+    filter_visible,
+    filter_visible_below,
+    get_permissions,
+    get_permissions_anywhere,
+    get_permissions_over_scope,
+    get_resource_locations,
+    list_member_scopes,
+    list_permitted_scopes,
 )
 from tests.fixtures.people import make_person
 from tests.lanes import examples
@@ -212,7 +204,7 @@ class PolicyAgainstModel(TestCase):
         Scope.objects.filter(path__in=state.archived).update(archived_at=timezone.now())
         if state.key_at is not None or state.key_permissions:
             key_scope = None if state.key_at is None else Scope.objects.get(path=state.key_at)
-            person.key_limits = KeyLimits(key_scope, state.key_permissions)
+            person.key_limits = ApiKeyLimits(key_scope, state.key_permissions)
         return person
 
     @settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
@@ -223,32 +215,32 @@ class PolicyAgainstModel(TestCase):
     ) -> None:
         person = self.person(state)
         self.compare(state, person, permission, first)
-        with remembered_rights():
+        with cache_permissions():
             self.compare(state, person, permission, first)
 
     def compare(self, state: State, person: User, permission: str, first: int) -> None:
         """Ask the policy everything about `permission`, and compare with the rules."""
         where = {path for path in PATHS if allowed(state, permission, "", "", path)}
-        assert {scope.path for scope in scopes_where(person, permission)} == where
+        assert {scope.path for scope in list_permitted_scopes(person, permission)} == where
         expected = {thing for thing in self.things if says(state, permission, thing)}
         for model in (Pipeline, Execution, Secret):
             rows = model._default_manager.all()
             mine = {thing for thing in expected if isinstance(thing, model)}
-            assert set(visible_to(person, permission, rows)) == mine
-            assert set(visible_below(person, permission, rows)) == mine
+            assert set(filter_visible(person, permission, rows)) == mine
+            assert set(filter_visible_below(person, permission, rows)) == mine
             for path, scope in self.scopes.items():
                 here = {thing for thing in mine if is_at_or_below(thing.scope.path, path)}
-                assert set(visible_below(person, permission, rows, scope)) == here
+                assert set(filter_visible_below(person, permission, rows, scope)) == here
                 lines = {one.path: one.pk for one in self.scopes.values() if is_at_or_below(path, one.path)}
                 above = [pk for at, pk in lines.items() if at != path]
                 shared = {thing for thing in mine if thing.scope.path in lines}
-                assert set(visible_below(person, permission, rows, scope, above)) == here | shared
+                assert set(filter_visible_below(person, permission, rows, scope, above)) == here | shared
         for thing in (self.things[first % len(self.things)], list(self.scopes.values())[first % len(PATHS)]):
             here = {one for one in PERMISSIONS if says(state, one, thing)}
-            assert permissions_at(person, thing) & set(PERMISSIONS) == here
+            assert get_permissions(person, thing) & set(PERMISSIONS) == here
             assert can(person, permission, thing) == (permission in here)
             assert can_anywhere(person, permission) == bool(where)
-            verdicts = explain(person, thing, PERMISSIONS)
+            verdicts = explain_permissions(person, thing, PERMISSIONS)
             assert {one.permission for one in verdicts if one.permitted} == here
             assert all(bool(one.assignments) == one.permitted and one.reason for one in verdicts)
 
@@ -257,10 +249,10 @@ class PolicyAgainstModel(TestCase):
     @example(GONE)
     def test_what_is_remembered_is_what_would_be_read(self, state: State) -> None:
         person = self.person(state)
-        members, anywhere = set(scopes_of_member(person)), permissions_anywhere(person)
-        with remembered_rights():
-            assert set(scopes_of_member(person)) == members
-            assert permissions_anywhere(person) == anywhere
+        members, anywhere = set(list_member_scopes(person)), get_permissions_anywhere(person)
+        with cache_permissions():
+            assert set(list_member_scopes(person)) == members
+            assert get_permissions_anywhere(person) == anywhere
 
     @settings(max_examples=examples(10), deadline=None, suppress_health_check=list(HealthCheck))
     @given(STATES)
@@ -269,20 +261,22 @@ class PolicyAgainstModel(TestCase):
         person = self.person(replace(state, key_at=None, key_permissions=frozenset()))
         witness = make_person("witness", "viewer", self.scopes[DEMO])
         grants = Grants([witness, person])
-        places: dict[Thing, Place] = {thing: Place(thing.pk, {}) for thing in self.scopes.values()}
+        places: dict[Thing, ResourceLocation] = {
+            thing: ResourceLocation(thing.pk, {}) for thing in self.scopes.values()
+        }
         for model in (Pipeline, Execution, Secret):
             things = {thing.pk: thing for thing in self.things if isinstance(thing, model)}
-            places |= {things[pk]: place for pk, place in places_of(model, things).items()}
+            places |= {things[pk]: place for pk, place in get_resource_locations(model, things).items()}
         for asked in (person, witness):
             for permission in PERMISSIONS:
-                where = {scope.pk for scope in scopes_where(asked, permission)}
+                where = {scope.pk for scope in list_permitted_scopes(asked, permission)}
                 assert grants.scopes_where(asked, permission) == where
             for thing in (*self.scopes.values(), *self.things[::4]):
-                assert grants.permissions_at(asked, places[thing]) == permissions_at(asked, thing)
+                assert grants.permissions_at(asked, places[thing]) == get_permissions(asked, thing)
 
     def test_who_came_with_a_narrowed_key_is_not_asked_about_together(self) -> None:
         person = User(username="person")
-        person.key_limits = KeyLimits(self.scopes[DEMO], frozenset())
+        person.key_limits = ApiKeyLimits(self.scopes[DEMO], frozenset())
         with pytest.raises(ValueError, match="without an API key"):
             Grants([person])
 
@@ -292,20 +286,20 @@ class PolicyAgainstModel(TestCase):
         person = self.person(state)
         for path, scope in self.scopes.items():
             below = [p for p in PATHS if is_at_or_below(p, path) and is_live(state, p)]
-            for permission in permissions_over(person, scope) & set(PERMISSIONS[:4]):
+            for permission in get_permissions_over_scope(person, scope) & set(PERMISSIONS[:4]):
                 assert all(allowed(state, permission, "", "", p) for p in below)
 
     @settings(max_examples=examples(10), deadline=None, suppress_health_check=list(HealthCheck))
     @given(STATES)
     def test_a_key_never_adds_anything(self, state: State) -> None:
         person = self.person(state)
-        narrowed = {s.path for s in scopes_of_member(person)}
-        granted = {path: permissions_at(person, scope) for path, scope in self.scopes.items()}
+        narrowed = {s.path for s in list_member_scopes(person)}
+        granted = {path: get_permissions(person, scope) for path, scope in self.scopes.items()}
         person.key_limits = None
-        assert narrowed <= {s.path for s in scopes_of_member(person)}
+        assert narrowed <= {s.path for s in list_member_scopes(person)}
         for path, scope in self.scopes.items():
-            assert granted[path] <= permissions_at(person, scope)
+            assert granted[path] <= get_permissions(person, scope)
         bare = replace(state, key_at=None, key_permissions=frozenset())
-        assert {s.path for s in scopes_where(person, VIEW)} == {
+        assert {s.path for s in list_permitted_scopes(person, VIEW)} == {
             p for p in PATHS if allowed(bare, VIEW, "", "", p)
         }

@@ -9,16 +9,16 @@ from pipelines.models import Pipeline
 from rbac.models import ResourceGroup, Role, RoleAssignment, Scope
 from rbac.permissions import PERMISSIONS
 from rbac.policy import (
+    cache_permissions,
     can,
     can_anywhere,
-    permissions_anywhere,
-    permissions_at,
-    remembered_rights,
-    scopes_of_member,
-    scopes_where,
-    visible_to,
+    filter_visible,
+    get_permissions,
+    get_permissions_anywhere,
+    list_member_scopes,
+    list_permitted_scopes,
 )
-from rbac.policy.remembering import MOST_LISTED
+from rbac.policy.request_cache import MOST_SCOPE_IDS
 from tests.rbac.people import grant, project, user
 
 pytestmark = pytest.mark.django_db
@@ -34,39 +34,39 @@ def test_however_often_it_is_asked_rights_are_read_once(
 ) -> None:
     demo = project()
     person, one = user("person", "viewer", demo), pipeline(demo, "one")
-    with remembered_rights():
+    with cache_permissions():
         with django_assert_num_queries(2):
             assert can(person, VIEW, demo)
         with django_assert_num_queries(0):
             assert [one for one in PERMISSIONS if can(person, one, demo)] == sorted(
-                permissions_at(person, demo), key=list(PERMISSIONS).index
+                get_permissions(person, demo), key=list(PERMISSIONS).index
             )
-            assert VIEW in permissions_anywhere(person)
+            assert VIEW in get_permissions_anywhere(person)
             assert can_anywhere(person, VIEW)
             assert not can_anywhere(person, "core_pipeline_edit")
         with django_assert_num_queries(3):
-            assert list(visible_to(person, VIEW, Pipeline.objects.all())) == [one]
-            assert list(scopes_where(person, VIEW)) == [demo]
-            assert demo in scopes_of_member(person)
+            assert list(filter_visible(person, VIEW, Pipeline.objects.all())) == [one]
+            assert list(list_permitted_scopes(person, VIEW)) == [demo]
+            assert demo in list_member_scopes(person)
 
 
 def test_what_is_remembered_of_one_is_not_said_of_another() -> None:
     demo = project()
     viewer, nobody = user("viewer_of_demo", "viewer", demo), user("nobody")
-    with remembered_rights():
+    with cache_permissions():
         assert can(viewer, VIEW, demo)
         assert not can(nobody, VIEW, demo)
-        assert not visible_to(nobody, "core_project_view", Scope.objects.all())
+        assert not filter_visible(nobody, "core_project_view", Scope.objects.all())
 
 
 def test_nothing_is_remembered_after_the_request() -> None:
     demo = project()
     person = user("person", "viewer", demo)
-    with remembered_rights():
+    with cache_permissions():
         assert can(person, VIEW, demo)
     RoleAssignment.objects.all().delete()
     assert not can(person, VIEW, demo)
-    with remembered_rights():
+    with cache_permissions():
         assert not can(person, VIEW, demo)
 
 
@@ -90,22 +90,22 @@ def test_what_is_named_is_found_among_others_where_it_is_given() -> None:
     group.entries.create(resource="pipeline", identifier="a")
     role = Role.objects.get(identifier="viewer", scope=None)
     RoleAssignment.objects.create(user=person, role=role, scope=other, resource_group=group)
-    with remembered_rights():
-        assert list(visible_to(person, VIEW, Pipeline.objects.all())) == [named[2]]
+    with cache_permissions():
+        assert list(filter_visible(person, VIEW, Pipeline.objects.all())) == [named[2]]
         assert [can(person, VIEW, one) for one in named] == [False, False, True, False]
         assert not can_anywhere(person, VIEW), "not on everything of its kind"
-        assert VIEW in permissions_anywhere(person)
+        assert VIEW in get_permissions_anywhere(person)
 
 
 def test_more_scopes_than_a_condition_should_name_are_asked_of_the_database() -> None:
     demo = project()
     Scope.objects.bulk_create(
         Scope(kind="PROJECT", parent=demo.parent, identifier=f"p{n}", name="P", path=f"account/default/p{n}")
-        for n in range(MOST_LISTED)
+        for n in range(MOST_SCOPE_IDS)
     )
     person, one = user("person", "viewer"), pipeline(demo, "one")
-    with remembered_rights():
-        found = visible_to(person, VIEW, Pipeline.objects.all())
+    with cache_permissions():
+        found = filter_visible(person, VIEW, Pipeline.objects.all())
         assert list(found) == [one]
-        assert len(found.query.sql_with_params()[1]) < MOST_LISTED, "they are not listed one by one"
-        assert scopes_where(person, VIEW).count() == Scope.objects.count()
+        assert len(found.query.sql_with_params()[1]) < MOST_SCOPE_IDS, "they are not listed one by one"
+        assert list_permitted_scopes(person, VIEW).count() == Scope.objects.count()

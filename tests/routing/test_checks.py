@@ -8,17 +8,17 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from delegates.candidates import own_tag
 from delegates.models import AllowlistEntry, BlocklistEntry, DelegateTask
-from delegates.offers import route_waiting
-from delegates.operations.checks import start_check
-from delegates.owners import Answer
-from delegates.protocol.acquiring import take
-from delegates.protocol.completing import complete
+from delegates.operations.tasks import start_connectivity_check
+from delegates.protocol.completions import complete_task
+from delegates.protocol.leases import acquire_tasks
+from delegates.queries.routing_candidates import build_own_tag
+from delegates.task_owners import TaskAnswer
+from delegates.task_queue import route_waiting_tasks
 from rbac.models import AuditEntry, Scope, User
 from rbac.policy import Forbidden
 from tests.delegates.making import make_delegate, make_instance
-from web.problems import BadInput
+from web.http.problems import BadInput
 
 pytestmark = pytest.mark.django_db
 URL = "https://ecs.us-east-1.amazonaws.com"
@@ -33,21 +33,24 @@ def page_of(person: User, path: str) -> str:
 @pytest.mark.parametrize(
     ("answer", "shown"),
     [
-        (Answer("SUCCEEDED", {"ok": True, "address": "10.1.2.3"}), "at <code>10.1.2.3</code>"),
-        (Answer("FAILED", error={"message": "No address for it.", "capability": True}), "No address for it."),
+        (TaskAnswer("SUCCEEDED", {"ok": True, "address": "10.1.2.3"}), "at <code>10.1.2.3</code>"),
+        (
+            TaskAnswer("FAILED", error={"message": "No address for it.", "capability": True}),
+            "No address for it.",
+        ),
     ],
 )
 def test_the_page_of_the_check_tells_the_answer_and_no_list_keeps_it(
-    project: Scope, admin: User, answer: Answer, shown: str
+    project: Scope, admin: User, answer: TaskAnswer, shown: str
 ) -> None:
     asked = make_delegate(project, "asked")
     instance = make_instance(asked)
     make_instance(make_delegate(project, "other"))
-    task = start_check(actor=admin, delegate=asked, url=f" {URL} ")
-    route_waiting(timezone.now())
-    (taken,) = take(instance, free=5)
+    task = start_connectivity_check(actor=admin, delegate=asked, url=f" {URL} ")
+    route_waiting_tasks(timezone.now())
+    (taken,) = acquire_tasks(instance, free=5)
     assert taken.payload.params == {"url": URL}
-    assert complete(instance, task.pk, fence=1, answer=answer)
+    assert complete_task(instance, task.pk, fence=1, answer=answer)
     assert shown in page_of(admin, f"/delegates/tasks/{task.pk}/")
     assert not AllowlistEntry.objects.exists()
     assert not BlocklistEntry.objects.exists()
@@ -57,10 +60,10 @@ def test_the_page_of_the_check_tells_the_answer_and_no_list_keeps_it(
 def test_a_delegate_of_the_same_name_elsewhere_is_not_asked(project: Scope, admin: User) -> None:
     make_instance(make_delegate(project, "twin"))
     above = make_delegate(Scope.objects.account(), "twin", tags=["twin"])
-    task = start_check(actor=admin, delegate=above, url=URL)
-    route_waiting(timezone.now())
+    task = start_connectivity_check(actor=admin, delegate=above, url=URL)
+    route_waiting_tasks(timezone.now())
     task.refresh_from_db()
-    assert (task.offered_to, task.selectors) == (None, [own_tag(above.pk)])
+    assert (task.offered_to, task.selectors) == (None, [build_own_tag(above.pk)])
     assert "twin: It has never been heard." in task.reason
 
 
@@ -83,14 +86,14 @@ def test_a_delegate_of_the_same_name_elsewhere_is_not_asked(project: Scope, admi
 )
 def test_what_is_no_address_is_refused(project: Scope, admin: User, url: str) -> None:
     with pytest.raises(BadInput):
-        start_check(actor=admin, delegate=make_delegate(project), url=url)
+        start_connectivity_check(actor=admin, delegate=make_delegate(project), url=url)
     assert not DelegateTask.objects.exists()
 
 
 def test_who_may_only_see_delegates_starts_no_check(project: Scope, viewer: User) -> None:
     delegate = make_delegate(project)
     with pytest.raises(Forbidden):
-        start_check(actor=viewer, delegate=delegate, url=URL)
+        start_connectivity_check(actor=viewer, delegate=delegate, url=URL)
     assert "Can it reach an address?" not in page_of(viewer, f"/delegates/{delegate.pk}/")
 
 

@@ -6,9 +6,9 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delegates import routing_rules as rules
-from delegates.routing import route
-from delegates.routing_rules import Candidate, Wanted
+from delegates.routing import rules
+from delegates.routing.decisions import decide_route
+from delegates.routing.rules import RoutingCandidate, RoutingRequest
 
 PATHS = st.sampled_from(["account", "account/a", "account/a/x", "account/a/xy", "account/b", "account/b/x"])
 TAGS = st.sampled_from(["eu", "us", "gpu"])
@@ -16,7 +16,7 @@ ACCOUNTS = st.sampled_from(["", "111111111111", "222222222222"])
 ENVIRONMENTS = st.sampled_from(["account/a/x/dev", "account/a/x/prod"])
 
 wanted = st.builds(
-    Wanted,
+    RoutingRequest,
     scope=PATHS,
     selectors=st.lists(TAGS, unique=True, max_size=2).map(tuple),
     criterion=st.just("https://example.com"),
@@ -24,7 +24,7 @@ wanted = st.builds(
     environment=st.just("") | ENVIRONMENTS,
 )
 candidate = st.builds(
-    Candidate,
+    RoutingCandidate,
     key=st.integers(0, 10_000),
     name=st.sampled_from(["north", "south", "west"]),
     scope=PATHS,
@@ -46,7 +46,7 @@ candidate = st.builds(
 candidates = st.lists(candidate, max_size=6, unique_by=lambda one: one.key)
 
 
-def may(want: Wanted, one: Candidate) -> bool:
+def may(want: RoutingRequest, one: RoutingCandidate) -> bool:
     """Every rule said once more, in other words."""
     return (
         one.connected
@@ -62,42 +62,46 @@ def may(want: Wanted, one: Candidate) -> bool:
 
 
 @given(wanted, candidates)
-def test_only_those_who_may_are_ranked_and_all_of_them_are(want: Wanted, known: list[Candidate]) -> None:
-    assert set(route(want, known).ranked) == {one for one in known if may(want, one)}
+def test_only_those_who_may_are_ranked_and_all_of_them_are(
+    want: RoutingRequest, known: list[RoutingCandidate]
+) -> None:
+    assert set(decide_route(want, known).ranked) == {one for one in known if may(want, one)}
 
 
 @given(wanted, candidates, st.randoms())
 def test_the_order_of_candidates_makes_no_difference(
-    want: Wanted, known: list[Candidate], random: Random
+    want: RoutingRequest, known: list[RoutingCandidate], random: Random
 ) -> None:
     shuffled = list(known)
     random.shuffle(shuffled)
-    first, second = route(want, known), route(want, shuffled)
+    first, second = decide_route(want, known), decide_route(want, shuffled)
     assert first.ranked == second.ranked
     assert (first.sentence, first.impossible) == (second.sentence, second.impossible)
 
 
 @given(wanted, candidates, candidate)
 def test_one_who_may_not_changes_nothing_of_who_may(
-    want: Wanted, known: list[Candidate], another: Candidate
+    want: RoutingRequest, known: list[RoutingCandidate], another: RoutingCandidate
 ) -> None:
     stranger = replace(another, key=20_000, connected=False)
-    assert route(want, known).ranked == route(want, [*known, stranger]).ranked
+    assert decide_route(want, known).ranked == decide_route(want, [*known, stranger]).ranked
 
 
 @given(wanted, candidates)
-def test_nothing_fails_at_once_that_a_delegate_could_do_later(want: Wanted, known: list[Candidate]) -> None:
-    decision = route(want, known)
+def test_nothing_fails_at_once_that_a_delegate_could_do_later(
+    want: RoutingRequest, known: list[RoutingCandidate]
+) -> None:
+    decision = decide_route(want, known)
     could = [
         one
         for one in known
-        if rules.in_reach(want, one) and rules.has_selectors(want, one) and not one.is_rejected
+        if rules.is_in_reach(want, one) and rules.has_selectors(want, one) and not one.is_rejected
     ]
     assert decision.impossible == bool(want.selectors and not could)
     assert decision.sentence
 
 
 @given(wanted, candidates)
-def test_who_may_not_is_told_what_would_help(want: Wanted, known: list[Candidate]) -> None:
-    for verdict in route(want, known).verdicts:
+def test_who_may_not_is_told_what_would_help(want: RoutingRequest, known: list[RoutingCandidate]) -> None:
+    for verdict in decide_route(want, known).verdicts:
         assert bool(verdict.remedy) is not verdict.ok

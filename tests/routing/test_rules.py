@@ -5,79 +5,79 @@ from typing import Any
 
 import pytest
 
-from delegates.routing import Preference, route, why_first
-from delegates.routing_rules import Candidate, Rule, Wanted
+from delegates.routing.decisions import Preference, decide_route, find_preference
+from delegates.routing.rules import RoutingCandidate, RoutingRequest, RoutingRule
 
 PROJECT = "account/acme/shop"
-WANTED = Wanted(scope=PROJECT, criterion="https://ecs.eu-west-1.amazonaws.com")
-EU = Candidate(key=1, name="eu", scope=PROJECT, tags=frozenset({"eu"}))
+WANTED = RoutingRequest(scope=PROJECT, criterion="https://ecs.eu-west-1.amazonaws.com")
+EU = RoutingCandidate(key=1, name="eu", scope=PROJECT, tags=frozenset({"eu"}))
 US = replace(EU, key=2, name="us", tags=frozenset({"us"}))
 
 
 @pytest.mark.parametrize(
     ("rule", "wanted", "candidate"),
     [
-        (Rule.CONNECTED, {}, {"connected": True}),
-        (Rule.ADMITTED, {}, {"admission": "ENABLED"}),
-        (Rule.SCOPE, {}, {"scope": PROJECT}),
-        (Rule.SCOPE, {}, {"scope": "account/acme"}),
-        (Rule.SCOPE, {}, {"scope": "account"}),
-        (Rule.ENVIRONMENT, {"environment": f"{PROJECT}/prod"}, {"environments": ()}),
-        (Rule.ENVIRONMENT, {"environment": f"{PROJECT}/prod"}, {"environments": (f"{PROJECT}/prod",)}),
-        (Rule.ENVIRONMENT, {"environment": ""}, {"environments": (f"{PROJECT}/prod",)}),
-        (Rule.AWS_ACCOUNT, {"aws_account": "111111111111"}, {"aws_account": "111111111111"}),
-        (Rule.AWS_ACCOUNT, {"aws_account": "111111111111"}, {"aws_account": ""}),
-        (Rule.AWS_ACCOUNT, {"aws_account": ""}, {"aws_account": "111111111111"}),
-        (Rule.SELECTORS, {"selectors": ()}, {"tags": frozenset()}),
-        (Rule.SELECTORS, {"selectors": ("a", "b")}, {"tags": frozenset({"a", "b", "c"})}),
-        (Rule.BLOCKLIST, {}, {"blocked_seconds": 0}),
-        (Rule.CAPACITY, {}, {"capacity": 10, "busy": 9}),
+        (RoutingRule.CONNECTED, {}, {"connected": True}),
+        (RoutingRule.ADMITTED, {}, {"admission": "ENABLED"}),
+        (RoutingRule.SCOPE, {}, {"scope": PROJECT}),
+        (RoutingRule.SCOPE, {}, {"scope": "account/acme"}),
+        (RoutingRule.SCOPE, {}, {"scope": "account"}),
+        (RoutingRule.ENVIRONMENT, {"environment": f"{PROJECT}/prod"}, {"environments": ()}),
+        (RoutingRule.ENVIRONMENT, {"environment": f"{PROJECT}/prod"}, {"environments": (f"{PROJECT}/prod",)}),
+        (RoutingRule.ENVIRONMENT, {"environment": ""}, {"environments": (f"{PROJECT}/prod",)}),
+        (RoutingRule.AWS_ACCOUNT, {"aws_account": "111111111111"}, {"aws_account": "111111111111"}),
+        (RoutingRule.AWS_ACCOUNT, {"aws_account": "111111111111"}, {"aws_account": ""}),
+        (RoutingRule.AWS_ACCOUNT, {"aws_account": ""}, {"aws_account": "111111111111"}),
+        (RoutingRule.SELECTORS, {"selectors": ()}, {"tags": frozenset()}),
+        (RoutingRule.SELECTORS, {"selectors": ("a", "b")}, {"tags": frozenset({"a", "b", "c"})}),
+        (RoutingRule.BLOCKLIST, {}, {"blocked_seconds": 0}),
+        (RoutingRule.CAPACITY, {}, {"capacity": 10, "busy": 9}),
     ],
 )
 def test_who_passes_a_rule_gets_the_task(
-    rule: Rule, wanted: dict[str, Any], candidate: dict[str, Any]
+    rule: RoutingRule, wanted: dict[str, Any], candidate: dict[str, Any]
 ) -> None:
-    decision = route(replace(WANTED, **wanted), [replace(EU, **candidate)])
+    decision = decide_route(replace(WANTED, **wanted), [replace(EU, **candidate)])
     assert decision.chosen is not None
     # Only of scripts is it asked who runs scripts, and only of what needs it who keeps tasks apart.
-    others = (Rule.SCRIPTS, Rule.ISOLATION)
-    assert [one.rule for one in decision.verdicts] == [one for one in Rule if one not in others]
+    others = (RoutingRule.SCRIPTS, RoutingRule.ISOLATION)
+    assert [one.rule for one in decision.verdicts] == [one for one in RoutingRule if one not in others]
     assert not any(one.remedy for one in decision.verdicts)
 
 
 @pytest.mark.parametrize(
     ("rule", "wanted", "candidate", "detail"),
     [
-        (Rule.CONNECTED, {}, {"connected": False, "heard": "It was last heard at noon."}, "at noon"),
-        (Rule.ADMITTED, {}, {"admission": "PENDING_APPROVAL"}, "waits for approval"),
-        (Rule.ADMITTED, {}, {"admission": "REJECTED"}, "rejected"),
-        (Rule.ADMITTED, {}, {"admission": "DISABLED"}, "disabled"),
-        (Rule.ADMITTED, {}, {"draining": True}, "takes nothing new"),
-        (Rule.SCOPE, {}, {"scope": "account/acme/other"}, "account/acme/other"),
-        (Rule.SCOPE, {}, {"scope": "account/acme/sho"}, "account/acme/sho"),
-        (Rule.SCOPE, {"scope": "account/acme"}, {"scope": PROJECT}, PROJECT),
+        (RoutingRule.CONNECTED, {}, {"connected": False, "heard": "It was last heard at noon."}, "at noon"),
+        (RoutingRule.ADMITTED, {}, {"admission": "PENDING_APPROVAL"}, "waits for approval"),
+        (RoutingRule.ADMITTED, {}, {"admission": "REJECTED"}, "rejected"),
+        (RoutingRule.ADMITTED, {}, {"admission": "DISABLED"}, "disabled"),
+        (RoutingRule.ADMITTED, {}, {"draining": True}, "takes nothing new"),
+        (RoutingRule.SCOPE, {}, {"scope": "account/acme/other"}, "account/acme/other"),
+        (RoutingRule.SCOPE, {}, {"scope": "account/acme/sho"}, "account/acme/sho"),
+        (RoutingRule.SCOPE, {"scope": "account/acme"}, {"scope": PROJECT}, PROJECT),
         (
-            Rule.ENVIRONMENT,
+            RoutingRule.ENVIRONMENT,
             {"environment": f"{PROJECT}/prod"},
             {"environments": (f"{PROJECT}/dev",)},
             "not for account/acme/shop/prod",
         ),
         (
-            Rule.AWS_ACCOUNT,
+            RoutingRule.AWS_ACCOUNT,
             {"aws_account": "111111111111"},
             {"aws_account": "222222222222"},
             "222222222222, the task belongs to 111111111111",
         ),
-        (Rule.SELECTORS, {"selectors": ("a", "b")}, {"tags": frozenset({"a"})}, "lacks the tag b"),
-        (Rule.BLOCKLIST, {}, {"blocked_seconds": 200, "blocked_reason": "No address"}, "No address"),
-        (Rule.CAPACITY, {}, {"capacity": 10, "busy": 10}, "10 of 10"),
-        (Rule.CAPACITY, {}, {"capacity": 0, "busy": 0}, "no instance"),
+        (RoutingRule.SELECTORS, {"selectors": ("a", "b")}, {"tags": frozenset({"a"})}, "lacks the tag b"),
+        (RoutingRule.BLOCKLIST, {}, {"blocked_seconds": 200, "blocked_reason": "No address"}, "No address"),
+        (RoutingRule.CAPACITY, {}, {"capacity": 10, "busy": 10}, "10 of 10"),
+        (RoutingRule.CAPACITY, {}, {"capacity": 0, "busy": 0}, "no instance"),
     ],
 )
 def test_who_fails_a_rule_is_not_given_the_task_and_told_what_to_do(
-    rule: Rule, wanted: dict[str, Any], candidate: dict[str, Any], detail: str
+    rule: RoutingRule, wanted: dict[str, Any], candidate: dict[str, Any], detail: str
 ) -> None:
-    decision = route(replace(WANTED, **wanted), [replace(EU, **candidate)])
+    decision = decide_route(replace(WANTED, **wanted), [replace(EU, **candidate)])
     assert decision.chosen is None
     (failed,) = [one for one in decision.verdicts if not one.ok]
     assert failed.rule == rule
@@ -86,15 +86,15 @@ def test_who_fails_a_rule_is_not_given_the_task_and_told_what_to_do(
 
 
 def test_a_delegate_out_of_reach_is_asked_nothing_else() -> None:
-    decision = route(WANTED, [replace(EU, scope="account/globex", connected=False)])
-    assert [one.rule for one in decision.verdicts] == [Rule.SCOPE]
+    decision = decide_route(WANTED, [replace(EU, scope="account/globex", connected=False)])
+    assert [one.rule for one in decision.verdicts] == [RoutingRule.SCOPE]
 
 
 def test_being_blocked_holds_even_for_the_only_one_and_for_the_one_selected() -> None:
-    decision = route(replace(WANTED, selectors=("eu",)), [replace(EU, blocked_seconds=299)])
+    decision = decide_route(replace(WANTED, selectors=("eu",)), [replace(EU, blocked_seconds=299)])
     assert decision.chosen is None
     assert not decision.impossible
-    (blocked,) = [one for one in decision.verdicts if one.rule == Rule.BLOCKLIST]
+    (blocked,) = [one for one in decision.verdicts if one.rule == RoutingRule.BLOCKLIST]
     assert blocked.seconds_left == 299
 
 
@@ -112,20 +112,20 @@ def test_being_blocked_holds_even_for_the_only_one_and_for_the_one_selected() ->
 def test_among_those_who_may_one_comes_first(
     better: dict[str, Any], worse: dict[str, Any], because: Preference
 ) -> None:
-    decision = route(WANTED, [replace(US, **worse), replace(EU, **better)])
+    decision = decide_route(WANTED, [replace(US, **worse), replace(EU, **better)])
     assert [one.name for one in decision.ranked] == ["eu", "us"]
-    assert why_first(WANTED, decision.ranked) == because
+    assert find_preference(WANTED, decision.ranked) == because
     assert decision.sentence.startswith("eu comes first of 2: it ")
 
 
 def test_who_served_the_connector_last_counts_only_without_selectors() -> None:
     served = replace(US, tags=EU.tags, served_connector=True, busy=1)
-    assert route(WANTED, [EU, served]).chosen == served
-    assert route(replace(WANTED, selectors=("eu",)), [EU, served]).chosen == EU
+    assert decide_route(WANTED, [EU, served]).chosen == served
+    assert decide_route(replace(WANTED, selectors=("eu",)), [EU, served]).chosen == EU
 
 
 def test_selectors_that_no_registered_delegate_has_fail_at_once() -> None:
-    decision = route(replace(WANTED, selectors=("gpu",), selectors_from="STEP"), [EU, US])
+    decision = decide_route(replace(WANTED, selectors=("gpu",), selectors_from="STEP"), [EU, US])
     assert decision.impossible
     assert decision.sentence == (
         "No registered delegate at account/acme/shop or above has the tag gpu that the step asks for. "
@@ -135,7 +135,7 @@ def test_selectors_that_no_registered_delegate_has_fail_at_once() -> None:
 
 def test_a_selected_delegate_that_is_away_is_waited_for_and_no_other_takes_its_place() -> None:
     away = replace(US, connected=False, heard="It was last heard at 12:00:00 UTC.")
-    decision = route(replace(WANTED, selectors=("us",)), [EU, away])
+    decision = decide_route(replace(WANTED, selectors=("us",)), [EU, away])
     assert decision.chosen is None
     assert not decision.impossible
     assert decision.sentence == "Waits for a delegate. us: It was last heard at 12:00:00 UTC."
@@ -143,17 +143,17 @@ def test_a_selected_delegate_that_is_away_is_waited_for_and_no_other_takes_its_p
 
 @pytest.mark.parametrize("hidden", [{"scope": "account/globex"}, {"admission": "REJECTED"}])
 def test_a_delegate_out_of_reach_or_rejected_is_not_waited_for(hidden: dict[str, Any]) -> None:
-    decision = route(replace(WANTED, selectors=("us",)), [EU, replace(US, **hidden)])
+    decision = decide_route(replace(WANTED, selectors=("us",)), [EU, replace(US, **hidden)])
     assert decision.impossible
 
 
 def test_without_any_delegate_in_reach_the_sentence_says_so() -> None:
-    assert route(WANTED, []).sentence == "No delegate is registered at account/acme/shop or above."
+    assert decide_route(WANTED, []).sentence == "No delegate is registered at account/acme/shop or above."
 
 
 def test_a_sentence_names_three_reasons_at_most() -> None:
     full = [replace(EU, key=key, name=f"d{key}", busy=10) for key in range(5)]
-    assert route(WANTED, full).sentence.endswith("d2: It has 10 of 10 tasks. And 2 more.")
+    assert decide_route(WANTED, full).sentence.endswith("d2: It has 10 of 10 tasks. And 2 more.")
 
 
 @pytest.mark.parametrize(
@@ -169,18 +169,18 @@ def test_alex_and_uri_reach_the_delegates_of_their_own_branch(who: str, scope: s
         "D4": "account/north/alex",
         "D5": "account/south/uri",
     }
-    all_of_them = [Candidate(key, name, path) for key, (name, path) in enumerate(where.items())]
-    assert {one.name for one in route(Wanted(scope), all_of_them).ranked} == may
+    all_of_them = [RoutingCandidate(key, name, path) for key, (name, path) in enumerate(where.items())]
+    assert {one.name for one in decide_route(RoutingRequest(scope), all_of_them).ranked} == may
 
 
 def test_scripts_never_go_to_a_delegate_that_runs_none() -> None:
-    built_in = Candidate(key=1, name="built-in", scope=PROJECT, runs_scripts=False)
-    alone = route(Wanted(PROJECT, is_script=True), [built_in])
+    built_in = RoutingCandidate(key=1, name="built-in", scope=PROJECT, runs_scripts=False)
+    alone = decide_route(RoutingRequest(PROJECT, is_script=True), [built_in])
     assert alone.impossible
     assert "Install a delegate of your own there." in alone.sentence
-    own = Candidate(key=2, name="own", scope=PROJECT, busy=9)
-    assert route(Wanted(PROJECT, is_script=True), [built_in, own]).chosen == own
-    assert route(Wanted(PROJECT), [built_in]).chosen == built_in
+    own = RoutingCandidate(key=2, name="own", scope=PROJECT, busy=9)
+    assert decide_route(RoutingRequest(PROJECT, is_script=True), [built_in, own]).chosen == own
+    assert decide_route(RoutingRequest(PROJECT), [built_in]).chosen == built_in
 
 
 @pytest.mark.parametrize(
@@ -195,8 +195,8 @@ def test_scripts_never_go_to_a_delegate_that_runs_none() -> None:
     ],
 )
 def test_who_cannot_keep_tasks_apart_works_for_one_project(candidate: dict[str, Any], ok: bool) -> None:
-    decision = route(replace(WANTED, needs_isolation=True), [replace(EU, **candidate)])
-    (verdict,) = [one for one in decision.verdicts if one.rule is Rule.ISOLATION]
+    decision = decide_route(replace(WANTED, needs_isolation=True), [replace(EU, **candidate)])
+    (verdict,) = [one for one in decision.verdicts if one.rule is RoutingRule.ISOLATION]
     assert verdict.ok is ok
     assert bool(verdict.remedy) is not ok
     if not ok:

@@ -10,7 +10,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from delegates.models import DelegateTask, LateAnswer, TaskLogChunk
-from delegates.offers import route_waiting
+from delegates.task_queue import route_waiting_tasks
 from rbac.models import Scope, User
 from tests.delegates.making import make_delegate, make_instance, make_task
 
@@ -33,7 +33,7 @@ def running(project: Scope) -> DelegateTask:
     instance = make_instance(delegate)
     payload = json.dumps({"password": SECRET})
     task = make_task(project, selectors=["eu"], selectors_from="STEP", payload=payload, result=SECRET)
-    route_waiting(timezone.now())
+    route_waiting_tasks(timezone.now())
     DelegateTask.objects.filter(pk=task.pk).update(
         status="STARTED", instance=instance, instance_name="eu on host-1", offered_until=None, fence=2
     )
@@ -66,7 +66,7 @@ def test_a_queued_task_shows_its_place_and_what_would_help(project: Scope, viewe
     now = timezone.now()
     make_task(project, queued_at=now - timedelta(seconds=9))
     task = make_task(project, queued_at=now)
-    route_waiting(now)
+    route_waiting_tasks(now)
     text = page_of(viewer, f"/delegates/tasks/{task.pk}/")
     assert "Place 2 in the queue" in text
     assert "Why no delegate yet?" in text
@@ -82,7 +82,7 @@ def test_delegates_that_are_out_of_reach_are_shown_only_to_those_who_may_see_the
 ) -> None:
     make_delegate(other_project, "hidden-one")
     task = make_task(project)
-    route_waiting(timezone.now())
+    route_waiting_tasks(timezone.now())
     for person, seen in ((viewer, False), (admin, True)):
         assert ("hidden-one" in page_of(person, f"/delegates/tasks/{task.pk}/")) is seen
         decisions = call(person).get(f"/api/v1/delegate-tasks/{task.pk}/decisions").json()

@@ -18,10 +18,16 @@ from delegates.models import (
     LastServed,
     RoutingDecision,
 )
-from delegates.offers import OFFER, SOON, route_soon, route_waiting
 from delegates.operations.tasks import abort_task, submit_task, withdraw_task
-from delegates.owners import Answer, Payload, _owners, register_owner
-from delegates.reachability import note_incapable, note_success
+from delegates.task_owners import TaskAnswer, TaskPayload, _owners, register_task_owner
+from delegates.task_queue import (
+    FIRST_BATCH_SIZE,
+    OFFER_DURATION,
+    allow_delegate,
+    block_delegate,
+    route_next_tasks,
+    route_waiting_tasks,
+)
 from rbac.models import AuditEntry, Scope, User
 from rbac.policy import NotVisible
 from tests.delegates.making import make_delegate, make_instance, make_task
@@ -36,10 +42,10 @@ class Owner:
     def __init__(self) -> None:
         self.gave_up_on: list[tuple[str, str]] = []
 
-    def acquire(self, task: DelegateTask) -> Payload | None:
+    def acquire(self, task: DelegateTask) -> TaskPayload | None:
         return None
 
-    def complete(self, task: DelegateTask, answer: Answer) -> None: ...
+    def complete(self, task: DelegateTask, answer: TaskAnswer) -> None: ...
     def again(self, task: DelegateTask) -> None: ...
     def lost(self, task: DelegateTask) -> None: ...
     def logged(self, task: DelegateTask) -> None: ...
@@ -54,7 +60,7 @@ class Owner:
 @pytest.fixture
 def owner() -> Iterator[Owner]:
     one = Owner()
-    register_owner("tests", one)
+    register_task_owner("tests", one)
     yield one
     del _owners["tests"]
 
@@ -95,7 +101,7 @@ def test_a_submitted_task_is_offered_to_the_best_delegate_with_the_commit(
     assert (task.status, task.selectors) == ("QUEUED", ["d1"])
     assert task.offered_to == Delegate.objects.get(name="d1")
     assert task.offered_until is not None
-    assert task.offered_until - task.queued_at >= OFFER
+    assert task.offered_until - task.queued_at >= OFFER_DURATION
     assert task.reason == "d1 is the only delegate that may do this now."
     decision = task.decisions.get()
     assert decision.chosen == task.offered_to
@@ -107,10 +113,10 @@ def test_a_hundred_tasks_spread_by_capacity_and_the_rest_queue(project: Scope) -
     for _ in range(100):
         make_task(project)
     now = timezone.now()
-    assert route_waiting(now).offered == 70
+    assert route_waiting_tasks(now).offered == 70
     offers = Counter(DelegateTask.objects.values_list("offered_to__name", flat=True))
     assert offers == {"d0": 10, "d1": 20, "d2": 40, None: 30}
-    assert route_waiting(now).offered == 0
+    assert route_waiting_tasks(now).offered == 0
     left = DelegateTask.objects.filter(offered_to=None).first()
     assert left is not None
     assert left.reason == (
@@ -123,7 +129,7 @@ def test_few_tasks_spread_evenly_over_equal_delegates(project: Scope) -> None:
     three(project, 10, 10, 10)
     for _ in range(9):
         make_task(project)
-    route_waiting(timezone.now())
+    route_waiting_tasks(timezone.now())
     offers = Counter(DelegateTask.objects.values_list("offered_to__name", flat=True))
     assert offers == {"d0": 3, "d1": 3, "d2": 3}
 
@@ -133,7 +139,7 @@ def test_the_oldest_waiting_task_comes_first(project: Scope) -> None:
     now = timezone.now()
     young = make_task(project, queued_at=now)
     old = make_task(project, queued_at=now - timedelta(seconds=9))
-    route_waiting(now)
+    route_waiting_tasks(now)
     young.refresh_from_db()
     old.refresh_from_db()
     assert (old.offered_to is not None, young.offered_to) == (True, None)
@@ -155,11 +161,11 @@ def test_what_runs_counts_against_the_capacity(project: Scope) -> None:
     three(project, 1)
     now = timezone.now()
     first, second = make_task(project, queued_at=now - timedelta(seconds=1)), make_task(project)
-    route_waiting(now)
+    route_waiting_tasks(now)
     take(first)
-    assert route_waiting(now).offered == 0
+    assert route_waiting_tasks(now).offered == 0
     DelegateTask.objects.filter(pk=first.pk).update(status="SUCCEEDED")
-    assert route_waiting(now).offered == 1
+    assert route_waiting_tasks(now).offered == 1
     second.refresh_from_db()
     assert second.offered_to is not None
 
@@ -169,12 +175,12 @@ def test_an_offer_that_nobody_took_goes_to_another(project: Scope) -> None:
     task = make_task(project)
     now, tried = timezone.now(), []
     for _ in range(4):
-        route_waiting(now)
+        route_waiting_tasks(now)
         task.refresh_from_db()
         assert task.offered_to is not None
         tried.append(task.offered_to.name)
-        assert route_waiting(now + OFFER / 2).offered == 0
-        now += OFFER
+        assert route_waiting_tasks(now + OFFER_DURATION / 2).offered == 0
+        now += OFFER_DURATION
     assert sorted(tried[:3]) == ["d0", "d1", "d2"]
     assert task.decisions.count() == 4
 
@@ -184,10 +190,10 @@ def test_a_decision_is_written_only_when_it_changed(project: Scope) -> None:
     task = make_task(project)
     now = timezone.now()
     for second in range(3):
-        route_waiting(now + timedelta(seconds=second))
+        route_waiting_tasks(now + timedelta(seconds=second))
     assert task.decisions.get().chosen is None
     Delegate.objects.filter(name="d0").update(admission="DISABLED")
-    route_waiting(now + timedelta(seconds=4))
+    route_waiting_tasks(now + timedelta(seconds=4))
     assert [one.number for one in task.decisions.order_by("number")] == [1, 2]
     task.refresh_from_db()
     assert "d0: It is disabled." in task.reason
@@ -197,8 +203,8 @@ def test_the_same_delegate_again_is_no_news(project: Scope) -> None:
     three(project, 1)
     task = make_task(project)
     now = timezone.now()
-    assert route_waiting(now).offered == 1
-    assert route_waiting(now + OFFER).offered == 1
+    assert route_waiting_tasks(now).offered == 1
+    assert route_waiting_tasks(now + OFFER_DURATION).offered == 1
     assert task.decisions.count() == 1
 
 
@@ -210,9 +216,9 @@ def test_many_tasks_are_routed_in_as_many_reads_as_few(
     for count in (1, 30):
         for _ in range(count):
             make_task(project)
-        route_waiting(now)
+        route_waiting_tasks(now)
         with django_assert_num_queries(8):
-            route_waiting(now)
+            route_waiting_tasks(now)
 
 
 def test_tags_that_nobody_has_end_the_task_at_once_and_its_owner_hears_of_it(
@@ -234,7 +240,7 @@ def test_a_tag_that_only_an_agent_said_is_waited_for_while_it_is_away(project: S
     heard = timezone.now() - timedelta(hours=1)
     make_instance(delegate, heard=heard, tags=["gpu"], status=status)
     task = make_task(project, selectors=["gpu"])
-    route_waiting(timezone.now())
+    route_waiting_tasks(timezone.now())
     task.refresh_from_db()
     assert task.status == "QUEUED"
     assert "eu: It was last heard at" in task.reason
@@ -245,7 +251,7 @@ def test_the_tags_of_a_dead_instance_do_not_linger(project: Scope) -> None:
     make_instance(delegate, "old", heard=timezone.now() - timedelta(hours=1), tags=["gpu"])
     make_instance(delegate, "new", tags=["cpu"])
     task = make_task(project, selectors=["gpu"])
-    route_waiting(timezone.now())
+    route_waiting_tasks(timezone.now())
     task.refresh_from_db()
     assert task.status == "FAILED"
 
@@ -253,8 +259,8 @@ def test_the_tags_of_a_dead_instance_do_not_linger(project: Scope) -> None:
 def test_a_task_that_nobody_took_expires_at_its_deadline(project: Scope, owner: Owner) -> None:
     now = timezone.now()
     task = make_task(project, owner="tests", owner_ref="8", deadline=now + timedelta(seconds=1))
-    assert route_waiting(now).expired == 0
-    assert route_waiting(now + timedelta(seconds=1)).expired == 1
+    assert route_waiting_tasks(now).expired == 0
+    assert route_waiting_tasks(now + timedelta(seconds=1)).expired == 1
     task.refresh_from_db()
     assert task.status == "EXPIRED"
     assert task.reason == (
@@ -266,7 +272,7 @@ def test_a_task_that_nobody_took_expires_at_its_deadline(project: Scope, owner: 
 def test_a_queued_task_can_be_taken_back_and_a_running_one_cannot(project: Scope, owner: Owner) -> None:
     three(project)
     first, second = make_task(project, owner="tests"), make_task(project, owner="tests")
-    route_waiting(timezone.now())
+    route_waiting_tasks(timezone.now())
     take(second)
     assert withdraw_task(first, "The step was skipped.")
     assert not withdraw_task(second, "The step was skipped.")
@@ -286,7 +292,7 @@ def test_a_person_ends_a_queued_task(project: Scope, admin: User, owner: Owner) 
 def test_a_person_asks_for_the_end_of_a_running_task_once(project: Scope, admin: User) -> None:
     three(project)
     task = make_task(project)
-    route_waiting(timezone.now())
+    route_waiting_tasks(timezone.now())
     take(task)
     for _ in range(2):
         abort_task(actor=admin, task=task)
@@ -304,18 +310,18 @@ def test_who_may_not_edit_delegates_ends_no_task(project: Scope, stranger: User)
 
 def test_success_is_remembered_for_six_hours_and_renewed(project: Scope) -> None:
     delegate = make_delegate(project)
-    note_success(delegate, URL)
+    allow_delegate(delegate, URL)
     first = AllowlistEntry.objects.get()
     assert first.expires_at - first.validated_at == timedelta(hours=6)
-    note_success(delegate, URL)
+    allow_delegate(delegate, URL)
     assert AllowlistEntry.objects.get().expires_at > first.expires_at
 
 
 def test_what_reached_a_url_is_tried_first_for_it(project: Scope) -> None:
     _, second, _ = three(project, 10, 10, 10)
-    note_success(second, URL)
+    allow_delegate(second, URL)
     task, other = make_task(project), make_task(project, criterion="https://example.com")
-    route_waiting(timezone.now())
+    route_waiting_tasks(timezone.now())
     task.refresh_from_db()
     other.refresh_from_db()
     assert (task.offered_to, task.reason) == (second, f"d1 comes first of 3: it reached {URL} not long ago.")
@@ -324,11 +330,11 @@ def test_what_reached_a_url_is_tried_first_for_it(project: Scope) -> None:
 
 def test_what_lacks_a_capability_is_left_out_for_five_minutes(project: Scope) -> None:
     (delegate,) = three(project, 10)
-    note_success(delegate, URL)
-    note_incapable(delegate, URL, "No address for the name.")
+    allow_delegate(delegate, URL)
+    block_delegate(delegate, URL, "No address for the name.")
     task, other = make_task(project), make_task(project, criterion="https://example.com")
     now = timezone.now()
-    route_waiting(now)
+    route_waiting_tasks(now)
     task.refresh_from_db()
     other.refresh_from_db()
     assert task.offered_to is None
@@ -337,24 +343,24 @@ def test_what_lacks_a_capability_is_left_out_for_five_minutes(project: Scope) ->
     assert DelegateEvent.objects.get().kind == "BLOCKED"
     now += timedelta(minutes=5)
     delegate.instances.update(last_heartbeat_at=now)
-    route_waiting(now)
+    route_waiting_tasks(now)
     task.refresh_from_db()
     assert task.offered_to == delegate
 
 
 def test_success_ends_being_blocked(project: Scope) -> None:
     delegate = make_delegate(project)
-    note_incapable(delegate, URL, "No address")
-    note_success(delegate, URL)
+    block_delegate(delegate, URL, "No address")
+    allow_delegate(delegate, URL)
     assert not BlocklistEntry.objects.exists()
 
 
 def test_the_delegate_that_served_the_connector_last_comes_first(project: Scope) -> None:
     connector = Connector.objects.create(scope=project, identifier="aws", name="AWS")
     _, second, _ = three(project, 10, 10, 10)
-    note_success(second, "", connector)
+    allow_delegate(second, "", connector)
     task = make_task(project, connector=connector)
-    route_waiting(timezone.now())
+    route_waiting_tasks(timezone.now())
     task.refresh_from_db()
     assert task.offered_to == second
     assert LastServed.objects.get().delegate == second
@@ -364,9 +370,11 @@ def test_the_delegate_that_served_the_connector_last_comes_first(project: Scope)
 def test_a_free_place_is_filled_at_once_from_the_front_of_the_queue(project: Scope) -> None:
     three(project, 1)
     now = timezone.now()
-    tasks = [make_task(project, queued_at=now + timedelta(milliseconds=n)) for n in range(SOON + 2)]
-    assert route_soon(now + timedelta(seconds=1), tasks[-1].pk).offered == 1
+    tasks = [
+        make_task(project, queued_at=now + timedelta(milliseconds=n)) for n in range(FIRST_BATCH_SIZE + 2)
+    ]
+    assert route_next_tasks(now + timedelta(seconds=1), tasks[-1].pk).offered == 1
     tasks[0].refresh_from_db()
     assert tasks[0].offered_to is not None
     reasons = DelegateTask.objects.exclude(reason="").values_list("pk", flat=True)
-    assert set(reasons) == {task.pk for task in [*tasks[:SOON], tasks[-1]]}
+    assert set(reasons) == {task.pk for task in [*tasks[:FIRST_BATCH_SIZE], tasks[-1]]}

@@ -7,8 +7,8 @@ import pytest
 from django.utils import timezone
 
 from delegates.models import Delegate, DelegateTask, RoutingDecision
-from delegates.offers import OFFER, route_waiting
 from delegates.operations.tasks import withdraw_task
+from delegates.task_queue import OFFER_DURATION, route_waiting_tasks
 from rbac.models import Scope
 from tests.delegates.making import make_delegate, make_instance, make_task
 from tests.fixtures.threads import at_once, split
@@ -29,7 +29,7 @@ def test_a_task_is_offered_once_however_many_route(project: Scope) -> None:
     for _ in range(20):
         make_task(project)
     now = timezone.now()
-    rounds, raised = split(at_once(*[lambda: route_waiting(now)] * 4))
+    rounds, raised = split(at_once(*[lambda: route_waiting_tasks(now)] * 4))
     assert raised == []
     assert sum(one.offered for one in rounds) == 10
     assert DelegateTask.objects.exclude(offered_to=None).count() == 10
@@ -44,7 +44,7 @@ def test_a_task_is_either_taken_back_or_offered(project: Scope) -> None:
     task = make_task(project)
     now = timezone.now()
     outcomes, raised = split(
-        at_once(lambda: withdraw_task(task, "Not needed."), lambda: bool(route_waiting(now).offered))
+        at_once(lambda: withdraw_task(task, "Not needed."), lambda: bool(route_waiting_tasks(now).offered))
     )
     assert raised == []
     assert outcomes[0] is True
@@ -62,7 +62,7 @@ def test_a_thousand_tasks_over_three_delegates_end_fairly_and_in_order(project: 
     served: Counter[int] = Counter()
     now = begin + timedelta(seconds=2)
     while len(done) < len(tasks):
-        assert route_waiting(now).offered == min(30, len(tasks) - len(done))
+        assert route_waiting_tasks(now).offered == min(30, len(tasks) - len(done))
         taken = list(DelegateTask.objects.filter(status="QUEUED", offered_until__gt=now))
         by_delegate = Counter(task.offered_to_id for task in taken if task.offered_to_id)
         assert max(by_delegate.values()) - min(by_delegate[pk] for pk in known) <= 1
@@ -73,4 +73,4 @@ def test_a_thousand_tasks_over_three_delegates_end_fairly_and_in_order(project: 
         now += timedelta(seconds=0.1)
     assert [task.pk for task in done] == [task.pk for task in tasks]
     assert max(served.values()) - min(served.values()) <= 1
-    assert now - begin < OFFER * 2
+    assert now - begin < OFFER_DURATION * 2

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from deployments.engine.failpoints import set_hook
-from deployments.engine.lease import LEASE
-from deployments.log import all_lines
+from deployments.engine.lease import LEASE_DURATION
+from deployments.journal.runtime import set_hook
+from deployments.log import iterate_lines
 from deployments.models import Execution
 from tests.deployments.driving import Drive
 from tests.deployments.simulator.schedule import Death
@@ -67,8 +67,8 @@ def _dying(drive: Drive, tag: str, every: int) -> tuple[Execution, list[str]]:
             try:
                 drive.look()
             except Death:
-                drive.clock.move(LEASE.total_seconds() + 1)
-                drive.sandbox.advance(LEASE.total_seconds() + 1)
+                drive.clock.move(LEASE_DURATION.total_seconds() + 1)
+                drive.sandbox.advance(LEASE_DURATION.total_seconds() + 1)
             execution.refresh_from_db()
             if execution.is_over:
                 break
@@ -91,5 +91,5 @@ def test_a_worker_that_dies_again_and_again_runs_nothing_twice(
     effects = Counter(drive.effects())
     assert (effects["RunTask"], effects["RegisterTaskDefinition"]) == (1, 1)
     assert len(tasks_of(drive, execution)) == 2
-    lines = [line["text"] for line in all_lines(execution.pk)]
+    lines = [line["text"] for line in iterate_lines(execution.pk)]
     assert sum(line.endswith("migrate | starting") for line in lines) == 2

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from deployments.operations import abort_execution
+from deployments.execution.operations import abort_execution
 from tests.deployments.driving import Drive
 from tests.deployments.hands import hand
 from tests.deployments.test_delegated_calls import _until_over as until_over

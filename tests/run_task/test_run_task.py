@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from aws.logs import LogPage, Logs
+from aws.apis.logs import LogPage, LogsClient
 from connectors.models import Secret
-from deployments.execution_documents import execution_document
+from deployments.execution.documents import build_execution_document
+from deployments.execution.operations import abort_execution, retry_execution
 from deployments.models import Execution
-from deployments.operations import abort_execution, retry_execution
 from tests.deployments.driving import Drive
 from tests.run_task.conftest import DEFINITION, SIDECAR, request_text
 from tests.watching import places
@@ -46,7 +46,7 @@ def test_a_task_that_ends_well_is_followed_and_its_output_shown(job: Job) -> Non
     log = drive.log(execution)
     for line in ("starting", "3 migrations to apply", "applied 3 of 3", "done"):
         assert log.count(f"migrate | {line}") == 1
-    outputs = execution_document(execution, drive.deployer)["stages"][0]["steps"][0]["outputs"]
+    outputs = build_execution_document(execution, drive.deployer)["stages"][0]["steps"][0]["outputs"]
     (task,) = tasks_of(drive, execution)
     assert outputs["taskArns"] == [task["taskArn"]]
     assert outputs["taskDefinitionArn"] == task["taskDefinitionArn"]
@@ -208,9 +208,9 @@ def test_no_line_is_lost_or_told_twice_where_a_look_is_cut_short(
     job: Job, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drive = job(more="count: 2")
-    reads, read = count(1), Logs.read
+    reads, read = count(1), LogsClient.read
 
-    def read_and_fail(self: Logs, *asked: Any) -> LogPage:
+    def read_and_fail(self: LogsClient, *asked: Any) -> LogPage:
         # The second read of a look fails, after the first one has told its lines.
         if next(reads) in (2, 6):
             # More often than the client itself tries again.
@@ -219,7 +219,7 @@ def test_no_line_is_lost_or_told_twice_where_a_look_is_cut_short(
             drive.sandbox.clear_faults()
         return read(self, *asked)
 
-    monkeypatch.setattr(Logs, "read", read_and_fail)
+    monkeypatch.setattr(LogsClient, "read", read_and_fail)
     execution = drive.run("done")
     lines = [line.split(" | ")[1] for line in drive.log(execution) if " migrate | " in line]
     assert Counter(lines) == dict.fromkeys(lines, 2)

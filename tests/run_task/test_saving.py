@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from connectors.models import FileNode
-from connectors.uses import uses_of
-from pipelines.editor.guide import full_schema
+from connectors.usages import find_usages
+from pipelines.editor.suggestions import build_full_schema
 from pipelines.models import Pipeline
-from pipelines.operations.pipelines import PipelineNotRunnable, checked, save_pipeline
+from pipelines.operations.pipelines import PipelineNotRunnable, check_pipeline, save_pipeline
 from rbac.models import Scope, User
 from tests.deployments.driving import Drive
 from tests.run_task.conftest import DEFINITION, inline, pipeline_text, request_text
@@ -86,7 +86,9 @@ def test_who_may_not_see_a_file_is_told_nothing_of_it(drive: Drive) -> None:
     FileNode.objects.filter(path=path).update(content="launchTyp: SECRET\n")
     spec = in_store("runTaskRequestDefinition", f'"{path}"') + "taskDefinitionArn: a:1\n"
     project = Scope.objects.get(path="account/default/demo")
-    told = " ".join(error["message"] for error in checked(pipeline_text(spec), project, stranger)["errors"])
+    told = " ".join(
+        error["message"] for error in check_pipeline(pipeline_text(spec), project, stranger)["errors"]
+    )
     assert f"You may not see the file {path}" in told
     assert "SECRET" not in told
     # Nor of the files of a service, which to a stranger is one that nobody has made.
@@ -116,7 +118,7 @@ def test_an_expression_that_is_not_known_is_named_with_its_line(job: Job) -> Non
 
 
 def test_the_editor_suggests_where_a_manifest_can_lie() -> None:
-    step = full_schema()["$defs"]["steps"]["items"]["properties"]["step"]
+    step = build_full_schema()["$defs"]["steps"]["items"]["properties"]["step"]
     (kind,) = [one for one in step["oneOf"] if one["properties"]["type"] == {"const": "EcsRunTask"}]
     field = kind["properties"]["spec"]["properties"]["runTaskRequestDefinition"]["properties"]
     assert field["type"] == {"enum": ["FileStore", "Git", "Inline", "S3"]}
@@ -125,8 +127,8 @@ def test_the_editor_suggests_where_a_manifest_can_lie() -> None:
 def test_a_file_that_a_step_runs_is_not_deleted_unasked(drive: Drive) -> None:
     admin = User.objects.get(username="admin")
     file = FileNode.objects.get(path="/ECS Tutorial/Run task/RunTaskRequest.yaml")
-    assert "pipeline Run task demo" in [one.title for one in uses_of(file, admin).shown]
+    assert "pipeline Run task demo" in [one.title for one in find_usages(file, admin).shown]
     folder = FileNode.objects.get(path="/ECS Tutorial/Run task")
-    assert "pipeline Run task demo" in [one.title for one in uses_of(folder, admin).shown]
+    assert "pipeline Run task demo" in [one.title for one in find_usages(folder, admin).shown]
     other = FileNode.objects.get(path="/ECS Tutorial/CreateServiceRequest.yaml")
-    assert "pipeline Run task demo" not in [one.title for one in uses_of(other, admin).shown]
+    assert "pipeline Run task demo" not in [one.title for one in find_usages(other, admin).shown]

@@ -25,7 +25,7 @@ from moto.core.model_instances import reset_model_data
 
 import sandbox.server
 from sandbox.account import Account
-from sandbox.server import Options, serve
+from sandbox.server import SandboxOptions, serve
 from tests.fixtures.signals import tell_in_the_middle
 from tests.ports import free_port
 
@@ -95,7 +95,7 @@ def start(folder: Path, way: str) -> Started:
         os.closerange(3, 64)
         if way == MIDDLE:
             tell_in_the_middle()
-        serve(Options(port, state=folder / str(port), ends_with_stdin=True))
+        serve(SandboxOptions(port, state=folder / str(port), ends_with_stdin=True))
     finally:
         os._exit(70)
 
@@ -144,7 +144,7 @@ def main(rounds: int) -> None:
     Account(None)
     BackendDict.reset()
     reset_model_data()
-    sandbox.server.SAVE_SECONDS, sandbox.server.SAVE_SHARE = 0.01, 1.0
+    sandbox.server.SAVE_SECONDS, sandbox.server.SAVE_PAUSE_FACTOR = 0.01, 1.0
     with TemporaryDirectory() as folder:
         results = [result for _ in range(rounds) for result in end_some(Path(folder))]
     print(json.dumps({way: Counter(result for told, result in results if told == way) for way in WAYS}))

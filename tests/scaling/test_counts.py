@@ -3,8 +3,8 @@
 import pytest
 
 from connectors.models import FileNode
-from deployments.models import CheckedItem, Execution
-from deployments.operations import roll_back_execution
+from deployments.execution.operations import roll_back_execution
+from deployments.models import Execution, RollbackCheck
 from pipelines.models import Pipeline
 from tests.deployments.driving import Drive
 from tests.scaling.conftest import AutoScaling
@@ -59,7 +59,7 @@ def test_rolling_back_later_leaves_the_count_to_auto_scaling(drive: Drive, scali
     _roll_back(drive, execution)
     assert execution.outcome == "ROLLED_BACK"
     assert (drive.service()["desiredCount"], drive.service()["runningCount"]) == (5, 5)
-    broken = CheckedItem.objects.filter(step__stage__execution=execution, ok=False)
+    broken = RollbackCheck.objects.filter(step__stage__execution=execution, ok=False)
     assert not broken.exists()
 
 

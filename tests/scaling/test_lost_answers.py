@@ -2,8 +2,8 @@
 
 import pytest
 
-from deployments.models import Call, Execution
-from deployments.operations import roll_back_execution
+from deployments.execution.operations import roll_back_execution
+from deployments.models import AwsCall, Execution
 from tests.deployments.driving import Drive
 from tests.scaling.conftest import AutoScaling, tracking
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def _adopted(execution: Execution) -> list[str]:
-    found = Call.objects.filter(execution=execution, adopted=True).order_by("pk")
+    found = AwsCall.objects.filter(execution=execution, adopted=True).order_by("pk")
     return [call.operation for call in found]
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from deployments.models import CheckedItem, Execution
-from deployments.operations import abort_execution, retry_execution, roll_back_execution
+from deployments.execution.operations import abort_execution, retry_execution, roll_back_execution
+from deployments.models import Execution, RollbackCheck
 from tests.deployments.driving import Drive
 from tests.scaling.conftest import AutoScaling, tracking
 
@@ -14,8 +14,8 @@ def _ends(execution: Execution) -> tuple[str, str]:
     return execution.status, execution.outcome
 
 
-def _broken(execution: Execution) -> list[CheckedItem]:
-    return list(CheckedItem.objects.filter(step__stage__execution=execution, ok=False))
+def _broken(execution: Execution) -> list[RollbackCheck]:
+    return list(RollbackCheck.objects.filter(step__stage__execution=execution, ok=False))
 
 
 def test_a_first_deployment_attaches_the_auto_scaling_of_the_manifests_once_it_is_steady(
@@ -97,7 +97,7 @@ def test_a_rollback_of_what_was_attached_puts_it_back_and_proves_it(
     drive.until_over(execution)
     assert _ends(execution) == ("ROLLED_BACK", "ROLLED_BACK")
     assert scaling.everything() == before
-    items = CheckedItem.objects.filter(step__stage__execution=execution)
+    items = RollbackCheck.objects.filter(step__stage__execution=execution)
     assert {"Scaling policy cpu", "Scaling policy memory"} <= {one.subject for one in items}
     assert not _broken(execution)
 
@@ -116,7 +116,7 @@ def test_a_failed_deployment_resumes_what_it_suspended_at_the_end_of_its_rollbac
     restored = log.index("Resuming Auto Scaling of service myapp..")
     assert restored > max(i for i, line in enumerate(log) if line.startswith("Updating Service myapp"))
     subject = "Auto scaling of Service myapp"
-    assert CheckedItem.objects.filter(step__stage__execution=execution, subject=subject, ok=True).exists()
+    assert RollbackCheck.objects.filter(step__stage__execution=execution, subject=subject, ok=True).exists()
 
 
 def test_an_abort_without_a_rollback_resumes_it_too(drive: Drive, scaling: AutoScaling) -> None:

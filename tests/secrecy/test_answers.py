@@ -14,7 +14,7 @@ from rest_framework.test import APIClient
 
 from connectors.models import Secret
 from connectors.operations import create_secret
-from deployments.models import Call
+from deployments.models import AwsCall
 from rbac.models import Scope, User
 from tests.api.world import World, make_world
 from tests.crowd import complete
@@ -22,7 +22,7 @@ from tests.routes import addresses
 from tests.secrecy.planted import Planted, Search
 from tests.watching.marker import planted
 from tests.watching.watch import expected
-from web.exception_reports import Report
+from web.http.exception_reports import RedactedExceptionReporter
 
 pytestmark = pytest.mark.django_db
 
@@ -52,7 +52,7 @@ def world(project: Scope, admin: User) -> World:
 def test_no_page_or_route_shows_a_value(world: World, admin: User, search: Search) -> None:
     complete(world)
     environment = [{"name": "TOKEN", "value": VALUE}]
-    for one in Call.objects.all():
+    for one in AwsCall.objects.all():
         one.parameters = json.dumps({"containerDefinitions": [{"environment": environment}]})
         one.save()
     reader = Client()
@@ -155,7 +155,7 @@ def test_an_unexpected_error_tells_nobody_a_value(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr("connectors.operations.secrets.record", _broken)
+    monkeypatch.setattr("connectors.operations.secrets.record_audit_entry", _broken)
     right = {"identifier": "new", "name": "New", "value": VALUE}
     program, browser = call(admin), Client(raise_request_exception=False)
     program.raise_request_exception = False
@@ -175,14 +175,14 @@ def test_a_report_of_an_error_holds_no_value(
     debug: bool, world: World, admin: User, search: Search, monkeypatch: pytest.MonkeyPatch, settings: object
 ) -> None:
     settings.DEBUG = debug  # type: ignore[attr-defined]
-    monkeypatch.setattr("connectors.operations.secrets.record", _broken)
+    monkeypatch.setattr("connectors.operations.secrets.record_audit_entry", _broken)
     request = RequestFactory().post(f"/secrets/new/?value={VALUE}", {"value": VALUE}, HTTP_X_API_KEY=VALUE)
     request.COOKIES["sessionid"] = VALUE
     try:
         create_secret(actor=admin, scope=world.scope, identifier="new", name="New", value=VALUE)
     except RuntimeError:
-        reporter = Report(request, *sys.exc_info())
-        assert get_exception_reporter_class(request) is Report
+        reporter = RedactedExceptionReporter(request, *sys.exc_info())
+        assert get_exception_reporter_class(request) is RedactedExceptionReporter
         report = reporter.get_traceback_html() + reporter.get_traceback_text()
     assert "a mistake of ours" in report
     assert "create_secret" in report

@@ -13,7 +13,7 @@ from rest_framework.test import APIClient
 from delegates.operations.tokens import create_token
 from rbac import operations
 from rbac.models import Role, Scope, User
-from rbac.operations.keys import create_api_key, rotate_api_key
+from rbac.operations.api_keys import create_api_key, rotate_api_key
 from tests.fixtures.people import PASSWORD
 from tests.secrecy.planted import Planted, Search
 from tests.watching.marker import planted
@@ -49,7 +49,9 @@ def test_no_credential_lies_in_the_database_or_in_a_log(
     assert len(factors) == 11
     key, token = create_api_key(actor=admin, user=admin, name="planted")
     role = Role.objects.get(identifier="viewer", scope=None)
-    _, invitation = operations.invite(actor=admin, email="bea@example.com", scope=project, role=role, days=1)
+    _, invitation = operations.create_invitation(
+        actor=admin, email="bea@example.com", scope=project, role=role, days=1
+    )
     planted = [
         Planted("password", PASSWORD),
         Planted("another password", NEW_PASSWORD),

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 import redis
 
-from rbac.audit import record
+from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
 from tests.secrecy.planted import Planted, Search, told_to_broker
 
@@ -56,7 +56,7 @@ def test_a_line_of_many_is_found() -> None:
 def test_the_database_is_searched(search: Search, account: Scope, admin: User) -> None:
     search.look_in_database()
     assert not search.found
-    record(actor=admin, action="planted", thing=account, after={"value": VALUE})
+    record_audit_entry(actor=admin, action="planted", thing=account, after={"value": VALUE})
     search.look_in_database()
     assert search.found == ["the secret in database rbac_auditentry.after"]
 

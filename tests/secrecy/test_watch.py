@@ -31,8 +31,8 @@ from tests.watching.files import Files
 from tests.watching.marker import MARKER, planted
 from tests.watching.shown import look_at_page
 from tests.watching.watch import expected, look
-from web.front_door import FrontDoor
-from web.sessions import SessionStore
+from web.http.asgi_limits import RequestLimits
+from web.http.sessions import SessionStore
 
 VALUE = planted("/value+of 'a' \"secret\"")
 # What it says reaches no output, which would be searched as well.
@@ -163,7 +163,7 @@ async def test_only_where_an_agent_is_lent_it_a_value_may_leave(path: str) -> No
 
     scope = {"type": "http", "path": path, "raw_path": path.encode(), "headers": []}
     with expected() as found:
-        await FrontDoor(answer)(scope, sent, sent)
+        await RequestLimits(answer)(scope, sent, sent)
     assert [one.split(":")[0] for one in found] == (
         [] if f"http {path}" in places.ALLOWED else [f"http {path}"]
     )

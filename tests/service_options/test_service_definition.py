@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from connectors.models import FileNode
-from deployments.models import CheckedItem, Execution
-from deployments.operations import roll_back_execution
+from deployments.execution.operations import roll_back_execution
+from deployments.models import Execution, RollbackCheck
 from tests.deployments.driving import Drive
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -105,7 +105,7 @@ def test_tags_of_the_definition_are_given_to_a_service_and_others_stay(drive: Dr
     _roll_back(drive, execution)
     assert execution.outcome == "ROLLED_BACK"
     assert _tags(drive) == {"team": "web", "cost": "7"}
-    (line,) = CheckedItem.objects.filter(step__stage__execution=execution, subject__startswith="Tags of")
+    (line,) = RollbackCheck.objects.filter(step__stage__execution=execution, subject__startswith="Tags of")
     assert line.ok
 
 

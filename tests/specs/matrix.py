@@ -3,8 +3,8 @@
 from dataclasses import replace
 from itertools import product
 
-from delegates.specs import Network, Secret, SpecRequest
-from delegates.specs.request import NetworkMode
+from delegates.install import SpecNetwork, SpecRequest, TokenSecret
+from delegates.install.specs import NetworkMode
 
 ACCOUNT = "123456789012"
 ARN = f"arn:aws:secretsmanager:us-east-1:{ACCOUNT}:secret:harness/delegate-token-a1B2c3"
@@ -18,12 +18,12 @@ BASE = SpecRequest(
     aws_account_id=ACCOUNT,
     tags=("aws", "production"),
 )
-SECRETS = (Secret(), Secret("EXISTING", arn=ARN), Secret("CREATE"))
+SECRETS = (TokenSecret(), TokenSecret("EXISTING", arn=ARN), TokenSecret("CREATE"))
 
 
 def wanted(flavour: str = "v3", launch_type: str = "FARGATE", **values: object) -> SpecRequest:
     """A request that nothing is missing from."""
-    network = Network(SUBNETS, ("sg-0a1b2c3d",))
+    network = SpecNetwork(SUBNETS, ("sg-0a1b2c3d",))
     return replace(BASE, **{"flavour": flavour, "launch_type": launch_type, "network": network, **values})  # type: ignore[arg-type]
 
 
@@ -32,7 +32,7 @@ def _modes(launch_type: str) -> tuple[NetworkMode, ...]:
 
 
 MATRIX = [
-    wanted(flavour, launch_type, secret=secret, network=Network(SUBNETS, ("sg-0a1b2c3d",), public, mode))
+    wanted(flavour, launch_type, secret=secret, network=SpecNetwork(SUBNETS, ("sg-0a1b2c3d",), public, mode))
     for flavour, launch_type, secret, public in product(
         ("legacy", "v3"), ("EC2", "FARGATE"), SECRETS, (True, False)
     )

@@ -5,14 +5,13 @@ import shlex
 import pytest
 import yaml
 
-from delegates.agent.environment import AgentSettings, read_environment
-from delegates.agent.network import proxy_variables
-from delegates.specs import CaBundle, Proxy, Spec, SpecRequest, write_spec
-from delegates.specs.environment import log_address
+from delegates.agent.settings import AgentSettings, build_proxy_variables, read_environment
+from delegates.install import CaBundle, DelegateSpecFiles, SpecProxy, SpecRequest, write_spec
+from delegates.install.documents import build_log_address
 from tests.specs.matrix import BASE, MATRIX, name_of, wanted
 
 
-def environment_of(spec: Spec, secret: str = "") -> dict[str, str]:
+def environment_of(spec: DelegateSpecFiles, secret: str = "") -> dict[str, str]:
     """What the container finds; ECS puts the secrets in."""
     (container,) = spec.task_definition["containerDefinitions"]
     plain = {one["name"]: one["value"] for one in container["environment"]}
@@ -35,7 +34,7 @@ def test_it_reads_the_task_s_environment(request_: SpecRequest) -> None:
     assert_is_base(settings)
     assert settings.flavour == request_.flavour
     if request_.flavour == "legacy":
-        assert environ["LOG_STREAMING_SERVICE_URL"] == log_address(BASE.manager_url)
+        assert environ["LOG_STREAMING_SERVICE_URL"] == build_log_address(BASE.manager_url)
 
 
 @pytest.mark.parametrize("flavour", ["legacy", "v3"])
@@ -58,8 +57,8 @@ def test_a_task_is_on_ecs_whatever_the_documented_type_says(flavour: str) -> Non
 
 
 def test_it_goes_through_the_proxy_and_around_it_to_its_neighbours() -> None:
-    proxy = Proxy("proxy.example.com", 8443, "https", "me", "p@ss word", ("10.0.0.0/8",))
-    found = proxy_variables(environment_of(write_spec(wanted(proxy=proxy))))
+    proxy = SpecProxy("proxy.example.com", 8443, "https", "me", "p@ss word", ("10.0.0.0/8",))
+    found = build_proxy_variables(environment_of(write_spec(wanted(proxy=proxy))))
     assert found["HTTPS_PROXY"] == "https://me:p%40ss%20word@proxy.example.com:8443"
     direct = found["NO_PROXY"].split(",")
     assert {"10.0.0.0/8", "169.254.170.2", "169.254.169.254"} <= set(direct)

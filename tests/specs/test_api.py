@@ -12,7 +12,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from delegates.models import Delegate, DelegateToken
-from delegates.models.account import account_id
+from delegates.models.delegates import get_account_id
 from rbac.models import AuditEntry, Scope, User
 from tests.specs.matrix import ACCOUNT, ARN, SUBNETS
 
@@ -64,7 +64,7 @@ def test_it_gives_files_and_commands_with_this_installation_s_address_and_accoun
     (container,) = document["containerDefinitions"]
     values = {one["name"]: one["value"] for one in container["environment"]}
     assert values == {
-        "HARNESS_ACCOUNT_ID": account_id(),
+        "HARNESS_ACCOUNT_ID": get_account_id(),
         "HARNESS_TOKEN": VALUE,
         "HARNESS_URL": "https://slipway.example.com",
         "HARNESS_NAME": "blue",

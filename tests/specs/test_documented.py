@@ -4,25 +4,25 @@ import json
 
 import pytest
 
-from delegates.specs import Secret, Spec, SpecRequest, write_spec
-from delegates.specs.iam import ACTIONS, EXTENSIONS
-from delegates.specs.request import Network
+from delegates.install import DelegateSpecFiles, SpecRequest, TokenSecret, write_spec
+from delegates.install.documents import ACTIONS, EXTENSIONS
+from delegates.install.specs import SpecNetwork
 from tests.specs.matrix import ACCOUNT, ARN, BASE, SUBNETS, wanted
 
 URL, LOGS = BASE.manager_url, f"{BASE.manager_url}/log-service/"
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/ecsTaskExecutionRole"
 
 
-def container(spec: Spec) -> dict[str, object]:
+def container(spec: DelegateSpecFiles) -> dict[str, object]:
     (only,) = spec.task_definition["containerDefinitions"]
     return dict(only)
 
 
-def environment(spec: Spec) -> list[tuple[str, str]]:
+def environment(spec: DelegateSpecFiles) -> list[tuple[str, str]]:
     return [(one["name"], one["value"]) for one in container(spec)["environment"]]  # type: ignore[attr-defined]
 
 
-def command(spec: Spec, start: str) -> str:
+def command(spec: DelegateSpecFiles, start: str) -> str:
     (found,) = [c.command for c in spec.of("find", "create", "verify") if c.command.startswith(start)]
     return found
 
@@ -205,7 +205,7 @@ def test_what_is_not_known_yet_is_a_documented_placeholder_and_a_warning_says_so
 
 
 def test_a_token_of_secrets_manager_stands_in_no_file() -> None:
-    spec = write_spec(wanted(secret=Secret("EXISTING", arn=ARN)))
+    spec = write_spec(wanted(secret=TokenSecret("EXISTING", arn=ARN)))
     assert container(spec)["secrets"] == [{"name": "HARNESS_TOKEN", "valueFrom": ARN}]
     assert BASE.token not in "".join(spec.files.values())
     policy = json.loads(spec.files["secret-policy.json"])
@@ -214,7 +214,7 @@ def test_a_token_of_secrets_manager_stands_in_no_file() -> None:
 
 
 def test_a_secret_to_create_is_created_before_the_service_that_needs_it() -> None:
-    spec = write_spec(wanted("legacy", "EC2", secret=Secret("CREATE")))
+    spec = write_spec(wanted("legacy", "EC2", secret=TokenSecret("CREATE")))
     words = [one.command for one in spec.of("create")]
     (made,) = [n for n, one in enumerate(words) if "create-secret" in one]
     (allowed,) = [n for n, one in enumerate(words) if "put-role-policy" in one]
@@ -230,7 +230,7 @@ def test_a_hostname_is_left_out_on_fargate_and_a_warning_says_so() -> None:
     spec = write_spec(wanted("legacy", "FARGATE", hostname="h1"))
     assert "hostname" not in container(spec)
     assert any("h1" in one for one in spec.warnings)
-    awsvpc = wanted("v3", "EC2", hostname="h1", network=Network(SUBNETS, ("sg-1",), mode="awsvpc"))
+    awsvpc = wanted("v3", "EC2", hostname="h1", network=SpecNetwork(SUBNETS, ("sg-1",), mode="awsvpc"))
     assert "hostname" not in container(write_spec(awsvpc))
     assert container(write_spec(wanted("v3", "EC2", hostname="h1")))["hostname"] == "h1"
 

@@ -8,9 +8,9 @@ import pytest
 from django.template.loader import render_to_string
 from django.test import Client
 
-from delegates.specs import write_spec
-from delegates.specs.documented import SHARED_LOG_GROUP
-from delegates.specs.iam import ACTIONS
+from delegates.install import write_spec
+from delegates.install.documents import ACTIONS
+from delegates.install.plan import SHARED_LOG_GROUP
 from rbac.models import User
 from tests.specs.matrix import MATRIX
 

@@ -10,8 +10,8 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from delegates.specs import BadSpec, Proxy, Spec, SpecRequest, lint, write_spec
-from delegates.specs.documented import PLACEHOLDERS
+from delegates.install import DelegateSpecFiles, InvalidSpec, SpecProxy, SpecRequest, lint_spec, write_spec
+from delegates.install.plan import PLACEHOLDERS
 from tests.specs.matrix import MATRIX, wanted
 
 NASTY = (
@@ -34,15 +34,15 @@ NASTY = (
 texts = st.one_of(st.sampled_from(NASTY), st.text(st.characters(codec="utf-8"), min_size=1, max_size=64))
 
 
-def spec_of(request: SpecRequest) -> Spec | None:
+def spec_of(request: SpecRequest) -> DelegateSpecFiles | None:
     """The spec, or None where the request is refused."""
     try:
         return write_spec(request)
-    except BadSpec:
+    except InvalidSpec:
         return None
 
 
-def told(spec: Spec) -> dict[str, str]:
+def told(spec: DelegateSpecFiles) -> dict[str, str]:
     (container,) = json.loads(json.dumps(dict(spec.task_definition)))["containerDefinitions"]
     return {one["name"]: one["value"] for one in container["environment"]}
 
@@ -66,7 +66,7 @@ def test_documents_keep_every_value_and_aws_takes_them(
         assert spec.files[file].isascii() or file == "delegate-token.txt"
     left = {holder for one in PLACEHOLDERS.values() for holder in vars(one).values()}
     if not left & {name, token, *tags}:
-        assert lint(spec.task_definition, spec.service) == []
+        assert lint_spec(spec.task_definition, spec.service) == []
 
 
 @given(st.sampled_from(MATRIX), texts, texts)
@@ -87,7 +87,7 @@ def test_commands_are_the_same_words_whatever_the_delegate_is_called(
 def test_docker_gets_each_value_as_one_word(
     flavour: str, name: str, tags: list[str], token: str, password: str
 ) -> None:
-    proxy = Proxy("proxy.example.com", user="u", password=password)
+    proxy = SpecProxy("proxy.example.com", user="u", password=password)
     request = wanted(flavour, kind="DOCKER", name=name, tags=tuple(tags), token=token, proxy=proxy)
     spec = spec_of(request)
     if spec is None:
@@ -130,6 +130,6 @@ def test_docker_gets_each_value_as_one_word(
     ],
 )
 def test_what_makes_no_sense_is_refused_at_its_place(change: dict[str, Any], path: str) -> None:
-    with pytest.raises(BadSpec) as refused:
+    with pytest.raises(InvalidSpec) as refused:
         write_spec(wanted(**change))
     assert path in [".".join(map(str, fault.path)) for fault in refused.value.faults]

@@ -5,8 +5,8 @@ import shlex
 
 import pytest
 
-from aws.validation import problems
-from delegates.specs import SpecRequest, lint, write_spec
+from aws.validation.parameters import validate_parameters
+from delegates.install import SpecRequest, lint_spec, write_spec
 from tests.specs.matrix import BASE, MATRIX, name_of
 
 EVERY = pytest.mark.parametrize("request_", MATRIX, ids=map(name_of, MATRIX))
@@ -20,14 +20,14 @@ def test_its_documents_are_what_aws_takes(request_: SpecRequest) -> None:
     services = [one for one in documents.values() if "serviceName" in one]
     assert task == spec.task_definition
     assert all(one == spec.service for one in services)
-    assert problems("ecs", "RegisterTaskDefinition", spec.task_definition) == []
-    assert problems("ecs", "CreateService", spec.service) == []
+    assert validate_parameters("ecs", "RegisterTaskDefinition", spec.task_definition) == []
+    assert validate_parameters("ecs", "CreateService", spec.service) == []
 
 
 @EVERY
 def test_the_linter_has_nothing_to_say_about_it(request_: SpecRequest) -> None:
     spec = write_spec(request_)
-    assert lint(spec.task_definition, spec.service) == []
+    assert lint_spec(spec.task_definition, spec.service) == []
 
 
 @EVERY

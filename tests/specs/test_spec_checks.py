@@ -10,8 +10,8 @@ from rest_framework.test import APIClient
 
 from connectors.models import Connector
 from connectors.operations import create_connector, create_secret
-from delegates.spec_checks import check_spec
-from delegates.specs import Finding, Network, write_spec
+from delegates.install import SpecFinding, SpecNetwork, write_spec
+from delegates.operations.specs import check_spec
 from rbac.models import Scope, User
 from rbac.policy import Forbidden
 from sandbox.process import SandboxProcess
@@ -38,7 +38,7 @@ def connector(project: Scope, admin: User, sandbox: SandboxProcess, settings: Se
 def documents(sandbox: SandboxProcess) -> dict[str, Any]:
     """A spec for the sandbox's own network, which is public."""
     seed = sandbox.seed()
-    network = Network(tuple(seed["subnets"]), (seed["security_group"],))
+    network = SpecNetwork(tuple(seed["subnets"]), (seed["security_group"],))
     spec = write_spec(replace(wanted(), network=network))
     return deepcopy({"task_definition": dict(spec.task_definition), "service": dict(spec.service)})
 
@@ -48,7 +48,7 @@ def vpc(documents: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def check(actor: User, connector: Connector, documents: dict[str, Any]) -> list[Finding]:
+def check(actor: User, connector: Connector, documents: dict[str, Any]) -> list[SpecFinding]:
     return check_spec(actor=actor, connector=connector, region="us-east-1", **documents)
 
 

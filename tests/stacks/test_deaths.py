@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from deployments.engine import failpoints
+from deployments.journal import runtime
 from tests.deployments.driving import Drive
 from tests.deployments.dying import KILLED, in_a_fork
 from tests.flow.conftest import Write, pipeline_text, stage_text
@@ -35,13 +35,13 @@ def _killed_then_over(drive: Drive, text: str, write: Write, *, place: str, numb
     execution = write(text).start()
 
     def doomed() -> None:
-        failpoints.set_hook(_dying_at(place, number, drive))
+        runtime.set_hook(_dying_at(place, number, drive))
         drive.until_over(execution)
 
     try:
         assert in_a_fork(doomed) == KILLED
     finally:
-        failpoints.set_hook(None)
+        runtime.set_hook(None)
     drive.clock.move(61)
     drive.until_over(execution)
     return f"{execution.status} {execution.outcome}"

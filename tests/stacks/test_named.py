@@ -2,12 +2,12 @@
 
 import pytest
 
-from deployments.undo_plan import undo_plan
+from deployments.execution.undo_plan import build_undo_plan
 from tests.deployments.driving import Drive
 from tests.flow.conftest import Write, pipeline_text, stage_text
 from tests.stacks.conftest import clusters, create_step, stack
 from tests.stacks.test_rollback import FAIL
-from web.problems import BadInput
+from web.http.problems import BadInput
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -44,7 +44,7 @@ def test_each_name_may_have_a_rollback_of_its_own(write: Write, drive: Drive) ->
     execution = write(_text("two", "one")).run()
     assert execution.outcome == "ROLLED_BACK"
     assert {stack(drive, name)["StackStatus"] for name in ("one", "two")} == {"DELETE_COMPLETE"}
-    assert undo_plan(execution)["changes"] == []
+    assert build_undo_plan(execution)["changes"] == []
 
 
 def test_a_name_that_no_step_has_is_refused_when_saved(write: Write, drive: Drive) -> None:

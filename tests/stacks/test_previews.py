@@ -2,8 +2,8 @@
 
 import pytest
 
-from deployments.preview.documents import ShownPreview, ShownStep
-from deployments.previews import preview_pipeline
+from deployments.preview.documents import PreviewDetails, PreviewedStepDetails
+from deployments.preview.operations import preview_pipeline
 from tests.deployments.driving import Drive
 from tests.flow.conftest import Write, pipeline_text, stage_text
 from tests.stacks.conftest import TEMPLATE, create_step
@@ -12,9 +12,9 @@ from tests.stacks.test_deaths import DELETE
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def _steps(drive: Drive) -> dict[str, ShownStep]:
+def _steps(drive: Drive) -> dict[str, PreviewedStepDetails]:
     shown = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag="1.28")
-    assert isinstance(shown, ShownPreview)
+    assert isinstance(shown, PreviewDetails)
     return {one.identifier: one for one in shown.steps}
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from deployments.models import CheckedItem, Execution
-from deployments.operations import abort_execution
+from deployments.execution.operations import abort_execution
+from deployments.models import Execution, RollbackCheck
 from tests.deployments.driving import Drive
 from tests.flow.conftest import Write, pipeline_text, stage_text
 from tests.stacks.conftest import CLUSTER, TEMPLATE, clusters, create_step, stack, with_rollback
@@ -28,7 +28,7 @@ def _retention(drive: Drive) -> int:
 
 
 def _checks(execution: Execution) -> list[tuple[str, bool]]:
-    items = CheckedItem.objects.filter(step__stage__execution=execution).order_by("position")
+    items = RollbackCheck.objects.filter(step__stage__execution=execution).order_by("position")
     return [(item.subject, item.ok) for item in items]
 
 

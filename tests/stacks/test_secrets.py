@@ -5,8 +5,8 @@ import json
 import pytest
 
 from connectors.operations import create_secret
-from connectors.uses import uses_of
-from deployments.models import ActionRun, Call, Memory
+from connectors.usages import find_usages
+from deployments.models import ActionRun, AwsCall, RollbackValue
 from rbac.models import Scope, User
 from tests.deployments.driving import Drive
 from tests.flow.conftest import Write, pipeline_text, stage_text
@@ -38,15 +38,17 @@ def test_a_secret_reaches_the_stack_and_no_row_of_ours(write: Write, drive: Driv
     assert {"OutputKey": "told", "OutputValue": f"password={value}"} in outputs
     step = step_of(execution)
     assert step.outputs["told"] == "password=•••"
-    kept = [json.dumps([one.preview, one.error]) + one.parameters for one in Call.objects.filter(step=step)]
-    kept += [one.value for one in Memory.objects.filter(step=step)]
+    kept = [
+        json.dumps([one.preview, one.error]) + one.parameters for one in AwsCall.objects.filter(step=step)
+    ]
+    kept += [one.value for one in RollbackValue.objects.filter(step=step)]
     kept += [json.dumps(one.parameters) for one in ActionRun.objects.filter(step=step)]
     kept += [json.dumps([step.outputs, step.spec]), *drive.log(execution)]
     assert not any(value in text for text in kept)
-    created = Call.objects.get(step=step, operation="CreateStack")
+    created = AwsCall.objects.get(step=step, operation="CreateStack")
     assert {one["ParameterValue"] for one in created.preview["Parameters"]} == {"•••"}
     assert created.preview["TemplateBody"].endswith("characters")
-    assert [use.title for use in uses_of(secret, admin).shown] == ["pipeline Flow"]
+    assert [use.title for use in find_usages(secret, admin).shown] == ["pipeline Flow"]
 
 
 def test_a_secret_that_is_gone_stops_the_step_before_anything_is_sent(write: Write, drive: Drive) -> None:

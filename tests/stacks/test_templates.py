@@ -5,8 +5,8 @@ from textwrap import indent
 import pytest
 import yaml
 
-from catalog.manifests.document import BadDocument
-from catalog.manifests.templates import output_names, read_template, with_values
+from catalog.manifests.cloudformation_templates import list_output_names, parse_template, render_template
+from catalog.manifests.documents import BadDocument
 from connectors.operations import save_file
 from pipelines.operations.pipelines import PipelineNotRunnable
 from rbac.models import Scope, User
@@ -38,7 +38,7 @@ NOTHING = "Resources: {A: {Type: AWS::CloudFormation::WaitConditionHandle}}\n"
 def test_what_is_no_template_is_refused_with_its_place(text: str, line: int, says: str) -> None:
     def read() -> BadDocument:
         with pytest.raises(BadDocument) as refused:
-            read_template(text, "templateFile")
+            parse_template(text, "templateFile")
         return refused.value
 
     bad = within_cpu(1, read)
@@ -47,16 +47,16 @@ def test_what_is_no_template_is_refused_with_its_place(text: str, line: int, say
 
 
 def test_a_template_of_either_notation_shows_its_sections_and_outputs() -> None:
-    read = read_template(TEMPLATE, "t")
+    read = parse_template(TEMPLATE, "t")
     assert list(read.value) == ["AWSTemplateFormatVersion", "Parameters", "Resources", "Outputs"]
-    assert output_names(read) == ["region_name", "cluster_name", "group"]
+    assert list_output_names(read) == ["region_name", "cluster_name", "group"]
     json = '{"Resources": {"A": {"Type": "x"}}, "Outputs": {"o": {"Value": {"Ref": "A"}}}}'
-    assert output_names(read_template(json, "t")) == ["o"]
+    assert list_output_names(parse_template(json, "t")) == ["o"]
 
 
 def test_a_template_without_expressions_is_sent_as_it_is_written() -> None:
     text = "# Ours.\nResources:   {A: {Type: x}}  # The end."
-    assert with_values(text, lambda text: "never") == text
+    assert render_template(text, lambda text: "never") == text
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_template_without_expressions_is_sent_as_it_is_written() -> None:
 )
 def test_a_value_becomes_a_text_and_never_a_part_of_the_template(value: str) -> None:
     text = "Resources:\n  A: {Type: x, Name: <+v>, Said: !Sub 'is <+v>', Size: <+v>}\n"
-    filled = with_values(text, lambda text: text.replace("<+v>", value))
+    filled = render_template(text, lambda text: text.replace("<+v>", value))
 
     class Loader(yaml.SafeLoader):
         """Takes the tags of CloudFormation for texts."""

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from delegates.agent.executors import Surroundings, execute
-from delegates.agent.work import Held, read_task
+from delegates.agent.executors import ExecutorContext, execute_task
+from delegates.agent.tasks import HeldTask, parse_task
 from delegates.models import DelegateTask
-from delegates.owners import Answer, register_owner
-from delegates.protocol import task_logs
-from delegates.protocol.acquiring import Taken
-from deployments.delegated_calls import CallOwner
-from deployments.engine.doors import OWNER
+from delegates.protocol import logs
+from delegates.protocol.leases import AcquiredTask
+from delegates.task_owners import TaskAnswer, register_task_owner
+from deployments.journal.aws_access import CALL_OWNER
+from deployments.journal.call_owner import CallOwner
 from tests.deployments.conftest import _full_buckets, drive
 from tests.deployments.driving import Drive
 from tests.deployments.hands import Hand, hand
@@ -35,20 +35,20 @@ class Worker(Hand):
     def write(self, level: str, text: str) -> None:
         self.lines.append({"t": int(time.time() * 1000), "level": level, "text": text})
 
-    def perform(self, task: DelegateTask) -> Answer:
-        body = Taken(task, self.payloads[-1]).document()
+    def perform(self, task: DelegateTask) -> TaskAnswer:
+        body = AcquiredTask(task, self.payloads[-1]).document()
         self.lines = []
-        outcome = execute(Held(read_task(body, time.monotonic())), Surroundings(self))
-        task_logs.keep(self.instance, task.pk, task.fence, 0, self.lines)
-        return Answer(outcome.status, json.loads(json.dumps(outcome.result)), outcome.error, 7)
+        outcome = execute_task(HeldTask(parse_task(body, time.monotonic())), ExecutorContext(self))
+        logs.append_task_lines(self.instance, task.pk, task.fence, 0, self.lines)
+        return TaskAnswer(outcome.status, json.loads(json.dumps(outcome.result)), outcome.error, 7)
 
 
 @pytest.fixture
 def worker(drive: Drive) -> Iterator[Worker]:
     """A delegate with the tag scripts, whose answers bear the drive's time."""
-    register_owner(OWNER, CallOwner(drive.world))
+    register_task_owner(CALL_OWNER, CallOwner(drive.world))
     yield Worker(hand("scripts", tags=("scripts",)).instance)
-    register_owner(OWNER, CallOwner())
+    register_task_owner(CALL_OWNER, CallOwner())
 
 
 @dataclass

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
+from aws.apis.s3 import fetch_objects
 from aws.caller import BotoCaller
 from aws.credentials import AccessKey
 from aws.errors import AwsError
-from aws.objects import fetch_objects
-from delegates.work import do_here, sealed
+from delegates.access.site_calls import build_secret_payload, run_locally
 from deployments.models import StepExecution
-from guards.addresses import PUBLIC, Reach, networks
+from guards.address_policy import PUBLIC_ONLY, AddressPolicy, parse_networks
 from tests.agent.places import place
 from tests.deployments.driving import Drive
 from tests.flow.conftest import Write, pipeline_text, stage_text
@@ -30,14 +30,14 @@ REST: dict[str, dict[str, Any]] = {
 
 def _code(kind: str, url: str) -> str:
     """How work for an address of this Slipway ends."""
-    answer = do_here(kind, sealed({"url": url, **REST[kind]}, {}), seconds=5.0)
+    answer = run_locally(kind, build_secret_payload({"url": url, **REST[kind]}, {}), seconds=5.0)
     assert answer.status == "FAILED", (url, answer)
     return str((answer.error or {})["code"])
 
 
 @pytest.mark.parametrize("kind", REST)
 def test_no_work_that_is_done_here_reaches_the_inside(kind: str, settings: Settings) -> None:
-    settings.OUTGOING_REACH = PUBLIC
+    settings.OUTGOING_REACH = PUBLIC_ONLY
     with listening() as (port, server):
         for url in (one.format(port=port) for one in INSIDE):
             is_none = kind == "git" and "user:pass" in url
@@ -50,7 +50,7 @@ def test_no_work_that_is_done_here_reaches_the_inside(kind: str, settings: Setti
 def test_no_objects_are_fetched_from_an_endpoint_inside() -> None:
     with listening() as (port, server):
         for url in (one.format(port=port) for one in INSIDE):
-            caller = BotoCaller(AccessKey("AKIAIOSFODNN7EXAMPLE", "x" * 40), "us-east-1", url, PUBLIC)
+            caller = BotoCaller(AccessKey("AKIAIOSFODNN7EXAMPLE", "x" * 40), "us-east-1", url, PUBLIC_ONLY)
             with pytest.raises((AwsError, ValueError)):
                 fetch_objects(caller, "bucket", ["a.yaml"])
             assert not was_reached(server), url
@@ -59,11 +59,13 @@ def test_no_objects_are_fetched_from_an_endpoint_inside() -> None:
 def test_a_name_that_points_elsewhere_the_second_time_is_refused_then(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.OUTGOING_REACH = Reach(also=networks(["127.0.0.1/32"]))
+    settings.OUTGOING_REACH = AddressPolicy(also=parse_networks(["127.0.0.1/32"]))
     with place(lambda _: (200, {}, b"here")) as url:
         Rebinding(monkeypatch, "astray.example", "127.0.0.1", "169.254.169.254")
         address = f"http://astray.example:{url.rpartition(':')[2]}/"
-        assert do_here("http", sealed({"url": address}, {}), seconds=5.0).status == "SUCCEEDED"
+        assert (
+            run_locally("http", build_secret_payload({"url": address}, {}), seconds=5.0).status == "SUCCEEDED"
+        )
         assert _code("http", address) == "AddressRefused"
 
 
@@ -71,7 +73,7 @@ def test_a_name_that_points_elsewhere_the_second_time_is_refused_then(
 def test_an_answer_cannot_send_the_next_request_inside(
     write: Write, drive: Drive, site: Site, settings: Settings
 ) -> None:
-    settings.OUTGOING_REACH = Reach(also=networks(["127.0.0.1/32"]), advice="name its network")
+    settings.OUTGOING_REACH = AddressPolicy(also=parse_networks(["127.0.0.1/32"]), advice="name its network")
     site.body = '{"next": "http://169.254.169.254/latest/meta-data/"}'
     outputs = "outputVariables: [{name: next, value: <+json.next>}]"
     first = f"- step: {{identifier: ask, type: Http, spec: {{url: '{site.url}', {outputs}}}}}\n"

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from deployments.engine import failpoints
+from deployments.journal import runtime
 from tests.deployments.driving import Drive
 from tests.deployments.dying import KILLED, in_a_fork
 from tests.flow.conftest import Write
@@ -32,13 +32,13 @@ def test_a_request_that_may_have_been_sent_is_not_sent_again(
             os._exit(KILLED)
 
     def doomed() -> None:
-        failpoints.set_hook(die)
+        runtime.set_hook(die)
         drive.until_over(execution)
 
     try:
         assert in_a_fork(doomed) == KILLED
     finally:
-        failpoints.set_hook(None)
+        runtime.set_hook(None)
     drive.clock.move(61)
     drive.until_over(execution)
     assert (execution.failure or {}).get("code") == code

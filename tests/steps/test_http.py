@@ -3,7 +3,7 @@
 import pytest
 
 from connectors.operations import create_secret
-from deployments.models import Call, StepExecution
+from deployments.models import AwsCall, StepExecution
 from pipelines.operations.pipelines import PipelineNotRunnable
 from rbac.models import Scope, User
 from tests.deployments.driving import Drive
@@ -70,7 +70,7 @@ def test_a_secret_header_reaches_the_server_and_nobody_else(write: Write, drive:
     assert site.asked[0][2]["Authorization"] == planted("hunter2hunter2")
     step = StepExecution.objects.get(stage__execution=execution, identifier="ask")
     assert step.outputs["httpResponseBody"] == "you said •••"
-    kept = [call.parameters + str(call.preview) + call.result for call in Call.objects.all()]
+    kept = [call.parameters + str(call.preview) + call.result for call in AwsCall.objects.all()]
     assert "hunter2" not in "".join(kept)
 
 

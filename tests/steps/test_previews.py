@@ -2,8 +2,8 @@
 
 import pytest
 
-from deployments.preview.documents import ShownPreview
-from deployments.previews import preview_pipeline
+from deployments.preview.documents import PreviewDetails
+from deployments.preview.operations import preview_pipeline
 from tests.deployments.driving import Drive
 from tests.flow.conftest import DEPLOY, Write, pipeline_text, stage_text
 from tests.steps.conftest import Site
@@ -14,9 +14,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 TIME = "outputVariables: [{name: time, type: String, value: TIME}]\n"
 
 
-def _previewed(drive: Drive) -> ShownPreview:
+def _previewed(drive: Drive) -> PreviewDetails:
     shown = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag="1.28")
-    assert isinstance(shown, ShownPreview)
+    assert isinstance(shown, PreviewDetails)
     return shown
 
 
@@ -77,7 +77,7 @@ def test_a_preview_says_what_runs_what_is_skipped_and_what_depends_on_the_run(
         artifact_tag="1.28",
         inputs={"color": "green", "size": 2},
     )
-    assert isinstance(given, ShownPreview)
+    assert isinstance(given, PreviewDetails)
     assert [one.identifier for one in given.steps if one.skipped] == [
         "elsewhere",
         "after_failure",

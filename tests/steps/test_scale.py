@@ -2,9 +2,9 @@
 
 import pytest
 
-from deployments.engine.failpoints import set_hook
-from deployments.models import Call, Execution
-from deployments.operations import roll_back_execution
+from deployments.execution.operations import roll_back_execution
+from deployments.journal.runtime import set_hook
+from deployments.models import AwsCall, Execution
 from tests.deployments.driving import Drive
 from tests.deployments.simulator.schedule import Death
 from tests.flow.conftest import DEPLOY, Write, pipeline_text, stage_text
@@ -67,7 +67,7 @@ def test_a_count_that_was_never_asked_for_is_not_taken_for_done(write: Write, dr
     execution = write(scale_text("service: myapp, instances: 2")).start()
 
     def die(name: str) -> None:
-        if name == "call.sent" and Call.objects.filter(operation="UpdateService", state="SENT").exists():
+        if name == "call.sent" and AwsCall.objects.filter(operation="UpdateService", state="SENT").exists():
             raise Death
 
     set_hook(die)

@@ -4,14 +4,14 @@ from textwrap import indent
 
 import pytest
 
-from connectors.downstream import LacksAccess
 from connectors.operations import create_secret
-from connectors.uses import uses_of
+from connectors.required_access import MissingAccess
+from connectors.usages import find_usages
 from delegates.models import Delegate, DelegateTask
-from delegates.offers import route_waiting
-from delegates.owners import Answer
-from deployments.models import Call, Execution, StepExecution
-from deployments.operations import abort_execution
+from delegates.task_owners import TaskAnswer
+from delegates.task_queue import route_waiting_tasks
+from deployments.execution.operations import abort_execution
+from deployments.models import AwsCall, Execution, StepExecution
 from pipelines.operations.pipelines import PipelineNotRunnable
 from rbac.models import Scope, User
 from steps.states import CallState
@@ -20,7 +20,7 @@ from tests.fixtures.gates import Gate
 from tests.flow.conftest import Write, pipeline_text, stage_text
 from tests.steps.conftest import Worker
 from tests.watching.marker import planted
-from web.clock import database_now
+from web.clock import get_database_time
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -77,7 +77,7 @@ def test_a_script_runs_with_its_variables_and_hands_on_its_outputs(
     assert "deploying My app as Development" in log
     assert "build 42 opens with •••, 15 long" in log
     assert _step(execution).outputs == {"build": "42", "key": "•••"}
-    assert "super-secret-42" not in str([call.preview for call in Call.objects.all()])
+    assert "super-secret-42" not in str([call.preview for call in AwsCall.objects.all()])
 
 
 def test_what_an_expression_comes_to_never_becomes_a_part_of_the_script(
@@ -114,13 +114,13 @@ def test_a_secret_reaches_the_script_and_no_log(write: Write, drive: Drive, work
     execution = serve_until_over(drive, ready.start(), worker)
     assert "it is •••, or •••, 26 long" in drive.log(execution)
     assert worker.payloads[-1].mask == (planted("hunter2hunter2"), planted("hunter2hunter2"))
-    assert "hunter2" not in "".join(call.parameters for call in Call.objects.all())
+    assert "hunter2" not in "".join(call.parameters for call in AwsCall.objects.all())
 
 
 def _taken(drive: Drive, worker: Worker) -> DelegateTask:
     for _ in range(20):
         drive.look()
-        route_waiting(database_now())
+        route_waiting_tasks(get_database_time())
         if (task := worker.take()) is not None:
             return task
         drive.clock.move(1)
@@ -135,7 +135,7 @@ def test_a_script_whose_delegate_is_lost_is_never_begun_again(
     drive.until_over(execution)
     assert execution.failure is not None
     assert execution.failure["code"] == "DELEGATE_LOST"
-    assert Call.objects.get(service="delegate").state == CallState.FAILED
+    assert AwsCall.objects.get(service="delegate").state == CallState.FAILED
     assert DelegateTask.objects.filter(kind="shell").count() == 1
 
 
@@ -150,7 +150,7 @@ def test_a_script_whose_answer_does_not_fit_fails_and_says_where(
     write: Write, drive: Drive, worker: Worker, result: dict[str, object], told: str
 ) -> None:
     execution = write(pipeline_text(stage_text(script_step("echo once")))).start()
-    worker.send(_taken(drive, worker), Answer("SUCCEEDED", result))
+    worker.send(_taken(drive, worker), TaskAnswer("SUCCEEDED", result))
     drive.until_over(execution)
     assert execution.failure is not None
     assert execution.failure["code"] == "BAD_ANSWER"
@@ -185,7 +185,7 @@ def test_a_script_without_a_delegate_says_what_to_do(write: Write, drive: Drive,
     Delegate.objects.filter(name="scripts").delete()
     execution = write(pipeline_text(stage_text(script_step("echo hello")))).start()
     drive.look()
-    route_waiting(database_now())
+    route_waiting_tasks(get_database_time())
     drive.until_over(execution)
     assert execution.failure is not None
     assert execution.failure["code"] == "NO_DELEGATE"
@@ -201,10 +201,10 @@ def test_who_may_not_use_a_secret_may_neither_save_nor_run_a_script_with_it(
         actor=admin, scope=account, identifier="token", name="Token", value=planted("hunter2hunter2")
     )
     ready = write(pipeline_text(stage_text(script_step('echo <+secrets.getValue("account.token")>'))))
-    with pytest.raises(LacksAccess) as refused:
+    with pytest.raises(MissingAccess) as refused:
         ready.start()
     assert "core_secret_access on the secret account.token" in str(refused.value.errors)
-    assert "pipeline Flow" in str(uses_of(secret, admin))
+    assert "pipeline Flow" in str(find_usages(secret, admin))
 
 
 def test_a_secret_that_nobody_made_is_refused_when_saved(write: Write) -> None:

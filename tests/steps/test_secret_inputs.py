@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from deployments.execution_documents import execution_document
-from deployments.models import Call, Execution, StepExecution
+from deployments.execution.documents import build_execution_document
+from deployments.models import AwsCall, Execution, StepExecution
 from rbac.models import Scope, UserGroup
 from tests.deployments.driving import Drive
 from tests.flow.conftest import Write, pipeline_text, stage_text
 from tests.steps.conftest import Site
 from tests.watching.marker import planted
-from web.problems import BadInput
+from web.http.problems import BadInput
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -22,8 +22,8 @@ NAMED = "<+pipeline.variables.token>"
 
 def _shown(execution: Execution, drive: Drive) -> str:
     """All that people may read of an execution."""
-    calls = [str(call.preview) for call in Call.objects.filter(execution=execution)]
-    document = json.dumps(execution_document(execution, drive.deployer), ensure_ascii=False)
+    calls = [str(call.preview) for call in AwsCall.objects.filter(execution=execution)]
+    document = json.dumps(build_execution_document(execution, drive.deployer), ensure_ascii=False)
     return "\n".join([*drive.log(execution), *calls, document])
 
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from delegates.models import DelegateTask, TaskAttempt, TaskLogChunk
-from delegates.offers import route_waiting
-from delegates.owners import Answer, register_owner
-from delegates.protocol.completing import complete
-from deployments.delegated_calls import CallOwner
-from deployments.engine.doors import OWNER
+from delegates.protocol.completions import complete_task
+from delegates.task_owners import TaskAnswer, register_task_owner
+from delegates.task_queue import route_waiting_tasks
+from deployments.journal.aws_access import CALL_OWNER
+from deployments.journal.call_owner import CallOwner
 from tests.deployments.driving import Drive
 from tests.flow.conftest import Write, pipeline_text, stage_text
 from tests.provisioning.conftest import script_step as provisioner_step
@@ -18,7 +18,7 @@ from tests.steps.conftest import Worker
 from tests.steps.test_script import script_step, serve_until_over
 from tests.terraform.conftest import States, needs_terraform, states, terraform_step
 from tests.watching.marker import planted
-from web.clock import database_now
+from web.clock import get_database_time
 
 __all__ = ["states"]
 
@@ -51,7 +51,7 @@ class _OldAgent(Worker):
 
 @pytest.fixture
 def old_agent(drive: Drive, worker: Worker) -> Worker:
-    register_owner(OWNER, CallOwner(drive.world))
+    register_task_owner(CALL_OWNER, CallOwner(drive.world))
     return _OldAgent(worker.instance)
 
 
@@ -103,7 +103,7 @@ def test_the_error_of_an_agent_that_hides_nothing_is_kept_without_the_secret(
     execution = write(pipeline_text(stage_text(steps))).start()
     for _ in range(20):
         drive.look()
-        route_waiting(database_now())
+        route_waiting_tasks(get_database_time())
         task = old_agent.take()
         if task is None:
             drive.clock.move(1)
@@ -112,11 +112,11 @@ def test_the_error_of_an_agent_that_hides_nothing_is_kept_without_the_secret(
         else:
             old_agent.complete(task, old_agent.perform(task))
     assert task is not None
-    now = database_now()
+    now = get_database_time()
     TaskAttempt.objects.create(task=task, fence=task.fence, instance=old_agent.instance, at=now)
     error = {"kind": "TaskError", "code": "DelegateError", "message": f"it broke with {SECRET}"}
-    answer = Answer("FAILED", error={**error, "capability": False})
-    assert complete(old_agent.instance, task.pk, fence=task.fence, answer=answer)
+    answer = TaskAnswer("FAILED", error={**error, "capability": False})
+    assert complete_task(old_agent.instance, task.pk, fence=task.fence, answer=answer)
     drive.until_over(execution)
     assert (execution.failure or {})["message"] == "It broke with •••."
     assert DelegateTask.objects.get(pk=task.pk).reason == "it broke with •••"

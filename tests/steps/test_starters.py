@@ -2,7 +2,7 @@
 
 import pytest
 
-from steps.kinds.base import known_steps
+from steps.kinds.registry import get_step_kinds
 
 OURS = (
     "CreateStack",
@@ -26,13 +26,13 @@ OURS = (
 
 @pytest.mark.parametrize("type_", OURS)
 def test_a_new_step_is_one_that_can_be_planned(type_: str) -> None:
-    kind = known_steps()[type_]
+    kind = get_step_kinds()[type_]
     assert kind.starter
     assert kind.units(kind.starter)
 
 
 @pytest.mark.parametrize("type_", OURS)
 def test_the_fields_of_a_step_say_what_they_are_for(type_: str) -> None:
-    fields = known_steps()[type_].spec.__dataclass_fields__.values()
+    fields = get_step_kinds()[type_].spec.__dataclass_fields__.values()
     told = [one.name for one in fields if one.metadata.get("help") or one.metadata.get("choices")]
     assert len(told) >= len(fields) - 3

@@ -2,7 +2,7 @@
 
 import pytest
 
-from deployments.operations import decide
+from deployments.execution.operations import decide_step
 from pipelines.operations.pipelines import PipelineNotRunnable
 from tests.deployments.driving import Drive
 from tests.flow.conftest import Write, pipeline_text, stage_text
@@ -44,7 +44,7 @@ def test_a_time_that_is_none_is_refused_when_saved(write: Write, duration: str, 
 def test_a_person_may_go_on_sooner_and_nothing_stays_unknown(write: Write, drive: Drive) -> None:
     execution = write(_wait("2d")).start()
     drive.pass_time(30)
-    decide(actor=drive.deployer, execution=execution, step="pause", decision="SKIP")
+    decide_step(actor=drive.deployer, execution=execution, step="pause", decision="SKIP")
     drive.until_over(execution, most_seconds=120)
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), execution.failure
     assert "deployer decided about step Wait: skip it" in drive.log(execution)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from catalog.forms.services import spec_of
+from catalog.forms.services import build_service_spec
 from catalog.models import Service
 from catalog.operations import ManifestSpec, update_service
 from connectors.models import Connector, FileNode
@@ -42,7 +42,7 @@ def move(drive: object) -> Move:
             ManifestSpec("task def", TASK, store, (task,), place=place),
             ManifestSpec("service def", SERVICE, store, ("ecs/service.yaml",), place=place),
         ]
-        spec = replace(spec_of(service), manifests=manifests)
+        spec = replace(build_service_spec(service), manifests=manifests)
         return update_service(actor=actor or User.objects.get(username="admin"), service=service, spec=spec)
 
     return to

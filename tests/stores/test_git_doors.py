@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from catalog.manifests.document import BadDocument
-from catalog.manifests.stores import fetch
-from delegates.agent.executors import Surroundings, execute
-from guards.addresses import Reach
+from catalog.manifests.documents import BadDocument
+from catalog.manifests.stores import fetch_documents
+from delegates.agent.executors import ExecutorContext, execute_task
+from guards.address_policy import AddressPolicy
 from rbac.models import Scope
 from tests.agent.places import place
 from tests.agent.tasks import Said, error_of, held_task, run
@@ -53,15 +53,15 @@ TRICKS = [
 ]
 
 
-def fetched(url: str, reach: Reach) -> Any:
+def fetched(url: str, reach: AddressPolicy) -> Any:
     held = held_task("git", {"url": url, "paths": ["a"], "ssh_key": "key"})
-    return execute(held, Surroundings(Said(), reach=reach))
+    return execute_task(held, ExecutorContext(Said(), reach=reach))
 
 
 @pytest.mark.parametrize("host", INSIDE)
 @pytest.mark.parametrize("scheme", ["https", "ssh"])
 def test_nothing_inside_is_reached_however_it_is_written(scheme: str, host: str) -> None:
-    assert error_of(fetched(f"{scheme}://{host}/a.git", Reach()))["code"] in (
+    assert error_of(fetched(f"{scheme}://{host}/a.git", AddressPolicy()))["code"] in (
         "AddressRefused",
         "BadParameters",
     )
@@ -125,6 +125,6 @@ def test_what_comes_is_read_with_the_same_guard_as_what_people_write(what: str) 
         "texts": [{"name": "a.yaml", "text": text}],
     }
     with pytest.raises(BadDocument) as refused:
-        within_cpu(0.5, lambda: fetch(row, Scope()))
+        within_cpu(0.5, lambda: fetch_documents(row, Scope()))
     assert said.lower() in str(refused.value).lower()
     assert "a.yaml" in str(refused.value)

@@ -10,20 +10,20 @@ from pytest_django import Settings
 
 from catalog.models import Environment
 from catalog.operations import ManifestSpec, OverrideSpec, override_service
-from connectors.downstream import LacksAccess
 from connectors.models import Connector
 from connectors.operations import delete_connector
-from delegates.errands import do_errand_here
-from delegates.models import DelegateTask, Inquiry
-from delegates.owners import register_owner
-from deployments.delegated_calls import CallOwner
-from deployments.engine.doors import OWNER
-from deployments.engine.failpoints import set_hook
-from deployments.models import Execution, PreviewQuestion, StageExecution
-from deployments.operations import retry_execution
-from deployments.preview.documents import ShownPreview
-from deployments.previews import preview_pipeline
-from guards.addresses import Reach
+from connectors.required_access import MissingAccess
+from delegates.access.site_calls import run_site_call_locally
+from delegates.models import DelegateTask, LookupRequest
+from delegates.task_owners import register_task_owner
+from deployments.execution.operations import retry_execution
+from deployments.journal.aws_access import CALL_OWNER
+from deployments.journal.call_owner import CallOwner
+from deployments.journal.runtime import set_hook
+from deployments.models import Execution, PreviewRequest, StageExecution
+from deployments.preview.documents import PreviewDetails
+from deployments.preview.operations import preview_pipeline
+from guards.address_policy import AddressPolicy
 from rbac.models import Role, RoleAssignment, Scope, User
 from rbac.permissions import PERMISSIONS
 from tests.deployments.driving import Drive
@@ -33,7 +33,7 @@ from tests.deployments.simulator.schedule import Death
 from tests.fixtures.git import GitServer
 from tests.fixtures.people import make_person
 from tests.stores.conftest import TASK, Move, git_connector, texts
-from web.problems import BadInput, Conflict
+from web.http.problems import BadInput, Conflict
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MAIN = {"connector": "shop", "branch": "main"}
@@ -128,7 +128,7 @@ def test_nothing_private_is_asked_from_here_unless_that_is_set(
     git_server.commit(texts())
     git_connector(git_server.url.replace("127.0.0.1", "localhost"))
     move("Git", MAIN)
-    settings.OUTGOING_REACH = Reach()
+    settings.OUTGOING_REACH = AddressPolicy()
     assert failure_of(drive.run("1.27"))["code"] == "ADDRESS_REFUSED"
 
 
@@ -140,7 +140,7 @@ def test_a_delegate_fetches_where_the_connector_says_so(
     git_connector(git_server.private_url, private=True, **remote)
     move("Git", MAIN)
     one = hand("net-1", tags=("net",))
-    register_owner(OWNER, CallOwner(drive.world))
+    register_task_owner(CALL_OWNER, CallOwner(drive.world))
     try:
         execution = drive.start("1.27")
         while not execution.is_over:
@@ -149,7 +149,7 @@ def test_a_delegate_fetches_where_the_connector_says_so(
                 drive.pass_time(1)
             execution.refresh_from_db()
     finally:
-        register_owner(OWNER, CallOwner())
+        register_task_owner(CALL_OWNER, CallOwner())
     assert execution.status == "SUCCESS", execution.failure
     assert one.taken == ["git"]
     assert commits_of(execution) == {commit}
@@ -208,10 +208,10 @@ def test_who_may_not_use_the_connector_can_neither_name_it_nor_run_it(drive: Dri
     role.set_permissions(set(PERMISSIONS) - {"core_connector_access"})
     outsider = make_person("outsider")
     RoleAssignment.objects.create(user=outsider, role=role, scope=scope)
-    with pytest.raises(LacksAccess, match="core_connector_access on the connector shop"):
+    with pytest.raises(MissingAccess, match="core_connector_access on the connector shop"):
         move("Git", MAIN, actor=outsider)
     drive.deployer = outsider
-    with pytest.raises(LacksAccess) as refused:
+    with pytest.raises(MissingAccess) as refused:
         drive.start("1.27")
     assert "the connector shop" in str(refused.value.errors)
 
@@ -279,11 +279,11 @@ def test_what_counts_is_fetched_by_a_delegate_where_the_connector_says_so(
     assert all(manifest["value"] and not manifest["waits"] for manifest in found)
     assert one.taken == ["git"]
     # What came may hold anything: it is kept encrypted, and nowhere else.
-    inquiry = Inquiry.objects.get(kind=Inquiry.Kind.FILES)
+    inquiry = LookupRequest.objects.get(kind=LookupRequest.Kind.FILES)
     assert inquiry.report == {"fetched": True}
     assert DelegateTask.objects.get(pk=inquiry.task_id).result == ""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT answers FROM delegates_inquiry")
+        cursor.execute("SELECT answers FROM delegates_lookuprequest")
         assert "containerDefinitions" not in cursor.fetchone()[0]
 
 
@@ -311,11 +311,11 @@ def test_a_preview_asks_a_delegate_for_the_files(drive: Drive, git_server: GitSe
     move("Git", MAIN)
     one = hand("net-1", tags=("net",))
     question = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag="1.27")
-    assert isinstance(question, PreviewQuestion)
+    assert isinstance(question, PreviewRequest)
     for _ in range(5):
         one.serve()
     shown = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag="1.27")
-    assert isinstance(shown, ShownPreview)
+    assert isinstance(shown, PreviewDetails)
     assert shown.is_complete
     assert set(one.taken) == {"git"}
 
@@ -332,12 +332,12 @@ def test_a_worker_that_dies_after_the_fetch_leaves_one_commit(
     countdown = Countdown(at, _die)
 
     def fetched(*args: Any, **named: Any) -> Any:
-        answer = do_errand_here(*args, **named)
+        answer = run_site_call_locally(*args, **named)
         set_hook(countdown)
         return answer
 
     with monkeypatch.context() as patch:
-        patch.setattr("deployments.engine.work.do_errand_here", fetched)
+        patch.setattr("deployments.journal.non_aws_calls.run_site_call_locally", fetched)
         with pytest.raises(Death):
             drive.until_over(execution)
     set_hook(None)
@@ -373,6 +373,6 @@ def test_who_may_not_use_the_connector_does_not_have_it_fetched_by_a_retry(
     role.set_permissions(set(PERMISSIONS) - {"core_connector_access"})
     outsider = make_person("outsider")
     RoleAssignment.objects.create(user=outsider, role=role, scope=scope)
-    with pytest.raises(LacksAccess) as refused:
+    with pytest.raises(MissingAccess) as refused:
         retry_execution(actor=outsider, execution=failed)
     assert "the connector shop" in str(refused.value.errors)

@@ -6,11 +6,11 @@ import pytest
 from django.test import Client
 
 from aws.errors import Undelivered
-from catalog.artifacts.sources import newest, source_problem
+from catalog.artifacts.image_sources import describe_source_problem, get_newest_tag
 from catalog.models import Artifact, Service
 from connectors.models import Connector
 from connectors.operations import create_connector, create_secret
-from delegates import errands, images
+from delegates.access import images, site_calls
 from deployments.models import Execution
 from pipelines.models import Pipeline
 from rbac.models import Scope, User
@@ -158,7 +158,7 @@ def test_the_page_says_why_a_registry_refuses_and_what_a_pattern_would_take(
 def test_all_pages_of_ecr_are_listed_the_newest_image_first(
     drive: Drive, ecr: Push, browse: Callable[[User], Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(errands, "ECR_PAGE", 2)
+    monkeypatch.setattr(site_calls, "ECR_PAGE", 2)
     for tag in ("v9", "v1", "v5", "v3", "v2"):
         ecr(tag)
     take_from(IN_ECR | {"tagPattern": "v*"})
@@ -232,12 +232,12 @@ def test_an_agent_that_knows_no_catalog_is_told_apart_from_an_empty_registry() -
             return {"ok": True}
 
     with pytest.raises(Undelivered, match="upgrade it"):
-        images.repositories_seen_by(Greeted(), "")
+        images.fetch_repositories(Greeted(), "")
 
 
 def test_a_repository_with_more_tags_than_are_read_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(images, "REGISTRY_TAGS", 2)
-    found = images.every_tag(
+    found = images.fetch_all_tags(
         lambda _: {"imageDetails": [{"imageTags": ["a", "b", "c"]}], "nextToken": "x"}, "web"
     )
     assert (found.names, found.is_cut) == (["c", "b"], True)
@@ -270,12 +270,12 @@ def test_the_form_of_a_service_keeps_where_its_image_comes_from(
     ],
 )
 def test_a_source_that_cannot_be_is_named(source: dict[str, str]) -> None:
-    assert source_problem(source)
+    assert describe_source_problem(source)
 
 
 def test_the_highest_matching_tag_is_the_newest() -> None:
     tags = ["1.9", "1.10", "1.10-rc", "2.0", "latest"]
-    assert newest(tags, "1.*") == "1.10-rc"
-    assert newest(tags, "1.10") == "1.10"
-    assert newest(tags, "3.*") == ""
-    assert newest(tags, r"/1\.[0-9]+/") == "1.10"
+    assert get_newest_tag(tags, "1.*") == "1.10-rc"
+    assert get_newest_tag(tags, "1.10") == "1.10"
+    assert get_newest_tag(tags, "3.*") == ""
+    assert get_newest_tag(tags, r"/1\.[0-9]+/") == "1.10"

@@ -9,14 +9,14 @@ from django.db import connection
 
 from connectors.models import Connector, FileNode
 from connectors.operations import delete_file, save_file
-from delegates.owners import register_owner
-from deployments.delegated_calls import CallOwner
-from deployments.engine.doors import OWNER
-from deployments.engine.failpoints import set_hook
-from deployments.kept_texts import free_unused, opened
-from deployments.models import Execution, KeptText, KeptTextUse, StageExecution
-from deployments.operations import retry_execution
-from inventory.dashboards.operations import return_to
+from delegates.task_owners import register_task_owner
+from deployments.execution.operations import retry_execution
+from deployments.execution.stored_inputs import delete_unused_texts, load_texts
+from deployments.journal.aws_access import CALL_OWNER
+from deployments.journal.call_owner import CallOwner
+from deployments.journal.runtime import set_hook
+from deployments.models import Execution, StageExecution, StoredText, StoredTextUse
+from inventory.operations.redeployments import redeploy
 from rbac.models import Scope, User
 from tests.deployments.driving import Drive
 from tests.deployments.dying import Countdown
@@ -24,7 +24,7 @@ from tests.deployments.hands import Hand, hand
 from tests.deployments.simulator.schedule import Death
 from tests.fixtures.git import GitServer
 from tests.stores.conftest import Move, git_connector, texts
-from web.clock import database_now
+from web.clock import get_database_time
 
 pytestmark = pytest.mark.django_db(transaction=True)
 FILE = "/ECS Tutorial/RegisterTaskDefinitionRequest.yaml"
@@ -54,7 +54,7 @@ def memory_of(drive: Drive, execution: Execution) -> str:
 
 def returning(drive: Drive, execution: Execution) -> Execution:
     """The run that brings an execution back."""
-    return return_to(actor=drive.deployer, deployment=StageExecution.objects.get(execution=execution))
+    return redeploy(actor=drive.deployer, deployment=StageExecution.objects.get(execution=execution))
 
 
 def brought_back(drive: Drive, execution: Execution) -> Execution:
@@ -138,18 +138,18 @@ def test_a_retry_goes_on_with_the_files_that_its_run_began_with(drive: Drive) ->
 
 def test_a_text_is_kept_once_and_goes_when_no_run_needs_it(drive: Drive) -> None:
     first, second = drive.run("1.27"), drive.run("1.28")
-    kept = KeptText.objects.count()
-    assert kept == KeptTextUse.objects.filter(stage__execution=first).count()
-    assert KeptTextUse.objects.count() == 2 * kept
+    kept = StoredText.objects.count()
+    assert kept == StoredTextUse.objects.filter(stage__execution=first).count()
+    assert StoredTextUse.objects.count() == 2 * kept
     edit(larger)
     third = drive.run("1.29")
-    assert KeptText.objects.count() == kept + 1
-    later = database_now() + timedelta(days=2)
-    assert free_unused(later) == 0
-    KeptTextUse.objects.filter(stage__execution__in=[first, second]).delete()
-    assert free_unused(database_now()) == 0, "a run that begins just now may have found it"
-    assert free_unused(later) == 1
-    assert KeptText.objects.count() == kept
+    assert StoredText.objects.count() == kept + 1
+    later = get_database_time() + timedelta(days=2)
+    assert delete_unused_texts(later) == 0
+    StoredTextUse.objects.filter(stage__execution__in=[first, second]).delete()
+    assert delete_unused_texts(get_database_time()) == 0, "a run that begins just now may have found it"
+    assert delete_unused_texts(later) == 1
+    assert StoredText.objects.count() == kept
     assert brought_back(drive, third).status == "SUCCESS"
 
 
@@ -161,10 +161,10 @@ def test_what_a_file_holds_is_kept_encrypted_and_stays_out_of_log_and_rows(drive
     again = brought_back(drive, first)
     assert again.status == "SUCCESS", again.failure
     assert not [line for one in (first, again) for line in drive.log(one) if value in line]
-    texts_kept = [text for one in KeptText.objects.all() if value in (text := one.text)]
+    texts_kept = [text for one in StoredText.objects.all() if value in (text := one.text)]
     assert len(texts_kept) == 1
     with connection.cursor() as cursor:
-        for table, column in (("deployments_kepttext", "text"), ("deployments_stageexecution", "sources")):
+        for table, column in (("deployments_storedtext", "text"), ("deployments_stageexecution", "sources")):
             cursor.execute(f"SELECT {column} FROM {table}")
             assert not [row for row in cursor.fetchall() if value in str(row[0])], table
 
@@ -221,7 +221,7 @@ def test_a_worker_that_dies_after_the_read_leaves_one_version(drive: Drive, at: 
     drive.clock.move(600)
     drive.until_over(execution)
     assert execution.status == "SUCCESS", execution.failure
-    kept = opened(StageExecution.objects.get(execution=execution).sources)
+    kept = load_texts(StageExecution.objects.get(execution=execution).sources)
     (definition,) = [row["texts"][0]["text"] for row in kept if row["kind"] == "EcsTaskDefinition"]
     assert f"'{memory_of(drive, execution)}'" in definition.replace('"', "'"), countdown.passed
     assert len([line for line in told(drive, execution) if FILE in line]) == 1
@@ -233,9 +233,9 @@ def asked(drive: Drive, request: pytest.FixtureRequest) -> Iterator[Hand | None]
     if request.param == "here":
         yield None
         return
-    register_owner(OWNER, CallOwner(drive.world))
+    register_task_owner(CALL_OWNER, CallOwner(drive.world))
     yield hand("net-1", tags=("net",))
-    register_owner(OWNER, CallOwner())
+    register_task_owner(CALL_OWNER, CallOwner())
 
 
 @pytest.fixture

@@ -6,14 +6,14 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
-from connectors.host_keys import known_server, note_shown
+from connectors.host_keys import get_known_server, record_host_key
 from connectors.models import Connector
 from connectors.operations import create_connector, create_secret, update_connector
-from delegates.connector_tests import try_connector
-from delegates.owners import register_owner
-from deployments.delegated_calls import CallOwner
-from deployments.engine.doors import OWNER
-from guards.host_keys import read_host_keys
+from delegates.access.connector_tests import run_connector_test
+from delegates.task_owners import register_task_owner
+from deployments.journal.aws_access import CALL_OWNER
+from deployments.journal.call_owner import CallOwner
+from guards.host_keys import parse_host_keys
 from rbac.models import AuditEntry, Scope, User
 from tests.deployments.driving import Drive
 from tests.deployments.hands import hand
@@ -21,14 +21,14 @@ from tests.fixtures.git import GitServer
 from tests.fixtures.ssh import SshServer, new_key, public
 from tests.stores.conftest import Move, texts
 from tests.watching.marker import planted
-from web.problems import BadInput
+from web.http.problems import BadInput
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MAIN = {"connector": "shop", "branch": "main"}
 
 
 def fingerprint(text: str) -> str:
-    return read_host_keys(text)[0].fingerprint
+    return parse_host_keys(text)[0].fingerprint
 
 
 def connector(server: SshServer, **spec: object) -> Connector:
@@ -60,7 +60,7 @@ def test_the_first_key_of_a_server_is_kept_and_another_one_needs_a_person(
     move("Git", MAIN)
     assert drive.run("1.27").status == "SUCCESS"
     found.refresh_from_db()
-    assert [str(one) for one in known_server(found).keys] == [ssh_server.host_key]
+    assert [str(one) for one in get_known_server(found).keys] == [ssh_server.host_key]
     new = ssh_server.renew()
     failed = drive.run("1.27")
     assert failed.failure is not None
@@ -92,7 +92,7 @@ def test_a_delegate_compares_the_key_and_tells_the_first_one(
     found = connector(ssh_server, connect_through="Delegate", delegate_selectors=["net"])
     move("Git", MAIN)
     one = hand("net-1", tags=("net",))
-    register_owner(OWNER, CallOwner(drive.world))
+    register_task_owner(CALL_OWNER, CallOwner(drive.world))
     try:
         outcomes = []
         for _ in range(2):
@@ -105,12 +105,12 @@ def test_a_delegate_compares_the_key_and_tells_the_first_one(
             outcomes.append(execution.status)
             ssh_server.renew()
     finally:
-        register_owner(OWNER, CallOwner())
+        register_task_owner(CALL_OWNER, CallOwner())
     assert outcomes == ["SUCCESS", "FAILED"]
     assert execution.failure is not None
     assert execution.failure["code"] == "HOST_KEY_CHANGED"
     found.refresh_from_db()
-    server = known_server(found)
+    server = get_known_server(found)
     assert [str(key) for key in server.keys] == [ssh_server.host_key]
     assert server.offered is not None
     assert str(server.offered) != ssh_server.host_key
@@ -122,7 +122,7 @@ def test_a_key_that_somebody_gave_counts_from_the_first_connection(
     git_server.commit({"a": "b"})
     admin = User.objects.get(username="admin")
     found = connector(ssh_server, host_key=f"example.com {public(new_key())}")
-    tested = try_connector(actor=admin, connector=found)
+    tested = run_connector_test(actor=admin, connector=found)
     assert not tested.ok
     assert fingerprint(ssh_server.host_key) in tested.message
     assert "accept the new key" in tested.next_step
@@ -132,7 +132,7 @@ def test_a_key_that_somebody_gave_counts_from_the_first_connection(
     answer = client.post(path, {"fingerprint": offered}, format="json").json()
     assert [one["fingerprint"] for one in answer["given"]] == [offered]
     found.refresh_from_db()
-    assert try_connector(actor=admin, connector=found).ok
+    assert run_connector_test(actor=admin, connector=found).ok
 
 
 def test_the_offer_is_forgotten_when_the_known_key_is_back(
@@ -141,25 +141,25 @@ def test_the_offer_is_forgotten_when_the_known_key_is_back(
     git_server.commit({"a": "b"})
     found = connector(ssh_server)
     place = ssh_server.url.split("@")[1].split("/")[0]
-    note_shown(found, place, ssh_server.host_key)
-    note_shown(found, place, public(new_key()), is_refused=True)
-    note_shown(found, "elsewhere:22", public(new_key()), is_refused=True)
-    note_shown(found, place, "no key at all", is_refused=True)
+    record_host_key(found, place, ssh_server.host_key)
+    record_host_key(found, place, public(new_key()), is_refused=True)
+    record_host_key(found, "elsewhere:22", public(new_key()), is_refused=True)
+    record_host_key(found, place, "no key at all", is_refused=True)
     found.refresh_from_db()
-    assert known_server(found).offered is not None
-    assert try_connector(actor=User.objects.get(username="admin"), connector=found).ok
+    assert get_known_server(found).offered is not None
+    assert run_connector_test(actor=User.objects.get(username="admin"), connector=found).ok
     found.refresh_from_db()
-    assert known_server(found).offered is None
-    assert [str(one) for one in known_server(found).keys] == [ssh_server.host_key]
+    assert get_known_server(found).offered is None
+    assert [str(one) for one in get_known_server(found).keys] == [ssh_server.host_key]
 
 
 def test_the_key_of_one_server_says_nothing_of_another(drive: Drive, ssh_server: SshServer) -> None:
     found, admin = connector(ssh_server), User.objects.get(username="admin")
-    note_shown(found, ssh_server.url.split("@")[1].split("/")[0], ssh_server.host_key)
+    record_host_key(found, ssh_server.url.split("@")[1].split("/")[0], ssh_server.host_key)
     spec = {**found.spec, "url": "ssh://git@example.org/app.git"}
     changed = update_connector(actor=admin, connector=found, spec=spec, secret=found.secret)
     changed.refresh_from_db()
-    assert known_server(changed).keys == ()
+    assert get_known_server(changed).keys == ()
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,17 @@ from textwrap import indent
 import boto3
 import pytest
 
-from connectors.downstream import LacksAccess
 from connectors.models import Connector
 from connectors.operations import delete_connector, delete_file, save_file
-from delegates.owners import register_owner
-from deployments.delegated_calls import CallOwner
-from deployments.engine.doors import OWNER
+from connectors.required_access import MissingAccess
+from delegates.task_owners import register_task_owner
+from deployments.execution.operations import retry_execution
+from deployments.journal.aws_access import CALL_OWNER
+from deployments.journal.call_owner import CallOwner
 from deployments.models import Execution, StepExecution
-from deployments.operations import retry_execution
-from deployments.preview.documents import ShownPreview
-from deployments.previews import preview_pipeline
-from inventory.dashboards.operations import return_to
+from deployments.preview.documents import PreviewDetails
+from deployments.preview.operations import preview_pipeline
+from inventory.operations.redeployments import redeploy
 from pipelines.models import Pipeline
 from pipelines.operations.pipelines import PipelineNotRunnable, save_pipeline
 from rbac.models import Role, RoleAssignment, Scope, User
@@ -27,7 +27,7 @@ from tests.fixtures.git import GitServer
 from tests.fixtures.people import make_person
 from tests.run_task.conftest import DEFINITION, inline, pipeline_text, request_text
 from tests.stores.conftest import git_connector
-from web.problems import Conflict
+from web.http.problems import Conflict
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Job = Callable[..., Drive]
@@ -103,7 +103,7 @@ def test_a_step_that_is_brought_back_runs_what_it_ran(drive: Drive, git_server: 
     assert first.status == "SUCCESS", first.failure
     git_server.commit({"jobs/run.yaml": "launchTyp: FARGATE\n"})
     delete_file(actor=admin, node=stored, although_used=True)
-    again = return_to(actor=drive.deployer, deployment=first.stages.get())
+    again = redeploy(actor=drive.deployer, deployment=first.stages.get())
     drive.until_over(again)
     assert again.status == "SUCCESS", again.failure
     assert again.calls.filter(operation="FetchFiles").count() == 0
@@ -136,7 +136,7 @@ def test_a_delegate_fetches_for_a_step_where_the_connector_says_so(
     git_connector(git_server.url, connect_through="Delegate", delegate_selectors=["net"])
     one = hand("net-1", tags=("net",))
     job(in_git())
-    register_owner(OWNER, CallOwner(drive.world))
+    register_task_owner(CALL_OWNER, CallOwner(drive.world))
     try:
         execution = drive.start("done")
         while not execution.is_over:
@@ -145,7 +145,7 @@ def test_a_delegate_fetches_for_a_step_where_the_connector_says_so(
                 drive.pass_time(1)
             execution.refresh_from_db()
     finally:
-        register_owner(OWNER, CallOwner())
+        register_task_owner(CALL_OWNER, CallOwner())
     assert execution.status == "SUCCESS", execution.failure
     assert one.taken == ["git"]
 
@@ -157,7 +157,7 @@ def test_a_preview_shows_what_a_step_would_run_from_a_repository(
     git_connector(git_server.url)
     job(in_git())
     shown = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag="1.27")
-    assert isinstance(shown, ShownPreview)
+    assert isinstance(shown, PreviewDetails)
     assert [call.operation for call in shown.steps[0].calls] == ["RegisterTaskDefinition", "RunTask"]
     assert not shown.steps[0].failure
 
@@ -194,10 +194,10 @@ def test_who_may_not_use_the_connector_of_a_step_neither_saves_nor_runs_it(drive
     role.set_permissions(set(PERMISSIONS) - {"core_connector_access"})
     outsider = make_person("outsider")
     RoleAssignment.objects.create(user=outsider, role=role, scope=scope)
-    with pytest.raises(LacksAccess, match="core_connector_access on the connector shop"):
+    with pytest.raises(MissingAccess, match="core_connector_access on the connector shop"):
         job(in_git(), actor=outsider)
     drive.deployer = outsider
-    with pytest.raises(LacksAccess, match="core_connector_access on the connector shop"):
+    with pytest.raises(MissingAccess, match="core_connector_access on the connector shop"):
         drive.start("done")
 
 

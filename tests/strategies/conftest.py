@@ -6,10 +6,10 @@ import pytest
 from rest_framework.test import APIClient
 
 from catalog.models import Manifest, Service
-from deployments.engine.failpoints import set_hook
+from deployments.journal.runtime import set_hook
 from ops.demo_pipelines import SERVICE_DEFINITION
 from pipelines.models import Pipeline
-from rbac.operations.keys import create_api_key
+from rbac.operations.api_keys import create_api_key
 from tests.deployments.conftest import _full_buckets, drive
 from tests.deployments.driving import Drive
 from tests.strategies.playing import Play

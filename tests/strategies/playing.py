@@ -7,16 +7,16 @@ from typing import Any
 from rest_framework.test import APIClient
 
 from connectors.models import FileNode
-from deployments.engine.failpoints import set_hook
-from deployments.engine.lease import LEASE
-from deployments.models import Call, Execution, StepExecution
-from steps.states import TERMINAL
+from deployments.engine.lease import LEASE_DURATION
+from deployments.journal.runtime import set_hook
+from deployments.models import AwsCall, Execution, StepExecution
+from steps.states import TERMINAL_STATUSES
 from tests.deployments.driving import Drive
 from tests.deployments.simulator.schedule import Death
 from tests.strategies.account_state import State, differences, state_of
 from tests.strategies.strategies import Strategy
 
-STANDS_STILL = LEASE.total_seconds() + 1
+STANDS_STILL = LEASE_DURATION.total_seconds() + 1
 MOST_TURNS = 2000
 
 
@@ -97,8 +97,8 @@ class Play:
         def has_written() -> bool:
             step.refresh_from_db()
             return (
-                step.status in TERMINAL
-                or Call.objects.filter(step=step, is_write=True, state="ANSWERED").exists()
+                step.status in TERMINAL_STATUSES
+                or AwsCall.objects.filter(step=step, is_write=True, state="ANSWERED").exists()
             )
 
         self.until(execution, has_written)
@@ -171,12 +171,12 @@ class Play:
 
     def writes(self, execution: Execution) -> list[str]:
         """The writes of an execution, in order, as its calls tell them."""
-        rows = Call.objects.filter(execution=execution, is_write=True).order_by("pk")
+        rows = AwsCall.objects.filter(execution=execution, is_write=True).order_by("pk")
         return [f"{one.service} {one.operation}" for one in rows]
 
     def effects(self, execution: Execution) -> list[str]:
         """The writes that AWS answered, in order; lost answers were found again."""
-        rows = Call.objects.filter(execution=execution, is_write=True, state="ANSWERED").order_by("pk")
+        rows = AwsCall.objects.filter(execution=execution, is_write=True, state="ANSWERED").order_by("pk")
         return [f"{one.service} {one.operation}" for one in rows]
 
     def deployed(self, execution: Execution) -> str:

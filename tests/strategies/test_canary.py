@@ -3,8 +3,8 @@
 import pytest
 import yaml
 
+from deployments.execution.operations import abort_execution
 from deployments.models import Execution
-from deployments.operations import abort_execution
 from pipelines.models import Pipeline
 from tests.deployments.driving import Drive
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 from django.db import connection
 
-from deployments.engine.failpoints import FAILPOINTS, set_hook
-from deployments.log import all_lines
-from deployments.models import Call, Execution
+from deployments.journal.runtime import FAILPOINTS, set_hook
+from deployments.log import iterate_lines
+from deployments.models import AwsCall, Execution
 from tests.deployments.dying import KILLED, in_a_fork
 from tests.strategies.playing import Play, broken
 
@@ -23,7 +23,7 @@ def _at_every_write(failpoint: str) -> Callable[[str], bool]:
     def place(name: str) -> bool:
         if name != failpoint:
             return False
-        rows = Call.objects.filter(is_write=True, state="SENT").exclude(pk__in=done)
+        rows = AwsCall.objects.filter(is_write=True, state="SENT").exclude(pk__in=done)
         fresh = list(rows.values_list("pk", flat=True))
         done.update(fresh)
         return bool(fresh)
@@ -46,7 +46,7 @@ def _as_if_nobody_died(play: Play, execution: Execution, calm: Execution) -> Non
     assert play.deaths
     assert play.ends(execution) == play.ends(calm), (play.deaths, play.log(execution))
     assert play.effects(execution) == play.effects(calm), play.deaths
-    numbers = [line["number"] for line in all_lines(execution.pk)]
+    numbers = [line["number"] for line in iterate_lines(execution.pk)]
     assert numbers == list(range(1, len(numbers) + 1)), play.deaths
 
 
@@ -76,7 +76,7 @@ def _survives_a_kill(play: Play, calm: Execution) -> None:
         left = iter(range(sent - 1))
 
         def die(name: str) -> None:
-            is_write = name == "call.sent" and Call.objects.filter(is_write=True, state="SENT").exists()
+            is_write = name == "call.sent" and AwsCall.objects.filter(is_write=True, state="SENT").exists()
             if is_write and next(left, None) is None:
                 os._exit(KILLED)
 

@@ -38,7 +38,7 @@ def masked(lines: Iterable[str]) -> Iterator[str]:
 @pytest.fixture(params=STRATEGIES, ids=lambda strategy: strategy.name)
 def plain(request: pytest.FixtureRequest, drive: Drive, monkeypatch: pytest.MonkeyPatch) -> Play:
     """The demo as it is, on a clock whose looks always fall into the same moments."""
-    monkeypatch.setattr("deployments.engine.schedule.crc32", lambda _: 0)
+    monkeypatch.setattr("deployments.engine.service_waits.crc32", lambda _: 0)
     # The grid of looks is counted from the epoch.
     now = datetime.now(UTC) + timedelta(seconds=30)
     drive.clock.moment = now + timedelta(seconds=100 - now.timestamp() % 100)

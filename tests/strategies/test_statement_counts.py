@@ -9,8 +9,8 @@ import pytest
 from django.db import connection
 
 from deployments.engine import dispatch
-from deployments.engine import look as passes
-from deployments.engine.lease import wake
+from deployments.engine import reconcile as passes
+from deployments.engine.lease import wake_execution
 from tests.deployments.driving import Drive
 from tests.strategies.playing import Play
 
@@ -60,7 +60,7 @@ class Count:
 def count(monkeypatch: pytest.MonkeyPatch) -> Count:
     """Counts the statements of passes, and of looks at groups that lead to no pass."""
     count = Count()
-    look, advance, look_at_group = passes.look, passes._advance, dispatch.look_at_group
+    look, advance, look_at_group = passes.reconcile, passes._advance, dispatch.reconcile_batch
 
     def counted_advance(*given: Any) -> Any:
         count.advances += 1
@@ -80,8 +80,8 @@ def count(monkeypatch: pytest.MonkeyPatch) -> Count:
             count.of_idle_groups.append(count.statements - before)
 
     monkeypatch.setattr(passes, "_advance", counted_advance)
-    monkeypatch.setattr(dispatch, "look", counted_look)
-    monkeypatch.setattr("tests.deployments.driving.look_at_group", counted_group)
+    monkeypatch.setattr(dispatch, "reconcile", counted_look)
+    monkeypatch.setattr("tests.deployments.driving.reconcile_batch", counted_group)
     return count
 
 
@@ -115,7 +115,7 @@ def test_a_pass_that_finds_nothing_to_do_takes_few_statements(drive: Drive, coun
     count.of_passes.clear()
     for _ in range(3):
         # Somebody else's decision, a lost message, the minute that is up.
-        wake(execution.pk, drive.clock.now())
+        wake_execution(execution.pk, drive.clock.now())
         drive.look()
     assert len(count.of_passes) == 3
     assert max(count.of_passes) <= MOST_FOR_NOTHING

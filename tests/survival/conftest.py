@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from delegates.offers import route_waiting
-from deployments.approving import approve
-from deployments.engine.failpoints import FAILPOINTS, set_hook
+from delegates.task_queue import route_waiting_tasks
+from deployments.approvals.operations import approve_step
+from deployments.journal.runtime import FAILPOINTS, set_hook
 from deployments.models import Approval, Execution
 from rbac.models import Scope, User, UserGroup
 from tests.deployments.conftest import _full_buckets, drive
@@ -17,7 +17,7 @@ from tests.fixtures.people import make_person
 from tests.flow.conftest import DEPLOY, Write, pipeline_text, stage_text, write
 from tests.steps.conftest import Site, Worker, site, worker
 from tests.survival.everything import Came, everything
-from web.clock import database_now
+from web.clock import get_database_time
 
 __all__ = ["_full_buckets", "drive", "site", "worker", "write"]
 
@@ -96,7 +96,7 @@ class Story:
 
     def _serve(self, fate: Fate) -> bool:
         """Let the agent do what is there; one that dies over a task is missed when its lease ends."""
-        route_waiting(database_now())
+        route_waiting_tasks(get_database_time())
         task = self.worker.take()
         if task is None:
             return False
@@ -116,7 +116,7 @@ class Story:
             return
         for number, person in enumerate(self.approvers):
             inputs = {} if number else {"ticket": "T-1"}
-            approve(actor=person, approval=shown, diff=shown.diff, inputs=inputs)
+            approve_step(actor=person, approval=shown, diff=shown.diff, inputs=inputs)
 
 
 @pytest.fixture

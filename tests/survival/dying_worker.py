@@ -8,7 +8,7 @@ from pathlib import Path
 
 from celery.__main__ import main
 
-from deployments.engine.failpoints import set_hook
+from deployments.journal.runtime import set_hook
 
 
 def _die(name: str) -> None:

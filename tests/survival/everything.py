@@ -5,10 +5,10 @@ from collections import Counter
 from dataclasses import dataclass
 
 from delegates.models import DelegateTask
-from deployments.log import all_lines
-from deployments.models import Approval, ApprovalDecision, Execution, Interrupt, Slot, StepExecution
+from deployments.log import iterate_lines
+from deployments.models import Approval, ApprovalDecision, Execution, Interrupt, ServiceLock, StepExecution
 from rbac.models import AuditEntry
-from steps.states import TERMINAL
+from steps.states import TERMINAL_STATUSES
 from tests.flow.conftest import pipeline_text, stage_text
 from tests.steps.conftest import Site
 
@@ -123,7 +123,7 @@ class Came:
         # The second run of a tag finds that nothing differs, the first does not.
         same = "Nothing differs from"
         passing = ("# AWS Event", "Waiting for pending tasks", "Waiting for the tasks of", same)
-        lines = [line["text"] for line in all_lines(self.execution.pk)]
+        lines = [line["text"] for line in iterate_lines(self.execution.pk)]
         return Counter(re.sub(r"[0-9a-f]{32}|\d+", "N", one) for one in lines if not one.startswith(passing))
 
     def broken(self) -> list[str]:
@@ -136,15 +136,15 @@ class Came:
         ]
         if self.asked()["/told"] > 1:
             found.append("a request that may change something was sent twice")
-        numbers = [line["number"] for line in all_lines(run.pk)]
+        numbers = [line["number"] for line in iterate_lines(run.pk)]
         if numbers != list(range(1, len(numbers) + 1)):
             found.append("the log has gaps or doubles")
         found += [
             f"{step.identifier} is still {step.status}"
             for step in steps.values()
-            if step.status not in TERMINAL
+            if step.status not in TERMINAL_STATUSES
         ]
-        if Slot.objects.exists():
+        if ServiceLock.objects.exists():
             found.append("the ECS service is still held")
         if Interrupt.objects.filter(execution=run, kind="FAIL").exists():
             found.append("a look ended in a mistake")

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from deployments.engine.failpoints import FAILPOINTS
+from deployments.journal.runtime import FAILPOINTS
 from tests.survival.conftest import AGENT_DIES, Fate, Story
 from tests.survival.everything import Came
 

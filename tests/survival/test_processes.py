@@ -11,12 +11,12 @@ from pytest_django import Settings
 from aws.caller import BotoCaller
 from aws.credentials import AccessKey
 from delegates.models import DelegateTask
-from deployments.approving import approve
-from deployments.engine import quota
-from deployments.engine.failpoints import FAILPOINTS
+from deployments.approvals.operations import approve_step
+from deployments.execution.operations import run_pipeline
+from deployments.journal import rate_limits
+from deployments.journal.runtime import FAILPOINTS
 from deployments.models import Approval, Execution
-from deployments.operations import run_pipeline
-from guards.addresses import Reach, networks
+from guards.address_policy import AddressPolicy, parse_networks
 from ops.demo import seed_demo
 from ops.demo_pipelines import SandboxFacts
 from pipelines.operations.pipelines import save_pipeline
@@ -78,12 +78,14 @@ def work(
     account: Scope,
 ) -> Work:
     """The demo, whose calls to AWS leave from the workers, with an alarm and people who are asked."""
-    quota.forget()
+    rate_limits.reset_buckets()
     pretend_aws.reset()
     settings.SANDBOX_URL = pretend_aws.url
     seed_demo(SandboxFacts.from_wire(pretend_aws.seed()))
     key = AccessKey("AKIASANDBOX", planted("of-the-test"))
-    caller = BotoCaller(key, "us-east-1", pretend_aws.url, Reach(also=networks(["127.0.0.1/32"])))
+    caller = BotoCaller(
+        key, "us-east-1", pretend_aws.url, AddressPolicy(also=parse_networks(["127.0.0.1/32"]))
+    )
     alarm = {"Namespace": "Shop", "MetricName": "Errors", "Statistic": "Sum", "Period": 60}
     alarm |= {"ComparisonOperator": "GreaterThanThreshold", "EvaluationPeriods": 1, "Threshold": 1.0}
     caller.call("cloudwatch", "PutMetricAlarm", {"AlarmName": "errors", **alarm})
@@ -99,7 +101,7 @@ def _decide(execution: Execution, people: tuple[User, User]) -> bool:
         return False
     for number, person in enumerate(people):
         inputs = {} if number else {"ticket": "T-1"}
-        approve(actor=person, approval=shown, diff=shown.diff, inputs=inputs)
+        approve_step(actor=person, approval=shown, diff=shown.diff, inputs=inputs)
     return True
 
 

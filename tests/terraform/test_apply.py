@@ -3,7 +3,7 @@
 import pytest
 
 from connectors.operations import create_secret
-from deployments.models import AppliedConfiguration, Call, StepExecution
+from deployments.models import AppliedConfiguration, AwsCall, StepExecution
 from rbac.models import Scope, User
 from tests.deployments.driving import Drive
 from tests.flow.conftest import Write, pipeline_text, stage_text
@@ -58,7 +58,7 @@ def test_a_secret_reaches_the_program_and_neither_log_nor_journal(
     assert _step().outputs == {"cluster_name": "•••", "secret": "•••", "subnets": ["a", "b"]}
     assert _step().hidden_outputs["secret"] == f"{value}!"
     assert "hunter2" not in "".join(drive.log(execution))
-    assert "hunter2" not in "".join(f"{call.parameters}{call.preview}" for call in Call.objects.all())
+    assert "hunter2" not in "".join(f"{call.parameters}{call.preview}" for call in AwsCall.objects.all())
     assert "hunter2" not in AppliedConfiguration.objects.get().used
 
 

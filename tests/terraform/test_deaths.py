@@ -5,8 +5,8 @@ import os
 import pytest
 
 from delegates.models import DelegateTask
-from deployments.engine import failpoints
-from deployments.models import AppliedConfiguration, Call
+from deployments.journal import runtime
+from deployments.models import AppliedConfiguration, AwsCall
 from tests.deployments.driving import Drive
 from tests.deployments.dying import KILLED, in_a_fork
 from tests.flow.conftest import Write, pipeline_text, stage_text
@@ -44,17 +44,17 @@ def test_what_a_delegate_has_applied_is_taken_up_by_the_next_worker(
             os._exit(KILLED)
 
     def doomed() -> None:
-        failpoints.set_hook(die)
+        runtime.set_hook(die)
         drive.until_over(execution)
 
     try:
         assert in_a_fork(doomed) == KILLED
     finally:
-        failpoints.set_hook(None)
+        runtime.set_hook(None)
     drive.clock.move(61)
     serve_until_over(drive, execution, worker)
     assert execution.status == "SUCCESS", execution.failure
     assert [one.identifier for one in AppliedConfiguration.objects.all()] == ["network"]
     assert DelegateTask.objects.filter(kind="terraform").count() == 1
-    assert Call.objects.get(operation="RunTerraform").send_number == 1
+    assert AwsCall.objects.get(operation="RunTerraform").send_number == 1
     assert drive.log(execution).count("Applying network with Terraform") == 1

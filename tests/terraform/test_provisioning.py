@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from deployments.models import Call, StepExecution
+from deployments.models import AwsCall, StepExecution
 from tests.deployments.driving import Drive
 from tests.fixtures.gates import create_cluster
 from tests.fixtures.git import GitServer, git_server
@@ -90,7 +90,7 @@ def test_a_stage_deploys_into_the_cluster_that_its_configuration_has_made(
     asked = {"cluster": "orders", "services": ["myapp"]}
     (service,) = drive.call("ecs", "DescribeServices", asked)["services"]
     assert service["runningCount"] == service["desiredCount"] > 0
-    call = Call.objects.get(operation="RunTerraform")
+    call = AwsCall.objects.get(operation="RunTerraform")
     assert set(call.preview["files"].values()) == {"•••"}
     # Whatever is pushed later, a retry of the step takes what this run has fetched.
     step = StepExecution.objects.get(identifier="net")

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from delegates.owners import Answer
-from deployments.engine.provisions import free_old_plans
-from deployments.models import AppliedConfiguration, CheckedItem, Execution, KeptPlan, StepExecution
-from deployments.preview.documents import ShownPreview
-from deployments.previews import preview_pipeline
+from delegates.task_owners import TaskAnswer
+from deployments.journal.provisions import delete_expired_plans
+from deployments.models import AppliedConfiguration, Execution, RollbackCheck, StepExecution, StoredPlan
+from deployments.preview.documents import PreviewDetails
+from deployments.preview.operations import preview_pipeline
 from pipelines.operations.pipelines import PipelineNotRunnable
 from tests.deployments.driving import Drive
 from tests.flow.conftest import Write, pipeline_text, stage_text
@@ -72,7 +72,7 @@ def test_a_plan_is_shown_kept_applied_and_dropped(
     assert "  # terraform_data.cluster will be created" in log
     assert states.inputs() == ["planned"]
     assert StepExecution.objects.get(identifier="apply").outputs["cluster_name"] == "planned"
-    assert KeptPlan.objects.get().content == ""
+    assert StoredPlan.objects.get().content == ""
     assert len(_there()) == 1
 
 
@@ -88,10 +88,10 @@ def test_a_plan_is_for_what_it_was_made_for(
     )
     assert execution.failure is not None
     assert execution.failure["code"] == "PLAN_OF_ANOTHER_SORT"
-    kept = KeptPlan.objects.get()
+    kept = StoredPlan.objects.get()
     assert kept.destroys
-    assert free_old_plans(kept.planned_at + timedelta(days=6)) == 0
-    assert free_old_plans(kept.planned_at + timedelta(days=8)) == 1
+    assert delete_expired_plans(kept.planned_at + timedelta(days=6)) == 0
+    assert delete_expired_plans(kept.planned_at + timedelta(days=8)) == 1
     kept.refresh_from_db()
     assert kept.content == ""
 
@@ -107,7 +107,7 @@ def test_a_rollback_applies_what_was_applied_before(
     assert (execution.status, execution.outcome) == ("FAILED", "ROLLED_BACK"), execution.failure
     assert states.inputs() == ["first"]
     assert _there() == [first]
-    checked = CheckedItem.objects.get()
+    checked = RollbackCheck.objects.get()
     assert (checked.subject, checked.ok) == ("network", True)
 
 
@@ -188,7 +188,7 @@ def test_after_an_apply_whose_answer_does_not_fit_nobody_knows_how_far_it_came(
     write: Write, drive: Drive, worker: Worker, states: States
 ) -> None:
     execution = write(_pipeline(terraform_step(states))).start()
-    worker.send(_taken(drive, worker), Answer("SUCCEEDED", {"exit_code": 0, "outputs": {"url": 5}}))
+    worker.send(_taken(drive, worker), TaskAnswer("SUCCEEDED", {"exit_code": 0, "outputs": {"url": 5}}))
     serve_until_over(drive, execution, worker)
     assert execution.failure is not None
     assert "result.outputs.url must be an object" in execution.failure["message"]
@@ -203,13 +203,13 @@ def test_a_preview_says_what_would_run_and_runs_nothing(
     text = _pipeline(terraform_step(states, "plan", "Plan"), _inheriting("apply", "Apply", "InheritFromPlan"))
     ready = write(text)
     shown = preview_pipeline(actor=drive.deployer, pipeline=ready.pipeline, artifact_tag="1.28")
-    assert isinstance(shown, ShownPreview)
+    assert isinstance(shown, PreviewDetails)
     said = {one.identifier: (one.changes, one.failure) for one in shown.steps}
     assert said == {
         "plan": (["terraform plan runs at a delegate, with 1 file."], None),
         "apply": (["The plan of an earlier step is applied with terraform at a delegate."], None),
     }
-    assert (worker.taken, KeptPlan.objects.count()) == ([], 0)
+    assert (worker.taken, StoredPlan.objects.count()) == ([], 0)
 
 
 @pytest.mark.parametrize(

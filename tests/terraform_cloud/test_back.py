@@ -2,8 +2,8 @@
 
 import pytest
 
-from deployments.models import CheckedItem, Execution, StepExecution
-from deployments.operations import abort_execution, retry_execution
+from deployments.execution.operations import abort_execution, retry_execution
+from deployments.models import Execution, RollbackCheck, StepExecution
 from tests.deployments.driving import Drive
 from tests.fixtures.terraform_cloud import FINAL, PretendRun, TerraformCloudServer
 from tests.flow.conftest import Write
@@ -46,7 +46,7 @@ def test_what_was_applied_before_is_applied_again(
     assert said["variables"] == [{"key": "size", "value": "2"}]
     assert back["data"]["relationships"]["configuration-version"]["data"]["id"] == "cv-old"
     assert terraform_cloud.newest().status == "applied"
-    checked = CheckedItem.objects.get(step__stage__execution=execution)
+    checked = RollbackCheck.objects.get(step__stage__execution=execution)
     assert (checked.subject, checked.found, checked.ok) == (
         "Workspace acme/network",
         "as run run-old applied it",

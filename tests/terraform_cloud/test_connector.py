@@ -8,16 +8,16 @@ from pytest_django import Settings
 
 from connectors.models import Connector, Secret
 from connectors.operations import create_connector, create_secret, update_connector
-from connectors.sites import site_problems
-from delegates.connector_tests import try_connector
-from delegates.inquiries import ask
-from guards.addresses import Reach
+from connectors.specs.sites import find_site_spec_problems
+from delegates.access.connector_tests import run_connector_test
+from delegates.access.lookup_requests import create_lookup_request
+from guards.address_policy import AddressPolicy
 from rbac.models import Scope, User
 from tests.connectors.test_sites import Browse
 from tests.deployments.hands import hand
 from tests.fixtures.terraform_cloud import TOKEN, Fault, TerraformCloudServer
 from tests.watching.marker import planted
-from web.problems import BadInput
+from web.http.problems import BadInput
 
 pytestmark = pytest.mark.django_db
 
@@ -54,14 +54,14 @@ def make(admin: User, scope: Scope, secret: Secret | None, url: str, **spec: Any
     ],
 )
 def test_what_does_not_fit_is_named(spec: dict[str, Any], path: str) -> None:
-    assert path in {one["path"] for one in site_problems("TerraformCloud", spec, has_secret=False)}
+    assert path in {one["path"] for one in find_site_spec_problems("TerraformCloud", spec, has_secret=False)}
 
 
 def test_a_test_says_whose_the_token_is(
     project: Scope, admin: User, secret: Secret, terraform_cloud: TerraformCloudServer
 ) -> None:
     made = make(admin, project, secret, f"{terraform_cloud.url}/")
-    tested = try_connector(actor=admin, connector=made)
+    tested = run_connector_test(actor=admin, connector=made)
     assert tested.ok, tested.message
     assert "the token is api-team_7's and sees the organization acme" in made.last_test_message
 
@@ -90,7 +90,7 @@ def test_a_test_that_fails_says_what_to_do(
 ) -> None:
     for name, value in change.items():
         setattr(terraform_cloud, name, value)
-    tested = try_connector(actor=admin, connector=make(admin, project, secret, terraform_cloud.url))
+    tested = run_connector_test(actor=admin, connector=make(admin, project, secret, terraform_cloud.url))
     assert not tested.ok
     assert said in tested.message
     assert step in tested.next_step
@@ -102,7 +102,7 @@ def test_a_wrong_token_is_not_said_again(
     wrong = create_secret(
         actor=admin, scope=project, identifier="old", name="Old", value=planted("an-old-token")
     )
-    tested = try_connector(actor=admin, connector=make(admin, project, wrong, terraform_cloud.url))
+    tested = run_connector_test(actor=admin, connector=make(admin, project, wrong, terraform_cloud.url))
     assert "does not accept the token" in tested.message
     assert planted("an-old-token") not in str(tested.to_json())
 
@@ -111,8 +111,8 @@ def test_from_here_it_goes_nowhere_private_unless_that_is_set(
     project: Scope, admin: User, secret: Secret, terraform_cloud: TerraformCloudServer, settings: Settings
 ) -> None:
     made = make(admin, project, secret, terraform_cloud.url.replace("127.0.0.1", "localhost"))
-    settings.OUTGOING_REACH = Reach(advice="name it")
-    tested = try_connector(actor=admin, connector=made)
+    settings.OUTGOING_REACH = AddressPolicy(advice="name it")
+    tested = run_connector_test(actor=admin, connector=made)
     assert "private address" in tested.message
     assert terraform_cloud.asked == []
 
@@ -123,7 +123,7 @@ def test_through_a_delegate_it_is_the_delegate_that_asks(
 ) -> None:
     worker = hand("edge", tags=("edge",))
     through = {"connect_through": "Delegate", "delegate_selectors": ["edge"]}
-    asked = ask(
+    asked = create_lookup_request(
         actor=admin, connector=make(admin, project, secret, terraform_cloud.url, **through), kind="TEST"
     )
     while worker.serve():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from delegates.offers import route_waiting
+from delegates.task_queue import route_waiting_tasks
 from deployments.models import Execution, StepExecution
 from rbac.models import User
 from tests.deployments.driving import Drive
@@ -10,7 +10,7 @@ from tests.fixtures.terraform_cloud import TOKEN, Output, TerraformCloudServer
 from tests.flow.conftest import Write
 from tests.steps.conftest import Worker, worker
 from tests.terraform_cloud.conftest import run_step, terraform_connector, text_of
-from web.clock import database_now
+from web.clock import get_database_time
 
 __all__ = ["worker"]
 
@@ -60,7 +60,7 @@ def test_a_delegate_that_is_lost_with_a_run_leaves_one_run(
     lost = False
     for _ in range(300):
         drive.look()
-        route_waiting(database_now())
+        route_waiting_tasks(get_database_time())
         while (task := worker.take()) is not None:
             is_run = worker.payloads[-1].params["method"] == "POST" and not lost
             if not is_run or has_arrived:

@@ -2,13 +2,13 @@
 
 import pytest
 
-from connectors.downstream import LacksAccess
 from connectors.models import Connector
 from connectors.operations import create_secret, delete_connector
-from connectors.uses import StillUsed, uses_of
-from deployments.models import Call, StepExecution
-from deployments.preview.documents import ShownPreview
-from deployments.previews import preview_pipeline
+from connectors.required_access import MissingAccess
+from connectors.usages import ResourceInUse, find_usages
+from deployments.models import AwsCall, StepExecution
+from deployments.preview.documents import PreviewDetails
+from deployments.preview.operations import preview_pipeline
 from pipelines.operations.pipelines import PipelineNotRunnable
 from rbac.models import Role, RoleAssignment, Scope, User
 from rbac.permissions import PERMISSIONS
@@ -61,7 +61,7 @@ def test_a_run_is_planned_applied_and_its_outputs_are_known(
         assert told.count(line) == 1, told
     assert "Output password = (sensitive)" in told
     assert len(terraform_cloud.sent("POST", "^runs$")) == 1
-    kept = "".join(call.parameters + str(call.preview) + call.result for call in Call.objects.all())
+    kept = "".join(call.parameters + str(call.preview) + call.result for call in AwsCall.objects.all())
     assert TOKEN not in kept
     logs = [headers for verb, _, _, headers in terraform_cloud.asked if verb == "LOG"]
     assert logs
@@ -97,7 +97,7 @@ def test_what_is_asked_for_is_what_the_run_is_made_with(
     told = "\n".join(drive.log(execution))
     assert "password = •••" in told
     assert "Variable db is a secret" in told
-    calls = Call.objects.filter(execution=execution)
+    calls = AwsCall.objects.filter(execution=execution)
     assert "hunter2" not in "".join(call.parameters + str(call.preview) + call.result for call in calls)
 
 
@@ -305,15 +305,15 @@ def test_who_may_not_use_the_connector_may_not_run_its_pipeline(ready: Write) ->
     role = Role.objects.create(scope=project, identifier="some", name="Some")
     role.set_permissions(set(PERMISSIONS) - {"core_connector_access"})
     RoleAssignment.objects.create(scope=project, role=role, user=person)
-    with pytest.raises(LacksAccess, match="core_connector_access on the connector terraform in"):
+    with pytest.raises(MissingAccess, match="core_connector_access on the connector terraform in"):
         found.start()
 
 
 def test_a_connector_says_which_pipelines_use_it_and_is_not_deleted(ready: Write) -> None:
     ready(text_of(run_step()))
     connector, admin = Connector.objects.get(identifier="terraform"), User.objects.get(username="admin")
-    assert [one.title for one in uses_of(connector, admin).shown] == ["pipeline Flow"]
-    with pytest.raises(StillUsed):
+    assert [one.title for one in find_usages(connector, admin).shown] == ["pipeline Flow"]
+    with pytest.raises(ResourceInUse):
         delete_connector(actor=admin, connector=connector)
 
 
@@ -322,7 +322,7 @@ def test_a_preview_says_what_is_asked_for_and_asks_for_nothing(
 ) -> None:
     drive = ready(text_of(run_step("", "plan", "Plan"), run_step("", "apply", "Apply")))
     shown = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag="1.28")
-    assert isinstance(shown, ShownPreview)
+    assert isinstance(shown, PreviewDetails)
     plan, apply = shown.steps
     assert plan.changes == ["Terraform Cloud is asked for a run in workspace acme/network."]
     assert apply.changes == ["The run that was planned is applied in Terraform Cloud."]

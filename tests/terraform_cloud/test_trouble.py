@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from deployments.engine import failpoints
-from deployments.models import Call
+from deployments.journal import runtime
+from deployments.models import AwsCall
 from tests.deployments.driving import Drive
 from tests.deployments.dying import KILLED, in_a_fork
 from tests.fixtures.terraform_cloud import Fault, TerraformCloudServer
@@ -64,13 +64,13 @@ def test_a_worker_that_dies_leaves_one_run_that_the_next_goes_on_with(
                 os._exit(KILLED)
 
     def doomed() -> None:
-        failpoints.set_hook(die)
+        runtime.set_hook(die)
         drive.until_over(execution)
 
     try:
         died = in_a_fork(doomed) == KILLED
     finally:
-        failpoints.set_hook(None)
+        runtime.set_hook(None)
     assert died or number > 1
     drive.clock.move(61)
     drive.until_over(execution)
@@ -79,4 +79,4 @@ def test_a_worker_that_dies_leaves_one_run_that_the_next_goes_on_with(
     told = drive.log(execution)
     assert told.count("aws_ecs_cluster.main will be created") == 1, told
     assert told.count("Run run-1 is made in workspace acme/network") == 1, told
-    assert not Call.objects.filter(execution=execution, state__in=("SENT", "UNKNOWN")).exists()
+    assert not AwsCall.objects.filter(execution=execution, state__in=("SENT", "UNKNOWN")).exists()

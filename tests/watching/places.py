@@ -24,8 +24,8 @@ from kombu.transport.virtual.base import Channel
 from connectors.encryption import EncryptedTextField
 from connectors.models import Secret
 from tests.watching.watch import is_planted, look, report
-from web.front_door import FrontDoor
-from web.sockets import SocketGuard
+from web.http.asgi_limits import RequestLimits
+from web.live.socket_middleware import SocketLimits
 
 # Where a secret leaves Slipway in the clear because it has to, and why.
 ALLOWED = {
@@ -52,7 +52,7 @@ def watch_all() -> None:
     _before(EncryptedTextField, "pre_save", _insist)
     for consumer in (AsyncConsumer, SyncConsumer):
         _before(consumer, "send", _look_at_frame)
-    for door in (FrontDoor, SocketGuard):
+    for door in (RequestLimits, SocketLimits):
         _watch_door(door)
     _watch_answers()
     _watch_communicator()

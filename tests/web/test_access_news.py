@@ -19,12 +19,18 @@ from delegates.consumers import DelegatesConsumer
 from deployments.consumers import ExecutionConsumer
 from deployments.models import Execution
 from pipelines.models import Pipeline
-from rbac.changes import GROUP, hash_session_key
+from rbac.access_changes import ACCESS_GROUP, hash_session_key
 from rbac.models import Scope, User
 from tests.fixtures.people import make_person
 from tests.fixtures.sockets import new_session
-from web.access_news import BROKEN, NOT_SIGNED_IN, Attention, attention, codes_of
-from web.sessions import SessionStore, people_of
+from web.http.sessions import SessionStore, get_session_users
+from web.live.socket_authorization import (
+    CLOSE_INTERNAL_ERROR,
+    CLOSE_NOT_SIGNED_IN,
+    SocketSession,
+    authorize_socket,
+    compute_close_codes,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -61,7 +67,7 @@ async def changed(*, people: tuple[int, ...] = (), sessions: tuple[str, ...] = (
         "people": list(people),
         "sessions": [hash_session_key(one) for one in sessions],
     }
-    await get_channel_layer().group_send(GROUP, message)
+    await get_channel_layer().group_send(ACCESS_GROUP, message)
 
 
 @sync_to_async
@@ -71,12 +77,12 @@ def signed_in(name: str) -> tuple[User, str]:
     return person, str(new_session(person).session_key)
 
 
-async def settled(*sockets: Attention) -> None:
+async def settled(*sockets: SocketSession) -> None:
     async with asyncio.timeout(60):
         await asyncio.gather(*(one.settled.wait() for one in sockets))
 
 
-async def unsettled(*sockets: Attention) -> None:
+async def unsettled(*sockets: SocketSession) -> None:
     async with asyncio.timeout(60):
         while any(one.settled.is_set() for one in sockets):
             await asyncio.sleep(0)
@@ -86,7 +92,7 @@ async def unsettled(*sockets: Attention) -> None:
 async def test_a_change_has_those_asked_anew_whom_it_is_about(named: str, asked: list[int]):
     (first, key), (_, other_key) = await signed_in("first"), await signed_in("second")
     screens = (Screen(), Screen())
-    async with attention(screens[0], key) as one, attention(screens[1], other_key) as two:
+    async with authorize_socket(screens[0], key) as one, authorize_socket(screens[1], other_key) as two:
         await settled(one, two)
         concerned = [socket for socket, times in zip((one, two), asked, strict=True) if times == 2]
         people, sessions = (first.pk,) * (named == "person"), (other_key,) * (named == "session")
@@ -100,9 +106,9 @@ async def test_a_change_while_it_is_asked_is_asked_about_before_anything_goes_on
     _, key = await signed_in("first")
     slow, quick = Screen(), Screen()
     slow.may_answer.clear()
-    async with attention(quick, key) as witness:
+    async with authorize_socket(quick, key) as witness:
         await settled(witness)
-        async with attention(slow, key) as one:
+        async with authorize_socket(slow, key) as one:
             assert await asyncio.to_thread(slow.is_asking.wait, 60)
             await changed()
             await unsettled(witness)
@@ -112,8 +118,8 @@ async def test_a_change_while_it_is_asked_is_asked_about_before_anything_goes_on
 
 
 async def test_who_is_not_signed_in_is_shown_nothing():
-    async with attention(Screen(), "") as one:
-        assert await asyncio.wait_for(one.end, 60) == NOT_SIGNED_IN
+    async with authorize_socket(Screen(), "") as one:
+        assert await asyncio.wait_for(one.end, 60) == CLOSE_NOT_SIGNED_IN
         assert not one.settled.is_set()
 
 
@@ -121,18 +127,23 @@ async def test_what_cannot_be_asked_lets_all_go_and_does_not_keep_the_next_out(
     caplog: pytest.LogCaptureFixture,
 ):
     _, key = await signed_in("first")
-    async with attention(Screen(), key) as good:
+    async with authorize_socket(Screen(), key) as good:
         await settled(good)
-        async with attention(Broken(), key) as bad:
-            assert await asyncio.wait_for(asyncio.gather(good.end, bad.end), 60) == [BROKEN, BROKEN]
-        async with attention(Screen(), key) as later:
+        async with authorize_socket(Broken(), key) as bad:
+            assert await asyncio.wait_for(asyncio.gather(good.end, bad.end), 60) == [
+                CLOSE_INTERNAL_ERROR,
+                CLOSE_INTERNAL_ERROR,
+            ]
+        async with authorize_socket(Screen(), key) as later:
             await settled(later)
-    assert [record.levelname for record in caplog.records if record.name == "web.access_news"] == ["ERROR"]
+    assert [
+        record.levelname for record in caplog.records if record.name == "web.live.socket_authorization"
+    ] == ["ERROR"]
 
 
 async def test_many_sockets_are_asked_about_in_as_many_queries_as_two(project: Scope):
     opened = await sync_to_async(watchers)(project, 25)
-    sockets = [Attention(screen, key) for screen, key in opened]
+    sockets = [SocketSession(screen, key) for screen, key in opened]
     of_two, few = await counted(sockets[:4])
     all_of_them, many = await counted(sockets)
     assert set(all_of_them.values()) == set(of_two.values()) == {None}
@@ -156,10 +167,10 @@ def watchers(project: Scope, count: int) -> list[tuple[Any, str]]:
 
 
 @sync_to_async
-def counted(sockets: list[Attention]) -> tuple[dict[Attention, int | None], int]:
+def counted(sockets: list[SocketSession]) -> tuple[dict[SocketSession, int | None], int]:
     """What is found of these sockets, and in how many queries."""
     with CaptureQueriesContext(connection) as queries:
-        return codes_of(sockets), len(queries)
+        return compute_close_codes(sockets), len(queries)
 
 
 def session(person: User, **changes: Any) -> str:
@@ -186,5 +197,5 @@ def test_a_session_is_somebodys_while_a_page_would_take_it(settings: Any, django
     renewed.set_password("another long password")
     renewed.save()
     with django_assert_num_queries(2):
-        found = people_of([*keys.values(), "unheard-of", "", str(uuid4())])
+        found = get_session_users([*keys.values(), "unheard-of", "", str(uuid4())])
     assert found == dict.fromkeys((keys["here"], keys["there"], keys["new secret"]), anna)

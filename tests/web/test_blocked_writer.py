@@ -13,13 +13,13 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from config.databases import LOCKED_MS, database, hold_open, web_options
+from config.databases import LOCK_TIMEOUT_MS, build_database_settings, build_web_options, keep_sqlite_open
 from rbac.models import ApiKey, Scope, User
-from rbac.operations.keys import create_api_key
+from rbac.operations.api_keys import create_api_key
 from tests.api.world import make_world
 from tests.crowd import complete
 from tests.routes import addresses
-from web.outages import FULL, OncePerMinute
+from web.http.outages import DISK_FULL_MESSAGE, OutageLogFilter
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -107,7 +107,11 @@ def test_a_write_is_refused_in_words_while_somebody_else_writes(project: Scope, 
 
 
 def test_nobody_waits_for_the_lock_longer_than_for_postgresql() -> None:
-    assert web_options(settings.DATABASES["default"], 1) == {"timeout": LOCKED_MS / 1000} == {"timeout": 5}
+    assert (
+        build_web_options(settings.DATABASES["default"], 1)
+        == {"timeout": LOCK_TIMEOUT_MS / 1000}
+        == {"timeout": 5}
+    )
 
 
 def test_a_session_that_has_to_be_kept_is_refused_in_words(project: Scope, admin: User) -> None:
@@ -126,7 +130,7 @@ def test_a_full_disk_is_told_and_what_is_stored_is_read(
     client.force_login(admin)
     client.get("/")
     long_away(client)
-    caplog.handler.addFilter(limit := OncePerMinute())
+    caplog.handler.addFilter(limit := OutageLogFilter())
     with full_disk():
         answers = [program.post("/api/v1/orgs", new(number), "application/json") for number in range(100)]
         assert client.get("/deployments/").status_code == 200
@@ -135,7 +139,7 @@ def test_a_full_disk_is_told_and_what_is_stored_is_read(
     refused = [answer for answer in answers if answer.status_code != 201]
     assert len(refused) > 10
     assert {answer.status_code for answer in refused} == {503}
-    assert {answer.json()["detail"] for answer in refused} == {FULL}
+    assert {answer.json()["detail"] for answer in refused} == {DISK_FULL_MESSAGE}
     told = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert len([record for record in told if "answered 503" in record.message]) == 1
     assert [record.message for record in told if record.exc_info or "Unavailable" in record.message] == []
@@ -147,12 +151,12 @@ def new(number: int) -> dict[str, str]:
 
 def test_the_files_that_readers_need_are_held_open(tmp_path: Path) -> None:
     file = tmp_path / "slipway.sqlite3"
-    found = database(f"sqlite:///{file}", tmp_path)
-    assert hold_open(found) is None
+    found = build_database_settings(f"sqlite:///{file}", tmp_path)
+    assert keep_sqlite_open(found) is None
     with closing(sqlite3.connect(file)) as writer:
         writer.execute("PRAGMA journal_mode=WAL")
         writer.execute("CREATE TABLE one (number)")
-        held = hold_open(found)
+        held = keep_sqlite_open(found)
     assert held is not None
     with closing(held):
         assert file.with_name(f"{file.name}-shm").exists()

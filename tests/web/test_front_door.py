@@ -7,9 +7,9 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client as DjangoClient
 
-from guards.limits import ADDRESS_BYTES, BODY_BYTES, FORM_FILES
-from web import front_door
-from web.front_door import FrontDoor
+from guards.limits import BODY_BYTES, FORM_FILES, URL_BYTES
+from web.http import asgi_limits
+from web.http.asgi_limits import RequestLimits
 
 CHUNK = b"x" * 65_536
 
@@ -66,7 +66,7 @@ async def ask(client: Client, *, path: str = "/api/v1/orgs", query: bytes = b"",
         "query_string": query,
         "headers": headers,
     }
-    await FrontDoor(application)(scope, client.receive, client.send)
+    await RequestLimits(application)(scope, client.receive, client.send)
     return client
 
 
@@ -89,7 +89,7 @@ async def test_a_body_without_a_length_is_counted_while_it_comes() -> None:
 
 
 async def test_a_long_address_is_refused() -> None:
-    client = await ask(Client(b""), query=b"a=" + b"b" * ADDRESS_BYTES)
+    client = await ask(Client(b""), query=b"a=" + b"b" * URL_BYTES)
     assert client.status == 414
     assert b"address_too_long" in client.body
 
@@ -100,7 +100,7 @@ async def test_people_get_a_page() -> None:
 
 
 async def test_who_does_not_send_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(front_door, "BODY_SECONDS", 0.01)
+    monkeypatch.setattr(asgi_limits, "BODY_SECONDS", 0.01)
     client = await ask(Client(is_silent=True))
     assert client.status == 408
 
@@ -110,7 +110,7 @@ async def test_a_length_that_is_none_is_counted_instead(length: str) -> None:
     headers = [(b"content-length", length.encode("utf-8"))]
     client = Client(b"abc")
     scope = {"type": "http", "path": "/", "query_string": b"", "headers": headers}
-    await FrontDoor(application)(scope, client.receive, client.send)
+    await RequestLimits(application)(scope, client.receive, client.send)
     assert client.body == b"3"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from web.garbage import ClearedAfterwards
+from web.http.gc_tuning import GarbageCollectionMiddleware
 
 
 class Thing:
@@ -35,7 +35,7 @@ async def test_what_holds_itself_is_gone_when_the_answer_is(fails: bool) -> None
             raise ConnectionError
 
     try:
-        await ClearedAfterwards(application)({}, None, None)  # type: ignore[arg-type]
+        await GarbageCollectionMiddleware(application)({}, None, None)  # type: ignore[arg-type]
     except ConnectionError:
         assert fails
     assert left[0]() is None

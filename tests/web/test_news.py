@@ -16,19 +16,19 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from config.urls import websocket_urlpatterns
+from deployments.live.executions import EXECUTION_TOPIC, list_execution_snapshots
 from deployments.models import Execution
-from deployments.news import EXECUTIONS, execution_looks
 from pipelines.models import Pipeline
-from rbac.changes import access_changed
+from rbac.access_changes import publish_access_change
 from rbac.models import ResourceGroup, Role, RoleAssignment, Scope, User
 from rbac.policy import Principal
 from steps.states import Status
 from tests.fixtures.people import make_person
 from tests.fixtures.sockets import session_of
-from web.news import changed
-from web.news.hub import news_hub
-from web.news.subjects import _by_topic as BY_TOPIC
-from web.news.subjects import subject_named
+from web.live import publish_change_on_commit
+from web.live.broadcaster import watch_sources
+from web.live.sources import _sources_by_topic as BY_TOPIC
+from web.live.sources import get_source
 
 # How long an answer may take on a machine that is busy with other things.
 PATIENCE = 60
@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("web.news.hub.CHANGES_EVERY_SECONDS", 0.05)
+    monkeypatch.setattr("web.live.broadcaster.BROADCAST_INTERVAL_SECONDS", 0.05)
 
 
 @pytest.fixture
@@ -93,13 +93,13 @@ def made(pipeline: Pipeline, status: str = Status.RUNNING) -> Execution:
         status=status,
         look_at=timezone.now(),
     )
-    changed("executions", found.pk)
+    publish_change_on_commit("executions", found.pk)
     return found
 
 
 def moved(execution: Execution, status: str) -> None:
     Execution.objects.filter(pk=execution.pk).update(status=status)
-    changed("executions", execution.pk)
+    publish_change_on_commit("executions", execution.pk)
 
 
 make, move = sync_to_async(made), sync_to_async(moved)
@@ -185,7 +185,7 @@ async def test_who_loses_a_role_hears_no_more(pipeline: Pipeline, project: Scope
 
 def taken_from(person: User) -> None:
     RoleAssignment.objects.filter(user=person).delete()
-    access_changed(person.pk)
+    publish_access_change(person.pk)
 
 
 async def test_who_keeps_one_topic_hears_of_that_alone(
@@ -206,7 +206,7 @@ async def test_who_keeps_one_topic_hears_of_that_alone(
 
 def lose(person: User, scope: Scope) -> None:
     RoleAssignment.objects.filter(user=person, scope=scope).delete()
-    access_changed(person.pk)
+    publish_access_change(person.pk)
 
 
 async def test_commits_that_show_nothing_new_wake_nobody(pipeline: Pipeline, viewer: User) -> None:
@@ -215,7 +215,7 @@ async def test_commits_that_show_nothing_new_wake_nobody(pipeline: Pipeline, vie
     reads: list[Any] = []
     async with counted(reads):
         for _ in range(200):
-            await sync_to_async(changed)("executions", execution.pk)
+            await sync_to_async(publish_change_on_commit)("executions", execution.pk)
         await move(execution, Status.SUCCESS)
         assert await heard(socket) == [f"pipeline:{pipeline.pk}"]
         assert await socket.receive_nothing(0.3)
@@ -231,7 +231,7 @@ class counted:
         self.reads = reads
 
     async def __aenter__(self) -> None:
-        self.hub = news_hub([EXECUTIONS])
+        self.hub = watch_sources([EXECUTION_TOPIC])
         self.shared = await self.hub.__aenter__()
         self.read = self.shared._read
 
@@ -281,7 +281,7 @@ def looks_often(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Has all of a subject looked at again ten times a second."""
 
     def often(name: str) -> None:
-        one = replace(subject_named(name), look_every_seconds=0.1)
+        one = replace(get_source(name), look_every_seconds=0.1)
         for topic in one.topics:
             monkeypatch.setitem(BY_TOPIC, topic, one)
 
@@ -311,6 +311,6 @@ def test_many_executions_are_looked_at_in_one_query(pipeline: Pipeline) -> None:
     keys = [str(made(pipeline).pk) for _ in range(5)]
     for asked in (keys, keys[:1], None):
         with CaptureQueriesContext(connection) as queries:
-            found = execution_looks(asked)
+            found = list_execution_snapshots(asked)
         assert set(found) == set(asked or keys)
         assert len(queries) <= 2

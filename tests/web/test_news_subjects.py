@@ -7,16 +7,16 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from delegates.models import DelegateLogChunk, Inquiry
-from deployments.models import PreviewQuestion
-from inventory.models.drift import Adoption
+from delegates.models import DelegateLogChunk, LookupRequest
+from deployments.models import PreviewRequest
+from inventory.models.adoption import Adoption
 from inventory.models.instances import ServiceInstance, SyncedCluster
-from inventory.sync.news import cluster_looks
+from inventory.sync.live import read_cluster_snapshots
 from rbac.models import Scope, User
 from tests.api.world import World, make_world
 from tests.delegates.making import make_delegate, make_instance, make_task
-from web.news import Shown
-from web.news.subjects import Subject, subjects
+from web.live import TopicSnapshot
+from web.live.sources import TopicSource, list_sources
 
 pytestmark = pytest.mark.django_db
 NOTHING = ["", "x", "0", "-1", str(10**30), "\0", "00000000-0000-0000-0000-000000000000"]
@@ -32,19 +32,17 @@ def fill(world: World, times: int) -> None:
     now = timezone.now()
     for number in range(times):
         make_task(world.scope)
-        instance = make_instance(make_delegate(world.scope, f"one-{Inquiry.objects.count()}-{number}"))
+        instance = make_instance(make_delegate(world.scope, f"one-{LookupRequest.objects.count()}-{number}"))
         DelegateLogChunk.objects.create(instance=instance, sequence=1, count=1, text="a")
-        Inquiry.objects.create(
+        LookupRequest.objects.create(
             connector=world.connector, kind="TEST", region="us-east-1", asked_by=world.member, asked_at=now
         )
-        PreviewQuestion.objects.create(
-            pipeline=world.pipeline, version=1, asked_by=world.member, asked_at=now
-        )
+        PreviewRequest.objects.create(pipeline=world.pipeline, version=1, asked_by=world.member, asked_at=now)
     Adoption.objects.update(state=Adoption.State.READING)
 
 
-@pytest.mark.parametrize("subject", subjects(), ids=lambda one: one.name)
-def test_many_things_are_looked_at_in_as_few_queries_as_one(world: World, subject: Subject) -> None:
+@pytest.mark.parametrize("subject", list_sources(), ids=lambda one: one.name)
+def test_many_things_are_looked_at_in_as_few_queries_as_one(world: World, subject: TopicSource) -> None:
     fill(world, 1)
     with CaptureQueriesContext(connection) as for_few:
         few = subject.looks(None)
@@ -60,9 +58,9 @@ def test_many_things_are_looked_at_in_as_few_queries_as_one(world: World, subjec
         assert topic.partition(":")[0] in subject.topics
 
 
-def of(world: World) -> Shown:
+def of(world: World) -> TopicSnapshot:
     """What the world's infrastructure shows of its cluster."""
-    shown = [one for look in cluster_looks(None).values() for one in look]
+    shown = [one for look in read_cluster_snapshots(None).values() for one in look]
     return next(one for one in shown if f"infrastructure:{world.infrastructure.pk}" in one.topics)
 
 

@@ -13,8 +13,8 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ResponseError
 
 from rbac.models import User
-from web import middleware
-from web.outages import is_outage
+from web.http import middleware
+from web.http.outages import is_outage
 
 
 def caused(error: Exception, cause: BaseException) -> Exception:
@@ -108,6 +108,6 @@ def test_a_mistake_in_a_query_stays_a_server_error(admin: User, monkeypatch: pyt
     def mistaken(*_: object) -> None:
         raise MISTAKES[1] or AssertionError
 
-    monkeypatch.setattr(middleware, "scopes_of_member", mistaken)
+    monkeypatch.setattr(middleware, "list_member_scopes", mistaken)
 
     assert client.get("/deployments/").status_code == 500

@@ -6,20 +6,20 @@ from typing import Any
 import pytest
 import requests
 
-from guards.addresses import Reach, networks
+from guards.address_policy import AddressPolicy, parse_networks
 from tests.agent.places import place
 from tests.guards.names import Rebinding
-from web.outgoing import AnswerTooLarge, safe_session
+from web.http.client import ClientResponseTooLarge, create_safe_session
 
 
 @pytest.fixture(autouse=True)
 def _reach(settings: Any) -> None:
-    settings.OUTGOING_REACH = Reach(also=networks(["127.0.0.1/32"]))
+    settings.OUTGOING_REACH = AddressPolicy(also=parse_networks(["127.0.0.1/32"]))
 
 
 @pytest.fixture
 def session() -> Iterator[requests.Session]:
-    with safe_session() as session:
+    with create_safe_session() as session:
         yield session
 
 
@@ -68,5 +68,5 @@ def test_a_name_that_leads_elsewhere_later_is_refused_then(
 
 
 def test_an_answer_that_is_too_large_is_refused(session: requests.Session) -> None:
-    with place(lambda _: (200, {}, b"x" * (1024 * 1024 + 1))) as url, pytest.raises(AnswerTooLarge):
+    with place(lambda _: (200, {}, b"x" * (1024 * 1024 + 1))) as url, pytest.raises(ClientResponseTooLarge):
         session.get(url)

@@ -8,8 +8,8 @@ from pytest_django import DjangoAssertNumQueries
 
 from rbac.models import AuditEntry, Scope
 from tests.rbac.people import project
-from web.paging import Page, keyset
-from web.problems import BadInput, NoSuchPage
+from web.http.pagination import Page, paginate_queryset
+from web.http.problems import BadInput, PageNotFound
 
 pytestmark = pytest.mark.django_db
 
@@ -23,7 +23,7 @@ def walk(address: str, **how: object) -> list[str]:
     seen: list[str] = []
     url: str | None = address
     while url:
-        page = keyset(Scope.objects.filter(kind="PROJECT"), request_of(url), **how)
+        page = paginate_queryset(Scope.objects.filter(kind="PROJECT"), request_of(url), **how)
         seen += [scope.identifier for scope in page.items]
         url = page.next_url
     return seen
@@ -50,42 +50,42 @@ def test_rows_of_the_same_moment_are_told_apart(ten: list[str]):
 
 def test_the_way_back_leads_through_the_same_pages(ten: list[str]):
     rows = Scope.objects.filter(kind="PROJECT")
-    pages: list[Page] = [keyset(rows, request_of("/?page_size=4"))]
+    pages: list[Page] = [paginate_queryset(rows, request_of("/?page_size=4"))]
     while pages[-1].next_url:
-        pages.append(keyset(rows, request_of(pages[-1].next_url)))
+        pages.append(paginate_queryset(rows, request_of(pages[-1].next_url)))
     assert pages[0].previous_url is None
-    back = keyset(rows, request_of(pages[2].previous_url or ""))
+    back = paginate_queryset(rows, request_of(pages[2].previous_url or ""))
     assert back.items == pages[1].items
-    first = keyset(rows, request_of(back.previous_url or ""))
+    first = paginate_queryset(rows, request_of(back.previous_url or ""))
     assert first.items == pages[0].items
     assert first.previous_url is None
 
 
 def test_a_row_added_meanwhile_moves_nothing(ten: list[str]):
-    first = keyset(Scope.objects.filter(kind="PROJECT"), request_of("/?page_size=5"))
+    first = paginate_queryset(Scope.objects.filter(kind="PROJECT"), request_of("/?page_size=5"))
     project("default/late")
-    second = keyset(Scope.objects.filter(kind="PROJECT"), request_of(first.next_url or ""))
+    second = paginate_queryset(Scope.objects.filter(kind="PROJECT"), request_of(first.next_url or ""))
     assert [scope.identifier for scope in second.items] == ten[4::-1]
 
 
 def test_other_filters_stay_in_the_address(ten: list[str]):
-    page = keyset(Scope.objects.all(), request_of("/list?org=default&page_size=2"))
+    page = paginate_queryset(Scope.objects.all(), request_of("/list?org=default&page_size=2"))
     assert page.next_url is not None
     assert page.next_url.startswith("http://testserver/list?org=default&page_size=2&cursor=")
 
 
 @pytest.mark.parametrize("cursor", ["x", "!!!", "W10", "bnVsbA", "WzEsMiwzXQ" * 50, "%00", "WzAsImEiLCJhIl0"])
 def test_a_foreign_cursor_names_no_page(cursor: str):
-    with pytest.raises(NoSuchPage):
-        keyset(AuditEntry.objects.all(), request_of(f"/?cursor={cursor}"), order="at")
+    with pytest.raises(PageNotFound):
+        paginate_queryset(AuditEntry.objects.all(), request_of(f"/?cursor={cursor}"), order="at")
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "x", "1e3", "٣", "99999999999999999999"])
 def test_a_strange_page_size_is_bad_input(size: str):
     with pytest.raises(BadInput):
-        keyset(Scope.objects.all(), request_of(f"/?page_size={size}"))
+        paginate_queryset(Scope.objects.all(), request_of(f"/?page_size={size}"))
 
 
 def test_a_page_is_one_query(ten: list[str], django_assert_num_queries: DjangoAssertNumQueries):
     with django_assert_num_queries(1):
-        keyset(Scope.objects.all(), request_of("/?page_size=500"))
+        paginate_queryset(Scope.objects.all(), request_of("/?page_size=500"))

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guards.limits import BODY_BYTES, JSON_DEPTH
-from web.parsers import GuardedJSONParser, GuardedYAMLParser
-from web.problems import BadInput, TooLarge
+from web.api.parsers import GuardedJSONParser, GuardedYAMLParser
+from web.http.problems import BadInput, TooLarge
 
 
 def parse(body: bytes) -> dict[str, object]:

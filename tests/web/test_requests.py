@@ -13,9 +13,9 @@ from rbac.audit import NO_REQUEST, current_request
 from rbac.models import Scope, User
 from rbac.policy import Forbidden, NotVisible
 from tests.rbac.people import grant, project, user
-from web.middleware import RequestId
-from web.pages import get_visible, page
-from web.problems import BadInput, Conflict, problem_of
+from web.forms.pages import get_visible, require_sign_in
+from web.http.middleware import RequestIdMiddleware
+from web.http.problems import BadInput, Conflict, convert_exception
 
 pytestmark = pytest.mark.django_db
 Browse = Callable[[User], Client]
@@ -36,7 +36,7 @@ def test_the_mark_of_a_request_ends_with_it():
         seen.append(current_request.get(NO_REQUEST))
         return HttpResponse()
 
-    RequestId(view)(RequestFactory().get("/x", REMOTE_ADDR="10.0.0.9"))
+    RequestIdMiddleware(view)(RequestFactory().get("/x", REMOTE_ADDR="10.0.0.9"))
     assert seen[0].address == "10.0.0.9"
     assert seen[0].request_id
     assert current_request.get(NO_REQUEST) == NO_REQUEST
@@ -60,22 +60,22 @@ def test_unknown_addresses_are_pages_for_people_and_documents_for_programs(clien
 
 
 def test_problems_say_what_is_wrong_and_hide_what_is_foreign():
-    bad = problem_of(BadInput("No.", errors=[{"path": "a", "message": "b", "line": 3}]))
+    bad = convert_exception(BadInput("No.", errors=[{"path": "a", "message": "b", "line": 3}]))
     assert bad is not None
     assert (bad["status"], bad["errors"]) == (400, [{"path": "a", "message": "b", "line": 3}])
-    assert (problem_of(Conflict("Busy.")) or {})["status"] == 409
-    assert (problem_of(Forbidden("core_pipeline_execute")) or {})["status"] == 403
-    missing = problem_of(NotVisible("the secret name"))
+    assert (convert_exception(Conflict("Busy.")) or {})["status"] == 409
+    assert (convert_exception(Forbidden("core_pipeline_execute")) or {})["status"] == 403
+    missing = convert_exception(NotVisible("the secret name"))
     assert missing is not None
     assert "secret" not in str(missing)
-    assert problem_of(RuntimeError("a bug")) is None
+    assert convert_exception(RuntimeError("a bug")) is None
 
 
 def test_a_mistake_of_ours_shows_no_trace(client: Client, monkeypatch: pytest.MonkeyPatch):
     def broken(self: object, request: HttpRequest) -> None:
         raise RuntimeError("password=hunter2")
 
-    monkeypatch.setattr("accounts.api.me.Me.get", broken)
+    monkeypatch.setattr("accounts.api.me.CurrentUserView.get", broken)
     client.raise_request_exception = False
     client.force_login(user("anna"))
     response = client.get("/api/v1/me")
@@ -84,7 +84,7 @@ def test_a_mistake_of_ours_shows_no_trace(client: Client, monkeypatch: pytest.Mo
     assert b"hunter2" not in response.content
 
 
-@page
+@require_sign_in
 def shown_scope(request: HttpRequest) -> HttpResponse:
     """A page that shows which scope it is about."""
     return HttpResponse(str(request.current_scope))  # type: ignore[attr-defined]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from guards.limits import SOCKET_BYTES, SOCKET_MESSAGES
-from web.sockets import OriginValidator, SocketGuard, is_own_origin
+from web.live.socket_middleware import OriginValidator, SocketLimits, is_own_origin
 
 
 def handshake(origin: str | None, host: str = "127.0.0.1:8000", scheme: str = "ws") -> dict[str, Any]:
@@ -85,7 +85,7 @@ async def closed_with(*messages: dict[str, Any]) -> list[int]:
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)
 
-    await SocketGuard(echo)({"type": "websocket", "path": "/"}, receive, send)
+    await SocketLimits(echo)({"type": "websocket", "path": "/"}, receive, send)
     closes = [number for number, message in enumerate(sent) if message["type"] == "websocket.close"]
     assert closes in ([], [len(sent) - 1])
     return [sent[number]["code"] for number in closes]

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.fixtures.patience import within_cpu
-from web.text_diff import MOST_COMPARED, diff
+from web.text_diffs import MOST_COMPARED_LINES, compare_texts
 
 
 def numbered(count: int, **changed: str) -> str:
@@ -20,22 +20,22 @@ def numbered(count: int, **changed: str) -> str:
     ],
 )
 def test_a_difference_reads_like_a_patch(old: str, new: str, unified: str) -> None:
-    assert diff(old, new).unified == unified
+    assert compare_texts(old, new).unified == unified
 
 
 def test_far_changes_are_hunks_of_their_own_with_three_lines_around() -> None:
-    found = diff(numbered(40), numbered(40, l10="ten", l30="thirty"))
+    found = compare_texts(numbered(40), numbered(40, l10="ten", l30="thirty"))
     assert (len(found.hunks), found.added, found.removed) == (2, 2, 2)
     assert [line.old for line in found.hunks[0] if line.sign == " "] == [7, 8, 9, 11, 12, 13]
     assert found.unified.startswith("@@ -7,7 +7,7 @@\n 7\n")
 
 
 def test_near_changes_share_a_hunk() -> None:
-    assert len(diff(numbered(40), numbered(40, l10="ten", l15="fifteen")).hunks) == 1
+    assert len(compare_texts(numbered(40), numbered(40, l10="ten", l15="fifteen")).hunks) == 1
 
 
 def test_numbers_follow_both_sides() -> None:
-    lines = diff("a\nb\nc\n", "a\nx\ny\nc\n").hunks[0]
+    lines = compare_texts("a\nb\nc\n", "a\nx\ny\nc\n").hunks[0]
     assert [(line.sign, line.old, line.new) for line in lines] == [
         (" ", 1, 1),
         ("-", 2, None),
@@ -46,8 +46,8 @@ def test_numbers_follow_both_sides() -> None:
 
 
 def test_the_oddest_texts_are_compared_in_no_time() -> None:
-    many = MOST_COMPARED * 10
+    many = MOST_COMPARED_LINES * 10
     old = "".join(f"{at}\n" for at in range(many))
     new = "".join(f"{at * 7919 % many}\n" for at in range(many))
-    found = within_cpu(2, lambda: diff(old, new))
-    assert found.added == found.removed > MOST_COMPARED
+    found = within_cpu(2, lambda: compare_texts(old, new))
+    assert found.added == found.removed > MOST_COMPARED_LINES

@@ -6,7 +6,7 @@ import sys
 import pytest
 from django.urls import reverse
 
-from web.page_paths import PAGES, get_page_path
+from web.page_paths import PAGE_PATHS, get_page_path
 
 # Of views, forms, sign-in and the description of the API.
 UNUSED = (
@@ -31,7 +31,7 @@ def test_a_worker_loads_no_pages() -> None:
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", PAGE_PATHS)
 def test_a_page_has_the_path_that_messages_link_to(name: str) -> None:
     key = "0d5b4b4e-4c38-4bd7-9f86-5d8c3f0e7c11" if name == "execution" else 7
     assert get_page_path(name, key) == reverse(name, args=[key])

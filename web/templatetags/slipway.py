@@ -1,4 +1,4 @@
-"""Template tags of every page: icons, statuses, moments, durations, copy buttons, tabs of the navigation."""
+"""Template tags of every page: icons, statuses, times, durations, copy buttons."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -11,17 +11,17 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from rbac.models import Scope
-from web.statuses import ENDED, look_of
+from web.statuses import TERMINAL_STATUSES, get_status_badge
 
 register = template.Library()
 
-TURNING = {"running"}
-DEEPEST = 4
+SPINNING_SHAPES = {"running"}
+DEEPEST_INDENT = 4
 
 
 @register.simple_tag
 def icon(name: str, css: str = "") -> SafeString:
-    """This will draw an icon of the sprite, hidden from screen readers: the word beside it says it."""
+    """Draw an icon of the sprite, hidden from screen readers: the word beside it says it."""
     return format_html(
         '<svg class="icon {}" aria-hidden="true" focusable="false"><use href="#i-{}"/></svg>', css, name
     )
@@ -29,12 +29,12 @@ def icon(name: str, css: str = "") -> SafeString:
 
 @register.simple_tag
 def mark(status: str | None) -> SafeString:
-    """This will draw only the shape of a status, its word for screen readers."""
-    look = look_of(status)
+    """Draw only the shape of a status, its word for screen readers."""
+    look = get_status_badge(status)
     return format_html(
         '<svg class="icon mark tone-{}{}" role="img" aria-label="{}"><use href="#s-{}"/></svg>',
         look.tone,
-        " spin" if look.shape in TURNING else "",
+        " spin" if look.shape in SPINNING_SHAPES else "",
         look.word,
         look.shape,
     )
@@ -42,13 +42,13 @@ def mark(status: str | None) -> SafeString:
 
 @register.simple_tag
 def status(value: str | None, word: str = "") -> SafeString:
-    """This will draw a status as word, shape and colour; `word` says more than its own."""
-    look = look_of(value)
+    """Draw a status as word, shape and colour; `word` says more than its own."""
+    look = get_status_badge(value)
     return format_html(
         '<span class="status tone-{}"><svg class="icon{}" aria-hidden="true" focusable="false">'
         '<use href="#s-{}"/></svg>{}</span>',
         look.tone,
-        " spin" if look.shape in TURNING else "",
+        " spin" if look.shape in SPINNING_SHAPES else "",
         look.shape,
         word or look.word,
     )
@@ -56,12 +56,12 @@ def status(value: str | None, word: str = "") -> SafeString:
 
 @register.filter
 def has_ended(value: str | None) -> bool:
-    return value in ENDED
+    return value in TERMINAL_STATUSES
 
 
 @register.simple_tag
 def when(moment: datetime | str | None, style: str = "full") -> SafeString | str:
-    """This will give a `<time>` in UTC; the page's script shows it in the reader's zone.
+    """Give a `<time>` in UTC; the page's script shows it in the reader's zone.
 
     `style` is `full`, `ago`, or `hour` for the time of day alone.
     """
@@ -79,7 +79,7 @@ def when(moment: datetime | str | None, style: str = "full") -> SafeString | str
 
 @register.simple_tag
 def duration(start: datetime | str | None, end: datetime | str | None = None) -> SafeString | str:
-    """This will give the time between two moments; without an end the page's script keeps counting."""
+    """Give the time between two moments; without an end the page's script keeps counting."""
     begin = parse_datetime(start) if isinstance(start, str) else start
     finish = parse_datetime(end) if isinstance(end, str) else end
     if begin is None:
@@ -88,13 +88,13 @@ def duration(start: datetime | str | None, end: datetime | str | None = None) ->
         return format_html(
             '<span data-since="{}">{}</span>',
             begin.astimezone(UTC).isoformat(),
-            spell((datetime.now(UTC) - begin).total_seconds()),
+            format_duration((datetime.now(UTC) - begin).total_seconds()),
         )
-    return spell((finish - begin).total_seconds())
+    return format_duration((finish - begin).total_seconds())
 
 
-def spell(seconds: float) -> str:
-    """This will spell a length of time the way the page's script does: 4 s, 1 m 05 s, 2 h 10 m, 3 d 4 h."""
+def format_duration(seconds: float) -> str:
+    """Spell a length of time the way the page's script does: 4 s, 1 m 05 s, 2 h 10 m, 3 d 4 h."""
     whole = max(0, round(seconds))
     if whole < 60:
         return f"{whole} s"
@@ -107,7 +107,7 @@ def spell(seconds: float) -> str:
 
 @register.simple_tag
 def copy(text: Any, label: str = "Copy") -> SafeString:
-    """This will draw a button that copies the text."""
+    """Draw a button that copies the text."""
     return format_html(
         '<button type="button" class="copy-button" data-copy="{}" aria-label="{}" title="{}">{}</button>',
         text,
@@ -135,12 +135,12 @@ def lines(text: str) -> list[str]:
 @stringfilter
 def depth(path: str) -> int:
     """How deep a path is indented in a tree: its folders, as far as there is room."""
-    return min(path.count("/") - 1, DEEPEST)
+    return min(path.count("/") - 1, DEEPEST_INDENT)
 
 
 @register.simple_tag(takes_context=True)
 def shared_from(context: Context, scope: Scope) -> SafeString | str:
-    """This will say that a thing hangs above the chosen scope, where only its view is shared."""
+    """Say that a thing hangs above the chosen scope, where only its view is shared."""
     chosen = getattr(context.get("request"), "current_scope", None)
     if chosen is None or not chosen.path.startswith(f"{scope.path}/"):
         return ""

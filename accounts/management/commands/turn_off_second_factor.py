@@ -1,11 +1,11 @@
-"""`manage.py turn_off_second_factor NAME`: for who lost the phone and the recovery codes."""
+"""Command that turns off the second factor of a user who lost it."""
 
 from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.people.two_factor import has_two_factor, turn_off
+from accounts.authentication.two_factor import disable_two_factor, has_two_factor
 from rbac.models import User
 
 
@@ -25,5 +25,5 @@ class Command(BaseCommand):
             raise CommandError(f"There is no user {options['username']}.")
         if not has_two_factor(person):
             raise CommandError(f"{person} has no second factor.")
-        turn_off(actor=None, person=person)
+        disable_two_factor(actor=None, person=person)
         self.stdout.write(f"{person} signs in without a code from now on.")

@@ -1,14 +1,14 @@
-"""The inline store: the manifest is written in the service itself."""
+"""Inline store: a manifest written in the service."""
 
 from collections.abc import Iterator
 
-from catalog.manifests.document import Document
-from catalog.manifests.stores.base import Source, document_of, store
+from catalog.manifests.documents import Document
+from catalog.manifests.stores.registry import ManifestSource, parse_source_text, register_store
 from rbac.models import Scope
 
 
-@store("Inline", title="inline text")
-def fetch_inline(source: Source, _scope: Scope) -> Iterator[Document]:
+@register_store("Inline", title="inline text")
+def fetch_inline(source: ManifestSource, _scope: Scope) -> Iterator[Document]:
     """The source's own text, named after the manifest."""
     if source.get("content"):
-        yield document_of(source, source["content"], source["identifier"])
+        yield parse_source_text(source, source["content"], source["identifier"])

@@ -1,4 +1,4 @@
-"""`manage.py rotate_keys`: everything that is encrypted, under the first key of FIELD_ENCRYPTION_KEY."""
+"""Command that re-encrypts all values with the first key of FIELD_ENCRYPTION_KEY."""
 
 import time
 from argparse import ArgumentParser
@@ -7,7 +7,14 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from connectors.rotation import UNREADABLE, Place, encrypted_places, first_key, keys_used, rotate_column
+from connectors.key_rotation import (
+    UNKNOWN_KEY,
+    RotatableColumn,
+    count_keys,
+    get_first_key_name,
+    list_rotatable_columns,
+    rotate_column,
+)
 
 SECONDS_BETWEEN_LINES = 5.0
 
@@ -35,32 +42,32 @@ class Command(BaseCommand):
 
     def _check(self) -> None:
         used: Counter[str] = Counter()
-        for column in encrypted_places():
-            found = keys_used(column)
+        for column in list_rotatable_columns():
+            found = count_keys(column)
             used += found
             shown = [f"{count:,} under {name}" for name, count in sorted(found.items())]
             self.stdout.write(f"{column}: {', '.join(shown) or 'no values'}")
-        if used[UNREADABLE]:
-            raise CommandError(_unreadable(used[UNREADABLE]))
-        if older := used.total() - used[first_key()]:
+        if used[UNKNOWN_KEY]:
+            raise CommandError(_describe_unreadable(used[UNKNOWN_KEY]))
+        if older := used.total() - used[get_first_key_name()]:
             raise CommandError(f"{older:,} values are under an older key or form. Run manage.py rotate_keys.")
-        self.stdout.write(f"Everything is under {first_key()}, the first key. No other is needed.")
+        self.stdout.write(f"Everything is under {get_first_key_name()}, the first key. No other is needed.")
 
     def _rotate(self) -> None:
         unreadable = 0
-        for column in encrypted_places():
+        for column in list_rotatable_columns():
             done = rotate_column(column, told=_Progress(self, column))
             unreadable += done.unreadable
             self.stdout.write(f"{column}: {done.rotated:,} of {done.values:,} values written anew")
         if unreadable:
-            raise CommandError(_unreadable(unreadable))
-        self.stdout.write(f"Everything is under {first_key()}, the first key.")
+            raise CommandError(_describe_unreadable(unreadable))
+        self.stdout.write(f"Everything is under {get_first_key_name()}, the first key.")
 
 
 class _Progress:
     """Says now and then how far a large table has come."""
 
-    def __init__(self, command: Command, column: Place) -> None:
+    def __init__(self, command: Command, column: RotatableColumn) -> None:
         self._command, self._column = command, column
         self._told_at = time.monotonic()
 
@@ -70,7 +77,7 @@ class _Progress:
             self._command.stdout.write(f"{self._column}: {values:,} values so far")
 
 
-def _unreadable(count: int) -> str:
+def _describe_unreadable(count: int) -> str:
     return (
         f"{count:,} values were written with a key that FIELD_ENCRYPTION_KEY lacks, or changed by hand. They "
         "were left as they are: add that key behind the first one and run this again."

@@ -1,6 +1,11 @@
-"""What a task can be: one file per kind; the manager's built-in delegate runs the same ones."""
+"""Executors of tasks, one module per kind; the built-in delegate runs the same ones."""
 
-from delegates.agent.executors.answers import Answer, Lines, Surroundings
-from delegates.agent.executors.running import execute
+from delegates.agent.executors.dispatch import execute_task
+from delegates.agent.executors.task_results import ExecutorContext, TaskLogSink, TaskResult
 
-__all__ = ["Answer", "Lines", "Surroundings", "execute"]
+__all__ = [
+    "ExecutorContext",
+    "TaskLogSink",
+    "TaskResult",
+    "execute_task",
+]

@@ -1,35 +1,130 @@
-"""Makes one AWS call: with the delegate's own credentials, an access key, or a role assumed with either."""
+"""AWS executor: allowed operations (R145, T12), credentials, one call."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
+from aws.apis.s3 import fetch_objects
 from aws.caller import BotoCaller
 from aws.credentials import AccessKey, AssumedRole, Credentials, DefaultChain
-from aws.deadline import TooLate, sent_before
+from aws.deadlines import SendDeadlinePassed, send_deadline
 from aws.errors import AwsError, NotSent, Unauthenticated
-from aws.objects import fetch_objects
-from delegates.agent.executors.answers import Answer, Surroundings, failed, not_sent, succeeded
-from delegates.agent.executors.operations import is_allowed, refusal
-from delegates.agent.work import Held
-from guards.places import find_place, read_url
+from aws.operations import get_iam_action
+from delegates.agent.executors.task_results import (
+    ExecutorContext,
+    TaskResult,
+    build_failure,
+    build_not_sent,
+    build_success,
+)
+from delegates.agent.tasks import HeldTask
+from guards.urls import parse_url, resolve_host
+
+# R145; iam:PassRole is a permission and no operation.
+DOCUMENTED_OPERATIONS = {
+    "ecr": ("DescribeImages", "DescribeRepositories", "ListImages"),
+    "ecs": (
+        "CreateService",
+        "DeleteService",
+        "DescribeContainerInstances",
+        "DescribeServices",
+        "DescribeTaskDefinition",
+        "DescribeTasks",
+        "ListClusters",
+        "ListServices",
+        "ListTasks",
+        "RegisterTaskDefinition",
+        "UpdateService",
+    ),
+    "application-autoscaling": ("DescribeScalableTargets", "DescribeScalingPolicies"),
+    "iam": ("ListRoles",),
+}
+# T12: what blue/green, run task, auto scaling, tags and watching need beside.
+EXTENDED_OPERATIONS = {
+    "ecs": (
+        "DeregisterTaskDefinition",
+        "DescribeClusters",
+        "DescribeServiceDeployments",
+        "DescribeServiceRevisions",
+        "ListServiceDeployments",
+        "ListTagsForResource",
+        "ListTaskDefinitions",
+        "RunTask",
+        "StopServiceDeployment",
+        "StopTask",
+        "TagResource",
+        "UntagResource",
+    ),
+    "elbv2": (
+        "DescribeListeners",
+        "DescribeLoadBalancers",
+        "DescribeRules",
+        "DescribeTargetGroups",
+        "DescribeTargetHealth",
+        "ModifyListener",
+        "ModifyRule",
+    ),
+    "application-autoscaling": (
+        "DeleteScalingPolicy",
+        "DeregisterScalableTarget",
+        "DescribeScalingActivities",
+        "PutScalingPolicy",
+        "RegisterScalableTarget",
+    ),
+    "cloudformation": (
+        "CancelUpdateStack",
+        "ContinueUpdateRollback",
+        "CreateStack",
+        "DeleteStack",
+        "DescribeStackEvents",
+        "DescribeStacks",
+        "GetTemplate",
+        "UpdateStack",
+    ),
+    "cloudwatch": ("DescribeAlarms", "GetMetricData", "PutMetricAlarm"),
+    "logs": ("DescribeLogGroups", "FilterLogEvents", "GetLogEvents"),
+    "iam": ("SimulatePrincipalPolicy",),
+    # Manifests that lie in S3 (R156).
+    "s3": ("GetObject", "ListObjectsV2"),
+    "sts": ("GetCallerIdentity",),
+}
+ALLOWED_OPERATIONS = frozenset(
+    f"{service}:{operation}"
+    for listed in (DOCUMENTED_OPERATIONS, EXTENDED_OPERATIONS)
+    for service, operations in listed.items()
+    for operation in operations
+)
+
+
+def is_allowed_operation(service: str, operation: str, also: Set[str]) -> bool:
+    """Whether this delegate makes a call; `also` are more names, as boto3 or as IAM spells the service."""
+    return bool({f"{service}:{operation}", get_iam_action(service, operation)} & (ALLOWED_OPERATIONS | also))
+
+
+def describe_refused_operation(service: str, operation: str) -> str:
+    """Why a call was not made, and who can change that."""
+    return (
+        f"{service}:{operation} is not among the operations of this delegate. Whoever runs it can allow it: "
+        f"SLIPWAY_DELEGATE_ALLOW_OPERATIONS={service}:{operation}"
+    )
+
 
 # No operation of AWS: objects of S3 are listed and read together.
 FETCH_OBJECTS = ("s3", "FetchObjects")
 _READS_OBJECTS = ("GetObject", "ListObjectsV2")
 
 
-def run_aws(held: Held, around: Surroundings) -> Answer:
+def run_aws(held: HeldTask, around: ExecutorContext) -> TaskResult:
     """Make the call of a task. Raises `KeyError` where a parameter is missing, and as `find_place` does."""
     params = held.task.params
     service, operation = str(params["service"]), str(params["operation"])
     asked = _READS_OBJECTS if (service, operation) == FETCH_OBJECTS else (operation,)
     for one in asked:
-        if not is_allowed(service, one, around.allowed_operations):
-            return failed("OperationNotAllowed", refusal(service, one))
+        if not is_allowed_operation(service, one, around.allowed_operations):
+            return build_failure("OperationNotAllowed", describe_refused_operation(service, one))
     if endpoint := str(params.get("endpoint_url") or ""):
-        target = read_url(endpoint)
-        find_place(target.host, target.port, around.reach)
-    credentials = read_credentials(params.get("credentials") or {"kind": "own"})
+        target = parse_url(endpoint)
+        resolve_host(target.host, target.port, around.reach)
+    credentials = parse_credentials(params.get("credentials") or {"kind": "own"})
     caller = BotoCaller(
         credentials=credentials,
         region=str(params["region"]),
@@ -40,16 +135,16 @@ def run_aws(held: Held, around: Surroundings) -> Answer:
         if (service, operation) == FETCH_OBJECTS:
             asked = params["params"]
             found = fetch_objects(caller, str(asked["bucket"]), [str(path) for path in asked["paths"]])
-            return succeeded({"files": found.files, "versions": found.versions})
-        with sent_before(held.task.send_before):
-            return succeeded(caller.call(service, operation, params.get("params") or {}))
-    except TooLate as late:
-        return not_sent(late.code, late.message)
+            return build_success({"files": found.files, "versions": found.versions})
+        with send_deadline(held.task.send_before):
+            return build_success(caller.call(service, operation, params.get("params") or {}))
+    except SendDeadlinePassed as late:
+        return build_not_sent(late.code, late.message)
     except AwsError as error:
-        return aws_failure(error, credentials)
+        return build_aws_failure(error, credentials)
 
 
-def aws_failure(error: AwsError, credentials: Credentials) -> Answer:
+def build_aws_failure(error: AwsError, credentials: Credentials) -> TaskResult:
     """The answer for an error; what never reached AWS, or had no credentials for it, is a lack of ours.
 
     A key that came with the task is as wrong at every other delegate.
@@ -57,10 +152,10 @@ def aws_failure(error: AwsError, credentials: Credentials) -> Answer:
     base = credentials.base if isinstance(credentials, AssumedRole) else credentials
     is_ours = isinstance(error, Unauthenticated) and isinstance(base, DefaultChain)
     capability = isinstance(error, NotSent) or is_ours
-    return Answer(Answer.FAILED, error=error.to_record() | {"capability": capability})
+    return TaskResult(TaskResult.FAILED, error=error.to_record() | {"capability": capability})
 
 
-def read_credentials(given: Mapping[str, Any]) -> Credentials:
+def parse_credentials(given: Mapping[str, Any]) -> Credentials:
     """The credentials of a task. Raises `KeyError`, or `ValueError` for an unknown kind."""
     if given["kind"] == "assume_role":
         return AssumedRole(

@@ -1,4 +1,4 @@
-"""Asks a container registry for repositories, tags, the digest of one, or whether it is there."""
+"""Registry executor: repositories, tags, digests, ping."""
 
 import json
 import re
@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, unquote, urlencode, urljoin, urlsplit
 
-from delegates.agent.executors.answers import Answer, Surroundings, failed, succeeded
-from delegates.agent.work import Held
+from delegates.agent.executors.task_results import ExecutorContext, TaskResult, build_failure, build_success
+from delegates.agent.tasks import HeldTask
 from guards.limits import REGISTRY_TAGS
-from guards.safe_http import Ask, Reply, Way, ask
+from guards.safe_http import RequestPolicy, SafeRequest, SafeResponse, send_request
 
-MOST_PAGES = 100
+MAX_PAGES = 100
 _REPOSITORY = re.compile(r"[a-z0-9]+(?:[._/-]+[a-z0-9]+)*\Z")
 _TAG = re.compile(r"[\w][\w.-]{0,127}\Z", re.ASCII)
 _CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
@@ -32,44 +32,44 @@ class RegistryRefused(Exception):
     """The registry answered, but not with what was asked for."""
 
 
-def run_docker_registry(held: Held, around: Surroundings) -> Answer:
+def run_docker_registry(held: HeldTask, around: ExecutorContext) -> TaskResult:
     """Tags, the digest of one, the repositories, or a greeting. Raises what `ask` raises."""
     params = held.task.params
     repository, tag = str(params.get("repository") or ""), str(params.get("tag") or "")
     if params.get("catalog"):
         return _catalog(str(params["url"]), _login(params), around.way)
     if not (repository or tag):
-        return _greeting(str(params["url"]), _login(params), around.way)
+        return _ping(str(params["url"]), _login(params), around.way)
     if not _REPOSITORY.match(repository) or (tag and not _TAG.match(tag)):
-        return failed("BadParameters", f"{repository}:{tag} is not the name of an image")
+        return build_failure("BadParameters", f"{repository}:{tag} is not the name of an image")
     registry = _registry(str(params["url"]), repository, _login(params), around.way)
     try:
-        return succeeded({"digest": registry.digest(tag)} if tag else registry.tags())
+        return build_success({"digest": registry.digest(tag)} if tag else registry.tags())
     except RegistryRefused as refused:
-        return failed("RegistryRefused", str(refused))
+        return build_failure("RegistryRefused", str(refused))
 
 
 def _login(params: Mapping[str, Any]) -> tuple[str, str] | None:
     return (str(params["username"]), str(params.get("password") or "")) if params.get("username") else None
 
 
-def _greeting(url: str, login: tuple[str, str] | None, way: Way) -> Answer:
+def _ping(url: str, login: tuple[str, str] | None, way: RequestPolicy) -> TaskResult:
     try:
         _registry(url, "", login, way).greet()
     except RegistryRefused as refused:
-        return failed("RegistryRefused", str(refused))
-    return succeeded({"ok": True})
+        return build_failure("RegistryRefused", str(refused))
+    return build_success({"ok": True})
 
 
-def _catalog(url: str, login: tuple[str, str] | None, way: Way) -> Answer:
+def _catalog(url: str, login: tuple[str, str] | None, way: RequestPolicy) -> TaskResult:
     try:
-        return succeeded(_registry(url, "", login, way, scope="registry:catalog:*").repositories())
+        return build_success(_registry(url, "", login, way, scope="registry:catalog:*").repositories())
     except RegistryRefused as refused:
-        return failed("RegistryRefused", str(refused))
+        return build_failure("RegistryRefused", str(refused))
 
 
 def _registry(
-    url: str, repository: str, login: tuple[str, str] | None, way: Way, scope: str = ""
+    url: str, repository: str, login: tuple[str, str] | None, way: RequestPolicy, scope: str = ""
 ) -> "_Registry":
     base = (url if "://" in url else f"https://{url}").rstrip("/").removesuffix("/v2")
     if urlsplit(base).hostname in _HUB:
@@ -85,7 +85,7 @@ class _Registry:
     base: str
     repository: str
     login: tuple[str, str] | None = field(repr=False)
-    way: Way
+    way: RequestPolicy
     # What a token is asked for.
     scope: str = ""
     token: str = field(default="", repr=False)
@@ -112,7 +112,7 @@ class _Registry:
     def _listed(self, url: str, member: str) -> tuple[list[str], bool]:
         """All pages of a list, and whether there is more than is ever read."""
         found: list[str] = []
-        for _ in range(MOST_PAGES):
+        for _ in range(MAX_PAGES):
             reply = self._ask("GET", url)
             found += [str(one) for one in _json(reply).get(member) or ()]
             following = re.match(r"<([^>]+)>;\s*rel=\"?next", reply.headers.get("link", ""))
@@ -138,7 +138,7 @@ class _Registry:
             raise RegistryRefused("the next page of the list is said to be on another host")
         return url
 
-    def _ask(self, method: str, url: str) -> Reply:
+    def _ask(self, method: str, url: str) -> SafeResponse:
         reply = self._send(method, url)
         if reply.status == 401 and not self.token:
             self.token = self._new_token(reply.headers.get("www-authenticate", ""))
@@ -163,12 +163,12 @@ class _Registry:
             return f"{host} has trouble of its own ({status})"
         return f"{host} answered {status} for {what}"
 
-    def _send(self, method: str, url: str) -> Reply:
+    def _send(self, method: str, url: str) -> SafeResponse:
         headers = {"Accept": _MANIFESTS if "/manifests/" in url else "application/json"}
         if self.token not in ("", _BASIC):
             headers["Authorization"] = f"Bearer {self.token}"
         auth = self.login if self.token == _BASIC else None
-        return ask(Ask(method, url, headers=headers, auth=auth), self.way)
+        return send_request(SafeRequest(method, url, headers=headers, auth=auth), self.way)
 
     def _new_token(self, challenge: str) -> str:
         scheme, _, rest = challenge.partition(" ")
@@ -185,7 +185,7 @@ class _Registry:
         query = {"service": asked.get("service", "")}
         if self.scope:
             query["scope"] = self.scope
-        reply = ask(Ask("GET", f"{realm}?{urlencode(query)}", auth=self.login), self.way)
+        reply = send_request(SafeRequest("GET", f"{realm}?{urlencode(query)}", auth=self.login), self.way)
         answer = _json(reply)
         token = answer.get("token") or answer.get("access_token")
         if reply.status != 200 or not isinstance(token, str):
@@ -197,7 +197,7 @@ class _Registry:
 _BASIC = "basic"
 
 
-def _json(reply: Reply) -> dict[str, Any]:
+def _json(reply: SafeResponse) -> dict[str, Any]:
     try:
         body = json.loads(reply.body)
     except ValueError:

@@ -1,27 +1,136 @@
-"""Fetches files of one commit, or lists refs, with the git program: nothing is checked out, nothing run."""
+"""Git executor: files of one commit, or refs, with a cache of repositories by commit."""
 
+import contextlib
+import fcntl
+import hashlib
 import logging
+import os
 import re
+import shutil
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from delegates.agent.executors.answers import Answer, Surroundings, aborted, failed, succeeded
-from delegates.agent.executors.git_cache import GitCache
-from delegates.agent.executors.git_login import UNKNOWN_KEY, Login, find_entrance
-from delegates.agent.executors.git_program import GitFailed, GitProgram, GitStopped
-from delegates.agent.isolation import Workspace, open_workspace
-from delegates.agent.work import Held
-from guards.host_keys import read_host_keys
-from guards.limits import GIT_BYTES, GIT_FILE_BYTES, GIT_FILES, GIT_REFS
+from delegates.agent.executors.git_client import (
+    UNKNOWN_KEY,
+    GitFailed,
+    GitLogin,
+    GitProgram,
+    GitStopped,
+    resolve_git_location,
+)
+from delegates.agent.executors.task_results import (
+    ExecutorContext,
+    TaskResult,
+    build_aborted,
+    build_failure,
+    build_success,
+)
+from delegates.agent.isolation import TaskWorkspace, open_workspace
+from delegates.agent.tasks import HeldTask
+from guards.host_keys import parse_host_keys
+from guards.limits import GIT_BYTES, GIT_CACHE_BYTES, GIT_CACHE_SECONDS, GIT_FILE_BYTES, GIT_FILES, GIT_REFS
+
+_WAIT_SECONDS = 0.05
+# A folder that nobody finished: whoever filled it is dead.
+_ABANDONED_SECONDS = 3600
+_INCOMPLETE_PREFIX = "begun-"
+
+
+@dataclass(frozen=True)
+class GitCache:
+    """A folder of repositories by URL and commit, shared by all processes of one user.
+
+    What a commit holds never changes; whether somebody may see it is asked of the server each time.
+    """
+
+    folder: Path
+
+    @contextlib.contextmanager
+    def held(
+        self, url: str, commit: str, *, fill: Callable[[Path], str], wait: Callable[[], None]
+    ) -> Iterator[Path]:
+        """The repository of a commit while nobody else touches it; filled first where it is not there.
+
+        `fill` fetches into a folder and says which commit came; `wait` is called while somebody else holds
+        it, and may raise. Raises `OSError` where the folder cannot be used.
+        """
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        name = hashlib.sha256(f"{url}\0{commit}".encode()).hexdigest()
+        with self._locked(name, wait):
+            place = self.folder / name
+            if place.exists():
+                os.utime(place)
+                yield place
+                return
+            begun = Path(tempfile.mkdtemp(prefix=_INCOMPLETE_PREFIX, dir=self.folder))
+            try:
+                if fill(begun) == commit:
+                    begun.rename(place)
+                    self._prune(keep=name)
+                    yield place
+                else:
+                    # Somebody pushed meanwhile.
+                    yield begun
+            finally:
+                shutil.rmtree(begun, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def _locked(self, name: str, wait: Callable[[], None]) -> Iterator[None]:
+        with (self.folder / f"lock-{name[:2]}").open("a") as lock:
+            while not _try_lock(lock.fileno()):
+                wait()
+                time.sleep(_WAIT_SECONDS)
+            yield
+
+    def _prune(self, keep: str) -> None:
+        """Leave out what is old, and the oldest of what is too much; what is in use stays."""
+        now, left = time.time(), int(GIT_CACHE_BYTES)
+        for used, path in sorted(self._entries(), reverse=True):
+            if path.name.startswith(_INCOMPLETE_PREFIX):
+                is_wanted = now - used < _ABANDONED_SECONDS
+            else:
+                left -= _size(path)
+                is_wanted = path.name == keep or (left >= 0 and now - used < GIT_CACHE_SECONDS)
+            if not is_wanted:
+                self._remove(path)
+
+    def _entries(self) -> Iterator[tuple[float, Path]]:
+        for path in self.folder.iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                if path.is_dir():
+                    yield path.stat().st_mtime, path
+
+    def _remove(self, path: Path) -> None:
+        with (self.folder / f"lock-{path.name[:2]}").open("a") as lock:
+            if path.name.startswith(_INCOMPLETE_PREFIX) or _try_lock(lock.fileno()):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _try_lock(number: int) -> bool:
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _size(path: Path) -> int:
+    found = 0
+    for one in path.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            found += one.lstat().st_size
+    return found
+
 
 log = logging.getLogger("slipway.delegate")
-LONGEST_SECONDS = 60.0
+MAX_SECONDS = 60.0
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
 _REF = re.compile(r"[\w./@+-]{1,255}\Z", re.ASCII)
-_UNREACHED = (
+_UNREACHABLE_PHRASES = (
     "Could not resolve",
     "Failed to connect",
     "Connection refused",
@@ -30,7 +139,7 @@ _UNREACHED = (
 )
 
 
-def run_git(held: Held, around: Surroundings) -> Answer:
+def run_git(held: HeldTask, around: ExecutorContext) -> TaskResult:
     """Fetch the files of a task, or with `refs` list branches and tags; over SSH also the server's key.
 
     Raises `KeyError`, `ValueError`, `AddressRefused`, `NameNotResolved`.
@@ -39,11 +148,11 @@ def run_git(held: Held, around: Surroundings) -> Answer:
     ref = str(params.get("ref") or "HEAD")
     if not _REF.match(ref) or ref.startswith("-"):
         raise ValueError(f"{ref!r} is not the name of a branch, tag or commit")
-    entrance = find_entrance(str(params["url"]), around.reach)
-    known = read_host_keys("\n".join(str(one) for one in params.get("host_keys") or ()))
-    seconds = max(1.0, min(LONGEST_SECONDS, held.seconds_left))
+    entrance = resolve_git_location(str(params["url"]), around.reach)
+    known = parse_host_keys("\n".join(str(one) for one in params.get("host_keys") or ()))
+    seconds = max(1.0, min(MAX_SECONDS, held.seconds_left))
     with open_workspace(around.isolation) as workspace:
-        login = Login(workspace, workspace.private("login"), entrance, known)
+        login = GitLogin(workspace, workspace.private("login"), entrance, known)
         environment = login.environment(params)
         git = GitProgram(held, workspace, environment, entrance.options, time.monotonic() + seconds)
         cache = GitCache(around.git_cache) if around.git_cache else None
@@ -54,7 +163,7 @@ def run_git(held: Held, around: Surroundings) -> Answer:
             else:
                 result = repository.fetch(ref, [str(path) for path in params.get("paths") or ()])
         except FileNotFoundError:
-            return failed(
+            return build_failure(
                 "NoGit", "this delegate has no git program: install it in its image", capability=True
             )
         except GitStopped:
@@ -62,23 +171,23 @@ def run_git(held: Held, around: Surroundings) -> Answer:
         except GitFailed as problem:
             return _failed(problem, login)
         seen = login.seen_key()
-    return succeeded({**result, "host_key": seen} if seen else result)
+    return build_success({**result, "host_key": seen} if seen else result)
 
 
-def _stopped(held: Held, seconds: float) -> Answer:
+def _stopped(held: HeldTask, seconds: float) -> TaskResult:
     if held.stopped.is_set():
-        return aborted()
-    return failed("TimedOut", f"git did not end within {seconds:.0f} s")
+        return build_aborted()
+    return build_failure("TimedOut", f"git did not end within {seconds:.0f} s")
 
 
-def _failed(problem: GitFailed, login: Login) -> Answer:
+def _failed(problem: GitFailed, login: GitLogin) -> TaskResult:
     if not (login.entrance.is_ssh and UNKNOWN_KEY in problem.said):
-        unreached = any(one in problem.said for one in _UNREACHED)
-        return failed("GitFailed", str(problem), capability=unreached)
+        unreached = any(one in problem.said for one in _UNREACHABLE_PHRASES)
+        return build_failure("GitFailed", str(problem), capability=unreached)
     offered = login.offered_key()
     known = " or ".join(one.fingerprint for one in login.known)
-    shown = read_host_keys(offered)[0].fingerprint if offered else "none that could be read"
-    answer = failed(
+    shown = parse_host_keys(offered)[0].fingerprint if offered else "none that could be read"
+    answer = build_failure(
         "HostKeyChanged",
         f"the SSH host key of {login.entrance.place.host} is not the one that is known: known is {known}, "
         f"the server shows {shown}",
@@ -122,7 +231,7 @@ class _Repository:
         return replace(self, folder=folder)
 
     @property
-    def _workspace(self) -> Workspace:
+    def _workspace(self) -> TaskWorkspace:
         return self.git.workspace
 
     def _filled(self, ref: str) -> str:

@@ -1,18 +1,54 @@
-"""Asks one HTTP address."""
+"""HTTP executor, and the connectivity check of an address."""
 
-from delegates.agent.executors.answers import Answer, Surroundings, succeeded
-from delegates.agent.work import Held
-from guards.safe_http import Ask, ask
+import socket
+import ssl
+
+from delegates.agent.executors.task_results import ExecutorContext, TaskResult, build_failure, build_success
+from delegates.agent.tasks import HeldTask
+from guards.safe_http import CONNECT_SECONDS, SafeRequest, build_tls_context, send_request
+from guards.urls import parse_url, resolve_host
 
 
-def run_http(held: Held, around: Surroundings) -> Answer:
+def run_http(held: HeldTask, around: ExecutorContext) -> TaskResult:
     """Ask; every answer is a success, whatever its status. Raises what `ask` raises."""
     params = held.task.params
-    asked = Ask(
+    asked = SafeRequest(
         str(params.get("method") or "GET").upper(),
         str(params["url"]),
         headers={str(name): str(value) for name, value in (params.get("headers") or {}).items()},
         body=str(params.get("body") or "").encode(),
     )
-    reply = ask(asked, around.way)
-    return succeeded({"status": reply.status, "headers": dict(reply.headers), "body": reply.text})
+    reply = send_request(asked, around.way)
+    return build_success({"status": reply.status, "headers": dict(reply.headers), "body": reply.text})
+
+
+def run_check(held: HeldTask, around: ExecutorContext) -> TaskResult:
+    """Connect, and speak TLS where the address asks for it. Raises what `ask` raises."""
+    url = str(held.task.params["url"])
+    target = parse_url(url)
+    host, port = target.host, target.port
+    if around.way.is_proxied(target):
+        send_request(SafeRequest("HEAD", url), around.way)
+        return build_success({"ok": True, "address": ""})
+    place = resolve_host(host, port, around.reach)
+    try:
+        connection = socket.create_connection((place.address, port), CONNECT_SECONDS)
+    except OSError as problem:
+        return build_failure(
+            "NotConnected", f"no connection to {host} ({place.address}): {problem}", capability=True
+        )
+    with connection:
+        if target.scheme == "https" and (failure := _tls_failure(connection, host)):
+            return failure
+    return build_success({"ok": True, "address": place.address})
+
+
+def _tls_failure(connection: socket.socket, host: str) -> TaskResult | None:
+    try:
+        with build_tls_context().wrap_socket(connection, server_hostname=host):
+            return None
+    except ssl.SSLCertVerificationError as problem:
+        why = f"the certificate of {host} is not trusted: {problem.verify_message}"
+        return build_failure("CertificateRefused", why, capability=True)
+    except OSError as problem:
+        return build_failure("TlsFailed", f"no TLS with {host}: {problem}", capability=True)

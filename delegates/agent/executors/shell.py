@@ -1,17 +1,119 @@
-"""Runs a shell script: in a workspace and environment of its own, never with the delegate's token."""
+"""Shell executor: a script in a workspace, its environment, process and output."""
 
 import contextlib
 import os
 import re
+import signal
+import subprocess
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from delegates.agent.executors.answers import Answer, Surroundings, aborted, failed
-from delegates.agent.executors.shell_process import Ended, Program, run_until
-from delegates.agent.isolation import Workspace, open_workspace
-from delegates.agent.work import Held
+from delegates.agent.executors.task_results import ExecutorContext, TaskResult, build_aborted, build_failure
+from delegates.agent.isolation import TaskWorkspace, end_process, open_workspace
+from delegates.agent.tasks import HeldTask
 from guards.limits import SCRIPT_FILE_BYTES, SCRIPT_OPEN_FILES, SCRIPT_OUTPUTS_BYTES, SCRIPT_PROCESSES
+from guards.masks import MaskedLineReader, SecretMask
+
+LOOK_SECONDS, KILL_SECONDS = 0.1, 3.0
+
+
+class OutputListener(Protocol):
+    """Who is told what a process prints, by whole lines."""
+
+    @property
+    def mask(self) -> SecretMask: ...
+    def tell(self, texts: Sequence[str], level: str = "INFO") -> None: ...
+
+
+@dataclass(frozen=True)
+class StopSignal:
+    """How a process is asked to end, and how long it has for that before it is killed."""
+
+    by: signal.Signals = signal.SIGTERM
+    seconds: float = KILL_SECONDS
+
+
+KILL_IMMEDIATELY = StopSignal()
+
+
+@dataclass(frozen=True)
+class ProcessExit:
+    """How a process ended; a signal is 128 and its number, as shells have it."""
+
+    exit_code: int
+    was_stopped: bool = False
+    timed_out: bool = False
+
+
+@dataclass(frozen=True)
+class ProcessCommand:
+    """A command to run in a folder of a task's workspace."""
+
+    workspace: TaskWorkspace
+    folder: Path
+    command: Sequence[str]
+    environment: Mapping[str, str] = field(repr=False)
+
+
+def run_process(
+    held: HeldTask,
+    around: OutputListener,
+    program: ProcessCommand,
+    stop: StopSignal = KILL_IMMEDIATELY,
+) -> ProcessExit:
+    """Run to the end, to the task's time-out or until it is stopped. Raises as `Workspace.start` does."""
+    with program.workspace.start(program.command, program.environment, cwd=program.folder) as process:
+        group = _ProcessGroup(process, around, stop)
+        try:
+            stopped, timed_out = group.watch(held)
+        finally:
+            # Children in the background would live on.
+            end_process(process)
+        group.tell_rest()
+    code = process.returncode
+    return ProcessExit(128 - code if code < 0 else code, stopped, timed_out)
+
+
+class _ProcessGroup:
+    """The processes of one script, and the pipe that they all write to."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", around: OutputListener, stop: StopSignal) -> None:
+        self._process, self._around, self._stop = process, around, stop
+        self._output = MaskedLineReader(around.mask)
+        self._pipe = process.stdout.fileno() if process.stdout else -1
+        os.set_blocking(self._pipe, False)
+
+    def watch(self, held: HeldTask) -> tuple[bool, bool]:
+        """Pass on lines until the script ends; gives back whether it was stopped, and if for its time."""
+        kill_at, stopped = 0.0, False
+        while self._process.poll() is None:
+            if data := self._read():
+                self._around.tell(self._output.feed(data))
+            elif kill_at:
+                time.sleep(LOOK_SECONDS)
+            else:
+                held.stopped.wait(LOOK_SECONDS)
+            if not kill_at and (held.stopped.is_set() or held.seconds_left <= 0):
+                stopped, kill_at = held.stopped.is_set(), time.monotonic() + self._stop.seconds
+                with contextlib.suppress(ProcessLookupError):
+                    self._process.send_signal(self._stop.by)
+            if kill_at and time.monotonic() > kill_at:
+                end_process(self._process)
+        return stopped, bool(kill_at) and not stopped
+
+    def tell_rest(self) -> None:
+        while data := self._read():
+            self._around.tell(self._output.feed(data))
+        self._around.tell(self._output.end())
+
+    def _read(self) -> bytes:
+        with contextlib.suppress(BlockingIOError):
+            return os.read(self._pipe, 65_536)
+        return b""
+
 
 INTERPRETERS = ("bash", "sh")
 # The role of the task or machine may be used by scripts; keys that the agent itself was given may not.
@@ -23,11 +125,11 @@ _CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
 
 
-def run_shell(held: Held, around: Surroundings) -> Answer:
+def run_shell(held: HeldTask, around: ExecutorContext) -> TaskResult:
     """Run the script of a task. Raises `KeyError` and `ValueError` for parameters that cannot be used."""
     params = held.task.params
     if around.blocks_shell:
-        return failed(
+        return build_failure(
             "ShellBlocked", "this delegate runs no scripts: SLIPWAY_DELEGATE_BLOCK_SHELL is set on it"
         )
     interpreter = str(params.get("interpreter") or "bash")
@@ -48,9 +150,9 @@ def run_shell(held: Held, around: Surroundings) -> Answer:
         environment = script_environment(os.environ, home, given)
         command = _command(interpreter, workspace.folder)
         try:
-            ended = run_until(held, around, Program(workspace, home, command, environment))
+            ended = run_process(held, around, ProcessCommand(workspace, home, command, environment))
         except FileNotFoundError:
-            return failed("NoInterpreter", f"this delegate has no {interpreter}", capability=True)
+            return build_failure("NoInterpreter", f"this delegate has no {interpreter}", capability=True)
         return _answer(ended, workspace, out / "outputs", written if wanted else None)
 
 
@@ -93,15 +195,17 @@ trap slipway_outputs EXIT
 """
 
 
-def _answer(ended: Ended, workspace: Workspace, path: Path, written: Path | None = None) -> Answer:
+def _answer(
+    ended: ProcessExit, workspace: TaskWorkspace, path: Path, written: Path | None = None
+) -> TaskResult:
     if ended.was_stopped:
-        return aborted()
+        return build_aborted()
     if ended.timed_out:
-        return failed("TimedOut", "the script did not end in time and was killed")
+        return build_failure("TimedOut", "the script did not end in time and was killed")
     content = workspace.read(path, SCRIPT_OUTPUTS_BYTES + 1) or b""
     file = None if written is None else workspace.read(written, SCRIPT_OUTPUTS_BYTES + 1)
     if len(content) + len(file or b"") > SCRIPT_OUTPUTS_BYTES:
-        return failed("OutputsTooLarge", f"the outputs are larger than {SCRIPT_OUTPUTS_BYTES}")
+        return build_failure("OutputsTooLarge", f"the outputs are larger than {SCRIPT_OUTPUTS_BYTES}")
     parts = content.decode("utf-8", "replace").split("\0")
     result: dict[str, Any] = {
         "exit_code": ended.exit_code,
@@ -110,6 +214,6 @@ def _answer(ended: Ended, workspace: Workspace, path: Path, written: Path | None
     if file is not None:
         result["written"] = _CONTROL.sub("\ufffd", file.decode("utf-8", "replace"))
     if ended.exit_code == 0:
-        return Answer(Answer.SUCCEEDED, result=result)
-    why = failed("ScriptFailed", f"the script ended with exit code {ended.exit_code}")
-    return Answer(Answer.FAILED, result=result, error=why.error)
+        return TaskResult(TaskResult.SUCCEEDED, result=result)
+    why = build_failure("ScriptFailed", f"the script ended with exit code {ended.exit_code}")
+    return TaskResult(TaskResult.FAILED, result=result, error=why.error)

@@ -1,7 +1,4 @@
-"""Runs Terraform, or Terragrunt, which takes the same arguments: init, then plan, apply or destroy.
-
-The state has to lie elsewhere: what this delegate keeps is gone with the task.
-"""
+"""Terraform and Terragrunt executor: job, init, plan, apply, destroy, output."""
 
 import base64
 import json
@@ -9,26 +6,184 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from delegates.agent.executors.answers import Answer, Surroundings, aborted, failed
-from delegates.agent.executors.shell import script_environment
-from delegates.agent.executors.shell_process import Ended, Listener, Program, Stop, run_until
-from delegates.agent.executors.terraform_job import APPLY, DESTROY, LOCK_FILE, PLAN, Job, lay_out, read_job
-from delegates.agent.executors.terraform_lines import Progress
-from delegates.agent.isolation import Workspace, open_workspace
-from delegates.agent.work import Held
+from delegates.agent.executors.shell import (
+    OutputListener,
+    ProcessCommand,
+    ProcessExit,
+    StopSignal,
+    run_process,
+    script_environment,
+)
+from delegates.agent.executors.task_results import ExecutorContext, TaskResult, build_aborted, build_failure
+from delegates.agent.isolation import TaskWorkspace, open_workspace
+from delegates.agent.tasks import HeldTask
 from guards.limits import (
     SCRIPT_OPEN_FILES,
     SCRIPT_OUTPUTS_BYTES,
     TERRAFORM_FILE_BYTES,
     TERRAFORM_PLAN_BYTES,
+    TERRAFORM_PLAN_TEXT_CHARACTERS,
     TERRAFORM_READ_BYTES,
-    TERRAFORM_WORDS,
 )
+from guards.masks import SecretMask
+
+_LEVELS = {"error": "ERROR", "warn": "WARN"}
+_COUNTED = {"add": "add", "change": "change", "remove": "destroy", "import": "import"}
+# Where the backend names the lock itself, what follows describes the one that was asked for.
+_LOCK_IDS = (re.compile(r"already locked: ID=(\S+)"), re.compile(r"^\s*ID:\s+(\S+)\s*$", re.MULTILINE))
+MOST_ERRORS, LONGEST_ERROR = 20, 2000
+
+
+@dataclass
+class TerraformProgress:
+    """Passes lines on in place of the program; keeps its errors, and how much it plans or did."""
+
+    around: OutputListener
+    errors: list[str] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    lock_id: str = ""
+    has_spoken: bool = False
+    changes_anything: bool = False
+
+    @property
+    def mask(self) -> SecretMask:
+        return self.around.mask
+
+    def tell(self, texts: Sequence[str], level: str = "INFO") -> None:
+        """Take what the program printed; what is no JSON is passed on as it is."""
+        for text in texts:
+            said = _parse_line(text)
+            if said is None:
+                self.around.tell([text], level)
+            else:
+                self._take(said)
+
+    def _take(self, said: Mapping[str, Any]) -> None:
+        lines = list(_lines_of(said))
+        self.has_spoken = True
+        self.changes_anything = self.changes_anything or said.get("type") == "apply_start"
+        diagnostic = said.get("diagnostic")
+        if isinstance(diagnostic, Mapping) and diagnostic.get("severity") == "error":
+            text = "\n".join(lines)
+            locks = (pattern.search(text) for pattern in _LOCK_IDS)
+            self.lock_id = next((one[1] for one in locks if one), self.lock_id)
+            if len(self.errors) < MOST_ERRORS:
+                self.errors.append(self.mask.text(text)[:LONGEST_ERROR])
+        changes = said.get("changes")
+        if said.get("type") == "change_summary" and isinstance(changes, Mapping):
+            self.counts = {
+                ours: found
+                for theirs, ours in _COUNTED.items()
+                if isinstance(found := changes.get(theirs), int)
+            }
+        self.around.tell(lines, _LEVELS.get(str(said.get("@level")), "INFO"))
+
+
+def _parse_line(text: str) -> Mapping[str, Any] | None:
+    if not text.startswith("{"):
+        return None
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return said if isinstance(said, Mapping) and "@message" in said else None
+
+
+def _lines_of(said: Mapping[str, Any]) -> Iterator[str]:
+    """The message, and below it what a diagnostic says beside: where it is, and its details."""
+    yield from str(said["@message"]).splitlines()
+    diagnostic = said.get("diagnostic")
+    if not isinstance(diagnostic, Mapping):
+        return
+    place = diagnostic.get("range")
+    if isinstance(place, Mapping) and isinstance(place.get("start"), Mapping):
+        yield f"  on {place.get('filename')}, line {place['start'].get('line')}"
+    yield from (f"  {line}" for line in str(diagnostic.get("detail") or "").splitlines())
+
+
+PROGRAMS = ("terraform", "terragrunt")
+PLAN, APPLY, DESTROY = "plan", "apply", "destroy"
+COMMANDS = (PLAN, APPLY, DESTROY)
+LOCK_FILE = ".terraform.lock.hcl"
+
+
+@dataclass(frozen=True)
+class TerraformJob:
+    """One run of the program; `files` go by paths below a folder of their own."""
+
+    program: str
+    command: str
+    files: Mapping[str, str] = field(repr=False)
+    folder: str = ""
+    workspace: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    backend: str = field(default="", repr=False)
+    variables: str = field(default="", repr=False)
+    variable_files: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    plan: bytes = field(default=b"", repr=False)
+    destroys: bool = False
+    asks_what_is_there: bool = False
+
+
+def parse_terraform_job(params: Mapping[str, Any]) -> TerraformJob:
+    """The job of a task's parameters. Raises `KeyError` and `ValueError` for what cannot be used."""
+    inputs = params.get("inputs") or {}
+    files = {_inside(path): str(text) for path, text in params["files"].items()}
+    job = TerraformJob(
+        program=_one_of(params.get("program") or "terraform", PROGRAMS),
+        command=_one_of(params["command"], COMMANDS),
+        files=files,
+        folder=_inside(params.get("folder") or "."),
+        workspace=_argument(params["workspace"]) if params.get("workspace") else "",
+        environment={str(name): str(value) for name, value in (params.get("environment") or {}).items()},
+        backend=str(inputs.get("backend") or ""),
+        variables=str(inputs.get("variables") or ""),
+        variable_files=tuple(_inside(path) for path in params.get("variable_files") or ()),
+        targets=tuple(_argument(one) for one in params.get("targets") or ()),
+        plan=base64.b64decode(params.get("plan") or "", validate=True),
+        destroys=bool(params.get("destroys")) or params["command"] == DESTROY,
+        asks_what_is_there=bool(params.get("asks_what_is_there")),
+    )
+    if not any(PurePosixPath(path).parent == PurePosixPath(job.folder) for path in files):
+        raise ValueError(f"no file of the configuration lies in the folder {job.folder!r}")
+    return job
+
+
+def write_job_files(job: TerraformJob, work: Path) -> Path:
+    """Write the files below `work`; gives back the folder in which the program runs."""
+    for path, text in job.files.items():
+        place = work / path
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        place.touch(mode=0o600)
+        place.write_text(text)
+    return work / job.folder
+
+
+def _inside(path: Any) -> str:
+    """A path that stays where it belongs."""
+    clean = PurePosixPath(str(path))
+    if clean.is_absolute() or ".." in clean.parts or "\0" in str(path):
+        raise ValueError(f"{path!r} is not a path within the configuration")
+    return str(clean)
+
+
+def _argument(text: Any) -> str:
+    if str(text).startswith("-") or not str(text) or "\0" in str(text):
+        raise ValueError(f"{text!r} cannot be an argument of the program")
+    return str(text)
+
+
+def _one_of(text: Any, known: tuple[str, ...]) -> str:
+    if text not in known:
+        raise ValueError(f"{text!r} is none of {', '.join(known)}")
+    return str(text)
+
 
 # What whoever runs the delegate sets for all of Terraform, such as a mirror of its providers.
 _OF_DELEGATE = re.compile(r"TF_(CLI_CONFIG_FILE|PLUGIN_CACHE_DIR|REGISTRY_\w+)\Z")
@@ -38,33 +193,33 @@ _QUIET = ("-input=false", "-no-color")
 STOPPED, TIMED_OUT = "STOPPED", "TIMED_OUT"
 
 
-class _Over(Exception):
+class _RunFinished(Exception):
     """The run is over; `answer` is what it came to."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: TaskResult) -> None:
         super().__init__(answer.status)
         self.answer = answer
 
 
-def run_terraform(held: Held, around: Surroundings) -> Answer:
+def run_terraform(held: HeldTask, around: ExecutorContext) -> TaskResult:
     """Do the job of a task. Raises `KeyError` and `ValueError` for parameters that cannot be used.
 
     What began to change something says so in its result, however it ended.
     """
     if around.blocks_shell:
         # A configuration may run any program.
-        return failed(
+        return build_failure(
             "ShellBlocked", "this delegate runs no scripts, so no Terraform either", capability=True
         )
-    job = read_job(held.task.params)
+    job = parse_terraform_job(held.task.params)
     with open_workspace(around.isolation) as workspace:
         run = _Run(held, around, job, workspace)
         if shutil.which(job.program, path=run.environment.get("PATH")) is None:
             text = f"this delegate has no {job.program}: install it in its image"
-            return failed("NoTerraform", text, capability=True)
+            return build_failure("NoTerraform", text, capability=True)
         try:
             return run.to_its_end()
-        except _Over as over:
+        except _RunFinished as over:
             return over.answer
 
 
@@ -72,10 +227,10 @@ def run_terraform(held: Held, around: Surroundings) -> Answer:
 class _Run:
     """One job in a folder of its own."""
 
-    held: Held
-    around: Surroundings
-    job: Job
-    workspace: Workspace
+    held: HeldTask
+    around: ExecutorContext
+    job: TerraformJob
+    workspace: TaskWorkspace
     result: dict[str, Any] = field(default_factory=dict)
     is_changing: bool = False
 
@@ -83,20 +238,20 @@ class _Run:
         """Write the files."""
         self.home = self.workspace.folder
         work, _, _, self.out = (self.workspace.private(name) for name in ("work", "data", "home", "out"))
-        self.folder = lay_out(self.job, work)
+        self.folder = write_job_files(self.job, work)
         self.workspace.lend(work)
         self.environment = _environment(self.job, self.home)
-        self.progress = Progress(self.around)
+        self.progress = TerraformProgress(self.around)
         self.result |= {"begun": False, "ended": "", "exit_code": 0, "errors": []}
 
-    def to_its_end(self) -> Answer:
+    def to_its_end(self) -> TaskResult:
         """Raises `_Over` where a command fails."""
         self._init()
         if self.job.command == PLAN:
             self._plan()
         else:
             self._change()
-        return Answer(Answer.SUCCEEDED, result=self.result)
+        return TaskResult(TaskResult.SUCCEEDED, result=self.result)
 
     def _init(self) -> None:
         backend = (
@@ -117,7 +272,7 @@ class _Run:
         except (OSError, ValueError, KeyError, TypeError):
             noted = "local"
         if noted == "local":
-            raise _Over(failed("NoBackend", _NO_BACKEND))
+            raise _RunFinished(build_failure("NoBackend", _NO_BACKEND))
 
     def _plan(self) -> None:
         path = self.out / "plan"
@@ -126,14 +281,18 @@ class _Run:
         self.around.tell(text.splitlines())
         plan = self.workspace.read(path, TERRAFORM_PLAN_BYTES + 1)
         if plan is None:
-            raise _Over(failed("NoPlan", f"{self.job.program} plan ended well and wrote no plan"))
+            raise _RunFinished(
+                build_failure("NoPlan", f"{self.job.program} plan ended well and wrote no plan")
+            )
         if len(plan) > TERRAFORM_PLAN_BYTES:
-            raise _Over(failed("PlanTooLarge", f"the plan is larger than {TERRAFORM_PLAN_BYTES}"))
+            raise _RunFinished(
+                build_failure("PlanTooLarge", f"the plan is larger than {TERRAFORM_PLAN_BYTES}")
+            )
         lock = self._read(self.folder / LOCK_FILE)
         self.result |= {
             "plan": base64.b64encode(plan).decode(),
             "lock": lock,
-            "words": self.around.mask.text(text)[:TERRAFORM_WORDS],
+            "words": self.around.mask.text(text)[:TERRAFORM_PLAN_TEXT_CHARACTERS],
             "counts": self.progress.counts,
         }
 
@@ -146,7 +305,7 @@ class _Run:
         if self.job.command == APPLY:
             text = self._kept("output", "-json", "-no-color")
             if len(text) > SCRIPT_OUTPUTS_BYTES:
-                raise _Over(
+                raise _RunFinished(
                     self._failure("OutputsTooLarge", f"the outputs are larger than {SCRIPT_OUTPUTS_BYTES}")
                 )
             self.result["outputs"] = _outputs(text, self.around)
@@ -187,22 +346,22 @@ class _Run:
         content = self.workspace.read(path, TERRAFORM_READ_BYTES + 1) or b""
         if len(content) > TERRAFORM_READ_BYTES:
             text = f"{path.name} is larger than {TERRAFORM_READ_BYTES}"
-            raise _Over(self._failure("OutputsTooLarge", text))
+            raise _RunFinished(self._failure("OutputsTooLarge", text))
         return content.decode("utf-8", "replace")
 
-    def _call(self, script: str, out: str, *arguments: str, listener: Listener) -> Ended:
+    def _call(self, script: str, out: str, *arguments: str, listener: OutputListener) -> ProcessExit:
         command = ["/bin/sh", "-c", script, "slipway", out, self.job.program, *arguments]
-        program = Program(self.workspace, self.folder, command, self.environment)
+        program = ProcessCommand(self.workspace, self.folder, command, self.environment)
         # Terraform ends what it has begun and writes its state; its providers ignore this signal.
-        stop = Stop(signal.SIGINT, self.around.patience_seconds)
-        return run_until(self.held, listener, program, stop)
+        stop = StopSignal(signal.SIGINT, self.around.patience_seconds)
+        return run_process(self.held, listener, program, stop)
 
-    def _judge(self, ended: Ended, command: str) -> None:
+    def _judge(self, ended: ProcessExit, command: str) -> None:
         """Raises `_Over` unless the command did what it should."""
         if not (ended.exit_code or ended.was_stopped or ended.timed_out):
             return
         if ended.was_stopped and not self.is_changing:
-            raise _Over(aborted())
+            raise _RunFinished(build_aborted())
         # What it says in other words may have changed something too.
         said = self.progress
         self.result["begun"] = self.is_changing and (said.changes_anything or not said.has_spoken)
@@ -214,17 +373,17 @@ class _Run:
             "lock_id": self.progress.lock_id,
             "counts": self.progress.counts,
         }
-        raise _Over(
+        raise _RunFinished(
             self._failure(
                 "ProgramFailed", f"{self.job.program} {command} ended with exit code {ended.exit_code}"
             )
         )
 
-    def _failure(self, code: str, text: str) -> Answer:
-        return Answer(Answer.FAILED, result=self.result, error=failed(code, text).error)
+    def _failure(self, code: str, text: str) -> TaskResult:
+        return TaskResult(TaskResult.FAILED, result=self.result, error=build_failure(code, text).error)
 
 
-def _environment(job: Job, home: Path) -> dict[str, str]:
+def _environment(job: TerraformJob, home: Path) -> dict[str, str]:
     """What the program sees: as a script does, what the delegate says of Terraform, and where it works."""
     of_delegate = {name: value for name, value in os.environ.items() if _OF_DELEGATE.match(name)}
     if not Path(of_delegate.get("TF_CLI_CONFIG_FILE", "")).is_file():
@@ -251,7 +410,7 @@ def _holds_resources(text: str) -> bool:
     return bool(root.get("resources") or root.get("child_modules"))
 
 
-def _outputs(text: str, around: Surroundings) -> dict[str, dict[str, Any]]:
+def _outputs(text: str, around: ExecutorContext) -> dict[str, dict[str, Any]]:
     """By name the value, and whether people may see it: what holds a secret that was given is one."""
     found: Mapping[str, Any] = json.loads(text)
     return {
@@ -263,7 +422,7 @@ def _outputs(text: str, around: Surroundings) -> dict[str, dict[str, Any]]:
     }
 
 
-def _holds_secret(output: Mapping[str, Any], around: Surroundings) -> bool:
+def _holds_secret(output: Mapping[str, Any], around: ExecutorContext) -> bool:
     text = output["value"] if isinstance(output["value"], str) else json.dumps(output["value"])
     return around.mask.text(text) != text
 
@@ -272,4 +431,3 @@ _NO_BACKEND = (
     "the configuration keeps its state in a local file, which is gone with the task: name a backend that "
     'lies elsewhere, such as terraform { backend "s3" {} }, and its settings under backendConfig'
 )
-__all__ = ["DESTROY", "STOPPED", "TIMED_OUT", "run_terraform"]

@@ -1,7 +1,21 @@
-"""Keeps tasks apart: a user or namespaces and a folder for each, and no process that outlives it."""
+"""Isolation of tasks: a user or namespaces, and a folder, for each."""
 
-from delegates.agent.isolation.levels import CannotIsolate, Isolation, Level
-from delegates.agent.isolation.probing import own_isolation
-from delegates.agent.isolation.workspaces import Workspace, end, open_workspace
+from delegates.agent.isolation.probe import detect_isolation
+from delegates.agent.isolation.users import CannotIsolate
+from delegates.agent.isolation.workspaces import (
+    Isolation,
+    IsolationLevel,
+    TaskWorkspace,
+    end_process,
+    open_workspace,
+)
 
-__all__ = ["CannotIsolate", "Isolation", "Level", "Workspace", "end", "open_workspace", "own_isolation"]
+__all__ = [
+    "CannotIsolate",
+    "Isolation",
+    "IsolationLevel",
+    "TaskWorkspace",
+    "detect_isolation",
+    "end_process",
+    "open_workspace",
+]

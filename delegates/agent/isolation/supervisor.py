@@ -1,4 +1,4 @@
-"""Runs one command apart from all others and ends every process of it; needs the standard library only.
+"""Supervisor of one command and all its processes; standard library only, run as a script.
 
 It reads a plan, one line of JSON, from its standard input and then waits for that to close: who started it
 and died, or wants the command to end at once, closes it. What keeps the command from starting goes to the

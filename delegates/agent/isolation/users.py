@@ -1,4 +1,4 @@
-"""The pool of users that tasks run as, one task at a time each."""
+"""Pool of users that tasks run as, one task at a time each."""
 
 import contextlib
 import fcntl
@@ -9,8 +9,12 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from delegates.agent.isolation.levels import CannotIsolate
 from delegates.agent.isolation.removing import remove_owned
+
+
+class CannotIsolate(Exception):
+    """A command could not be started apart from the others; the text says what was refused."""
+
 
 # The image of the agent has names for the first range; the second is for rootless containers, which map few.
 RANGES = (range(200_000, 201_000), range(60_000, 61_000))
@@ -28,7 +32,7 @@ def lease_user() -> Iterator[int]:
     A file is locked by one process at a time, and is free again however that process ends.
     """
     folder = _lock_folder()
-    for user in _turns.next():
+    for user in _rotation.next():
         lock = os.open(folder / str(user), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
             try:
@@ -55,7 +59,7 @@ def _lock_folder() -> Path:
     raise CannotIsolate(f"no folder for locks of users can be made in {' or '.join(_LOCK_PLACES)}")
 
 
-class _Turns:
+class _UserRotation:
     """Users in turn, from a random one on, so that one which was used just now rests the longest."""
 
     def __init__(self) -> None:
@@ -63,7 +67,7 @@ class _Turns:
         self._next = random.randrange(len(RANGES[0]))  # noqa: S311  -- to spread, not to hide
 
     def next(self) -> Iterator[int]:
-        users = mapped_range()
+        users = get_mapped_range()
         for _ in users:
             with self._lock:
                 self._next = (self._next + 1) % len(users)
@@ -71,10 +75,10 @@ class _Turns:
             yield user
 
 
-_turns = _Turns()
+_rotation = _UserRotation()
 
 
-def mapped_range() -> range:
+def get_mapped_range() -> range:
     """Return the first range of which this machine or container knows every user."""
     with contextlib.suppress(OSError, ValueError):
         known = [

@@ -1,4 +1,4 @@
-"""The workspace of one task: its folder, its user, and how its commands are started and ended."""
+"""Isolation levels, and the workspace of one task: folder, user, commands."""
 
 import contextlib
 import errno
@@ -10,14 +10,46 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import IO, Any
 
 from delegates.agent.isolation import supervisor
-from delegates.agent.isolation.levels import CannotIsolate, Isolation
 from delegates.agent.isolation.removing import remove_tree
-from delegates.agent.isolation.users import SHARED_FOLDERS, lease_user, remove_files_of
+from delegates.agent.isolation.users import SHARED_FOLDERS, CannotIsolate, lease_user, remove_files_of
+
+
+class IsolationLevel(StrEnum):
+    """What keeps one task from another, the strongest first; these words are reported to the manager."""
+
+    USERS_AND_NAMESPACES = "users_and_namespaces"
+    USERS = "users"
+    NAMESPACES = "namespaces"
+    NONE = "none"
+
+    @property
+    def has_users(self) -> bool:
+        """Whether each task has a user of its own."""
+        return self in (IsolationLevel.USERS_AND_NAMESPACES, IsolationLevel.USERS)
+
+    @property
+    def has_namespaces(self) -> bool:
+        """Whether each task has mounts, process ids and System V IPC of its own."""
+        return self in (IsolationLevel.USERS_AND_NAMESPACES, IsolationLevel.NAMESPACES)
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """The level that works here, and folders of the program itself that namespaces hide from tasks."""
+
+    level: IsolationLevel
+    hidden: tuple[Path, ...] = ()
+
+    def hiding(self, *folders: Path) -> "Isolation":
+        """Return the same with more folders hidden."""
+        return replace(self, hidden=(*self.hidden, *folders))
+
 
 # Files and folders that this process's environment names stay visible to tasks, for reading.
 _NAMED = ("SSL_CERT_FILE", "AWS_CA_BUNDLE", "TF_CLI_CONFIG_FILE")
@@ -27,7 +59,7 @@ _PRIVATE_UMASK, _USUAL_UMASK = 0o077, 0o022
 
 
 @dataclass(frozen=True)
-class Workspace:
+class TaskWorkspace:
     """A folder that only this task may read; the task may write only to what `private` and `lend` gave it."""
 
     folder: Path
@@ -156,7 +188,7 @@ class Workspace:
         }
 
 
-def end(process: "subprocess.Popen[bytes]") -> None:
+def end_process(process: "subprocess.Popen[bytes]") -> None:
     """End a command at once, with all that it started, and wait for that."""
     with contextlib.suppress(BrokenPipeError):
         _input(process).close()
@@ -164,7 +196,7 @@ def end(process: "subprocess.Popen[bytes]") -> None:
 
 
 @contextlib.contextmanager
-def open_workspace(isolation: Isolation, *, for_others: bool = False) -> Iterator[Workspace]:
+def open_workspace(isolation: Isolation, *, for_others: bool = False) -> Iterator[TaskWorkspace]:
     """Make the workspace of a task; with it goes all that the task left. Raises `CannotIsolate`.
 
     What a task writes `for_others` may be read by them.
@@ -179,7 +211,7 @@ def open_workspace(isolation: Isolation, *, for_others: bool = False) -> Iterato
         kept.callback(remove_tree, folder)
         is_shared = user is not None and not isolation.level.has_namespaces
         umask = _PRIVATE_UMASK if is_shared and not for_others else _USUAL_UMASK
-        workspace = Workspace(folder, isolation, user, umask)
+        workspace = TaskWorkspace(folder, isolation, user, umask)
         if user is not None:
             os.chown(folder, 0, user)
             folder.chmod(0o750)
@@ -188,7 +220,7 @@ def open_workspace(isolation: Isolation, *, for_others: bool = False) -> Iterato
         yield workspace
 
 
-def _prepare_mounts(workspace: Workspace) -> None:
+def _prepare_mounts(workspace: TaskWorkspace) -> None:
     for number, _ in enumerate(_hidden(workspace.isolation)):
         workspace.private(f"private/{number}")
     user = workspace.user

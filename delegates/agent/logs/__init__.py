@@ -1,1 +1,1 @@
-"""What tasks and the agent itself have to say, and how it gets to the manager."""
+"""Logs of the agent and of its tasks, on disk and on their way to the manager."""

@@ -1,27 +1,31 @@
-"""The agent's own log: delegate.log and its older files (R073-R076), and standard output."""
+"""Log of the agent: delegate.log with rotation, standard output, buffer for upload (R073-R076)."""
 
 import logging
 import re
 import sys
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 
 from guards.limits import DELEGATE_LOG_BYTES, DELEGATE_LOG_DAYS, DELEGATE_LOGS_BYTES
-from guards.masks import Mask
+from guards.masks import SecretMask
+from guards.text import sanitize_text, truncate_text
 
-NAME = "delegate.log"
-_OLD = re.compile(r"delegate-(\d{4}-\d{2}-\d{2})(?:\.(\d+))?\.log\Z")
+LOG_FILE = "delegate.log"
+_ROTATED_FILE = re.compile(r"delegate-(\d{4}-\d{2}-\d{2})(?:\.(\d+))?\.log\Z")
 
 
 def today() -> date:
     return datetime.now(UTC).date()
 
 
-def log_to(home: Path, secrets: Sequence[str], *more: logging.Handler) -> None:
+def configure_logging(home: Path, secrets: Sequence[str], *more: logging.Handler) -> None:
     """Send what this process logs to delegate.log, to standard output and to `more`, its secrets hidden."""
-    form = Form(Mask(secrets))
+    form = LogFormatter(SecretMask(secrets))
     root = logging.getLogger()
     root.setLevel(logging.WARNING)
     logging.getLogger("slipway.delegate").setLevel(logging.INFO)
@@ -30,12 +34,12 @@ def log_to(home: Path, secrets: Sequence[str], *more: logging.Handler) -> None:
         root.addHandler(handler)
 
 
-class Form(logging.Formatter):
+class LogFormatter(logging.Formatter):
     """One line as it is written: the moment in UTC, how grave, which loop, what."""
 
     converter = staticmethod(time.gmtime)
 
-    def __init__(self, mask: Mask) -> None:
+    def __init__(self, mask: SecretMask) -> None:
         super().__init__("%(asctime)s %(levelname)s [%(threadName)s] %(message)s")
         self.default_msec_format = "%s.%03dZ"
         self._mask = mask
@@ -56,7 +60,7 @@ class DelegateLog(logging.Handler):
         all_bytes: int = DELEGATE_LOGS_BYTES,
     ) -> None:
         super().__init__()
-        self._path, self._day = folder / NAME, day
+        self._path, self._day = folder / LOG_FILE, day
         self._file_bytes, self._all_bytes = file_bytes, all_bytes
         self._written, self._of = self._found()
 
@@ -109,5 +113,45 @@ class DelegateLog(logging.Handler):
             left -= size
 
     def _old(self) -> list[tuple[str, int, Path]]:
-        found = ((_OLD.match(path.name), path) for path in self._path.parent.iterdir())
+        found = ((_ROTATED_FILE.match(path.name), path) for path in self._path.parent.iterdir())
         return [(match[1], int(match[2] or 0), path) for match, path in found if match]
+
+
+AT_ONCE, AT_ONCE_CHARACTERS, KEPT = 200, 100_000, 5_000
+
+
+class LogUploadBuffer(logging.Handler):
+    """Keeps formatted lines until they are sent; a manager that is away for long costs the oldest."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines: deque[str] = deque()
+        self._missing = 0
+        self._changing = threading.Lock()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        lines = [truncate_text(sanitize_text(line)) for line in self.format(record).splitlines()]
+        with self._changing:
+            self._lines.extend(lines)
+            while len(self._lines) > KEPT:
+                self._lines.popleft()
+                self._missing += 1
+
+    def first(self) -> list[str]:
+        """The oldest lines; the next ask gives the same ones until they are `sent`."""
+        with self._changing:
+            if self._missing:
+                self._lines.appendleft(f"{self._missing:,} lines are missing here; delegate.log has them.")
+                self._missing = 0
+            found: list[str] = []
+            for line in islice(self._lines, AT_ONCE):
+                if found and sum(map(len, found)) + len(line) > AT_ONCE_CHARACTERS:
+                    break
+                found.append(line)
+            return found
+
+    def sent(self, lines: list[str]) -> None:
+        with self._changing:
+            for line in lines:
+                if self._lines and self._lines[0] == line:
+                    self._lines.popleft()

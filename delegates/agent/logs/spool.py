@@ -1,21 +1,49 @@
-"""Keeps the log lines of tasks on disk until the manager has them; a full spool shows its gap."""
+"""Spool of task log lines on disk until acknowledged, rate limited by a token bucket."""
 
 import json
 import logging
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from delegates.agent.logs.pace import Pace
 from guards.limits import TASK_LOG_BURST, TASK_LOG_RATE
+
+# A pause that is shorter than this costs more than it is worth.
+SHORTEST_PAUSE_SECONDS = 0.02
+
+
+class TokenBucket:
+    """`burst` bytes at once, then `rate` bytes a second; not to be shared by threads."""
+
+    def __init__(
+        self,
+        rate: int,
+        burst: int,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._rate, self._burst, self._clock, self._sleep = rate, burst, clock, sleep
+        self._left, self._counted_at = float(burst), clock()
+
+    def spend(self, size: int) -> bool:
+        """Count `size` bytes and wait where there were too many; whether it waited."""
+        now = self._clock()
+        self._left = min(self._burst, self._left + (now - self._counted_at) * self._rate) - size
+        self._counted_at = now
+        pause = -self._left / self._rate
+        if pause < SHORTEST_PAUSE_SECONDS:
+            return False
+        self._sleep(pause)
+        return True
+
 
 SEGMENT_BYTES = 128 * 1024
 _STATE = "state.json"
-SLOWED_DOWN = (
+THROTTLED_MESSAGE = (
     f"This task writes more than {TASK_LOG_RATE} a second: from here on it is slowed down to that. "
     "No line is lost."
 )
@@ -23,7 +51,7 @@ log = logging.getLogger("slipway.delegate")
 
 
 @dataclass(eq=False)
-class Segment:
+class SpoolSegment:
     """A file of whole lines, none of which has been acknowledged."""
 
     path: Path
@@ -33,22 +61,22 @@ class Segment:
     is_sealed: bool = False
 
 
-class TaskLines:
+class SpooledTaskLog:
     """The lines of one task: written at the end, read from the front, numbered from the first one sent."""
 
-    def __init__(self, spool: "Spool", folder: Path, task_id: str, fence: int) -> None:
+    def __init__(self, spool: "LogSpool", folder: Path, task_id: str, fence: int) -> None:
         self.spool, self.folder, self.task_id, self.fence = spool, folder, task_id, fence
         self.acknowledged = 0
         self.is_closed = False
-        self.segments: list[Segment] = []
-        self.sending: Segment | None = None
+        self.segments: list[SpoolSegment] = []
+        self.sending: SpoolSegment | None = None
         # One upload of a task's lines at a time: a chunk is numbered by what was acknowledged before it.
         self.uploads = threading.Lock()
         # Before this moment, by the monotonic clock, the manager wants no more lines of this task.
         self.throttled_until = 0.0
         self._number = 0
         self._lost = 0
-        self._pace = Pace(TASK_LOG_RATE, TASK_LOG_BURST)
+        self._pace = TokenBucket(TASK_LOG_RATE, TASK_LOG_BURST)
         self._is_slow = False
 
     @property
@@ -69,7 +97,7 @@ class TaskLines:
         line = _line(level, text)
         if self._pace.spend(len(line)) and not self._is_slow:
             self._is_slow = True
-            self._add(_line("WARN", SLOWED_DOWN))
+            self._add(_line("WARN", THROTTLED_MESSAGE))
         self._add(line)
 
     def _add(self, line: str) -> None:
@@ -100,10 +128,10 @@ class TaskLines:
         segment.is_sealed = segment.size >= SEGMENT_BYTES
         self.spool.grow(len(content))
 
-    def _begin(self) -> Segment:
+    def _begin(self) -> SpoolSegment:
         self._number += 1
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        segment = Segment(self.folder / f"{self._number:06}.jsonl")
+        segment = SpoolSegment(self.folder / f"{self._number:06}.jsonl")
         self.segments.append(segment)
         return segment
 
@@ -144,7 +172,7 @@ class TaskLines:
                 self.spool.grow(-segment.size)
             self._forget_if_done()
 
-    def _note(self, next_number: int, segment: Segment) -> bool:
+    def _note(self, next_number: int, segment: SpoolSegment) -> bool:
         try:
             _write_state(self.folder, next_number, segment.path.name)
         except OSError as problem:
@@ -170,7 +198,7 @@ class TaskLines:
             shutil.rmtree(self.folder, ignore_errors=True)
             self.spool.opened.pop(self.folder.name, None)
 
-    def drop(self, segment: Segment) -> None:
+    def drop(self, segment: SpoolSegment) -> None:
         """Put a marker in the place of a segment, which others of its kind join."""
         place = self.segments.index(segment)
         before = self.segments[place - 1] if place else None
@@ -183,7 +211,7 @@ class TaskLines:
         else:
             self._mark(segment, dropped)
 
-    def _mark(self, segment: Segment, dropped: int) -> None:
+    def _mark(self, segment: SpoolSegment, dropped: int) -> None:
         marker = _line("WARN", f"{dropped:,} lines are missing here: the delegate's spool was full.")
         segment.path.write_text(marker)
         self.spool.grow(len(marker) - (segment.size if segment.dropped else 0))
@@ -201,33 +229,33 @@ class TaskLines:
             whole = path.read_bytes().rpartition(b"\n")[0]
             path.write_bytes(whole + b"\n" if whole else b"")
             size = path.stat().st_size
-            self.segments.append(Segment(path, whole.count(b"\n") + bool(whole), size, is_sealed=True))
+            self.segments.append(SpoolSegment(path, whole.count(b"\n") + bool(whole), size, is_sealed=True))
             self.spool.grow(size)
         self.close()
 
 
-class Spool:
+class LogSpool:
     """The lines of all tasks, at most `most` bytes: the oldest go first, never without a trace."""
 
     def __init__(self, folder: Path, most: int) -> None:
         self.folder, self.most, self.size = folder, most, 0
         self.lock = threading.RLock()
-        self.opened: dict[str, TaskLines] = {}
+        self.opened: dict[str, SpooledTaskLog] = {}
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for left in sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime):
             task_id, dot, fence = left.name.rpartition(".")
             if dot and fence.isdigit() and left.is_dir():
-                lines = self.opened[left.name] = TaskLines(self, left, task_id, int(fence))
+                lines = self.opened[left.name] = SpooledTaskLog(self, left, task_id, int(fence))
                 lines.reopen()
 
-    def open(self, task_id: str, fence: int) -> TaskLines:
+    def open(self, task_id: str, fence: int) -> SpooledTaskLog:
         """The lines of a task that begins."""
         name = f"{task_id.replace('/', '_')}.{fence}"
         with self.lock:
-            lines = self.opened[name] = TaskLines(self, self.folder / name, task_id, fence)
+            lines = self.opened[name] = SpooledTaskLog(self, self.folder / name, task_id, fence)
         return lines
 
-    def waiting(self) -> list[TaskLines]:
+    def waiting(self) -> list[SpooledTaskLog]:
         """The tasks that have lines to send."""
         with self.lock:
             return [lines for lines in self.opened.values() if lines.segments]
@@ -241,7 +269,7 @@ class Spool:
                     break
                 lines.drop(segment)
 
-    def _oldest(self) -> Iterator[tuple[TaskLines, Segment]]:
+    def _oldest(self) -> Iterator[tuple[SpooledTaskLog, SpoolSegment]]:
         """What may go: whole segments that are not on their way, of the task that began first."""
         for lines in self.opened.values():
             for segment in lines.segments:

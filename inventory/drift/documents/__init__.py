@@ -1,1 +1,1 @@
-"""Documents of ECS side by side: no framework, no call, only values."""
+"""Documents of ECS services and their comparison, without Django and without AWS calls."""

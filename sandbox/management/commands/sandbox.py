@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from sandbox.arguments import add_arguments, options_of
+from sandbox.arguments import add_arguments, build_options
 from sandbox.server import serve
 
 
@@ -19,4 +19,4 @@ class Command(BaseCommand):
         add_arguments(parser)
 
     def handle(self, *_: Any, **given: Any) -> None:
-        serve(options_of(Namespace(**given)))
+        serve(build_options(Namespace(**given)))

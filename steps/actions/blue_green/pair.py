@@ -1,20 +1,31 @@
-"""The actions that find blue and green, remember both, and refuse what cannot be deployed this way."""
+"""Actions that identify and save the blue/green pair, and validate its manifests."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from aws.apis.ecs_types import EcsService
 from aws.errors import Denied
-from aws.types import EcsService
-from steps.actions.base import Action, ActionFailed, Rollout, action
-from steps.actions.blue_green.identity import Candidate, Family, Pair, identify
-from steps.actions.blue_green.registered import Registered, refuse_neighbours, refuse_others, registered_in
-from steps.actions.blue_green.routes import group_name
-from steps.actions.blue_green.scaling import IN_SWAP, OLD_SERVICE, state_of
-from steps.actions.blue_green.target_groups import expression_name
-from steps.actions.blue_green.traffic import Traffic, groups_of, live_groups, traffic_of
-from steps.actions.known_service import refuse_foreign_controller, snapshot_of
-from steps.actions.scaling.state import ScalingState, wanted_by
+from steps.actions.base import Action, ActionFailed, action
+from steps.actions.blue_green.auto_scaling import ATTACH_IN_SWAP, OLD_SERVICE, read_scaling_if_allowed
+from steps.actions.blue_green.identity import BlueGreenCandidate, BlueGreenPair, ServiceFamily, identify_pair
+from steps.actions.blue_green.listener_rules import format_target_group
+from steps.actions.blue_green.target_groups import get_expression_name
+from steps.actions.blue_green.target_owners import (
+    TargetOwners,
+    read_target_owners,
+    refuse_foreign_services,
+    refuse_foreign_targets,
+)
+from steps.actions.blue_green.traffic import (
+    BlueGreenTraffic,
+    find_live_groups,
+    list_target_groups,
+    load_traffic,
+)
+from steps.actions.context import StepContext
+from steps.actions.ecs_service.snapshots import build_snapshot, refuse_foreign_controller
+from steps.actions.scaling_state import ScalingState, get_manifest_scaling
 
 
 @action
@@ -31,7 +42,7 @@ class CheckBlueGreenManifests(Action):
     def title(self) -> str:
         return "Check the manifests against the target group"
 
-    def start(self, rollout: Rollout) -> None:
+    def start(self, rollout: StepContext) -> None:
         definition = rollout.recall("service definition")
         breaker = definition.get("deploymentConfiguration", {}).get("deploymentCircuitBreaker", {})
         if breaker.get("enable"):
@@ -42,36 +53,38 @@ class CheckBlueGreenManifests(Action):
                 "back. Remove deploymentCircuitBreaker from the service definition.",
             )
         task_definition = rollout.recall("task definition")
-        traffic = traffic_of(rollout)
+        traffic = load_traffic(rollout)
         for number, pair in enumerate(traffic.pairs, start=1):
-            if pair.stage_group not in groups_of(definition):
-                raise _not_named(pair.stage_group, number)
+            if pair.stage_group not in list_target_groups(definition):
+                raise _build_missing_group_error(pair.stage_group, number)
             if not self.may_differ:
                 _refuse_other_port(task_definition, pair.stage_group, pair.port)
-        fixed = [group for group in groups_of(definition) if group not in traffic.stage_groups]
-        live = live_groups(rollout, traffic) if fixed else {}
+        fixed = [group for group in list_target_groups(definition) if group not in traffic.stage_groups]
+        live = find_live_groups(rollout, traffic) if fixed else {}
         for group in fixed:
             if group in live:
                 raise ActionFailed(
                     "TARGET_GROUP_NOT_SWAPPED",
-                    f"The service definition names target group {group_name(group)} as it is, and the "
+                    f"The service definition names target group {format_target_group(group)} as it is, "
+                    "and the "
                     f"{live[group]} forwards to it: the new version would receive that traffic before the "
                     "swap. Add the rule to moreListeners of the step, and name its target group with "
-                    f"<+{expression_name(len(traffic.pairs) + 1)}>.",
+                    f"<+{get_expression_name(len(traffic.pairs) + 1)}>.",
                 )
             rollout.log(
-                f"The service definition names target group {group_name(group)} as it is, and no pair of "
+                f"The service definition names target group {format_target_group(group)} as it is, and no "
+                "pair of "
                 "listeners swaps it: the new version receives its traffic as soon as it is healthy, "
                 "before the swap",
                 "warning",
             )
 
 
-def _not_named(group: str, number: int) -> ActionFailed:
+def _build_missing_group_error(group: str, number: int) -> ActionFailed:
     return ActionFailed(
         "TARGET_GROUP_EXPRESSION_MISSING",
         f"The service definition does not name the target group of listener pair {number}, {group}. Write "
-        f"`targetGroupArn: <+{expression_name(number)}>` under loadBalancers, with containerName and "
+        f"`targetGroupArn: <+{get_expression_name(number)}>` under loadBalancers, with containerName and "
         "containerPort.",
     )
 
@@ -96,7 +109,7 @@ def _refuse_other_port(task_definition: Mapping[str, Any], group: str, port: int
 
 @action
 @dataclass(frozen=True)
-class RememberPair(Action):
+class SaveBlueGreenPair(Action):
     """Tell blue from green and keep both as they are, before anything is changed (R193, R246)."""
 
     scaling_in_swap: bool = False
@@ -105,45 +118,46 @@ class RememberPair(Action):
     def title(self) -> str:
         return "Find blue and green and remember them as they are"
 
-    def start(self, rollout: Rollout) -> None:
+    def start(self, rollout: StepContext) -> None:
         base = rollout.recall("service definition")["serviceName"]
-        family = Family.of(base)
-        traffic = traffic_of(rollout)
+        family = ServiceFamily.of(base)
+        traffic = load_traffic(rollout)
         groups = [*traffic.prod_groups, *traffic.stage_groups]
         services = {one.name: one for one in rollout.ecs.describe_services(rollout.cluster, family.names)}
         active = {name: one for name, one in services.items() if one.is_active}
         consequence = (
             f"A swap would take production traffic from it, or give it some that is meant for {base}."
         )
-        refuse_neighbours(rollout, groups, family.names, consequence)
-        registered = registered_in(rollout, groups, list(active))
-        refuse_others(rollout, registered, groups, family.names, consequence)
-        tags = {name: _tags_of(rollout, one) for name, one in active.items()}
+        refuse_foreign_services(rollout, groups, family.names, consequence)
+        registered = read_target_owners(rollout, groups, list(active))
+        refuse_foreign_targets(rollout, registered, groups, family.names, consequence)
+        tags = {name: _read_tags(rollout, one) for name, one in active.items()}
         found = [
-            _candidate(one, tags[name], registered.groups_of(name)) for name, one in sorted(active.items())
+            _build_candidate(one, tags[name], registered.groups_of(name))
+            for name, one in sorted(active.items())
         ]
-        pair = identify(found, family, prod=traffic.prod_groups, stage=traffic.stage_groups)
+        pair = identify_pair(found, family, prod=traffic.prod_groups, stage=traffic.stage_groups)
         green = pair.green or next(name for name in family.pair if name != pair.blue)
-        _keep(rollout, pair, green, services, tags, family)
-        rollout.remember(IN_SWAP, self.scaling_in_swap)
+        _save_pair(rollout, pair, green, services, tags, family)
+        rollout.remember(ATTACH_IN_SWAP, self.scaling_in_swap)
         if pair.blue:
             rollout.learn(**{OLD_SERVICE: pair.blue})
-            scaling = state_of(rollout, pair.blue)
+            scaling = read_scaling_if_allowed(rollout, pair.blue)
             rollout.remember("scaling of blue", scaling.to_memory())
             _warn_of_unknown_scaling(rollout, pair.blue, scaling)
-        _tell(rollout, pair, green, services, registered, traffic)
+        _log_pair(rollout, pair, green, services, registered, traffic)
 
-    def is_done(self, rollout: Rollout) -> bool:
+    def is_done(self, rollout: StepContext) -> bool:
         """A service of green's name that still drains would make CreateService fail (T20)."""
         before = rollout.recall("service before")
         if before is None or before["status"] != "DRAINING":
             return True
-        return is_inactive(rollout, before["name"])
+        return is_service_inactive(rollout, before["name"])
 
 
-def _warn_of_unknown_scaling(rollout: Rollout, blue: str, scaling: ScalingState) -> None:
+def _warn_of_unknown_scaling(rollout: StepContext, blue: str, scaling: ScalingState) -> None:
     """What somebody attached by hand stays with the old service: the new one must not lose it unnoticed."""
-    if scaling.target is not None and not wanted_by(rollout):
+    if scaling.target is not None and not get_manifest_scaling(rollout):
         rollout.log(
             f"Service {blue} has auto scaling that is in no manifest, so the new version will have none. Add "
             "scalable target and scaling policy manifests to the service to carry it over.",
@@ -151,7 +165,7 @@ def _warn_of_unknown_scaling(rollout: Rollout, blue: str, scaling: ScalingState)
         )
 
 
-def is_inactive(rollout: Rollout, name: str) -> bool:
+def is_service_inactive(rollout: StepContext, name: str) -> bool:
     """One look at whether an ECS service that was deleted has gone (R223)."""
     if not rollout.progress.get("announced"):
         rollout.log(f"Waiting for existing Service {name} to reach inactive state")
@@ -164,7 +178,7 @@ def is_inactive(rollout: Rollout, name: str) -> bool:
     return True
 
 
-def _tags_of(rollout: Rollout, service: EcsService) -> dict[str, str] | None:
+def _read_tags(rollout: StepContext, service: EcsService) -> dict[str, str] | None:
     try:
         return rollout.ecs.tags(service.arn)
     except Denied as denied:
@@ -174,45 +188,47 @@ def _tags_of(rollout: Rollout, service: EcsService) -> dict[str, str] | None:
         return None
 
 
-def _candidate(service: EcsService, tags: dict[str, str] | None, registered: list[str]) -> Candidate:
-    groups = tuple(dict.fromkeys([*groups_of(service.raw), *registered]))
-    return Candidate(service.name, groups, service.desired, service.running, tags or {})
+def _build_candidate(
+    service: EcsService, tags: dict[str, str] | None, registered: list[str]
+) -> BlueGreenCandidate:
+    groups = tuple(dict.fromkeys([*list_target_groups(service.raw), *registered]))
+    return BlueGreenCandidate(service.name, groups, service.desired, service.running, tags or {})
 
 
-def _keep(
-    rollout: Rollout,
-    pair: Pair,
+def _save_pair(
+    rollout: StepContext,
+    pair: BlueGreenPair,
     green: str,
     services: Mapping[str, EcsService],
     tags: Mapping[str, dict[str, str] | None],
-    family: Family,
+    family: ServiceFamily,
 ) -> None:
     existing = services.get(green)
     blue = services.get(pair.blue)
-    before = None if existing is None else snapshot_of(existing)
+    before = None if existing is None else build_snapshot(existing)
     names = [*family.pair, *(name for name in services if name not in family.pair)]
     rollout.remember("pair", {"names": names, "blue": pair.blue, "green": green, "tags": dict(tags)})
-    rollout.remember("blue before", None if blue is None else snapshot_of(blue))
+    rollout.remember("blue before", None if blue is None else build_snapshot(blue))
     rollout.remember("service before", before)
     for one in (existing, blue):
         if one is not None and one.is_active:
-            refuse_foreign_controller(snapshot_of(one))
+            refuse_foreign_controller(build_snapshot(one))
     rollout.learn(serviceName=green)
 
 
-def _tell(
-    rollout: Rollout,
-    pair: Pair,
+def _log_pair(
+    rollout: StepContext,
+    pair: BlueGreenPair,
     green: str,
     services: Mapping[str, EcsService],
-    registered: Registered,
-    traffic: Traffic,
+    registered: TargetOwners,
+    traffic: BlueGreenTraffic,
 ) -> None:
     if pair.blue:
         blue = services[pair.blue]
         rollout.log(
             f"Service {pair.blue} receives production traffic ({blue.running}/{blue.desired} tasks of "
-            f"{blue.task_definition}, registered in {_listed(traffic.prod_groups)}: "
+            f"{blue.task_definition}, registered in {_join_groups(traffic.prod_groups)}: "
             f"{registered.count(pair.blue, traffic.prod_groups)}); it is not touched before the swap"
         )
         if pair.blue not in (names := rollout.recall("pair")["names"])[:2]:
@@ -222,7 +238,7 @@ def _tell(
             )
     else:
         rollout.log(
-            f"No Service receives production traffic yet: {_listed(traffic.prod_groups)} has no target"
+            f"No Service receives production traffic yet: {_join_groups(traffic.prod_groups)} has no target"
         )
     if pair.green:
         one = services[green]
@@ -235,5 +251,5 @@ def _tell(
     rollout.log("")
 
 
-def _listed(groups: list[str]) -> str:
-    return " and ".join(group_name(group) for group in groups)
+def _join_groups(groups: list[str]) -> str:
+    return " and ".join(format_target_group(group) for group in groups)

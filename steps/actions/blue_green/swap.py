@@ -1,50 +1,62 @@
-"""The actions that move production traffic to the new version, and back."""
+"""Actions that check the target groups and swap production traffic to the new version, and back."""
 
 from dataclasses import dataclass
 
-from aws.types import EcsService
-from steps.actions.base import (
-    Action,
-    ActionFailed,
-    AskAgain,
-    CallRecord,
-    Check,
-    DidNot,
-    Earlier,
-    Happened,
-    NotOurs,
-    Rollout,
-    Verdict,
-    action,
+from aws.apis.ecs_types import EcsService
+from steps.actions.base import Action, ActionFailed, ChangedByOthers, ChecklistEntry, action
+from steps.actions.blue_green.auto_scaling import OLD_SERVICE, SWAPPED
+from steps.actions.blue_green.listener_rules import (
+    ListenerRoute,
+    build_forward_actions,
+    confirm_route_write,
+    format_target_group,
+    read_route,
+    write_route,
 )
-from steps.actions.blue_green.registered import refuse_others, registered_in
-from steps.actions.blue_green.routes import Route, forwarding_to, group_name, read_route, write_route, wrote
-from steps.actions.blue_green.scaling import OLD_SERVICE, SWAPPED
-from steps.actions.blue_green.traffic import CREATE, ListenerPair, Traffic, healthy_count, traffic_of
-from steps.actions.known_service import snapshot_of
-from steps.actions.timing import forget, is_confirmed, is_old_enough_to_deny, may_be_stale
+from steps.actions.blue_green.target_owners import read_target_owners, refuse_foreign_targets
+from steps.actions.blue_green.traffic import (
+    CREATE_STEP_TYPE,
+    BlueGreenTraffic,
+    ListenerPair,
+    count_healthy_targets,
+    load_traffic,
+)
+from steps.actions.confirmations import (
+    Applied,
+    CallRecord,
+    Confirmation,
+    NotApplied,
+    Unconfirmed,
+    clear_observation,
+    is_observed_twice,
+    is_past_read_lag,
+    is_read_stale,
+)
+from steps.actions.context import EarlierStep, StepContext
+from steps.actions.ecs_service.snapshots import build_snapshot
 
 _TO_PRODUCTION = "A swap would send production traffic there."
 _IN_PRODUCTION = "It receives production traffic since the swap, beside the new version or instead of it."
-_BEGUN = "swap begun"
+_SWAP_BEGUN_KEY = "swap begun"
 _OFF_PRODUCTION = "A swap would take production traffic from it."
 
 
 @action
 @dataclass(frozen=True)
-class RememberTraffic(Action):
+class SaveTraffic(Action):
     """Keep the rules and the live ECS service as they are right before the swap."""
 
     @property
     def title(self) -> str:
         return "Remember the listener rules and the live service"
 
-    def start(self, rollout: Rollout) -> None:
-        created = rollout.earlier(CREATE)
+    def start(self, rollout: StepContext) -> None:
+        created = rollout.earlier(CREATE_STEP_TYPE)
         if created is None or not created.know("serviceArn"):
             raise ActionFailed(
                 "NOTHING_TO_SWAP",
-                f"There is no stage service to swap to: an {CREATE} step must come before this one in the "
+                f"There is no stage service to swap to: an {CREATE_STEP_TYPE} step must come before this "
+                "one in the "
                 "same stage.",
             )
         rollout.remember("traffic", created.recall("traffic"))
@@ -53,35 +65,37 @@ class RememberTraffic(Action):
         if pair["blue"]:
             rollout.learn(**{OLD_SERVICE: pair["blue"]})
         rollout.remember("new task definition", created.know("taskDefinitionArn"))
-        new = _new_service(rollout)
+        new = _get_stage_service(rollout)
         # Read again: auto scaling may have moved the count since the deployment began.
         live = rollout.ecs.describe_service(rollout.cluster, pair["blue"]) if pair["blue"] else None
-        before = rollout.remember("blue before", None if live is None else snapshot_of(live))
+        before = rollout.remember("blue before", None if live is None else build_snapshot(live))
         rollout.remember("service before", before)
-        rollout.remember("targets wanted", _targets_wanted(traffic_of(rollout), new.desired, before))
+        rollout.remember(
+            "targets wanted", _count_required_targets(load_traffic(rollout), new.desired, before)
+        )
 
 
-def _new_service(rollout: Rollout) -> EcsService:
+def _get_stage_service(rollout: StepContext) -> EcsService:
     """The stage service as it is now; raises `ActionFailed` where it is not what this stage deployed."""
     name = rollout.recall("pair")["green"]
     service = rollout.ecs.describe_service(rollout.cluster, name)
     if service is None or not service.is_active or service.primary is None:
-        raise _superseded(f"Stage Service {name} is no longer there: somebody has deleted it.")
+        raise _build_superseded_error(f"Stage Service {name} is no longer there: somebody has deleted it.")
     if service.primary.task_definition != rollout.recall("new task definition"):
-        raise _superseded(
+        raise _build_superseded_error(
             f"Somebody else deployed Stage Service {name} since this deployment did: it runs "
             f"{service.primary.task_definition} (deployment {service.primary.id}) now."
         )
     return service
 
 
-def _superseded(what: str) -> ActionFailed:
+def _build_superseded_error(what: str) -> ActionFailed:
     return ActionFailed(
         "SUPERSEDED", f"{what} Nothing is swapped; run the pipeline again.", outcome="SUPERSEDED"
     )
 
 
-def _targets_wanted(traffic: Traffic, new: int, blue: dict[str, int] | None) -> int:
+def _count_required_targets(traffic: BlueGreenTraffic, new: int, blue: dict[str, int] | None) -> int:
     """How many healthy targets the new group must have: with one group for both, blue's count as well."""
     return new + (blue["running"] if traffic.is_shared and blue is not None else 0)
 
@@ -95,7 +109,7 @@ class WaitForHealthyTargets(Action):
     def title(self) -> str:
         return "Wait for healthy targets of the new version"
 
-    def start(self, rollout: Rollout) -> None:
+    def start(self, rollout: StepContext) -> None:
         if rollout.recall("targets wanted") < 1:
             raise ActionFailed(
                 "NO_HEALTHY_TARGET",
@@ -103,9 +117,9 @@ class WaitForHealthyTargets(Action):
                 "nobody. Set desiredCount in the service definition and run the pipeline again.",
             )
 
-    def is_done(self, rollout: Rollout) -> bool:
+    def is_done(self, rollout: StepContext) -> bool:
         wanted = rollout.recall("targets wanted")
-        healthy = min(healthy_count(rollout, group) for group in traffic_of(rollout).stage_groups)
+        healthy = min(count_healthy_targets(rollout, group) for group in load_traffic(rollout).stage_groups)
         words = f"{healthy}/{wanted} healthy"
         if healthy < wanted and rollout.progress.get("told") != words:
             rollout.progress["told"] = words
@@ -115,7 +129,7 @@ class WaitForHealthyTargets(Action):
 
 @action
 @dataclass(frozen=True)
-class LookBeforeSwap(Action):
+class CheckTargetsBeforeSwap(Action):
     """Look once more who is in the target groups, right before production is moved: hours may have gone by.
 
     An action of its own, because what it reads depends on what it finds.
@@ -125,15 +139,15 @@ class LookBeforeSwap(Action):
     def title(self) -> str:
         return "Look who receives traffic right before the swap"
 
-    def start(self, rollout: Rollout) -> None:
-        traffic = traffic_of(rollout)
+    def start(self, rollout: StepContext) -> None:
+        traffic = load_traffic(rollout)
         if traffic.is_shared:
             return
-        new, blue = _new_service(rollout).name, rollout.recall("pair")["blue"]
+        new, blue = _get_stage_service(rollout).name, rollout.recall("pair")["blue"]
         groups = [*traffic.prod_groups, *traffic.stage_groups]
-        registered = registered_in(rollout, groups, [name for name in (new, blue) if name])
-        refuse_others(rollout, registered, traffic.stage_groups, [new], _TO_PRODUCTION)
-        refuse_others(rollout, registered, traffic.prod_groups, [blue, new], _OFF_PRODUCTION)
+        registered = read_target_owners(rollout, groups, [name for name in (new, blue) if name])
+        refuse_foreign_targets(rollout, registered, traffic.stage_groups, [new], _TO_PRODUCTION)
+        refuse_foreign_targets(rollout, registered, traffic.prod_groups, [blue, new], _OFF_PRODUCTION)
 
 
 @action
@@ -143,14 +157,14 @@ class SwapTraffic(Action):
 
     has_undo = True
     moves_traffic = True
-    again_with = ("LookBeforeSwap",)
+    again_with = ("CheckTargetsBeforeSwap",)
 
     @property
     def title(self) -> str:
         return "Swap the target groups"
 
-    def start(self, rollout: Rollout) -> None:
-        traffic = traffic_of(rollout)
+    def start(self, rollout: StepContext) -> None:
+        traffic = load_traffic(rollout)
         if traffic.is_shared:
             rollout.log(
                 f"Prod and Stage Listener Rules both forward to {', '.join(traffic.stage_groups)}: "
@@ -159,53 +173,57 @@ class SwapTraffic(Action):
             rollout.learn(**{SWAPPED: True})
             return
         self._refuse_changed(rollout, traffic)
-        rollout.remember(_BEGUN, True)
+        rollout.remember(_SWAP_BEGUN_KEY, True)
         rollout.log("")
         rollout.remember(
-            "healthy before", {group: healthy_count(rollout, group) for group in traffic.prod_groups}
+            "healthy before", {group: count_healthy_targets(rollout, group) for group in traffic.prod_groups}
         )
         for group in traffic.stage_groups:
-            if not healthy_count(rollout, group):
+            if not count_healthy_targets(rollout, group):
                 raise ActionFailed(
                     "NO_HEALTHY_TARGET",
                     f"No target in {group} is healthy any more, so production traffic would meet "
                     "nobody. Nothing is swapped.",
                 )
         for which, route, groups in traffic.moves():
-            _move(rollout, which, route, groups)
-            rollout.remember(_moved(route), True)
+            _move_route(rollout, which, route, groups)
+            rollout.remember(_get_moved_key(route), True)
             rollout.log("")
         rollout.learn(**{SWAPPED: True})
 
-    def _refuse_changed(self, rollout: Rollout, traffic: Traffic) -> None:
+    def _refuse_changed(self, rollout: StepContext, traffic: BlueGreenTraffic) -> None:
         for which, route, groups in traffic.moves():
             now = read_route(rollout, route)
             # An earlier attempt may have come this far.
-            is_ours = bool(rollout.recall(_BEGUN)) and now.leads_as(forwarding_to(route.actions, groups))
+            is_ours = bool(rollout.recall(_SWAP_BEGUN_KEY)) and now.leads_as(
+                build_forward_actions(route.actions, groups)
+            )
             if not is_ours and not now.leads_as(route.actions):
-                raise _superseded(
+                raise _build_superseded_error(
                     f"Somebody else changed the {which} Listener Rule {route.name} since this deployment "
                     f"began: it forwards to {', '.join(now.groups) or 'nothing'} now."
                 )
 
-    def is_done(self, rollout: Rollout) -> bool:
+    def is_done(self, rollout: StepContext) -> bool:
         """Whether production goes where it should, to nobody but the new version, and somebody answers."""
-        traffic = traffic_of(rollout)
+        traffic = load_traffic(rollout)
         if traffic.is_shared:
             return True
-        if not _leads_to_new(rollout, traffic):
+        if not _is_swapped(rollout, traffic):
             return False
         new = rollout.recall("pair")["green"]
         groups = traffic.stage_groups
-        seen = registered_in(rollout, groups, [new], names_others=False)
+        seen = read_target_owners(rollout, groups, [new], names_others=False)
         if any(seen.strangers.get(group) for group in groups):
-            if is_confirmed(rollout, "others behind the prod rule", rollout.now()):
-                refuse_others(rollout, registered_in(rollout, groups, [new]), groups, [new], _IN_PRODUCTION)
+            if is_observed_twice(rollout, "others behind the prod rule", rollout.now()):
+                refuse_foreign_targets(
+                    rollout, read_target_owners(rollout, groups, [new]), groups, [new], _IN_PRODUCTION
+                )
             return False
-        forget(rollout, "others behind the prod rule")
+        clear_observation(rollout, "others behind the prod rule")
         healthy = {group: seen.healthy_of(new, group) for group in groups}
         if empty := [group for group, count in healthy.items() if not count]:
-            if is_confirmed(rollout, "nobody behind the prod rule", rollout.now()):
+            if is_observed_twice(rollout, "nobody behind the prod rule", rollout.now()):
                 raise ActionFailed(
                     "NO_HEALTHY_TARGET",
                     f"Production traffic goes to {', '.join(empty)} since the swap, and no target of Service "
@@ -213,94 +231,97 @@ class SwapTraffic(Action):
                 )
             return False
         rollout.log(
-            f"Production traffic of {_rules(len(traffic.prods))} goes to Service {new} alone: healthy "
+            f"Production traffic of {_format_rule_count(len(traffic.prods))} goes to Service {new} alone: "
+            "healthy "
             f"targets {min(healthy.values())}, task definition {rollout.recall('new task definition')}",
             "success",
         )
         return True
 
-    def adopt(self, rollout: Rollout, call: CallRecord) -> Verdict:
-        late = is_old_enough_to_deny(rollout, call)
-        if wrote(rollout, call, [route for _, route in traffic_of(rollout).routes()]):
-            return Happened({})
-        return DidNot() if late else AskAgain()
+    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        late = is_past_read_lag(rollout, call)
+        if confirm_route_write(rollout, call, [route for _, route in load_traffic(rollout).routes()]):
+            return Applied({})
+        return NotApplied() if late else Unconfirmed()
 
-    def prepare_undo(self, rollout: Rollout) -> None:
+    def prepare_undo(self, rollout: StepContext) -> None:
         """Let health checks of the old group begin again, where no rule leads to it any more.
 
         Between the two writes of a swap neither rule forwards to the old target group, and AWS stops checking
         such a group. Before production may go back its targets must have been seen healthy again.
         """
-        for pair in traffic_of(rollout).prods:
-            _warm_up(rollout, pair)
+        for pair in load_traffic(rollout).prods:
+            _register_old_groups(rollout, pair)
 
-    def may_undo(self, rollout: Rollout) -> bool:
+    def may_undo(self, rollout: StepContext) -> bool:
         """Whether the groups that traffic goes back to are healthy, and the rules still ours to change."""
-        for pair in traffic_of(rollout).prods:
+        for pair in load_traffic(rollout).prods:
             prod = read_route(rollout, pair.prod)
             if set(prod.groups) in ({pair.stage_group}, set(pair.prod.groups)):
                 continue
-            if not is_confirmed(rollout, "foreign rule", rollout.now()):
+            if not is_observed_twice(rollout, "foreign rule", rollout.now()):
                 return False
-            raise NotOurs(
+            raise ChangedByOthers(
                 f"Somebody else changed the Prod Listener Rule {pair.prod.name} meanwhile: it forwards to "
                 f"{', '.join(prod.groups) or 'nothing'}. The rollback touches nothing."
             )
-        forget(rollout, "foreign rule")
-        if sick := _still_sick(rollout):
+        clear_observation(rollout, "foreign rule")
+        if sick := _list_unhealthy_groups(rollout):
             if not rollout.progress.get("waits"):
                 rollout.progress["waits"] = True
                 rollout.log(f"Waiting for a healthy target in {sick[0]} before production traffic goes back")
             return False
         return True
 
-    def undo_words(self, known: Earlier) -> tuple[str, ...]:
-        traffic = traffic_of(known)
+    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
+        traffic = load_traffic(known)
         if traffic.is_shared:
             return ()
         return tuple(
-            f"{which} listener, {route.words()}: back to target group {_short(route.groups)}"
+            f"{which} listener, {route.words()}: back to target group {_format_groups(route.groups)}"
             for which, route in traffic.routes()
         )
 
-    def undo(self, rollout: Rollout) -> None:
-        for which, route in traffic_of(rollout).routes():
+    def undo(self, rollout: StepContext) -> None:
+        for which, route in load_traffic(rollout).routes():
             now = read_route(rollout, route)
-            is_hidden = bool(rollout.recall(_moved(route))) and may_be_stale(rollout)
+            is_hidden = bool(rollout.recall(_get_moved_key(route))) and is_read_stale(rollout)
             if now.leads_as(route.actions) and not is_hidden:
                 rollout.log(f"{which} Listener forwards as before already")
                 continue
             rollout.log(f"Modifying ELB {which} Listener to Forward requests as before the deployment")
-            _name_rule(rollout, route, route.groups)
+            _log_rule(rollout, route, route.groups)
             write_route(rollout, route, route.actions)
             rollout.log(f"Successfully updated {which} Listener")
 
-    def is_undone(self, rollout: Rollout) -> bool:
-        prods = [pair.prod for pair in traffic_of(rollout).prods]
+    def is_undone(self, rollout: StepContext) -> bool:
+        prods = [pair.prod for pair in load_traffic(rollout).prods]
         is_back = all(read_route(rollout, prod).leads_as(prod.actions) for prod in prods)
-        return is_back and not _still_sick(rollout)
+        return is_back and not _list_unhealthy_groups(rollout)
 
-    def checklist(self, rollout: Rollout) -> list[Check]:
-        checks = [_route_check(rollout, which, route) for which, route in traffic_of(rollout).routes()]
-        for group in _once_healthy(rollout):
-            healthy = healthy_count(rollout, group)
-            subject = f"Healthy targets in {group_name(group)}"
-            checks.append(Check(subject, "1 or more", str(healthy), healthy > 0))
+    def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
+        checks = [
+            _build_route_check(rollout, which, route) for which, route in load_traffic(rollout).routes()
+        ]
+        for group in _list_healthy_groups_at_start(rollout):
+            healthy = count_healthy_targets(rollout, group)
+            subject = f"Healthy targets in {format_target_group(group)}"
+            checks.append(ChecklistEntry(subject, "1 or more", str(healthy), healthy > 0))
         return checks
 
 
-def _moved(route: Route) -> str:
+def _get_moved_key(route: ListenerRoute) -> str:
     """What is remembered once a rule has been written."""
     return f"moved {route.listener} {route.rule}"
 
 
-def _leads_to_new(rollout: Rollout, traffic: Traffic) -> bool:
+def _is_swapped(rollout: StepContext, traffic: BlueGreenTraffic) -> bool:
     """Whether every prod rule forwards to the new version; raises once it is certain that one does not."""
     for pair in traffic.prods:
         now = read_route(rollout, pair.prod)
         if now.groups == [pair.stage_group]:
             continue
-        if not is_confirmed(rollout, "prod rule", rollout.now()):
+        if not is_observed_twice(rollout, "prod rule", rollout.now()):
             return False
         raise ActionFailed(
             "SUPERSEDED",
@@ -308,57 +329,63 @@ def _leads_to_new(rollout: Rollout, traffic: Traffic) -> bool:
             f"forwards to {', '.join(now.groups) or 'nothing'}, not to {pair.stage_group}.",
             outcome="SUPERSEDED",
         )
-    forget(rollout, "prod rule")
+    clear_observation(rollout, "prod rule")
     return True
 
 
-def _warm_up(rollout: Rollout, pair: ListenerPair) -> None:
+def _register_old_groups(rollout: StepContext, pair: ListenerPair) -> None:
     """Name the old groups of a pair in a rule again, without traffic, so that AWS checks their targets."""
     prod, stage = read_route(rollout, pair.prod), read_route(rollout, pair.stage)
     checked = {*prod.known_groups, *stage.known_groups}
-    cold = [group for group in _once_healthy(rollout) if group in pair.prod.groups and group not in checked]
+    cold = [
+        group
+        for group in _list_healthy_groups_at_start(rollout)
+        if group in pair.prod.groups and group not in checked
+    ]
     if not cold:
         return
     rollout.log(f"Health checks of {', '.join(cold)} begin again, before traffic goes back there")
     if pair.has_weights:
         weights = {pair.stage_group: 1, **dict.fromkeys(cold, 0)}
-        write_route(rollout, pair.prod, forwarding_to(prod.actions, weights))
+        write_route(rollout, pair.prod, build_forward_actions(prod.actions, weights))
     else:
-        write_route(rollout, pair.stage, forwarding_to(stage.actions, dict.fromkeys(cold, 1)))
+        write_route(rollout, pair.stage, build_forward_actions(stage.actions, dict.fromkeys(cold, 1)))
 
 
-def _rules(count: int) -> str:
+def _format_rule_count(count: int) -> str:
     return "the prod rule" if count == 1 else f"{count} prod rules"
 
 
-def _short(groups: list[str]) -> str:
+def _format_groups(groups: list[str]) -> str:
     return ", ".join(arn.split(":targetgroup/")[-1].split("/")[0] for arn in groups) or "none"
 
 
-def _once_healthy(rollout: Rollout) -> list[str]:
+def _list_healthy_groups_at_start(rollout: StepContext) -> list[str]:
     """The groups of production that had healthy targets when the swap began."""
     before = rollout.recall("healthy before") or {}
     return [group for group, healthy in before.items() if healthy]
 
 
-def _still_sick(rollout: Rollout) -> list[str]:
+def _list_unhealthy_groups(rollout: StepContext) -> list[str]:
     """Those of them that have none now: traffic must not go there."""
-    return [group for group in _once_healthy(rollout) if not healthy_count(rollout, group)]
+    return [
+        group for group in _list_healthy_groups_at_start(rollout) if not count_healthy_targets(rollout, group)
+    ]
 
 
-def _move(rollout: Rollout, which: str, route: Route, groups: dict[str, int]) -> None:
+def _move_route(rollout: StepContext, which: str, route: ListenerRoute, groups: dict[str, int]) -> None:
     """One rule of the swap, told in the words of R243."""
     version = "new" if which == "Prod" else "old"
     rollout.log(
         f"Modifying ELB {which} Listener to Forward requests to Target group associated with "
         f"{version} Service"
     )
-    _name_rule(rollout, route, list(groups))
-    write_route(rollout, route, forwarding_to(route.actions, groups))
+    _log_rule(rollout, route, list(groups))
+    write_route(rollout, route, build_forward_actions(route.actions, groups))
     rollout.log(f"Successfully updated {which} Listener")
 
 
-def _name_rule(rollout: Rollout, route: Route, groups: list[str]) -> None:
+def _log_rule(rollout: StepContext, route: ListenerRoute, groups: list[str]) -> None:
     group = ", ".join(groups)
     rollout.log(f",TargetGroup: {group}")
     rollout.log(f"Modifying the default Listener: {route.listener}")
@@ -366,7 +393,7 @@ def _name_rule(rollout: Rollout, route: Route, groups: list[str]) -> None:
     rollout.log(f" to forward traffic to TargetGroup: {group}")
 
 
-def _route_check(rollout: Rollout, which: str, route: Route) -> Check:
+def _build_route_check(rollout: StepContext, which: str, route: ListenerRoute) -> ChecklistEntry:
     now = read_route(rollout, route)
     subject = f"{which} Listener, {route.words()}"
-    return Check(subject, route.group_words(), now.group_words(), now.leads_as(route.actions))
+    return ChecklistEntry(subject, route.group_words(), now.group_words(), now.leads_as(route.actions))

@@ -1,27 +1,33 @@
-"""The actions that find, from live traffic, the target groups of a blue/green deployment (N08, R231)."""
+"""Actions that lock the service pair and find its target groups from live traffic (N08, R231)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from aws.elb_types import LoadBalancer
+from aws.apis.elb import LoadBalancer
 from aws.errors import NotFound
-from steps.actions.base import Action, ActionFailed, Rollout, action
-from steps.actions.blue_green.routes import Route, require_forward
-from steps.actions.blue_green.traffic import ListenerPair, Traffic, is_of, live_routes
+from steps.actions.base import Action, ActionFailed, action
+from steps.actions.blue_green.listener_rules import ListenerRoute, require_forward
+from steps.actions.blue_green.traffic import (
+    BlueGreenTraffic,
+    ListenerPair,
+    is_production_route,
+    list_live_routes,
+)
+from steps.actions.context import StepContext
 from steps.actions.manifests import SERVICE_DEFINITION
 
-NOT_KNOWN_YET = "arn:aws:elasticloadbalancing:::targetgroup/not-known-yet/"
+PLACEHOLDER_ARN_PREFIX = "arn:aws:elasticloadbalancing:::targetgroup/not-known-yet/"
 
 
-def expression_name(number: int) -> str:
+def get_expression_name(number: int) -> str:
     """What a service definition calls the target group of the first, second, third pair of listeners."""
     return "targetGroupArn" if number == 1 else f"targetGroupArn{number}"
 
 
 @action
 @dataclass(frozen=True)
-class HoldBlueGreenService(Action):
+class LockBlueGreenService(Action):
     """Queue for the pair of ECS services before anything is read of them: others may be swapping now.
 
     `pairs` is how many pairs of listeners the step has.
@@ -33,11 +39,14 @@ class HoldBlueGreenService(Action):
     def title(self) -> str:
         return "Wait for the turn of this ECS service"
 
-    def start(self, rollout: Rollout) -> None:
+    def start(self, rollout: StepContext) -> None:
         if not rollout.supplies.sources(SERVICE_DEFINITION):
             return
         # Only the name matters yet, and whether the expression is there at all.
-        unknown = {expression_name(number): f"{NOT_KNOWN_YET}{number}" for number in range(1, self.pairs + 1)}
+        unknown = {
+            get_expression_name(number): f"{PLACEHOLDER_ARN_PREFIX}{number}"
+            for number in range(1, self.pairs + 1)
+        }
         rollout.learn(**unknown)
         definition = rollout.supplies.load(SERVICE_DEFINITION).value
         balancers = definition.get("loadBalancers", ())
@@ -52,7 +61,7 @@ class HoldBlueGreenService(Action):
 
 
 @dataclass(frozen=True)
-class Listeners:
+class ListenerReferences:
     """The two rules of one pair as a step names them; without a rule ARN the default rule is meant (T13)."""
 
     load_balancer: str
@@ -76,16 +85,18 @@ class FindTargetGroups(Action):
     def title(self) -> str:
         return "Find the target groups from live traffic"
 
-    def start(self, rollout: Rollout) -> None:
-        traffic = Traffic(tuple(_pair(rollout, Listeners(**one)) for one in self.pairs))
-        _refuse_odd_pairs(traffic)
+    def start(self, rollout: StepContext) -> None:
+        traffic = BlueGreenTraffic(
+            tuple(_read_pair(rollout, ListenerReferences(**one)) for one in self.pairs)
+        )
+        _refuse_unusable_pairs(traffic)
         _refuse_live_group(rollout, traffic)
         rollout.remember("traffic", [pair.to_memory() for pair in traffic.pairs])
         rollout.learn(
-            **{expression_name(number): pair.stage_group for number, pair in enumerate(traffic.pairs, 1)}
+            **{get_expression_name(number): pair.stage_group for number, pair in enumerate(traffic.pairs, 1)}
         )
         for pair in traffic.pairs:
-            _tell(rollout, pair)
+            _log_pair(rollout, pair)
         if traffic.is_shared:
             rollout.log(
                 "Prod and Stage Listener Rules forward to the same Target Group: the new version receives "
@@ -95,10 +106,10 @@ class FindTargetGroups(Action):
         rollout.log("")
 
 
-def _pair(rollout: Rollout, named: Listeners) -> ListenerPair:
-    balancer = _balancer(rollout, named.load_balancer)
-    prod = _read(rollout, balancer, "Prod", named.prod_listener, named.prod_rule)
-    stage = _read(rollout, balancer, "Stage", named.stage_listener, named.stage_rule)
+def _read_pair(rollout: StepContext, named: ListenerReferences) -> ListenerPair:
+    balancer = _read_load_balancer(rollout, named.load_balancer)
+    prod = _read_listener_route(rollout, balancer, "Prod", named.prod_listener, named.prod_rule)
+    stage = _read_listener_route(rollout, balancer, "Stage", named.stage_listener, named.stage_rule)
     (found,) = rollout.elb.target_groups([stage.first_group])
     return ListenerPair(
         prod=prod,
@@ -110,7 +121,7 @@ def _pair(rollout: Rollout, named: Listeners) -> ListenerPair:
     )
 
 
-def _balancer(rollout: Rollout, name: str) -> LoadBalancer:
+def _read_load_balancer(rollout: StepContext, name: str) -> LoadBalancer:
     try:
         return rollout.elb.load_balancer(name)
     except NotFound as missing:
@@ -122,13 +133,15 @@ def _balancer(rollout: Rollout, name: str) -> LoadBalancer:
         ) from missing
 
 
-def _read(rollout: Rollout, balancer: LoadBalancer, which: str, listener_arn: str, rule_arn: str) -> Route:
+def _read_listener_route(
+    rollout: StepContext, balancer: LoadBalancer, which: str, listener_arn: str, rule_arn: str
+) -> ListenerRoute:
     try:
         listener = rollout.elb.listener(listener_arn)
         if listener.load_balancer != balancer.arn:
-            raise _elsewhere(which, "Listener", listener_arn, balancer.name)
+            raise _build_wrong_owner_error(which, "Listener", listener_arn, balancer.name)
         if balancer.type != "application":
-            route = Route(listener_arn, listener.port, "", True, [], listener.actions)
+            route = ListenerRoute(listener_arn, listener.port, "", True, [], listener.actions)
         else:
             route = _read_rule(rollout, which, listener.port, listener_arn, rule_arn)
     except NotFound as missing:
@@ -139,28 +152,28 @@ def _read(rollout: Rollout, balancer: LoadBalancer, which: str, listener_arn: st
     return route
 
 
-def _read_rule(rollout: Rollout, which: str, port: int, listener: str, rule_arn: str) -> Route:
+def _read_rule(rollout: StepContext, which: str, port: int, listener: str, rule_arn: str) -> ListenerRoute:
     if rule_arn and not _is_rule_of(rule_arn, listener):
-        raise _elsewhere(which, "Listener Rule", rule_arn, f"the {which} Listener {listener}")
+        raise _build_wrong_owner_error(which, "Listener Rule", rule_arn, f"the {which} Listener {listener}")
     if rule_arn:
         rule = rollout.elb.rule(rule_arn)
     else:
         rule = next(one for one in rollout.elb.rules(listener) if one.is_default)
-    return Route(listener, port, rule.arn, rule.is_default, rule.conditions, rule.actions)
+    return ListenerRoute(listener, port, rule.arn, rule.is_default, rule.conditions, rule.actions)
 
 
 def _is_rule_of(rule: str, listener: str) -> bool:
     return rule.rpartition("/")[0] == listener.replace(":listener/", ":listener-rule/")
 
 
-def _elsewhere(which: str, what: str, arn: str, owner: str) -> ActionFailed:
+def _build_wrong_owner_error(which: str, what: str, arn: str, owner: str) -> ActionFailed:
     return ActionFailed(
         "LISTENER_NOT_FOUND",
         f"The {which} {what} {arn} does not belong to {owner}. Choose one of those that {owner} has.",
     )
 
 
-def _refuse_odd_pairs(traffic: Traffic) -> None:
+def _refuse_unusable_pairs(traffic: BlueGreenTraffic) -> None:
     """One group behind both rules is a way to work; a group that gets a part of production is not (N08)."""
     prod = traffic.prod_groups
     hit = next((group for group in traffic.stage_groups if group in prod), "")
@@ -181,13 +194,13 @@ def _refuse_odd_pairs(traffic: Traffic) -> None:
         )
 
 
-def _refuse_live_group(rollout: Rollout, traffic: Traffic) -> None:
+def _refuse_live_group(rollout: StepContext, traffic: BlueGreenTraffic) -> None:
     """Another rule than these may lead to the group that would be deployed into (N08)."""
     if traffic.is_shared:
         return
-    routes = live_routes(rollout, traffic)
+    routes = list_live_routes(rollout, traffic)
     live = {group: route.words() for route in routes for group in route.groups}
-    _tell_other_rules(rollout, traffic, routes)
+    _log_other_rules(rollout, traffic, routes)
     hit = next((group for group in traffic.stage_groups if group in live), "")
     if hit:
         raise ActionFailed(
@@ -198,11 +211,13 @@ def _refuse_live_group(rollout: Rollout, traffic: Traffic) -> None:
         )
 
 
-def _tell_other_rules(rollout: Rollout, traffic: Traffic, routes: Sequence[Route]) -> None:
+def _log_other_rules(
+    rollout: StepContext, traffic: BlueGreenTraffic, routes: Sequence[ListenerRoute]
+) -> None:
     """Name the rules that lead to the old version too, and that no swap of this release moves."""
     for route in routes:
         shared = [group for group in route.groups if group in traffic.prod_groups]
-        if shared and not is_of(route, traffic.pairs):
+        if shared and not is_production_route(route, traffic.pairs):
             rollout.note(
                 f"The {route.words()} of {route.listener} forwards to {', '.join(shared)} too, and this "
                 "release does not move it: it goes on leading to the old version. Add it to moreListeners "
@@ -210,12 +225,12 @@ def _tell_other_rules(rollout: Rollout, traffic: Traffic, routes: Sequence[Route
             )
 
 
-def _tell(rollout: Rollout, pair: ListenerPair) -> None:
+def _log_pair(rollout: StepContext, pair: ListenerPair) -> None:
     prod, stage = pair.prod, pair.stage
-    rollout.log(f"Prod Listener {prod.listener}: {prod.words()} forwards to {_listed(prod.groups)}")
-    rollout.log(f"Stage Listener {stage.listener}: {stage.words()} forwards to {_listed(stage.groups)}")
+    rollout.log(f"Prod Listener {prod.listener}: {prod.words()} forwards to {_join_groups(prod.groups)}")
+    rollout.log(f"Stage Listener {stage.listener}: {stage.words()} forwards to {_join_groups(stage.groups)}")
     rollout.log(f"Target Group of the new version: {pair.stage_group}")
 
 
-def _listed(groups: Sequence[Any]) -> str:
+def _join_groups(groups: Sequence[Any]) -> str:
     return ", ".join(str(one) for one in groups)

@@ -1,15 +1,16 @@
-"""What the steps of a blue/green deployment share: which rules, which groups, who receives production."""
+"""Production and stage traffic of a blue/green deployment: listener pairs, live target groups."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from aws.elb_types import Listener
-from aws.types import EcsService
-from steps.actions.base import ActionFailed, Earlier, Rollout
-from steps.actions.blue_green.routes import Route, read_route
+from aws.apis.ecs_types import EcsService
+from aws.apis.elb import Listener
+from steps.actions.base import ActionFailed
+from steps.actions.blue_green.listener_rules import ListenerRoute, read_route
+from steps.actions.context import EarlierStep, StepContext
 
-CREATE = "EcsBlueGreenCreateService"
+CREATE_STEP_TYPE = "EcsBlueGreenCreateService"
 
 
 @dataclass(frozen=True)
@@ -19,8 +20,8 @@ class ListenerPair:
     `port` is that of `stage_group`, the target group that the new version is registered in.
     """
 
-    prod: Route
-    stage: Route
+    prod: ListenerRoute
+    stage: ListenerRoute
     stage_group: str
     port: int
     has_weights: bool
@@ -28,7 +29,7 @@ class ListenerPair:
 
     @classmethod
     def from_memory(cls, kept: Mapping[str, Any]) -> Self:
-        routes = {name: Route.from_memory(kept[name]) for name in ("prod", "stage")}
+        routes = {name: ListenerRoute.from_memory(kept[name]) for name in ("prod", "stage")}
         return cls(**{**kept, **routes})
 
     def to_memory(self) -> dict[str, Any]:
@@ -43,7 +44,7 @@ class ListenerPair:
 
 
 @dataclass(frozen=True)
-class Traffic:
+class BlueGreenTraffic:
     """All pairs of rules that a release swaps together: at least one, the first named by the step itself."""
 
     pairs: tuple[ListenerPair, ...]
@@ -66,99 +67,101 @@ class Traffic:
     @property
     def prods(self) -> list[ListenerPair]:
         """The pairs, one for each prod rule."""
-        return list({_key(pair.prod): pair for pair in self.pairs}.values())
+        return list({_get_route_key(pair.prod): pair for pair in self.pairs}.values())
 
     @property
     def stages(self) -> list[ListenerPair]:
         """The pairs, one for each stage rule: several prod rules may have one in common."""
-        return list({_key(pair.stage): pair for pair in self.pairs}.values())
+        return list({_get_route_key(pair.stage): pair for pair in self.pairs}.values())
 
-    def moves(self) -> Iterator[tuple[str, Route, dict[str, int]]]:
+    def moves(self) -> Iterator[tuple[str, ListenerRoute, dict[str, int]]]:
         """Every rule once, as Prod or Stage, with the groups a swap gives it: production moves first."""
         yield from (("Prod", pair.prod, {pair.stage_group: 1}) for pair in self.prods)
         yield from (("Stage", pair.stage, pair.prod.receiving) for pair in self.stages)
 
-    def routes(self) -> list[tuple[str, Route]]:
+    def routes(self) -> list[tuple[str, ListenerRoute]]:
         """Every rule once, with what it is."""
         return [(which, route) for which, route, _ in self.moves()]
 
 
-def _key(route: Route) -> tuple[str, str]:
+def _get_route_key(route: ListenerRoute) -> tuple[str, str]:
     return route.listener, route.rule
 
 
-def traffic_of(rollout: Rollout | Earlier) -> Traffic:
+def load_traffic(rollout: StepContext | EarlierStep) -> BlueGreenTraffic:
     """What was remembered of the traffic, by this step or an earlier one."""
-    return Traffic(tuple(ListenerPair.from_memory(one) for one in rollout.recall("traffic")))
+    return BlueGreenTraffic(tuple(ListenerPair.from_memory(one) for one in rollout.recall("traffic")))
 
 
-def groups_of(raw: Mapping[str, Any]) -> list[str]:
+def list_target_groups(raw: Mapping[str, Any]) -> list[str]:
     """The target groups that an ECS service, as AWS shows it, registers its tasks in."""
     return [one["targetGroupArn"] for one in raw.get("loadBalancers", ()) if one.get("targetGroupArn")]
 
 
-def healthy_count(rollout: Rollout, group: str) -> int:
+def count_healthy_targets(rollout: StepContext, group: str) -> int:
     """How many targets of a group are healthy now."""
     return sum(1 for target in rollout.elb.target_health(group) if target.state == "healthy")
 
 
-def live_groups(rollout: Rollout, traffic: Traffic) -> dict[str, str]:
+def find_live_groups(rollout: StepContext, traffic: BlueGreenTraffic) -> dict[str, str]:
     """The groups that any rule of the load balancers but the stage rules feeds, and that rule in words.
 
     What is not known to be stage is production.
     """
-    return {group: route.words() for route in live_routes(rollout, traffic) for group in route.groups}
+    return {group: route.words() for route in list_live_routes(rollout, traffic) for group in route.groups}
 
 
-def live_routes(rollout: Rollout, traffic: Traffic) -> list[Route]:
+def list_live_routes(rollout: StepContext, traffic: BlueGreenTraffic) -> list[ListenerRoute]:
     """Every rule of the load balancers but the stage rules."""
-    stages = {_key(pair.stage) for pair in traffic.pairs} - {_key(pair.prod) for pair in traffic.pairs}
+    stages = {_get_route_key(pair.stage) for pair in traffic.pairs} - {
+        _get_route_key(pair.prod) for pair in traffic.pairs
+    }
     return [
         route
         for balancer, has_weights in {pair.balancer: pair.has_weights for pair in traffic.pairs}.items()
         for listener in rollout.elb.listeners(balancer)
-        for route in _routes_of(rollout, listener, has_weights)
-        if _key(route) not in stages
+        for route in _list_routes(rollout, listener, has_weights)
+        if _get_route_key(route) not in stages
     ]
 
 
-def is_of(route: Route, pairs: Sequence[ListenerPair]) -> bool:
+def is_production_route(route: ListenerRoute, pairs: Sequence[ListenerPair]) -> bool:
     """Whether a rule is the prod rule of one of these pairs."""
-    return _key(route) in {_key(pair.prod) for pair in pairs}
+    return _get_route_key(route) in {_get_route_key(pair.prod) for pair in pairs}
 
 
-def _routes_of(rollout: Rollout, listener: Listener, has_weights: bool) -> list[Route]:
+def _list_routes(rollout: StepContext, listener: Listener, has_weights: bool) -> list[ListenerRoute]:
     if not has_weights:
-        return [Route(listener.arn, listener.port, "", True, [], listener.actions)]
+        return [ListenerRoute(listener.arn, listener.port, "", True, [], listener.actions)]
     return [
-        Route(listener.arn, listener.port, rule.arn, rule.is_default, rule.conditions, rule.actions)
+        ListenerRoute(listener.arn, listener.port, rule.arn, rule.is_default, rule.conditions, rule.actions)
         for rule in rollout.elb.rules(listener.arn)
     ]
 
 
-def other_rule_to(rollout: Rollout, service: EcsService) -> str:
+def find_other_rule(rollout: StepContext, service: EcsService) -> str:
     """The rule, in words, that still leads to a service that the prod rules have left; empty if none does."""
-    traffic = traffic_of(rollout)
-    groups = groups_of(service.raw)
+    traffic = load_traffic(rollout)
+    groups = list_target_groups(service.raw)
     if traffic.is_shared or any(
         set(groups) & set(read_route(rollout, pair.prod).groups) for pair in traffic.prods
     ):
         return ""
-    live = live_groups(rollout, traffic)
+    live = find_live_groups(rollout, traffic)
     return next((live[group] for group in groups if group in live), "")
 
 
-def refuse_production(rollout: Rollout, service: EcsService, doing: str) -> None:
+def refuse_production(rollout: StepContext, service: EcsService, doing: str) -> None:
     """Stop hard where `service` receives production traffic at this moment (N08).
 
     With one target group behind both rules only tasks tell: a service without any receives nothing.
     """
-    traffic = traffic_of(rollout)
-    live = live_groups(rollout, traffic)
-    hit = [group for group in groups_of(service.raw) if group in live]
+    traffic = load_traffic(rollout)
+    live = find_live_groups(rollout, traffic)
+    hit = [group for group in list_target_groups(service.raw) if group in live]
     if not hit or (service.running == 0 and service.desired == 0):
         return
-    if traffic.is_shared and not _would_leave_nothing(rollout, service):
+    if traffic.is_shared and not _is_last_running_service(rollout, service):
         return
     raise ActionFailed(
         "RECEIVES_PRODUCTION",
@@ -168,7 +171,7 @@ def refuse_production(rollout: Rollout, service: EcsService, doing: str) -> None
     )
 
 
-def _would_leave_nothing(rollout: Rollout, service: EcsService) -> bool:
+def _is_last_running_service(rollout: StepContext, service: EcsService) -> bool:
     """Whether no other ECS service of these deployments has running tasks."""
     names: Sequence[str] = [name for name in rollout.recall("pair")["names"] if name != service.name]
     others = rollout.ecs.describe_services(rollout.cluster, names)

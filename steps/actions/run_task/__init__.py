@@ -1,16 +1,15 @@
-"""Running ECS tasks that end by themselves: fetched, started, followed, and never left behind."""
+"""Actions that run ECS tasks to their end: fetch, launch, completion, leftover tasks."""
 
-from steps.actions.run_task.fetch import FetchRunTask, RegisterTaskToRun
-from steps.actions.run_task.follow import WaitForTasks
-from steps.actions.run_task.leftovers import FindLeftTasks, StopEarlierTasks, StopLeftTasks
-from steps.actions.run_task.start import RunTasks
+from steps.actions.run_task.completion import WaitForTasks
+from steps.actions.run_task.launch import FetchRunTask, RegisterTaskToRun, RunTasks
+from steps.actions.run_task.leftover_tasks import FindLeftoverTasks, StopEarlierTasks, StopLeftoverTasks
 
 __all__ = [
     "FetchRunTask",
-    "FindLeftTasks",
+    "FindLeftoverTasks",
     "RegisterTaskToRun",
     "RunTasks",
     "StopEarlierTasks",
-    "StopLeftTasks",
+    "StopLeftoverTasks",
     "WaitForTasks",
 ]

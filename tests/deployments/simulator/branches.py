@@ -6,24 +6,21 @@ from dataclasses import dataclass
 
 import pytest
 
-from deployments.models import Execution, SlotClaim, StepExecution
+from deployments.models import Execution, ServiceLockClaim, StepExecution
 from steps.actions import base as actions
-from steps.actions.base import (
-    Action,
-    ActionFailed,
-    AskAgain,
+from steps.actions.base import Action, ActionFailed, ChecklistEntry
+from steps.actions.confirmations import (
+    Applied,
     CallRecord,
-    Check,
-    DidNot,
-    Earlier,
-    Happened,
-    Rollout,
-    Verdict,
+    Confirmation,
+    NotApplied,
+    Unconfirmed,
+    is_past_read_lag,
 )
-from steps.actions.timing import is_old_enough_to_deny
-from steps.kinds import base as steps
-from steps.kinds.base import Plan, StepKind, unit
-from steps.states import TERMINAL, Status
+from steps.actions.context import EarlierStep, StepContext
+from steps.kinds import registry as steps
+from steps.kinds.registry import Plan, StepKind, unit
+from steps.states import TERMINAL_STATUSES, Status
 from tests.flow.conftest import DEPLOY, pipeline_text, stage_text
 
 TYPE, UNDO = "SimulatedStamp", "SimulatedUnstamp"
@@ -49,7 +46,7 @@ class Stamp(Action):
     def title(self) -> str:
         return f"Stamp {self.name}"
 
-    def start(self, rollout: Rollout) -> None:
+    def start(self, rollout: StepContext) -> None:
         rollout.take_slot(self.service, is_main=False)
         for arn in self._tags:
             if arn not in rollout.ecs.tags(arn):
@@ -57,34 +54,34 @@ class Stamp(Action):
         # Once in each attempt: the verdict counts these lines.
         rollout.log(f"Created Task Definition stamp {rollout.intent}")
 
-    def adopt(self, rollout: Rollout, call: CallRecord) -> Verdict:
-        late, arn = is_old_enough_to_deny(rollout, call), call.params["resourceArn"]
-        return Happened({}) if arn in rollout.ecs.tags(arn) else DidNot() if late else AskAgain()
+    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        late, arn = is_past_read_lag(rollout, call), call.params["resourceArn"]
+        return Applied({}) if arn in rollout.ecs.tags(arn) else NotApplied() if late else Unconfirmed()
 
     @property
     def _tags(self) -> list[str]:
         return [f"{self.name}/{number}" for number in (1, 2)]
 
-    def undo_words(self, known: Earlier) -> tuple[str, ...]:
+    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
         return (f"Stamp {self.name}: gone",)
 
-    def undo(self, rollout: Rollout) -> None:
+    def undo(self, rollout: StepContext) -> None:
         for arn in self._tags:
             if arn in rollout.ecs.tags(arn):
                 rollout.ecs.untag(arn, [arn])
 
-    def adopt_undo(self, rollout: Rollout, call: CallRecord) -> Verdict:
-        late, arn = is_old_enough_to_deny(rollout, call), call.params["resourceArn"]
-        return Happened({}) if arn not in rollout.ecs.tags(arn) else DidNot() if late else AskAgain()
+    def adopt_undo(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        late, arn = is_past_read_lag(rollout, call), call.params["resourceArn"]
+        return Applied({}) if arn not in rollout.ecs.tags(arn) else NotApplied() if late else Unconfirmed()
 
-    def is_undone(self, rollout: Rollout) -> bool:
+    def is_undone(self, rollout: StepContext) -> bool:
         return not any(arn in rollout.ecs.tags(arn) for arn in self._tags)
 
-    def checklist(self, rollout: Rollout) -> list[Check]:
+    def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
         left = [arn for arn in self._tags if arn in rollout.ecs.tags(arn)]
-        return [Check(f"Stamp {self.name}", "none", ", ".join(left) or "none", not left)]
+        return [ChecklistEntry(f"Stamp {self.name}", "none", ", ".join(left) or "none", not left)]
 
-    def is_done(self, rollout: Rollout) -> bool:
+    def is_done(self, rollout: StepContext) -> bool:
         began = rollout.progress.setdefault("began", rollout.now().timestamp())
         is_over = rollout.now().timestamp() - began >= self.seconds
         if is_over and self.fails:
@@ -175,7 +172,11 @@ def broken_promises(execution: Execution, tags: Mapping[str, Mapping[str, str]])
     """What branches promise on top of what every execution does."""
     rows = StepExecution.objects.filter(stage__execution=execution)
     forward = list(rows.filter(section="EXECUTION").order_by("position"))
-    found = [f"{step.identifier} is still {step.status}" for step in forward if step.status not in TERMINAL]
+    found = [
+        f"{step.identifier} is still {step.status}"
+        for step in forward
+        if step.status not in TERMINAL_STATUSES
+    ]
     by_name = {step.identifier: step for step in forward}
     last, told = by_name["last"], by_name["told"]
     beside = [by_name[name] for name in ("deploy", "a", "b", "c") if name in by_name]
@@ -190,7 +191,7 @@ def broken_promises(execution: Execution, tags: Mapping[str, Mapping[str, str]])
     left = [arn for arn, ours in tags.items() if arn in ours]
     if execution.outcome == "ROLLED_BACK" and left:
         found.append(f"ROLLED_BACK although {left} are still there")
-    claims = SlotClaim.objects.filter(stage__execution=execution)
+    claims = ServiceLockClaim.objects.filter(stage__execution=execution)
     if any(step.started_at for step in forward) and claims.filter(held_at=None).exists():
         found.append("a step still waits for its slot")
     return found

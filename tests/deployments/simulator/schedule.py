@@ -7,14 +7,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from aws.errors import AwsError, NotSent, Throttled, Unanswered
-from aws.names import is_write
-from deployments.engine import quota, remote
-from deployments.engine.dispatch import due_groups, look_at_group
-from deployments.engine.failpoints import set_hook
-from deployments.engine.lease import wake
-from deployments.engine.look import look
-from deployments.engine.world import World
-from deployments.models import Call, Execution, Interrupt
+from aws.operations import is_write
+from deployments.engine.dispatch import claim_due_batches, reconcile_batch
+from deployments.engine.lease import wake_execution
+from deployments.engine.reconcile import reconcile
+from deployments.journal import delegate_calls, rate_limits
+from deployments.journal.runtime import EngineRuntime, set_hook
+from deployments.models import AwsCall, Execution, Interrupt
 from steps.states import CallState
 from tests.deployments.simulator.fake_ecs import FakeEcs
 
@@ -93,8 +92,10 @@ class Schedule:
     # --- the world that the engine is given -------------------------------------------------------
 
     @property
-    def world(self) -> World:
-        return World(open_door=lambda _connector, _region: self, now=self.now, monotonic=self.monotonic)
+    def world(self) -> EngineRuntime:
+        return EngineRuntime(
+            open_door=lambda _connector, _region: self, now=self.now, monotonic=self.monotonic
+        )
 
     def __getattr__(self, name: str) -> Any:
         # A door is remote when it can queue: one class plays both, as this schedule's odds say.
@@ -152,21 +153,21 @@ class Schedule:
             else:
                 self._take(item[1])
 
-    def _die(self, row: Call) -> None:
+    def _die(self, row: AwsCall) -> None:
         """The manager notices by the lease, unless it is away itself; then nobody ever does."""
         if self.dice.random() < 0.8:
             self.deliveries.append((self.moment + LEASE, row.pk, row.send_number))
 
     def _lose(self, call_id: int, send_number: int) -> None:
         """A lost read goes to the other delegate; of a lost write the world is asked."""
-        if remote.plan_again(call_id, send_number):
+        if delegate_calls.requeue_read(call_id, send_number):
             self.history.append("  a lost read goes to the other delegate")
             self._queue(call_id)
-        elif remote.lose(call_id, send_number, self.world):
+        elif delegate_calls.mark_unknown(call_id, send_number, self.world):
             self.history.append("  a lost write is UNKNOWN")
 
     def _take(self, call_id: int) -> None:
-        row = remote.acquire(call_id, self.world)
+        row = delegate_calls.claim_call(call_id, self.world)
         if row is None:
             return
         if self._strikes(self.odds.delegate_dies / 2):
@@ -188,14 +189,14 @@ class Schedule:
             self.history.append(f"  the answer to {operation} comes late")
             self.late.append((self.moment + late, row.pk, send_number, answer, error))
             return
-        remote.deliver(row.pk, send_number, self.world, result=answer, error=error)
+        delegate_calls.record_answer(row.pk, send_number, self.world, result=answer, error=error)
 
     late: list[Any] = field(default_factory=list)
 
     def _deliver_late(self) -> None:
         for item in [one for one in self.late if one[0] <= self.moment]:
             self.late.remove(item)
-            remote.deliver(item[1], item[2], self.world, result=item[3], error=item[4])
+            delegate_calls.record_answer(item[1], item[2], self.world, result=item[3], error=item[4])
 
     # --- time -------------------------------------------------------------------------------------
 
@@ -236,12 +237,12 @@ class Schedule:
         self._deliver_late()
         if self._strikes(self.odds.valkey_lost):
             self.history.append(f"{self.moment:%H:%M:%S} Valkey lost what it knew of the quota")
-            quota.forget()
+            rate_limits.reset_buckets()
         try:
-            for group in due_groups(self.world):
+            for group in claim_due_batches(self.world):
                 if self._strikes(self.odds.kill):
                     continue  # the message was lost
-                look_at_group(group, world=self.world)
+                reconcile_batch(group, world=self.world)
         except Death:
             self.history.append(f"{self.moment:%H:%M:%S} killed")
 
@@ -260,7 +261,7 @@ class Schedule:
         self._deliver_due()
         try:
             for execution in Execution.objects.filter(look_at__lte=self.moment):
-                look(execution.pk, world=self.world, owner="second")
+                reconcile(execution.pk, world=self.world, owner="second")
         except Death:
             self.history.append("  which was killed too")
         finally:
@@ -270,11 +271,11 @@ class Schedule:
         kind = Interrupt.Kind.ABORT_AND_ROLL_BACK if self.odds.roll_back else Interrupt.Kind.ABORT
         self.history.append(f"{self.moment:%H:%M:%S} {kind}")
         Interrupt.objects.create(execution=execution, kind=kind)
-        wake(execution.pk, self.moment)
+        wake_execution(execution.pk, self.moment)
 
-    def open_writes(self, execution: Execution) -> list[Call]:
+    def open_writes(self, execution: Execution) -> list[AwsCall]:
         return list(
-            Call.objects.filter(
+            AwsCall.objects.filter(
                 execution=execution, is_write=True, state__in=(CallState.SENT, CallState.UNKNOWN)
             )
         )

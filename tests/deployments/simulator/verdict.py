@@ -4,9 +4,9 @@ import json
 from collections import Counter, defaultdict
 from datetime import datetime, timedelta
 
-from deployments.engine.quota import Limit, limit_of
-from deployments.log import all_lines
-from deployments.models import ActionRun, CheckedItem, Execution, Memory, Slot
+from deployments.journal.rate_limits import RateLimit, get_rate_limit
+from deployments.log import iterate_lines
+from deployments.models import ActionRun, Execution, RollbackCheck, RollbackValue, ServiceLock
 from steps.states import ActionState
 from tests.deployments.simulator.schedule import Schedule
 
@@ -31,7 +31,7 @@ def violations(
     found: list[str] = []
     if not execution.is_over:
         return [f"it hangs: {execution.status}, look_at {execution.look_at}"]
-    if Slot.objects.filter(stage__execution=execution).exists():
+    if ServiceLock.objects.filter(stage__execution=execution).exists():
         found.append("the slot is still held")
     found += _log(execution)
     found += _effects(schedule)
@@ -48,9 +48,9 @@ def _quota(schedule: Schedule) -> list[str]:
     odds = schedule.odds
     if odds.remote or odds.valkey_lost:
         return []
-    moments: dict[Limit, list[datetime]] = defaultdict(list)
+    moments: dict[RateLimit, list[datetime]] = defaultdict(list)
     for at, operation in schedule.asked:
-        moments[limit_of("sts" if operation == "GetCallerIdentity" else "ecs", operation)].append(at)
+        moments[get_rate_limit("sts" if operation == "GetCallerIdentity" else "ecs", operation)].append(at)
     return [
         f"too many calls of {limit.name}: {index + 1} in {at - first}"
         for limit, times in moments.items()
@@ -61,13 +61,13 @@ def _quota(schedule: Schedule) -> list[str]:
     ]
 
 
-def _most(limit: Limit, share: float, within: timedelta) -> float:
+def _most(limit: RateLimit, share: float, within: timedelta) -> float:
     burst = max(limit.burst * share, 1)
     return burst + limit.per_second * share * (within + PAID_BEFORE).total_seconds() + 1
 
 
 def _log(execution: Execution) -> list[str]:
-    lines = list(all_lines(execution.pk))
+    lines = list(iterate_lines(execution.pk))
     numbers = [line["number"] for line in lines]
     found = [] if numbers == list(range(1, len(numbers) + 1)) else [f"log numbers are {numbers}"]
     texts = Counter((line["step"], line["text"]) for line in lines if line["text"].startswith(ONCE))
@@ -100,7 +100,7 @@ def _end(
         return [f"{execution.outcome} but {running} runs instead of {before}"]
     if (
         execution.outcome == "ROLLED_BACK"
-        and not CheckedItem.objects.filter(step__stage__execution=execution).exists()
+        and not RollbackCheck.objects.filter(step__stage__execution=execution).exists()
     ):
         return ["ROLLED_BACK without a checklist"]
     wanted_rollback = execution.status == "FAILED" or schedule.odds.roll_back
@@ -108,7 +108,7 @@ def _end(
         wanted_rollback = bool(execution.status_before_rollback)
     not_restored = (
         ActionRun.objects.filter(step__stage__execution=execution, state=ActionState.NOT_RESTORED).exists()
-        or CheckedItem.objects.filter(step__stage__execution=execution, ok=False).exists()
+        or RollbackCheck.objects.filter(step__stage__execution=execution, ok=False).exists()
     )
     if wanted_rollback and running != before and not not_restored:
         return [
@@ -119,7 +119,7 @@ def _end(
 
 def _found(execution: Execution) -> str | None:
     """The task definition that the execution found when it began."""
-    memory = Memory.objects.filter(step__stage__execution=execution, name="service before").first()
+    memory = RollbackValue.objects.filter(step__stage__execution=execution, name="service before").first()
     found = json.loads(memory.value) if memory else None
     return found["task_definition"] if found else None
 

@@ -9,9 +9,9 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from deployments.models import Call, Execution, StageExecution
-from inventory.dashboards.differences import difference
-from inventory.models.instances import SeenService, ServiceInstance
+from deployments.models import AwsCall, Execution, StageExecution
+from inventory.dashboards.deployment_differences import compare_deployments
+from inventory.models.instances import EcsServiceRecord, ServiceInstance
 from rbac.models import Scope
 from steps.states import CallState, Outcome, Status
 from tests.api.world import World
@@ -41,7 +41,7 @@ def more_tasks(count: int, image: str, definition: str, **changes: object) -> No
 @pytest.mark.django_db
 def test_tasks_are_counted_by_version_and_drawn_by_zone(world: World, reader: Client) -> None:
     definition = "arn:aws:ecs:us-east-1:123456789012:task-definition/app:2"
-    SeenService.objects.update(desired=4, running=4, task_definition=definition)
+    EcsServiceRecord.objects.update(desired=4, running=4, task_definition=definition)
     more_tasks(3, "registry/app:2.0", definition, zone="us-east-1b", health="HEALTHY")
     text = text_of(reader, world)
     assert "4 of 4 run" in text
@@ -96,7 +96,7 @@ def registered(world: World, number: int, environment: dict[str, str]) -> StageE
     items = [{"name": name, "value": value} for name, value in environment.items()]
     told = {"family": "app", "containerDefinitions": [{"name": "app", "environment": items}]}
     hidden = [{"name": name, "value": "•••"} for name in environment]
-    Call.objects.create(
+    AwsCall.objects.create(
         execution=made,
         step=step,
         action=action,
@@ -119,7 +119,7 @@ def registered(world: World, number: int, environment: dict[str, str]) -> StageE
 def test_a_hidden_value_that_changed_is_told_and_not_shown(world: World, reader: Client) -> None:
     old = registered(world, 101, {"LEVEL": "info-4711", "SAME": "x-4711"})
     new = registered(world, 102, {"LEVEL": "debug-4711", "SAME": "x-4711"})
-    found = difference(old, new)
+    found = compare_deployments(old, new)
     assert found.diff is not None
     lines = [f"{one.sign}{one.text.strip()}" for hunk in found.diff.hunks for one in hunk if one.sign != " "]
     assert lines == ["-value: •••", "+value: ••• (another value)"]

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from deployments.models import Execution
-from inventory.dashboards.figures import failed_or_rolled_back, figures
+from inventory.dashboards.deployment_statistics import build_failure_filter, compute_deployment_statistics
 from pipelines.models import Pipeline
 from rbac.models import Scope
 from steps.states import Outcome, Status
@@ -49,7 +49,7 @@ def test_each_day_counts_what_ended_on_it_by_how_it_ended(pipeline: Pipeline) ->
     ended(pipeline, 1, Status.EXPIRED)
     ended(pipeline, 1, Status.ABORTED, Outcome.ABORTED)
     ended(pipeline, 7, Status.SUCCESS, Outcome.COMPLETED)
-    found = figures(Execution.objects.all(), NOW, 7)
+    found = compute_deployment_statistics(Execution.objects.all(), NOW, 7)
     today, before = [list(one.counts.values()) for one in list(found.days.values())[:-3:-1]]
     assert today == [2, 0, 0, 0]
     assert before == [0, 2, 1, 1]
@@ -62,7 +62,7 @@ def test_what_still_runs_is_not_counted(pipeline: Pipeline) -> None:
     Execution.objects.create(
         scope=pipeline.scope, pipeline=pipeline, number=1, yaml="", status=Status.RUNNING, look_at=NOW
     )
-    found = figures(Execution.objects.all(), NOW, 7)
+    found = compute_deployment_statistics(Execution.objects.all(), NOW, 7)
     assert (found.all.total, found.all.failure_rate, found.all.deployment_duration) == (0, None, None)
 
 
@@ -72,7 +72,7 @@ def test_the_deployment_duration_is_the_median_of_those_that_succeeded(pipeline:
     for hours in (20, 30):
         ended(pipeline, 1, Status.SUCCESS, Outcome.COMPLETED, hours=hours)
     ended(pipeline, 0, Status.FAILED, Outcome.FAILED, hours=50)
-    found = figures(Execution.objects.all(), NOW, 7)
+    found = compute_deployment_statistics(Execution.objects.all(), NOW, 7)
     days = list(found.days.values())
     assert (days[-1].deployment_duration, days[-2].deployment_duration) == (2 * HOUR, 20 * HOUR)
     assert found.all.deployment_duration == 9 * HOUR
@@ -85,7 +85,7 @@ def test_the_time_to_restore_runs_from_the_first_failure_to_the_next_success(pip
     ended(pipeline, 1.2, Status.ABORTED, Outcome.ABORTED)
     ended(pipeline, 1, Status.SUCCESS, Outcome.COMPLETED)
     ended(pipeline, 0, Status.FAILED, Outcome.FAILED)
-    found = figures(Execution.objects.all(), NOW, 7)
+    found = compute_deployment_statistics(Execution.objects.all(), NOW, 7)
     assert found.all.restore_time == 25 * HOUR, (
         "one hour of the failed run, and a day; the last is still broken"
     )
@@ -95,24 +95,24 @@ def test_the_time_to_restore_runs_from_the_first_failure_to_the_next_success(pip
 def test_a_rollback_restores_by_itself(pipeline: Pipeline) -> None:
     ended(pipeline, 2, Status.FAILED, Outcome.ROLLED_BACK, hours=0.5)
     ended(pipeline, 1, Status.SUCCESS, Outcome.COMPLETED)
-    assert figures(Execution.objects.all(), NOW, 7).all.restore_time == HOUR / 2
+    assert compute_deployment_statistics(Execution.objects.all(), NOW, 7).all.restore_time == HOUR / 2
 
 
 def test_the_success_of_another_pipeline_restores_nothing(pipeline: Pipeline) -> None:
     other = Pipeline.objects.create(scope=pipeline.scope, identifier="q", name="Q", yaml="")
     ended(pipeline, 2, Status.FAILED, Outcome.FAILED)
     ended(other, 1, Status.SUCCESS, Outcome.COMPLETED)
-    assert figures(Execution.objects.all(), NOW, 7).all.restore_time is None
+    assert compute_deployment_statistics(Execution.objects.all(), NOW, 7).all.restore_time is None
 
 
 def test_the_figures_take_one_query(pipeline: Pipeline, django_assert_num_queries: object) -> None:
     ended(pipeline, 0, Status.SUCCESS, Outcome.COMPLETED)
     with django_assert_num_queries(1):  # type: ignore[operator]
-        figures(Execution.objects.all(), NOW, 90)
+        compute_deployment_statistics(Execution.objects.all(), NOW, 90)
 
 
 def test_who_may_see_nothing_is_told_of_nothing() -> None:
-    found = figures(Execution.objects.filter(scope__in=[]), NOW, 7)
+    found = compute_deployment_statistics(Execution.objects.filter(scope__in=[]), NOW, 7)
     assert [one.total for one in (found.all, *found.days.values())] == [0] * 8
 
 
@@ -120,7 +120,7 @@ def test_what_a_person_rolled_back_after_a_good_end_counts_once_and_as_rolled_ba
     pipeline: Pipeline,
 ) -> None:
     ended(pipeline, 1, Status.ROLLED_BACK, Outcome.ROLLED_BACK, hours=30)
-    found = figures(Execution.objects.all(), NOW, 7).all
+    found = compute_deployment_statistics(Execution.objects.all(), NOW, 7).all
     assert (found.total, found.counts["rolled_back"], found.counts["succeeded"]) == (1, 1, 0)
     assert (found.failure_rate, found.restore_time) == (1.0, None)
 
@@ -137,6 +137,6 @@ def test_the_tile_has_what_the_figures_count_as_failed_or_rolled_back(pipeline: 
     ):
         ended(pipeline, 1, status, outcome)
     ended(pipeline, 9, Status.FAILED, Outcome.FAILED)
-    counts = figures(Execution.objects.all(), NOW, 7).all.counts
-    shown = Execution.objects.filter(failed_or_rolled_back(NOW, 7))
+    counts = compute_deployment_statistics(Execution.objects.all(), NOW, 7).all.counts
+    shown = Execution.objects.filter(build_failure_filter(NOW, 7))
     assert shown.count() == counts["failed"] + counts["rolled_back"] == 4

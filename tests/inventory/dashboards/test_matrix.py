@@ -8,15 +8,15 @@ from django.urls import reverse
 from django.utils import timezone
 
 from catalog.models import Environment, Infrastructure
-from inventory.dashboards.matrix import matrix
-from inventory.models.instances import SeenEvent, SeenService, ServiceInstance
+from inventory.dashboards.environment_matrix import build_environment_matrix
+from inventory.models.instances import EcsServiceEvent, EcsServiceRecord, ServiceInstance
 from rbac.models import ResourceGroup, ResourceGroupEntry, Role, RoleAssignment, User
 from tests.api.world import World
 
 pytestmark = pytest.mark.django_db
 
 
-def runs_too(world: World, name: str, image: str) -> SeenService:
+def runs_too(world: World, name: str, image: str) -> EcsServiceRecord:
     """The service of the world in another environment, in production."""
     environment = Environment.objects.create(
         scope=world.scope, identifier=name, name=name.title(), kind=Environment.Kind.PRODUCTION
@@ -30,7 +30,7 @@ def runs_too(world: World, name: str, image: str) -> SeenService:
         cluster="demo",
     )
     task = ServiceInstance.objects.get()
-    seen = SeenService.objects.get(pk=task.seen_id)
+    seen = EcsServiceRecord.objects.get(pk=task.seen_id)
     seen.pk, seen._state.adding, seen.name, seen.infrastructure = None, True, name, place
     seen.save()
     task.pk, task._state.adding, task.arn, task.seen, task.image = None, True, name, seen, image
@@ -40,7 +40,7 @@ def runs_too(world: World, name: str, image: str) -> SeenService:
 
 def test_each_environment_shows_its_version_production_last(world: World, admin: User) -> None:
     runs_too(world, "prod", "registry.example.com:5000/app:2.1")
-    found = matrix(admin, [world.service])
+    found = build_environment_matrix(admin, [world.service])
     assert [one.identifier for one in found.environments] == ["dev", "prod"]
     (row,) = found.rows
     assert [[place.version for place in cell] for cell in row.cells] == [["latest"], ["2.1"]]
@@ -54,7 +54,7 @@ def test_an_environment_that_one_may_not_see_is_no_column(world: World) -> None:
     ResourceGroupEntry.objects.create(group=only_dev, resource="environment", identifier="dev")
     viewer = Role.objects.get(identifier="viewer", scope=None)
     RoleAssignment.objects.create(user=somebody, role=viewer, scope=world.scope, resource_group=only_dev)
-    found = matrix(somebody, [world.service])
+    found = build_environment_matrix(somebody, [world.service])
     assert [one.identifier for one in found.environments] == ["dev"]
 
 
@@ -71,13 +71,13 @@ def events_of(reader: Client, **query: str) -> str:
 
 
 def test_events_are_found_by_text_service_account_and_time(world: World, reader: Client) -> None:
-    seen, now = SeenService.objects.get(service=world.service), timezone.now()
+    seen, now = EcsServiceRecord.objects.get(service=world.service), timezone.now()
     seen.cluster.account = "123456789012"
     seen.cluster.save()
-    SeenEvent.objects.create(
+    EcsServiceEvent.objects.create(
         seen=seen, event="b", at=now - timedelta(days=3), message="was unable to place a task"
     )
-    SeenEvent.objects.create(
+    EcsServiceEvent.objects.create(
         seen=seen, event="c", at=now - timedelta(days=40), message="is unable to consistently start"
     )
     week = events_of(reader, q="UNABLE")

@@ -12,8 +12,8 @@ from django.test.utils import CaptureQueriesContext
 
 from config.urls import websocket_urlpatterns
 from deployments.models import StageExecution
-from inventory.dashboards.watching import looks_of
-from inventory.models.instances import SeenService, ServiceInstance
+from inventory.dashboards.broadcaster import read_service_fingerprints
+from inventory.models.instances import EcsServiceRecord, ServiceInstance
 from rbac.models import User
 from steps.states import Status
 from tests.api.world import World
@@ -47,7 +47,7 @@ async def test_every_viewer_hears_that_a_task_has_come(world: World, admin: User
     assert (await heard(first), await heard(second)) == ("watching", "watching")
     # Until the hub has looked once it has nothing to compare with.
     for number in range(PATIENCE):
-        await database_sync_to_async(SeenService.objects.update)(running=7 + number)
+        await database_sync_to_async(EcsServiceRecord.objects.update)(running=7 + number)
         if not await first.receive_nothing(1):
             break
     assert (await heard(first), await heard(second)) == ("changed", "changed")
@@ -65,16 +65,16 @@ async def test_a_key_beyond_every_number_is_refused(world: World, admin: User) -
 
 def test_a_service_looks_otherwise_once_its_dashboard_does(world: World) -> None:
     pk = world.service.pk
-    before = looks_of({pk})
-    assert looks_of({pk}) == before
+    before = read_service_fingerprints({pk})
+    assert read_service_fingerprints({pk}) == before
     ServiceInstance.objects.update(health="UNHEALTHY")
-    sick = looks_of({pk})
+    sick = read_service_fingerprints({pk})
     StageExecution.objects.update(status=Status.RUNNING)
-    assert len({before[pk], sick[pk], looks_of({pk})[pk]}) == 3
+    assert len({before[pk], sick[pk], read_service_fingerprints({pk})[pk]}) == 3
 
 
 def test_many_services_are_looked_at_with_as_few_queries_as_one(world: World) -> None:
     for services in ({world.service.pk}, set(range(1, 200))):
         with CaptureQueriesContext(connection) as asked:
-            looks_of(services)
+            read_service_fingerprints(services)
         assert len(asked) == 3

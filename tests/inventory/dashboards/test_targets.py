@@ -9,8 +9,8 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from inventory.dashboards.targets import _HINTS, target_group, tasks_behind
-from inventory.models.instances import SeenService, ServiceInstance
+from inventory.dashboards.target_groups import _REASON_HINTS, build_target_group, get_target_tasks
+from inventory.models.instances import EcsServiceRecord, ServiceInstance
 from rbac.models import Scope, User
 from tests.api.world import World, make_world
 from tests.inventory.dashboards.test_dashboard import MOST_QUERIES, more_tasks
@@ -48,7 +48,7 @@ def world(project: Scope, admin: User) -> World:
         "others": [target("10.0.0.2", "draining"), target("10.0.0.3", "initial")],
         "read_at": timezone.now().isoformat(),
     }
-    SeenService.objects.filter(service=world.service).update(
+    EcsServiceRecord.objects.filter(service=world.service).update(
         answered={"loadBalancers": [{"targetGroupArn": GROUP}]}, targets=[group], looked_at=timezone.now()
     )
     return world
@@ -72,7 +72,7 @@ def test_the_dashboard_says_whose_a_target_is_why_and_what_to_do(world: World, r
     assert "?q=0123456789abcdef0123" in text
     assert text.count("of no task that runs") == 2
     for code in ("Target.Timeout", "Target.DeregistrationInProgress", "Elb.InitialHealthChecking"):
-        assert _HINTS[code] in text
+        assert _REASON_HINTS[code] in text
     found = reader.get(f"/services/{world.service.pk}/instances/?q=0123456789abcdef0123").content.decode()
     assert "0123456789a…" in found
 
@@ -83,41 +83,41 @@ def test_the_api_tells_the_same(world: World, reader: Client) -> None:
     (group,) = place["target_groups"]
     (sick,) = group["unhealthy"]
     assert (group["total"], group["unhealthy_total"]) == (7, 1)
-    assert (sick["task"], sick["hint"]) == ("0123456789abcdef0123", _HINTS["Target.Timeout"])
+    assert (sick["task"], sick["hint"]) == ("0123456789abcdef0123", _REASON_HINTS["Target.Timeout"])
     assert [(one["state"], one["task"]) for one in group["others"]] == [("initial", None), ("draining", None)]
 
 
 @pytest.mark.django_db
 def test_whose_targets_are_takes_one_query_however_many(world: World, reader: Client) -> None:
-    seen = list(SeenService.objects.filter(service=world.service))
+    seen = list(EcsServiceRecord.objects.filter(service=world.service))
     more_tasks(30, "a:1", "a:1", address="10.0.0.2")
     with CaptureQueriesContext(connection) as found:
-        assert len(tasks_behind(seen)[seen[0].pk]) == 2
+        assert len(get_target_tasks(seen)[seen[0].pk]) == 2
     assert len(found) == 1
     address = reverse("service-dashboard", args=[world.service.pk])
     reader.get(address)
     with CaptureQueriesContext(connection) as found:
         reader.get(address)
     assert len(found) < MOST_QUERIES
-    SeenService.objects.filter(service=world.service).update(targets=[])
+    EcsServiceRecord.objects.filter(service=world.service).update(targets=[])
     with CaptureQueriesContext(connection) as found:
-        assert tasks_behind(SeenService.objects.all()) == {}
+        assert get_target_tasks(EcsServiceRecord.objects.all()) == {}
     assert len(found) == 1, "only that of the services"
 
 
 @pytest.mark.django_db
 def test_of_a_machine_with_several_tasks_nobody_knows_whose_the_target_is(world: World) -> None:
     group = {"arn": GROUP, "unhealthy": [target("i-0a", "unhealthy")]}
-    SeenService.objects.filter(service=world.service).update(targets=[group])
-    seen = SeenService.objects.get(service=world.service)
-    assert tasks_behind([seen]) == {seen.pk: {"i-0a": "0123456789abcdef0123"}}
+    EcsServiceRecord.objects.filter(service=world.service).update(targets=[group])
+    seen = EcsServiceRecord.objects.get(service=world.service)
+    assert get_target_tasks([seen]) == {seen.pk: {"i-0a": "0123456789abcdef0123"}}
     more_tasks(1, "a:1", "a:1")
-    assert tasks_behind([seen]) == {seen.pk: {"i-0a": ""}}
+    assert get_target_tasks([seen]) == {seen.pk: {"i-0a": ""}}
 
 
 def test_whatever_was_kept_has_a_name_and_a_hint() -> None:
     kept = {"counts": {"new_state": 2}, "unhealthy": [target("x", "new_state"), {}], "read_at": "never"}
-    found = target_group(GROUP, kept, {})
+    found = build_target_group(GROUP, kept, {})
     assert (found.name, found.read_at, found.targets_total) == ("web", None, 2)
     assert all(one.hint for one in found.targets)
-    assert target_group(GROUP, {}, {}).targets == ()
+    assert build_target_group(GROUP, {}, {}).targets == ()

@@ -9,9 +9,9 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from inventory.dashboards.running import places_of
-from inventory.dashboards.task_map import LEAST_DRAWN, MOST_DRAWN, MOST_DRAWN_IN_ALL
-from inventory.models.instances import SeenService, ServiceInstance
+from inventory.dashboards.running_services import list_running_services
+from inventory.dashboards.task_map import MAX_DRAWN_PER_SERVICE, MAX_DRAWN_TASKS, MIN_DRAWN_PER_SERVICE
+from inventory.models.instances import EcsServiceRecord, ServiceInstance
 from rbac.models import Scope, User
 from tests.api.world import World, make_world
 from tests.inventory.dashboards.test_dashboard import MOST_QUERIES
@@ -26,13 +26,13 @@ MOST_BYTES = 100 * 1024
 def world(project: Scope, admin: User) -> World:
     world = make_world(project, admin, admin)
     ServiceInstance.objects.all().delete()
-    SeenService.objects.update(task_definition="app:2", desired=TASKS, running=TASKS)
+    EcsServiceRecord.objects.update(task_definition="app:2", desired=TASKS, running=TASKS)
     return world
 
 
-def run(count: int, seen: SeenService | None = None, **looks: object) -> None:
+def run(count: int, seen: EcsServiceRecord | None = None, **looks: object) -> None:
     """So many tasks that look the same, each a second younger than the one before."""
-    one, now = seen or SeenService.objects.exclude(service=None).earliest("pk"), timezone.now()
+    one, now = seen or EcsServiceRecord.objects.exclude(service=None).earliest("pk"), timezone.now()
     first = ServiceInstance.objects.count()
     same = {"task_definition": "app:2", "image": "registry/app:2", "zone": "a", "last_status": "RUNNING"}
     ServiceInstance.objects.bulk_create(
@@ -56,11 +56,11 @@ def test_what_is_wrong_or_moves_is_drawn_before_what_is_newest(world: World, adm
     run(3, last_status="PENDING", zone="b")
     run(4, task_definition="app:1")
     run(TASKS - 9, zone="b")
-    (place,) = places_of(admin, [world.service], detailed=True, drawn=True)
+    (place,) = list_running_services(admin, [world.service], detailed=True, drawn=True)
     a, b = place.zones
     assert (a.name, a.total, a.sick, a.moving, a.old, len(a.drawn)) == ("a", 6, 2, 0, 4, 6)
     assert (b.name, b.total, b.sick, b.moving, b.old) == ("b", TASKS - 6, 0, 3, 0)
-    assert place.drawn == MOST_DRAWN
+    assert place.drawn == MAX_DRAWN_PER_SERVICE
     assert (place.running, [one.count for one in place.versions]) == (TASKS, [TASKS - 4, 4])
     newest = ServiceInstance.objects.latest("created_at")
     assert b.drawn[-1] == newest
@@ -71,26 +71,26 @@ def test_two_thousand_tasks_make_no_larger_page_and_no_more_queries(world: World
     client = Client()
     client.force_login(admin)
     address = reverse("service-dashboard", args=[world.service.pk])
-    run(MOST_DRAWN)
+    run(MAX_DRAWN_PER_SERVICE)
     before = client.get(address)
-    run(TASKS - MOST_DRAWN)
+    run(TASKS - MAX_DRAWN_PER_SERVICE)
     with CaptureQueriesContext(connection) as found:
         after = client.get(address)
     assert len(found) < MOST_QUERIES
     assert len(after.content) < len(before.content) + 1024
     assert len(after.content) < MOST_BYTES
-    assert f"{MOST_DRAWN} of {TASKS} tasks are drawn" in after.content.decode()
+    assert f"{MAX_DRAWN_PER_SERVICE} of {TASKS} tasks are drawn" in after.content.decode()
 
 
 def test_many_ecs_services_share_what_a_page_draws(world: World, admin: User) -> None:
-    seen = SeenService.objects.get(service=world.service)
+    seen = EcsServiceRecord.objects.get(service=world.service)
     for number in range(20):
         seen.pk, seen._state.adding, seen.name = None, True, f"s{number}"
         seen.save()
-        run(2 * LEAST_DRAWN + 20, seen)
-    places = places_of(admin, [world.service], detailed=True, drawn=True)
+        run(2 * MIN_DRAWN_PER_SERVICE + 20, seen)
+    places = list_running_services(admin, [world.service], detailed=True, drawn=True)
     drawn = [place.drawn for place in places if place.running]
-    assert drawn == [MOST_DRAWN_IN_ALL // 20] * 20
+    assert drawn == [MAX_DRAWN_TASKS // 20] * 20
 
 
 def test_the_api_tells_all_of_them_page_by_page(world: World, admin: User) -> None:
@@ -113,10 +113,10 @@ def test_a_task_that_still_pulls_its_image_is_counted_to_the_version_of_the_othe
 ) -> None:
     run(3, digest="sha256:aa")
     run(2, last_status="PENDING")
-    (place,) = places_of(admin, [world.service], detailed=True, drawn=True)
+    (place,) = list_running_services(admin, [world.service], detailed=True, drawn=True)
     assert [(one.digest, one.count) for one in place.versions] == [("sha256:aa", 5)]
     run(1, digest="sha256:bb")
-    (place,) = places_of(admin, [world.service])
+    (place,) = list_running_services(admin, [world.service])
     assert [(one.digest, one.count) for one in place.versions] == [
         ("sha256:aa", 3),
         ("", 2),

@@ -9,11 +9,18 @@ from typing import Any
 
 from catalog.models import Environment, Infrastructure, Service
 from connectors.models import Connector
-from deployments.models import ActionRun, Execution, Memory, SlotClaim, StageExecution, StepExecution
+from deployments.models import (
+    ActionRun,
+    Execution,
+    RollbackValue,
+    ServiceLockClaim,
+    StageExecution,
+    StepExecution,
+)
 from pipelines.models import Pipeline
 from rbac.models import Scope
 from tests.inventory.sync import crowd
-from web.clock import database_now
+from web.clock import get_database_time
 
 
 @dataclass
@@ -127,7 +134,7 @@ def place(scope: Scope, account: Account, many: int = 1) -> Infrastructure:
 
 
 def _deploy(scope: Scope, account: Account, place: Infrastructure, many: int) -> None:
-    now, name = database_now() - timedelta(hours=1), place.identifier
+    now, name = get_database_time() - timedelta(hours=1), place.identifier
     service = Service.objects.create(scope=scope, identifier=name, name=name)
     pipeline = Pipeline.objects.create(scope=scope, identifier=name, name=name, yaml="")
     executions = Execution.objects.bulk_create(
@@ -189,13 +196,13 @@ def _complete(account: Account, steps: Sequence[StepExecution]) -> None:
         "service definition": lambda name: {"serviceName": name, "desiredCount": account.tasks_each},
     }
     last = {step.stage.ecs_service: step for step in steps}
-    Memory.objects.bulk_create(
-        Memory(step=step, run=1, name=kind, value=json.dumps(make(name)))
+    RollbackValue.objects.bulk_create(
+        RollbackValue(step=step, run=1, name=kind, value=json.dumps(make(name)))
         for name, step in last.items()
         for kind, make in remembered.items()
     )
-    SlotClaim.objects.bulk_create(
-        SlotClaim(
+    ServiceLockClaim.objects.bulk_create(
+        ServiceLockClaim(
             stage=step.stage,
             step=step,
             key=f"{account.account}/{account.region}/large/{step.stage.ecs_service}",

@@ -4,9 +4,9 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-from aws.shapes import input_shape
-from inventory.drift.documents.shape import (
-    NOT_COMPARED,
+from aws.shapes import get_input_shape
+from inventory.drift.documents.field_rules import (
+    IGNORED_FIELDS,
     SCALABLE_TARGET,
     SCALING_POLICY,
     SERVICE_DEFINITION,
@@ -24,8 +24,8 @@ _MADE_BY = {
 
 def whole(kind: str) -> dict[str, Any]:
     """A document with two entries in each list and a value that is nobody's default in each field."""
-    found: dict[str, Any] = _value(input_shape(*_MADE_BY[kind]), "x", frozenset())
-    return {key: value for key, value in found.items() if key not in NOT_COMPARED[kind]}
+    found: dict[str, Any] = _value(get_input_shape(*_MADE_BY[kind]), "x", frozenset())
+    return {key: value for key, value in found.items() if key not in IGNORED_FIELDS[kind]}
 
 
 def _value(shape: Any, name: str, inside: frozenset[str]) -> Any:

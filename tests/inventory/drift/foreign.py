@@ -4,9 +4,10 @@ from typing import Any
 
 from catalog.models import Infrastructure
 from deployments.models import Execution
-from inventory.drift.adoptions import AdoptionSpec, adopt, read_for_adoption
-from inventory.models.drift import Adoption, Comparison
-from inventory.models.instances import SeenService
+from inventory.models.adoption import Adoption
+from inventory.models.drift import DriftComparison
+from inventory.models.instances import EcsServiceRecord
+from inventory.operations.adoptions import AdoptionSpec, adopt_service, read_for_adoption
 from rbac.models import User
 from tests.deployments.driving import Drive
 from tests.inventory.drift.looking import compared
@@ -76,9 +77,9 @@ def settle(drive: Drive, seconds: float = STEADY_SECONDS) -> None:
 
 def forget() -> None:
     """Slipway as it was before it deployed anything, with AWS as it is."""
-    Comparison.objects.all().delete()
+    DriftComparison.objects.all().delete()
     Execution.objects.all().delete()
-    SeenService.objects.all().delete()
+    EcsServiceRecord.objects.all().delete()
 
 
 def read(name: str) -> Adoption:
@@ -94,4 +95,6 @@ def adopted(name: str, identifier: str = "taken", **choices: Any) -> Adoption:
     """The same, taken over."""
     admin, adoption = User.objects.get(username="admin"), read(name)
     assert adoption.state == STATES.READY, adoption.reason
-    return adopt(actor=admin, adoption=adoption, spec=AdoptionSpec(identifier, "Taken over", **choices))
+    return adopt_service(
+        actor=admin, adoption=adoption, spec=AdoptionSpec(identifier, "Taken over", **choices)
+    )

@@ -4,25 +4,25 @@ from datetime import datetime
 
 from django.db.models import Max
 
-from deployments.engine import quota
+from deployments.journal import rate_limits
 from deployments.models import Execution, StepExecution
-from inventory.drift import clusters, looking
-from inventory.drift.wanted import wanted_reading
-from inventory.models.drift import ComparedCluster, Comparison, Drift
-from inventory.models.instances import SeenService, SyncedCluster
-from inventory.sync.clusters import enter_new
-from inventory.sync.syncing import go_on
-from web.clock import database_now
+from inventory.drift import clusters, drift_scan
+from inventory.drift.read_plan import create_cursor
+from inventory.models.drift import ClusterDriftScan, Drift, DriftComparison
+from inventory.models.instances import EcsServiceRecord, SyncedCluster
+from inventory.sync.clusters import create_clusters
+from inventory.sync.sync_scan import run_sync
+from web.clock import get_database_time
 
 
 def synced() -> SyncedCluster:
     """The only cluster after a whole sync."""
     # The story's clock is ahead: what it drew from AWS's quota is in the future of this one.
-    quota.forget()
-    enter_new(database_now())
-    SyncedCluster.objects.update(due_at=database_now())
+    rate_limits.reset_buckets()
+    create_clusters(get_database_time())
+    SyncedCluster.objects.update(due_at=get_database_time())
     cluster = SyncedCluster.objects.get()
-    go_on(cluster.pk)
+    run_sync(cluster.pk)
     cluster.refresh_from_db()
     assert cluster.failure == ""
     _after_the_story()
@@ -31,35 +31,35 @@ def synced() -> SyncedCluster:
 
 def _after_the_story() -> None:
     """Its clock is ahead: to this one, sync has looked before the last execution has ended."""
-    SeenService.objects.update(seen_at=story_now())
+    EcsServiceRecord.objects.update(seen_at=story_now())
 
 
 def story_now() -> datetime:
     """A moment after all that has happened."""
     steps, executions = StepExecution.objects, Execution.objects
     ends = [steps.aggregate(at=Max("ended_at"))["at"], executions.aggregate(at=Max("ended_at"))["at"]]
-    return max([database_now(), *(one for one in ends if one)])
+    return max([get_database_time(), *(one for one in ends if one)])
 
 
-def asked_for(cluster: SyncedCluster) -> ComparedCluster:
+def asked_for(cluster: SyncedCluster) -> ClusterDriftScan:
     """A look that begins now, by the clock of the story."""
-    one = clusters.ask_for(cluster, database_now())
-    begun = wanted_reading(cluster, story_now()).to_row()
-    ComparedCluster.objects.filter(pk=one.pk, reading__isnull=True).update(reading=begun)
+    one = clusters.advance_due_date(cluster, get_database_time())
+    begun = create_cursor(cluster, story_now()).to_row()
+    ClusterDriftScan.objects.filter(pk=one.pk, reading__isnull=True).update(reading=begun)
     return one
 
 
-def compared() -> ComparedCluster:
+def compared() -> ClusterDriftScan:
     """The only cluster after a whole sync and a whole look."""
     return looked_at(synced())
 
 
-def looked_at(cluster: SyncedCluster) -> ComparedCluster:
+def looked_at(cluster: SyncedCluster) -> ClusterDriftScan:
     """The same after a whole look at what sync has seen."""
-    quota.forget()
-    clusters.enter_new(database_now())
+    rate_limits.reset_buckets()
+    clusters.create_cluster_scans(get_database_time())
     one = asked_for(cluster)
-    looking.go_on(one.pk)
+    drift_scan.run_drift_scan(one.pk)
     one.refresh_from_db()
     assert (one.failure, one.reading) == ("", None)
     return one
@@ -72,4 +72,4 @@ def drifts() -> list[str]:
 
 
 def state(name: str = "myapp") -> str:
-    return Comparison.objects.get(seen__name=name).state
+    return DriftComparison.objects.get(seen__name=name).state

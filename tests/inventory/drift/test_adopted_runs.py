@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from deployments.models import Execution
-from inventory.drift.documents.plain import plain as plain_document
-from inventory.drift.documents.shape import TASK_DEFINITION
-from inventory.models.drift import Adoption, Comparison
-from inventory.models.instances import SeenService, ServiceInstance
+from inventory.drift.documents.field_rules import TASK_DEFINITION
+from inventory.drift.documents.normalization import normalize_document as plain_document
+from inventory.models.adoption import Adoption
+from inventory.models.drift import DriftComparison
+from inventory.models.instances import EcsServiceRecord, ServiceInstance
 from tests.deployments.driving import Drive
 from tests.inventory.drift.foreign import adopted, make, task_definition
 from tests.inventory.drift.looking import drifts, state, synced
@@ -168,7 +169,7 @@ def test_a_bad_version_leads_back_to_what_was_adopted_and_the_same_one_changes_n
     assert _changed(before, drive.service(NAME)) <= _MOVES - {"taskDefinition"}
     assert _scaling(drive) == scaling
     assert drifts() == []
-    assert state(NAME) == Comparison.State.IN_STEP
+    assert state(NAME) == DriftComparison.State.IN_STEP
 
     same = _run(drive, service)
     assert (same.status, same.outcome) == ("SUCCESS", "COMPLETED"), drive.log(same)[-8:]
@@ -177,12 +178,12 @@ def test_a_bad_version_leads_back_to_what_was_adopted_and_the_same_one_changes_n
     assert _contents(drive, after["taskDefinition"]) == _contents(drive, before["taskDefinition"])
     assert _scaling(drive) == scaling
     assert drifts() == []
-    assert Comparison.objects.get(seen__name=NAME).execution == same
+    assert DriftComparison.objects.get(seen__name=NAME).execution == same
     # Behind a load balancer those from before may still finish their requests.
     live = ServiceInstance.objects.filter(seen__name=NAME, stopped_at=None, desired_status="RUNNING")
     assert set(live.values_list("origin", "execution")) == {("EXECUTION", same.pk)}
     assert live.count() == after["desiredCount"]
-    assert SeenService.objects.get(name=NAME).service == service.service
+    assert EcsServiceRecord.objects.get(name=NAME).service == service.service
 
 
 def _run(drive: Drive, adoption: Adoption, tag: str = "") -> Execution:

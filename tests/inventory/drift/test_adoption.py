@@ -3,17 +3,22 @@
 import pytest
 
 from catalog.models import Infrastructure, Service
-from deployments.operations import run_pipeline
-from inventory.drift.adopting import Proposal
-from inventory.drift.adoptions import AdoptionSpec, adopt, read_for_adoption, unknown_services
-from inventory.models.drift import Comparison
-from inventory.models.instances import SeenService
+from deployments.execution.operations import run_pipeline
+from inventory.adoption.proposals import AdoptionProposal
+from inventory.models.drift import DriftComparison
+from inventory.models.instances import EcsServiceRecord
+from inventory.operations.adoptions import (
+    AdoptionSpec,
+    adopt_service,
+    list_unmanaged_services,
+    read_for_adoption,
+)
 from pipelines.models import Pipeline
 from rbac.models import AuditEntry, User
 from tests.deployments.driving import Drive
 from tests.inventory.drift.foreign import STATES, adopted, forget, read
 from tests.inventory.drift.looking import drifts, state, synced
-from web.problems import BadInput, Conflict
+from web.http.problems import BadInput, Conflict
 
 
 @pytest.mark.parametrize(
@@ -27,15 +32,15 @@ def test_each_example_is_taken_over_without_a_change_and_without_drift(
     drive.run("1.27")
     forget()
     synced()
-    assert name in set(unknown_services(Infrastructure.objects.get()).values_list("name", flat=True))
+    assert name in set(list_unmanaged_services(Infrastructure.objects.get()).values_list("name", flat=True))
     before = drive.mark()
     adoption = adopted(name)
     assert drifts() == []
     assert drive.effects(before) == [], "taking over calls nothing that changes anything"
-    assert state(name) == Comparison.State.IN_STEP
-    seen = SeenService.objects.get(name=name)
+    assert state(name) == DriftComparison.State.IN_STEP
+    seen = EcsServiceRecord.objects.get(name=name)
     assert (seen.service, seen.infrastructure) == (adoption.service, adoption.infrastructure)
-    assert name not in set(unknown_services(adoption.infrastructure).values_list("name", flat=True))
+    assert name not in set(list_unmanaged_services(adoption.infrastructure).values_list("name", flat=True))
 
 
 def test_what_was_taken_over_is_deployed_with_the_next_image_and_nothing_else_changes(drive: Drive) -> None:
@@ -64,7 +69,7 @@ def test_what_was_taken_over_is_deployed_with_the_next_image_and_nothing_else_ch
     definition = drive.call("ecs", "DescribeTaskDefinition", {"taskDefinition": after["taskDefinition"]})
     assert definition["taskDefinition"]["containerDefinitions"][0]["image"].endswith(":1.28")
     assert drifts() == []
-    assert Comparison.objects.get(seen__name="myapp").execution == execution
+    assert DriftComparison.objects.get(seen__name="myapp").execution == execution
 
 
 def test_what_was_changed_after_it_was_taken_over_is_drift(drive: Drive) -> None:
@@ -84,15 +89,15 @@ def test_nothing_is_made_where_a_part_cannot_be_made(drive: Drive) -> None:
     adoption, admin = read("myapp"), User.objects.get(username="admin")
     services, pipelines = Service.objects.count(), Pipeline.objects.count()
     with pytest.raises(Conflict):
-        adopt(actor=admin, adoption=adoption, spec=AdoptionSpec("myapp", "The identifier is taken"))
+        adopt_service(actor=admin, adoption=adoption, spec=AdoptionSpec("myapp", "The identifier is taken"))
     with pytest.raises(BadInput):
-        adopt(actor=admin, adoption=adoption, spec=AdoptionSpec("other", "Other", "BlueGreen"))
+        adopt_service(actor=admin, adoption=adoption, spec=AdoptionSpec("other", "Other", "BlueGreen"))
     adoption.refresh_from_db()
     assert adoption.state == STATES.READY
     assert (Service.objects.count(), Pipeline.objects.count()) == (services, pipelines)
-    done = adopt(actor=admin, adoption=adoption, spec=AdoptionSpec("other", "Other", "Canary"))
+    done = adopt_service(actor=admin, adoption=adoption, spec=AdoptionSpec("other", "Other", "Canary"))
     with pytest.raises(Conflict):
-        adopt(actor=admin, adoption=done, spec=AdoptionSpec("again", "Again"))
+        adopt_service(actor=admin, adoption=done, spec=AdoptionSpec("again", "Again"))
     assert AuditEntry.objects.filter(action="adoption.adopt").count() == 1
 
 
@@ -100,7 +105,7 @@ def test_the_manifests_say_only_what_somebody_would_have_written(drive: Drive) -
     drive.run("1.27")
     forget()
     synced()
-    task, service = Proposal.of(read("myapp")).manifests
+    task, service = AdoptionProposal.of(read("myapp")).manifests
     assert "<+primary.artifact.image>" in task.content
     for word in (
         "taskDefinitionArn",

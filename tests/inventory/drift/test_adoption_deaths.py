@@ -8,10 +8,10 @@ import pytest
 from django.db import connection
 
 from catalog.models import Service
-from inventory.drift.adoptions import AdoptionSpec, adopt
-from inventory.drift.taking_back import take_back
-from inventory.models.drift import Adoption
-from inventory.models.instances import SeenService
+from inventory.models.adoption import Adoption
+from inventory.models.instances import EcsServiceRecord
+from inventory.operations.adoption_undo import undo_adoption
+from inventory.operations.adoptions import AdoptionSpec, adopt_service
 from pipelines.models import Pipeline
 from rbac.models import AuditEntry, User
 from tests.deployments.driving import Drive
@@ -26,7 +26,7 @@ PLACES = (
     ("INSERT", Service),
     ("INSERT", Pipeline),
     ("UPDATE", Adoption),
-    ("UPDATE", SeenService),
+    ("UPDATE", EcsServiceRecord),
     ("INSERT", AuditEntry),
 )
 
@@ -65,19 +65,19 @@ def test_it_is_all_or_nothing_wherever_a_process_dies(drive: Drive) -> None:
     before = counts()
     spec = AdoptionSpec("taken", "Taken over")
     for verb, model in PLACES:
-        dies(partial(adopt, actor=admin, adoption=found, spec=spec), verb, model)
+        dies(partial(adopt_service, actor=admin, adoption=found, spec=spec), verb, model)
         assert counts() == before, (verb, model)
         found = Adoption.objects.get(pk=found.pk)
         assert (found.state, found.held, found.service) == (STATES.READY, "", None)
-        assert SeenService.objects.get(name="legacy").service is None
-    done = adopt(actor=admin, adoption=found, spec=spec)
+        assert EcsServiceRecord.objects.get(name="legacy").service is None
+    done = adopt_service(actor=admin, adoption=found, spec=spec)
     assert done.state == STATES.ADOPTED
 
     made = counts()
-    for verb, model in (("UPDATE", Adoption), ("UPDATE", SeenService), ("INSERT", AuditEntry)):
-        dies(partial(take_back, actor=admin, adoption=done), verb, model)
+    for verb, model in (("UPDATE", Adoption), ("UPDATE", EcsServiceRecord), ("INSERT", AuditEntry)):
+        dies(partial(undo_adoption, actor=admin, adoption=done), verb, model)
         assert counts() == made, (verb, model)
         done = Adoption.objects.get(pk=done.pk)
         assert done.service is not None
-    take_back(actor=admin, adoption=done)
+    undo_adoption(actor=admin, adoption=done)
     assert counts() == {**before, "told": 2}

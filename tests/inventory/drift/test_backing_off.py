@@ -10,17 +10,17 @@ from django.test import Client
 from pytest_django import Settings
 
 from aws.errors import AwsError, Denied, Throttled, Unauthenticated
-from deployments.engine import quota
+from deployments.journal import rate_limits
 from inventory.drift import clusters
-from inventory.drift.looking import go_on
-from inventory.drift.wanted import wanted_reading
-from inventory.models.drift import ComparedCluster, Comparison
+from inventory.drift.drift_scan import run_drift_scan
+from inventory.drift.read_plan import create_cursor
+from inventory.models.drift import ClusterDriftScan, DriftComparison
 from inventory.models.instances import SyncedCluster, SyncPause
-from inventory.sync.pausing import LONGEST_PAUSE, held_back
+from inventory.sync.pauses import LONGEST_PAUSE, claim_trial
 from rbac.models import Scope, User
 from tests.inventory.drift.crowd import Account
 from tests.inventory.drift.test_many import World, world
-from web.clock import database_now
+from web.clock import get_database_time
 
 pytestmark = pytest.mark.django_db
 
@@ -41,10 +41,10 @@ class Refusing:
 def made(project: Scope, settings: Settings) -> World:
     """Three clusters, of which two share an account and region; all are synced."""
     settings.AWS_QUOTA_SHARE = 1000.0
-    quota.forget()
+    rate_limits.reset_buckets()
     found = world(project, (2, 3))
     found.synced()
-    clusters.enter_new(database_now())
+    clusters.create_cluster_scans(get_database_time())
     return found
 
 
@@ -57,19 +57,19 @@ def beside(made: World) -> None:
     for one in services:
         one.pk, one._state.adding, one.cluster = None, True, first
         one.save()
-    clusters.enter_new(database_now())
+    clusters.create_cluster_scans(get_database_time())
 
 
 def tick(account: Any) -> None:
-    for pk in clusters.due(database_now(), 100):
-        go_on(pk, lambda *_: account)
+    for pk in clusters.list_due_clusters(get_database_time(), 100):
+        run_drift_scan(pk, lambda *_: account)
 
 
 def pass_time() -> None:
-    quota.forget()
-    ago = database_now() - timedelta(seconds=1)
+    rate_limits.reset_buckets()
+    ago = get_database_time() - timedelta(seconds=1)
     SyncPause.objects.update(until=ago, tried_until=None)
-    ComparedCluster.objects.update(due_at=ago)
+    ClusterDriftScan.objects.update(due_at=ago)
 
 
 THROTTLED = Throttled("ThrottlingException", "Rate exceeded", "application-autoscaling", "Describe")
@@ -81,7 +81,7 @@ def test_one_asks_for_all_that_share_an_account_and_region_later_each_time(
     made: World, error: AwsError
 ) -> None:
     beside(made)
-    assert ComparedCluster.objects.count() == 3
+    assert ClusterDriftScan.objects.count() == 3
     account, pauses = Refusing(error), []
     tick(account)
     assert len(account.asked) == 2, "one for each account and region"
@@ -89,10 +89,10 @@ def test_one_asks_for_all_that_share_an_account_and_region_later_each_time(
         pass_time()
         tick(account)
         assert len(account.asked) == 4 + 2 * turn
-        pauses.append(max(SyncPause.objects.values_list("until", flat=True)) - database_now())
+        pauses.append(max(SyncPause.objects.values_list("until", flat=True)) - get_database_time())
     assert pauses[0] < pauses[1] < pauses[2] <= LONGEST_PAUSE
-    now = database_now()
-    assert [held_back(one, now) for one in SyncedCluster.objects.all()] == [None] * 3, "sync does not rest"
+    now = get_database_time()
+    assert [claim_trial(one, now) for one in SyncedCluster.objects.all()] == [None] * 3, "sync does not rest"
 
 
 def test_the_first_look_that_goes_well_lets_all_go_on(made: World) -> None:
@@ -102,18 +102,18 @@ def test_the_first_look_that_goes_well_lets_all_go_on(made: World) -> None:
     for _ in range(2):
         tick(next(iter(made.accounts.values())))
     assert not SyncPause.objects.exists()
-    assert not ComparedCluster.objects.exclude(failure="").exists()
-    assert not ComparedCluster.objects.filter(compared_at=None).exists()
+    assert not ClusterDriftScan.objects.exclude(failure="").exists()
+    assert not ClusterDriftScan.objects.filter(compared_at=None).exists()
 
 
 def test_who_asks_for_a_look_ends_the_rest_of_all_that_only_waited(made: World) -> None:
     beside(made)
     tick(Refusing(THROTTLED))
-    failed = ComparedCluster.objects.filter(failures=1).order_by("pk")[0]
-    (resting,) = ComparedCluster.objects.filter(failures=0)
-    assert resting.due_at > database_now(), "it rests with the one that failed"
-    quota.forget()
-    clusters.ask_for(failed.cluster, database_now())
+    failed = ClusterDriftScan.objects.filter(failures=1).order_by("pk")[0]
+    (resting,) = ClusterDriftScan.objects.filter(failures=0)
+    assert resting.due_at > get_database_time(), "it rests with the one that failed"
+    rate_limits.reset_buckets()
+    clusters.advance_due_date(failed.cluster, get_database_time())
     for _ in range(2):
         tick(next(iter(made.accounts.values())))
     resting.refresh_from_db()
@@ -121,21 +121,21 @@ def test_who_asks_for_a_look_ends_the_rest_of_all_that_only_waited(made: World) 
 
 
 def test_who_asks_for_a_look_wakes_one_that_rests_half_way(made: World) -> None:
-    one = ComparedCluster.objects.select_related("cluster__connector").order_by("pk")[0]
-    begun = wanted_reading(one.cluster, database_now()).to_row()
-    later = database_now() + LONGEST_PAUSE
-    ComparedCluster.objects.filter(pk=one.pk).update(reading=begun, due_at=later)
-    clusters.ask_for(one.cluster, database_now())
-    assert one.pk in clusters.due(database_now(), 10)
+    one = ClusterDriftScan.objects.select_related("cluster__connector").order_by("pk")[0]
+    begun = create_cursor(one.cluster, get_database_time()).to_row()
+    later = get_database_time() + LONGEST_PAUSE
+    ClusterDriftScan.objects.filter(pk=one.pk).update(reading=begun, due_at=later)
+    clusters.advance_due_date(one.cluster, get_database_time())
+    assert one.pk in clusters.list_due_clusters(get_database_time(), 10)
 
 
 def test_a_look_that_fails_says_how_old_it_is_why_and_what_to_do(
     made: World, admin: User, client: Client
 ) -> None:
     made.looked()
-    ComparedCluster.objects.update(due_at=database_now(), compared_at=None)
+    ClusterDriftScan.objects.update(due_at=get_database_time(), compared_at=None)
     tick(Refusing(UNKNOWN_KEY))
-    comparison = Comparison.objects.order_by("pk")[0]
+    comparison = DriftComparison.objects.order_by("pk")[0]
     client.force_login(admin)
     page = client.get(f"/drift/{comparison.pk}/").content.decode()
     assert "The last look for drift failed" in page
@@ -160,7 +160,7 @@ def test_auto_scaling_that_may_not_be_read_keeps_nothing_else_from_being_compare
     for account in made.accounts.values():
         account.__class__ = Keeping
     made.looked()
-    assert not ComparedCluster.objects.exclude(failure="").exists()
-    assert ComparedCluster.objects.exclude(scaling_unread="").count() == 2
-    assert set(Comparison.objects.values_list("state", flat=True)) == {"DRIFTED", "IN_STEP"}
-    assert not Comparison.objects.filter(reason="").exists()
+    assert not ClusterDriftScan.objects.exclude(failure="").exists()
+    assert ClusterDriftScan.objects.exclude(scaling_unread="").count() == 2
+    assert set(DriftComparison.objects.values_list("state", flat=True)) == {"DRIFTED", "IN_STEP"}
+    assert not DriftComparison.objects.filter(reason="").exists()

@@ -13,11 +13,10 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from config.urls import websocket_urlpatterns
-from inventory.drift import operations
-from inventory.drift.badge import drifted_counts
-from inventory.drift.queries import comparisons
-from inventory.models.drift import Comparison, Drift
-from inventory.models.instances import SeenService
+from inventory.models.drift import Drift, DriftComparison
+from inventory.models.instances import EcsServiceRecord
+from inventory.operations import drift
+from inventory.queries.drift import count_drifted_services, list_comparisons
 from rbac.models import Scope, User
 from tests.api.world import World, make_world
 from tests.fixtures.people import make_person
@@ -25,14 +24,14 @@ from tests.fixtures.sockets import session_of
 
 # How long an answer may take on a machine that is busy with other things.
 PATIENCE = 60
-DRIFTED = Comparison.State.DRIFTED
+DRIFTED = DriftComparison.State.DRIFTED
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
 def world(project: Scope, admin: User) -> World:
     made = make_world(project, admin, admin)
-    Comparison.objects.update(state=DRIFTED)
+    DriftComparison.objects.update(state=DRIFTED)
     Drift.objects.update(ended_at=None, accepted_at=None, accepted_by=None)
     return made
 
@@ -56,9 +55,9 @@ async def heard(socket: ApplicationCommunicator) -> int:
 
 
 def accept_all(admin: User) -> None:
-    comparison = comparisons(admin).get()
+    comparison = list_comparisons(admin).get()
     keys = list(Drift.objects.values_list("pk", flat=True))
-    operations.accept(actor=admin, comparison=comparison, keys=keys, reason="As we want it")
+    drift.accept_drift(actor=admin, comparison=comparison, keys=keys, reason="As we want it")
 
 
 async def test_who_sees_it_hears_of_it_at_once_and_when_it_is_accepted(world: World, admin: User) -> None:
@@ -77,26 +76,26 @@ async def test_who_sees_it_hears_of_it_at_once_and_when_it_is_accepted(world: Wo
 def test_all_are_counted_together_as_each_is_counted_alone(world: World, project: Scope, admin: User) -> None:
     people = [admin, make_person("blind")]
     people += [make_person(f"viewer{number}", "viewer", project) for number in range(4)]
-    seen = SeenService.objects.filter(comparison__isnull=False)[0]
+    seen = EcsServiceRecord.objects.filter(comparison__isnull=False)[0]
     for number in range(3):
         seen.pk, seen._state.adding, seen.name = None, True, f"more{number}"
         seen.save()
-        Comparison.objects.create(seen=seen, state=DRIFTED if number else Comparison.State.ACCEPTED)
-    together = drifted_counts(people)
-    alone = {one.username: comparisons(one, DRIFTED).count() for one in people}
+        DriftComparison.objects.create(seen=seen, state=DRIFTED if number else DriftComparison.State.ACCEPTED)
+    together = count_drifted_services(people)
+    alone = {one.username: list_comparisons(one, DRIFTED).count() for one in people}
     assert {one.username: together[one.pk] for one in people} == alone
     assert (alone["blind"], alone["viewer0"]) == (0, 3)
     with CaptureQueriesContext(connection) as of_all:
-        drifted_counts(people)
+        count_drifted_services(people)
     with CaptureQueriesContext(connection) as of_two:
-        drifted_counts(people[-2:])
+        count_drifted_services(people[-2:])
     assert len(of_all) == len(of_two)
 
 
 def test_the_overview_and_the_dashboard_of_a_service_lead_to_what_differs(world: World, admin: User) -> None:
     client = Client()
     client.force_login(admin)
-    comparison = Comparison.objects.get()
+    comparison = DriftComparison.objects.get()
     address = reverse("drift-of-service", args=[comparison.pk])
     dashboard = reverse("service-dashboard", args=[world.service.pk])
     text = client.get(dashboard).content.decode()
@@ -105,6 +104,6 @@ def test_the_overview_and_the_dashboard_of_a_service_lead_to_what_differs(world:
     assert "1 ECS service changed outside Slipway" in client.get("/").content.decode()
     (place,) = client.get(reverse("api-service-dashboard", args=[world.service.pk])).json()["places"]
     assert place["drift"] == {"comparison": comparison.pk, "state": DRIFTED}
-    Comparison.objects.update(state=Comparison.State.IN_STEP)
+    DriftComparison.objects.update(state=DriftComparison.State.IN_STEP)
     assert "Somebody changed this" not in client.get(dashboard).content.decode()
     assert "changed outside Slipway" not in client.get("/").content.decode()

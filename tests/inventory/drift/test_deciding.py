@@ -3,32 +3,34 @@
 import pytest
 from django.test import Client
 
-from inventory.drift import operations
-from inventory.drift.queries import open_fields
-from inventory.models.drift import Comparison, Drift
+from inventory.models.drift import Drift, DriftComparison
+from inventory.operations import drift
+from inventory.queries.drift import list_open_drifts
 from rbac.models import AuditEntry, User
 from rbac.policy import Forbidden
 from tests.deployments.driving import Drive
 from tests.inventory.drift.looking import drifts, state
-from web.problems import BadInput
+from web.http.problems import BadInput
 
-STATES = Comparison.State
+STATES = DriftComparison.State
 
 
 @pytest.fixture
-def changed(drive: Drive) -> Comparison:
+def changed(drive: Drive) -> DriftComparison:
     """The demo's ECS service with a field that somebody changed."""
     drive.run("1.27")
     drive.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", "desiredCount": 3})
     assert drifts() == ["EcsServiceDefinition:desiredCount"]
-    return Comparison.objects.get()
+    return DriftComparison.objects.get()
 
 
-def test_an_accepted_field_is_told_again_once_it_changes_again(changed: Comparison, drive: Drive) -> None:
-    admin, (one,) = User.objects.get(username="admin"), open_fields(changed)
+def test_an_accepted_field_is_told_again_once_it_changes_again(
+    changed: DriftComparison, drive: Drive
+) -> None:
+    admin, (one,) = User.objects.get(username="admin"), list_open_drifts(changed)
     with pytest.raises(BadInput, match="why"):
-        operations.accept(actor=admin, comparison=changed, keys=[one.pk], reason="  ")
-    operations.accept(actor=admin, comparison=changed, keys=[one.pk], reason="A busy week")
+        drift.accept_drift(actor=admin, comparison=changed, keys=[one.pk], reason="  ")
+    drift.accept_drift(actor=admin, comparison=changed, keys=[one.pk], reason="A busy week")
     assert state() == STATES.ACCEPTED
     drifts()
     assert state() == STATES.ACCEPTED, "it is as it was accepted"
@@ -41,10 +43,10 @@ def test_an_accepted_field_is_told_again_once_it_changes_again(changed: Comparis
 
 
 def test_an_acceptance_ends_with_the_deployment_that_puts_the_field_right(
-    changed: Comparison, drive: Drive
+    changed: DriftComparison, drive: Drive
 ) -> None:
-    admin, (one,) = User.objects.get(username="admin"), open_fields(changed)
-    operations.accept(actor=admin, comparison=changed, keys=[one.pk], reason="A busy week")
+    admin, (one,) = User.objects.get(username="admin"), list_open_drifts(changed)
+    drift.accept_drift(actor=admin, comparison=changed, keys=[one.pk], reason="A busy week")
     drive.run("1.28")
     assert drifts() == []
     assert state() == STATES.IN_STEP
@@ -60,35 +62,37 @@ def test_an_acceptance_outlives_a_deployment_that_leaves_the_field_as_it_is(
     change = {"cluster": "demo", "service": "myapp", "enableExecuteCommand": True}
     drive.call("ecs", "UpdateService", change)
     (found,) = drifts()
-    comparison, admin = Comparison.objects.get(), User.objects.get(username="admin")
-    (one,) = open_fields(comparison)
-    operations.accept(actor=admin, comparison=comparison, keys=[one.pk], reason="We debug it")
+    comparison, admin = DriftComparison.objects.get(), User.objects.get(username="admin")
+    (one,) = list_open_drifts(comparison)
+    drift.accept_drift(actor=admin, comparison=comparison, keys=[one.pk], reason="We debug it")
     drive.run("1.28")
     assert drifts() == [found]
     assert state() == STATES.ACCEPTED
 
 
-def test_an_acceptance_can_be_taken_back_and_both_are_on_record(changed: Comparison) -> None:
-    admin, (one,) = User.objects.get(username="admin"), open_fields(changed)
-    operations.accept(actor=admin, comparison=changed, keys=[one.pk], reason="A busy week")
-    operations.withdraw(actor=admin, comparison=changed, keys=[one.pk])
+def test_an_acceptance_can_be_taken_back_and_both_are_on_record(changed: DriftComparison) -> None:
+    admin, (one,) = User.objects.get(username="admin"), list_open_drifts(changed)
+    drift.accept_drift(actor=admin, comparison=changed, keys=[one.pk], reason="A busy week")
+    drift.revoke_acceptance(actor=admin, comparison=changed, keys=[one.pk])
     assert state() == STATES.DRIFTED
     entries = AuditEntry.objects.filter(action__startswith="drift.").order_by("pk")
     assert [entry.action for entry in entries] == ["drift.found", "drift.accept", "drift.withdraw"]
     assert entries[1].after["reason"] == "A busy week"
 
 
-def test_who_may_only_look_accepts_nothing(changed: Comparison, client: Client) -> None:
-    viewer, (one,) = User.objects.get(username="viewer"), open_fields(changed)
+def test_who_may_only_look_accepts_nothing(changed: DriftComparison, client: Client) -> None:
+    viewer, (one,) = User.objects.get(username="viewer"), list_open_drifts(changed)
     with pytest.raises(Forbidden):
-        operations.accept(actor=viewer, comparison=changed, keys=[one.pk], reason="Mine")
+        drift.accept_drift(actor=viewer, comparison=changed, keys=[one.pk], reason="Mine")
     client.force_login(viewer)
     page = client.get(f"/drift/{changed.pk}/").content.decode()
     assert "desiredCount" in page
     assert "Accept the chosen fields" not in page
 
 
-def test_the_page_keeps_what_was_typed_where_nothing_is_chosen(changed: Comparison, client: Client) -> None:
+def test_the_page_keeps_what_was_typed_where_nothing_is_chosen(
+    changed: DriftComparison, client: Client
+) -> None:
     client.force_login(User.objects.get(username="admin"))
     answer = client.post(f"/drift/{changed.pk}/decide", {"verdict": "accept", "reason": "A busy week"})
     assert answer.status_code == 400

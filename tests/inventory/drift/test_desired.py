@@ -1,27 +1,27 @@
 """What is desired of an ECS service is what last ended well there and was not taken back."""
 
+from deployments.execution.operations import abort_execution, retry_execution, roll_back_execution
 from deployments.models import Execution
-from deployments.operations import abort_execution, retry_execution, roll_back_execution
-from inventory.drift.documents.shape import SERVICE_DEFINITION, TASK_DEFINITION
-from inventory.drift.judging import BEING_CHANGED
-from inventory.drift.progress import INTERVAL
-from inventory.models.drift import Comparison, Drift
-from inventory.models.instances import SeenService
+from inventory.drift.comparison import LOCKED_REASON
+from inventory.drift.documents.field_rules import SERVICE_DEFINITION, TASK_DEFINITION
+from inventory.drift.drift_scan import SCAN_INTERVAL
+from inventory.models.drift import Drift, DriftComparison
+from inventory.models.instances import EcsServiceRecord
 from tests.deployments.driving import Drive
 from tests.flow.conftest import DEPLOY, Write, pipeline_text, stage_text, write
 from tests.interventions.conftest import Strategies, strategies
 from tests.inventory.drift.looking import compared, drifts, looked_at, state, synced
 from tests.inventory.drift.test_drift import register, update
 from tests.steps.test_scale import scale_text
-from web.clock import database_now
+from web.clock import get_database_time
 
 __all__ = ["strategies", "write"]
 
-STATES = Comparison.State
+STATES = DriftComparison.State
 
 
 def desired() -> Execution:
-    found = Comparison.objects.get(seen__name="myapp").execution
+    found = DriftComparison.objects.get(seen__name="myapp").execution
     assert found is not None
     return found
 
@@ -150,8 +150,8 @@ def test_while_an_execution_may_change_it_nothing_is_judged_and_the_page_says_so
     execution = drive.start("slow")
     drive.pass_time(12)
     compared()
-    comparison = Comparison.objects.get()
-    assert (comparison.state, comparison.reason) == (STATES.DEPLOYING, BEING_CHANGED)
+    comparison = DriftComparison.objects.get()
+    assert (comparison.state, comparison.reason) == (STATES.DEPLOYING, LOCKED_REASON)
     drive.until_over(execution)
 
 
@@ -164,8 +164,8 @@ def test_what_sync_saw_before_an_execution_ended_is_not_judged(drive: Drive) -> 
     abort_execution(actor=drive.deployer, execution=Execution.objects.get(pk=execution.pk), roll_back=True)
     drive.until_over(execution)
     assert execution.outcome == "ROLLED_BACK"
-    assert SeenService.objects.get().task_definition.endswith(":2"), "from the middle of it"
+    assert EcsServiceRecord.objects.get().task_definition.endswith(":2"), "from the middle of it"
     one = looked_at(cluster)
     assert (state(), Drift.objects.count()) == (STATES.IN_STEP, 0)
-    assert one.due_at < database_now() + INTERVAL / 2
+    assert one.due_at < get_database_time() + SCAN_INTERVAL / 2
     assert drifts() == []

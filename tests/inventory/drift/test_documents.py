@@ -5,15 +5,21 @@ from typing import Any
 
 import pytest
 
-from inventory.drift.documents.comparing import Documents, choices, differences, is_value, names_of
-from inventory.drift.documents.shape import (
-    NAMED_BY,
-    PAIRS,
+from inventory.drift.documents.differences import (
+    ServiceDocuments,
+    find_aws_defaults,
+    find_differences,
+    is_sensitive_path,
+    list_paths,
+)
+from inventory.drift.documents.field_rules import (
+    ENTRY_KEYS,
+    PAIR_LISTS,
     SCALABLE_TARGET,
     SCALING_POLICY,
     SERVICE_DEFINITION,
-    SETS,
     TASK_DEFINITION,
+    UNORDERED_LISTS,
 )
 from tests.inventory.drift.examples import Path, changed, leaves, whole
 
@@ -131,14 +137,14 @@ POLICY = {
 }
 SHOWN_POLICY = {**POLICY, "PolicyARN": "arn:policy", "Alarms": [{"AlarmName": "a"}], "CreationTime": "2026"}
 
-DEPLOYED = Documents(TASK, SERVICE, 2, TARGET, {"cpu": POLICY}, {"team": "shop"})
-RUNNING = Documents(
+DEPLOYED = ServiceDocuments(TASK, SERVICE, 2, TARGET, {"cpu": POLICY}, {"team": "shop"})
+RUNNING = ServiceDocuments(
     SHOWN_TASK, SHOWN_SERVICE, 2, SHOWN_TARGET, {"cpu": SHOWN_POLICY}, {"team": "shop", "cost": "12"}
 )
 
 
-def compared(found: Documents, desired: Documents = DEPLOYED) -> list[str]:
-    return names_of(differences(desired, found, chosen=choices(DEPLOYED, RUNNING)))
+def compared(found: ServiceDocuments, desired: ServiceDocuments = DEPLOYED) -> list[str]:
+    return list_paths(find_differences(desired, found, chosen=find_aws_defaults(DEPLOYED, RUNNING)))
 
 
 def test_what_aws_adds_and_its_order_are_no_difference() -> None:
@@ -147,17 +153,17 @@ def test_what_aws_adds_and_its_order_are_no_difference() -> None:
 
 def test_a_field_that_was_changed_is_named_with_both_values() -> None:
     task = changed(SHOWN_TASK, ("containerDefinitions", 1, "environment", 1, "value"))
-    (one,) = differences(
+    (one,) = find_differences(
         DEPLOYED,
-        Documents(task, SHOWN_SERVICE, 2, SHOWN_TARGET, {"cpu": SHOWN_POLICY}, {"team": "shop"}),
-        chosen=choices(DEPLOYED, RUNNING),
+        ServiceDocuments(task, SHOWN_SERVICE, 2, SHOWN_TARGET, {"cpu": SHOWN_POLICY}, {"team": "shop"}),
+        chosen=find_aws_defaults(DEPLOYED, RUNNING),
     )
     assert (one.path, one.desired, one.found) == (
         "containerDefinitions[app].environment[LOG]",
         "info",
         "info!",
     )
-    assert is_value(one.path)
+    assert is_sensitive_path(one.path)
 
 
 @pytest.mark.parametrize(
@@ -196,34 +202,34 @@ def test_what_somebody_changed_outside_is_named(found: dict[str, Any], named: li
         "policies": {"cpu": SHOWN_POLICY},
         "tags": {"team": "shop"},
     }
-    assert compared(Documents(**{**parts, **found})) == named
+    assert compared(ServiceDocuments(**{**parts, **found})) == named
 
 
 def test_scaling_that_no_manifest_says_is_expected_as_it_was_first_seen() -> None:
-    desired = Documents(TASK, SERVICE)
-    expected = choices(desired, RUNNING)
-    assert differences(desired, RUNNING, chosen=expected) == ()
-    without = Documents(SHOWN_TASK, SHOWN_SERVICE)
-    assert names_of(differences(desired, without, chosen=expected)) == [
+    desired = ServiceDocuments(TASK, SERVICE)
+    expected = find_aws_defaults(desired, RUNNING)
+    assert find_differences(desired, RUNNING, chosen=expected) == ()
+    without = ServiceDocuments(SHOWN_TASK, SHOWN_SERVICE)
+    assert list_paths(find_differences(desired, without, chosen=expected)) == [
         f"{SCALABLE_TARGET}:",
         f"{SCALING_POLICY}:[cpu]",
     ]
 
 
-def _sized(cpu: str, memory: str) -> Documents:
-    return Documents(task_definition={**TASK, "cpu": cpu, "memory": memory})
+def _sized(cpu: str, memory: str) -> ServiceDocuments:
+    return ServiceDocuments(task_definition={**TASK, "cpu": cpu, "memory": memory})
 
 
 def test_sizes_are_the_same_however_they_are_written() -> None:
-    assert differences(_sized("0.5 vCPU", "2 GB"), _sized("512", "2048"), chosen={}) == ()
-    assert names_of(differences(_sized(".25 vCPU", "1GB"), _sized("512", "1024"), chosen={})) == [
+    assert find_differences(_sized("0.5 vCPU", "2 GB"), _sized("512", "2048"), chosen={}) == ()
+    assert list_paths(find_differences(_sized(".25 vCPU", "1GB"), _sized("512", "1024"), chosen={})) == [
         f"{TASK_DEFINITION}:cpu"
     ]
 
 
 def test_a_port_of_the_host_counts_where_containers_have_a_bridge() -> None:
     one, other = (
-        Documents(
+        ServiceDocuments(
             task_definition={
                 "networkMode": "bridge",
                 "containerDefinitions": [{"name": "app", "portMappings": [{"containerPort": 80, **port}]}],
@@ -231,26 +237,26 @@ def test_a_port_of_the_host_counts_where_containers_have_a_bridge() -> None:
         )
         for port in ({}, {"hostPort": 80})
     )
-    assert names_of(differences(one, other, chosen={})) == [
+    assert list_paths(find_differences(one, other, chosen={})) == [
         f"{TASK_DEFINITION}:containerDefinitions[app].portMappings[80].hostPort"
     ]
 
 
 def test_a_role_is_the_same_by_its_name_and_by_its_arn() -> None:
     one, other = (
-        Documents(task_definition={**TASK, "taskRoleArn": role})
+        ServiceDocuments(task_definition={**TASK, "taskRoleArn": role})
         for role in ("app", "arn:aws:iam::123456789012:role/app")
     )
-    assert differences(one, other, chosen={}) == ()
+    assert find_differences(one, other, chosen={}) == ()
 
 
 KINDS = {
-    TASK_DEFINITION: lambda value: Documents(task_definition=value),
-    SERVICE_DEFINITION: lambda value: Documents(
+    TASK_DEFINITION: lambda value: ServiceDocuments(task_definition=value),
+    SERVICE_DEFINITION: lambda value: ServiceDocuments(
         service=value, tags={one["key"]: one["value"] for one in value["tags"]}
     ),
-    SCALABLE_TARGET: lambda value: Documents(target=value),
-    SCALING_POLICY: lambda value: Documents(policies={"cpu": value}),
+    SCALABLE_TARGET: lambda value: ServiceDocuments(target=value),
+    SCALING_POLICY: lambda value: ServiceDocuments(policies={"cpu": value}),
 }
 PLACES = [(kind, at) for kind in KINDS for at in leaves(whole(kind))]
 
@@ -264,11 +270,13 @@ def _entry(at: Path) -> str:
 def test_each_field_that_botocore_knows_is_seen_when_it_changes_and_no_other(kind: str, at: Path) -> None:
     made = KINDS[kind]
     before = whole(kind)
-    found = differences(made(before), made(changed(before, at)), chosen={})
+    found = find_differences(made(before), made(changed(before, at)), chosen={})
     assert found, "a change that nobody sees"
     lists = [part for part in at if isinstance(part, str)]
     is_name = any(
-        at[-1] in names for part in lists for names in (NAMED_BY.get(part, ()), PAIRS.get(part, ())[:1])
+        at[-1] in names
+        for part in lists
+        for names in (ENTRY_KEYS.get(part, ()), PAIR_LISTS.get(part, ())[:1])
     )
     if is_name:
         # Another name is another entry: one went, one came.
@@ -280,14 +288,17 @@ def test_each_field_that_botocore_knows_is_seen_when_it_changes_and_no_other(kin
         if at[-1] == "value" or at[-1] in ("valueFrom", "ipAddress", "condition", "Value")
         else _entry(at)
     )
-    assert last in one.path or any(part in SETS and part in one.path for part in lists), (at, one.path)
+    assert last in one.path or any(part in UNORDERED_LISTS and part in one.path for part in lists), (
+        at,
+        one.path,
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_order_of_named_entries_is_no_difference(kind: str) -> None:
     made, before = KINDS[kind], whole(kind)
     shuffled = _shuffled(before, random.Random(7))
-    assert differences(made(before), made(shuffled), chosen={}) == ()
+    assert find_differences(made(before), made(shuffled), chosen={}) == ()
 
 
 def _shuffled(value: Any, dice: random.Random, key: str = "") -> Any:
@@ -295,7 +306,7 @@ def _shuffled(value: Any, dice: random.Random, key: str = "") -> Any:
         return {name: _shuffled(inner, dice, name) for name, inner in value.items()}
     if isinstance(value, list):
         entries = [_shuffled(one, dice, key) for one in value]
-        if key in NAMED_BY or key in PAIRS or key in SETS:
+        if key in ENTRY_KEYS or key in PAIR_LISTS or key in UNORDERED_LISTS:
             dice.shuffle(entries)
         return entries
     return value

@@ -5,25 +5,24 @@ from typing import Any
 
 from catalog.operations import delete_service
 from deployments.models import Execution, StageExecution
-from inventory.drift import clusters, progress
-from inventory.drift.badge import drifted_counts
-from inventory.drift.documents.shape import (
+from inventory.drift import clusters, drift_scan
+from inventory.drift.documents.field_rules import (
     SCALABLE_TARGET,
     SCALING_POLICY,
     SERVICE_DEFINITION,
     TASK_DEFINITION,
 )
-from inventory.drift.queries import comparisons
-from inventory.models.drift import ComparedCluster, Comparison, Drift
+from inventory.models.drift import ClusterDriftScan, Drift, DriftComparison
 from inventory.models.instances import SyncedCluster
+from inventory.queries.drift import count_drifted_services, list_comparisons
 from pipelines.models import Pipeline
 from pipelines.operations.pipelines import delete_pipeline
 from rbac.models import AuditEntry, User
 from tests.deployments.driving import Drive
 from tests.inventory.drift.looking import asked_for, compared, drifts, state, synced
-from web.clock import database_now
+from web.clock import get_database_time
 
-STATES = Comparison.State
+STATES = DriftComparison.State
 
 
 def register(drive: Drive, task: dict[str, Any] | None = None, of: str = "", **container: Any) -> str:
@@ -47,7 +46,7 @@ def update(drive: Drive, **changes: Any) -> None:
 def test_what_was_deployed_is_in_step(drive: Drive) -> None:
     execution = drive.run("1.27")
     assert drifts() == []
-    comparison = Comparison.objects.get()
+    comparison = DriftComparison.objects.get()
     assert (comparison.state, comparison.execution) == (STATES.IN_STEP, execution)
 
 
@@ -151,7 +150,7 @@ def test_what_a_look_read_in_the_middle_of_a_deployment_is_not_judged_after_it(d
     assert drifts() == []
     execution = drive.start("1.28")
     drive.pass_time(12)
-    look = progress.Look.claim(asked_for(SyncedCluster.objects.get()).pk)
+    look = drift_scan.DriftScan.claim(asked_for(SyncedCluster.objects.get()).pk)
     assert look is not None
     question = look.question()
     answer = drive.call(question.service, question.operation, dict(question.params))
@@ -212,7 +211,7 @@ def test_the_next_deployment_is_what_counts(drive: Drive) -> None:
     assert drifts() == [f"{SERVICE_DEFINITION}:enableExecuteCommand"], (
         "no manifest says it, no deployment resets it"
     )
-    assert Comparison.objects.get().execution == second
+    assert DriftComparison.objects.get().execution == second
 
 
 def test_what_slipway_deploys_no_more_differs_from_nothing(drive: Drive) -> None:
@@ -221,13 +220,13 @@ def test_what_slipway_deploys_no_more_differs_from_nothing(drive: Drive) -> None
     assert len(drifts()) == 1
     admin, service = User.objects.get(username="admin"), StageExecution.objects.get().service
     assert service is not None
-    assert drifted_counts([admin])[admin.pk] == 1
+    assert count_drifted_services([admin])[admin.pk] == 1
     for pipeline in Pipeline.objects.all():
         delete_pipeline(actor=admin, pipeline=pipeline)
     delete_service(actor=admin, service=service)
     assert drifts() == []
-    assert drifted_counts([admin])[admin.pk] == 0
-    assert not comparisons(admin).exists()
+    assert count_drifted_services([admin])[admin.pk] == 0
+    assert not list_comparisons(admin).exists()
 
 
 def test_nothing_is_compared_while_an_execution_changes_the_service(drive: Drive) -> None:
@@ -247,15 +246,17 @@ def test_what_a_deployment_left_is_compared_as_soon_as_sync_has_seen_it(drive: D
     ended = Execution.objects.get().ended_at
     # The story's clock is ahead of the one that a look goes by: the deployment has just ended.
     assert ended is not None
-    ComparedCluster.objects.update(due_at=ended + progress.INTERVAL, compared_at=ended - timedelta(seconds=9))
+    ClusterDriftScan.objects.update(
+        due_at=ended + drift_scan.SCAN_INTERVAL, compared_at=ended - timedelta(seconds=9)
+    )
     SyncedCluster.objects.update(synced_at=ended - timedelta(seconds=10))
     now = ended + timedelta(seconds=2)
-    assert clusters.follow_deployments(now) == 0, "no sync has ended since that look"
+    assert clusters.schedule_follow_ups(now) == 0, "no sync has ended since that look"
     SyncedCluster.objects.update(synced_at=ended + timedelta(seconds=1))
-    assert clusters.follow_deployments(now) == 1
-    assert clusters.due(now, 1) == [one.pk]
-    ComparedCluster.objects.update(due_at=now + progress.INTERVAL, compared_at=now)
-    assert clusters.follow_deployments(now) == 0, "that was looked at"
+    assert clusters.schedule_follow_ups(now) == 1
+    assert clusters.list_due_clusters(now, 1) == [one.pk]
+    ClusterDriftScan.objects.update(due_at=now + drift_scan.SCAN_INTERVAL, compared_at=now)
+    assert clusters.schedule_follow_ups(now) == 0, "that was looked at"
 
 
 def test_a_drift_is_written_down_once_in_the_audit_trail(drive: Drive) -> None:
@@ -280,7 +281,7 @@ def test_what_sync_sees_while_a_look_is_under_way_waits_for_the_next(drive: Driv
     compared()
     update(drive, enableExecuteCommand=True, taskDefinition=register(drive, stopTimeout=20))
     one = asked_for(SyncedCluster.objects.get())
-    look = progress.Look.claim(one.pk)
+    look = drift_scan.DriftScan.claim(one.pk)
     assert look is not None
     synced()
     while not look.reading.is_over:
@@ -289,7 +290,7 @@ def test_what_sync_sees_while_a_look_is_under_way_waits_for_the_next(drive: Driv
     look.close()
     assert state() == STATES.IN_STEP, "half of it would be wrong"
     one.refresh_from_db()
-    assert one.due_at < database_now() + progress.INTERVAL / 2
+    assert one.due_at < get_database_time() + drift_scan.SCAN_INTERVAL / 2
     assert one.compared_at is None
     assert drifts() == [
         f"{SERVICE_DEFINITION}:enableExecuteCommand",

@@ -6,7 +6,7 @@ from typing import Any, Final
 import yaml
 
 from connectors.models import FileNode
-from inventory.drift.documents.shape import SERVICE_DEFINITION, TASK_DEFINITION
+from inventory.drift.documents.field_rules import SERVICE_DEFINITION, TASK_DEFINITION
 from ops.demo_pipelines import SAMPLES
 from tests.deployments.driving import Drive
 from tests.inventory.drift.looking import drifts

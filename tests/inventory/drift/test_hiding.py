@@ -7,8 +7,8 @@ from django.test import Client
 
 from connectors.models import Secret
 from guards.limits import DRIFT_VALUE_CHARACTERS
-from inventory.drift.documents.shape import TASK_DEFINITION
-from inventory.models.drift import Comparison, Drift
+from inventory.drift.documents.field_rules import TASK_DEFINITION
+from inventory.models.drift import Drift, DriftComparison
 from rbac.models import AuditEntry, Scope, User
 from tests.deployments.driving import Drive
 from tests.inventory.drift.looking import drifts
@@ -27,7 +27,7 @@ def secret(drive: Drive) -> str:
 
 def shown(client: Client) -> str:
     """All that anybody is shown of what differs."""
-    comparison = Comparison.objects.get()
+    comparison = DriftComparison.objects.get()
     client.force_login(User.objects.get(username="admin"))
     addresses = (f"/drift/{comparison.pk}/", "/drift/", f"/api/v1/drift/{comparison.pk}")
     return "".join(client.get(one).content.decode() for one in addresses)

@@ -12,15 +12,14 @@ from pytest_django import Settings
 from aws.caller import Caller
 from connectors.models import Connector
 from inventory.drift import clusters
-from inventory.drift.looking import go_on
-from inventory.drift.progress import INTERVAL
-from inventory.models.drift import ComparedCluster, Comparison, Drift
+from inventory.drift.drift_scan import SCAN_INTERVAL, run_drift_scan
+from inventory.models.drift import ClusterDriftScan, Drift, DriftComparison
 from inventory.models.instances import SyncedCluster
-from inventory.sync.clusters import enter_new
-from inventory.sync.syncing import go_on as sync
+from inventory.sync.clusters import create_clusters
+from inventory.sync.sync_scan import run_sync as sync
 from rbac.models import Scope
 from tests.inventory.drift.crowd import Account, place
-from web.clock import database_now
+from web.clock import get_database_time
 
 
 @dataclass
@@ -41,21 +40,21 @@ class World:
         return self.accounts[connector.identifier, region]
 
     def synced(self) -> None:
-        enter_new(database_now())
-        SyncedCluster.objects.update(due_at=database_now())
+        create_clusters(get_database_time())
+        SyncedCluster.objects.update(due_at=get_database_time())
         for pk in SyncedCluster.objects.values_list("pk", flat=True):
             sync(pk, self.door)
         assert not SyncedCluster.objects.filter(synced_at=None).exists()
 
     def looked(self) -> Spent:
         """One whole look at each of them."""
-        clusters.enter_new(database_now())
-        ComparedCluster.objects.update(due_at=database_now(), compared_at=None)
+        clusters.create_cluster_scans(get_database_time())
+        ClusterDriftScan.objects.update(due_at=get_database_time(), compared_at=None)
         began = time.thread_time()
         with CaptureQueriesContext(connection) as queries:
-            for pk in clusters.due(database_now(), 100):
-                go_on(pk, self.door)
-        assert not ComparedCluster.objects.filter(compared_at=None).exists()
+            for pk in clusters.list_due_clusters(get_database_time(), 100):
+                run_drift_scan(pk, self.door)
+        assert not ClusterDriftScan.objects.filter(compared_at=None).exists()
         return Spent(time.thread_time() - began, len(queries))
 
     def calls(self, operations: Sequence[str]) -> int:
@@ -96,8 +95,10 @@ def test_a_look_makes_as_few_calls_as_pages_allow(
     first = made.looked()
     assert made.calls(LOOKS) <= 1.1 * (fewest + revisions)
     assert made.calls(["DescribeTaskDefinition"]) == revisions
-    assert Comparison.objects.filter(state=Comparison.State.DRIFTED).count() == revisions
-    assert Comparison.objects.filter(state=Comparison.State.IN_STEP).count() == sum(sizes) - revisions
+    assert DriftComparison.objects.filter(state=DriftComparison.State.DRIFTED).count() == revisions
+    assert (
+        DriftComparison.objects.filter(state=DriftComparison.State.IN_STEP).count() == sum(sizes) - revisions
+    )
     assert {one.path for one in Drift.objects.all()} == {"cpu"}
     assert all(one.told.endswith("no deployment of Slipway has registered.") for one in Drift.objects.all())
     second = made.looked()
@@ -108,7 +109,7 @@ def test_a_look_makes_as_few_calls_as_pages_allow(
         f" {fewest} again; {first.seconds:.2f} s and {first.queries} queries at first,"
         f" {second.seconds:.2f} s and {second.queries} again"
     )
-    assert max(first.seconds, second.seconds) < INTERVAL.total_seconds() / 10
+    assert max(first.seconds, second.seconds) < SCAN_INTERVAL.total_seconds() / 10
 
 
 def test_the_queries_of_a_look_do_not_grow_with_what_it_looks_at(project: Scope, settings: Settings) -> None:
@@ -119,9 +120,9 @@ def test_the_queries_of_a_look_do_not_grow_with_what_it_looks_at(project: Scope,
     for account in made.accounts.values():
         account.scaled = 1000
     made.looked()
-    for pk in ComparedCluster.objects.order_by("pk").values_list("pk", flat=True):
-        ComparedCluster.objects.filter(pk=pk).update(due_at=database_now(), compared_at=None)
+    for pk in ClusterDriftScan.objects.order_by("pk").values_list("pk", flat=True):
+        ClusterDriftScan.objects.filter(pk=pk).update(due_at=get_database_time(), compared_at=None)
         with CaptureQueriesContext(connection) as queries:
-            go_on(pk, made.door)
+            run_drift_scan(pk, made.door)
         spent.append(len(queries))
     assert spent[0] == spent[1]

@@ -7,15 +7,22 @@ import yaml
 
 from catalog.models import Infrastructure
 from deployments.models import Execution
-from inventory.drift.adoptions import ASK, AdoptionSpec, adopt, read_for_adoption, unknown_services
-from inventory.models.drift import Adoption, Comparison
-from inventory.models.instances import SeenService, ServiceInstance
+from inventory.models.adoption import Adoption
+from inventory.models.drift import DriftComparison
+from inventory.models.instances import EcsServiceRecord, ServiceInstance
+from inventory.operations.adoptions import (
+    RUNTIME_INPUT,
+    AdoptionSpec,
+    adopt_service,
+    list_unmanaged_services,
+    read_for_adoption,
+)
 from rbac.models import User
 from tests.blue_green.world import World
 from tests.deployments.driving import Drive
 from tests.inventory.drift.foreign import STATES, adopted, make, read, settle
 from tests.inventory.drift.looking import compared, drifts, state, synced
-from web.problems import BadInput, Conflict
+from web.http.problems import BadInput, Conflict
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -70,17 +77,17 @@ def test_a_pair_is_adopted_with_its_listeners_and_deployed_there_and_back(world:
     }
     assert "variables" not in document(adoption)
     assert drifts() == []
-    assert state("store__1") == Comparison.State.IN_STEP
-    owners = SeenService.objects.filter(name__startswith="store").values_list("service", flat=True)
+    assert state("store__1") == DriftComparison.State.IN_STEP
+    owners = EcsServiceRecord.objects.filter(name__startswith="store").values_list("service", flat=True)
     assert set(owners) == {adoption.service_id}, "both of the pair are ours"
-    assert not unknown_services(Infrastructure.objects.get()).filter(name__startswith="store").exists()
+    assert not list_unmanaged_services(Infrastructure.objects.get()).filter(name__startswith="store").exists()
 
     was = _state(world)
     bad = run(world, adoption, "crash")
     assert (bad.status, bad.outcome) == ("FAILED", "ROLLED_BACK"), world.drive.log(bad)[-8:]
     assert _state(world) == was
     assert drifts() == []
-    assert state("store__1") == Comparison.State.IN_STEP
+    assert state("store__1") == DriftComparison.State.IN_STEP
 
     good = run(world, adoption)
     assert (good.status, good.outcome) == ("SUCCESS", "COMPLETED"), world.drive.log(good)[-8:]
@@ -89,7 +96,7 @@ def test_a_pair_is_adopted_with_its_listeners_and_deployed_there_and_back(world:
     assert world.service("store__2")["runningCount"] == 2
     assert world.service("store__1")["desiredCount"] == 0
     assert drifts() == [], "the one that was adopted is the idle one now"
-    assert state("store__2") == Comparison.State.IN_STEP
+    assert state("store__2") == DriftComparison.State.IN_STEP
     live = ServiceInstance.objects.filter(seen__name="store__2", stopped_at=None)
     assert set(live.values_list("origin", "execution")) == {("EXECUTION", good.pk)}
 
@@ -183,7 +190,7 @@ def test_what_is_not_there_is_said_exactly_and_asked_for_by_variables(world: Wor
 def test_a_person_may_choose_to_be_asked_at_each_run(world: World) -> None:
     pair(world, "store__1", "store__2")
     synced()
-    adoption = adopted("store__1", traffic=ASK)
+    adoption = adopted("store__1", traffic=RUNTIME_INPUT)
     assert set(document(adoption)["variables"]) == set(spec_of(adoption))
     given = {"loadBalancer": "demo", "prodListener": world.prod["arn"], "stageListener": world.stage["arn"]}
     good = run(world, adoption, inputs=given)
@@ -204,13 +211,15 @@ def test_where_several_fit_a_person_has_to_choose(world: World) -> None:
     synced()
     found, admin = read("store__1"), User.objects.get(username="admin")
     with pytest.raises(BadInput) as refused:
-        adopt(actor=admin, adoption=found, spec=AdoptionSpec("taken", "Taken"))
+        adopt_service(actor=admin, adoption=found, spec=AdoptionSpec("taken", "Taken"))
     assert [one["path"] for one in refused.value.errors] == ["traffic"]
     with pytest.raises(BadInput, match="Choose the listener rules"):
-        adopt(actor=admin, adoption=found, spec=AdoptionSpec("taken", "Taken", traffic="arn:of-nobody"))
+        adopt_service(
+            actor=admin, adoption=found, spec=AdoptionSpec("taken", "Taken", traffic="arn:of-nobody")
+        )
     key = next(one["production"]["key"] for one in found.traffic["choices"])
     chosen = next(one for one in _keys(found) if one.startswith(key))
-    done = adopt(actor=admin, adoption=found, spec=AdoptionSpec("taken", "Taken", traffic=chosen))
+    done = adopt_service(actor=admin, adoption=found, spec=AdoptionSpec("taken", "Taken", traffic=chosen))
     assert spec_of(done)["prodListenerRuleArn"] == key
 
 
@@ -223,7 +232,7 @@ def test_a_denied_call_is_named_and_everything_else_is_read(world: World) -> Non
     assert found.state == STATES.READY
     assert any("elasticloadbalancing:DescribeListeners" in one for one in found.warnings)
     admin = User.objects.get(username="admin")
-    done = adopt(actor=admin, adoption=found, spec=AdoptionSpec("taken", "Taken"))
+    done = adopt_service(actor=admin, adoption=found, spec=AdoptionSpec("taken", "Taken"))
     assert set(document(done)["variables"]) == set(spec_of(done))
 
 
@@ -266,7 +275,7 @@ def test_the_other_one_of_a_pair_that_is_ours_is_nobodys_to_adopt(world: World) 
     synced()
     adopted("store__1")
     pair(world, "store__2", group="api1")
-    SeenService.objects.filter(name="store__2").update(service=None)
+    EcsServiceRecord.objects.filter(name="store__2").update(service=None)
     compared()
     admin, place = User.objects.get(username="admin"), Infrastructure.objects.get()
     with pytest.raises((BadInput, Conflict)):

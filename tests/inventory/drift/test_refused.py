@@ -6,19 +6,24 @@ import pytest
 
 from catalog.models import Infrastructure, Service
 from connectors.models import Connector
-from inventory.drift import clusters, looking
-from inventory.drift.adoptions import AdoptionSpec, adopt, read_for_adoption, unknown_services
-from inventory.drift.elsewhere import told_of
-from inventory.drift.news import adoption_looks
-from inventory.drift.queries import trouble_of
-from inventory.models.drift import Adoption
-from inventory.models.instances import SeenService, SyncedCluster
+from inventory.adoption.live import read_adoption_snapshots
+from inventory.adoption.owners import describe_other_owner
+from inventory.drift import clusters, drift_scan
+from inventory.models.adoption import Adoption
+from inventory.models.instances import EcsServiceRecord, SyncedCluster
+from inventory.operations.adoptions import (
+    AdoptionSpec,
+    adopt_service,
+    list_unmanaged_services,
+    read_for_adoption,
+)
+from inventory.queries.drift import get_adoption_failure
 from pipelines.models import Pipeline
 from rbac.models import Scope, User
 from tests.deployments.driving import Drive
 from tests.inventory.drift.foreign import STATES, adopted, make, read, settle, task_definition
 from tests.inventory.drift.looking import compared, synced
-from web.problems import BadInput, Conflict
+from web.http.problems import BadInput, Conflict
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -90,21 +95,21 @@ def test_what_was_deleted_or_changed_or_begun_since_it_was_read_is_not_adopted(d
     settle(drive)
     synced()
     with pytest.raises(Conflict, match="has changed since it was read"):
-        adopt(actor=admin, adoption=_again(found), spec=AdoptionSpec("taken", "Taken"))
+        adopt_service(actor=admin, adoption=_again(found), spec=AdoptionSpec("taken", "Taken"))
 
     found = read("legacy")
     drive.call("ecs", "UpdateService", {**call, "forceNewDeployment": True})
     drive.sandbox.advance(1)
     synced()
     with pytest.raises(Conflict, match="under way"):
-        adopt(actor=admin, adoption=_again(found), spec=AdoptionSpec("taken", "Taken"))
+        adopt_service(actor=admin, adoption=_again(found), spec=AdoptionSpec("taken", "Taken"))
     settle(drive)
 
     drive.call("ecs", "DeleteService", {**call, "force": True})
     settle(drive)
     synced()
     with pytest.raises(Conflict, match="not there any more"):
-        adopt(actor=admin, adoption=_again(found), spec=AdoptionSpec("taken", "Taken"))
+        adopt_service(actor=admin, adoption=_again(found), spec=AdoptionSpec("taken", "Taken"))
     assert not Service.objects.filter(identifier="taken").exists()
 
 
@@ -114,13 +119,13 @@ def test_a_missing_permission_is_told_while_somebody_waits(drive: Drive) -> None
     admin, place = User.objects.get(username="admin"), Infrastructure.objects.get()
     drive.sandbox.fault("denied", service="ecs", operation="DescribeTaskDefinition")
     found = read_for_adoption(actor=admin, infrastructure=place, ecs_service="legacy")
-    was = adoption_looks([str(found.pk)])
-    looking.go_on(clusters.ask_for(cluster, found.asked_at).pk)
-    assert adoption_looks([str(found.pk)]) != was, "the page that waits is told"
+    was = read_adoption_snapshots([str(found.pk)])
+    drift_scan.run_drift_scan(clusters.advance_due_date(cluster, found.asked_at).pk)
+    assert read_adoption_snapshots([str(found.pk)]) != was, "the page that waits is told"
     drive.sandbox.clear_faults()
-    assert "ecs:DescribeTaskDefinition" in trouble_of(found)
+    assert "ecs:DescribeTaskDefinition" in get_adoption_failure(found)
     again = read("legacy")
-    assert (again.state, trouble_of(again)) == (STATES.READY, "")
+    assert (again.state, get_adoption_failure(again)) == (STATES.READY, "")
 
 
 def test_names_that_are_taken_are_told_and_nothing_is_made(drive: Drive) -> None:
@@ -129,11 +134,11 @@ def test_names_that_are_taken_are_told_and_nothing_is_made(drive: Drive) -> None
     synced()
     found = read("legacy")
     with pytest.raises(Conflict, match="already a service with the identifier myapp"):
-        adopt(actor=admin, adoption=found, spec=AdoptionSpec("myapp", "My app"))
+        adopt_service(actor=admin, adoption=found, spec=AdoptionSpec("myapp", "My app"))
     pipeline = Pipeline.objects.get(identifier="rolling_demo")
     Pipeline.objects.filter(pk=pipeline.pk).update(identifier="deploy_taken")
     with pytest.raises(Conflict, match="already a pipeline with the identifier deploy_taken"):
-        adopt(actor=admin, adoption=found, spec=AdoptionSpec("taken", "Taken"))
+        adopt_service(actor=admin, adoption=found, spec=AdoptionSpec("taken", "Taken"))
     assert not Service.objects.filter(identifier="taken").exists()
     found.refresh_from_db()
     assert found.state == STATES.READY
@@ -160,14 +165,14 @@ def test_two_who_adopt_at_once_by_two_infrastructures_make_one(drive: Drive) -> 
     assert (first.state, second.state) == (STATES.READY, STATES.READY)
     # Both have asked whose it is; what follows is what either would do next.
     stale = _again(second)
-    adopt(actor=admin, adoption=_again(first), spec=AdoptionSpec("taken", "Taken"))
-    SeenService.objects.filter(name="legacy").update(service=None)
+    adopt_service(actor=admin, adoption=_again(first), spec=AdoptionSpec("taken", "Taken"))
+    EcsServiceRecord.objects.filter(name="legacy").update(service=None)
     with pytest.raises(Conflict, match="admin has adopted it meanwhile"):
-        adopt(actor=admin, adoption=stale, spec=AdoptionSpec("mine", "Mine"))
+        adopt_service(actor=admin, adoption=stale, spec=AdoptionSpec("mine", "Mine"))
     assert not Service.objects.filter(identifier="mine").exists()
     assert Adoption.objects.filter(state=STATES.ADOPTED).count() == 1
     with pytest.raises(Conflict, match="admin has adopted it meanwhile"):
-        adopt(actor=admin, adoption=_again(first), spec=AdoptionSpec("other", "Other"))
+        adopt_service(actor=admin, adoption=_again(first), spec=AdoptionSpec("other", "Other"))
 
 
 def test_the_same_request_once_more_answers_the_same(drive: Drive) -> None:
@@ -175,7 +180,7 @@ def test_the_same_request_once_more_answers_the_same(drive: Drive) -> None:
     make(drive, "legacy")
     synced()
     done = adopted("legacy")
-    again = adopt(actor=admin, adoption=_again(done), spec=AdoptionSpec("taken", "Taken over"))
+    again = adopt_service(actor=admin, adoption=_again(done), spec=AdoptionSpec("taken", "Taken over"))
     assert (again.service, again.pipeline) == (done.service, done.pipeline)
     assert Service.objects.filter(identifier="taken").count() == 1
 
@@ -186,13 +191,13 @@ def test_what_another_project_deploys_by_its_own_connector_is_told_and_not_taken
     synced()
     owner = _deployed_elsewhere("legacy")
     place = Infrastructure.objects.get()
-    listed = unknown_services(place).get(name="legacy")
+    listed = list_unmanaged_services(place).get(name="legacy")
     assert listed.is_elsewhere  # type: ignore[attr-defined]
     with pytest.raises(BadInput) as refused:
         read_for_adoption(actor=admin, infrastructure=place, ecs_service="legacy")
     assert f"Service theirs of {owner.scope.path}" in str(refused.value)
     stranger = User.objects.get(username="deployer")
-    said = told_of(owner, stranger)
+    said = describe_other_owner(owner, stranger)
     assert "theirs" not in said
     assert owner.scope.path not in said
     assert "may not see" in said
@@ -202,7 +207,7 @@ def _deployed_elsewhere(name: str) -> Service:
     """Another project sees the same cluster by a connector of its own, and deploys there."""
     org = Scope.objects.get(identifier="demo").parent
     project = Scope.objects.create(identifier="others", name="Others", parent=org, kind=Scope.Kind.PROJECT)
-    mine = SeenService.objects.select_related("cluster__connector").get(name=name)
+    mine = EcsServiceRecord.objects.select_related("cluster__connector").get(name=name)
     connector = Connector.objects.get(pk=mine.cluster.connector_id)
     connector.pk, connector.scope, connector.identifier = None, project, "theirs_aws"
     connector.secret = None

@@ -3,17 +3,17 @@
 import pytest
 
 from catalog.models import Infrastructure, Service
-from inventory.drift.adoptions import AdoptionSpec, adopt, unknown_services
-from inventory.drift.taking_back import may_take_back, take_back, why_not
-from inventory.models.drift import Comparison
-from inventory.models.instances import SeenService
+from inventory.models.drift import DriftComparison
+from inventory.models.instances import EcsServiceRecord
+from inventory.operations.adoption_undo import can_undo_adoption, describe_undo_obstacle, undo_adoption
+from inventory.operations.adoptions import AdoptionSpec, adopt_service, list_unmanaged_services
 from pipelines.models import Pipeline
 from rbac.models import AuditEntry, User
 from rbac.policy import NotVisible
 from tests.deployments.driving import Drive
 from tests.inventory.drift.foreign import STATES, adopted, make
 from tests.inventory.drift.looking import drifts, synced
-from web.problems import Conflict
+from web.http.problems import Conflict
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -25,19 +25,19 @@ def test_what_was_made_goes_and_it_can_be_adopted_again(drive: Drive) -> None:
     adoption = adopted("legacy")
     assert drifts() == []
     before = drive.mark()
-    found = take_back(actor=admin, adoption=adoption)
+    found = undo_adoption(actor=admin, adoption=adoption)
     assert (found.state, found.service, found.pipeline, found.held) == (STATES.READY, None, None, "")
     assert not Service.objects.filter(identifier="taken").exists()
     assert not Pipeline.with_deleted.filter(identifier="deploy_taken").exists()
-    assert not Comparison.objects.filter(seen__name="legacy").exists()
-    assert SeenService.objects.get(name="legacy").service is None
+    assert not DriftComparison.objects.filter(seen__name="legacy").exists()
+    assert EcsServiceRecord.objects.get(name="legacy").service is None
     assert drive.effects(before) == [], "AWS is not asked"
     entry = AuditEntry.objects.get(action="adoption.take_back")
     assert entry.before["service"].startswith("taken") or "taken" in str(entry.before)
     synced()
-    assert SeenService.objects.get(name="legacy").service is None
-    assert unknown_services(Infrastructure.objects.get()).filter(name="legacy").exists()
-    again = adopt(actor=admin, adoption=found, spec=AdoptionSpec("taken", "Taken over"))
+    assert EcsServiceRecord.objects.get(name="legacy").service is None
+    assert list_unmanaged_services(Infrastructure.objects.get()).filter(name="legacy").exists()
+    again = adopt_service(actor=admin, adoption=found, spec=AdoptionSpec("taken", "Taken over"))
     assert again.state == STATES.ADOPTED
 
 
@@ -49,9 +49,9 @@ def test_once_something_was_run_it_stays(drive: Drive) -> None:
     assert adoption.pipeline is not None
     drive.pipeline = adoption.pipeline
     drive.start()
-    assert "has been deployed" in why_not(adoption)
+    assert "has been deployed" in describe_undo_obstacle(adoption)
     with pytest.raises(Conflict, match="has been deployed since"):
-        take_back(actor=admin, adoption=adoption)
+        undo_adoption(actor=admin, adoption=adoption)
     assert Service.objects.filter(identifier="taken").exists()
 
 
@@ -61,10 +61,10 @@ def test_twice_is_once_and_what_was_never_adopted_is_refused(drive: Drive) -> No
     synced()
     adoption = adopted("legacy")
     stale = type(adoption).objects.select_related("service", "pipeline").get(pk=adoption.pk)
-    take_back(actor=admin, adoption=adoption)
+    undo_adoption(actor=admin, adoption=adoption)
     for one in (adoption, stale):
         with pytest.raises(Conflict):
-            take_back(actor=admin, adoption=one)
+            undo_adoption(actor=admin, adoption=one)
     assert AuditEntry.objects.filter(action="adoption.take_back").count() == 1
 
 
@@ -73,7 +73,7 @@ def test_who_may_not_delete_what_was_made_may_not_take_it_back(drive: Drive) -> 
     synced()
     adoption = adopted("legacy")
     stranger = User.objects.create_user(username="stranger")
-    assert not may_take_back(stranger, adoption)
+    assert not can_undo_adoption(stranger, adoption)
     with pytest.raises(NotVisible):
-        take_back(actor=stranger, adoption=adoption)
+        undo_adoption(actor=stranger, adoption=adoption)
     assert Service.objects.filter(identifier="taken").exists()

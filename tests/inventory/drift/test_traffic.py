@@ -7,9 +7,16 @@ from typing import Any
 import pytest
 
 from aws.errors import Denied, NotFound
-from inventory.drift.reading import TRAFFIC, Reading
-from inventory.drift.traffic.fitting import ALIKE, PARTNERS, POSSIBLE, Fit, Pair, fit
-from inventory.drift.traffic.reading import TrafficReading
+from inventory.adoption.traffic.cursor import TrafficCursor
+from inventory.adoption.traffic.options import (
+    RANK_PARTNERS,
+    RANK_POSSIBLE,
+    RANK_SIMILAR,
+    TrafficOptions,
+    TrafficPair,
+    find_traffic_options,
+)
+from inventory.drift.cursor import TRAFFIC, DriftCursor
 
 BALANCER = "arn:lb/app/demo"
 PROD, STAGE = "arn:listener/80", "arn:listener/8080"
@@ -51,12 +58,12 @@ class Balancing:
     denied: str = ""
     asked: list[str] = field(default_factory=list)
 
-    def read(self, *groups: str) -> TrafficReading:
+    def read(self, *groups: str) -> TrafficCursor:
         """A whole reading, as the look of a cluster makes it; each step is a row in between."""
-        reading = Reading.of("2026-01-01", (), (), groups)
+        reading = DriftCursor.of("2026-01-01", (), (), groups)
         while not reading.is_over:
             assert reading.phase == TRAFFIC
-            reading = Reading.from_row(reading.to_row())
+            reading = DriftCursor.from_row(reading.to_row())
             question = reading.question("demo")
             assert question.service == "elbv2"
             self.asked.append(question.operation)
@@ -122,27 +129,27 @@ def two_listeners() -> Balancing:
     return Balancing({PROD: [rule("p", forward(BLUE))], STAGE: [rule("s", forward(GREEN))]})
 
 
-def judged(balancing: Balancing, partner: str = "", taken: tuple[str, ...] = ()) -> Fit:
+def judged(balancing: Balancing, partner: str = "", taken: tuple[str, ...] = ()) -> TrafficOptions:
     asked = [BLUE, *([partner] if partner and partner != BLUE else [])]
-    found = fit(balancing.read(*asked), Pair(BLUE, partner, {80}, taken))
-    return Fit.from_row(found.to_row())
+    found = find_traffic_options(balancing.read(*asked), TrafficPair(BLUE, partner, {80}, taken))
+    return TrafficOptions.from_row(found.to_row())
 
 
-def keys(found: Fit) -> list[str]:
+def keys(found: TrafficOptions) -> list[str]:
     return [one.key for one in found.choices]
 
 
 def test_the_rule_of_the_partner_is_the_stage() -> None:
     found = judged(two_listeners(), partner=GREEN)
     assert found.only is not None
-    assert (found.only.key, found.only.rank) == ("p s", PARTNERS)
+    assert (found.only.key, found.only.rank) == ("p s", RANK_PARTNERS)
     assert (found.warnings, found.lacking) == ((), ())
 
 
 def test_without_a_partner_the_rule_for_the_same_requests_elsewhere_is_the_stage() -> None:
     found = judged(two_listeners())
     assert found.only is not None
-    assert (found.only.key, found.only.rank) == ("p s", ALIKE)
+    assert (found.only.key, found.only.rank) == ("p s", RANK_SIMILAR)
     assert found.only.production.balancer == BALANCER
     assert "port 80" in found.only.production.words
 
@@ -179,7 +186,7 @@ def test_what_is_merely_possible_is_a_persons_choice() -> None:
     host = [{"Field": "host-header", "HostHeaderConfig": {"Values": ["stage.example.com"]}}]
     balancing = Balancing({PROD: [rule("p", forward(BLUE)), rule("host", forward(GREEN), host)]})
     found = judged(balancing)
-    assert (keys(found), found.choices[0].rank, found.only) == (["p host", "p"], POSSIBLE, None)
+    assert (keys(found), found.choices[0].rank, found.only) == (["p host", "p"], RANK_POSSIBLE, None)
     assert len(found.lacking) == 1
 
 
@@ -218,7 +225,7 @@ def test_a_stage_with_weights_is_known_by_its_first_group_and_production_by_what
     )
     found = judged(balancing, partner=GREEN)
     assert found.only is not None
-    assert (found.only.key, found.only.rank) == ("p s", PARTNERS)
+    assert (found.only.key, found.only.rank) == ("p s", RANK_PARTNERS)
 
 
 def test_production_that_is_split_with_the_stage_is_refused_as_a_deployment_refuses_it() -> None:

@@ -10,15 +10,15 @@ from pytest_django import Settings
 
 from aws.errors import AwsError, Denied, NotFound, Throttled, Unauthenticated
 from connectors.models import Connector
-from deployments.engine import quota
+from deployments.journal import rate_limits
 from inventory.models.instances import SyncedCluster, SyncPause
-from inventory.sync.clusters import due
-from inventory.sync.pausing import LONGEST_PAUSE, try_now
-from inventory.sync.queries import sync_document
-from inventory.sync.syncing import go_on
+from inventory.queries.instances import serialize_sync
+from inventory.sync.clusters import list_due_clusters
+from inventory.sync.pauses import LONGEST_PAUSE, allow_trial
+from inventory.sync.sync_scan import run_sync
 from rbac.models import Scope
 from tests.inventory.sync.crowd import Crowd
-from web.clock import database_now
+from web.clock import get_database_time
 
 pytestmark = pytest.mark.django_db
 
@@ -39,11 +39,11 @@ class Refusing:
 def clusters(project: Scope, settings: Settings) -> list[SyncedCluster]:
     """Five clusters of one connector in one region, and one in another region."""
     settings.AWS_QUOTA_SHARE = 1000.0
-    quota.forget()
+    rate_limits.reset_buckets()
     spec = {"credentials": "InheritFromDelegate"}
     connector = Connector.objects.create(scope=project, identifier="aws", name="AWS", spec=spec)
     places = [(f"c{number}", "us-east-1") for number in range(5)] + [("far", "eu-west-1")]
-    now = database_now()
+    now = get_database_time()
     return [
         SyncedCluster.objects.create(
             connector=connector,
@@ -58,14 +58,14 @@ def clusters(project: Scope, settings: Settings) -> list[SyncedCluster]:
 
 
 def tick(account: Refusing | Crowd) -> None:
-    for pk in due(database_now(), 100):
-        go_on(pk, lambda *_: account)
+    for pk in list_due_clusters(get_database_time(), 100):
+        run_sync(pk, lambda *_: account)
 
 
 def pass_time() -> None:
     """The pause is over, that of AWS's quota too."""
-    quota.forget()
-    ago = database_now() - timedelta(seconds=1)
+    rate_limits.reset_buckets()
+    ago = get_database_time() - timedelta(seconds=1)
     SyncPause.objects.update(until=ago, tried_until=None)
     SyncedCluster.objects.update(due_at=ago)
 
@@ -90,8 +90,8 @@ def test_one_asks_for_all_that_share_an_account_and_region(
         pass_time()
         tick(account)
         assert len(account.asked) == 4 + 2 * turn
-        assert not due(database_now(), 100)
-        pauses.append(max(SyncPause.objects.values_list("until", flat=True)) - database_now())
+        assert not list_due_clusters(get_database_time(), 100)
+        pauses.append(max(SyncPause.objects.values_list("until", flat=True)) - get_database_time())
     assert pauses[0] < pauses[1] < pauses[2] <= LONGEST_PAUSE
 
 
@@ -112,7 +112,7 @@ def test_what_only_one_cluster_fails_by_holds_no_other_back(clusters: list[Synce
         Denied("AccessDeniedException", "not authorized to perform: ecs:ListServices", "ecs", "ListServices"),
     ):
         account = Refusing(error)
-        SyncedCluster.objects.update(due_at=database_now())
+        SyncedCluster.objects.update(due_at=get_database_time())
         tick(account)
         assert len(account.asked) == 6
     assert not SyncPause.objects.exists()
@@ -121,10 +121,10 @@ def test_what_only_one_cluster_fails_by_holds_no_other_back(clusters: list[Synce
 
 def test_a_cluster_that_rests_says_why_until_when_and_what_to_do(clusters: list[SyncedCluster]) -> None:
     tick(Refusing(UNKNOWN_KEY))
-    now = database_now()
+    now = get_database_time()
     for cluster in clusters[:2]:
         cluster.refresh_from_db()
-        told = sync_document(cluster, now)
+        told = serialize_sync(cluster, now)
         assert "not accepted" in told["failure"]
         assert "access key" in told["next_step"]
         assert told["rests_until"] > now
@@ -133,8 +133,8 @@ def test_a_cluster_that_rests_says_why_until_when_and_what_to_do(clusters: list[
 def test_who_asks_for_a_look_at_once_need_not_wait(clusters: list[SyncedCluster]) -> None:
     tick(Refusing(UNKNOWN_KEY))
     one = SyncedCluster.objects.get(cluster="c3")
-    now = database_now()
-    try_now(one, now)
+    now = get_database_time()
+    allow_trial(one, now)
     SyncedCluster.objects.filter(pk=one.pk).update(due_at=now)
     tick(Crowd(1, 1))
     one.refresh_from_db()
@@ -145,7 +145,7 @@ def test_a_trial_that_never_came_back_is_followed_by_another(clusters: list[Sync
     account = Refusing(THROTTLED)
     tick(account)
     pass_time()
-    SyncPause.objects.update(tried_until=database_now() + timedelta(seconds=30))
+    SyncPause.objects.update(tried_until=get_database_time() + timedelta(seconds=30))
     tick(account)
     assert len(account.asked) == 2, "somebody tries already"
     pass_time()

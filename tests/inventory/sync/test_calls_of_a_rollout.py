@@ -9,20 +9,20 @@ from types import SimpleNamespace
 import pytest
 import time_machine
 
-from deployments.engine import quota, recent_reads
-from deployments.engine.dispatch import due_groups, look_at_group
-from deployments.engine.doors import open_door
-from deployments.engine.parking import group_of
-from deployments.engine.world import World
-from deployments.models import Call, Execution
+from deployments.engine.dispatch import claim_due_batches, reconcile_batch
+from deployments.engine.service_waits import get_batch_key
+from deployments.journal import rate_limits, recent_reads
+from deployments.journal.aws_access import open_engine_access
+from deployments.journal.runtime import EngineRuntime
+from deployments.models import AwsCall, Execution
 from inventory.drift import clusters as drift_clusters
-from inventory.drift import looking
-from inventory.models.instances import SeenService, ServiceInstance, SyncedCluster
-from inventory.sync import clusters, syncing
+from inventory.drift import drift_scan
+from inventory.models.instances import EcsServiceRecord, ServiceInstance, SyncedCluster
+from inventory.sync import clusters, sync_scan
 from steps.states import CallState
 from tests.deployments.driving import Drive
 from web import clock
-from web.clock import database_now
+from web.clock import get_database_time
 
 # Seconds between ticks, as beat has them.
 ENGINE, SYNC, DRIFT = 1, 5, 10
@@ -42,8 +42,10 @@ class Installation:
     calls: Counter[str] = field(default_factory=Counter)
 
     @property
-    def world(self) -> World:
-        return World(open_door=open_door, now=database_now, monotonic=lambda: float(self.seconds))
+    def world(self) -> EngineRuntime:
+        return EngineRuntime(
+            open_door=open_engine_access, now=get_database_time, monotonic=lambda: float(self.seconds)
+        )
 
     def pass_second(self, speed: float = NATURAL / ROLLOUT) -> None:
         self.seconds += 1
@@ -63,22 +65,22 @@ class Installation:
         self.calls[caller] += len(self.drive.sandbox.journal(mark))
 
     def _tick_engine(self) -> None:
-        for group in due_groups(self.world):
-            look_at_group(group, world=self.world)
+        for group in claim_due_batches(self.world):
+            reconcile_batch(group, world=self.world)
 
     def _tick_sync(self) -> None:
-        now = database_now()
-        clusters.enter_new(now)
-        clusters.follow_deployments(now)
-        for pk in clusters.due(now, 10):
-            syncing.go_on(pk)
+        now = get_database_time()
+        clusters.create_clusters(now)
+        clusters.schedule_follow_ups(now)
+        for pk in clusters.list_due_clusters(now, 10):
+            sync_scan.run_sync(pk)
 
     def _tick_drift(self) -> None:
-        now = database_now()
-        drift_clusters.enter_new(now)
-        drift_clusters.follow_deployments(now)
-        for pk in drift_clusters.due(now, 10):
-            looking.go_on(pk)
+        now = get_database_time()
+        drift_clusters.create_cluster_scans(now)
+        drift_clusters.schedule_follow_ups(now)
+        for pk in drift_clusters.list_due_clusters(now, 10):
+            drift_scan.run_drift_scan(pk)
 
     def roll_out(self, tag: str) -> Execution:
         """Deploy, and let ten seconds more go by: sync and drift follow the end."""
@@ -99,7 +101,7 @@ def installation(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> Iterator[Inst
     # The traveller moves this machine's clock, which PostgreSQL does not follow.
     monkeypatch.setattr(clock, "connection", SimpleNamespace(vendor="sqlite"))
     with time_machine.travel(datetime.now(UTC) + timedelta(seconds=30), tick=False) as traveller:
-        quota.forget()
+        rate_limits.reset_buckets()
         yield Installation(drive, traveller)
 
 
@@ -116,7 +118,7 @@ def test_a_rollout_of_63_s_costs_at_most_24_calls_with_sync_and_drift(
     assert execution.status == "SUCCESS"
     assert installation.seconds - began > ROLLOUT
     assert installation.calls.total() <= MOST_CALLS, installation.calls
-    cluster, seen = SyncedCluster.objects.get(), SeenService.objects.get()
+    cluster, seen = SyncedCluster.objects.get(), EcsServiceRecord.objects.get()
     (task,) = ServiceInstance.objects.filter(stopped_at=None)
     assert (task.execution, seen.running) == (execution, 1)
     assert ServiceInstance.objects.exclude(stopped_at=None).exists()
@@ -128,15 +130,17 @@ def test_a_rollout_of_63_s_costs_at_most_24_calls_with_sync_and_drift(
 
 def published(cluster: SyncedCluster) -> None:
     """Somebody has described the service just now, and saw a count that AWS does not have."""
-    answered = {**SeenService.objects.get().answered, "desiredCount": 77, "events": []}
-    recent_reads.publish(recent_reads.SERVICES, group_of(cluster), {"myapp": answered}, begun=database_now())
+    answered = {**EcsServiceRecord.objects.get().answered, "desiredCount": 77, "events": []}
+    recent_reads.publish_reads(
+        recent_reads.SERVICES, get_batch_key(cluster), {"myapp": answered}, begun=get_database_time()
+    )
 
 
 def synced_count(traveller: time_machine.Traveller) -> int:
     traveller.shift(timedelta(seconds=1))
-    SyncedCluster.objects.update(due_at=database_now())
-    syncing.go_on(SyncedCluster.objects.get().pk)
-    return SeenService.objects.get().desired
+    SyncedCluster.objects.update(due_at=get_database_time())
+    sync_scan.run_sync(SyncedCluster.objects.get().pk)
+    return EcsServiceRecord.objects.get().desired
 
 
 def test_sync_uses_a_read_only_after_the_last_write_of_any_execution(installation: Installation) -> None:
@@ -145,9 +149,9 @@ def test_sync_uses_a_read_only_after_the_last_write_of_any_execution(installatio
     published(cluster)
     assert synced_count(traveller) == 77
     published(cluster)
-    write = Call.objects.filter(execution=execution, operation="CreateService")
+    write = AwsCall.objects.filter(execution=execution, operation="CreateService")
     traveller.shift(timedelta(seconds=1))
-    write.update(answered_at=database_now())
+    write.update(answered_at=get_database_time())
     assert synced_count(traveller) == 1, "written after the read"
     published(cluster)
     write.update(answered_at=None, state=CallState.UNKNOWN)
@@ -159,7 +163,7 @@ def test_who_asks_for_a_sync_gets_what_aws_shows_then(installation: Installation
     cluster = SyncedCluster.objects.get()
     published(cluster)
     installation.traveller.shift(timedelta(seconds=1))
-    clusters.ask_for(cluster, database_now())
+    clusters.advance_due_date(cluster, get_database_time())
     assert synced_count(installation.traveller) == 1
 
 
@@ -168,7 +172,7 @@ def test_a_sync_waits_for_executions_two_minutes_at_most(installation: Installat
     installation.drive.start("1.28")
     for _ in range(5):
         installation.pass_second(speed=0)
-    now = database_now()
+    now = get_database_time()
     SyncedCluster.objects.update(due_at=now)
-    assert clusters.due(now, 10) == []
-    assert clusters.due(now + clusters.HELD_BACK, 10) != []
+    assert clusters.list_due_clusters(now, 10) == []
+    assert clusters.list_due_clusters(now + clusters.MAX_DEFERRAL, 10) != []

@@ -4,14 +4,14 @@ import pytest
 
 from connectors.models import Connector
 from delegates.models import DelegateTask
-from delegates.offers import route_waiting
-from deployments.engine import quota
+from delegates.task_queue import route_waiting_tasks
+from deployments.journal import rate_limits
 from inventory.models.instances import ServiceInstance, SyncedCluster
-from inventory.sync.clusters import due, enter_new
-from inventory.sync.syncing import go_on
+from inventory.sync.clusters import create_clusters, list_due_clusters
+from inventory.sync.sync_scan import run_sync
 from tests.deployments.driving import Drive
 from tests.deployments.hands import Hand, hand
-from web.clock import database_now
+from web.clock import get_database_time
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -23,7 +23,7 @@ def cluster(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> SyncedCluster:
         monkeypatch.setenv(name, "of-the-delegate")
     drive.run("1.27")
     # The story's clock is ahead: what it drew from AWS's quota is in the future of this one.
-    quota.forget()
+    rate_limits.reset_buckets()
     connector = Connector.objects.get(identifier="sandbox_aws")
     connector.secret = None
     connector.spec = {
@@ -33,14 +33,14 @@ def cluster(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> SyncedCluster:
         "delegate_selectors": ["eu"],
     }
     connector.save()
-    enter_new(database_now())
+    create_clusters(get_database_time())
     return SyncedCluster.objects.get()
 
 
 def until_synced(cluster: SyncedCluster, one: Hand) -> None:
     for _ in range(20):
-        if due(database_now(), 1):
-            go_on(cluster.pk)
+        if list_due_clusters(get_database_time(), 1):
+            run_sync(cluster.pk)
         one.serve()
         cluster.refresh_from_db()
         if cluster.synced_at:
@@ -52,11 +52,11 @@ def test_each_call_is_a_task_of_a_delegate_and_one_that_is_lost_is_made_by_the_n
     cluster: SyncedCluster,
 ) -> None:
     first = hand("first", tags=("eu",))
-    go_on(cluster.pk)
-    route_waiting(database_now())
+    run_sync(cluster.pk)
+    route_waiting_tasks(get_database_time())
     task = first.take()
     assert task is not None
-    assert not due(database_now(), 1), "while a delegate has the call nobody else makes it"
+    assert not list_due_clusters(get_database_time(), 1), "while a delegate has the call nobody else makes it"
     first.instance.delegate.admission = "DISABLED"
     first.instance.delegate.save()
     second = hand("second", tags=("eu",), hostname="ip-10-0-1-8")
@@ -78,10 +78,10 @@ def test_a_cluster_says_that_no_delegate_has_the_tags_and_is_tried_later(
     cluster: SyncedCluster,
 ) -> None:
     hand("other", tags=("us",))
-    go_on(cluster.pk)
-    route_waiting(database_now())
+    run_sync(cluster.pk)
+    route_waiting_tasks(get_database_time())
     cluster.refresh_from_db()
     assert "eu" in cluster.failure
     assert cluster.failures == 1
     assert cluster.due_at is not None
-    assert cluster.due_at > database_now()
+    assert cluster.due_at > get_database_time()

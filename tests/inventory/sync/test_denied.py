@@ -6,11 +6,11 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from inventory.models.instances import SeenService, ServiceInstance, SyncedCluster
+from inventory.models.instances import EcsServiceRecord, ServiceInstance, SyncedCluster
 from tests.blue_green.conftest import _full_buckets, shop
 from tests.blue_green.world import World
 from tests.inventory.sync.test_sync import sync
-from web.clock import database_now
+from web.clock import get_database_time
 
 __all__ = ["_full_buckets", "shop"]
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -27,10 +27,10 @@ def pages(shop: World) -> tuple[str, str]:
     """The dashboard, which somebody looks at, and the list of instances; without what wraps their lines."""
     client = Client()
     client.force_login(shop.drive.deployer)
-    service = SeenService.objects.filter(service__isnull=False)[0].service_id
+    service = EcsServiceRecord.objects.filter(service__isnull=False)[0].service_id
     both = reverse("service-dashboard", args=[service]), reverse("instances")
     dashboard, listed = (client.get(one).content.decode() for one in both)
-    SeenService.objects.update(looked_at=database_now())
+    EcsServiceRecord.objects.update(looked_at=get_database_time())
     return dashboard, listed
 
 
@@ -67,9 +67,9 @@ def test_what_is_denied_and_wanted_by_nobody_any_more_is_forgotten_after_an_hour
     pages(shop)
     shop.drive.sandbox.fault("denied", operation="GetMetricData")
     assert len(sync().lacking) == 1
-    SeenService.objects.update(looked_at=None)
+    EcsServiceRecord.objects.update(looked_at=None)
     assert len(sync().lacking) == 1, "within the hour"
     cluster = SyncedCluster.objects.get()
-    cluster.lacking[0]["until"] = database_now().isoformat()
+    cluster.lacking[0]["until"] = get_database_time().isoformat()
     cluster.save()
     assert sync().lacking == []

@@ -3,16 +3,16 @@
 import pytest
 from django.db import transaction
 
+from deployments.execution.operations import roll_back_execution
 from deployments.models import Execution
-from deployments.operations import roll_back_execution
-from inventory.models.instances import SeenEvent, SeenService, ServiceInstance, SyncedCluster
-from inventory.sync import progress
-from inventory.sync.keeping.growth import tell_who_scaled
+from inventory.models.instances import EcsServiceEvent, EcsServiceRecord, ServiceInstance, SyncedCluster
+from inventory.sync import sync_scan
+from inventory.sync.upserts.scale_attribution import attribute_scaling
 from tests.deployments.driving import Drive
 from tests.flow.conftest import Write, write
 from tests.flow.test_slots import _pipeline, _scale
 from tests.inventory.sync.test_sync import sync
-from web.clock import database_now
+from web.clock import get_database_time
 
 __all__ = ["write"]
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -25,14 +25,14 @@ def origins() -> list[tuple[str, Execution | None]]:
 
 
 def changes() -> list[str]:
-    rows = SeenEvent.objects.filter(kind=SeenEvent.Kind.COUNT).order_by("at", "pk")
+    rows = EcsServiceEvent.objects.filter(kind=EcsServiceEvent.Kind.COUNT).order_by("at", "pk")
     return list(rows.values_list("message", flat=True))
 
 
 @pytest.fixture
 def deployed(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> Execution:
     """An execution that is over for some minutes; the clocks of sync, story and sandbox go together."""
-    monkeypatch.setattr(progress, "database_now", drive.clock.now)
+    monkeypatch.setattr(sync_scan, "get_database_time", drive.clock.now)
     execution = drive.run("1.27")
     drive.sandbox.advance(40)
     drive.pass_time(240, step=20)
@@ -110,24 +110,24 @@ def test_a_count_that_auto_scaling_set_is_told_also_where_no_task_came_of_it(
 def test_where_auto_scaling_may_have_done_it_unseen_nobody_is_blamed(
     drive: Drive, deployed: Execution
 ) -> None:
-    cluster, now = SyncedCluster.objects.get(), database_now()
-    seen = SeenService.objects.get()
+    cluster, now = SyncedCluster.objects.get(), get_database_time()
+    seen = EcsServiceRecord.objects.get()
     for scaling, lacking in (
         (None, []),
         ({"min": 1, "max": 9, "suspended": []}, [{"operation": "DescribeScalingActivities"}]),
     ):
-        SeenEvent.objects.filter(kind=SeenEvent.Kind.COUNT).delete()
-        SeenEvent.objects.create(
+        EcsServiceEvent.objects.filter(kind=EcsServiceEvent.Kind.COUNT).delete()
+        EcsServiceEvent.objects.create(
             seen=seen,
-            kind=SeenEvent.Kind.COUNT,
+            kind=EcsServiceEvent.Kind.COUNT,
             event="count",
             before=1,
             count=3,
             at=now,
             message="From 1 to 3.",
         )
-        SeenService.objects.update(scaling=scaling)
+        EcsServiceRecord.objects.update(scaling=scaling)
         cluster.lacking = lacking
         with transaction.atomic():
-            tell_who_scaled(cluster, now)
+            attribute_scaling(cluster, now)
         assert changes() == ["From 1 to 3."]

@@ -9,14 +9,14 @@ from django.test import Client
 from django.urls import reverse
 
 from aws.errors import Denied, NotFound
-from delegates.doors import call_here
-from deployments.engine import quota
-from inventory.models.instances import SeenService, SyncedCluster
-from inventory.sync.clusters import enter_new
-from inventory.sync.syncing import go_on
+from delegates.access.aws_access import get_local_caller
+from deployments.journal import rate_limits
+from inventory.models.instances import EcsServiceRecord, SyncedCluster
+from inventory.sync.clusters import create_clusters
+from inventory.sync.sync_scan import run_sync
 from tests.blue_green.conftest import _full_buckets, shop
 from tests.blue_green.world import World
-from web.clock import database_now
+from web.clock import get_database_time
 
 __all__ = ["_full_buckets", "shop"]
 ASKED = "DescribeTargetHealth"
@@ -32,13 +32,13 @@ class Way:
 
     def sync(self) -> SyncedCluster:
         """One whole sync of the only cluster."""
-        quota.forget()
-        enter_new(database_now())
-        SyncedCluster.objects.update(due_at=database_now())
+        rate_limits.reset_buckets()
+        create_clusters(get_database_time())
+        SyncedCluster.objects.update(due_at=get_database_time())
         (cluster,) = SyncedCluster.objects.all()
-        live = call_here(cluster.connector, cluster.region)
+        live = get_local_caller(cluster.connector, cluster.region)
         self.live = live
-        go_on(cluster.pk, lambda *_: self)
+        run_sync(cluster.pk, lambda *_: self)
         cluster.refresh_from_db()
         assert cluster.failure == ""
         return cluster
@@ -53,7 +53,7 @@ def shown(shop: World) -> str:
     """What the dashboard says; whoever asks for it looks at the service."""
     client = Client()
     client.force_login(shop.drive.deployer)
-    seen = SeenService.objects.filter(service__isnull=False)[0]
+    seen = EcsServiceRecord.objects.filter(service__isnull=False)[0]
     return client.get(reverse("service-dashboard", args=[seen.service_id])).content.decode()
 
 
@@ -79,11 +79,11 @@ def test_targets_are_read_once_for_all_who_look_and_not_where_nobody_looks(shop:
     text = shown(shop)
     assert "2 healthy" in text
     assert "that are not healthy" not in text
-    SeenService.objects.update(looked_at=database_now() - timedelta(minutes=16))
+    EcsServiceRecord.objects.update(looked_at=get_database_time() - timedelta(minutes=16))
     way.sync()
     assert way.calls[ASKED] == 1, "everybody has left"
 
-    SeenService.objects.update(looked_at=database_now())
+    EcsServiceRecord.objects.update(looked_at=get_database_time())
     Way(sick).sync()
     text = shown(shop)
     assert "10.1.2.3:80" in text

@@ -9,15 +9,15 @@ from django.db import models
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from inventory.models.instances import SeenEvent, SeenService, ServiceInstance, SyncedCluster
-from inventory.sync import columns
-from inventory.sync.syncing import go_on
-from inventory.sync.told import Told
+from inventory.models.instances import EcsServiceEvent, EcsServiceRecord, ServiceInstance, SyncedCluster
+from inventory.sync import column_values
+from inventory.sync.ecs_payloads import AwsPayload
+from inventory.sync.sync_scan import run_sync
 from tests.doors.corpus import JSON_ONLY, TEXTS
 from tests.inventory.sync.crowd import PREFIX, Crowd
 from tests.inventory.sync.test_many import cluster, sync
 from tests.lanes import examples
-from web.clock import database_now
+from web.clock import get_database_time
 
 __all__ = ["cluster"]
 pytestmark = pytest.mark.django_db
@@ -74,9 +74,17 @@ def test_a_cluster_is_kept_in_step_whatever_one_row_says(cluster: SyncedCluster,
     cluster.refresh_from_db()
     assert (cluster.failure, cluster.failures) == ("", 0)
     good = ServiceInstance.objects.get(task_id="s0t0")
-    assert (good.image, good.address, good.seen) == ("s0:7", "10.0.0.7", SeenService.objects.get(name="s0"))
-    assert SeenEvent.objects.filter(seen=good.seen).count() >= 3
-    for row in (*ServiceInstance.objects.all(), *SeenService.objects.all(), *SeenEvent.objects.all()):
+    assert (good.image, good.address, good.seen) == (
+        "s0:7",
+        "10.0.0.7",
+        EcsServiceRecord.objects.get(name="s0"),
+    )
+    assert EcsServiceEvent.objects.filter(seen=good.seen).count() >= 3
+    for row in (
+        *ServiceInstance.objects.all(),
+        *EcsServiceRecord.objects.all(),
+        *EcsServiceEvent.objects.all(),
+    ):
         assert_fits(row)
 
 
@@ -98,8 +106,8 @@ def test_a_list_that_cannot_be_followed_ends_nothing(cluster: SyncedCluster) -> 
             def _ListTasks(self, params: Mapping[str, Any], token: object = token) -> dict[str, Any]:
                 return {"taskArns": [], "nextToken": token}
 
-        SyncedCluster.objects.update(due_at=database_now())
-        go_on(cluster.pk, lambda *_: Endless(1, 1))
+        SyncedCluster.objects.update(due_at=get_database_time())
+        run_sync(cluster.pk, lambda *_: Endless(1, 1))
         cluster.refresh_from_db()
         assert cluster.failure
         assert ServiceInstance.objects.filter(stopped_at=None).count() == 1
@@ -118,9 +126,9 @@ def test_names_that_are_too_long_stay_different_and_find_their_service(cluster: 
             return {"tasks": [{**one, "group": f"service:{long[n]}"} for n, one in enumerate(found)]}
 
     sync(cluster, Long(2, 1))
-    assert SeenService.objects.count() == 2
+    assert EcsServiceRecord.objects.count() == 2
     assert {one.seen.name for one in ServiceInstance.objects.all() if one.seen} == set(
-        SeenService.objects.values_list("name", flat=True)
+        EcsServiceRecord.objects.values_list("name", flat=True)
     )
 
 
@@ -131,7 +139,7 @@ def test_a_failure_is_told_however_aws_words_it(cluster: SyncedCluster) -> None:
         def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
             raise AwsError("Odd\0Code" * 100, "m\0\ud800" * 10_000, service, operation)
 
-    go_on(cluster.pk, lambda *_: Refusing(1, 1))
+    run_sync(cluster.pk, lambda *_: Refusing(1, 1))
     cluster.refresh_from_db()
     assert cluster.failures == 1
     assert "ListServices" in cluster.failure
@@ -148,13 +156,13 @@ JSON = st.recursive(
 @given(value=JSON)
 @settings(suppress_health_check=[HealthCheck.too_slow], max_examples=examples(300))
 def test_any_value_becomes_one_that_a_column_holds(value: object) -> None:
-    held = json.dumps(columns.document(value), allow_nan=False, ensure_ascii=False)
+    held = json.dumps(column_values.clean_document(value), allow_nan=False, ensure_ascii=False)
     held.encode()
     assert "\\u0000" not in held
-    told = Told({"x": value})
+    told = AwsPayload({"x": value})
     assert len(told.text("x", 64)) <= 64
     told.text("x").encode()
     assert told.number("x") is None or abs(told.number("x") or 0) < 2**31
     told.moment("x")
     told.rows("x")
-    columns.address(value)
+    column_values.parse_ip_address(value)

@@ -4,14 +4,14 @@ from datetime import timedelta
 
 from connectors.models import Connector
 from delegates.models import DelegateTask
-from inventory.models.instances import SeenEvent, SeenService, ServiceInstance, SyncedCluster
-from inventory.sync.pruning import prune
+from inventory.models.instances import EcsServiceEvent, EcsServiceRecord, ServiceInstance, SyncedCluster
+from inventory.sync.retention import prune_instances
 from rbac.models import Scope
-from web.clock import database_now
+from web.clock import get_database_time
 
 
 def test_what_stopped_long_ago_goes_and_what_runs_stays(project: Scope) -> None:
-    now = database_now()
+    now = get_database_time()
     connector = Connector.objects.create(scope=project, identifier="aws", name="AWS", spec={})
     cluster = SyncedCluster.objects.create(
         connector=connector,
@@ -20,7 +20,7 @@ def test_what_stopped_long_ago_goes_and_what_runs_stays(project: Scope) -> None:
         last_used_at=now - timedelta(days=99),
         due_at=now,
     )
-    seen = SeenService.objects.create(
+    seen = EcsServiceRecord.objects.create(
         cluster=cluster, name="s", arn="arn", status="ACTIVE", first_seen_at=now, seen_at=now
     )
     for days, stopped in ((99, 98), (40, 31), (40, 29), (99, None)):
@@ -38,7 +38,7 @@ def test_what_stopped_long_ago_goes_and_what_runs_stays(project: Scope) -> None:
             seen_at=now,
         )
     for days in (89, 91):
-        SeenEvent.objects.create(seen=seen, event=str(days), at=now - timedelta(days=days), message="a")
+        EcsServiceEvent.objects.create(seen=seen, event=str(days), at=now - timedelta(days=days), message="a")
     for minutes, owner in ((16, "sync"), (14, "sync"), (16, "preview")):
         DelegateTask.objects.create(
             scope=project,
@@ -50,16 +50,16 @@ def test_what_stopped_long_ago_goes_and_what_runs_stays(project: Scope) -> None:
             deadline=now,
             finished_at=now - timedelta(minutes=minutes),
         )
-    assert prune(now) == 4
+    assert prune_instances(now) == 4
     assert set(ServiceInstance.objects.values_list("arn", flat=True)) == {"40 29", "99 None"}
-    assert list(SeenEvent.objects.values_list("event", flat=True)) == ["89"]
+    assert list(EcsServiceEvent.objects.values_list("event", flat=True)) == ["89"]
     assert set(DelegateTask.objects.values_list("title", flat=True)) == {"sync 14", "preview 16"}
     cluster.refresh_from_db()
     assert cluster.due_at is not None, "a task still runs there"
 
 
 def test_a_cluster_that_nobody_names_is_let_go_two_weeks_after_its_last_task(project: Scope) -> None:
-    now = database_now()
+    now = get_database_time()
     connector = Connector.objects.create(scope=project, identifier="aws", name="AWS", spec={})
     for days in (13, 15):
         SyncedCluster.objects.create(
@@ -69,5 +69,5 @@ def test_a_cluster_that_nobody_names_is_let_go_two_weeks_after_its_last_task(pro
             last_used_at=now - timedelta(days=days),
             due_at=now,
         )
-    prune(now)
+    prune_instances(now)
     assert list(SyncedCluster.objects.exclude(due_at=None).values_list("cluster", flat=True)) == ["13"]

@@ -8,17 +8,16 @@ from pytest_django import Settings
 from connectors.models import Connector
 from inventory.models.instances import (
     ContainerInstance,
-    SeenEvent,
-    SeenService,
+    EcsServiceEvent,
+    EcsServiceRecord,
     ServiceInstance,
     SyncedCluster,
 )
-from inventory.sync.clusters import due
-from inventory.sync.progress import INTERVAL
-from inventory.sync.syncing import go_on
+from inventory.sync.clusters import list_due_clusters
+from inventory.sync.sync_scan import SYNC_INTERVAL, run_sync
 from rbac.models import Scope
 from tests.inventory.sync.crowd import Crowd
-from web.clock import database_now
+from web.clock import get_database_time
 
 
 @pytest.fixture
@@ -28,7 +27,7 @@ def cluster(project: Scope, settings: Settings) -> SyncedCluster:
     connector = Connector.objects.create(
         scope=project, identifier="aws", name="AWS", spec={"credentials": "InheritFromDelegate"}
     )
-    now = database_now()
+    now = get_database_time()
     return SyncedCluster.objects.create(
         connector=connector, region="us-east-1", cluster="large", last_used_at=now, due_at=now
     )
@@ -37,10 +36,10 @@ def cluster(project: Scope, settings: Settings) -> SyncedCluster:
 def sync(cluster: SyncedCluster, crowd: Crowd) -> float:
     """One whole sync, however many slices it takes; answers with its processor seconds."""
     began = time.thread_time()
-    SyncedCluster.objects.update(due_at=database_now(), synced_at=None)
+    SyncedCluster.objects.update(due_at=get_database_time(), synced_at=None)
     while SyncedCluster.objects.get().synced_at is None:
-        assert due(database_now(), 10) == [cluster.pk]
-        go_on(cluster.pk, lambda *_: crowd)
+        assert list_due_clusters(get_database_time(), 10) == [cluster.pk]
+        run_sync(cluster.pk, lambda *_: crowd)
     return time.thread_time() - began
 
 
@@ -52,21 +51,21 @@ def test_a_sync_makes_as_few_calls_as_pages_allow(cluster: SyncedCluster, servic
     assert ServiceInstance.objects.filter(stopped_at=None).count() == services * each
     assert ContainerInstance.objects.filter(zone="us-east-1b", cpu_left=1024).count() == crowd.machines
     assert not ServiceInstance.objects.filter(container_instance=None).exists()
-    assert (SeenService.objects.count(), SeenEvent.objects.count()) == (services, 3 * services)
+    assert (EcsServiceRecord.objects.count(), EcsServiceEvent.objects.count()) == (services, 3 * services)
     second = sync(cluster, crowd)
     assert crowd.calls.total() <= 2.2 * crowd.fewest_calls
     print(
         f"\n{services} services, {services * each} tasks: {crowd.calls.total() // 2} calls,"
         f" {first:.1f} s at first, {second:.1f} s again"
     )
-    assert max(first, second) < INTERVAL.total_seconds()
+    assert max(first, second) < SYNC_INTERVAL.total_seconds()
 
 
 def test_what_is_gone_is_closed_by_a_whole_sync_only(cluster: SyncedCluster) -> None:
     sync(cluster, Crowd(12, 10))
     smaller = Crowd(11, 10)
     sync(cluster, smaller)
-    assert SeenService.objects.filter(gone_at=None).count() == 11
+    assert EcsServiceRecord.objects.filter(gone_at=None).count() == 11
     gone = ServiceInstance.objects.exclude(stopped_at=None)
     assert gone.count() == 10
     assert {one.seen.name for one in gone if one.seen} == {"s11"}

@@ -3,15 +3,15 @@
 import pytest
 
 from catalog.models import Infrastructure, Manifest, Service
-from inventory.models.instances import SeenService, ServiceInstance, SyncedCluster
-from inventory.sync.clusters import due, enter_new, follow_deployments
-from inventory.sync.queries import cluster_of
+from inventory.models.instances import EcsServiceRecord, ServiceInstance, SyncedCluster
+from inventory.queries.instances import get_cluster
+from inventory.sync.clusters import create_clusters, list_due_clusters, schedule_follow_ups
 from tests.deployments.driving import Drive
 from tests.deployments.test_rolling import SERVICE_FILE, TASK_FILE
 from tests.flow.conftest import DEPLOY, Write, job, write
 from tests.flow.test_slots import _parallel, _pipeline, _scale, worker
 from tests.inventory.sync.test_sync import sync
-from web.clock import database_now
+from web.clock import get_database_time
 
 __all__ = ["worker", "write"]
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -21,12 +21,14 @@ def test_an_ecs_service_that_one_branch_of_a_stage_changes_belongs_to_the_servic
     write: Write, drive: Drive, worker: str
 ) -> None:
     sync()
-    assert SeenService.objects.get(name=worker).service is None, "made outside, and nobody has deployed it"
+    assert EcsServiceRecord.objects.get(name=worker).service is None, (
+        "made outside, and nobody has deployed it"
+    )
     ready = write(_pipeline(_parallel(DEPLOY, _scale("more", worker, 2))))
     execution = ready.until_over(ready.start("1.28"))
     assert execution.outcome == "COMPLETED", execution.failure
     sync()
-    owners = SeenService.objects.order_by("name").values_list("name", "service", "infrastructure")
+    owners = EcsServiceRecord.objects.order_by("name").values_list("name", "service", "infrastructure")
     stage = execution.stages.get()
     assert list(owners) == [(name, stage.service_id, stage.infrastructure_id) for name in ("myapp", worker)]
 
@@ -46,18 +48,18 @@ def test_a_cluster_that_an_infrastructure_names_by_an_expression_is_followed_by_
     execution = drive.run("1.27")
     expressions = {"region": "<+provisioner.region>", "cluster": "<+provisioner.cluster>"}
     Infrastructure.objects.update(is_dynamic=True, **expressions)
-    assert enter_new(database_now()) == 0
+    assert create_clusters(get_database_time()) == 0
     assert execution.ended_at is not None
-    assert follow_deployments(execution.ended_at) == 1
+    assert schedule_follow_ups(execution.ended_at) == 1
     cluster = SyncedCluster.objects.get()
     assert cluster.cluster == "demo"
-    assert cluster_of(Infrastructure.objects.get()) == cluster
+    assert get_cluster(Infrastructure.objects.get()) == cluster
     SyncedCluster.objects.update(due_at=None)
-    assert follow_deployments(execution.ended_at) == 1, "it was given up, and something was deployed since"
-    SyncedCluster.objects.update(due_at=database_now())
-    assert due(database_now(), 9) == [cluster.pk]
+    assert schedule_follow_ups(execution.ended_at) == 1, "it was given up, and something was deployed since"
+    SyncedCluster.objects.update(due_at=get_database_time())
+    assert list_due_clusters(get_database_time(), 9) == [cluster.pk]
     sync()
-    assert SeenService.objects.get().infrastructure == Infrastructure.objects.get()
+    assert EcsServiceRecord.objects.get().infrastructure == Infrastructure.objects.get()
 
 
 def test_who_only_named_an_ecs_service_and_changed_nothing_does_not_own_it(drive: Drive) -> None:
@@ -74,4 +76,4 @@ def test_who_only_named_an_ecs_service_and_changed_nothing_does_not_own_it(drive
     assert execution.status == "FAILED"
     assert execution.stages.get().service == other
     sync()
-    assert SeenService.objects.get(name="myapp").service == owner
+    assert EcsServiceRecord.objects.get(name="myapp").service == owner

@@ -7,12 +7,12 @@ from django.test import Client
 
 from catalog.models import Infrastructure, Service
 from inventory.models.instances import ContainerInstance, ServiceInstance, SyncedCluster
-from inventory.sync.clusters import ASKED_APART, due
+from inventory.sync.clusters import REQUEST_INTERVAL, list_due_clusters
 from rbac.models import AuditEntry, Role, RoleAssignment, Scope, User
 from tests.deployments.driving import Drive
 from tests.fixtures.people import make_person
 from tests.inventory.sync.test_sync import sync
-from web.clock import database_now
+from web.clock import get_database_time
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -25,11 +25,15 @@ def synced(drive: Drive, client: Client) -> SyncedCluster:
     client.force_login(drive.deployer)
     one = ServiceInstance.objects.earliest("pk")
     machine = ContainerInstance.objects.create(
-        cluster=cluster, arn="arn:machine", ec2_instance="i-0abc", zone="us-east-1a", seen_at=database_now()
+        cluster=cluster,
+        arn="arn:machine",
+        ec2_instance="i-0abc",
+        zone="us-east-1a",
+        seen_at=get_database_time(),
     )
     one.pk, one.arn, one.task_id = None, "arn:stopped", "feedbeef"
     one.last_status = one.desired_status = "STOPPED"
-    one.stopped_at, one.stop_code = database_now(), "EssentialContainerExited"
+    one.stopped_at, one.stop_code = get_database_time(), "EssentialContainerExited"
     one.stopped_reason, one.container_instance = "<b>Out of memory</b>", machine
     one.containers = [{"name": "app", "exit_code": 137, "reason": "OutOfMemoryError"}]
     one.save()
@@ -58,10 +62,10 @@ def test_the_page_says_how_fresh_it_is_and_a_button_has_it_taken_again(
     assert "synced <time" in shown
     assert "Sync now" in shown
     place = Infrastructure.objects.get()
-    SyncedCluster.objects.update(due_at=database_now() + timedelta(hours=1))
+    SyncedCluster.objects.update(due_at=get_database_time() + timedelta(hours=1))
     answer = client.post(f"/infrastructures/{place.pk}/sync/", {"next": "/instances/?show=stopped"})
     assert (answer.status_code, answer["Location"]) == (302, "/instances/?show=stopped")
-    assert due(database_now(), 9) == [synced.pk]
+    assert list_due_clusters(get_database_time(), 9) == [synced.pk]
     assert AuditEntry.objects.filter(action="infrastructure.sync", actor=drive.deployer).exists()
     assert "waiting for its turn now" in page(client)
     for elsewhere in ("https://example.com/", "//example.com/", "javascript:alert(1)"):
@@ -75,12 +79,12 @@ def test_however_often_somebody_asks_one_look_begins_in_ten_seconds(
     place = Infrastructure.objects.get()
     client.post(f"/infrastructures/{place.pk}/sync/")
     first = SyncedCluster.objects.get()
-    SyncedCluster.objects.update(due_at=database_now() + timedelta(minutes=1))
+    SyncedCluster.objects.update(due_at=get_database_time() + timedelta(minutes=1))
     for _ in range(5):
         client.post(f"/infrastructures/{place.pk}/sync/")
     again = SyncedCluster.objects.get()
     assert first.asked_at is not None
-    assert again.due_at == first.asked_at + ASKED_APART
+    assert again.due_at == first.asked_at + REQUEST_INTERVAL
 
 
 def test_who_may_only_look_has_no_button_and_is_refused(synced: SyncedCluster, client: Client) -> None:

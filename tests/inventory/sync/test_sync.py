@@ -4,28 +4,28 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+from aws.apis.ecs import EcsClient
 from aws.caller import Caller
-from aws.ecs import Ecs
 from aws.errors import Denied
 from catalog.models import Infrastructure
-from delegates.doors import call_here
-from deployments.engine import quota
+from delegates.access.aws_access import get_local_caller
+from deployments.journal import rate_limits
 from deployments.models import Execution
-from inventory.models.instances import SeenEvent, SeenService, ServiceInstance, SyncedCluster
-from inventory.sync.clusters import due, enter_new, follow_deployments
-from inventory.sync.syncing import go_on
+from inventory.models.instances import EcsServiceEvent, EcsServiceRecord, ServiceInstance, SyncedCluster
+from inventory.sync.clusters import create_clusters, list_due_clusters, schedule_follow_ups
+from inventory.sync.sync_scan import run_sync
 from tests.deployments.driving import Drive
-from web.clock import database_now
+from web.clock import get_database_time
 
 
 def sync() -> SyncedCluster:
     """One whole sync of the only cluster."""
     # The story's clock is ahead: what it drew from AWS's quota is in the future of this one.
-    quota.forget()
-    enter_new(database_now())
-    SyncedCluster.objects.update(due_at=database_now())
-    (pk,) = due(database_now(), 10)
-    go_on(pk)
+    rate_limits.reset_buckets()
+    create_clusters(get_database_time())
+    SyncedCluster.objects.update(due_at=get_database_time())
+    (pk,) = list_due_clusters(get_database_time(), 10)
+    run_sync(pk)
     return SyncedCluster.objects.get(pk=pk)
 
 
@@ -34,7 +34,7 @@ def test_what_an_execution_deployed_is_shown_with_its_images_and_who_started_it(
     cluster = sync()
     assert (cluster.failure, cluster.failures, cluster.reading) == ("", 0, None)
     infrastructure = Infrastructure.objects.get()
-    seen = SeenService.objects.get()
+    seen = EcsServiceRecord.objects.get()
     assert (seen.service, seen.infrastructure, seen.status) == (
         execution.stages.get().service,
         infrastructure,
@@ -45,7 +45,7 @@ def test_what_an_execution_deployed_is_shown_with_its_images_and_who_started_it(
     assert {(one.origin, one.execution) for one in instances} == {("EXECUTION", execution)}
     assert {one.last_status for one in instances} == {"RUNNING"}
     assert all(one.image.endswith(":1.27") and one.digest.startswith("sha256:") for one in instances)
-    assert SeenEvent.objects.filter(seen=seen, message__contains="has reached a steady state").exists()
+    assert EcsServiceEvent.objects.filter(seen=seen, message__contains="has reached a steady state").exists()
 
 
 def test_a_task_that_stopped_is_kept_with_its_reason_and_its_successor_is_no_deployment(drive: Drive) -> None:
@@ -54,7 +54,7 @@ def test_a_task_that_stopped_is_kept_with_its_reason_and_its_successor_is_no_dep
     lost = ServiceInstance.objects.order_by("pk").first()
     assert lost is not None
     drive.pass_time(120, step=10)
-    aws = Ecs(call_here(lost.cluster.connector, lost.cluster.region))
+    aws = EcsClient(get_local_caller(lost.cluster.connector, lost.cluster.region))
     aws.stop_task(lost.cluster.cluster, lost.arn, "tried out")
     drive.pass_time(120, step=10)
     sync()
@@ -96,15 +96,15 @@ def test_tasks_that_auto_scaling_started_are_told_from_those_that_replace_others
     drive.call(scaling, "RegisterScalableTarget", {**place, "MinCapacity": 4, "MaxCapacity": 9})
     drive.pass_time(120, step=10)
     cluster = sync()
-    seen = SeenService.objects.get()
+    seen = EcsServiceRecord.objects.get()
     assert seen.scaling == {"min": 4, "max": 9, "suspended": []}
     grown = ServiceInstance.objects.filter(origin="AUTO_SCALED")
     before = ServiceInstance.objects.filter(origin="EXECUTION").count()
     assert (grown.count(), before + grown.count()) == (4 - before, 4)
     assert {one.execution for one in grown} == {execution}, "what they run is what it deployed"
-    told = SeenEvent.objects.get(kind=SeenEvent.Kind.SCALING)
+    told = EcsServiceEvent.objects.get(kind=EcsServiceEvent.Kind.SCALING)
     assert (told.count, told.message) == (4, "Setting desired count to 4. minimum capacity was set to 4")
-    aws = Ecs(call_here(cluster.connector, cluster.region))
+    aws = EcsClient(get_local_caller(cluster.connector, cluster.region))
     aws.stop_task("demo", ServiceInstance.objects.earliest("created_at").arn, "tried out")
     drive.pass_time(120, step=10)
     sync()
@@ -139,9 +139,9 @@ def test_a_task_on_a_machine_of_ones_own_tells_which_and_what_is_left_there(driv
 def test_what_a_policy_keeps_back_leaves_the_rest_of_the_picture_whole(drive: Drive) -> None:
     drive.run("1.27")
     refused = "DescribeScalableTargets"
-    quota.forget()
-    enter_new(database_now())
-    (pk,) = due(database_now(), 10)
+    rate_limits.reset_buckets()
+    create_clusters(get_database_time())
+    (pk,) = list_due_clusters(get_database_time(), 10)
     asked = []
 
     class Denying:
@@ -156,8 +156,8 @@ def test_what_a_policy_keeps_back_leaves_the_rest_of_the_picture_whole(drive: Dr
             return self.live.call(service, operation, params)
 
     for _ in range(2):
-        SyncedCluster.objects.update(due_at=database_now(), scaling_read_at=None)
-        go_on(pk, lambda connector, region: Denying(call_here(connector, region)))
+        SyncedCluster.objects.update(due_at=get_database_time(), scaling_read_at=None)
+        run_sync(pk, lambda connector, region: Denying(get_local_caller(connector, region)))
     cluster = SyncedCluster.objects.get()
     assert (cluster.failure, ServiceInstance.objects.count() > 0) == ("", True)
     assert [one["action"] for one in cluster.lacking] == [f"application-autoscaling:{refused}"]
@@ -173,11 +173,11 @@ def test_the_end_of_a_deployment_has_the_cluster_looked_at_at_once(drive: Drive)
     ended = Execution.objects.latest("created_at").ended_at
     assert ended is not None
     SyncedCluster.objects.update(due_at=ended + timedelta(minutes=1))
-    assert follow_deployments(ended) == 1, "it ended after that sync"
+    assert schedule_follow_ups(ended) == 1, "it ended after that sync"
     SyncedCluster.objects.update(
         due_at=ended + timedelta(minutes=1), synced_at=ended + timedelta(seconds=9), seconds=1
     )
-    assert follow_deployments(ended + timedelta(seconds=10)) == 0, "a sync has begun since"
+    assert schedule_follow_ups(ended + timedelta(seconds=10)) == 0, "a sync has begun since"
     cluster.delete()
-    assert follow_deployments(ended + timedelta(seconds=10)) == 1, "no infrastructure names it yet"
-    assert due(ended + timedelta(seconds=10), 1)
+    assert schedule_follow_ups(ended + timedelta(seconds=10)) == 1, "no infrastructure names it yet"
+    assert list_due_clusters(ended + timedelta(seconds=10), 1)

@@ -12,18 +12,18 @@ from django.urls import reverse
 
 from aws.errors import Denied
 from connectors.models import Connector
-from delegates.doors import call_here
-from deployments.engine import quota
-from inventory.dashboards.usage import usage_of
-from inventory.models.instances import SeenService, SyncedCluster
-from inventory.sync import progress
-from inventory.sync.clusters import enter_new
-from inventory.sync.keeping.usage import keep_usage, usages_to_ask, window
-from inventory.sync.reading import USAGE, Reading
-from inventory.sync.syncing import go_on
+from delegates.access.aws_access import get_local_caller
+from deployments.journal import rate_limits
+from inventory.dashboards.usage import get_usage
+from inventory.models.instances import EcsServiceRecord, SyncedCluster
+from inventory.sync import sync_scan
+from inventory.sync.clusters import create_clusters
+from inventory.sync.cursor import USAGE, SyncCursor
+from inventory.sync.sync_scan import run_sync
+from inventory.sync.upserts.usage import compute_usage_window, list_due_usages, update_usage
 from tests.deployments.driving import Drive
 from tests.inventory.sync.test_many import cluster
-from web.clock import database_now
+from web.clock import get_database_time
 
 __all__ = ["cluster"]
 ASKED = "GetMetricData"
@@ -36,24 +36,24 @@ class Story:
         self.drive = drive
         self.calls: Counter[str] = Counter()
         self.denies = False
-        monkeypatch.setattr(progress, "database_now", drive.clock.now)
+        monkeypatch.setattr(sync_scan, "get_database_time", drive.clock.now)
 
     def look(self) -> str:
         """What the dashboard says while somebody looks."""
         client = Client()
         client.force_login(self.drive.deployer)
-        seen = SeenService.objects.get()
+        seen = EcsServiceRecord.objects.get()
         text = client.get(reverse("service-dashboard", args=[seen.service_id])).content.decode()
-        SeenService.objects.update(looked_at=self.drive.clock.now())
+        EcsServiceRecord.objects.update(looked_at=self.drive.clock.now())
         return text
 
     def sync(self) -> SyncedCluster:
-        quota.forget()
-        enter_new(database_now())
-        SyncedCluster.objects.update(due_at=database_now())
+        rate_limits.reset_buckets()
+        create_clusters(get_database_time())
+        SyncedCluster.objects.update(due_at=get_database_time())
         (found,) = SyncedCluster.objects.all()
-        self.live = call_here(found.connector, found.region)
-        go_on(found.pk, lambda *_: self)
+        self.live = get_local_caller(found.connector, found.region)
+        run_sync(found.pk, lambda *_: self)
         found.refresh_from_db()
         assert found.failure == ""
         return found
@@ -84,7 +84,7 @@ def test_it_is_read_every_few_minutes_for_those_who_look(story: Story) -> None:
     assert "<li>100 %</li><li>50 %</li><li>0 %</li>" in text
     assert text.count('class="gap"') == 2, "of either, the time before it ran"
     assert "the table below has the numbers" in text
-    found = usage_of(SeenService.objects.get())
+    found = get_usage(EcsServiceRecord.objects.get())
     assert found is not None
     assert 3 <= len(found.known) <= 5, "a value for each five minutes that it has run"
     assert all(0 < (one.cpu or 0) < 100 and 0 < (one.memory or 0) < 100 for one in found.known)
@@ -94,7 +94,7 @@ def test_it_is_read_every_few_minutes_for_those_who_look(story: Story) -> None:
     story.drive.pass_time(300, step=60)
     story.sync()
     assert story.calls[ASKED] == 2
-    again = usage_of(SeenService.objects.get())
+    again = get_usage(EcsServiceRecord.objects.get())
     assert again is not None
     assert again.known[1:] == found.known, "what was told stays"
 
@@ -109,7 +109,7 @@ def test_a_policy_that_denies_it_is_named_and_stops_nothing(story: Story) -> Non
 
 def test_one_call_asks_for_as_many_services_as_cloudwatch_takes() -> None:
     names = tuple(f"{'demo' if number % 2 else 'other'}/s{number}" for number in range(251))
-    reading = Reading("2026-01-01T12:03:00+00:00", USAGE, names, is_listed=True, is_filled=True)
+    reading = SyncCursor("2026-01-01T12:03:00+00:00", USAGE, names, is_listed=True, is_filled=True)
     first = reading.question("demo").params
     assert len(first["MetricDataQueries"]) == 500
     assert (first["StartTime"], first["EndTime"]) == (
@@ -129,9 +129,9 @@ def test_one_call_asks_for_as_many_services_as_cloudwatch_takes() -> None:
 @pytest.mark.django_db
 def test_whatever_is_told_is_kept_as_points_or_left_out(cluster: SyncedCluster) -> None:
     now = datetime(2026, 1, 1, 12, 3, tzinfo=UTC)
-    since, until = window(now)
-    SeenService.objects.create(cluster=cluster, name="s0", first_seen_at=now, seen_at=now)
-    reading = Reading(now.isoformat(), USAGE, ("large/s0",), is_listed=True, is_filled=True)
+    since, until = compute_usage_window(now)
+    EcsServiceRecord.objects.create(cluster=cluster, name="s0", first_seen_at=now, seen_at=now)
+    reading = SyncCursor(now.isoformat(), USAGE, ("large/s0",), is_listed=True, is_filled=True)
     params = reading.question("large").params
     odd: list[Any] = [None, "x", True, -1, float("nan"), float("inf"), 2**2000, [], 1e300]
     moments = [until - timedelta(minutes=5 * number) for number in range(1, len(odd) + 1)]
@@ -142,20 +142,20 @@ def test_whatever_is_told_is_kept_as_points_or_left_out(cluster: SyncedCluster) 
         "nothing",
     ]
     for answer in ({"MetricDataResults": told}, {"MetricDataResults": 7}, None):
-        keep_usage(cluster, params, answer, now)
-    assert SeenService.objects.get().usage == {"cpu": {since.isoformat(): 12.346}, "memory": {}}
+        update_usage(cluster, params, answer, now)
+    assert EcsServiceRecord.objects.get().usage == {"cpu": {since.isoformat(): 12.346}, "memory": {}}
 
 
 def beside(cluster: SyncedCluster, name: str, **changes: Any) -> SyncedCluster:
     """Another cluster that differs from `cluster` in these."""
-    now = database_now()
+    now = get_database_time()
     same = {"connector": cluster.connector, "region": cluster.region, "account": cluster.account}
     return SyncedCluster.objects.create(cluster=name, last_used_at=now, due_at=now, **{**same, **changes})
 
 
-def looked_at(cluster: SyncedCluster, name: str) -> SeenService:
-    now = database_now()
-    return SeenService.objects.create(
+def looked_at(cluster: SyncedCluster, name: str) -> EcsServiceRecord:
+    now = get_database_time()
+    return EcsServiceRecord.objects.create(
         cluster=cluster, name=name, first_seen_at=now, seen_at=now, looked_at=now, usage_asked_at=None
     )
 
@@ -164,7 +164,7 @@ def looked_at(cluster: SyncedCluster, name: str) -> SeenService:
 def test_the_first_of_all_clusters_of_a_connector_account_and_region_asks_for_all(
     cluster: SyncedCluster,
 ) -> None:
-    now = database_now()
+    now = get_database_time()
     same = beside(cluster, "arn:aws:ecs:us-east-1:123456789012:cluster/small")
     elsewhere = [
         beside(cluster, "small", region="eu-west-1"),
@@ -179,24 +179,24 @@ def test_the_first_of_all_clusters_of_a_connector_account_and_region_asks_for_al
     others = [looked_at(one, "web") for one in elsewhere]
     looked_at(same, "odd name")
     with transaction.atomic():
-        asked = usages_to_ask(cluster, now)
+        asked = list_due_usages(cluster, now)
     assert asked == ["large/web", "small/web", "small/job"]
     with transaction.atomic():
-        assert usages_to_ask(same, now) == [], "another has asked already"
-        assert usages_to_ask(same, now + timedelta(minutes=2, seconds=1)) == asked, "it was lost"
-        assert [usages_to_ask(one, now) for one in elsewhere] == [["small/web"]] * 3
+        assert list_due_usages(same, now) == [], "another has asked already"
+        assert list_due_usages(same, now + timedelta(minutes=2, seconds=1)) == asked, "it was lost"
+        assert [list_due_usages(one, now) for one in elsewhere] == [["small/web"]] * 3
 
-    reading = Reading(now.isoformat(), USAGE, tuple(asked), is_listed=True, is_filled=True)
+    reading = SyncCursor(now.isoformat(), USAGE, tuple(asked), is_listed=True, is_filled=True)
     params = reading.question("large").params
     assert len(params["MetricDataQueries"]) == 6, "one call for both clusters"
-    at = window(now)[0].isoformat()
+    at = compute_usage_window(now)[0].isoformat()
     results = [{"Id": f"m{number}", "Timestamps": [at], "Values": [number]} for number in range(6)]
     with transaction.atomic():
-        keep_usage(cluster, params, {"MetricDataResults": results}, now)
+        update_usage(cluster, params, {"MetricDataResults": results}, now)
     for number, one in enumerate(mine):
         one.refresh_from_db()
         assert one.usage == {"cpu": {at: 2.0 * number}, "memory": {at: 2.0 * number + 1}}
-    assert not SeenService.objects.filter(pk__in=[one.pk for one in others]).exclude(usage={}).exists()
+    assert not EcsServiceRecord.objects.filter(pk__in=[one.pk for one in others]).exclude(usage={}).exists()
     with transaction.atomic():
-        assert usages_to_ask(same, now + timedelta(minutes=3)) == [], "they are new"
-        assert usages_to_ask(same, now + timedelta(minutes=5)) == asked
+        assert list_due_usages(same, now + timedelta(minutes=3)) == [], "they are new"
+        assert list_due_usages(same, now + timedelta(minutes=5)) == asked

@@ -11,7 +11,7 @@ from django.db import OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from tests.flushing.rows import empty
-from web.outages import is_outage
+from web.http.outages import is_outage
 
 TRIES = 8
 

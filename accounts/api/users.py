@@ -1,0 +1,166 @@
+"""API of users and user groups."""
+
+from typing import Any
+
+from django.db.models import Count, Q, QuerySet
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from guards.limits import GROUP_MEMBERS
+from rbac import operations
+from rbac.models import User, UserGroup
+from rbac.queries import list_visible_users
+from web.api.parameters import LIST_PARAMETERS, PAGE_PARAMETERS
+from web.api.views import BaseApiView
+from web.http.problems import BadInput
+
+VIEW = "core_usergroup_view"
+SEARCH_PARAMETER = OpenApiParameter(
+    "search", OpenApiTypes.STR, description="Part of a user name, a name or an e-mail address."
+)
+
+
+class MemberDocument(serializers.Serializer[Any]):
+    """Somebody in a group."""
+
+    id = serializers.IntegerField()
+    username = serializers.CharField()
+
+
+class UserDocument(MemberDocument):
+    """Somebody who signs in."""
+
+    name = serializers.CharField(source="get_full_name")
+    email = serializers.CharField()
+    is_active = serializers.BooleanField()
+    last_login = serializers.DateTimeField(allow_null=True)
+
+
+class GroupSummary(serializers.Serializer[Any]):
+    """A group of people; with an `external_name` its members are those that single sign-on says."""
+
+    id = serializers.IntegerField()
+    identifier = serializers.CharField()
+    name = serializers.CharField()
+    scope = serializers.CharField(source="scope.path")
+    external_name = serializers.CharField()
+    user_count = serializers.IntegerField()
+
+
+class GroupDocument(GroupSummary):
+    """A group with its members."""
+
+    users = MemberDocument(source="users.all", many=True)
+
+
+class GroupChange(serializers.Serializer[Any]):
+    """What can be changed of a group; `users` are keys of people."""
+
+    name = serializers.CharField(required=False, max_length=128)
+    external_name = serializers.CharField(required=False, allow_blank=True, max_length=255)
+    users = serializers.ListField(
+        child=serializers.IntegerField(min_value=1), required=False, max_length=int(GROUP_MEMBERS)
+    )
+
+
+class GroupInput(GroupChange):
+    """What a group is made of; without an identifier it gets one made of its name."""
+
+    name = serializers.CharField(max_length=128)
+    scope = serializers.CharField(max_length=400)
+    identifier = serializers.CharField(required=False, default="", max_length=128)
+
+
+class UserListView(BaseApiView):
+    """The people that one may see."""
+
+    @extend_schema(parameters=[SEARCH_PARAMETER, *PAGE_PARAMETERS], responses=UserDocument(many=True))
+    def get(self, request: Request) -> Response:
+        people = list_visible_users(self.principal)
+        if search := request.GET.get("search", "").strip():
+            columns = ("username", "email", "first_name", "last_name")
+            found = Q()
+            for column in columns:
+                found |= Q(**{f"{column}__icontains": search})
+            people = people.filter(found)
+        return self.page(people, UserDocument)
+
+
+class UserDetailView(BaseApiView):
+    """One person."""
+
+    @extend_schema(responses=UserDocument)
+    def get(self, request: Request, pk: int) -> Response:
+        return Response(UserDocument(self.one_of(list_visible_users(self.principal), pk=pk)).data)
+
+
+class UserGroupListView(BaseApiView):
+    """Groups of people."""
+
+    @extend_schema(parameters=LIST_PARAMETERS, responses=GroupSummary(many=True))
+    def get(self, request: Request) -> Response:
+        return self.listed(VIEW, _list_groups(), GroupSummary)
+
+    @extend_schema(request=GroupInput, responses={201: GroupDocument})
+    def post(self, request: Request) -> Response:
+        given = self.given(GroupInput)
+        scope = self.scope_at(given.pop("scope"))
+        given["users"] = _get_users(given.get("users", []), list_visible_users(self.principal))
+        made = operations.create_user_group(actor=self.principal, scope=scope, **given)
+        return Response(_build_group_document(made.pk), status=201)
+
+
+class UserGroupDetailView(BaseApiView):
+    """One group of people."""
+
+    @extend_schema(responses=GroupDocument)
+    def get(self, request: Request, pk: int) -> Response:
+        return Response(GroupDocument(self._found(pk)).data)
+
+    @extend_schema(request=GroupChange, responses=GroupDocument)
+    def patch(self, request: Request, pk: int) -> Response:
+        """Change a group; `users` replace those that it has."""
+        group = self._found(pk)
+        given = self.given(GroupChange)
+        known = User.objects.filter(
+            Q(pk__in=list_visible_users(self.principal).values("pk")) | Q(pk__in=group.users.values("pk"))
+        )
+        operations.update_user_group(
+            actor=self.principal,
+            group=group,
+            name=given.get("name", group.name),
+            external_name=given.get("external_name", group.external_name),
+            users=_get_users(given["users"], known) if "users" in given else list(group.users.all()),
+        )
+        return Response(_build_group_document(group.pk))
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, pk: int) -> Response:
+        operations.delete_user_group(actor=self.principal, group=self._found(pk))
+        return Response(status=204)
+
+    def _found(self, pk: int) -> UserGroup:
+        return self.one(VIEW, _list_groups(), pk=pk)
+
+
+def _list_groups() -> QuerySet[UserGroup]:
+    return UserGroup.objects.select_related("scope").annotate(user_count=Count("users"))
+
+
+def _build_group_document(pk: int) -> dict[str, Any]:
+    return GroupDocument(_list_groups().get(pk=pk)).data
+
+
+def _get_users(keys: list[int], known: QuerySet[User]) -> list[User]:
+    found = {user.pk: user for user in known.filter(pk__in=keys)}
+    errors = [
+        {"path": f"users.{index}", "message": "is not known here"}
+        for index, key in enumerate(keys)
+        if key not in found
+    ]
+    if errors:
+        raise BadInput("The input is not valid.", errors=errors)
+    return list(found.values())

@@ -1,0 +1,1 @@
+"""Authentication of people: passwords, second factor, single sign-on, sessions."""

@@ -1,0 +1,192 @@
+"""OpenID Connect client (authorization code flow with PKCE).
+
+Everything that comes from the provider is hostile until checked: where its documents send us is asked through
+the guarded client only, and a statement counts when its signature, issuer, audience and time are right.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+from urllib.parse import urlencode, urlsplit
+
+import jwt
+import requests
+from django.conf import settings
+
+from web.http.client import create_safe_session
+
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
+# A provider that lets itself be handed a secret to sign with could be made to take its public key for one.
+ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+CLOCK_SKEW_SECONDS = 60
+
+
+class SignOnFailed(Exception):
+    """The provider did not say who it is; the message says what went wrong, for the person and the log."""
+
+
+@dataclass(frozen=True)
+class ProviderEndpoints:
+    """Where the provider is asked for what."""
+
+    authorize: str
+    token: str
+    keys: str
+    userinfo: str
+    takes_basic: bool
+
+
+def _convert_errors(ask: Callable[Given, Answer]) -> Callable[Given, Answer]:
+    @wraps(ask)
+    def asked(*args: Given.args, **kwargs: Given.kwargs) -> Answer:
+        try:
+            return ask(*args, **kwargs)
+        except requests.RequestException as problem:
+            raise SignOnFailed(f"The provider cannot be asked: {type(problem).__name__}.") from problem
+        # The second: a document of brackets inside brackets.
+        except (jwt.PyJWTError, RecursionError) as problem:
+            raise SignOnFailed(
+                f"The provider's statement does not hold: {type(problem).__name__}."
+            ) from problem
+
+    return asked
+
+
+@_convert_errors
+def discover_endpoints() -> ProviderEndpoints:
+    """Read the provider's own description. Raises `NotSignedOn`."""
+    issuer = settings.OIDC_ISSUER
+    with create_safe_session() as session:
+        found = _fetch_json(session.get(f"{issuer.rstrip('/')}/.well-known/openid-configuration"))
+    if str(found.get("issuer", "")).rstrip("/") != issuer.rstrip("/"):
+        raise SignOnFailed("The provider calls itself otherwise than OIDC_ISSUER does.")
+    methods = found.get("token_endpoint_auth_methods_supported")
+    return ProviderEndpoints(
+        authorize=_get_endpoint(found, "authorization_endpoint"),
+        token=_get_endpoint(found, "token_endpoint"),
+        keys=_get_endpoint(found, "jwks_uri"),
+        userinfo=_get_endpoint(found, "userinfo_endpoint") if "userinfo_endpoint" in found else "",
+        # What the specification assumes of a provider that does not say.
+        takes_basic="client_secret_basic" in methods if isinstance(methods, list) else True,
+    )
+
+
+def build_authorization_url(
+    endpoints: ProviderEndpoints, *, callback: str, state: str, nonce: str, challenge: str
+) -> str:
+    """Where a browser is sent, and comes back from to `callback` with a code."""
+    asked = {
+        "response_type": "code",
+        "client_id": settings.OIDC_CLIENT_ID,
+        "redirect_uri": callback,
+        "scope": settings.OIDC_SCOPES,
+        "state": state,
+        "nonce": nonce,
+        "code_challenge": challenge,
+        "code_challenge_method": "S256",
+    }
+    separator = "&" if urlsplit(endpoints.authorize).query else "?"
+    return f"{endpoints.authorize}{separator}{urlencode(asked)}"
+
+
+@_convert_errors
+def fetch_claims(code: str, *, callback: str, verifier: str, nonce: str) -> dict[str, Any]:
+    """Turn a code into what the provider says of its person, `iss` and `sub` at least.
+
+    Raises `NotSignedOn`.
+    """
+    endpoints = discover_endpoints()
+    with create_safe_session() as session:
+        tokens = _fetch_tokens(session, endpoints, code=code, callback=callback, verifier=verifier)
+        claims = _verify_id_token(str(tokens.get("id_token", "")), _fetch_json(session.get(endpoints.keys)))
+        if claims.get("nonce") != nonce:
+            raise SignOnFailed("The provider's statement belongs to another sign-in.")
+        return _add_userinfo(session, endpoints, claims, str(tokens.get("access_token", "")))
+
+
+def _fetch_tokens(
+    session: requests.Session, endpoints: ProviderEndpoints, *, code: str, callback: str, verifier: str
+) -> dict[str, Any]:
+    asked = {
+        "grant_type": "authorization_code",
+        "code": code,
+        "redirect_uri": callback,
+        "code_verifier": verifier,
+    }
+    secret = (settings.OIDC_CLIENT_ID, settings.OIDC_CLIENT_SECRET)
+    if not endpoints.takes_basic:
+        asked |= {"client_id": secret[0], "client_secret": secret[1]}
+    return _fetch_json(
+        session.post(
+            endpoints.token,
+            data=asked,
+            auth=secret if endpoints.takes_basic else None,
+            # Whoever is sent on would be handed our secret.
+            allow_redirects=False,
+        )
+    )
+
+
+def _verify_id_token(statement: str, keys: Mapping[str, Any]) -> dict[str, Any]:
+    header = jwt.get_unverified_header(statement)
+    known = jwt.PyJWKSet.from_dict(dict(keys)).keys
+    fitting = [key for key in known if header.get("kid") in (None, key.key_id)]
+    if len(fitting) != 1 or header.get("alg") not in ALGORITHMS:
+        raise SignOnFailed("The provider's statement is signed with none of its keys.")
+    found: dict[str, Any] = jwt.decode(
+        statement,
+        fitting[0].key,
+        algorithms=[str(header["alg"])],
+        audience=settings.OIDC_CLIENT_ID,
+        leeway=CLOCK_SKEW_SECONDS,
+        options={"require": ["iss", "sub", "aud", "exp", "iat"]},
+    )
+    if str(found["iss"]).rstrip("/") != settings.OIDC_ISSUER.rstrip("/"):
+        raise SignOnFailed("The statement is another provider's.")
+    if (
+        isinstance(found["aud"], list)
+        and len(found["aud"]) > 1
+        and found.get("azp") != settings.OIDC_CLIENT_ID
+    ):
+        raise SignOnFailed("The statement was made for another program.")
+    if not _is_subject(found["sub"]):
+        raise SignOnFailed("The provider names nobody.")
+    return found
+
+
+def _add_userinfo(
+    session: requests.Session, endpoints: ProviderEndpoints, claims: dict[str, Any], token: str
+) -> dict[str, Any]:
+    """The same with what the provider tells on request only; what is signed comes first."""
+    if not endpoints.userinfo or not token:
+        return claims
+    more = _fetch_json(session.get(endpoints.userinfo, headers={"Authorization": f"Bearer {token}"}))
+    if more.get("sub") != claims["sub"]:
+        raise SignOnFailed("The provider speaks of two different people.")
+    return {**more, **claims}
+
+
+def _is_subject(given: object) -> bool:
+    """At most 255 ASCII characters (OpenID Connect Core 1.0, section 2), none of them a control character."""
+    return isinstance(given, str) and given.isascii() and given.isprintable() and 0 < len(given) <= 255
+
+
+def _fetch_json(response: requests.Response) -> dict[str, Any]:
+    if response.status_code != requests.codes.ok:
+        where = urlsplit(response.url or "").path
+        raise SignOnFailed(f"The provider answered {response.status_code} at {where}.")
+    found = response.json()
+    if not isinstance(found, dict):
+        raise SignOnFailed("The provider's answer is no document.")
+    return found
+
+
+def _get_endpoint(found: Mapping[str, Any], name: str) -> str:
+    address = found.get(name)
+    if not isinstance(address, str) or urlsplit(address).scheme not in ("https", "http"):
+        raise SignOnFailed(f"The provider's description lacks {name}.")
+    if urlsplit(settings.OIDC_ISSUER).scheme == "https" and not address.startswith("https://"):
+        raise SignOnFailed(f"The provider's {name} is not encrypted.")
+    return address

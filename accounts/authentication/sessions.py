@@ -1,0 +1,192 @@
+"""Sessions of users: lifetime, listing and termination."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from allauth.account.adapter import get_adapter
+from allauth.core.internal.httpkit import HTTP_USER_AGENT_MAX_LENGTH
+from allauth.usersessions.models import UserSession
+from django.conf import settings
+from django.contrib.auth import logout
+from django.contrib.sessions.models import Session
+from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+
+from guards.limits import SESSION_IDLE_SECONDS, SESSION_SECONDS
+from rbac import audit
+from rbac.access_changes import hash_session_key
+from rbac.models import User
+from web.http import sessions
+from web.http.middleware import DatabaseMiddleware
+from web.http.outages import optional_write
+from web.http.sessions import SEEN_AT_KEY
+
+STARTED_KEY = "started_at"
+# How old "last seen" may be: each request is looked at, few are written down.
+SEEN_INTERVAL = timedelta(minutes=5)
+
+
+class SessionLifetimeMiddleware(DatabaseMiddleware):
+    """Ends sessions that idle too long or are too old, and remembers when and whence each was seen."""
+
+    def prepare(self, request: HttpRequest) -> None:
+        if settings.SESSION_COOKIE_NAME in request.COOKIES and request.user.is_authenticated:
+            _check_lifetime(request)
+
+
+def begin_session(request: HttpRequest) -> None:
+    """Let the session of who just signed in last from now on."""
+    request.session[STARTED_KEY] = timezone.now().isoformat()
+    _record_activity(request, timezone.now())
+
+
+def _check_lifetime(request: HttpRequest) -> None:
+    if STARTED_KEY not in request.session:
+        begin_session(request)
+    now, seen = timezone.now(), datetime.fromisoformat(request.session[SEEN_AT_KEY])
+    if now - seen < SEEN_INTERVAL:
+        return
+    if now >= _terminate(request, seen):
+        logout(request)
+    else:
+        _record_activity(request, now)
+
+
+def _record_activity(request: HttpRequest, now: datetime) -> None:
+    request.session[SEEN_AT_KEY] = now.isoformat()
+    # The database forgets it by itself then, for sockets too.
+    request.session.set_expiry(_terminate(request, now))
+    key = _get_session_key(request)
+    with optional_write():
+        UserSession.objects.update_or_create(
+            session_key=hash_session_key(key),
+            defaults={
+                "user": request.user,
+                "ip": get_adapter().get_client_ip(request),
+                "user_agent": request.META.get("HTTP_USER_AGENT", "")[:HTTP_USER_AGENT_MAX_LENGTH],
+                "last_seen_at": now,
+            },
+        )
+
+
+def _get_session_key(request: HttpRequest) -> str:
+    if not request.session.session_key:
+        request.session.save()
+    return str(request.session.session_key)
+
+
+def _terminate(request: HttpRequest, seen: datetime) -> datetime:
+    started = datetime.fromisoformat(request.session[STARTED_KEY])
+    return min(seen + timedelta(seconds=SESSION_IDLE_SECONDS), started + timedelta(seconds=SESSION_SECONDS))
+
+
+@dataclass(frozen=True)
+class UserSessionSummary:
+    """One session as its person sees it."""
+
+    pk: int
+    device: str
+    address: str
+    began_at: datetime
+    seen_at: datetime
+    is_this: bool
+
+
+def list_user_sessions(person: User, current: str | None) -> list[UserSessionSummary]:
+    """The sessions in which `person` is signed in; the one with the key `current` first, then the latest."""
+    this = hash_session_key(current or "")
+    found = [
+        UserSessionSummary(
+            pk=row.pk,
+            device=describe_device(row.user_agent),
+            address=row.ip,
+            began_at=row.created_at,
+            seen_at=row.last_seen_at,
+            is_this=row.session_key == this,
+        )
+        for row in _list_open_user_sessions(person).order_by("-last_seen_at")[:200]
+    ]
+    return sorted(found, key=lambda place: not place.is_this)
+
+
+@transaction.atomic
+def end_session(*, actor: User, pk: int) -> bool:
+    """End one of the actor's own sessions, and say whether there was one."""
+    row = UserSession.objects.filter(user=actor, pk=pk).first()
+    if row is not None:
+        _terminate_listed(row)
+        audit.record_audit_entry(
+            actor=actor, action="user.session_end", thing=actor, before={"address": row.ip}
+        )
+    return row is not None
+
+
+@transaction.atomic
+def end_other_sessions(*, actor: User, current: str | None) -> int:
+    """End all sessions of the actor but the one with the key `current`, and return how many there were."""
+    others = list(_list_open_user_sessions(actor).exclude(session_key=hash_session_key(current or "")))
+    for row in others:
+        _terminate_listed(row)
+    if others:
+        after = {"sessions": len(others)}
+        audit.record_audit_entry(actor=actor, action="user.sessions_end", thing=actor, after=after)
+    return len(others)
+
+
+def end_all_sessions(person: User) -> None:
+    """End every session of this person."""
+    for row in UserSession.objects.filter(user=person):
+        _terminate_listed(row)
+
+
+def forget_session(session_key: str | None) -> None:
+    """Take a session off the list whose person signs out."""
+    if session_key:
+        UserSession.objects.filter(session_key=hash_session_key(session_key)).delete()
+
+
+def prune_expired_sessions() -> None:
+    """Delete what is left of sessions that have ended."""
+    Session.objects.filter(expire_date__lt=timezone.now()).delete()
+    UserSession.objects.exclude(Exists(Session.objects.filter(session_key=OuterRef("session_key")))).delete()
+
+
+def _terminate_listed(row: UserSession) -> None:
+    # Not by the row's own `end`, which takes what it holds for a key.
+    sessions.end_session(row.session_key)
+    row.delete()
+
+
+def _list_open_user_sessions(person: User) -> QuerySet[Any]:
+    alive = Session.objects.filter(session_key=OuterRef("session_key"), expire_date__gt=timezone.now())
+    return UserSession.objects.filter(Exists(alive), user=person)
+
+
+# What each sends contains the names of those after it too.
+_BROWSERS = (
+    ("Edg", "Edge"),
+    ("OPR", "Opera"),
+    ("Firefox", "Firefox"),
+    ("Chrome", "Chrome"),
+    ("Safari", "Safari"),
+)
+_SYSTEMS = (
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Windows", "Windows"),
+    ("Mac OS", "macOS"),
+    ("Linux", "Linux"),
+)
+
+
+def describe_device(user_agent: str) -> str:
+    """What a browser says it is, in words: "Firefox on Linux"."""
+    browser = next((name for mark, name in _BROWSERS if mark in user_agent), "")
+    system = next((name for mark, name in _SYSTEMS if mark in user_agent), "")
+    if browser and system:
+        return f"{browser} on {system}"
+    return browser or system or user_agent[:60] or "Unknown"

@@ -1,0 +1,141 @@
+"""Mapping of identity provider accounts to users and groups."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from allauth.socialaccount.models import SocialAccount
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import transaction
+
+from accounts.authentication.oidc import SignOnFailed
+from guards.limits import SIGN_ON_GROUPS
+from rbac import audit
+from rbac.models import User, UserGroup
+
+# The longest subject that the table takes as it is; the specification allows 255 characters.
+MOST_SUBJECT_CHARACTERS = 191
+MOST_NAME_CHARACTERS = 150
+
+
+def is_single_sign_on_enabled() -> bool:
+    """Say whether a provider is set."""
+    return bool(settings.OIDC_ISSUER)
+
+
+@transaction.atomic
+def get_or_create_user(claims: Mapping[str, Any]) -> User:
+    """Return the person that `claims` speak of, made where new people are let in, with their groups of today.
+
+    Only issuer and subject say who it is: an e-mail address or a user name that happens to be the same opens
+    nobody's account. Raises `NotSignedOn`.
+    """
+    account = SocialAccount.objects.select_related("user").filter(**_get_identity(claims)).first()
+    user: User = account.user if account else _create_user(claims)
+    if account is None:
+        _create_link(user, claims)
+    _sync_groups(user, claims)
+    return user
+
+
+@transaction.atomic
+def link_identity(*, actor: User, claims: Mapping[str, Any]) -> None:
+    """Let `actor`, who is signed in, sign on as the person of `claims` from now on. Raises `NotSignedOn`."""
+    known = SocialAccount.objects.filter(**_get_identity(claims)).first()
+    if known is not None and known.user_id != actor.pk:
+        raise SignOnFailed("Somebody else of Slipway signs on with that account of the provider.")
+    if known is None:
+        _create_link(actor, claims)
+        audit.record_audit_entry(actor=actor, action="user.sign_on_link", thing=actor)
+    _sync_groups(actor, claims)
+
+
+@transaction.atomic
+def unlink_identity(*, actor: User) -> None:
+    """End that `actor` signs on with the provider; the password stays."""
+    if SocialAccount.objects.filter(user=actor).delete()[0]:
+        audit.record_audit_entry(actor=actor, action="user.sign_on_unlink", thing=actor)
+
+
+def _get_identity(claims: Mapping[str, Any]) -> dict[str, str]:
+    subject = claims["sub"]
+    if len(subject) > MOST_SUBJECT_CHARACTERS:
+        subject = f"sha256:{hashlib.sha256(subject.encode()).hexdigest()}"
+    return {"provider": settings.OIDC_ISSUER, "uid": subject}
+
+
+def _create_link(user: User, claims: Mapping[str, Any]) -> None:
+    SocialAccount.objects.create(user=user, **_get_identity(claims))
+
+
+def _create_user(claims: Mapping[str, Any]) -> User:
+    if not settings.OIDC_ALLOW_NEW_USERS:
+        raise SignOnFailed(
+            f"{settings.OIDC_NAME} knows you, Slipway does not. If you have a password here, sign in "
+            "with it and link the two on your account page; otherwise ask an administrator."
+        )
+    wanted = str(claims.get("preferred_username") or claims.get("email") or claims["sub"])
+    user = User(username=_find_free_username(wanted), email=_get_email(claims))
+    user.first_name, user.last_name = (
+        _get_text_claim(claims, "given_name"),
+        _get_text_claim(claims, "family_name"),
+    )
+    user.set_unusable_password()
+    user.save()
+    audit.record_audit_entry(actor=None, action="user.create", thing=user, after={"by": "single sign-on"})
+    return user
+
+
+def _find_free_username(wanted: str) -> str:
+    name = re.sub(r"[^A-Za-z0-9.@+_-]+", "-", wanted)[: MOST_NAME_CHARACTERS - 8].strip("-") or "person"
+    number, free = 1, name
+    while User.objects.filter(username__iexact=free).exists():
+        number += 1
+        free = f"{name}-{number}"
+    return free
+
+
+def _get_email(claims: Mapping[str, Any]) -> str:
+    # Links to set a password go there: an address that nobody proved is not taken.
+    email = claims.get("email") if claims.get("email_verified") is True else ""
+    try:
+        validate_email(email)
+    except ValidationError:
+        return ""
+    return str(email)
+
+
+def _is_valid_name(given: object) -> bool:
+    return isinstance(given, str) and given.isprintable() and given != ""
+
+
+def _get_text_claim(claims: Mapping[str, Any], name: str) -> str:
+    value = claims.get(name)
+    kept = "".join(sign for sign in value if sign.isprintable()) if isinstance(value, str) else ""
+    return kept.strip()[:MOST_NAME_CHARACTERS]
+
+
+def _sync_groups(user: User, claims: Mapping[str, Any]) -> None:
+    """Make the person a member of exactly those groups of the provider that it names today."""
+    if not settings.OIDC_GROUPS_CLAIM:
+        return
+    named = claims.get(settings.OIDC_GROUPS_CLAIM)
+    names = [name for name in named if _is_valid_name(name)] if isinstance(named, list) else []
+    if len(names) > SIGN_ON_GROUPS:
+        raise SignOnFailed(f"The provider names more than {SIGN_ON_GROUPS} for you.")
+    theirs = set(UserGroup.objects.filter(external_name__in=names))
+    before = set(user.user_groups.exclude(external_name=""))
+    if theirs == before:
+        return
+    user.user_groups.remove(*(before - theirs))
+    user.user_groups.add(*(theirs - before))
+    audit.record_audit_entry(
+        actor=None,
+        action="user.follow_groups",
+        thing=user,
+        before={"groups": sorted(group.external_name for group in before)},
+        after={"groups": sorted(group.external_name for group in theirs)},
+    )

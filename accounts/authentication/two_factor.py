@@ -1,0 +1,140 @@
+"""Second factor: authenticator app codes (RFC 6238) and recovery codes."""
+
+import base64
+from io import BytesIO
+
+import qrcode
+from allauth.account.stages import LoginStage
+from allauth.core.internal.cryptokit import compare_user_code
+from allauth.mfa.adapter import get_adapter
+from allauth.mfa.models import Authenticator
+from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
+from allauth.mfa.totp.internal.auth import (
+    TOTP,
+    format_hotp_value,
+    generate_totp_secret,
+    hotp_value,
+    yield_hotp_counters_from_time,
+)
+from django.db import transaction
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from qrcode.image.svg import SvgPathImage
+
+from rbac import audit
+from rbac.models import User
+
+CODE_DIGITS = 6
+
+
+class SecondFactorStage(LoginStage):
+    """Asks for a code between the first factor and the session, also after single sign-on."""
+
+    key = "second-step"
+
+    def handle(self) -> tuple[HttpResponse | None, bool]:
+        return (redirect("second-step") if has_two_factor(self.login.user) else None), True
+
+
+def has_two_factor(person: User) -> bool:
+    """Say whether signing in takes a code too."""
+    return Authenticator.objects.filter(user=person, type=Authenticator.Type.TOTP).exists()
+
+
+def count_recovery_codes(person: User) -> int:
+    """How many recovery codes are unused."""
+    found = Authenticator.objects.filter(user=person, type=Authenticator.Type.RECOVERY_CODES).first()
+    return len(RecoveryCodes(found).get_unused_codes()) if found else 0
+
+
+def create_encrypted_secret() -> str:
+    """A new secret for an app, encrypted: it waits in the session until a first code proves it arrived."""
+    return get_adapter().encrypt(generate_totp_secret())
+
+
+def decrypt_secret(sealed: str) -> str:
+    """The secret as it is typed into an app."""
+    return get_adapter().decrypt(sealed)
+
+
+def render_qr_code(person: User, secret: str) -> str:
+    """The secret as a picture to photograph: an SVG in a data address, for an `img`."""
+    kept = BytesIO()
+    address = get_adapter().build_totp_url(person, secret)
+    qrcode.make(address, image_factory=SvgPathImage, border=2).save(kept)
+    return f"data:image/svg+xml;base64,{base64.b64encode(kept.getvalue()).decode()}"
+
+
+@transaction.atomic
+def enable_two_factor(*, actor: User, secret: str, code: str) -> list[str] | None:
+    """Ask for codes from now on, and return the recovery codes; None where `code` is not of this secret."""
+    counter = _find_counter(secret, code, after=-1)
+    # The row is locked, for two windows may come at once.
+    User.objects.select_for_update().get(pk=actor.pk)
+    if counter is None or has_two_factor(actor):
+        return None
+    totp = TOTP.activate(actor, secret).instance
+    totp.data["counter"] = counter
+    totp.save(update_fields=["data"])
+    audit.record_audit_entry(actor=actor, action="user.two_factor_on", thing=actor)
+    return _generate_codes(actor)
+
+
+@transaction.atomic
+def disable_two_factor(*, actor: User | None, person: User) -> None:
+    """Ask `person` for no codes any more."""
+    if Authenticator.objects.filter(user=person).delete()[0]:
+        audit.record_audit_entry(actor=actor, action="user.two_factor_off", thing=person)
+
+
+@transaction.atomic
+def renew_recovery_codes(*, actor: User) -> list[str]:
+    """New recovery codes in place of the old ones; they are shown this once."""
+    audit.record_audit_entry(actor=actor, action="user.recovery_codes_renew", thing=actor)
+    return _generate_codes(actor)
+
+
+@transaction.atomic
+def accept_code(person: User, code: str) -> bool:
+    """Say whether `code` opens the door: one of the app that was not used yet, or a recovery code.
+
+    Each opens once, whoever comes first: the row is locked while it is looked at.
+    """
+    code = code.replace(" ", "")
+    if len(code) == CODE_DIGITS:
+        return _accept_totp(person, code)
+    found = Authenticator.objects.filter(user=person, type=Authenticator.Type.RECOVERY_CODES).first()
+    if found is None or not RecoveryCodes(found).validate_code(code):
+        return False
+    audit.record_audit_entry(actor=person, action="user.recovery_code_use", thing=person)
+    return True
+
+
+def _accept_totp(person: User, code: str) -> bool:
+    rows = Authenticator.objects.select_for_update()
+    totp = rows.filter(user=person, type=Authenticator.Type.TOTP).first()
+    if totp is None:
+        return False
+    counter = _find_counter(decrypt_secret(totp.data["secret"]), code, after=totp.data.get("counter", -1))
+    if counter is None:
+        return False
+    totp.data["counter"], totp.last_used_at = counter, timezone.now()
+    totp.save(update_fields=["data", "last_used_at"])
+    return True
+
+
+def _find_counter(secret: str, code: str, *, after: int) -> int | None:
+    """The half minute that `code` belongs to, if it is later than `after` (RFC 6238, section 5.2)."""
+    fitting = (
+        counter
+        for counter in yield_hotp_counters_from_time()
+        if counter > after
+        and compare_user_code(actual=code, expected=format_hotp_value(hotp_value(secret, counter)))
+    )
+    return next(fitting, None)
+
+
+def _generate_codes(person: User) -> list[str]:
+    Authenticator.objects.filter(user=person, type=Authenticator.Type.RECOVERY_CODES).delete()
+    return RecoveryCodes.activate(person).generate_codes()

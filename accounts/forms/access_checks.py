@@ -1,0 +1,71 @@
+"""Form of the effective access page."""
+
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from accounts.queries.access_checks import get_member_scope, get_principal_by_name, get_resource_by_identifier
+from rbac.models import Scope, User, UserGroup
+from rbac.policy import HasScope, can
+from rbac.policy.resources import list_identifiable_types
+from web.forms.page_forms import PageForm
+
+VIEW_USERS = "core_user_view"
+RESOURCE_NOT_FOUND = "There is no such thing in this scope, or you may not see it."
+
+
+class EffectiveAccessForm(PageForm):
+    """Somebody, and a thing or a whole scope; about others asks who may see users there."""
+
+    who = forms.CharField(
+        max_length=600,
+        widget=forms.TextInput(attrs={"list": "subjects"}),
+        help_text="A user name, or a group as group:account/default/operators.",
+    )
+    scope = forms.CharField(max_length=400, widget=forms.TextInput(attrs={"list": "scopes"}))
+    kind = forms.ChoiceField(
+        required=False, choices=lambda: [("", "Everything in it"), *list_identifiable_types()], label="What"
+    )
+    identifier = forms.CharField(
+        required=False,
+        max_length=1024,
+        help_text="Of one thing: a file goes by its path, a delegate by its name.",
+    )
+    depending = frozenset({"kind", "identifier"})
+
+    def __init__(self, data: dict[str, str], *, asker: User) -> None:
+        super().__init__(data)
+        self._asker = asker
+
+    def clean(self) -> dict[str, Any]:
+        found = super().clean() or {}
+        if self.errors:
+            return found
+        scope = get_member_scope(self._asker, found["scope"])
+        if scope is None:
+            raise ValidationError({"scope": "There is no such scope for you."})
+        return {**found, "thing": self._thing(scope), "subject": self._subject(scope)}
+
+    def _thing(self, scope: Scope) -> HasScope:
+        kind, identifier = self.cleaned_data["kind"], self.cleaned_data["identifier"]
+        if bool(kind) != bool(identifier):
+            place = "identifier" if kind else "kind"
+            raise ValidationError({place: "Name one thing by what it is and its identifier, or leave both."})
+        if not kind:
+            return scope
+        thing = get_resource_by_identifier(self._asker, kind, identifier, scope.path)
+        if thing is None:
+            raise ValidationError({"identifier": RESOURCE_NOT_FOUND})
+        return thing
+
+    def _subject(self, scope: Scope) -> User | UserGroup:
+        name = self.cleaned_data["who"]
+        if name == self._asker.username:
+            return self._asker
+        if not can(self._asker, VIEW_USERS, scope):
+            raise ValidationError({"who": f"You need the permission {VIEW_USERS} there to ask about others."})
+        subject = get_principal_by_name(self._asker, name)
+        if subject is None:
+            raise ValidationError({"who": "There is nobody of this name, or you may not see them."})
+        return subject

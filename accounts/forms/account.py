@@ -1,0 +1,188 @@
+"""Forms of sign-in and of a user's own account."""
+
+from typing import Any
+
+from django import forms
+from django.contrib.auth.forms import AuthenticationForm, SetPasswordForm
+from django.core.exceptions import ValidationError
+
+from accounts.authentication.reauthentication import verify_code, verify_identity
+from rbac import sign_in_limits
+from rbac.models import User
+from rbac.models.names import validate_name
+from web.forms.page_forms import PageForm
+
+CODE_ATTRIBUTES = {"autocomplete": "one-time-code", "inputmode": "numeric", "spellcheck": "false"}
+PASSWORD_ATTRIBUTES = {"autocomplete": "current-password"}
+
+
+class CodeForm(PageForm):
+    """A code of the app, or a recovery code."""
+
+    code = forms.CharField(label="Code", max_length=20, widget=forms.TextInput(attrs=CODE_ATTRIBUTES))
+
+    def __init__(self, *args: Any, person: User, address: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.person, self.address = person, address
+
+    def clean_code(self) -> str:
+        code: str = self.cleaned_data["code"]
+        if not verify_code(self.person, code, address=self.address):
+            raise forms.ValidationError("This code is wrong, or was used already. Wait for the next one.")
+        return code
+
+
+class ReauthenticationForm(PageForm):
+    """The password once more, or a code where there is no password."""
+
+    proof = forms.CharField(
+        label="Your password",
+        max_length=200,
+        widget=forms.PasswordInput(attrs=PASSWORD_ATTRIBUTES),
+        strip=False,
+    )
+
+    def __init__(self, *args: Any, person: User, address: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.person, self.address = person, address
+        if not person.has_usable_password():
+            self.fields["proof"].label = "A code of your app"
+
+    def clean_proof(self) -> str:
+        given: str = self.cleaned_data["proof"]
+        if not verify_identity(self.person, given, address=self.address):
+            raise forms.ValidationError("This is wrong.")
+        return given
+
+
+class TwoFactorEnableForm(PageForm):
+    """The first code of an app that was just told its secret, and the password where there is one."""
+
+    code = forms.CharField(
+        label="The code that it shows", max_length=20, widget=forms.TextInput(attrs=CODE_ATTRIBUTES)
+    )
+    proof = forms.CharField(
+        label="Your password",
+        max_length=200,
+        widget=forms.PasswordInput(attrs=PASSWORD_ATTRIBUTES),
+        strip=False,
+    )
+
+    def __init__(self, *args: Any, person: User, address: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.person, self.address = person, address
+        if not person.has_usable_password():
+            del self.fields["proof"]
+
+    def clean_proof(self) -> str:
+        given: str = self.cleaned_data["proof"]
+        if not verify_identity(self.person, given, address=self.address):
+            raise forms.ValidationError("This is not your password.")
+        return given
+
+
+class ProfileForm(PageForm):
+    """Name and e-mail address; whoever reads the letters can set the password, so it takes the password."""
+
+    depending = frozenset({"proof"})
+    first_name = forms.CharField(label="First name", max_length=150, required=False)
+    last_name = forms.CharField(label="Last name", max_length=150, required=False)
+    email = forms.EmailField(
+        label="E-mail", max_length=254, required=False, help_text="Where a new password can be asked for."
+    )
+    proof = forms.CharField(
+        label="Your password",
+        max_length=200,
+        required=False,
+        strip=False,
+        widget=forms.PasswordInput(attrs=PASSWORD_ATTRIBUTES),
+        help_text="Needed to change the e-mail address.",
+    )
+
+    def __init__(self, *args: Any, person: User, address: str, **kwargs: Any) -> None:
+        given = {name: getattr(person, name) for name in ("first_name", "last_name", "email")}
+        super().__init__(*args, initial=given, **kwargs)
+        self.person, self.address = person, address
+        if not person.has_usable_password():
+            self.fields["email"].disabled = True
+            self.fields["email"].help_text = "Your single sign-on says it."
+            del self.fields["proof"]
+
+    def clean_first_name(self) -> str:
+        return self._name("first_name")
+
+    def clean_last_name(self) -> str:
+        return self._name("last_name")
+
+    def clean(self) -> dict[str, Any]:
+        given: dict[str, Any] = super().clean() or self.cleaned_data
+        is_new = "email" in given and given["email"] != self.person.email
+        if is_new and not verify_identity(self.person, given.get("proof", ""), address=self.address):
+            self.add_error("proof", "Your password is needed to change the e-mail address.")
+        return given
+
+    def _name(self, field: str) -> str:
+        name: str = self.cleaned_data[field]
+        try:
+            if name:
+                validate_name(name, field)
+        except forms.ValidationError as problem:
+            raise forms.ValidationError(problem.message_dict[field]) from problem
+        return name
+
+
+class PasswordResetRequestForm(PageForm):
+    """The e-mail address that a letter goes to."""
+
+    email = forms.EmailField(
+        label="E-mail", max_length=254, widget=forms.EmailInput(attrs={"autocomplete": "email"})
+    )
+
+
+class NewPasswordForm(PageForm, SetPasswordForm):
+    """A new password, twice."""
+
+
+class ChangePasswordForm(NewPasswordForm):
+    """A new password, for who knows the old one."""
+
+    old_password = forms.CharField(
+        label="Old password",
+        max_length=200,
+        strip=False,
+        widget=forms.PasswordInput(attrs=PASSWORD_ATTRIBUTES),
+    )
+    field_order = ["old_password", "new_password1", "new_password2"]
+
+    def __init__(self, *args: Any, address: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.address = address
+
+    def clean_old_password(self) -> str:
+        given: str = self.cleaned_data["old_password"]
+        if not verify_identity(self.user, given, address=self.address):
+            raise forms.ValidationError("This is not your password.")
+        return given
+
+
+TOO_MANY_ATTEMPTS = "too_many"
+
+
+class SignInForm(AuthenticationForm):
+    """User name and password; refuses to look at them after too many failures."""
+
+    def clean(self) -> dict[str, Any]:
+        account = self.cleaned_data.get("username", "")
+        address = self.request.META.get("REMOTE_ADDR", "") if self.request else ""
+        if not sign_in_limits.count_attempt(account=account, address=address):
+            raise ValidationError(
+                "Too many failed sign-ins. Wait some minutes, then try again.", TOO_MANY_ATTEMPTS
+            )
+        cleaned: dict[str, Any] = super().clean()
+        if self.get_user() is not None:
+            sign_in_limits.reset_attempts(account=account, address=address)
+        return cleaned
+
+    @property
+    def is_throttled(self) -> bool:
+        return self.has_error("__all__", TOO_MANY_ATTEMPTS)

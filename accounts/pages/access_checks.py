@@ -1,0 +1,62 @@
+"""Page of a principal's effective access to a resource."""
+
+from dataclasses import dataclass
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from accounts.forms.access_checks import EffectiveAccessForm
+from accounts.queries.access_checks import list_principal_suggestions
+from rbac.permissions import PERMISSIONS, RESOURCE_TYPES
+from rbac.policy import PermissionVerdict, explain_permissions, list_member_scopes
+from web.forms.pages import PageRequest, require_sign_in
+
+MOST_SCOPES = 100
+
+
+@dataclass(frozen=True)
+class AccessSection:
+    """The verdicts on one kind of resource."""
+
+    title: str
+    rows: list[tuple[str, PermissionVerdict]]
+
+    @property
+    def granted(self) -> int:
+        return sum(verdict.permitted for _, verdict in self.rows)
+
+
+@require_sign_in
+@require_safe
+def effective_access(request: PageRequest) -> HttpResponse:
+    """Show each permission of a person or group on a thing, with the role that it comes from."""
+    scope = request.current_scope
+    asked = {"who": request.user.username, "scope": scope.path if scope else ""}
+    asked |= {key: value for key, value in request.GET.items() if isinstance(value, str) and value}
+    form = EffectiveAccessForm(asked, asker=request.user)
+    content = {
+        "form": form,
+        "subjects": list_principal_suggestions(request.user),
+        "has_scope": scope is not None,
+    }
+    content["scopes"] = list_member_scopes(request.user).order_by("path")[:MOST_SCOPES]
+    if scope is not None and form.is_valid():
+        thing, subject = form.cleaned_data["thing"], form.cleaned_data["subject"]
+        content |= {
+            "subject": subject,
+            "thing": thing,
+            "parts": _build_sections(explain_permissions(subject, thing)),
+        }
+    return render(request, "accounts/effective.html", content, status=form.http_status if scope else 200)
+
+
+def _build_sections(verdicts: list[PermissionVerdict]) -> list[AccessSection]:
+    found: list[AccessSection] = []
+    for resource in RESOURCE_TYPES:
+        mine = [one for one in verdicts if PERMISSIONS[one.permission].resource == resource.identifier]
+        if mine:
+            found.append(
+                AccessSection(resource.title, [(PERMISSIONS[one.permission].title, one) for one in mine])
+            )
+    return found

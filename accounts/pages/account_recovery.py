@@ -1,0 +1,89 @@
+"""Pages of the second sign-in step and of password reset."""
+
+from typing import Final
+
+from allauth.account.internal.stagekit import clear_login
+from allauth.account.stages import LoginStageController
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_safe
+
+from accounts.authentication.adapters import render_sign_in_refusal
+from accounts.authentication.passwords import get_user_by_reset_link, reset_password
+from accounts.authentication.two_factor import SecondFactorStage
+from accounts.forms.account import CodeForm, NewPasswordForm, PasswordResetRequestForm
+from accounts.pages.account import get_client_address
+from accounts.tasks import send_password_reset
+from guards.limits import RESETS_PER_ADDRESS
+from rbac import sign_in_limits
+from rbac.encryption import decrypt, encrypt
+from web.forms.page_forms import get_posted_data
+from web.http.problems import TooManyRequests
+
+GET_OR_POST: Final = ["GET", "HEAD", "POST"]
+RESET_LINK_SESSION_KEY = "new_password_link"
+
+
+@never_cache
+@sensitive_post_parameters()
+@require_http_methods(GET_OR_POST)
+def second_step(request: HttpRequest) -> HttpResponse:
+    """Ask who gave the right password for a code."""
+    stage = LoginStageController.enter(request, SecondFactorStage.key)
+    if stage is None or stage.login.user is None:
+        return redirect("sign-in")
+    form = CodeForm(get_posted_data(request), person=stage.login.user, address=get_client_address(request))
+    try:
+        if request.method == "POST" and form.is_valid():
+            return stage.exit()
+    except TooManyRequests:
+        # Whoever guesses begins with the password again.
+        clear_login(request)
+        raise
+    return render(request, "accounts/second_step.html", {"form": form}, status=form.http_status)
+
+
+@never_cache
+@require_http_methods(GET_OR_POST)
+def forgotten_password(request: HttpRequest) -> HttpResponse:
+    """Take an e-mail address. What is answered is the same whether somebody has it or not."""
+    form = PasswordResetRequestForm(get_posted_data(request))
+    if request.method != "POST" or not form.is_valid():
+        return render(request, "accounts/forgotten_password.html", {"form": form}, status=form.http_status)
+    if not sign_in_limits.is_within_limit(
+        "reset", get_client_address(request), at_most=RESETS_PER_ADDRESS, seconds=3600
+    ):
+        raise TooManyRequests("Too many letters were asked for from your address. Try again in an hour.")
+    send_password_reset.delay(email=form.cleaned_data["email"])
+    return render(request, "accounts/letter_sent.html", {"email": form.cleaned_data["email"]})
+
+
+@never_cache
+@require_safe
+def new_password_link(request: HttpRequest, number: str, token: str) -> HttpResponse:
+    """Keep what a link says in the session, and go on to where no log and no page names it."""
+    # Encrypted: who reads the table of sessions must not be able to follow it too.
+    request.session[RESET_LINK_SESSION_KEY] = encrypt(f"{number} {token}", RESET_LINK_SESSION_KEY)
+    return redirect("new-password")
+
+
+@never_cache
+@sensitive_post_parameters()
+@require_http_methods(GET_OR_POST)
+def new_password(request: HttpRequest) -> HttpResponse:
+    """Let who came by a link set a new password."""
+    kept = request.session.get(RESET_LINK_SESSION_KEY)
+    number, _, token = decrypt(kept, RESET_LINK_SESSION_KEY).partition(" ") if kept else ("", "", "")
+    person = get_user_by_reset_link(number, token)
+    if person is None:
+        return render_sign_in_refusal(
+            request, "This link was used already, or is too old. Ask for another one."
+        )
+    form = NewPasswordForm(person, get_posted_data(request))
+    if request.method == "POST" and form.is_valid():
+        reset_password(person=person, password=form.cleaned_data["new_password1"])
+        del request.session[RESET_LINK_SESSION_KEY]
+        return render(request, "accounts/password_set.html")
+    return render(request, "accounts/new_password.html", {"form": form}, status=form.http_status)

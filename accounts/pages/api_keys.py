@@ -1,0 +1,120 @@
+"""Pages of API keys."""
+
+from typing import Any, Final
+
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.db.models import Q
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_safe
+
+from accounts.forms.api_keys import ApiKeyRotationForm, NewApiKeyForm
+from accounts.pages.service_accounts import VIEW, get_service_account
+from rbac import operations
+from rbac.models import ApiKey, ServiceAccount, User
+from rbac.operations.api_keys import MANAGE_API_KEYS
+from rbac.policy import Forbidden, NotVisible, filter_visible, require
+from web.forms.page_forms import PageForm, get_posted_data
+from web.forms.pages import PageRequest, require_sign_in
+from web.http.pagination import paginate_queryset
+
+GET_OR_POST: Final = ["GET", "HEAD", "POST"]
+
+
+@require_sign_in
+@require_safe
+def list_own_api_keys(request: PageRequest) -> HttpResponse:
+    """List one's own API keys."""
+    rows = ApiKey.objects.filter(user=request.user).select_related("scope", "created_by")
+    content = {"page": paginate_queryset(rows, request), "rights": {MANAGE_API_KEYS}}
+    return render(request, "accounts/keys/list.html", content)
+
+
+@require_sign_in
+@never_cache
+@require_http_methods(GET_OR_POST)
+def new_key(request: PageRequest) -> HttpResponse:
+    """Make a key of one's own, and show its token this once."""
+    return _create_key_page(request, request.user, {"back": reverse("my-api-keys")})
+
+
+@require_sign_in
+@never_cache
+@require_http_methods(GET_OR_POST)
+def new_account_key(request: PageRequest, pk: int) -> HttpResponse:
+    """Make a key of a service account, and show its token this once."""
+    account = get_service_account(request, pk)
+    require(request.user, MANAGE_API_KEYS, account)
+    return _create_key_page(
+        request, account.user, {"account": account, "back": reverse("service-account", args=[pk])}
+    )
+
+
+@require_sign_in
+@never_cache
+@require_http_methods(GET_OR_POST)
+def rotate_key(request: PageRequest, pk: int) -> HttpResponse:
+    """Give a key a new token, and show it this once."""
+    key, content = _get_api_key(request, pk)
+    form = ApiKeyRotationForm(get_posted_data(request))
+    if request.method == "POST" and form.is_valid():
+        grace = int(form.cleaned_data["grace"])
+        try:
+            token = operations.rotate_api_key(actor=request.user, key=key, grace_seconds=grace)
+        except (ValidationError, Forbidden) as error:
+            _add_error(form, error)
+        else:
+            return render(request, "accounts/keys/shown.html", content | {"token": token})
+    return render(request, "accounts/keys/rotate.html", content | {"form": form}, status=form.http_status)
+
+
+@require_sign_in
+@require_http_methods(GET_OR_POST)
+def revoke_key(request: PageRequest, pk: int) -> HttpResponse:
+    """End a key at once."""
+    key, content = _get_api_key(request, pk)
+    if request.method == "POST":
+        operations.revoke_api_key(actor=request.user, key=key)
+        messages.success(request, f"The key {key.name} opens nothing any more.")
+        return redirect(content["back"])
+    return render(request, "accounts/keys/revoke.html", content)
+
+
+def _create_key_page(request: PageRequest, user: User, content: dict[str, Any]) -> HttpResponse:
+    form = NewApiKeyForm(get_posted_data(request), person=request.user)
+    if request.method == "POST" and form.is_valid():
+        try:
+            key, token = operations.create_api_key(actor=request.user, user=user, **form.given)
+        except (ValidationError, Forbidden) as error:
+            _add_error(form, error)
+        else:
+            return render(request, "accounts/keys/shown.html", content | {"key": key, "token": token})
+    return render(request, "accounts/keys/new.html", content | {"form": form}, status=form.http_status)
+
+
+def _add_error(form: PageForm, error: ValidationError | Forbidden) -> None:
+    if isinstance(error, Forbidden):
+        sentence = (
+            f"Its service account may do what you may not: you lack {error.permission} where it has it."
+        )
+        form.add_error(None, sentence)
+    else:
+        form.refuse(error)
+
+
+def _get_api_key(request: PageRequest, pk: int) -> tuple[ApiKey, dict[str, Any]]:
+    """Return a key that one manages, with where it is listed. Raises `NotVisible`, `Forbidden`."""
+    accounts = filter_visible(request.user, VIEW, ServiceAccount.objects.all())
+    mine = Q(user=request.user) | Q(user__service_account__in=accounts.values("pk"))
+    rows = ApiKey.objects.select_related("user__service_account__scope", "scope")
+    key = rows.filter(mine, pk=pk).first()
+    if key is None:
+        raise NotVisible("There is no such key for you.")
+    account: ServiceAccount | None = getattr(key.user, "service_account", None)
+    if account is None:
+        return key, {"key": key, "back": reverse("my-api-keys")}
+    require(request.user, MANAGE_API_KEYS, account)
+    return key, {"key": key, "account": account, "back": reverse("service-account", args=[account.pk])}

@@ -1,1 +1,0 @@
-"""How people come in and stay in: sign-in, second factor, single sign-on, sessions, passwords."""

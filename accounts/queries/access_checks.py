@@ -1,0 +1,94 @@
+"""Lookup of the principal and the resource that an access check is about."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db.models import Q, QuerySet
+
+from rbac.models import Scope, ServiceAccount, User, UserGroup
+from rbac.policy import HasScope, Principal, filter_visible, list_member_scopes
+from rbac.policy.resources import filter_by_identifier, get_resource_models, get_type_view_permission
+from rbac.queries import list_visible_users
+
+
+def get_member_scope(asker: Principal, path: str) -> Scope | None:
+    """Return the scope of that path, None where the asker belongs to none such."""
+    return list_member_scopes(asker).filter(path=path).first()
+
+
+def get_resource_by_id(asker: Principal, kind: str, key: str) -> HasScope | None:
+    """Return a thing by its id, None where there is none that the asker may see."""
+    try:
+        return _get_visible_resource(asker, kind, get_resource_models()[kind]._default_manager.filter(pk=key))
+    except (ValueError, ValidationError, OverflowError):
+        # A text that is no key of this table is one that nothing has.
+        return None
+
+
+def get_resource_by_identifier(
+    asker: Principal, kind: str, identifier: str, scope_path: str
+) -> HasScope | None:
+    """Return a thing by its identifier in a scope, None where there is none that the asker may see.
+
+    Raises `ValidationError` for a kind whose things have no identifier in their scope.
+    """
+    return _get_visible_resource(asker, kind, filter_by_identifier(kind, identifier, scope_path))
+
+
+def _get_visible_resource(asker: Principal, kind: str, rows: QuerySet[Any]) -> HasScope | None:
+    found: HasScope | None = filter_visible(asker, get_type_view_permission(kind), rows).first()
+    return found
+
+
+GROUP_PREFIX = "group:"
+_MOST_SUGGESTIONS = 50
+
+
+@dataclass(frozen=True)
+class PrincipalSuggestion:
+    """Somebody to choose: what is entered for them, and what they are called."""
+
+    value: str
+    label: str
+
+
+def get_principal_by_name(asker: Principal, name: str) -> User | UserGroup | None:
+    """Return who is called so, None where there is nobody that the asker may see.
+
+    People and service accounts go by their user names, groups by "group:" and their path, such as
+    "group:account/default/operators".
+    """
+    if not name.startswith(GROUP_PREFIX):
+        return _list_visible_users(asker).filter(username=name).first()
+    path, _, identifier = name.removeprefix(GROUP_PREFIX).rpartition("/")
+    return _list_visible_groups(asker).filter(scope__path=path, identifier=identifier).first()
+
+
+def list_principal_suggestions(asker: Principal) -> list[PrincipalSuggestion]:
+    """Return the first of those that the asker may ask about; two queries whatever their number."""
+    users = _list_visible_users(asker).order_by("username")[:_MOST_SUGGESTIONS]
+    groups = (
+        _list_visible_groups(asker)
+        .order_by("scope__path", "identifier")
+        .select_related("scope")[:_MOST_SUGGESTIONS]
+    )
+    return [
+        *(PrincipalSuggestion(one.username, one.get_full_name()) for one in users),
+        *(
+            PrincipalSuggestion(f"{GROUP_PREFIX}{one.scope.path}/{one.identifier}", one.name)
+            for one in groups
+        ),
+    ]
+
+
+def _list_visible_users(asker: Principal) -> QuerySet[User]:
+    people = list_visible_users(asker).values("pk")
+    programs = filter_visible(asker, "core_serviceaccount_view", ServiceAccount.objects.all()).values(
+        "user_id"
+    )
+    return User.objects.filter(Q(pk__in=people) | Q(pk__in=programs))
+
+
+def _list_visible_groups(asker: Principal) -> QuerySet[UserGroup]:
+    return filter_visible(asker, "core_usergroup_view", UserGroup.objects.all())

@@ -1,0 +1,106 @@
+"""Readable audit entries, the changes in an entry, and the page of its resource."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from django.apps import apps
+from django.db.models import QuerySet
+from django.urls import reverse
+
+from rbac.models import AuditEntry, Scope
+from rbac.policy import Principal, can, filter_visible, filter_visible_below
+from web.text_diffs import TextDiff, compare_texts
+
+VIEW_AUDIT = "core_audit_view"
+
+
+def list_readable_entries(principal: Principal, scope: Scope | None = None) -> QuerySet[AuditEntry]:
+    """Return the entries that `principal` may read, at and below `scope` where one is given.
+
+    Who may read the account's reads all: sign-ins too, which hang on no scope, and what was done in a scope
+    before it was archived.
+    """
+    entries = AuditEntry.objects.select_related("scope")
+    is_wide = scope is None or scope.kind == Scope.Kind.ACCOUNT
+    if is_wide and can(principal, VIEW_AUDIT, Scope.objects.account()):
+        return entries
+    return filter_visible_below(principal, VIEW_AUDIT, entries, scope)
+
+
+class _ResourcePage(NamedTuple):
+    page: str
+    permission: str
+
+
+# The apps above are named by what their tables and addresses are called: this package imports none of them.
+_RESOURCE_PAGES: Final = {
+    "connectors.connector": _ResourcePage("connector", "core_connector_view"),
+    "connectors.secret": _ResourcePage("secret", "core_secret_view"),
+    "connectors.filenode": _ResourcePage("file", "core_file_view"),
+    "notifications.notificationrule": _ResourcePage("notification-rule", "core_notificationrule_view"),
+    "delegates.delegate": _ResourcePage("delegate", "core_delegate_view"),
+    "delegates.delegatetoken": _ResourcePage("delegate-token", "core_delegate_view"),
+    "delegates.delegateconfiguration": _ResourcePage(
+        "delegate-configuration", "core_delegateconfiguration_view"
+    ),
+    "delegates.delegatetask": _ResourcePage("delegate-task", "core_delegate_view"),
+    "catalog.service": _ResourcePage("service", "core_service_view"),
+    "catalog.environment": _ResourcePage("environment", "core_environment_view"),
+    "pipelines.pipeline": _ResourcePage("pipeline", "core_pipeline_view"),
+    "deployments.execution": _ResourcePage("execution", "core_pipeline_view"),
+}
+
+
+def get_resource_page_url(entry: AuditEntry, reader: Principal) -> str:
+    """Return the address of the page about the entry's thing, "" where the reader would see none."""
+    place = _RESOURCE_PAGES.get(entry.thing_type)
+    if place is None:
+        return ""
+    things = apps.get_model(entry.thing_type)._default_manager.filter(pk=entry.thing_id)
+    if not filter_visible(reader, place.permission, things).exists():
+        return ""
+    return reverse(place.page, args=[entry.thing_id])
+
+
+@dataclass(frozen=True)
+class AuditChange:
+    """One place that differs; None on the side where it was not there. Longer texts are compared by line."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+    @property
+    def lines(self) -> TextDiff | None:
+        """How the two differ line by line, where either has several lines."""
+        before, after = self.before or "", self.after or ""
+        return compare_texts(before, after) if "\n" in before or "\n" in after else None
+
+
+def compute_changes(before: Any, after: Any) -> list[AuditChange]:
+    """Return each place where the two differ, in the order in which they name them."""
+    old, new = dict(_iterate_leaves(before)), dict(_iterate_leaves(after))
+    return [
+        AuditChange(path, old.get(path), new.get(path))
+        for path in dict.fromkeys([*old, *new])
+        if old.get(path) != new.get(path)
+    ]
+
+
+def _iterate_leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping) and value:
+        for key, item in value.items():
+            yield from _iterate_leaves(item, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list) and any(isinstance(item, Mapping | list) for item in value):
+        for number, item in enumerate(value):
+            yield from _iterate_leaves(item, f"{path}.{number}" if path else str(number))
+    elif value is not None:
+        yield path, _format_value(value)
+
+
+def _format_value(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(item if isinstance(item, str) else json.dumps(item) for item in value)
+    return value if isinstance(value, str) else json.dumps(value)

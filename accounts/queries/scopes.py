@@ -1,0 +1,47 @@
+"""Organizations with their first projects."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.db.models import Count, F, QuerySet, Window
+from django.db.models.functions import RowNumber
+
+from rbac.models import Scope
+
+# More projects than this are on the page of their organization.
+MOST_LISTED_PROJECTS = 10
+
+
+@dataclass(frozen=True)
+class OrganizationProjects:
+    """An organization, the first of its projects, and how many there are."""
+
+    organization: Scope
+    projects: tuple[Scope, ...]
+    count: int
+
+    @property
+    def more(self) -> int:
+        """How many projects are not among the first."""
+        return self.count - len(self.projects)
+
+
+def list_organization_projects(
+    organizations: Iterable[Scope], visible: QuerySet[Scope]
+) -> list[OrganizationProjects]:
+    """Return each organization with the first of its projects among `visible`, by name; one query for all."""
+    shown = list(organizations)
+    inside = visible.filter(kind=Scope.Kind.PROJECT, parent__in=[one.pk for one in shown])
+    ranked = inside.annotate(
+        rank=Window(RowNumber(), partition_by=F("parent"), order_by=["name", "pk"]),
+        siblings=Window(Count("pk"), partition_by=F("parent")),
+    )
+    found: dict[int | None, list[Scope]] = {}
+    for project in ranked.filter(rank__lte=MOST_LISTED_PROJECTS).order_by("name", "pk"):
+        found.setdefault(project.parent_id, []).append(project)
+    return [_build_organization_projects(one, found.get(one.pk, [])) for one in shown]
+
+
+def _build_organization_projects(organization: Scope, projects: list[Scope]) -> OrganizationProjects:
+    count = projects[0].siblings if projects else 0  # type: ignore[attr-defined]
+    return OrganizationProjects(organization, tuple(projects), count)

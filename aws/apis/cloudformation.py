@@ -1,0 +1,191 @@
+"""Client for CloudFormation: stacks and their events."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Self
+
+from aws.apis.ecs_types import parse_timestamp
+from aws.caller import Caller
+from aws.errors import AwsError, Invalid
+from aws.paging import paginate, require_member
+
+SERVICE = "cloudformation"
+STACK_RESOURCE_TYPE = "AWS::CloudFormation::Stack"
+# What DescribeStacks shows of a parameter that its template hides.
+HIDDEN_PARAMETER_VALUE = "****"
+NO_UPDATES_MESSAGE = "No updates are to be performed"
+_NOT_FOUND_MESSAGE = "does not exist"
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A stack as DescribeStacks shows it."""
+
+    id: str
+    name: str
+    status: str
+    reason: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    tags: Mapping[str, str] = field(default_factory=dict)
+    capabilities: tuple[str, ...] = ()
+    role: str = ""
+    changed: str = ""
+    """When it was changed last, or was made; an update shows here from its beginning."""
+
+    @classmethod
+    def from_aws(cls, raw: Mapping[str, Any]) -> Self:
+        at = parse_timestamp(raw.get("LastUpdatedTime") or raw.get("CreationTime"))
+        return cls(
+            id=str(raw.get("StackId", "")),
+            name=str(raw.get("StackName", "")),
+            status=str(raw.get("StackStatus", "")),
+            reason=str(raw.get("StackStatusReason") or ""),
+            parameters=_parse_pairs(raw.get("Parameters"), "ParameterKey", "ParameterValue"),
+            outputs=_parse_pairs(raw.get("Outputs"), "OutputKey", "OutputValue"),
+            tags=_parse_pairs(raw.get("Tags"), "Key", "Value"),
+            capabilities=tuple(map(str, raw.get("Capabilities") or ())),
+            role=str(raw.get("RoleARN") or ""),
+            changed=at.isoformat() if at else "",
+        )
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an operation on it goes on."""
+        return self.status.endswith("_IN_PROGRESS") and self.status != "REVIEW_IN_PROGRESS"
+
+
+@dataclass(frozen=True)
+class StackEvent:
+    """One thing that happened to a stack or to a resource of it."""
+
+    id: str
+    logical_id: str
+    physical_id: str
+    type: str
+    status: str
+    reason: str
+    token: str
+    at: datetime | None
+    stack_id: str = ""
+
+    @classmethod
+    def from_aws(cls, raw: Mapping[str, Any]) -> Self:
+        return cls(
+            id=str(raw.get("EventId", "")),
+            logical_id=str(raw.get("LogicalResourceId") or ""),
+            physical_id=str(raw.get("PhysicalResourceId") or ""),
+            type=str(raw.get("ResourceType") or ""),
+            status=str(raw.get("ResourceStatus") or ""),
+            reason=str(raw.get("ResourceStatusReason") or ""),
+            token=str(raw.get("ClientRequestToken") or ""),
+            at=parse_timestamp(raw.get("Timestamp")),
+            stack_id=str(raw.get("StackId", "")),
+        )
+
+    @property
+    def is_of_stack(self) -> bool:
+        """Whether it is about the stack itself; a nested stack is a resource like any other."""
+        return self.type == STACK_RESOURCE_TYPE and self.physical_id == self.stack_id
+
+    @property
+    def is_failure(self) -> bool:
+        return self.status.endswith("_FAILED")
+
+
+@dataclass(frozen=True)
+class CloudFormationClient:
+    """Speaks CloudFormation through a caller."""
+
+    caller: Caller
+
+    def describe(self, named: str) -> Stack | None:
+        """The stack of a name, or of an id also where it is deleted; None if there is none."""
+        try:
+            answer = self._call("DescribeStacks", {"StackName": named})
+        except AwsError as error:
+            if _is_stack_not_found(error):
+                return None
+            raise
+        found = answer.get("Stacks") or ()
+        return Stack.from_aws(found[0]) if found else None
+
+    def template(self, named: str) -> str:
+        """The template as it was handed in."""
+        body = self._call("GetTemplate", {"StackName": named, "TemplateStage": "Original"}).get(
+            "TemplateBody"
+        )
+        # botocore reads JSON and leaves YAML as it is.
+        return body if isinstance(body, str) else json.dumps(body or {})
+
+    def create(self, request: Mapping[str, Any], token: str) -> str:
+        """Begin to make a stack, and give back its id."""
+        answer = self._call("CreateStack", {**request, "ClientRequestToken": token})
+        return str(require_member(answer, "StackId", SERVICE, "CreateStack"))
+
+    def update(self, request: Mapping[str, Any], token: str) -> str:
+        """Begin to change a stack. Raises `Invalid` with `NO_UPDATES` where nothing would change."""
+        answer = self._call("UpdateStack", {**request, "ClientRequestToken": token})
+        return str(require_member(answer, "StackId", SERVICE, "UpdateStack"))
+
+    def delete(self, named: str, token: str, role: str = "") -> None:
+        """Begin to delete a stack; one that is not there is no error."""
+        asked = {"StackName": named, "ClientRequestToken": token}
+        self._call("DeleteStack", asked | ({"RoleARN": role} if role else {}))
+
+    def cancel_update(self, named: str, token: str) -> None:
+        """Let an update go back to what was before."""
+        self._call("CancelUpdateStack", {"StackName": named, "ClientRequestToken": token})
+
+    def continue_rollback(self, named: str, token: str) -> None:
+        """Go on with an update's way back that had failed."""
+        self._call("ContinueUpdateRollback", {"StackName": named, "ClientRequestToken": token})
+
+    def events(self, named: str) -> Iterator[StackEvent]:
+        """What happened to a stack, the newest first, page by page; nothing where there is no stack."""
+        pages = paginate(
+            self.caller,
+            SERVICE,
+            "DescribeStackEvents",
+            {"StackName": named},
+            member="StackEvents",
+            page="NextToken",
+        )
+        try:
+            yield from (StackEvent.from_aws(one) for one in pages)
+        except AwsError as error:
+            if not _is_stack_not_found(error):
+                raise
+
+    def _call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        return self.caller.call(SERVICE, operation, params)
+
+
+def format_stack_parameters(values: Mapping[str, str], kept: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Parameters as CloudFormation takes them; those that are `kept` stay at their value, whatever it is."""
+    return [
+        {"ParameterKey": name, "UsePreviousValue": True}
+        if name in kept
+        else {"ParameterKey": name, "ParameterValue": value}
+        for name, value in values.items()
+    ]
+
+
+def format_stack_tags(tags: Mapping[str, str]) -> list[dict[str, str]]:
+    """Tags as CloudFormation takes them."""
+    return [{"Key": key, "Value": value} for key, value in tags.items()]
+
+
+def is_no_update_error(error: AwsError) -> bool:
+    """Whether an UpdateStack was refused because there is nothing to update."""
+    return isinstance(error, Invalid) and NO_UPDATES_MESSAGE in error.message
+
+
+def _is_stack_not_found(error: AwsError) -> bool:
+    return isinstance(error, Invalid) and _NOT_FOUND_MESSAGE in error.message and "tack" in error.message
+
+
+def _parse_pairs(listed: Any, key: str, value: str) -> dict[str, str]:
+    return {str(one[key]): str(one.get(value, "")) for one in listed or () if key in one}

@@ -1,0 +1,98 @@
+"""Client for CloudWatch: alarm states and metric values."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from aws.caller import Caller
+
+MOST_ALARMS = 100
+# What GetMetricData takes in one call.
+METRICS_PER_CALL = 500
+
+
+@dataclass(frozen=True)
+class CloudWatchAlarm:
+    """One alarm, of a metric or composite; `state` is OK, ALARM or INSUFFICIENT_DATA."""
+
+    name: str
+    state: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class CloudWatchMetric:
+    """One statistic of one metric, in values of `period` seconds each."""
+
+    namespace: str
+    name: str
+    dimensions: Mapping[str, str] = field(default_factory=dict)
+    statistic: str = "Average"
+    period: int = 60
+
+
+@dataclass(frozen=True)
+class MetricPoint:
+    """A value, and the beginning of the period that it stands for, in ISO 8601."""
+
+    at: str
+    value: float
+
+
+@dataclass(frozen=True)
+class CloudWatchClient:
+    """Speaks CloudWatch through a caller. Each verb raises `AwsError`."""
+
+    caller: Caller
+
+    def alarms(self, names: Sequence[str]) -> dict[str, CloudWatchAlarm]:
+        """The alarms of these names that exist, at most 100 of them."""
+        params = {"AlarmNames": list(names), "AlarmTypes": ["MetricAlarm", "CompositeAlarm"]}
+        answer = self.caller.call("cloudwatch", "DescribeAlarms", {**params, "MaxRecords": MOST_ALARMS})
+        listed = [*answer.get("MetricAlarms", []), *answer.get("CompositeAlarms", [])]
+        return {
+            str(one["AlarmName"]): CloudWatchAlarm(
+                str(one["AlarmName"]), str(one.get("StateValue", "")), str(one.get("StateReason") or "")
+            )
+            for one in listed
+        }
+
+    def values(
+        self, metrics: Sequence[CloudWatchMetric], since: datetime, until: datetime
+    ) -> list[list[MetricPoint]]:
+        """The points of each metric in order, the oldest first; empty where there are none."""
+        answer = self.caller.call(
+            "cloudwatch", "GetMetricData", build_metric_data_request(metrics, since, until)
+        )
+        found = {str(one.get("Id")): one for one in answer.get("MetricDataResults", [])}
+        return [_parse_points(found.get(f"m{number}", {})) for number in range(len(metrics))]
+
+
+def build_metric_data_request(
+    metrics: Sequence[CloudWatchMetric], since: datetime, until: datetime
+) -> dict[str, Any]:
+    """The parameters of GetMetricData; the result of the first metric is `m0`, of the next `m1`."""
+    return {
+        "StartTime": since.isoformat(timespec="seconds"),
+        "EndTime": until.isoformat(timespec="seconds"),
+        "ScanBy": "TimestampAscending",
+        "MetricDataQueries": [_build_metric_query(number, one) for number, one in enumerate(metrics)],
+    }
+
+
+def _build_metric_query(number: int, metric: CloudWatchMetric) -> dict[str, Any]:
+    dimensions = [{"Name": name, "Value": value} for name, value in sorted(metric.dimensions.items())]
+    return {
+        "Id": f"m{number}",
+        "MetricStat": {
+            "Metric": {"Namespace": metric.namespace, "MetricName": metric.name, "Dimensions": dimensions},
+            "Period": metric.period,
+            "Stat": metric.statistic,
+        },
+    }
+
+
+def _parse_points(result: Mapping[str, Any]) -> list[MetricPoint]:
+    pairs = zip(result.get("Timestamps", []), result.get("Values", []), strict=False)
+    return sorted((MetricPoint(str(at), float(value)) for at, value in pairs), key=lambda one: one.at)

@@ -1,0 +1,107 @@
+"""Client for EC2: egress routes of subnets and egress ports of security groups."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from aws.caller import Caller
+from aws.paging import paginate
+
+Json = Mapping[str, Any]
+# To an internet gateway, to a NAT, by another way such as a transit gateway, or not out at all.
+EgressRoute = Literal["internet", "nat", "other", ""]
+ANY_ADDRESS = "0.0.0.0/0"
+
+
+@dataclass(frozen=True)
+class Subnet:
+    """A subnet, its zone, and where its packets for everywhere go."""
+
+    id: str
+    vpc: str
+    zone: str
+    way_out: EgressRoute
+
+
+@dataclass(frozen=True)
+class SecurityGroup:
+    """A security group, and the TCP ports that it lets out to everywhere; None stands for all of them."""
+
+    id: str
+    vpc: str
+    ports_out: tuple[tuple[int, int], ...] | None
+
+    def lets_out(self, port: int) -> bool:
+        return self.ports_out is None or any(first <= port <= last for first, last in self.ports_out)
+
+
+@dataclass(frozen=True)
+class Ec2Client:
+    """Speaks EC2 through a caller."""
+
+    caller: Caller
+
+    def subnets(self, ids: Sequence[str]) -> list[Subnet]:
+        """Subnets with their ways out; one that has no route table of its own has its VPC's."""
+        found = self._all("DescribeSubnets", "Subnets", {"SubnetIds": list(ids)})
+        vpcs = sorted({one.get("VpcId", "") for one in found})
+        by_vpc = {"Filters": [{"Name": "vpc-id", "Values": vpcs}]}
+        tables = self._all("DescribeRouteTables", "RouteTables", by_vpc) if vpcs else []
+        return [
+            Subnet(
+                id=one.get("SubnetId", ""),
+                vpc=one.get("VpcId", ""),
+                zone=one.get("AvailabilityZone", ""),
+                way_out=_find_egress_route(_find_route_table(one, tables)),
+            )
+            for one in found
+        ]
+
+    def security_groups(self, ids: Sequence[str]) -> list[SecurityGroup]:
+        found = self._all("DescribeSecurityGroups", "SecurityGroups", {"GroupIds": list(ids)})
+        return [
+            SecurityGroup(
+                one.get("GroupId", ""),
+                one.get("VpcId", ""),
+                _parse_egress_ports(one.get("IpPermissionsEgress")),
+            )
+            for one in found
+        ]
+
+    def _all(self, operation: str, member: str, params: Json) -> list[Any]:
+        return list(paginate(self.caller, "ec2", operation, params, member=member, page="NextToken"))
+
+
+def _find_route_table(subnet: Json, tables: Iterable[Json]) -> Json:
+    main: Json = {}
+    for table in tables:
+        for association in table.get("Associations") or ():
+            if association.get("SubnetId") == subnet.get("SubnetId"):
+                return table
+            if association.get("Main") and table.get("VpcId") == subnet.get("VpcId"):
+                main = table
+    return main
+
+
+def _find_egress_route(table: Json) -> EgressRoute:
+    for route in table.get("Routes") or ():
+        # A route whose gateway is gone stays, and swallows what comes.
+        if route.get("DestinationCidrBlock") != ANY_ADDRESS or route.get("State") == "blackhole":
+            continue
+        if str(route.get("GatewayId", "")).startswith("igw-"):
+            return "internet"
+        return "nat" if route.get("NatGatewayId") else "other"
+    return ""
+
+
+def _parse_egress_ports(rules: Iterable[Json] | None) -> tuple[tuple[int, int], ...] | None:
+    ports: list[tuple[int, int]] = []
+    for rule in rules or ():
+        if not any(one.get("CidrIp") == ANY_ADDRESS for one in rule.get("IpRanges") or ()):
+            continue
+        protocol = str(rule.get("IpProtocol", ""))
+        if protocol == "-1":
+            return None
+        if protocol in ("tcp", "6"):
+            ports.append((int(rule.get("FromPort", 0)), int(rule.get("ToPort", 65_535))))
+    return tuple(ports)

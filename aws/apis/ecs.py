@@ -1,0 +1,192 @@
+"""Client for ECS: services, tasks, task definitions and service deployments."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from aws.apis.ecs_types import (
+    EcsService,
+    EcsTask,
+    RunTaskResult,
+    ServiceDeployment,
+    ServiceRevision,
+    TaskDefinition,
+    format_tags,
+    parse_tags,
+)
+from aws.caller import Caller
+from aws.errors import NotFound
+from aws.paging import paginate, require_member, split_batches
+from aws.shapes import get_parameter_names
+
+SERVICES_PER_CALL = 10
+TASKS_PER_CALL = 100
+CONTAINER_INSTANCES_PER_CALL = 100
+REVISIONS_PER_CALL = 20
+
+
+def select_update_fields(definition: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a CreateService document UpdateService takes too; tags travel by `tag`, names are arguments.
+
+    The difference is read from botocore's model, so new parameters pass without a change here.
+    """
+    common = get_parameter_names("ecs", "UpdateService") & get_parameter_names("ecs", "CreateService")
+    return {key: value for key, value in definition.items() if key in common - {"cluster"}}
+
+
+@dataclass(frozen=True)
+class EcsClient:
+    """Speaks ECS through a caller."""
+
+    caller: Caller
+
+    def describe_service(self, cluster: str, name: str) -> EcsService | None:
+        """The service, active, draining or inactive; None if AWS has none of that name."""
+        found = self.describe_services(cluster, [name])
+        return found[0] if found else None
+
+    def describe_services(self, cluster: str, names: Sequence[str]) -> list[EcsService]:
+        """The services among `names` that exist, ten to a call."""
+        return [EcsService.from_aws(one) for one in self.services_as_answered(cluster, names)]
+
+    def services_as_answered(self, cluster: str, names: Sequence[str]) -> list[dict[str, Any]]:
+        """The same as AWS writes them, for who only wants to know whether anything has changed."""
+        found: list[dict[str, Any]] = []
+        for batch in split_batches(names, SERVICES_PER_CALL):
+            answer = self._call("DescribeServices", {"cluster": cluster, "services": batch})
+            found += answer.get("services", ())
+        return found
+
+    def create_service(self, definition: Mapping[str, Any], cluster: str, client_token: str) -> EcsService:
+        """Create the service; the same token again within a day gives the same answer, not a second one."""
+        params = {**definition, "cluster": cluster, "clientToken": client_token}
+        return self._service("CreateService", params)
+
+    def update_service(self, cluster: str, name: str, changes: Mapping[str, Any]) -> EcsService:
+        return self._service("UpdateService", {**changes, "cluster": cluster, "service": name})
+
+    def delete_service(self, cluster: str, name: str, force: bool = False) -> EcsService:
+        return self._service("DeleteService", {"cluster": cluster, "service": name, "force": force})
+
+    def register_task_definition(
+        self, definition: Mapping[str, Any], tags: Mapping[str, str] | None = None
+    ) -> TaskDefinition:
+        """Register a new revision, always; `tags` are added to those of the definition."""
+        params = dict(definition)
+        if merged := parse_tags(params.get("tags")) | dict(tags or {}):
+            params["tags"] = format_tags(merged)
+        answer = self._call("RegisterTaskDefinition", params)
+        found = require_member(answer, "taskDefinition", "ecs", "RegisterTaskDefinition")
+        return TaskDefinition.from_aws(found, answer.get("tags", ()))
+
+    def describe_task_definition(self, arn: str, with_tags: bool = False) -> TaskDefinition:
+        """The revision of an ARN or `family:revision`, or a family's latest active one.
+
+        Raises `NotFound` if there is none.
+        """
+        params = {"taskDefinition": arn} | ({"include": ["TAGS"]} if with_tags else {})
+        answer = self._call("DescribeTaskDefinition", params)
+        found = require_member(answer, "taskDefinition", "ecs", "DescribeTaskDefinition")
+        return TaskDefinition.from_aws(found, answer.get("tags", ()))
+
+    def newest_revision(self, family: str) -> int:
+        """The number of the family's latest active revision, 0 if it has none."""
+        try:
+            return self.describe_task_definition(family).revision
+        except NotFound:
+            return 0
+
+    def deregister_task_definition(self, arn: str) -> None:
+        """Make a revision inactive: what runs goes on, nothing new starts from it."""
+        self._call("DeregisterTaskDefinition", {"taskDefinition": arn})
+
+    def list_tasks(self, cluster: str, service: str, desired_status: str = "RUNNING") -> list[str]:
+        """The ARNs of a service's tasks; stopped ones stay listed for about an hour."""
+        params = {"cluster": cluster, "serviceName": service, "desiredStatus": desired_status}
+        return list(paginate(self.caller, "ecs", "ListTasks", params, member="taskArns", page="nextToken"))
+
+    def list_all_tasks(self, cluster: str) -> list[str]:
+        """The ARNs of all tasks of a cluster that run or are to run."""
+        params = {"cluster": cluster}
+        return list(paginate(self.caller, "ecs", "ListTasks", params, member="taskArns", page="nextToken"))
+
+    def list_services(self, cluster: str) -> list[str]:
+        """The ARNs of a cluster's services, a hundred to a call."""
+        params = {"cluster": cluster, "maxResults": 100}
+        return list(
+            paginate(self.caller, "ecs", "ListServices", params, member="serviceArns", page="nextToken")
+        )
+
+    def machine_ids(self, cluster: str, arns: Sequence[str]) -> dict[str, str]:
+        """The EC2 instance ids of container instances, by their ARNs."""
+        found: dict[str, str] = {}
+        for batch in split_batches(arns, CONTAINER_INSTANCES_PER_CALL):
+            params = {"cluster": cluster, "containerInstances": batch}
+            answer = self._call("DescribeContainerInstances", params)
+            for one in answer.get("containerInstances", ()):
+                found[one.get("containerInstanceArn", "")] = one.get("ec2InstanceId", "")
+        return found
+
+    def run_task(self, request: Mapping[str, Any], cluster: str, client_token: str) -> RunTaskResult:
+        """Start the tasks of a request that names task definition and count, ten at most.
+
+        The same token again within a day gives the same tasks. What could not be placed is in the answer.
+        """
+        params = {**request, "cluster": cluster, "clientToken": client_token}
+        return RunTaskResult.from_aws(self._call("RunTask", params))
+
+    def stop_task(self, cluster: str, arn: str, reason: str) -> None:
+        """Ask a task to stop; the reason is what DescribeTasks then says."""
+        self._call("StopTask", {"cluster": cluster, "task": arn, "reason": reason})
+
+    def list_tasks_started_by(
+        self, cluster: str, started_by: str, desired_status: str = "RUNNING"
+    ) -> list[str]:
+        """The ARNs of the tasks that were run in somebody's name; stopped ones stay listed for an hour."""
+        params = {"cluster": cluster, "startedBy": started_by, "desiredStatus": desired_status}
+        return list(paginate(self.caller, "ecs", "ListTasks", params, member="taskArns", page="nextToken"))
+
+    def describe_tasks(self, cluster: str, arns: Sequence[str]) -> list[EcsTask]:
+        """The tasks among `arns` that AWS still knows, a hundred to a call."""
+        found: list[EcsTask] = []
+        for batch in split_batches(arns, TASKS_PER_CALL):
+            answer = self._call("DescribeTasks", {"cluster": cluster, "tasks": batch})
+            found += [EcsTask.from_aws(one) for one in answer.get("tasks", ())]
+        return found
+
+    def list_service_deployments(
+        self, cluster: str, service: str, after: datetime | None = None
+    ) -> list[ServiceDeployment]:
+        """ECS's record of the service's deployments, newest first, on one page of a hundred."""
+        since = {"createdAt": {"after": after.isoformat()}} if after else {}
+        params = {"cluster": cluster, "service": service, "maxResults": 100, **since}
+        answer = self._call("ListServiceDeployments", params)
+        return [ServiceDeployment.from_aws(one) for one in answer.get("serviceDeployments", ())]
+
+    def describe_service_revisions(self, arns: Sequence[str]) -> list[ServiceRevision]:
+        """The revisions that service deployments target; they name the task definition."""
+        found: list[ServiceRevision] = []
+        for batch in split_batches(arns, REVISIONS_PER_CALL):
+            answer = self._call("DescribeServiceRevisions", {"serviceRevisionArns": batch})
+            found += [ServiceRevision.from_aws(one) for one in answer.get("serviceRevisions", ())]
+        return found
+
+    def list_clusters(self) -> list[str]:
+        """The ARNs of the region's clusters."""
+        return list(paginate(self.caller, "ecs", "ListClusters", {}, member="clusterArns", page="nextToken"))
+
+    def tags(self, arn: str) -> dict[str, str]:
+        return parse_tags(self._call("ListTagsForResource", {"resourceArn": arn}).get("tags"))
+
+    def tag(self, arn: str, tags: Mapping[str, str]) -> None:
+        self._call("TagResource", {"resourceArn": arn, "tags": format_tags(tags)})
+
+    def untag(self, arn: str, keys: Sequence[str]) -> None:
+        self._call("UntagResource", {"resourceArn": arn, "tagKeys": list(keys)})
+
+    def _call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        return self.caller.call("ecs", operation, params)
+
+    def _service(self, operation: str, params: Mapping[str, Any]) -> EcsService:
+        return EcsService.from_aws(require_member(self._call(operation, params), "service", "ecs", operation))

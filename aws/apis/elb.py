@@ -1,0 +1,249 @@
+"""Client for Elastic Load Balancing v2: listeners, rules, target groups and target health."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from aws.caller import Caller
+from aws.paging import paginate, split_batches
+
+
+@dataclass(frozen=True)
+class TargetHealth:
+    """What a target group thinks of one target; `reason` and `description` are empty when it is healthy."""
+
+    id: str
+    port: int
+    state: str
+    reason: str
+    description: str
+
+    @classmethod
+    def from_aws(cls, found: Mapping[str, Any]) -> Self:
+        target, health = found.get("Target", {}), found.get("TargetHealth", {})
+        return cls(
+            id=target.get("Id", ""),
+            port=target.get("Port", 0),
+            state=health.get("State", ""),
+            reason=health.get("Reason") or "",
+            description=health.get("Description") or "",
+        )
+
+
+@dataclass(frozen=True)
+class LoadBalancer:
+    """A load balancer; `type` is application, network or gateway."""
+
+    arn: str
+    name: str
+    type: str
+    dns_name: str
+    vpc: str
+
+    @classmethod
+    def from_aws(cls, found: Mapping[str, Any]) -> Self:
+        return cls(
+            arn=found.get("LoadBalancerArn", ""),
+            name=found.get("LoadBalancerName", ""),
+            type=found.get("Type", "application"),
+            dns_name=found.get("DNSName", ""),
+            vpc=found.get("VpcId", ""),
+        )
+
+
+@dataclass(frozen=True)
+class Listener:
+    """A listener of a load balancer; `actions` are what its default rule does."""
+
+    arn: str
+    load_balancer: str
+    port: int
+    protocol: str
+    actions: list[dict[str, Any]]
+
+    @classmethod
+    def from_aws(cls, found: Mapping[str, Any]) -> Self:
+        return cls(
+            arn=found.get("ListenerArn", ""),
+            load_balancer=found.get("LoadBalancerArn", ""),
+            port=found.get("Port", 0),
+            protocol=found.get("Protocol", ""),
+            actions=list(found.get("DefaultActions", ())),
+        )
+
+
+@dataclass(frozen=True)
+class ElbRule:
+    """A rule of a listener; the default rule has no conditions and changes with its listener only."""
+
+    arn: str
+    priority: str
+    is_default: bool
+    conditions: list[dict[str, Any]]
+    actions: list[dict[str, Any]]
+
+    @classmethod
+    def from_aws(cls, found: Mapping[str, Any]) -> Self:
+        return cls(
+            arn=found.get("RuleArn", ""),
+            priority=str(found.get("Priority", "")),
+            is_default=bool(found.get("IsDefault")),
+            conditions=list(found.get("Conditions", ())),
+            actions=list(found.get("Actions", ())),
+        )
+
+
+@dataclass(frozen=True)
+class TargetGroup:
+    """A target group; `load_balancers` are those whose listeners send traffic to it."""
+
+    arn: str
+    name: str
+    port: int
+    protocol: str
+    target_type: str
+    load_balancers: list[str] = field(default_factory=list)
+
+    @classmethod
+    def from_aws(cls, found: Mapping[str, Any]) -> Self:
+        return cls(
+            arn=found.get("TargetGroupArn", ""),
+            name=found.get("TargetGroupName", ""),
+            port=found.get("Port", 0),
+            protocol=found.get("Protocol", ""),
+            target_type=found.get("TargetType", ""),
+            load_balancers=list(found.get("LoadBalancerArns", ())),
+        )
+
+
+def get_target_group_weights(actions: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """The target groups that a list of actions forwards to, in its order, with their weights.
+
+    AWS may answer with TargetGroupArn, with ForwardConfig, or with both, and means the same.
+    """
+    weights: dict[str, int] = {}
+    for action in actions:
+        if action.get("Type") != "forward":
+            continue
+        groups = action.get("ForwardConfig", {}).get("TargetGroups") or ()
+        for group in groups:
+            weights[group.get("TargetGroupArn", "")] = int(group.get("Weight", 1))
+        if not groups and action.get("TargetGroupArn"):
+            weights[action["TargetGroupArn"]] = 1
+    return weights
+
+
+DEFAULT_RULE_TEXT = "every request that no other rule takes"
+_CONDITION_FIELDS = {
+    "path-pattern": ("path is", "PathPatternConfig"),
+    "host-header": ("host is", "HostHeaderConfig"),
+    "http-request-method": ("method is", "HttpRequestMethodConfig"),
+    "source-ip": ("comes from", "SourceIpConfig"),
+}
+
+
+def describe_conditions(conditions: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Each condition of a rule; a request matches if all of them hold. A rule without any takes the rest."""
+    return [_describe_condition(one) for one in conditions] or [DEFAULT_RULE_TEXT]
+
+
+def _describe_condition(condition: Mapping[str, Any]) -> str:
+    field = str(condition.get("Field", ""))
+    if field in _CONDITION_FIELDS:
+        words, config = _CONDITION_FIELDS[field]
+        return f"{words} {_format_condition_values(condition, config)}"
+    if field == "http-header":
+        header = condition.get("HttpHeaderConfig") or {}
+        return (
+            f"header {header.get('HttpHeaderName', '')} is {_join_alternatives(header.get('Values') or ())}"
+        )
+    if field == "query-string":
+        pairs = (condition.get("QueryStringConfig") or {}).get("Values") or ()
+        return f"query has {_join_alternatives(_format_query_pair(one) for one in pairs)}"
+    return f"{field or 'a condition'} that is not known here"
+
+
+def _format_condition_values(condition: Mapping[str, Any], config: str) -> str:
+    settings = condition.get(config) or {}
+    patterns = [f"matches {one}" for one in settings.get("RegexValues") or ()]
+    return _join_alternatives([*(settings.get("Values") or condition.get("Values") or ()), *patterns])
+
+
+def _format_query_pair(pair: Mapping[str, Any]) -> str:
+    return f"{pair['Key']}={pair.get('Value', '')}" if pair.get("Key") else str(pair.get("Value", ""))
+
+
+def _join_alternatives(values: Iterable[Any]) -> str:
+    return " or ".join(map(str, values)) or "nothing"
+
+
+# What DescribeTargetGroups and DescribeRules take in one call.
+ARNS_PER_CALL = 20
+
+
+@dataclass(frozen=True)
+class ElbClient:
+    """Speaks Elastic Load Balancing v2 through a caller."""
+
+    caller: Caller
+
+    def target_health(self, target_group_arn: str) -> list[TargetHealth]:
+        answer = self._call("DescribeTargetHealth", {"TargetGroupArn": target_group_arn})
+        return [TargetHealth.from_aws(one) for one in answer.get("TargetHealthDescriptions", ())]
+
+    def load_balancers(self) -> list[LoadBalancer]:
+        """Every load balancer of the region."""
+        return [
+            LoadBalancer.from_aws(one) for one in self._every("DescribeLoadBalancers", {}, "LoadBalancers")
+        ]
+
+    def load_balancer(self, name: str) -> LoadBalancer:
+        """The load balancer with this name or ARN; raises `NotFound`."""
+        named = {"LoadBalancerArns": [name]} if name.startswith("arn:") else {"Names": [name]}
+        answer = self._call("DescribeLoadBalancers", named)
+        return LoadBalancer.from_aws(next(iter(answer.get("LoadBalancers", ())), {}))
+
+    def listeners(self, load_balancer_arn: str) -> list[Listener]:
+        """The listeners of a load balancer."""
+        found = self._every("DescribeListeners", {"LoadBalancerArn": load_balancer_arn}, "Listeners")
+        return [Listener.from_aws(one) for one in found]
+
+    def listener(self, arn: str) -> Listener:
+        """One listener; raises `NotFound`."""
+        answer = self._call("DescribeListeners", {"ListenerArns": [arn]})
+        return Listener.from_aws(next(iter(answer.get("Listeners", ())), {}))
+
+    def rules(self, listener_arn: str) -> list[ElbRule]:
+        """The rules of an application load balancer's listener, the default rule among them."""
+        found = self._every("DescribeRules", {"ListenerArn": listener_arn}, "Rules")
+        return [ElbRule.from_aws(one) for one in found]
+
+    def rule(self, arn: str) -> ElbRule:
+        """One rule; raises `NotFound`."""
+        answer = self._call("DescribeRules", {"RuleArns": [arn]})
+        return ElbRule.from_aws(next(iter(answer.get("Rules", ())), {}))
+
+    def target_groups(self, arns: Sequence[str]) -> list[TargetGroup]:
+        """The target groups with these ARNs; raises `NotFound` if one of them does not exist."""
+        found: list[TargetGroup] = []
+        for batch in split_batches(arns, ARNS_PER_CALL):
+            answer = self._call("DescribeTargetGroups", {"TargetGroupArns": batch})
+            found += [TargetGroup.from_aws(one) for one in answer.get("TargetGroups", ())]
+        return found
+
+    def modify_rule(self, arn: str, actions: Sequence[Mapping[str, Any]]) -> None:
+        """Give a rule other actions; its conditions stay. A default rule follows its listener instead."""
+        self._call("ModifyRule", {"RuleArn": arn, "Actions": list(actions)})
+
+    def modify_listener(self, arn: str, actions: Sequence[Mapping[str, Any]]) -> None:
+        """Give the default rule of a listener other actions; the listener's other settings stay."""
+        self._call("ModifyListener", {"ListenerArn": arn, "DefaultActions": list(actions)})
+
+    def _every(self, operation: str, params: Mapping[str, Any], member: str) -> list[dict[str, Any]]:
+        pages = paginate(
+            self.caller, "elbv2", operation, params, member=member, page="Marker", following="NextMarker"
+        )
+        return list(pages)
+
+    def _call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        return self.caller.call("elbv2", operation, params)

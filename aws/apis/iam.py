@@ -1,0 +1,51 @@
+"""Client for IAM policy simulation."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from aws.caller import Caller
+from aws.paging import split_batches
+
+ACTIONS_PER_CALL = 100
+_USER = re.compile(r"arn:(aws[\w-]*):(?:iam|sts)::(\d{12}):user/(.+)")
+_SESSION = re.compile(r"arn:(aws[\w-]*):sts::(\d{12}):assumed-role/([^/]+)/.+")
+
+
+class IamDecision(StrEnum):
+    """What IAM says of an action on all resources."""
+
+    ALLOWED = "allowed"
+    DENIED = "denied"
+    UNKNOWN = "unknown"
+
+
+def parse_principal_arn(identity: str) -> str:
+    """The user or role behind what GetCallerIdentity answers, as IAM names it; empty for any other.
+
+    The session of an assumed role does not say which path its role has: one with a path is not found.
+    """
+    if found := _SESSION.fullmatch(identity):
+        return "arn:{}:iam::{}:role/{}".format(*found.groups())
+    if found := _USER.fullmatch(identity):
+        return "arn:{}:iam::{}:user/{}".format(*found.groups())
+    return ""
+
+
+@dataclass(frozen=True)
+class IamClient:
+    """Speaks IAM through a caller."""
+
+    caller: Caller
+
+    def simulate(self, principal: str, actions: Sequence[str]) -> dict[str, IamDecision]:
+        """What the policies of a principal say of actions on all resources."""
+        found: dict[str, IamDecision] = {}
+        for batch in split_batches(actions, ACTIONS_PER_CALL):
+            params = {"PolicySourceArn": principal, "ActionNames": list(batch), "MaxItems": len(batch)}
+            answer = self.caller.call("iam", "SimulatePrincipalPolicy", params)
+            for one in answer.get("EvaluationResults", ()):
+                is_allowed = one.get("EvalDecision") == "allowed"
+                found[one["EvalActionName"]] = IamDecision.ALLOWED if is_allowed else IamDecision.DENIED
+        return found

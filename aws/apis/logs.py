@@ -1,0 +1,62 @@
+"""Client for CloudWatch Logs: lines of a log stream."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from aws.caller import Caller
+from aws.errors import NotFound
+
+
+@dataclass(frozen=True)
+class LogEvent:
+    """One line of a log stream."""
+
+    at: datetime
+    message: str
+
+
+@dataclass(frozen=True)
+class LogPage:
+    """Lines of a stream, oldest first, and the token with which to ask for those after them."""
+
+    events: tuple[LogEvent, ...]
+    token: str
+
+
+@dataclass(frozen=True)
+class LogsClient:
+    """Speaks CloudWatch Logs through a caller."""
+
+    caller: Caller
+
+    def read(self, group: str, stream: str, token: str = "", limit: int = 100) -> LogPage:
+        """The stream's next lines after `token`, from its first line where there is none.
+
+        Empty while the container has not written anything, or where there is no such stream.
+        """
+        params = {"logGroupName": group, "logStreamName": stream, "limit": limit, "startFromHead": True}
+        try:
+            answer = self.caller.call(
+                "logs", "GetLogEvents", params | ({"nextToken": token} if token else {})
+            )
+        except NotFound:
+            return LogPage((), token)
+        return LogPage(_parse_log_events(answer), answer.get("nextForwardToken") or token)
+
+    def tail(self, group: str, stream: str, limit: int = 20) -> list[LogEvent]:
+        """The stream's last lines, oldest first; none if the container never wrote one."""
+        params = {"logGroupName": group, "logStreamName": stream, "limit": limit, "startFromHead": False}
+        try:
+            answer = self.caller.call("logs", "GetLogEvents", params)
+        except NotFound:
+            return []
+        return list(_parse_log_events(answer))
+
+
+def _parse_log_events(answer: Mapping[str, Any]) -> tuple[LogEvent, ...]:
+    return tuple(
+        LogEvent(datetime.fromtimestamp(one.get("timestamp", 0) / 1000, UTC), one.get("message", ""))
+        for one in answer.get("events") or ()
+    )

@@ -1,0 +1,84 @@
+"""Text objects fetched from S3, by key or by prefix."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+from botocore.parsers import ResponseParserError
+
+from aws.caller import BotoCaller
+from aws.clients import Endpoint, get_client
+from aws.errors import Invalid, NotFound
+from aws.responses import convert_error
+from guards.limits import GIT_BYTES, GIT_FILE_BYTES, GIT_FILES
+
+_NOT_FOUND_CODES: Final = ("NoSuchKey", "404")
+
+
+@dataclass(frozen=True)
+class S3Objects:
+    """What was fetched: key to text, and key to version (or ETag, where the bucket keeps no versions)."""
+
+    files: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+
+
+def fetch_objects(caller: BotoCaller, bucket: str, paths: Sequence[str]) -> S3Objects:
+    """Fetch the objects at paths, and below those that are folders.
+
+    Raises `AwsError`: `NotFound` for a path where nothing is, `Invalid` for what is too large.
+    """
+    endpoint = Endpoint(caller.endpoint_url, caller.reach) if caller.endpoint_url else None
+    reading = _S3Reader(get_client(caller.credentials, caller.region, endpoint, "s3"), bucket)
+    try:
+        for path in paths:
+            reading.take(path.strip("/"))
+    except (ClientError, BotoCoreError, ResponseParserError) as problem:
+        raise convert_error(problem, "s3", "GetObject") from problem
+    return reading.found
+
+
+@dataclass
+class _S3Reader:
+    client: Any
+    bucket: str
+    found: S3Objects = field(default_factory=S3Objects)
+    left: int = int(GIT_BYTES)
+
+    def take(self, path: str) -> None:
+        if path and self._got(path):
+            return
+        keys = list(self._below(f"{path}/" if path else ""))
+        if not keys:
+            raise NotFound(
+                "NoSuchKey", f"there is no object {path} in the bucket {self.bucket}", "s3", "GetObject"
+            )
+        for key in keys:
+            self._got(key)
+
+    def _below(self, prefix: str) -> Iterator[str]:
+        answer = self.client.list_objects_v2(Bucket=self.bucket, Prefix=prefix, MaxKeys=int(GIT_FILES) + 1)
+        yield from (one["Key"] for one in answer.get("Contents") or () if not one["Key"].endswith("/"))
+
+    def _got(self, key: str) -> bool:
+        """Whether there is an object of this key; it is among what was found then."""
+        try:
+            answer = self.client.get_object(Bucket=self.bucket, Key=key)
+        except ClientError as problem:
+            if problem.response.get("Error", {}).get("Code") in _NOT_FOUND_CODES:
+                return False
+            raise
+        size = int(answer.get("ContentLength") or 0)
+        self.left -= size
+        if size > GIT_FILE_BYTES or self.left < 0 or len(self.found.files) >= GIT_FILES:
+            raise Invalid(
+                "TooLarge", f"{key} is too large, or with the others too much at once", "s3", "GetObject"
+            )
+        content: bytes = answer["Body"].read(int(GIT_FILE_BYTES))
+        if b"\0" in content:
+            said = f"{key} is no text: name objects in place of what their keys begin with"
+            raise Invalid("NoText", said, "s3", "GetObject")
+        self.found.files[key] = content.decode("utf-8", "replace")
+        self.found.versions[key] = str(answer.get("VersionId") or str(answer.get("ETag", "")).strip('"'))
+        return True

@@ -1,0 +1,135 @@
+"""Client for Application Auto Scaling of ECS services."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from aws.caller import Caller
+from aws.paging import paginate
+
+DIMENSION = "ecs:service:DesiredCount"
+NAMESPACE = "ecs"
+TARGETS_PER_CALL = 50
+_SUSPENDABLE_ACTIVITIES = (
+    "DynamicScalingInSuspended",
+    "DynamicScalingOutSuspended",
+    "ScheduledScalingSuspended",
+)
+NOTHING_SUSPENDED = dict.fromkeys(_SUSPENDABLE_ACTIVITIES, False)
+ALL_SUSPENDED = dict.fromkeys(_SUSPENDABLE_ACTIVITIES, True)
+
+
+def build_resource_id(cluster: str, service: str) -> str:
+    """How Application Auto Scaling names an ECS service (R258); both may be given as ARNs."""
+    return f"service/{cluster.rsplit('/', 1)[-1]}/{service.rsplit('/', 1)[-1]}"
+
+
+@dataclass(frozen=True)
+class ScalableTarget:
+    """The bounds that an ECS service scales within, and what of its scaling is suspended."""
+
+    resource_id: str
+    dimension: str
+    min_capacity: int
+    max_capacity: int
+    suspended: dict[str, bool]
+    raw: dict[str, Any] = field(repr=False)
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether nothing scales at all."""
+        return self.suspended == ALL_SUSPENDED
+
+    @classmethod
+    def from_aws(cls, found: Mapping[str, Any]) -> Self:
+        return cls(
+            resource_id=found.get("ResourceId", ""),
+            dimension=found.get("ScalableDimension", DIMENSION),
+            min_capacity=found.get("MinCapacity", 0),
+            max_capacity=found.get("MaxCapacity", 0),
+            suspended={
+                name: bool(found.get("SuspendedState", {}).get(name, False))
+                for name in _SUSPENDABLE_ACTIVITIES
+            },
+            raw=dict(found),
+        )
+
+
+@dataclass(frozen=True)
+class ScalingPolicy:
+    """A policy attached to a scalable target; `configuration` is its target tracking or step part."""
+
+    name: str
+    arn: str
+    type: str
+    configuration: dict[str, Any]
+    raw: dict[str, Any] = field(repr=False)
+
+    @classmethod
+    def from_aws(cls, found: Mapping[str, Any]) -> Self:
+        tracking = found.get("TargetTrackingScalingPolicyConfiguration")
+        return cls(
+            name=found.get("PolicyName", ""),
+            arn=found.get("PolicyARN", ""),
+            type=found.get("PolicyType", ""),
+            configuration=tracking or found.get("StepScalingPolicyConfiguration") or {},
+            raw=dict(found),
+        )
+
+
+@dataclass(frozen=True)
+class ScalingClient:
+    """Speaks Application Auto Scaling through a caller, about ECS services only."""
+
+    caller: Caller
+
+    def targets(self, cluster: str, service: str) -> list[ScalableTarget]:
+        params = {"ResourceIds": [build_resource_id(cluster, service)], "ScalableDimension": DIMENSION}
+        found = self._every("DescribeScalableTargets", params, "ScalableTargets")
+        return [ScalableTarget.from_aws(one) for one in found]
+
+    def policies(self, cluster: str, service: str) -> list[ScalingPolicy]:
+        params = {"ResourceId": build_resource_id(cluster, service), "ScalableDimension": DIMENSION}
+        found = self._every("DescribeScalingPolicies", params, "ScalingPolicies")
+        return [ScalingPolicy.from_aws(one) for one in found]
+
+    def suspend(self, target: ScalableTarget) -> None:
+        """Pause all scaling and keep target, policies and alarms: deregistering would delete them."""
+        self._suspended(target, ALL_SUSPENDED)
+
+    def resume(self, target: ScalableTarget, suspended: Mapping[str, bool] | None = None) -> None:
+        """Put the suspended state to `suspended`, or back to what `target` says it was."""
+        self._suspended(target, target.suspended if suspended is None else suspended)
+
+    def register(self, cluster: str, service: str, definition: Mapping[str, Any]) -> None:
+        """Register or change a scalable target; AWS moves the desired count into its bounds at once."""
+        self._call("RegisterScalableTarget", self._about(cluster, service, definition))
+
+    def put_policy(self, cluster: str, service: str, definition: Mapping[str, Any]) -> str:
+        """Attach a policy, or change the one of the same name; answers its ARN."""
+        answer = self._call("PutScalingPolicy", self._about(cluster, service, definition))
+        return str(answer.get("PolicyARN", ""))
+
+    def delete_policy(self, cluster: str, service: str, name: str) -> None:
+        self._call("DeleteScalingPolicy", self._about(cluster, service, {"PolicyName": name}))
+
+    def deregister(self, cluster: str, service: str) -> None:
+        """Remove the scalable target and, with it, its policies and scheduled actions."""
+        self._call("DeregisterScalableTarget", self._about(cluster, service, {}))
+
+    def _about(self, cluster: str, service: str, definition: Mapping[str, Any]) -> dict[str, Any]:
+        place = {"ResourceId": build_resource_id(cluster, service), "ScalableDimension": DIMENSION}
+        return {**definition, **place, "ServiceNamespace": NAMESPACE}
+
+    def _suspended(self, target: ScalableTarget, state: Mapping[str, bool]) -> None:
+        place = {"ResourceId": target.resource_id, "ScalableDimension": target.dimension}
+        params = {"ServiceNamespace": NAMESPACE, **place, "SuspendedState": dict(state)}
+        self._call("RegisterScalableTarget", params)
+
+    def _every(self, operation: str, params: Mapping[str, Any], member: str) -> list[dict[str, Any]]:
+        asked = {"ServiceNamespace": NAMESPACE, **params}
+        service = "application-autoscaling"
+        return list(paginate(self.caller, service, operation, asked, member=member, page="NextToken"))
+
+    def _call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        return self.caller.call("application-autoscaling", operation, params)

@@ -1,0 +1,32 @@
+"""Client for STS: identity behind credentials."""
+
+from dataclasses import dataclass
+
+from aws.caller import Caller
+from aws.paging import require_member
+
+
+@dataclass(frozen=True)
+class AwsIdentity:
+    """The account and the principal behind some credentials."""
+
+    account_id: str
+    arn: str
+
+
+@dataclass(frozen=True)
+class StsClient:
+    """Speaks STS through a caller."""
+
+    caller: Caller
+
+    def identity(self) -> AwsIdentity:
+        """Who AWS takes us for; needs no permission at all."""
+        answer = self.caller.call("sts", "GetCallerIdentity", {})
+        return AwsIdentity(
+            require_member(answer, "Account", "sts", "GetCallerIdentity"), answer.get("Arn", "")
+        )
+
+    def caller_identity(self) -> str:
+        """The account id."""
+        return self.identity().account_id

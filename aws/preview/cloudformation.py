@@ -1,0 +1,51 @@
+"""CloudFormation stacks after the planned writes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from aws.errors import Invalid
+from aws.preview.live_reads import ExistsOnlyInPreview, LiveAccount
+
+_SERVICE = "cloudformation"
+
+
+class StackOverlay:
+    """Answers for the stacks that the preview has touched; None stands for one that is gone."""
+
+    def __init__(self, live: LiveAccount) -> None:
+        self._live = live
+        self._stacks: dict[str, dict[str, Any] | None] = {}
+
+    def before(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Nothing: a write says all that it does."""
+        return {}
+
+    def take(self, operation: str, params: Mapping[str, Any], answer: dict[str, Any]) -> None:
+        """Take up a write, and complete its answer."""
+        name = _parse_stack_name(params)
+        if operation == "DeleteStack":
+            self._stacks[name] = None
+        elif operation == "CreateStack":
+            self._stacks[name] = {
+                "StackId": answer["StackId"],
+                "StackName": name,
+                "StackStatus": "CREATE_COMPLETE",
+            }
+
+    def answer(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer a read. Raises `AwsError`."""
+        name = _parse_stack_name(params)
+        if name not in self._stacks:
+            return self._live.read(_SERVICE, operation, params)
+        found = self._stacks[name]
+        if found is None:
+            raise Invalid("ValidationError", f"Stack with id {name} does not exist", _SERVICE, operation)
+        if operation != "DescribeStacks":
+            raise ExistsOnlyInPreview(_SERVICE, operation)
+        return {"Stacks": [found]}
+
+
+def _parse_stack_name(params: Mapping[str, Any]) -> str:
+    """The name in what names a stack: a name, or an id, arn:…:stack/name/unique."""
+    named = str(params.get("StackName", ""))
+    return named.split("/")[1] if named.count("/") > 1 else named

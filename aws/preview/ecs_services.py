@@ -1,0 +1,171 @@
+"""ECS services after the planned writes, in steady state."""
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+from aws.apis.ecs_types import get_arn_name
+from aws.preview.live_reads import LiveAccount
+from aws.preview.tags import TagOverlay
+
+# What UpdateService starts a new deployment for, according to its API reference.
+_DEPLOYMENT_FIELDS = (
+    "taskDefinition",
+    "networkConfiguration",
+    "platformVersion",
+    "loadBalancers",
+    "serviceRegistries",
+    "serviceConnectConfiguration",
+    "volumeConfigurations",
+    "vpcLatticeConfigurations",
+)
+_REQUEST_FIELDS = ("cluster", "service", "clientToken", "forceNewDeployment", "force", "tags")
+
+
+class PlannedServices:
+    """The services that the preview has created, updated or deleted, by cluster and name."""
+
+    def __init__(self, live: LiveAccount, tags: TagOverlay) -> None:
+        self._live = live
+        self._tags = tags
+        self._planned: dict[tuple[str, str], dict[str, Any]] = {}
+        self._found: dict[tuple[str, str], dict[str, Any]] = {}
+        self._deployments = 0
+
+    def take(self, operation: str, params: Mapping[str, Any], echo: Mapping[str, Any]) -> dict[str, Any]:
+        """The service as a write leaves it."""
+        change = {"CreateService": self._create, "UpdateService": self._update}.get(operation, self._delete)
+        service = change(params, echo)
+        self._planned[_get_service_key(params, service["serviceName"])] = service
+        return service
+
+    def _create(self, params: Mapping[str, Any], echo: Mapping[str, Any]) -> dict[str, Any]:
+        self._tags.put(echo["serviceArn"], params.get("tags", ()))
+        count = params.get("desiredCount", 1)
+        service = {
+            **_copy_service_fields(params),
+            "serviceArn": echo["serviceArn"],
+            "clusterArn": params.get("cluster", "default"),
+            "status": "ACTIVE",
+            "events": [],
+        }
+        return self._deploy(_set_counts(service, count))
+
+    def _update(self, params: Mapping[str, Any], echo: Mapping[str, Any]) -> dict[str, Any]:
+        before = self.now(params)
+        wanted = _copy_service_fields(params)
+        service = _set_counts({**before, **wanted}, wanted.get("desiredCount", before.get("desiredCount", 0)))
+        changed = any(wanted[key] != before.get(key) for key in _DEPLOYMENT_FIELDS if key in wanted)
+        if changed or params.get("forceNewDeployment") or not service.get("deployments"):
+            return self._deploy(service)
+        primary = next((one for one in service["deployments"] if one.get("status") == "PRIMARY"), None)
+        service["deployments"] = [_set_counts(primary or {}, service["desiredCount"])]
+        return service
+
+    def _delete(self, params: Mapping[str, Any], echo: Mapping[str, Any]) -> dict[str, Any]:
+        return {**_set_counts(self.now(params), 0), "status": "INACTIVE", "deployments": []}
+
+    def now(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The service that a write names, before that write."""
+        name = get_arn_name(params["service"])
+        place = _get_service_key(params, name)
+        if place not in self._planned and place not in self._found:
+            self.described({"cluster": params.get("cluster", "default"), "services": [name]})
+        empty = {"serviceName": name, "status": "ACTIVE"}
+        return deepcopy(self._planned.get(place) or self._found.get(place) or empty)
+
+    def _deploy(self, service: dict[str, Any]) -> dict[str, Any]:
+        self._deployments += 1
+        deployment = {
+            "id": self._live.names.give(f"deployment {self._deployments}"),
+            "status": "PRIMARY",
+            "taskDefinition": service.get("taskDefinition", ""),
+            "failedTasks": 0,
+            "rolloutState": "COMPLETED",
+        }
+        return {**service, "deployments": [_set_counts(deployment, service["desiredCount"])]}
+
+    def described(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """DescribeServices; AWS is asked about those alone that are not planned."""
+        planned, others = [], []
+        for asked in params["services"]:
+            found = self._planned.get(_get_service_key(params, get_arn_name(asked)))
+            planned += [found] if found is not None else []
+            others += [asked] if found is None else []
+        live: dict[str, Any] = {}
+        if others:
+            live = self._live.read("ecs", "DescribeServices", {**params, "services": others})
+            self._found |= {
+                _get_service_key(params, one["serviceName"]): one for one in live.get("services", ())
+            }
+        services = [deepcopy(one) for one in (*live.get("services", ()), *planned)]
+        if "TAGS" in params.get("include", ()):
+            for one in services:
+                one["tags"] = self._tags.over(one["serviceArn"], one.get("tags", ()))
+        return {"services": services, "failures": list(live.get("failures", ()))}
+
+    def are_tasks_planned(self, params: Mapping[str, Any]) -> bool:
+        """Whether the tasks asked for are those of a service that the preview has touched."""
+        return _get_service_key(params, get_arn_name(params.get("serviceName", ""))) in self._planned
+
+    def targets_in(self, target_group_arn: str) -> list[str]:
+        """A name for each target of the planned services in a target group."""
+        return [
+            _get_target_name(task)
+            for service in self._planned.values()
+            if any(one.get("targetGroupArn") == target_group_arn for one in service.get("loadBalancers", ()))
+            for task in _list_task_names(service)
+        ]
+
+    def tasks_of(self, params: Mapping[str, Any]) -> list[str]:
+        """A name for each task that a planned service would have."""
+        running = params.get("desiredStatus", "RUNNING") == "RUNNING"
+        return (
+            _list_task_names(self._planned[_get_service_key(params, get_arn_name(params["serviceName"]))])
+            if running
+            else []
+        )
+
+    def tasks_among(self, arns: Sequence[str]) -> tuple[list[dict[str, Any]], list[str]]:
+        """Those of these tasks that planned services would have, by their targets, and all others."""
+        known = {
+            task: service["serviceName"]
+            for service in self._planned.values()
+            for task in _list_task_names(service)
+        }
+        planned = [_build_task(arn, known[arn]) for arn in arns if arn in known]
+        return planned, [arn for arn in arns if arn not in known]
+
+
+def _list_task_names(service: Mapping[str, Any]) -> list[str]:
+    return [
+        f"<task {number} of {service['serviceName']}>" for number in range(1, service["runningCount"] + 1)
+    ]
+
+
+def _get_target_name(task: str) -> str:
+    return task.replace("<task", "<target")
+
+
+def _build_task(name: str, service: str) -> dict[str, Any]:
+    details = [{"name": "privateIPv4Address", "value": _get_target_name(name)}]
+    return {
+        "taskArn": name,
+        "group": f"service:{service}",
+        "lastStatus": "RUNNING",
+        "desiredStatus": "RUNNING",
+        "attachments": [{"type": "ElasticNetworkInterface", "details": details}],
+        "containers": [],
+    }
+
+
+def _get_service_key(params: Mapping[str, Any], name: str) -> tuple[str, str]:
+    return get_arn_name(params.get("cluster", "default")), name
+
+
+def _copy_service_fields(params: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: deepcopy(value) for key, value in params.items() if key not in _REQUEST_FIELDS}
+
+
+def _set_counts(thing: Mapping[str, Any], count: int) -> dict[str, Any]:
+    return {**thing, "desiredCount": count, "runningCount": count, "pendingCount": 0}

@@ -1,0 +1,77 @@
+"""Reads of the real account during a preview, within a budget of calls and seconds."""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from aws.caller import Caller
+from aws.errors import NotFound
+
+
+class PreviewLimitReached(Exception):
+    """A preview took more calls or more time than it may; the message says which."""
+
+
+class ExistsOnlyInPreview(NotFound):
+    """What the read names exists in the preview alone, which does not know what AWS would answer."""
+
+    def __init__(self, service: str, operation: str) -> None:
+        super().__init__("OnlyPlanned", "it exists in this preview alone", service, operation)
+
+
+@dataclass
+class ReadBudget:
+    """How many reads a preview may send, and for how many seconds."""
+
+    calls: int
+    seconds: float
+    monotonic: Callable[[], float] = time.monotonic
+    _began: float | None = None
+
+    def spend(self) -> None:
+        """Count one read. Raises `PreviewStopped` where that is one too many, or too late."""
+        if self._began is None:
+            self._began = self.monotonic()
+        if self.monotonic() - self._began > self.seconds:
+            raise PreviewLimitReached(
+                f"AWS took more than {self.seconds:g} seconds to answer what was asked."
+            )
+        if self.calls < 1:
+            raise PreviewLimitReached("The preview needs more calls than it may make.")
+        self.calls -= 1
+
+
+@dataclass
+class PreviewPlaceholders:
+    """The names that stand for ids which only AWS can give."""
+
+    _given: set[str] = field(default_factory=set)
+
+    def give(self, text: str) -> str:
+        """A name in angle brackets."""
+        name = f"<{text}>"
+        self._given.add(name)
+        return name
+
+    def are_in(self, value: object) -> bool:
+        """Whether any of them is somewhere in a value."""
+        text = json.dumps(value, default=str, ensure_ascii=False)
+        return any(json.dumps(name, ensure_ascii=False)[1:-1] in text for name in self._given)
+
+
+@dataclass(frozen=True)
+class LiveAccount:
+    """The account as it is."""
+
+    caller: Caller
+    budget: ReadBudget
+    names: PreviewPlaceholders
+
+    def read(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """What AWS answers. Raises `AwsError`; `OnlyPlanned` without asking for what is only planned."""
+        if self.names.are_in(params):
+            raise ExistsOnlyInPreview(service, operation)
+        self.budget.spend()
+        return self.caller.call(service, operation, params)

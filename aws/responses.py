@@ -1,0 +1,143 @@
+"""Conversion of boto3 responses and exceptions to JSON values and AwsError."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from botocore import exceptions as boto
+from botocore.parsers import ResponseParserError
+
+from aws.errors import (
+    AwsError,
+    Denied,
+    Invalid,
+    NotFound,
+    NotSent,
+    Throttled,
+    Unanswered,
+    Unauthenticated,
+)
+from guards.address_policy import AddressRefused
+
+_THROTTLING_CODES = {
+    "Throttling",
+    "ThrottlingException",
+    "ThrottledException",
+    "RequestLimitExceeded",
+    "RequestThrottled",
+    "RequestThrottledException",
+    "TooManyRequestsException",
+    "SlowDown",
+    "PriorRequestNotComplete",
+}
+_DENIED_CODES = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "UnauthorizedException"}
+_UNAUTHENTICATED_CODES = {
+    "AuthFailure",
+    "ExpiredToken",
+    "ExpiredTokenException",
+    "IncompleteSignature",
+    "InvalidAccessKeyId",
+    "InvalidClientTokenId",
+    "InvalidSignatureException",
+    "MissingAuthenticationToken",
+    "MissingAuthenticationTokenException",
+    "RequestExpired",
+    "SignatureDoesNotMatch",
+    "UnrecognizedClientException",
+}
+_INVALID_CODES = {
+    "ClientException",
+    "MissingParameter",
+    "MalformedQueryString",
+    "UnsupportedFeatureException",
+}
+# ECS says both with ClientException.
+_NOT_FOUND_MESSAGES = ("Unable to describe task definition", "The specified task definition does not exist")
+
+
+def convert_to_json(value: Any) -> Any:
+    """The same value with every moment as an ISO 8601 text in UTC with microseconds."""
+    # Most are texts and numbers, and an answer has thousands.
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): convert_to_json(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [convert_to_json(inner) for inner in value]
+    if isinstance(value, datetime):
+        moment = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        return moment.isoformat(timespec="microseconds")
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return value
+
+
+def convert_error(problem: Exception, service: str, operation: str) -> AwsError:
+    """The `AwsError` that one of botocore's exceptions stands for."""
+    if isinstance(problem, boto.ClientError):
+        return _convert_client_error(problem, service, operation)
+    if isinstance(problem, boto.ParamValidationError):
+        return Invalid("ParamValidation", str(problem.kwargs.get("report", problem)), service, operation)
+    if refused := _get_address_refusal(problem):
+        return NotSent("AddressRefused", refused, service, operation)
+    kind, code = _classify_exception(problem)
+    return kind(code, str(problem), service, operation)
+
+
+def _get_address_refusal(problem: Exception) -> str:
+    """What the guard of an endpoint said, which botocore's own sentence leaves out."""
+    cause = getattr(getattr(problem, "kwargs", {}).get("error"), "__cause__", None)
+    return str(cause) if isinstance(cause, AddressRefused) else ""
+
+
+def _classify_exception(problem: Exception) -> tuple[type[AwsError], str]:
+    name = type(problem).__name__
+    if isinstance(problem, boto.SSLError):
+        # A certificate is refused before anything is sent; any other TLS failure may come after.
+        refused = "CERTIFICATE_VERIFY_FAILED" in str(problem)
+        return (NotSent, "CertificateRefused") if refused else (Unanswered, name)
+    if isinstance(problem, boto.ConnectionError):
+        # Name resolution, refused connection, connect time-out, proxy not reached.
+        return NotSent, name
+    if isinstance(problem, boto.HTTPClientError | boto.IncompleteReadError | ResponseParserError):
+        return Unanswered, name
+    if isinstance(
+        problem,
+        boto.NoCredentialsError
+        | boto.PartialCredentialsError
+        | boto.CredentialRetrievalError
+        | boto.TokenRetrievalError
+        | boto.ProfileNotFound,
+    ):
+        return Unauthenticated, name
+    if isinstance(problem, boto.ValidationError | boto.DataNotFoundError | boto.NoRegionError):
+        return Invalid, name
+    # botocore gave up without saying where; whatever it was doing may have left the process.
+    return Unanswered, name
+
+
+def _convert_client_error(problem: boto.ClientError, service: str, operation: str) -> AwsError:
+    error = problem.response.get("Error", {})
+    status = problem.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 400)
+    code = str(error.get("Code") or "Unknown")
+    message = str(error.get("Message") or error.get("message") or "")
+    if code == str(status) and not message:
+        # botocore makes the status the code where a body names none. What it says is nobody's to read here.
+        message = f"HTTP {status}, and what came is no answer of AWS. Check the endpoint of the connector"
+    return _classify_error_code(code, message, status)(code, message, service, operation)
+
+
+def _classify_error_code(code: str, message: str, status: int) -> type[AwsError]:
+    if code in _THROTTLING_CODES or status == 429:
+        return Throttled
+    # A gateway's error page has no code of its own, so the status decides before any name is looked at.
+    if status >= 500:
+        return Unanswered
+    for codes, kind in ((_DENIED_CODES, Denied), (_UNAUTHENTICATED_CODES, Unauthenticated)):
+        if code in codes:
+            return kind
+    if "NotFound" in code or message.startswith(_NOT_FOUND_MESSAGES):
+        return NotFound
+    if code in _INVALID_CODES or code.startswith(("Invalid", "Validation", "Malformed")):
+        return Invalid
+    return AwsError

@@ -1,0 +1,36 @@
+"""Problems of call parameters, with path and message."""
+
+from dataclasses import dataclass
+from typing import Any
+
+ParameterPath = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class ShapeProblem:
+    """One thing that AWS will refuse, or with `is_warning` may well refuse or ignore.
+
+    `missing` is the key that is not there, where that is what is wrong.
+    """
+
+    path: ParameterPath
+    message: str
+    is_warning: bool = False
+    is_unknown_key: bool = False
+    missing: str = ""
+
+    @property
+    def place(self) -> str:
+        """The path as people write it: `containerDefinitions[0].portMappings[1]`."""
+        return format_path(self.path)
+
+
+def format_path(path: ParameterPath) -> str:
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".")
+
+
+def quote_value(value: Any, most: int = 60) -> str:
+    """A value as a message quotes it."""
+    text = repr(value)
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,0 +1,1 @@
+"""Rules that AWS enforces beyond botocore's models (AWS.md A.8, C.3)."""

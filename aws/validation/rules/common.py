@@ -1,0 +1,98 @@
+"""Common checks of the rules: names, ARNs, tags, placeholders, sizes and duplicates."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from aws.validation.problems import ParameterPath, ShapeProblem, format_path, quote_value
+from aws.validation.shape_checks import is_expression
+
+NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,255}\Z")
+# As samples write them: the whole of <Role ARN>, or PUT_YOUR_ACCOUNT_ID anywhere.
+_PLACEHOLDER = re.compile(
+    r"\A<(?!\+)[A-Za-z][^<>]{0,60}>\Z|(?<![A-Za-z0-9_])(?:PUT_)?YOUR_[A-Z][A-Z0-9_]{0,60}"
+)
+# What the application is told may look like anything.
+_APPLICATION_KEYS = ("command", "entryPoint", "environment", "dockerLabels", "options")
+_ARN = re.compile(r"arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9-]*:(\d{12})?:\S+\Z")
+_UNITS = re.compile(r"(\d+(?:\.\d+)?|\.\d+) ?(vcpu|gb|mb|mib|gib)\Z", re.IGNORECASE)
+_UNIT_FACTORS = {"vcpu": 1024, "gb": 1024, "gib": 1024, "mb": 1, "mib": 1}
+
+RuleDocument = Mapping[str, Any]
+
+
+def parse_units(value: object) -> int | None:
+    """CPU units or MiB of "256", "1 vCPU" or "2GB"; None if that is not to be known yet."""
+    text = str(value).strip()
+    if text.isascii() and text.isdigit():
+        return int(text)
+    match = _UNITS.match(text)
+    return round(float(match[1]) * _UNIT_FACTORS[match[2].lower()]) if match else None
+
+
+def check_name(path: ParameterPath, value: object, what: str) -> Iterator[ShapeProblem]:
+    """Says so if a name has characters that ECS does not take."""
+    if isinstance(value, str) and is_literal(value) and not NAME_PATTERN.match(value):
+        yield ShapeProblem(
+            path, f"{quote_value(value)} is not a {what}: use up to 255 letters, digits, _ and -"
+        )
+
+
+def check_duplicates(
+    path: ParameterPath, items: Iterable[RuleDocument], key: str, what: str, *, key_in_path: bool = True
+) -> Iterator[ShapeProblem]:
+    """Says so where a list gives the same name twice."""
+    seen: dict[Any, int] = {}
+    for number, item in enumerate(items):
+        value = item.get(key)
+        if value is None or value == "":
+            continue
+        if value in seen:
+            where = (*path, number, key) if key_in_path else (*path, number)
+            first = format_path((*path, seen[value]))
+            yield ShapeProblem(where, f"the {what} {quote_value(value)} is already used at {first}")
+        seen.setdefault(value, number)
+
+
+def check_placeholders(
+    value: Any, path: ParameterPath = (), *, is_free: bool = False
+) -> Iterator[ShapeProblem]:
+    """Says so where a sample's placeholder, such as <Role ARN>, was not replaced (R174).
+
+    In what only the application reads it may be meant, so that it is a warning there.
+    """
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from check_placeholders(inner, (*path, key), is_free=is_free or key in _APPLICATION_KEYS)
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from check_placeholders(inner, (*path, number), is_free=is_free)
+    elif isinstance(value, str) and (found := _PLACEHOLDER.search(value)):
+        said = "looks like the placeholder" if is_free else "still holds the placeholder"
+        yield ShapeProblem(path, f"{said} {found[0]}; put the real value there", is_warning=is_free)
+
+
+def is_placeholder(value: object) -> bool:
+    return isinstance(value, str) and bool(_PLACEHOLDER.search(value))
+
+
+def is_literal(value: object) -> bool:
+    """Whether a text is there for good: neither an expression nor a placeholder."""
+    return isinstance(value, str) and not is_expression(value) and not is_placeholder(value)
+
+
+def check_arn(path: ParameterPath, value: object, what: str) -> Iterator[ShapeProblem]:
+    """Says so if something that must be an ARN is none."""
+    if isinstance(value, str) and is_literal(value) and not _ARN.match(value):
+        yield ShapeProblem(path, f"{quote_value(value)} is not the ARN of {what}")
+
+
+def check_tags(tags: object, path: ParameterPath = ("tags",)) -> Iterator[ShapeProblem]:
+    listed = tags if isinstance(tags, list) else []
+    yield from check_duplicates(path, listed, "key", "tag")
+    for number, tag in enumerate(listed):
+        for part in ("key", "value"):
+            if str(tag.get(part, "")).lower().startswith("aws:"):
+                yield ShapeProblem(
+                    (*path, number, part), "may not begin with aws:, which AWS keeps for itself"
+                )

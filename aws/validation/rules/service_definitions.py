@@ -1,0 +1,97 @@
+"""Rules on service definitions, and detection of deployments that cannot progress."""
+
+import math
+from collections.abc import Iterator
+
+from aws.validation.problems import ShapeProblem
+from aws.validation.rules import launch_settings
+from aws.validation.rules.common import RuleDocument, check_arn, check_name, check_placeholders, check_tags
+
+
+def validate_service_definition(definition: RuleDocument) -> Iterator[ShapeProblem]:
+    """Everything that ECS is known to refuse in a service definition whose shapes are right."""
+    yield from check_placeholders(definition)
+    yield from check_name(("serviceName",), definition.get("serviceName"), "service name")
+    yield from check_tags(definition.get("tags"))
+    yield from launch_settings.validate_launch_settings(definition)
+    yield from _check_load_balancers(definition)
+    yield from _check_scheduling(definition)
+    yield from _check_percentages(definition)
+
+
+def _check_load_balancers(definition: RuleDocument) -> Iterator[ShapeProblem]:
+    balancers = definition.get("loadBalancers") or []
+    for number, balancer in enumerate(balancers):
+        place = ("loadBalancers", number)
+        group = balancer.get("targetGroupArn")
+        yield from check_arn((*place, "targetGroupArn"), group, "a target group")
+        if not group and not balancer.get("loadBalancerName"):
+            yield ShapeProblem(place, "needs a targetGroupArn")
+        if group and balancer.get("loadBalancerName"):
+            yield ShapeProblem(place, "give targetGroupArn or loadBalancerName, not both")
+        for key in ("containerName", "containerPort"):
+            if not balancer.get(key):
+                yield ShapeProblem(place, f'a load balancer needs its "{key}"')
+    for number, registry in enumerate(definition.get("serviceRegistries") or []):
+        where = ("serviceRegistries", number, "registryArn")
+        yield from check_arn(where, registry.get("registryArn"), "a Cloud Map service")
+
+
+def _check_scheduling(definition: RuleDocument) -> Iterator[ShapeProblem]:
+    count = definition.get("desiredCount")
+    if definition.get("schedulingStrategy") == "DAEMON":
+        if count is not None:
+            yield ShapeProblem(
+                ("desiredCount",), "the scheduling strategy DAEMON has no desired count; remove it"
+            )
+        if definition.get("launchType") == "FARGATE":
+            yield ShapeProblem(("schedulingStrategy",), "the scheduling strategy DAEMON is not for Fargate")
+    elif count is None:
+        message = "without desiredCount AWS refuses to create the service (an update keeps the count)"
+        yield ShapeProblem((), message, is_warning=True)
+    if isinstance(count, int) and count < 0:
+        yield ShapeProblem(("desiredCount",), f"is {count}; it cannot be negative")
+
+
+def _check_percentages(definition: RuleDocument) -> Iterator[ShapeProblem]:
+    configuration = definition.get("deploymentConfiguration") or {}
+    place = ("deploymentConfiguration",)
+    least, most = configuration.get("minimumHealthyPercent", 100), configuration.get("maximumPercent", 200)
+    if not isinstance(least, int) or not isinstance(most, int):
+        return
+    for key, percent in (("minimumHealthyPercent", least), ("maximumPercent", most)):
+        if percent < 0:
+            yield ShapeProblem((*place, key), f"is {percent}; it cannot be negative")
+    if definition.get("availabilityZoneRebalancing") == "ENABLED" and most <= 100:
+        message = "availabilityZoneRebalancing needs a maximumPercent above 100"
+        yield ShapeProblem((*place, "maximumPercent"), message)
+    if _is_rolling(definition):
+        yield from _check_deadlock(definition.get("desiredCount"), least, most)
+
+
+def _is_rolling(definition: RuleDocument) -> bool:
+    controller = (definition.get("deploymentController") or {}).get("type", "ECS")
+    strategy = (definition.get("deploymentConfiguration") or {}).get("strategy", "ROLLING")
+    is_daemon = definition.get("schedulingStrategy") == "DAEMON"
+    return controller == "ECS" and strategy == "ROLLING" and not is_daemon
+
+
+def _check_deadlock(count: object, least: int, most: int) -> Iterator[ShapeProblem]:
+    """ECS rounds the most tasks down and the least up; with no room between, no task is ever replaced."""
+    place = ("deploymentConfiguration",)
+    if most <= least:
+        message = (
+            f"with minimumHealthyPercent {least} and maximumPercent {most} ECS may neither stop an old task "
+            "nor start a new one; raise the maximum or lower the minimum"
+        )
+        yield ShapeProblem(place, message)
+    elif (
+        isinstance(count, int)
+        and count > 0
+        and count * most // 100 <= count <= math.ceil(count * least / 100)
+    ):
+        message = (
+            f"with {count} tasks, minimumHealthyPercent {least} and maximumPercent {most} ECS may neither "
+            "stop an old task nor start a new one (it rounds the most down and the least up)"
+        )
+        yield ShapeProblem(place, message, is_warning=True)

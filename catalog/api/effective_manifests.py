@@ -1,0 +1,119 @@
+"""REST route of the effective manifests of a service, with the source of each value."""
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from catalog.api.overrides import OverrideRoute
+from catalog.manifests.checks import ManifestProblem
+from catalog.manifests.layers import MergedDocument
+from catalog.models import Manifest
+from catalog.overrides.effective_manifests import EffectiveManifest, list_effective_manifests
+from catalog.overrides.remote_files import fetch_rows
+
+FETCH_PARAMETER = OpenApiParameter(
+    "fetch", bool, description="Fetch the files that lie in Git or S3 now; it takes core_connector_access."
+)
+
+
+class ManifestProblemDocument(serializers.Serializer[Any]):
+    """One thing wrong with a manifest."""
+
+    file = serializers.CharField()
+    line = serializers.IntegerField(allow_null=True)
+    column = serializers.IntegerField(allow_null=True)
+    path = serializers.CharField()
+    message = serializers.CharField()
+
+
+class ManifestPartDocument(serializers.Serializer[Any]):
+    """One value: its path, which level it came from, in which file and line; `removed` where taken out."""
+
+    path = serializers.ListField(child=serializers.JSONField())
+    level = serializers.CharField(help_text="service, environment or infrastructure")
+    file = serializers.CharField()
+    line = serializers.IntegerField(allow_null=True)
+    removed = serializers.BooleanField()
+
+
+class EffectiveManifestDocument(serializers.Serializer[Any]):
+    """One manifest that counts: its value, where each part came from, and what is wrong with it."""
+
+    kind = serializers.ChoiceField(choices=Manifest.Kind.choices)
+    identifiers = serializers.ListField(child=serializers.CharField())
+    arn = serializers.CharField(help_text="Set for a task definition that AWS has already.")
+    value = serializers.JSONField(allow_null=True)
+    parts = ManifestPartDocument(many=True)
+    problems = ManifestProblemDocument(many=True)
+    warnings = ManifestProblemDocument(many=True)
+    trouble = serializers.CharField(help_text="Why nothing could be merged, or nothing.")
+    elsewhere = serializers.CharField(
+        help_text="Where in Git or S3 files lie that were not fetched for this answer, or nothing."
+    )
+    waits = serializers.CharField(
+        help_text="How far a delegate is that fetches the files, or nothing; ask the same again."
+    )
+
+
+class EffectiveManifestsDocument(serializers.Serializer[Any]):
+    """Every manifest that counts for a service in a place."""
+
+    manifests = EffectiveManifestDocument(many=True)
+
+
+class EffectiveManifests(OverrideRoute):
+    """The manifests that a deployment of a service to a place would take."""
+
+    @extend_schema(parameters=[FETCH_PARAMETER], responses=EffectiveManifestsDocument)
+    def get(self, request: Request, pk: int, service: int, infrastructure: int | None = None) -> Response:
+        there = self.there(pk, service, infrastructure)
+        fetch = fetch_rows if request.query_params.get("fetch") == "true" else None
+        return Response(
+            {
+                "manifests": [
+                    _serialize_manifest(one)
+                    for one in list_effective_manifests(there, self.principal, fetch=fetch)
+                ]
+            }
+        )
+
+
+def _serialize_manifest(one: EffectiveManifest) -> dict[str, Any]:
+    return {
+        "kind": one.kind,
+        "identifiers": [row["identifier"] for row in one.rows],
+        "arn": one.arn,
+        "value": one.merged.document.value if one.merged else None,
+        "parts": _serialize_parts(one.merged) if one.merged else [],
+        "problems": [_serialize_problem(fault) for fault in one.problems],
+        "warnings": [_serialize_problem(fault) for fault in one.warnings],
+        "trouble": one.trouble,
+        "elsewhere": one.elsewhere,
+        "waits": one.waits,
+    }
+
+
+def _serialize_parts(merged: MergedDocument) -> list[dict[str, Any]]:
+    return [
+        {
+            "path": list(path),
+            "level": part.level,
+            "file": part.file,
+            "line": part.line,
+            "removed": part.is_removed,
+        }
+        for path, part in merged.parts.items()
+    ]
+
+
+def _serialize_problem(fault: ManifestProblem) -> dict[str, Any]:
+    return {
+        "file": fault.file,
+        "line": fault.line,
+        "column": fault.column,
+        "path": fault.path,
+        "message": fault.message,
+    }

@@ -1,0 +1,103 @@
+"""Sources of images in registries and ECR: validation, connector, and tag patterns."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from aws.regions import list_regions
+from catalog.models import Artifact
+from connectors.models import Connector
+from connectors.queries import list_connectors
+from connectors.required_access import RequiredPermission, get_connector_requirements
+from delegates.access.images import IMAGE_PATH, build_tag_sort_key
+from delegates.access.lookup_requests import MAX_IMAGE_PATH
+from guards.patterns import describe_pattern_problem, filter_matches, is_glob_match
+from rbac.models import Scope
+
+DOCKER_REGISTRY, ECR = "DockerRegistry", "Ecr"
+SOURCE_CONNECTOR_KINDS: Final = {DOCKER_REGISTRY: Connector.Kind.DOCKER_REGISTRY, ECR: Connector.Kind.AWS}
+_SOURCE_FIELDS: Final = {
+    DOCKER_REGISTRY: ("type", "connector", "imagePath", "tagPattern"),
+    ECR: ("type", "connector", "imagePath", "region", "tagPattern"),
+}
+MOST_PATTERN_CHARACTERS: Final = 200
+
+ImageSource = Mapping[str, Any]
+
+
+def describe_source_problem(source: ImageSource) -> str:
+    """What is wrong with the source of an image, or nothing; none at all is right."""
+    if not source:
+        return ""
+    kind = source.get("type")
+    if kind not in _SOURCE_FIELDS:
+        return f"type is one of {', '.join(_SOURCE_FIELDS)}"
+    if unknown := [name for name in source if name not in _SOURCE_FIELDS[kind]]:
+        return f"there is no {unknown[0]}; there are {', '.join(_SOURCE_FIELDS[kind])}"
+    if missing := [name for name in _SOURCE_FIELDS[kind] if name != "tagPattern" and not source.get(name)]:
+        return f"{missing[0]} is missing"
+    if not IMAGE_PATH.match(str(source["imagePath"])) or len(str(source["imagePath"])) > MAX_IMAGE_PATH:
+        return "imagePath is the name of a repository in the registry, such as library/nginx"
+    if kind == ECR and not any(source["region"] == one.name for one in list_regions()):
+        return "region is the name of a region of AWS, such as eu-central-1"
+    return describe_tag_pattern_problem(str(source.get("tagPattern") or ""))
+
+
+def find_source_connector(scope: Scope, source: ImageSource) -> Connector | None:
+    """The connector that a source of `scope` names: the nearest of its kind."""
+    found = list_connectors(scope, SOURCE_CONNECTOR_KINDS[source["type"]]).filter(
+        identifier=source["connector"]
+    )
+    return found.select_related("scope", "secret__scope").order_by("-scope__path").first()
+
+
+def list_source_needs(
+    scope: Scope, source: ImageSource, *, hint: str = "", path: str = ""
+) -> Iterator[RequiredPermission]:
+    """Yield what it takes to ask for tags and digests: access to the connector (R082)."""
+    if source and (found := find_source_connector(scope, source)) is not None:
+        yield from get_connector_requirements(found, hint=hint, path=path)
+
+
+def build_image_row(artifact: Artifact, tag: str, scope: Scope) -> dict[str, Any]:
+    """The image as a run begins with it; where it has a source, its digest is looked up on the way."""
+    source = artifact.source
+    chosen = tag or ("" if source.get("tagPattern") else artifact.tag)
+    if not source:
+        return {"image": artifact.image, "tag": chosen}
+    connector = find_source_connector(scope, source)
+    kept = {**source, "connector_id": connector.pk if connector else None}
+    return {"image": artifact.image, "tag": chosen, "source": kept}
+
+
+def match_tags(tags: Sequence[str], pattern: str) -> list[str]:
+    """The tags that a pattern matches whole, the highest first, numbers counted as numbers."""
+    if expression := _get_regular_expression(pattern):
+        found = list(filter_matches(expression, tags))
+    else:
+        found = [tag for tag in tags if is_glob_match(pattern, tag)]
+    return sorted(found, key=build_tag_sort_key, reverse=True)
+
+
+def get_newest_tag(tags: Sequence[str], pattern: str) -> str:
+    """The tag that a pattern means: of those that match the highest."""
+    return next(iter(match_tags(tags, pattern)), "")
+
+
+def describe_tag_pattern_problem(pattern: str) -> str:
+    """What is wrong with a pattern of tags, or nothing."""
+    if expression := _get_regular_expression(pattern):
+        why = describe_pattern_problem(expression)
+        return f"the regular expression of tagPattern {why}" if why else ""
+    if len(pattern) > MOST_PATTERN_CHARACTERS or not re.fullmatch(r"[\w.*-]*", pattern, re.ASCII):
+        return (
+            f"tagPattern has letters, digits, . _ - and * for anything, {MOST_PATTERN_CHARACTERS} at most, "
+            "or is a regular expression between slashes"
+        )
+    return ""
+
+
+def _get_regular_expression(pattern: str) -> str:
+    """The regular expression between slashes, which no tag has; empty for a plain pattern."""
+    is_one = len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/")
+    return pattern[1:-1] if is_one else ""

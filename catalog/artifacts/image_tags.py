@@ -1,0 +1,83 @@
+"""Tags and repositories of an image source, fetched through its connector."""
+
+from typing import Final
+
+from catalog.artifacts.image_sources import (
+    ImageSource,
+    describe_source_problem,
+    find_source_connector,
+    match_tags,
+)
+from catalog.models import Artifact, Service
+from connectors.models import Connector
+from delegates.access.images import ImageTags
+from delegates.access.lookup_requests import list_image_tags, list_repositories
+from delegates.models import LookupRequest
+from rbac.models import Scope, User
+from web.http.problems import BadInput, Conflict
+
+NO_SOURCE_MESSAGE: Final = (
+    "Nothing says where the tags of this image are: choose in the form of the service where tags and digests "
+    "are asked for."
+)
+
+
+def list_service_tags(*, actor: User, service: Service) -> ImageTags | LookupRequest:
+    """The tags of a service's image now, or the inquiry while a delegate looks.
+
+    Raises `Conflict` where it has no source, and as `tags_by_connector` does.
+    """
+    artifact = Artifact.objects.filter(service=service).first()
+    return list_source_tags(actor=actor, scope=service.scope, source=artifact.source if artifact else {})
+
+
+def list_source_tags(
+    *, actor: User, scope: Scope, source: ImageSource, is_narrowed: bool = False
+) -> ImageTags | LookupRequest:
+    """The same for a source in `scope`, saved or not; narrowed to its pattern if wished.
+
+    Raises `BadInput` for a source that cannot be.
+    """
+    if not source.get("type"):
+        raise Conflict(NO_SOURCE_MESSAGE)
+    if why := describe_source_problem(source):
+        raise BadInput("This cannot be asked yet.", errors=[{"path": "source", "message": why}])
+    return request_tags(actor, source, find_source_connector(scope, source), is_narrowed=is_narrowed)
+
+
+def list_source_repositories(*, actor: User, scope: Scope, source: ImageSource) -> ImageTags | LookupRequest:
+    """The repositories to choose from where a source in `scope` names a connector, and of ECR a region.
+
+    Raises `BadInput` where it does not, and as `repositories_by_connector` does.
+    """
+    wanted = {**source, "imagePath": source.get("imagePath") or "any"}
+    if why := describe_source_problem(wanted):
+        raise BadInput("This cannot be asked yet.", errors=[{"path": "source", "message": why}])
+    connector = find_source_connector(scope, source)
+    if connector is None:
+        raise _build_missing_connector_error(source)
+    found = list_repositories(actor=actor, connector=connector, region=str(source.get("region") or ""))
+    return found if isinstance(found, LookupRequest) else ImageTags(found.as_tags, found.is_cut)
+
+
+def _build_missing_connector_error(source: ImageSource) -> Conflict:
+    return Conflict(
+        f"The connector {source['connector']} is not there: make it, or name another one in the service."
+    )
+
+
+def request_tags(
+    actor: User, source: ImageSource, connector: Connector | None, *, is_narrowed: bool = False
+) -> ImageTags | LookupRequest:
+    if connector is None:
+        raise _build_missing_connector_error(source)
+    image, region = str(source["imagePath"]), str(source.get("region") or "")
+    found = list_image_tags(actor=actor, connector=connector, image=image, region=region)
+    pattern = str(source.get("tagPattern") or "")
+    return _filter_tags(found, pattern) if isinstance(found, ImageTags) and is_narrowed and pattern else found
+
+
+def _filter_tags(found: ImageTags, pattern: str) -> ImageTags:
+    """The tags that a pattern matches, in the order in which a run prefers them."""
+    by_name = {one.name: one for one in found.tags}
+    return ImageTags([by_name[name] for name in match_tags(found.names, pattern)], found.is_cut)

@@ -1,1 +1,0 @@
-"""What counts in one place: variables and manifests with their overrides laid over them."""

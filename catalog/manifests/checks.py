@@ -1,0 +1,333 @@
+"""Validation of a manifest against the AWS model and rules, with file, path and line of each problem."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from aws.shapes import get_input_shape, is_document_shape
+from aws.validation.parameters import convert_parameter, remove_nulls, validate_parameters
+from aws.validation.problems import ParameterPath, ShapeProblem, format_path
+from aws.validation.rules import compatibility
+from aws.validation.shape_checks import is_expression
+from catalog.manifests.documents import Document, iterate_scalars
+from catalog.manifests.kinds import MANIFEST_KINDS, SERVICE_DEFINITION, ManifestKind, find_wrapper_key
+from steps.expressions import describe_secret_problem, find_paths
+
+TARGET_GROUP_KEY = "targetGroupArn"
+
+
+def list_strategy_problems(definition: Mapping[str, Any]) -> Iterator[ShapeProblem]:
+    """Yield what keeps ECS itself from replacing the tasks one by one, as every strategy here needs it."""
+    controller = _get_mapping(definition, "deploymentController").get("type", "ECS")
+    strategy = _get_mapping(definition, "deploymentConfiguration").get("strategy", "ROLLING")
+    scheduling = definition.get("schedulingStrategy", "REPLICA")
+    if _is_unsupported_choice(controller, "ECS"):
+        message = (
+            f"the {controller} deployment controller deploys by other means than Slipway. Remove "
+            "deploymentController, or deploy this ECS service with that controller"
+        )
+        yield ShapeProblem(("deploymentController", "type"), message)
+    if _is_unsupported_choice(strategy, "ROLLING"):
+        message = (
+            f"{strategy} is AWS's own strategy, which moves traffic by itself. Slipway needs "
+            "deploymentConfiguration.strategy ROLLING, or none, also for its own canary and blue/green"
+        )
+        yield ShapeProblem(("deploymentConfiguration", "strategy"), message)
+    if _is_unsupported_choice(scheduling, "REPLICA"):
+        message = f"{scheduling} has no desired count to follow. Use schedulingStrategy REPLICA"
+        yield ShapeProblem(("schedulingStrategy",), message)
+
+
+def list_blue_green_problems(definition: Mapping[str, Any]) -> Iterator[ShapeProblem]:
+    """Yield what keeps a definition, whose expressions are not filled in, from a blue/green deployment."""
+    breaker = _get_mapping(_get_mapping(definition, "deploymentConfiguration"), "deploymentCircuitBreaker")
+    if breaker.get("enable") is True:
+        message = (
+            "is for rolling and canary deployments: in blue/green the version from before keeps running, "
+            "and Slipway brings it back. Remove deploymentCircuitBreaker"
+        )
+        yield ShapeProblem(("deploymentConfiguration", "deploymentCircuitBreaker"), message)
+    balancers = definition.get("loadBalancers")
+    if not is_expression(balancers) and TARGET_GROUP_KEY not in {
+        path for _, path in find_paths(balancers or [])
+    }:
+        message = (
+            f"names no target group with <+{TARGET_GROUP_KEY}>. Write `{TARGET_GROUP_KEY}: "
+            f"<+{TARGET_GROUP_KEY}>` under "
+            "loadBalancers, with containerName and containerPort: a fixed target group would be the one of "
+            "production every second time"
+        )
+        yield ShapeProblem(("loadBalancers",) if "loadBalancers" in definition else (), message)
+
+
+def _get_mapping(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = value.get(key)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _is_unsupported_choice(value: Any, usual: str) -> bool:
+    """Whether a choice is made and is not the usual one; what is no text is told as such."""
+    return isinstance(value, str) and bool(value) and not is_expression(value) and value != usual
+
+
+SpellingLookup = Callable[[ParameterPath], str | None]
+
+
+def convert_values(shape: Any, value: Any, spelling_of: SpellingLookup) -> tuple[Any, list[ShapeProblem]]:
+    """Return a value as AWS takes it, and a warning for each number in it that became text.
+
+    `spelling_of` tells how the number at a path is written where that is not how Python writes it: 012, 1.10.
+    A choice that is empty text, as PipeCD writes pidMode, is none.
+    """
+    notes: list[ShapeProblem] = []
+    return _convert_value(shape, value, (), spelling_of, notes), notes
+
+
+def _convert_value(
+    shape: Any, value: Any, path: ParameterPath, spelling_of: SpellingLookup, notes: list[ShapeProblem]
+) -> Any:
+    if is_document_shape(shape):
+        return value
+    kind = shape.type_name
+    if kind == "structure" and isinstance(value, Mapping):
+        return {
+            key: _convert_value(shape.members[key], inner, (*path, key), spelling_of, notes)
+            if key in shape.members
+            else inner
+            for key, inner in _skip_empty_choices(shape, value)
+        }
+    if kind == "map" and isinstance(value, Mapping):
+        return {
+            key: _convert_value(shape.value, one, (*path, key), spelling_of, notes)
+            for key, one in value.items()
+        }
+    if kind == "list" and isinstance(value, list):
+        return [
+            _convert_value(shape.member, one, (*path, n), spelling_of, notes) for n, one in enumerate(value)
+        ]
+    if kind == "string" and isinstance(value, int | float) and not isinstance(value, bool):
+        text = spelling_of(path) or str(value)
+        notes.append(ShapeProblem(path, f'the number is sent as the text "{text}"', is_warning=True))
+        return text
+    return value
+
+
+def _skip_empty_choices(shape: Any, value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, inner in value.items():
+        member = shape.members.get(key)
+        if inner != "" or "" in (getattr(member, "enum", None) or [""]):
+            yield key, inner
+
+
+CLEANUP_ADVICE = "Clean up, in the editor, does that"
+# How the command line and copied answers spell what belongs in deploymentConfiguration (T11).
+_CONFIGURATION_KEYS = ("deployment-configuration", "deploymentConfiguration")
+_ADVICE_ON_SECRETS = (
+    "Let the container read it by secrets with valueFrom, from Secrets Manager or Parameter Store."
+)
+_LONE_EXPRESSION = re.compile(r"<\+[^<>]*>\Z")
+
+
+@dataclass(frozen=True)
+class ManifestProblem:
+    """One thing wrong with a manifest, and where it is written."""
+
+    file: str
+    path: str
+    line: int | None
+    message: str
+    column: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.file}, line {self.line}: {self.path}: {self.message}"
+
+
+@dataclass(frozen=True)
+class CheckedManifest:
+    """What came of a check: the request to send, what AWS would refuse, what it would ignore."""
+
+    value: dict[str, Any]
+    problems: tuple[ManifestProblem, ...] = ()
+    warnings: tuple[ManifestProblem, ...] = ()
+
+
+def check_manifest(kind: str, document: Document) -> CheckedManifest:
+    """Check one manifest. Expressions may be filled in already; those that are not count as right.
+
+    The checked value is what to send: without nulls (R166), in AWS's spelling, without what a deployment
+    decides itself (R167).
+    """
+    known = MANIFEST_KINDS[kind]
+    if not isinstance(document.value, Mapping):
+        message = f"a {kind} is a mapping of keys to values, not a {type(document.value).__name__}"
+        return CheckedManifest({}, (_build_problem(document, (), message),))
+    shape = get_input_shape(known.service, known.operation)
+    value = _normalize_keys(remove_nulls(_convert_expressions(known, document)), shape)
+    value, notes = convert_values(shape, value, lambda path: _get_spelling(document, path))
+    if wrapped := _find_wrapper_problem(known, value):
+        return CheckedManifest(value, (_build_problem(document, wrapped.path, wrapped.message),))
+    ignored = [key for key in known.ignored if key in value]
+    request = {key: inner for key, inner in value.items() if key not in known.ignored}
+    found = validate_parameters(known.service, known.operation, {**known.filled_in, **request})
+    found = [_add_hint(known, request, one) for one in (*found, *_find_secrets(request))]
+    found += list_strategy_problems(request) if kind == SERVICE_DEFINITION else ()
+    found += [_build_ignored_warning(known, key) for key in ignored]
+    found += [note for note in notes if note.path[0] not in known.ignored]
+    return _build_checked_manifest(document, request, found)
+
+
+def check_deployable(document: Document, *, is_blue_green: bool) -> tuple[ManifestProblem, ...]:
+    """Return why a service definition, its expressions not filled in, could never be deployed."""
+    value = remove_nulls(document.value)
+    if not isinstance(value, Mapping):
+        return ()
+    found = [*list_strategy_problems(value), *(list_blue_green_problems(value) if is_blue_green else ())]
+    return _build_checked_manifest(document, dict(value), found).problems
+
+
+def check_with_task_definition(
+    service_definition: Document, task_definition: Mapping[str, Any]
+) -> CheckedManifest:
+    """Check that a service definition goes with a task definition; places are the service definition's."""
+    value = remove_nulls(service_definition.value)
+    return _build_checked_manifest(
+        service_definition, value, compatibility.validate_compatibility(value, remove_nulls(task_definition))
+    )
+
+
+def _build_checked_manifest(
+    document: Document, value: dict[str, Any], found: Iterable[ShapeProblem]
+) -> CheckedManifest:
+    listed = [(one, _build_problem(document, _get_problem_path(document, one), one.message)) for one in found]
+    listed.sort(key=lambda pair: pair[1].line or 0)
+    return CheckedManifest(
+        value,
+        tuple(problem for one, problem in listed if not one.is_warning),
+        tuple(problem for one, problem in listed if one.is_warning),
+    )
+
+
+def _get_spelling(document: Document, path: ParameterPath) -> str | None:
+    return document.spellings.get(_restore_spelling(document.value, path))
+
+
+def _get_problem_path(document: Document, problem: ShapeProblem) -> ParameterPath:
+    """Where to tell a problem: a key that an override took out still has its line."""
+    removed = (*problem.path, problem.missing)
+    return removed if problem.missing and removed in document.lines else problem.path
+
+
+def _build_problem(document: Document, path: ParameterPath, message: str) -> ManifestProblem:
+    written = _restore_spelling(document.value, path)
+    place = format_path(written) or "document"
+    return ManifestProblem(
+        document.name_of(written), place, document.line_of(written), message, document.column_of(written)
+    )
+
+
+def _find_wrapper_problem(kind: ManifestKind, value: Mapping[str, Any]) -> ShapeProblem | None:
+    """Finds the wrapping of a copied AWS answer (R168)."""
+    if not (key := find_wrapper_key(kind, value)):
+        return None
+    what = "array" if isinstance(value[key], list) else "object"
+    message = f'remove the "{key}" {what}, which comes from copying what AWS answers'
+    return ShapeProblem((key,), f"{message}; the definition itself belongs at the top. {CLEANUP_ADVICE}")
+
+
+def list_secret_problems(document: Document) -> Iterator[ManifestProblem]:
+    """Yield the secrets that a manifest of any kind names, with their places."""
+    return (_build_problem(document, one.path, one.message) for one in _find_secrets(document.value))
+
+
+def _find_secrets(value: Any) -> Iterator[ShapeProblem]:
+    """Secrets, which no manifest takes: AWS and whoever may read a definition would have them."""
+    for path, text in iterate_scalars(value):
+        if isinstance(text, str) and (message := describe_secret_problem(text, _ADVICE_ON_SECRETS)):
+            yield ShapeProblem(path, message)
+
+
+def _add_hint(kind: ManifestKind, value: Mapping[str, Any], problem: ShapeProblem) -> ShapeProblem:
+    key = problem.path[0] if len(problem.path) == 1 else None
+    if (
+        kind.operation == "CreateService"
+        and key in _CONFIGURATION_KEYS
+        and isinstance(value.get(str(key)), str)
+    ):
+        message = (
+            "is a text of the command line: write deploymentConfiguration as a mapping, with "
+            "deploymentCircuitBreaker: {enable: true, rollback: true}"
+        )
+        return ShapeProblem(problem.path, message)
+    if problem.is_unknown_key and len(problem.path) == 1 and problem.path[0] in kind.answered:
+        what = f'"{problem.path[0]}" is part of what AWS answers, not of a {kind.operation} request'
+        return ShapeProblem(problem.path, f"{what}; remove it. {CLEANUP_ADVICE}")
+    if problem.missing == "serviceName" and not problem.path:
+        message = f"{problem.message}. Clean up, in the editor, fills in the name of the service in Slipway"
+        return replace(problem, message=message)
+    return problem
+
+
+def _build_ignored_warning(kind: ManifestKind, key: str) -> ShapeProblem:
+    return ShapeProblem((key,), f"is ignored: Slipway takes {kind.ignored[key]}", is_warning=True)
+
+
+def _convert_expressions(kind: ManifestKind, document: Document) -> Any:
+    """The value, where an expression stood alone with the type that its place wants."""
+    value = document.value
+    for path, text in iterate_scalars(document.written):
+        if isinstance(text, str) and _LONE_EXPRESSION.match(text):
+            value = _convert_at_path(value, path, kind, path)
+    return value
+
+
+def _convert_at_path(value: Any, path: ParameterPath, kind: ManifestKind, whole: ParameterPath) -> Any:
+    if not path:
+        return convert_parameter(kind.service, kind.operation, _capitalize_path(kind, whole), value)
+    key, rest = path[0], path[1:]
+    if isinstance(value, Mapping) and key in value:
+        return {**value, key: _convert_at_path(value[key], rest, kind, whole)}
+    if isinstance(value, list) and isinstance(key, int) and key < len(value):
+        return [*value[:key], _convert_at_path(value[key], rest, kind, whole), *value[key + 1 :]]
+    return value
+
+
+def _capitalize_path(kind: ManifestKind, path: ParameterPath) -> ParameterPath:
+    if kind.service == "ecs":
+        return path
+    return tuple(part[:1].upper() + part[1:] if isinstance(part, str) else part for part in path)
+
+
+def _normalize_keys(value: Any, shape: Any) -> Any:
+    """The value with the model's keys: the reference writes those of auto scaling in lower case (R256)."""
+    if shape.type_name == "structure" and isinstance(value, Mapping):
+        return dict(_normalize_members(value, shape.members))
+    if shape.type_name == "list" and isinstance(value, list):
+        return [_normalize_keys(inner, shape.member) for inner in value]
+    return value
+
+
+def _normalize_members(value: Mapping[str, Any], members: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, inner in value.items():
+        spelled = key[:1].upper() + key[1:]
+        if key not in members and spelled in members and spelled not in value:
+            key = spelled
+        yield key, _normalize_keys(inner, members[key]) if key in members else inner
+
+
+def _restore_spelling(value: Any, path: ParameterPath) -> ParameterPath:
+    """The path in the author's spelling."""
+    written: list[str | int] = []
+    for part in path:
+        if isinstance(value, Mapping) and isinstance(part, str) and part not in value:
+            lower = part[:1].lower() + part[1:]
+            part = lower if lower in value else part
+        written.append(part)
+        value = _get_child(value, part)
+    return tuple(written)
+
+
+def _get_child(value: Any, part: str | int) -> Any:
+    if isinstance(value, Mapping):
+        return value.get(part)
+    return value[part] if isinstance(value, list) and isinstance(part, int) and part < len(value) else None

@@ -1,0 +1,186 @@
+"""Cleanup of manifests copied from AWS or another tool: removes keys that no request accepts."""
+
+import copy
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from aws.shapes import get_input_shape, get_parameter_names, get_response_shape, is_document_shape
+from aws.validation.parameters import convert_value
+from aws.validation.problems import ParameterPath
+from catalog.manifests.documents import BadDocument, Document, parse_manifest
+from catalog.manifests.kinds import MANIFEST_KINDS, SERVICE_DEFINITION, ManifestKind, find_wrapper_key
+from catalog.manifests.yaml_drafts import NotEditable, YamlDraft
+from catalog.manifests.yaml_rendering import IndentedDumper
+
+_INDENT_PATTERN = re.compile(r"^[\[{]\s*\n([ \t]+)\S")
+# AWS shows these on the deployment that has them, not on the ECS service.
+_DEPLOYMENT_KEYS = ("serviceConnectConfiguration", "volumeConfigurations", "vpcLatticeConfigurations")
+
+
+@dataclass(frozen=True)
+class CleanedText:
+    """A text after a clean up, and a sentence for each thing that was changed; none where nothing was."""
+
+    text: str
+    changes: tuple[str, ...]
+
+
+def clean_up_manifest(kind: str, text: str, service_name: str = "") -> CleanedText:
+    """Return the text of a manifest as AWS takes it: unwrapped, without what only AWS answers, typed.
+
+    A service definition without a serviceName gets `service_name`, if that is given. Comments stay where
+    they can. Raises `BadDocument` for a text that cannot be read, or that holds several definitions.
+    """
+    document = parse_manifest(text, "manifest")
+    draft = _parse_draft(text)
+    value = copy.deepcopy(document.value) if draft is None else draft.value
+    if not isinstance(value, dict):
+        raise BadDocument("manifest", 1, 1, "a manifest is a mapping of keys to values")
+    changes = _ManifestCleanup(MANIFEST_KINDS[kind], document).clean(value)
+    if kind == SERVICE_DEFINITION and service_name and not value.get("serviceName"):
+        value["serviceName"] = service_name
+        changes.append(f"serviceName is {service_name}, as the service is called in Slipway.")
+    if not changes:
+        return CleanedText(text, ())
+    return CleanedText(_render_text(text, value, draft), tuple(changes))
+
+
+class _ManifestCleanup:
+    """One clean up; changes a value in place."""
+
+    def __init__(self, kind: ManifestKind, document: Document) -> None:
+        self.kind = kind
+        self.document = document
+        self.begin: ParameterPath = ()
+        """Where the definition is in the document."""
+        self.answered: list[str] = []
+        self.retyped: list[str] = []
+
+    def clean(self, value: dict[str, Any]) -> list[str]:
+        """Clean a definition, and return what was changed."""
+        changes = [*self._unwrapped(value), *self._lifted(value)]
+        wanted = get_input_shape(self.kind.service, self.kind.operation)
+        answer = get_response_shape(self.kind.service, *self.kind.answer)
+        if ignored := [key for key in value if {key, _capitalize(key)} & set(self.kind.ignored)]:
+            changes.append(f"Removed {_join_names(ignored)}: a deployment decides what counts there.")
+            for key in ignored:
+                del value[key]
+        self._inside(value, wanted, answer, ())
+        if self.answered:
+            changes.append(f"Removed {_join_names(self.answered)}: only AWS says that, in its answers.")
+        if self.retyped:
+            changes.append(f"Wrote {_join_names(self.retyped)} in the type that AWS wants.")
+        return changes
+
+    def _unwrapped(self, value: dict[str, Any]) -> Iterator[str]:
+        key = find_wrapper_key(self.kind, value)
+        if not key:
+            return
+        held = value.pop(key)
+        if isinstance(held, list) and len(held) > 1:
+            line = self.document.line_of((key,)) or 1
+            message = f'"{key}" holds {len(held)} definitions: keep the one that is meant'
+            raise BadDocument("manifest", line, 1, message)
+        inner = held[0] if isinstance(held, list) and held else held
+        # In the answer of DescribeTaskDefinition tags stand beside the definition.
+        known = get_parameter_names(self.kind.service, self.kind.operation) - {"tags"}
+        if not isinstance(inner, dict) or not inner or known & {*value, *map(_capitalize, value)}:
+            yield f'Removed "{key}", which comes from copying what AWS answers.'
+            return
+        self.begin = (key, 0) if isinstance(held, list) else (key,)
+        tags = value.get("tags")
+        value.clear()
+        value.update(inner)
+        if tags and not value.get("tags"):
+            value["tags"] = tags
+        yield f'Took the definition out of "{key}", which comes from copying what AWS answers.'
+
+    def _lifted(self, value: dict[str, Any]) -> Iterator[str]:
+        """Take over what AWS shows only on the deployment of a service that it answers."""
+        deployments = value.get("deployments")
+        for one in deployments if isinstance(deployments, list) else ():
+            if not isinstance(one, Mapping) or one.get("status") != "PRIMARY":
+                continue
+            lifted = [key for key in _DEPLOYMENT_KEYS if one.get(key) and key not in value]
+            value.update({key: one[key] for key in lifted})
+            if lifted:
+                yield f"Took {_join_names(lifted)} over from the primary deployment."
+
+    def _inside(self, value: Any, wanted: Any, answer: Any, path: ParameterPath) -> None:
+        if is_document_shape(wanted):
+            return
+        if wanted.type_name == "structure" and isinstance(value, dict):
+            for key in list(value):
+                self._member(value, key, wanted, answer, path)
+        elif wanted.type_name in ("list", "map"):
+            inner = wanted.member if wanted.type_name == "list" else wanted.value
+            members = getattr(answer, "member", None) or getattr(answer, "value", None)
+            for key in _list_keys(value):
+                self._put(value, key, inner, members, (*path, key))
+
+    def _member(self, value: dict[str, Any], key: str, wanted: Any, answer: Any, path: ParameterPath) -> None:
+        shown = getattr(answer, "members", {})
+        name = key if key in wanted.members or key in shown else _capitalize(key)
+        if name in wanted.members:
+            self._put(value, key, wanted.members[name], shown.get(name), (*path, key))
+        elif name in shown:
+            del value[key]
+            self.answered.append(key)
+
+    def _put(self, value: Any, key: Any, wanted: Any, answer: Any, path: ParameterPath) -> None:
+        inner = value[key]
+        if isinstance(inner, dict | list):
+            self._inside(inner, wanted, answer, path)
+            return
+        spelling = self.document.spellings.get((*self.begin, *path))
+        # True and False are words of people; what they mean as text is theirs to say.
+        fitted = inner if isinstance(inner, bool) else convert_value(wanted, inner)
+        if fitted is not inner and fitted != inner:
+            value[key] = spelling or fitted
+            self.retyped.append(str(path[-1]))
+
+
+def _capitalize(key: str) -> str:
+    return key[:1].upper() + key[1:]
+
+
+def _list_keys(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return list(value)
+    return list(range(len(value))) if isinstance(value, list) else []
+
+
+def _join_names(names: list[str]) -> str:
+    unique = list(dict.fromkeys(names))
+    return f"{', '.join(unique[:-1])} and {unique[-1]}" if len(unique) > 1 else unique[0]
+
+
+def _parse_draft(text: str) -> YamlDraft | None:
+    """The text as YAML that keeps its comments; None for JSON, and for YAML that has to be written anew."""
+    if text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        return YamlDraft(text)
+    except NotEditable:
+        return None
+
+
+def _render_text(text: str, value: dict[str, Any], draft: YamlDraft | None) -> str:
+    if text.lstrip().startswith(("{", "[")):
+        indent = _INDENT_PATTERN.match(text.lstrip())
+        return json.dumps(value, indent=indent[1] if indent else 2, ensure_ascii=False) + "\n"
+    try:
+        if draft is not None:
+            return draft.written()
+    except NotEditable:
+        pass
+    dumped = yaml.dump(value, Dumper=IndentedDumper, sort_keys=False, allow_unicode=True, width=4096)
+    if parse_manifest(dumped, "manifest").value == value:
+        return str(dumped)
+    # What the library writes plain another reader may take for a number: JSON is YAML without such doubt.
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

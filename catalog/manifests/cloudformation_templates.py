@@ -1,0 +1,116 @@
+"""CloudFormation templates: YAML or JSON that is checked and stored as text."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import yaml
+
+from catalog.manifests.documents import BadDocument, Document
+from guards.limits import SPEC_DEPTH, TEMPLATE_BYTES
+from guards.text import find_size_problem, find_text_problem
+from steps.expressions import has_expression
+
+STACK_TEMPLATE = "CloudFormationTemplate"
+_EVENT_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_START_EVENTS = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
+_END_EVENTS = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
+
+
+@dataclass
+class _TemplateOutline:
+    """What the top of a template shows: its sections, and the names below each of them."""
+
+    sections: dict[str, list[str]] = field(default_factory=dict)
+    _open: list[bool | None] = field(default_factory=list)
+    """For each mapping that is open whether a key comes next; None for a list."""
+
+    def take(self, event: yaml.Event) -> None:
+        """Take up the next event."""
+        if isinstance(event, _END_EVENTS):
+            self._open.pop()
+            return
+        if self._open and self._open[-1] is not None:
+            if self._open[-1]:
+                self._name(getattr(event, "value", ""))
+            self._open[-1] = not self._open[-1]
+        if isinstance(event, _START_EVENTS):
+            self._open.append(True if isinstance(event, yaml.MappingStartEvent) else None)
+
+    def _name(self, key: str) -> None:
+        if len(self._open) == 1:
+            self.sections.setdefault(key, [])
+        elif len(self._open) == 2 and self.sections:
+            self.sections[list(self.sections)[-1]].append(key)
+
+
+def parse_template(text: str, name: str) -> Document:
+    """A template as a document: its text, and as its value the names below each section.
+
+    Raises `BadDocument` for what is no template, in milliseconds whatever the text is.
+    """
+    if fault := find_text_problem(text) or find_size_problem(text, TEMPLATE_BYTES):
+        raise BadDocument(name, fault.line or 1, fault.column or 1, fault.message)
+    outline = _TemplateOutline()
+    try:
+        for number, event in enumerate(_parse_events(name, text)):
+            if number == 0 and not isinstance(event, yaml.MappingStartEvent):
+                raise _build_error(name, event, "a template is a mapping of keys to values")
+            outline.take(event)
+    except yaml.YAMLError as bad:
+        mark = getattr(bad, "problem_mark", None)
+        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        said = getattr(bad, "problem", None) or "it is neither YAML nor JSON"
+        raise BadDocument(name, line, column, f"this cannot be read: {said}") from bad
+    if not outline.sections.get("Resources"):
+        raise BadDocument(name, 1, 1, "a template has Resources with at least one resource")
+    return Document(name, outline.sections, text=text)
+
+
+def list_output_names(document: Document) -> list[str]:
+    """The outputs that a template declares."""
+    found = document.value.get("Outputs", []) if isinstance(document.value, dict) else []
+    return list(found)
+
+
+def _parse_events(name: str, text: str) -> Iterator[yaml.Event]:
+    """The events of one document between its start and its end, without what a template cannot hold."""
+    depth = documents = 0
+    for event in yaml.parse(text, Loader=_EVENT_LOADER):
+        if isinstance(event, yaml.DocumentStartEvent):
+            documents += 1
+            if documents > 1:
+                raise _build_error(name, event, "a template is one document")
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+            raise _build_error(name, event, "CloudFormation knows no anchors and aliases; write it out")
+        depth += isinstance(event, _START_EVENTS)
+        depth -= isinstance(event, _END_EVENTS)
+        if depth > SPEC_DEPTH:
+            raise _build_error(name, event, f"it is deeper than {SPEC_DEPTH}")
+        if isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent):
+            yield event
+
+
+def _build_error(name: str, event: yaml.Event, message: str) -> BadDocument:
+    mark = event.start_mark
+    return BadDocument(name, mark.line + 1 if mark else 1, mark.column + 1 if mark else 1, message)
+
+
+def render_template(text: str, filled_in: Callable[[str], str]) -> str:
+    """The template with its expressions filled in; without any it stays as it is, byte for byte.
+
+    A value becomes a text of the template and never a part of its structure. Raises what `filled_in` raises.
+    """
+    if not has_expression(text):
+        return text
+    events = (_render_event(event, filled_in) for event in yaml.parse(text, Loader=_EVENT_LOADER))
+    return str(yaml.emit(events, width=10_000, allow_unicode=True))
+
+
+def _render_event(event: yaml.Event, filled_in: Callable[[str], str]) -> yaml.Event:
+    if not isinstance(event, yaml.ScalarEvent) or not has_expression(event.value):
+        return event
+    is_tagged = event.tag not in (None, "!")
+    implicit = (False, False) if is_tagged else (False, True)
+    tag = event.tag if is_tagged else None
+    return yaml.ScalarEvent(event.anchor, tag, implicit, filled_in(event.value), style='"')

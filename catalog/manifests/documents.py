@@ -1,0 +1,91 @@
+"""YAML and JSON documents of users, parsed strictly, with the line of every value."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from guards.input_problems import InputPath, InputRejected
+from guards.yaml_parser import parse_yaml
+
+
+class BadDocument(Exception):
+    """A text is not a document; says in which file, line and column (from 1), and why."""
+
+    def __init__(self, name: str, line: int, column: int, message: str) -> None:
+        super().__init__(f"{name}, line {line}, column {column}: {message}")
+        self.name = name
+        self.line = line
+        self.column = column
+        self.message = message
+
+
+@dataclass(frozen=True)
+class Document:
+    """A parsed text: its value, on which line and column each part of it stands, and what was written there.
+
+    `written` differs from `value` once expressions were filled in. `names` says of which file a part is,
+    where the document was made of several. `spellings` holds the numbers that were written otherwise than
+    Python writes them.
+    """
+
+    name: str
+    value: Any
+    lines: Mapping[InputPath, int] = field(default_factory=dict, repr=False)
+    written: Any = field(default=None, repr=False)
+    columns: Mapping[InputPath, int] = field(default_factory=dict, repr=False)
+    names: Mapping[InputPath, str] = field(default_factory=dict, repr=False)
+    text: str = field(default="", repr=False)
+    spellings: Mapping[InputPath, str] = field(default_factory=dict, repr=False)
+
+    def line_of(self, path: InputPath) -> int | None:
+        """The line (from 1) of a path, or of the nearest part around it that is in the text."""
+        return self.lines.get(self._nearest(path))
+
+    def column_of(self, path: InputPath) -> int | None:
+        """The column (from 1) in which that line's part begins."""
+        return self.columns.get(self._nearest(path))
+
+    def name_of(self, path: InputPath) -> str:
+        """The file in which that line is."""
+        return self.names.get(self._nearest(path), self.name)
+
+    def _nearest(self, path: InputPath) -> InputPath:
+        while path and path not in self.lines:
+            path = path[:-1]
+        return path
+
+    def with_value(self, value: Any) -> "Document":
+        """The same text after its expressions were resolved."""
+        return replace(self, value=value, written=self.value if self.written is None else self.written)
+
+
+def parse_document(text: str, name: str, *, expands_aliases: bool = False) -> Document:
+    """Read one document. Raises `BadDocument` on anything else, in milliseconds whatever the text is."""
+    try:
+        parsed = parse_yaml(text, expands_aliases=expands_aliases)
+    except InputRejected as refused:
+        fault = refused.fault
+        raise BadDocument(name, fault.line or 1, fault.column or 1, fault.message) from refused
+    return Document(
+        name, parsed.value, parsed.lines, columns=parsed.columns, text=text, spellings=parsed.spellings
+    )
+
+
+def parse_manifest(text: str, name: str) -> Document:
+    """Read one manifest: a document whose aliases are expanded, within the limits of what is written (R163).
+
+    Raises `BadDocument`, in milliseconds whatever the text is.
+    """
+    return parse_document(text, name, expands_aliases=True)
+
+
+def iterate_scalars(value: Any, path: InputPath = ()) -> Iterator[tuple[InputPath, Any]]:
+    """Every scalar of a value with its path."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from iterate_scalars(inner, (*path, key))
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from iterate_scalars(inner, (*path, number))
+    else:
+        yield path, value

@@ -1,0 +1,282 @@
+"""Manifest texts in editor and file store: usages of a file, checks, completion and cleanup."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from django.db.models import Q, TextField
+from django.db.models.functions import Cast
+from django.urls import reverse
+
+from aws.shapes import build_input_schema
+from aws.validation.rules.common import NAME_PATTERN
+from catalog.manifests.checks import ManifestProblem, check_manifest
+from catalog.manifests.cleanup import clean_up_manifest
+from catalog.manifests.documents import BadDocument, Document, parse_manifest
+from catalog.manifests.kinds import (
+    MANIFEST_KINDS,
+    RUN_TASK_REQUEST,
+    SCALABLE_TARGET,
+    SCALING_POLICY,
+    SERVICE_DEFINITION,
+    TASK_DEFINITION,
+    detect_wrapped_kind,
+)
+from catalog.models import Infrastructure, Manifest, Service, ServiceOverride
+from catalog.overrides.override_sets import get_deeper_scope
+from catalog.usages import build_override_uses, build_service_uses, require_deployable
+from connectors.file_kinds import (
+    CleanedFile,
+    FileCheck,
+    FileKind,
+    FileProblem,
+    FileText,
+    get_editor_language,
+    register_file_kind,
+)
+from connectors.file_store import is_reference_to, split_reference
+from connectors.models import Connector, FileNode
+from connectors.usages import ResourceUsage, ResourceUsages, UsableResource, register_usage_finder
+from rbac.models import Scope, User
+from rbac.policy import Principal, build_below_filter, can, filter_visible
+from steps.expression_names import DIGEST, FIXED, IN_MANIFEST
+from web.http.problems import BadInput
+
+
+def build_manifest_guide(kind: str, variables: Iterable[str] = ()) -> dict[str, Any]:
+    """The guide for a kind of manifest, as the editor reads it; `variables` are those of its service."""
+    known = MANIFEST_KINDS[kind]
+    left_out = frozenset(known.ignored) | frozenset(known.filled_in)
+    words = {**FIXED, **DIGEST, **IN_MANIFEST.get(kind, {})}
+    named = [{"value": path, "detail": about} for path, about in sorted(words.items())]
+    own = [{"value": f"serviceVariables.{name}", "detail": "A variable."} for name in sorted(variables)]
+    return {
+        "schema": build_input_schema(known.service, known.operation, left_out),
+        "expressions": [*named, *own],
+    }
+
+
+_FILE_STORE = "FileStore"
+_KIND_TITLES = {
+    TASK_DEFINITION: "a task definition",
+    SERVICE_DEFINITION: "a service definition",
+    SCALABLE_TARGET: "a scalable target",
+    SCALING_POLICY: "a scaling policy",
+    RUN_TASK_REQUEST: "a RunTask request",
+}
+# What only one kind of manifest has; asked in this order.
+_DISTINCTIVE_KEYS = (
+    (TASK_DEFINITION, {"containerdefinitions"}),
+    (SCALING_POLICY, {"policyname", "policytype"}),
+    (SCALABLE_TARGET, {"mincapacity", "maxcapacity"}),
+    (SERVICE_DEFINITION, {"servicename", "desiredcount", "deploymentconfiguration"}),
+    (RUN_TASK_REQUEST, {"count", "overrides"}),
+    (SERVICE_DEFINITION, {"networkconfiguration"}),
+)
+
+
+@register_usage_finder
+def find_services_using(thing: UsableResource, principal: Principal) -> ResourceUsages:
+    """The services whose manifests are this file, lie in this folder, or come from the folder it is in."""
+    if not isinstance(thing, FileNode):
+        return ResourceUsages()
+    found = {one.service_id for one in _list_referring_manifests(thing)}
+    return build_service_uses(found, principal)
+
+
+@register_usage_finder
+def find_overrides_using(thing: UsableResource, principal: Principal) -> ResourceUsages:
+    """The overrides whose manifests are this file, lie in this folder, or come from the folder it is in."""
+    if not isinstance(thing, FileNode):
+        return ResourceUsages()
+    found = {one.pk for one in _list_referring_overrides(thing)}
+    return build_override_uses(found, principal)
+
+
+@register_usage_finder
+def find_infrastructures_using(thing: UsableResource, principal: Principal) -> ResourceUsages:
+    """The infrastructures that are reached by a connector, or by one that enters with a secret."""
+    if isinstance(thing, FileNode):
+        return ResourceUsages()
+    by = {"connector": thing} if isinstance(thing, Connector) else {"connector__secret": thing}
+    found = Infrastructure.objects.filter(**by).select_related("environment")
+    seen = filter_visible(principal, "core_environment_view", found).order_by(
+        "environment__identifier", "name"
+    )
+    shown = tuple(
+        ResourceUsage(
+            f"infrastructure {one.name} of {one.environment.name}",
+            reverse("environment", args=[one.environment_id]),
+        )
+        for one in seen
+    )
+    return ResourceUsages(shown, hidden=found.count() - len(shown))
+
+
+def check_file_text(text: FileText) -> FileCheck | None:
+    """Check YAML and JSON, and what is a manifest as AWS would: by who refers to it, else by its keys."""
+    if get_editor_language(text.path) == "text":
+        return None
+    document = _parse_text(text.content, text.path.rsplit("/", 1)[-1], empty="The file is empty.")
+    if isinstance(document, FileCheck):
+        return document
+    wanted = sorted(_list_referring_kinds(text))
+    if not wanted and any(_list_referring_overrides(FileNode(scope=text.scope, path=text.path))):
+        return FileCheck(note="It can be read. It is checked where it overrides a manifest.")
+    kinds = wanted or _guess_kinds(document.value)
+    return _check_kinds(kinds, document) if kinds else FileCheck(note="It can be read.")
+
+
+def check_manifest_text(kind: str, text: str) -> FileCheck:
+    """Check the text of an inline manifest as the kind that it is."""
+    document = _parse_text(text, "manifest", empty="Nothing is written yet.")
+    return document if isinstance(document, FileCheck) else _check_kinds([kind], document)
+
+
+def _parse_text(text: str, name: str, *, empty: str) -> Document | FileCheck:
+    """The document, or what to say of a text that is none."""
+    if not text.strip():
+        return FileCheck(note=empty)
+    try:
+        return parse_manifest(text, name)
+    except BadDocument as bad:
+        return FileCheck((FileProblem(_capitalize(bad.message), bad.line, bad.column),))
+
+
+def build_file_guide(text: FileText) -> dict[str, Any] | None:
+    """What may be written in a manifest; None for what is none."""
+    if get_editor_language(text.path) == "text":
+        return None
+    kinds = sorted(_list_referring_kinds(text)) or _guess_kinds(_parse_value(text.content))
+    if not kinds:
+        return None
+    node = FileNode(scope=text.scope, path=text.path)
+    users = [one.service for one in _list_referring_manifests(node)]
+    return build_manifest_guide(kinds[0], {str(name) for service in users for name in service.variables})
+
+
+def clean_file_text(text: FileText, reader: Principal, service: str) -> CleanedFile | None:
+    """Clean a manifest up; None for what is none. Raises `BadInput` for what cannot be read.
+
+    Without the name of a `service` it is that of the only one whose manifest the file is, where the reader
+    may see it.
+    """
+    if get_editor_language(text.path) == "text":
+        return None
+    kinds = sorted(_list_referring_kinds(text)) or _guess_kinds(_parse_value(text.content))
+    if not kinds:
+        return None
+    users = {one.service for one in _list_referring_manifests(FileNode(scope=text.scope, path=text.path))}
+    if not service and len(users) == 1 and can(reader, "core_service_view", only := users.pop()):
+        service = get_ecs_service_name(only)
+    return clean_manifest_text(kinds[0], text.content, service)
+
+
+def clean_manifest_text(kind: str, text: str, service: str) -> CleanedFile:
+    """Clean up the text of a manifest of a kind. Raises `BadInput` with the place for what cannot be read."""
+    try:
+        cleaned = clean_up_manifest(kind, text, service)
+    except BadDocument as bad:
+        message = f"Line {bad.line}, column {bad.column}: {bad.message}."
+        error = {"path": "content", "message": bad.message, "line": bad.line, "column": bad.column}
+        raise BadInput(message, errors=[error]) from bad
+    return CleanedFile(text, cleaned.text, cleaned.changes)
+
+
+def get_ecs_service_name(service: Service) -> str:
+    """The name of a service, or its identifier where ECS would not take the name."""
+    return service.name if NAME_PATTERN.match(service.name) else service.identifier
+
+
+def require_deployable_file(node: FileNode, actor: User) -> None:
+    """Raise `BadInput` where a service whose definition is this file could never be deployed with it."""
+    found = {one.service for one in _list_referring_manifests(node) if one.kind == SERVICE_DEFINITION}
+    found |= {
+        one.service
+        for one in _list_referring_overrides(node)
+        if any(row["kind"] == SERVICE_DEFINITION for row in one.manifests)
+    }
+    for service in sorted(found, key=lambda one: one.pk):
+        require_deployable(service, actor)
+
+
+register_file_kind(FileKind(check_file_text, build_file_guide, require_deployable_file, clean_file_text))
+
+
+def _parse_value(content: str) -> Any:
+    try:
+        return parse_manifest(content, "a file").value
+    except BadDocument:
+        return None
+
+
+def _check_kinds(kinds: Iterable[str], document: Document) -> FileCheck:
+    checked = [check_manifest(kind, document) for kind in kinds]
+    spoken = " and ".join(_KIND_TITLES[kind] for kind in kinds)
+    return FileCheck(
+        tuple(_build_file_problem(one) for each in checked for one in each.problems),
+        tuple(_build_file_problem(one) for each in checked for one in each.warnings),
+        f"Checked as {spoken}.",
+    )
+
+
+def _build_file_problem(found: ManifestProblem) -> FileProblem:
+    return FileProblem(_capitalize(found.message), found.line, found.column, found.path)
+
+
+def _capitalize(message: str) -> str:
+    return message[:1].upper() + message[1:]
+
+
+def _list_referring_kinds(text: FileText) -> set[str]:
+    node = FileNode(scope=text.scope, path=text.path)
+    return {one.kind for one in _list_referring_manifests(node)} & set(_KIND_TITLES)
+
+
+def _guess_kinds(value: object) -> list[str]:
+    if not isinstance(value, Mapping):
+        return []
+    keys = {str(key).casefold() for key in value}
+    if found := next(([kind] for kind, telling in _DISTINCTIVE_KEYS if keys & telling), []):
+        return found
+    wrapped = detect_wrapped_kind(value)
+    return [wrapped] if wrapped else []
+
+
+def _list_referring_manifests(node: FileNode) -> Iterator[Manifest]:
+    """The manifests at a file's scope or below it that refer to the file, its folder, or what it holds."""
+    rows = Manifest.objects.filter(store=_FILE_STORE).select_related("service__scope")
+    here = rows.filter(build_below_filter(node.scope, "service__scope"))
+    # Whoever touches a path names the folder that it begins with: the database leaves out the rest.
+    begin = "/" + node.path.split("/")[1]
+    if json.dumps(begin) == f'"{begin}"':
+        here = here.annotate(written=Cast("paths", TextField())).filter(written__contains=begin)
+    found = here.only(
+        "kind", "paths", "service__variables", "service__scope", "service__name", "service__identifier"
+    )
+    return (one for one in found if _refers_to(one, node))
+
+
+def _list_referring_overrides(node: FileNode) -> Iterator[ServiceOverride]:
+    """The overrides at a file's scope or below it that refer to the file, its folder, or what it holds."""
+    rows = ServiceOverride.objects.exclude(manifests=[]).filter(
+        Q(build_below_filter(node.scope, "service__scope"))
+        | Q(build_below_filter(node.scope, "environment__scope"))
+    )
+    for one in rows.select_related("service__scope", "environment__scope"):
+        scope = get_deeper_scope(one.service.scope, one.environment.scope)
+        refs = (ref for row in one.manifests if row["store"] == _FILE_STORE for ref in row["paths"])
+        if any(is_referred_to(str(ref), scope, node) for ref in refs):
+            yield one
+
+
+def _refers_to(manifest: Manifest, node: FileNode) -> bool:
+    return any(is_referred_to(str(ref), manifest.service.scope, node) for ref in manifest.paths)
+
+
+def is_referred_to(ref: str, scope: Scope, node: FileNode) -> bool:
+    """Whether a reference, written in a scope, means the file, its folder, or what it holds."""
+    path = split_reference(ref)[1]
+    is_same = path == node.path or node.path.startswith(f"{path}/")
+    is_held = node.is_folder and path.startswith(f"{node.path}/")
+    return (is_same or is_held) and is_reference_to(ref, scope, node.scope)

@@ -1,0 +1,283 @@
+"""YAML drafts: edits of a text that keep comments, order and quotes."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from catalog.manifests.yaml_rendering import render_block, render_scalar
+from guards.input_problems import InputRejected
+from guards.yaml_parser import parse_yaml
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_INDENT_WIDTH = 2
+_COMMENT_PATTERN = re.compile(r"\s*#")
+
+
+class NotEditable(ValueError):
+    """The text cannot be changed this way; the message says what to do instead."""
+
+
+@dataclass(frozen=True)
+class _EntryLines:
+    """An entry of a mapping or an item of a list: its lines, from comments above it to its end."""
+
+    begin: int
+    line: int
+    last: int
+    end: int
+    value: yaml.Node
+
+
+@dataclass
+class _NodeOrigin:
+    """Where a mapping or a list of the tree was written."""
+
+    node: yaml.CollectionNode
+    column: int
+    snapshot: Any
+    end: int
+    """The line after the last one inside; comments that are less far in come after it."""
+    own: _EntryLines | None = None
+    """As an item of a list: the whole of it, with the comments above."""
+    dash: int = 0
+    parts: dict[str | int, _EntryLines] = field(default_factory=dict)
+
+
+class YamlDraft:
+    """A text that is being changed: change `value` in place, then ask for `written`.
+
+    What is moved keeps the text it had, as long as it is the same object.
+    """
+
+    def __init__(self, text: str) -> None:
+        """Read a text. Raises `NotEditable` with the reason for one that is no YAML mapping."""
+        self.text = text.replace("\r\n", "\n")
+        self.lines = self.text.removesuffix("\n").split("\n")
+        try:
+            self.value: Any = parse_yaml(self.text).value
+            snapshot = parse_yaml(self.text).value
+            node = yaml.compose(self.text, Loader=_LOADER)
+        except InputRejected as refused:
+            raise NotEditable(refused.fault.sentence) from refused
+        except yaml.YAMLError as bad:
+            raise NotEditable("The text cannot be read as YAML.") from bad
+        self.origins: dict[int, _NodeOrigin] = {}
+        self._register(node, self.value, snapshot, (0, len(self.lines)))
+        self.was = snapshot
+
+    def written(self) -> str:
+        """The text with all changes in it. Raises `NotEditable` where they cannot be written into it."""
+        if is_identical(self.value, self.was):
+            return self.text
+        root = self.origins.get(id(self.value))
+        after = self.lines[root.end :] if root else []
+        text = "\n".join([*self._lines_of(self.value, 0), *after]) + "\n"
+        try:
+            means = parse_yaml(text).value
+        except InputRejected as refused:
+            raise NotEditable(refused.fault.sentence) from refused
+        if not is_identical(means, self.value):
+            raise NotEditable("This cannot be changed by a form; change it in the YAML.")
+        return text
+
+    def _register(self, node: yaml.Node | None, value: Any, snapshot: Any, region: tuple[int, int]) -> None:
+        if not isinstance(node, yaml.CollectionNode) or not value:
+            return
+        column = node.start_mark.column
+        end = self._end(_get_last_line(node, self.lines), region[1], column)
+        origin = self.origins[id(value)] = _NodeOrigin(node, column, snapshot, end)
+        if node.flow_style:
+            return
+        is_list = isinstance(node, yaml.SequenceNode)
+        children = (
+            [(i, one, one) for i, one in enumerate(node.value)]
+            if is_list
+            else [(key.value, key, inner) for key, inner in node.value]
+        )
+        first = [
+            self._dash_line(begun, column) if is_list else begun.start_mark.line for _, begun, _ in children
+        ]
+        begins = [region[0]]
+        for number in range(1, len(children)):
+            begins.append(
+                self._gap(_get_last_line(children[number - 1][2], self.lines), first[number], column)
+            )
+        ends = [*begins[1:], end]
+        for (name, _, inner), line, begin, end in zip(children, first, begins, ends, strict=True):
+            last = max(line, _get_last_line(inner, self.lines))
+            part = origin.parts[name] = _EntryLines(begin, line, last, end, inner)
+            self._register(inner, value[name], snapshot[name], (line if is_list else line + 1, end))
+            if is_list and id(value[name]) in self.origins:
+                found = self.origins[id(value[name])]
+                found.own, found.dash = part, column
+
+    def _dash_line(self, node: yaml.Node, column: int) -> int:
+        line = node.start_mark.line
+        while line > 0 and self.lines[line][column : column + 1] != "-":
+            line -= 1
+        return line
+
+    def _end(self, last: int, limit: int, column: int) -> int:
+        """The end of a mapping or a list: before the first comment that is less far in."""
+        for number in range(last + 1, limit):
+            if self.lines[number].strip() and _count_indent(self.lines[number]) < column:
+                return number
+        return limit
+
+    def _gap(self, last: int, following: int, column: int) -> int:
+        """Of the lines between two parts, the first that belongs to the second."""
+        found = last + 1
+        for number in range(last + 1, following):
+            line = self.lines[number]
+            if line.strip() and _count_indent(line) <= column:
+                break
+            if line.strip():
+                found = number + 1
+        return found
+
+    def _lines_of(self, value: Any, column: int) -> list[str]:
+        """A mapping or a list that is not empty, its content beginning in `column`."""
+        origin = self.origins.get(id(value))
+        if origin is None or origin.node.flow_style:
+            return self._new_list(value, column) if isinstance(value, list) else self._new(value, column)
+        if isinstance(value, list):
+            return self._old_list(origin, value, column)
+        lines: list[str] = []
+        for key, inner in value.items():
+            lines += self._entry(origin, key, inner, column)
+        return lines
+
+    def _entry(self, origin: _NodeOrigin, key: str, inner: Any, column: int) -> list[str]:
+        part = origin.parts.get(key)
+        if part is None:
+            return self._new({key: inner}, column)
+        by = column - origin.column
+        lead = _shift_lines(self.lines[part.begin : part.line], by)
+        own = [_blank_dashes(self.lines[part.line], origin.column), *self.lines[part.line + 1 : part.end]]
+        if is_identical(inner, origin.snapshot[key]):
+            return [*lead, *_shift_lines(own, by)]
+        old = self.origins.get(id(inner))
+        if old and old.node is part.value and not old.node.flow_style and inner:
+            after = _shift_lines(self.lines[old.end : part.end], by)
+            return [*lead, *_shift_lines(own[:1], by), *self._lines_of(inner, old.column + by), *after]
+        tail = _shift_lines(self.lines[part.last + 1 : part.end], by)
+        return [*lead, *_shift_lines(self._changed(part, key, inner, own), by), *tail]
+
+    def _changed(self, part: _EntryLines, key: str, inner: Any, own: list[str]) -> list[str]:
+        """The lines of an entry whose value is another one now, in the columns of the old text."""
+        column = _count_indent(own[0])
+        start, end = part.value.start_mark, part.value.end_mark
+        style = part.value.style if isinstance(part.value, yaml.ScalarNode) else "|"
+        is_plain = style not in ("|", ">")
+        is_one_line = not isinstance(inner, dict | list) and not (isinstance(inner, str) and "\n" in inner)
+        if is_plain and is_one_line and start.line == end.line == part.line:
+            text = render_scalar(inner, style)
+            before = own[0][: start.column]
+            return [before + (" " if before.endswith(":") else "") + text + own[0][end.column :]]
+        head = own[0][: own[0].index(":", column + len(key)) + 1]
+        comment = ""
+        if part.last == part.line and start.line == part.line:
+            comment = own[0][end.column :].strip()
+        elif not is_plain and start.line > part.line:
+            comment = own[0][len(head) :].strip()
+        fresh = self._new({key: inner}, column)
+        behind = fresh[0].partition(":")[2]
+        return [head + behind + (f" {comment}" if comment else ""), *fresh[1:]]
+
+    def _old_list(self, origin: _NodeOrigin, value: list[Any], column: int) -> list[str]:
+        if is_identical(value, origin.snapshot):
+            lines = self._list_text(origin)
+            return _shift_lines(lines, column - origin.column)
+        if any(not isinstance(one, dict | list) for one in value):
+            return self._new_list(value, column)
+        return self._items(value, column)
+
+    def _list_text(self, origin: _NodeOrigin) -> list[str]:
+        parts = list(origin.parts.values())
+        lines = self.lines[parts[0].begin : origin.end]
+        at = parts[0].line - parts[0].begin
+        return [*lines[:at], _blank_dashes(lines[at], origin.column), *lines[at + 1 :]]
+
+    def _items(self, value: list[Any], column: int) -> list[str]:
+        return [line for one in value for line in self._item(one, column)]
+
+    def _item(self, value: Any, column: int) -> list[str]:
+        if not isinstance(value, dict | list) or not value:
+            return [f"{' ' * column}- {render_scalar(value)}"]
+        origin = self.origins.get(id(value))
+        part = origin.own if origin else None
+        if origin is None or part is None or origin.node.flow_style:
+            return _add_dash(self._lines_of(value, column + _INDENT_WIDTH), column)
+        by = column - origin.dash
+        lead = _shift_lines(self.lines[part.begin : part.line], by)
+        if is_identical(value, origin.snapshot):
+            own = [_blank_dashes(self.lines[part.line], origin.dash), *self.lines[part.line + 1 : part.end]]
+            return [*lead, *_shift_lines(own, by)]
+        after = _shift_lines(self.lines[origin.end : part.end], by)
+        return [*lead, *_add_dash(self._lines_of(value, origin.column + by), column), *after]
+
+    def _new_list(self, value: list[Any], column: int) -> list[str]:
+        return self._items(value, column)
+
+    def _new(self, value: dict[str, Any], column: int) -> list[str]:
+        lines: list[str] = []
+        for key, inner in value.items():
+            head = f"{' ' * column}{render_scalar(key)}:"
+            if isinstance(inner, dict | list) and inner:
+                lines += [head, *self._lines_of(inner, column + _INDENT_WIDTH)]
+            elif isinstance(inner, str) and (block := render_block(inner, column + _INDENT_WIDTH)):
+                lines += [f"{head} {block[0]}", *block[1]]
+            else:
+                lines.append(f"{head} {render_scalar(inner)}")
+        return lines
+
+
+def is_identical(one: Any, other: Any) -> bool:
+    """Whether two values are the same, types and the order of keys included: 1 is not true."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return list(one) == list(other) and all(is_identical(value, other[key]) for key, value in one.items())
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(is_identical, one, other))
+    return bool(one == other)
+
+
+def _get_last_line(node: yaml.Node, lines: list[str]) -> int:
+    """The last line that a value stands on; the parser's own end is where the next one begins."""
+    if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
+        last = node.value[-1]
+        return max(_get_last_line(one, lines) for one in (last if isinstance(last, tuple) else (last,)))
+    end = node.end_mark
+    if not isinstance(node, yaml.ScalarNode) or node.style not in ("|", ">"):
+        return int(end.line)
+    line = min(end.line if end.column else end.line - 1, len(lines) - 1)
+    while line > node.start_mark.line and not lines[line].strip():
+        line -= 1
+    return int(line)
+
+
+def _count_indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+def _blank_dashes(line: str, column: int) -> str:
+    """The line without the dashes of the lists around what begins in `column`."""
+    return " " * column + line[column:]
+
+
+def _add_dash(lines: list[str], column: int) -> list[str]:
+    """The lines of an item with its dash before the first that is no comment."""
+    at = next(
+        number for number, line in enumerate(lines) if line.strip() and not _COMMENT_PATTERN.match(line)
+    )
+    dashed = f"{' ' * column}-{lines[at][column + 1 :]}"
+    return [*lines[:at], dashed, *lines[at + 1 :]]
+
+
+def _shift_lines(lines: list[str], by: int) -> list[str]:
+    if by >= 0:
+        return [" " * by + line if line else line for line in lines]
+    return [line[min(-by, _count_indent(line)) :] for line in lines]

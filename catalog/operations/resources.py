@@ -1,0 +1,49 @@
+"""Validation of variables and optimistic locking, shared by all resources of the catalog."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from django.db.models import F, Model
+
+from guards.limits import VALUE_CHARACTERS, VARIABLES
+from steps.expressions import describe_secret_problem
+from web.http.problems import VersionConflict
+
+# What an expression can name: see steps/expressions.py.
+VARIABLE_NAME_PATTERN = re.compile(r"[A-Za-z_$][\w$-]{0,127}", re.ASCII)
+
+
+def list_variable_problems(variables: Mapping[str, Any]) -> list[dict[str, str]]:
+    """What is wrong with the variables of a service or an environment, as {"path", "message"}."""
+    if len(variables) > VARIABLES:
+        return [{"path": "variables", "message": f"may be {VARIABLES} at most"}]
+    problems = []
+    for name, value in variables.items():
+        if message := describe_variable_problem(name, value):
+            problems.append({"path": f"variables.{name}", "message": message})
+    return problems
+
+
+def describe_variable_problem(name: str, value: Any) -> str:
+    """What is wrong with one variable, or nothing."""
+    if not VARIABLE_NAME_PATTERN.fullmatch(name):
+        return "a name has letters, digits, _, $ and -, begins with no digit and no -, and has 128 at most"
+    if not isinstance(value, str | int | float | bool):
+        return "must be a text, a number, true or false"
+    if isinstance(value, str) and len(value) > VALUE_CHARACTERS:
+        return f"may have {VALUE_CHARACTERS} at most"
+    return describe_secret_problem(value) if isinstance(value, str) else ""
+
+
+def increment_version(thing: Model, expected: int | None) -> None:
+    """Raise the `version` of a row; inside the transaction that changes it.
+
+    Raises `ChangedMeanwhile` where `expected` is given and no longer the version that the row has.
+    """
+    rows = type(thing)._default_manager.filter(pk=thing.pk)
+    if expected is not None:
+        rows = rows.filter(version=expected)
+    if not rows.update(version=F("version") + 1):
+        raise VersionConflict("Somebody changed this after you opened it. Nothing was saved.")
+    thing.refresh_from_db(fields=["version"])

@@ -1,0 +1,147 @@
+"""Effective manifests of a service in an environment: merged, with the source of each value, and checked."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from catalog.manifests.checks import CheckedManifest, ManifestProblem, check_manifest
+from catalog.manifests.documents import BadDocument
+from catalog.manifests.layer_sources import read_layers
+from catalog.manifests.layers import MergedDocument, merge_layers_of_kind
+from catalog.manifests.locations import describe_location, is_unfetched
+from catalog.manifests.stores import TASK_DEFINITION_ARN, StoreError
+from catalog.models import Manifest
+from catalog.overrides.override_sets import ManifestRow, ServiceOverrideSet, get_deeper_scope
+from connectors.file_store import FileNotInStore, get_owner_scope
+from rbac.models import Scope, User
+from rbac.policy import Principal, can
+
+RowFetcher = Callable[[ServiceOverrideSet, list[ManifestRow], Scope, User], list[ManifestRow]]
+"""Fetches the files of manifests that lie elsewhere, for somebody."""
+
+
+@dataclass(frozen=True)
+class BlockingProblem:
+    """Something because of which a deployment would be refused; `problem` is None where it has no place."""
+
+    kind: str
+    text: str
+    problem: ManifestProblem | None = None
+
+
+@dataclass(frozen=True)
+class EffectiveManifest:
+    """One manifest that counts somewhere.
+
+    `rows` are the manifests that it was made of, the weakest first; `arn` is set for a task definition that
+    AWS has already, `trouble` where nothing could be merged: it says why and where; `broken` is its place.
+    `elsewhere` says where files lie that were not fetched, `waits` how far a delegate is that fetches them.
+    """
+
+    kind: str
+    rows: tuple[ManifestRow, ...]
+    merged: MergedDocument | None = None
+    checked: CheckedManifest | None = None
+    arn: str = ""
+    trouble: str = ""
+    broken: ManifestProblem | None = None
+    elsewhere: str = ""
+    waits: str = ""
+
+    @property
+    def problems(self) -> tuple[ManifestProblem, ...]:
+        return self.checked.problems if self.checked else ()
+
+    @property
+    def warnings(self) -> tuple[ManifestProblem, ...]:
+        return self.checked.warnings if self.checked else ()
+
+    @property
+    def faults(self) -> tuple[BlockingProblem, ...]:
+        """Everything because of which a deployment would be refused."""
+        if self.trouble:
+            return (BlockingProblem(self.kind, self.trouble, self.broken),)
+        return tuple(BlockingProblem(self.kind, str(one), one) for one in self.problems)
+
+
+def list_effective_manifests(
+    found: ServiceOverrideSet,
+    reader: User,
+    kinds: Collection[str] = Manifest.Kind.values,
+    *,
+    fetch: RowFetcher | None = None,
+) -> list[EffectiveManifest]:
+    """Every manifest that a deployment would take, as far as the reader may see the files they are in.
+
+    Expressions stay as they are written: what they come to is only known when a pipeline runs. With `fetch`
+    the files that lie elsewhere are there too, as they are now.
+    """
+    rows, scope = found.sources(kinds), get_file_scope(found)
+    if fetch is not None:
+        rows = fetch(found, rows, scope, reader)
+    return [
+        one
+        for kind in kinds
+        if (alike := tuple(row for row in rows if row["kind"] == kind))
+        for one in _build_manifests_of_kind(found, reader, kind, alike, scope)
+    ]
+
+
+def merge_visible_manifests(
+    kind: str, rows: Sequence[ManifestRow], scope: Scope, reader: Principal
+) -> tuple[MergedDocument, ...]:
+    """Merge the manifests of a kind; none where they lie elsewhere, cannot be read, or not by this reader."""
+    if not rows or any(is_unfetched(row) for row in rows):
+        return ()
+    try:
+        _require_visible_files(rows, scope, reader)
+        return merge_layers_of_kind(kind, read_layers(kind, rows, scope))
+    except (StoreError, FileNotInStore, BadDocument):
+        return ()
+
+
+def get_file_scope(found: ServiceOverrideSet) -> Scope:
+    """From where the paths of files are seen: the deeper one of the service's and the environment's scope."""
+    return get_deeper_scope(found.service.scope, found.environment.scope)
+
+
+def _build_manifests_of_kind(
+    found: ServiceOverrideSet, reader: Principal, kind: str, rows: tuple[ManifestRow, ...], scope: Scope
+) -> list[EffectiveManifest]:
+    if rows[0]["store"] == TASK_DEFINITION_ARN:
+        said = "; ".join(found.conflicts)
+        return [EffectiveManifest(kind, rows[:1], arn=rows[0]["content"], trouble=said)]
+    if troubles := [str(row["trouble"]) for row in rows if row.get("trouble")]:
+        return [EffectiveManifest(kind, rows, trouble=" ".join(dict.fromkeys(troubles)))]
+    if waits := [str(row["waits"]) for row in rows if row.get("waits")]:
+        return [EffectiveManifest(kind, rows, waits=" ".join(dict.fromkeys(waits)))]
+    if remote := [describe_location(row) for row in rows if is_unfetched(row)]:
+        return [EffectiveManifest(kind, rows, elsewhere=" and ".join(dict.fromkeys(remote)))]
+    try:
+        _require_visible_files(rows, scope, reader)
+        several = merge_layers_of_kind(kind, read_layers(kind, rows, scope))
+    except (StoreError, FileNotInStore) as missing:
+        return [EffectiveManifest(kind, rows, trouble=str(missing))]
+    except BadDocument as bad:
+        place = ManifestProblem(bad.name, "document", bad.line, bad.message, bad.column)
+        return [EffectiveManifest(kind, rows, trouble=str(bad), broken=place)]
+    return [
+        EffectiveManifest(kind, _filter_used_rows(one, rows), one, check_manifest(kind, one.document))
+        for one in several
+    ]
+
+
+def _filter_used_rows(one: MergedDocument, rows: Sequence[ManifestRow]) -> tuple[ManifestRow, ...]:
+    used = {(layer.level, layer.identifier) for layer in one.layers}
+    return tuple(row for row in rows if (row["level"], row["identifier"]) in used)
+
+
+def _require_visible_files(rows: Sequence[dict[str, Any]], scope: Scope, reader: Principal) -> None:
+    """Whoever may see a service may not see every file that it refers to."""
+    for row in rows:
+        for path in row["paths"] if row["store"] == "FileStore" else ():
+            if not can(reader, "core_file_view", get_owner_scope(scope, path)):
+                raise StoreError(
+                    f"You may not see the file {path} of the manifest {row['identifier']}: ask for a role "
+                    "with core_file_view where it lies."
+                )

@@ -1,0 +1,145 @@
+"""Overrides of one service in an environment and an infrastructure, and the manifest rows they result in."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from catalog.manifests.kinds import SCALING_POLICY
+from catalog.manifests.layers import MERGE, REPLACE
+from catalog.manifests.stores import TASK_DEFINITION_ARN
+from catalog.models import Environment, Infrastructure, Manifest, Service, ServiceOverride
+from catalog.overrides.variables import INFRASTRUCTURE, VariableLevel, VariableValue, build_levels
+from rbac.models import Scope
+
+SERVICE_LEVEL, ENVIRONMENT_LEVEL, INFRASTRUCTURE_LEVEL = "service", "environment", "infrastructure"
+
+ManifestRow = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ServiceOverrideSet:
+    """The overrides of one service: the whole environment's, and those of one infrastructure of it.
+
+    `infrastructure` is None where only the environment is looked at.
+    """
+
+    service: Service
+    environment: Environment
+    infrastructure: Infrastructure | None = None
+    of_environment: ServiceOverride | None = None
+    of_infrastructure: ServiceOverride | None = None
+
+    @property
+    def strongest(self) -> ServiceOverride | None:
+        """The override of the place that is looked at: the infrastructure's, if one is given."""
+        return self.of_environment if self.infrastructure is None else self.of_infrastructure
+
+    @property
+    def level(self) -> str:
+        """What an override of the place that is looked at is called."""
+        return ENVIRONMENT_LEVEL if self.infrastructure is None else INFRASTRUCTURE_LEVEL
+
+    @property
+    def place_name(self) -> str:
+        """What people call the place that is looked at."""
+        if self.infrastructure is None:
+            return self.environment.name
+        return f"{self.infrastructure.name} of {self.environment.name}"
+
+    @property
+    def levels(self) -> tuple[VariableLevel, ...]:
+        """What may set a variable here, the weakest first."""
+        found = build_levels(self.service, self.environment, _get_variables(self.of_environment))
+        if self.infrastructure is None:
+            return found
+        owner = f"{self.service.name} in {self.infrastructure.name}"
+        return (*found, VariableLevel(INFRASTRUCTURE, owner, _get_variables(self.of_infrastructure)))
+
+    @property
+    def values(self) -> tuple[Mapping[str, VariableValue], ...]:
+        """The variables of each level, the weakest first."""
+        return tuple(level.values for level in self.levels)
+
+    def sources(self, kinds: Iterable[str] = Manifest.Kind.values) -> list[ManifestRow]:
+        """Every manifest that counts, with its level and mode, the weakest of each kind first."""
+        own = [build_manifest_row(one) for one in self.service.manifests.order_by("pk")]
+        rows = [
+            *own,
+            *_list_override_rows(self.of_environment, ENVIRONMENT_LEVEL),
+            *_list_override_rows(self.of_infrastructure, INFRASTRUCTURE_LEVEL),
+        ]
+        return [
+            row
+            for kind in kinds
+            for row in _drop_replaced_rows(kind, [one for one in rows if one["kind"] == kind])
+        ]
+
+    @property
+    def conflicts(self) -> list[str]:
+        """What overrides ask for that cannot be done, as sentences."""
+        rows = self.sources([Manifest.Kind.TASK_DEFINITION])
+        if not rows or rows[0]["store"] != TASK_DEFINITION_ARN:
+            return []
+        arn = f"{rows[0]['identifier']} of the {rows[0]['level']}"
+        return [
+            f"the override {row['identifier']} of the {row['level']} cannot be laid over a task definition "
+            f"that is only an ARN ({arn}): let it replace the manifest"
+            for row in rows[1:]
+            if row["level"] != SERVICE_LEVEL
+        ]
+
+
+def load_override_set(
+    service: Service, environment: Environment, infrastructure: Infrastructure | None = None
+) -> ServiceOverrideSet:
+    """Look up the overrides of a service in an environment, and in one infrastructure of it if given."""
+    found = {
+        one.infrastructure_id: one
+        for one in ServiceOverride.objects.filter(environment=environment, service=service)
+    }
+    return ServiceOverrideSet(
+        service,
+        environment,
+        infrastructure,
+        found.get(None),
+        found.get(infrastructure.pk) if infrastructure else None,
+    )
+
+
+def get_deeper_scope(one: Scope, other: Scope) -> Scope:
+    """The scope further down of two of which one lies in the other: from there both can be deployed."""
+    return max(one, other, key=lambda scope: len(scope.path))
+
+
+def build_manifest_row(manifest: Manifest) -> ManifestRow:
+    """A manifest of a service as an execution freezes it."""
+    return {
+        "identifier": manifest.identifier,
+        "kind": manifest.kind,
+        "store": manifest.store,
+        "paths": manifest.paths,
+        "content": manifest.content,
+        "place": manifest.place,
+        "level": SERVICE_LEVEL,
+        "mode": MERGE,
+    }
+
+
+def _list_override_rows(override: ServiceOverride | None, level: str) -> list[ManifestRow]:
+    return [{"mode": MERGE, **row, "level": level} for row in (override.manifests if override else [])]
+
+
+def _drop_replaced_rows(kind: str, rows: Sequence[ManifestRow]) -> Sequence[ManifestRow]:
+    """The rows without those that a stronger one replaces whole; policies are matched by name when read."""
+    if kind == SCALING_POLICY:
+        return rows
+    whole = [
+        number
+        for number, row in enumerate(rows)
+        if row["level"] != SERVICE_LEVEL and (row["mode"] == REPLACE or row["store"] == TASK_DEFINITION_ARN)
+    ]
+    return rows[whole[-1] :] if whole else rows
+
+
+def _get_variables(override: ServiceOverride | None) -> Mapping[str, VariableValue]:
+    return override.variables if override else {}

@@ -1,0 +1,90 @@
+"""Manifest files of Git and S3, fetched for a user who views the effective manifests."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from aws.errors import AwsError
+from catalog.manifests.fetching import fetch_groups
+from catalog.manifests.locations import filter_same_location, is_unfetched, resolve_connectors
+from catalog.models import Infrastructure
+from catalog.overrides.override_sets import ManifestRow, ServiceOverrideSet
+from catalog.overrides.variables import build_variable_expressions
+from connectors.models import Connector
+from connectors.required_access import find_missing_permissions, get_connector_requirements
+from delegates.access.aws_access import ConnectorUnavailable
+from delegates.access.lookup_requests import fetch_files_by_delegate
+from delegates.access.site_calls import FETCH_FILES, SITE_SERVICE, SiteCaller, open_site_access
+from delegates.models import LookupRequest
+from rbac.models import Scope, User
+from steps.actions.base import ActionFailed
+
+
+class _LookupPending(Exception):
+    """A delegate is fetching; `inquiry` says how far that is."""
+
+    def __init__(self, inquiry: LookupRequest) -> None:
+        super().__init__(inquiry.reason)
+        self.inquiry = inquiry
+
+
+def fetch_rows(
+    found: ServiceOverrideSet, rows: list[ManifestRow], scope: Scope, reader: User
+) -> list[ManifestRow]:
+    """The manifests with their files as they are now; `trouble` of one says why they could not be had.
+
+    Where a delegate fetches them, `waits` says how far that is until they are there, and `topics` what a
+    page hears of it by: ask the same again.
+    A reader who may not use a connector gets nothing that it leads to (R082).
+    """
+    known, rows = _build_expression_values(found), resolve_connectors(rows, scope)
+    for group in list(_group_by_location(rows)):
+        try:
+            for number, row in fetch_groups(rows, [group], known, lambda asked: _fetch_files(asked, reader)):
+                rows[number] = row
+        except _LookupPending as asked:
+            for number in group:
+                waits = {"waits": asked.inquiry.reason, "topics": asked.inquiry.topics}
+                rows[number] = {**rows[number], **waits}
+        except (ActionFailed, ConnectorUnavailable, AwsError) as problem:
+            for number in group:
+                rows[number] = {**rows[number], "trouble": str(problem)}
+    return rows
+
+
+def _group_by_location(rows: list[ManifestRow]) -> Iterator[list[int]]:
+    taken: set[int] = set()
+    for number, row in enumerate(rows):
+        if is_unfetched(row) and number not in taken:
+            group = [rows.index(dict(one)) for one in filter_same_location(rows, row)]
+            taken |= set(group)
+            yield group
+
+
+def _fetch_files(asked: Mapping[str, Any], reader: User) -> dict[str, Any]:
+    connector = Connector.objects.select_related("scope", "secret__scope").get(pk=asked["connector"])
+    if lacks := find_missing_permissions(reader, get_connector_requirements(connector)):
+        raise ConnectorUnavailable(lacks[0].sentence)
+    way = open_site_access(connector)
+    if isinstance(way, SiteCaller):
+        return way.call(SITE_SERVICE, FETCH_FILES, asked)
+    found = fetch_files_by_delegate(actor=reader, connector=connector, asked=asked)
+    if isinstance(found, LookupRequest):
+        raise _LookupPending(found)
+    return found
+
+
+def _build_expression_values(found: ServiceOverrideSet) -> dict[str, Any]:
+    """What the place of a manifest may name and no run has to say."""
+    place = found.infrastructure
+    return {
+        **build_variable_expressions({}, *found.values),
+        "service": {"name": found.service.name, "identifier": found.service.identifier},
+        "env": {"name": found.environment.name, "identifier": found.environment.identifier},
+        "infra": _build_infrastructure_values(place) if place else {},
+    }
+
+
+def _build_infrastructure_values(place: Infrastructure) -> dict[str, str]:
+    named = {"name": place.name, "identifier": place.identifier}
+    # Of a dynamic one only a run knows more.
+    return named if place.is_dynamic else {**named, "region": place.region}

@@ -1,0 +1,57 @@
+"""Page of the effective manifests of a service, with the source of each line."""
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from catalog.manifests.stores import get_store_title
+from catalog.models import Manifest
+from catalog.overrides.effective_manifests import EffectiveManifest, list_effective_manifests
+from catalog.overrides.remote_files import fetch_rows
+from catalog.overrides.yaml_lines import render_lines
+from catalog.pages.environments import EDIT
+from catalog.pages.overrides import build_override_url, get_override_set, list_override_links
+from guards.limits import MERGED_MANIFEST_LINES
+from rbac.policy import can
+from web.forms.pages import PageRequest, require_sign_in
+
+
+@require_sign_in
+@require_safe
+def show_manifests(
+    request: PageRequest, pk: int, service: int, infrastructure: int | None = None
+) -> HttpResponse:
+    """Show each manifest that a deployment to a place would take, line by line."""
+    there = get_override_set(request, pk, service, infrastructure)
+    is_fetched = request.GET.get("fetch") == "1"
+    shown = list_effective_manifests(there, request.user, fetch=fetch_rows if is_fetched else None)
+    content = {
+        "there": there,
+        "environment": there.environment,
+        "service": there.service,
+        "places": list_override_links(there, "manifests"),
+        "overrides": build_override_url(there, name="service", infrastructure=there.infrastructure),
+        "manifests": [_build_manifest_context(one) for one in shown],
+        "is_fetched": is_fetched,
+        "topics": " ".join(
+            dict.fromkeys(row["topics"] for one in shown for row in one.rows if "topics" in row)
+        ),
+        "may_edit": can(request.user, EDIT, there.environment),
+    }
+    return render(request, "catalog/environments/manifests.html", content)
+
+
+def _build_manifest_context(one: EffectiveManifest) -> dict[str, object]:
+    lines = render_lines(one.merged) if one.merged else []
+    return {
+        "title": Manifest.Kind(one.kind).label,
+        "lines": lines[:MERGED_MANIFEST_LINES],
+        "left_out": max(0, len(lines) - MERGED_MANIFEST_LINES),
+        "rows": [row | {"title": get_store_title(row["store"])} for row in one.rows],
+        "arn": one.arn,
+        "trouble": one.trouble,
+        "elsewhere": one.elsewhere,
+        "waits": one.waits,
+        "problems": one.problems,
+        "warnings": one.warnings,
+    }

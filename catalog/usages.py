@@ -1,0 +1,93 @@
+"""Usages of services, environments, infrastructures and overrides, with registries that wiring fills.
+
+Pipelines stand above the catalog: what it has to know of them, wiring enters here.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+from django.urls import reverse
+
+from catalog.models import Environment, Infrastructure, Service, ServiceOverride
+from connectors.usages import ResourceInUse, ResourceUsage, ResourceUsages
+from rbac.models import User
+from rbac.policy import Principal, filter_visible
+
+MOST_NAMED_PIPELINES = 5
+
+
+@dataclass(frozen=True)
+class PipelineUsage:
+    """The pipelines that refer to something: those that the reader may see, the number of the others."""
+
+    shown: tuple[Any, ...] = ()
+    hidden: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.shown or self.hidden)
+
+    def __str__(self) -> str:
+        named = [f"pipeline {one.name}" for one in self.shown[:MOST_NAMED_PIPELINES]]
+        rest = len(self.shown) - len(named) + self.hidden
+        return " and ".join(part for part in (", ".join(named), f"{rest} more" if rest else "") if part)
+
+
+UsageFinder = Callable[[Service | Environment | Infrastructure, Principal], PipelineUsage]
+ServiceCheck = Callable[[Service, User], None]
+_usage_finders: list[UsageFinder] = []
+_service_checks: list[ServiceCheck] = []
+
+
+def register_usage_finder(finder: UsageFinder) -> None:
+    """Enter what finds the users of a catalog entry."""
+    _usage_finders.append(finder)
+
+
+def register_service_check(check: ServiceCheck) -> None:
+    """Enter a check of a service that was just written; it raises `BadInput`."""
+    _service_checks.append(check)
+
+
+def find_pipeline_usage(thing: Service | Environment | Infrastructure, principal: Principal) -> PipelineUsage:
+    """Return what refers to this very thing."""
+    found = [find(thing, principal) for find in _usage_finders]
+    return PipelineUsage(tuple(user for one in found for user in one.shown), sum(one.hidden for one in found))
+
+
+def require_unused(thing: Service | Environment | Infrastructure, principal: Principal) -> None:
+    """Raise `StillUsed` where something refers to the thing."""
+    if found := find_pipeline_usage(thing, principal):
+        raise ResourceInUse(
+            f"{thing.name} is still used by {found}. Change that first, or say that you want this although "
+            "it will no longer run."
+        )
+
+
+def require_deployable(service: Service, actor: User) -> None:
+    """Raise `BadInput` where no run could deploy a service; inside the transaction that has written it."""
+    for check in _service_checks:
+        check(service, actor)
+
+
+def build_service_uses(found: Collection[int], principal: Principal) -> ResourceUsages:
+    """These services, by their keys."""
+    services = Service.objects.filter(pk__in=found).select_related("scope")
+    seen = filter_visible(principal, "core_service_view", services).order_by("scope__path", "identifier")
+    shown = tuple(ResourceUsage(f"service {one.name}", reverse("service", args=[one.pk])) for one in seen)
+    return ResourceUsages(shown, hidden=len(found) - len(shown))
+
+
+def build_override_uses(found: Collection[int], principal: Principal) -> ResourceUsages:
+    """These overrides, by their keys: for who may see both the service and the environment."""
+    services = filter_visible(principal, "core_service_view", Service.objects.all())
+    rows = ServiceOverride.objects.filter(pk__in=found, service__in=services)
+    seen = filter_visible(principal, "core_environment_view", rows.select_related("service", "environment"))
+    shown = tuple(
+        ResourceUsage(
+            f"override of {one.service.name} in {one.environment.name}",
+            reverse("service-in-environment", args=[one.environment_id, one.service_id]),
+        )
+        for one in seen.order_by("environment__name", "pk")
+    )
+    return ResourceUsages(shown, hidden=len(found) - len(shown))

@@ -1,0 +1,253 @@
+"""Environment variables, typed and validated once at startup."""
+
+import secrets
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+from urllib.parse import urlsplit
+
+from cryptography.fernet import Fernet
+from pydantic import AliasChoices, Field, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from guards import limits
+from guards.address_policy import parse_networks
+
+ROOT = Path(__file__).resolve().parent.parent
+
+DATABASE_SCHEMES = ("sqlite", "postgres", "postgresql")
+MAIL_SCHEMES = ("smtp", "smtps")
+BROKER_SCHEMES = ("redis", "rediss")
+
+
+class InvalidSettingError(SystemExit):
+    """The environment holds a value that Slipway cannot start with."""
+
+
+class EnvironmentSettings(BaseSettings):
+    """The variables that Slipway reads. Every one has a default that works on a bare machine."""
+
+    REQUIRED_IN_PRODUCTION: ClassVar = (
+        "DATABASE_URL",
+        "REDIS_URL",
+        "SECRET_KEY",
+        "FIELD_ENCRYPTION_KEY",
+        "PUBLIC_URL",
+    )
+
+    model_config = SettingsConfigDict(
+        case_sensitive=True, extra="ignore", populate_by_name=True, use_attribute_docstrings=True
+    )
+
+    mode: Literal["embedded", "production"] = Field("embedded", alias="SLIPWAY_MODE")
+    """`embedded` starts the demo with a sandbox; `production` has neither and needs more settings."""
+    home: Path = Field(ROOT / ".slipway", alias="SLIPWAY_HOME")
+    """The folder of the database, broker, sandbox and keys of `make run`."""
+    port: int = Field(8000, alias="PORT", ge=1, le=65535)
+    """The port of the web server. The sandbox of `make run` listens on the next one."""
+    debug: bool = Field(False, alias="DEBUG")
+    """Django's debug pages; never in production."""
+    database_url: str = Field("", alias="DATABASE_URL")
+    """`postgres://user:password@host:5432/name`, with options of libpq such as `?sslmode=verify-full`. Empty:
+    SQLite in `SLIPWAY_HOME`.
+    """
+    database_pool_size: int = Field(8, alias="SLIPWAY_DATABASE_POOL_SIZE", ge=1, le=200)
+    """Connections to PostgreSQL that one web process keeps at most."""
+    redis_url: str = Field("", alias="REDIS_URL")
+    """`redis://host:6379` or `rediss://…`, without a database number: Slipway uses 0, 1 and 2. Empty: `make
+    run` starts a Valkey.
+    """
+    secret_key: str = Field("", alias="SECRET_KEY")
+    """Signs sessions; at least 50 random characters."""
+    field_encryption_keys: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), validation_alias=AliasChoices("FIELD_ENCRYPTION_KEY", "FIELD_ENCRYPTION_KEYS")
+    )
+    """Keys that encrypt secrets in the database, separated by commas: the first encrypts, all decrypt."""
+    public_url: str = Field("", alias="PUBLIC_URL")
+    """The URL that people open, such as `https://slipway.example.com`. With https, cookies are secure and
+    HTTP is redirected.
+    """
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field((), alias="ALLOWED_HOSTS")
+    """More host names that requests may name, separated by commas."""
+    sandbox_port: int = Field(0, alias="SLIPWAY_SANDBOX_PORT", ge=0, le=65535)
+    """The port of the sandbox; 0 is the one after `PORT`."""
+    sandbox_speed: float = Field(10.0, alias="SLIPWAY_SANDBOX_SPEED", gt=0, le=1000)
+    """How many times faster than AWS the sandbox runs."""
+    aws_endpoints_allowed: bool | None = Field(None, alias="SLIPWAY_ALLOW_AWS_ENDPOINTS")
+    """Whether connectors may set an AWS endpoint of their own. Unset: yes, in production no."""
+    aws_quota_share: float = Field(0.25, alias="SLIPWAY_AWS_QUOTA_SHARE", gt=0, le=100)
+    """The share of AWS's default API quota that is used, for each account and region; above 1 where AWS has
+    raised the quota.
+    """
+    manager_credentials_allowed: bool | None = Field(None, alias="SLIPWAY_ALLOW_MANAGER_CREDENTIALS")
+    """Whether connectors may use the AWS credentials of Slipway itself. Unset: yes, in production no."""
+    private_networks: Annotated[tuple[str, ...], NoDecode] = Field((), alias="SLIPWAY_PRIVATE_NETWORKS")
+    """Private networks that Slipway may connect to, such as `10.0.0.0/8,fd12::/16`. Unset: all, in production
+    none.
+    """
+    worker_concurrency: int = Field(2, alias="SLIPWAY_WORKER_CONCURRENCY", ge=1, le=64)
+    """Processes of one Celery worker."""
+    api_requests_per_minute: int = Field(
+        limits.REQUESTS_PER_MINUTE, alias="SLIPWAY_API_REQUESTS_PER_MINUTE", ge=6, le=10_000_000
+    )
+    """Requests that one API key, or one person, may send to the API in a minute."""
+    # Where delegates come from; a legacy spec may need another image than the v3 one (R092).
+    delegate_image: str = Field("slipway-delegate:latest", alias="SLIPWAY_DELEGATE_IMAGE", min_length=1)
+    """The image in the task definitions of new delegates."""
+    legacy_delegate_image: str = Field("", alias="SLIPWAY_LEGACY_DELEGATE_IMAGE")
+    """The image in legacy task definitions. Empty: the same as `SLIPWAY_DELEGATE_IMAGE`."""
+    admin_needs_second_factor: bool = Field(False, alias="SLIPWAY_ADMIN_NEEDS_SECOND_FACTOR")
+    """Whether the admin site is only for people with an authenticator app."""
+    oidc_issuer: str = Field("", alias="OIDC_ISSUER", max_length=200)
+    """The issuer URL of the single sign-on provider (OpenID Connect). Empty: no single sign-on."""
+    oidc_client_id: str = Field("", alias="OIDC_CLIENT_ID")
+    """The client ID of Slipway at the provider."""
+    oidc_client_secret: str = Field("", alias="OIDC_CLIENT_SECRET")
+    """The client secret of Slipway at the provider."""
+    oidc_name: str = Field("single sign-on", alias="OIDC_NAME", min_length=1, max_length=60)
+    """The name on the button: “Sign in with …”."""
+    oidc_scopes: str = Field("openid profile email", alias="OIDC_SCOPES", pattern=r"\bopenid\b")
+    """The scopes that are requested from the provider."""
+    oidc_groups_claim: str = Field("groups", alias="OIDC_GROUPS_CLAIM")
+    """The claim that lists a person's groups. Empty: groups are not synchronized."""
+    oidc_new_users_allowed: bool = Field(False, alias="OIDC_ALLOW_NEW_USERS")
+    """Whether people whom only the provider knows get a user, without any role."""
+    email_url: str = Field("", alias="EMAIL_URL")
+    """The mail server: `smtp://user:password@host:587` (STARTTLS) or `smtps://…:465`. Empty: no e-mail is
+    sent.
+    """
+    email_from: str = Field("", alias="EMAIL_FROM")
+    """The sender of e-mails. Empty: `slipway@` and the host of `PUBLIC_URL`."""
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", alias="LOG_LEVEL")
+    """The level of the processes' own logs."""
+
+    @field_validator("field_encryption_keys", "allowed_hosts", "private_networks", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        return tuple(p.strip() for p in value.split(",") if p.strip()) if isinstance(value, str) else value
+
+    @field_validator("private_networks")
+    @classmethod
+    def _known_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        try:
+            parse_networks(value)
+        except ValueError as exc:
+            raise ValueError(f"{exc}: write networks as 10.0.0.0/8, with commas between") from exc
+        return value
+
+    @field_validator("email_url")
+    @classmethod
+    def _known_mail_server(cls, value: str) -> str:
+        url = urlsplit(value)
+        # Asked for, the port is looked at: it raises where it is none.
+        if value and (url.scheme not in MAIL_SCHEMES or not url.hostname or url.port == 0):
+            raise ValueError("use smtp://user:password@host:587 (STARTTLS), smtps://…:465, or leave it empty")
+        return value
+
+    @field_validator("home")
+    @classmethod
+    def _absolute(cls, value: Path) -> Path:
+        return value.expanduser().resolve()
+
+    @field_validator("database_url")
+    @classmethod
+    def _known_database(cls, value: str) -> str:
+        if value and urlsplit(value).scheme not in DATABASE_SCHEMES:
+            raise ValueError("use postgres://user:password@host/name, sqlite:///path, or leave it empty")
+        return value
+
+    @field_validator("redis_url")
+    @classmethod
+    def _whole_broker(cls, value: str) -> str:
+        url = urlsplit(value)
+        is_known = url.scheme == "unix" or (url.scheme in BROKER_SCHEMES and url.hostname)
+        if value and not is_known:
+            raise ValueError("use redis://host:port, rediss://host:port, unix:///path, or leave it empty")
+        if value and url.scheme != "unix" and url.path.strip("/"):
+            raise ValueError("name no database number: Slipway uses 0, 1 and 2 of this server")
+        return value
+
+    @field_validator("field_encryption_keys")
+    @classmethod
+    def _fernet_keys(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for key in value:
+            try:
+                Fernet(key)
+            except ValueError as exc:
+                raise ValueError("each key must be 32 url-safe base64 bytes (Fernet.generate_key())") from exc
+        return value
+
+    @model_validator(mode="after")
+    def _production_is_explicit(self) -> "EnvironmentSettings":
+        if self.mode == "production":
+            values = (
+                self.database_url,
+                self.redis_url,
+                self.secret_key,
+                self.field_encryption_keys,
+                self.public_url,
+            )
+            needed = zip(self.REQUIRED_IN_PRODUCTION, values, strict=True)
+            if missing := [name for name, value in needed if not value]:
+                raise ValueError(f"SLIPWAY_MODE=production also needs {', '.join(missing)}")
+        return self
+
+    @model_validator(mode="after")
+    def _sign_on_is_whole(self) -> "EnvironmentSettings":
+        if not self.oidc_issuer:
+            return self
+        url = urlsplit(self.oidc_issuer)
+        if not url.hostname or url.scheme not in (("https", "http") if self.embedded else ("https",)):
+            raise ValueError("OIDC_ISSUER: use the https address that the provider calls itself")
+        needed = {"OIDC_CLIENT_ID": self.oidc_client_id, "OIDC_CLIENT_SECRET": self.oidc_client_secret}
+        if missing := [name for name, value in needed.items() if not value]:
+            raise ValueError(f"OIDC_ISSUER also needs {', '.join(missing)}")
+        return self
+
+    @property
+    def embedded(self) -> bool:
+        return self.mode == "embedded"
+
+    @property
+    def lends_own_credentials(self) -> bool:
+        """Whether a connector may be what this process is in AWS: in production only on purpose."""
+        allowed = self.manager_credentials_allowed
+        return self.embedded if allowed is None else allowed
+
+
+def read_environment() -> EnvironmentSettings:
+    """Read and check the environment.
+
+    Raises `BadSettingError` (which ends the program with a sentence) on a value that makes no sense.
+    """
+    try:
+        environment = EnvironmentSettings()
+    except ValidationError as exc:
+        lines = [f"  {'.'.join(str(p) for p in e['loc']) or 'environment'}: {e['msg']}" for e in exc.errors()]
+        raise InvalidSettingError(
+            "Slipway cannot start, the environment is wrong:\n" + "\n".join(lines)
+        ) from exc
+    return _add_generated_keys(environment) if environment.embedded else environment
+
+
+def _add_generated_keys(environment: EnvironmentSettings) -> EnvironmentSettings:
+    """Fill in keys that were not given from files that only this user can read, made on first use."""
+    keys = environment.home / "keys"
+    return environment.model_copy(
+        update={
+            "secret_key": environment.secret_key
+            or _read_or_create_key(keys / "secret_key", secrets.token_urlsafe(64)),
+            "field_encryption_keys": environment.field_encryption_keys
+            or (_read_or_create_key(keys / "field_encryption_key", Fernet.generate_key().decode()),),
+        }
+    )
+
+
+def _read_or_create_key(path: Path, fresh: str) -> str:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        with path.open("x") as file:
+            path.chmod(0o600)
+            file.write(fresh)
+    except FileExistsError:
+        pass
+    return path.read_text().strip()

@@ -1,0 +1,97 @@
+"""Wiring of the apps: the one table of what plugs into what.
+
+A package imports only packages below it. What it needs from above is entered here, once, when Django
+has loaded all apps.
+"""
+
+from importlib import import_module
+
+# Importing one of these registers its usage finders and checks.
+REGISTERING_MODULES = (
+    "catalog.delegate_environments",
+    "catalog.manifests.manifest_files",
+    "pipelines.definition.step_references",
+    "pipelines.usages",
+)
+
+
+def connect_apps() -> None:
+    """Enter every registration of one app at another."""
+    for module in REGISTERING_MODULES:
+        import_module(module)
+    _register_usages()
+    _register_task_owners()
+    _register_live_sources()
+    _register_inventory()
+
+
+def _register_usages() -> None:
+    """Who uses a service, what keeps a project from being archived, what an approval previews."""
+    from catalog.usages import register_service_check, register_usage_finder
+    from deployments.approvals.plan import register_remaining_preview
+    from deployments.execution.queries import count_open_executions
+    from deployments.preview.remaining_steps import preview_remaining_steps
+    from pipelines.deployability import require_deployable_service
+    from pipelines.queries import find_pipelines_using
+    from rbac.archive_guards import register_archive_guard
+
+    register_usage_finder(find_pipelines_using)
+    register_service_check(require_deployable_service)
+    register_archive_guard(count_open_executions)
+    register_remaining_preview(preview_remaining_steps)
+
+
+def _register_task_owners() -> None:
+    """Who is told when a delegate takes, answers or loses a task."""
+    from delegates.access.lookup_tasks import LOOKUP_OWNER, LookupTaskOwner
+    from delegates.task_owners import register_task_owner
+    from deployments.journal.aws_access import CALL_OWNER
+    from deployments.journal.call_owner import CallOwner
+    from deployments.preview.delegate_reads import PREVIEW_OWNER, PreviewOwner
+    from deployments.preview.operations import continue_preview
+    from inventory.drift.drift_scan import DriftScan
+    from inventory.drift.tasks import request_scan
+    from inventory.sync.scans.delegate_tasks import ScanTaskOwner
+    from inventory.sync.sync_scan import SyncScan
+    from inventory.sync.tasks import request_sync
+
+    register_task_owner(LOOKUP_OWNER, LookupTaskOwner())
+    register_task_owner(CALL_OWNER, CallOwner())
+    register_task_owner(PREVIEW_OWNER, PreviewOwner(continue_preview))
+    register_task_owner(SyncScan.OWNER, ScanTaskOwner(SyncScan, request_sync))
+    register_task_owner(DriftScan.OWNER, ScanTaskOwner(DriftScan, request_scan))
+
+
+def _register_live_sources() -> None:
+    """What live pages can subscribe to."""
+    from delegates.live import DELEGATE_SOURCE, LOG_SOURCE, LOOKUP_SOURCE, TASK_SOURCE
+    from deployments.approvals.live import APPROVAL_TOPIC
+    from deployments.live.executions import EXECUTION_TOPIC
+    from deployments.preview.live import PREVIEW_TOPIC
+    from inventory.adoption.live import ADOPTION_SOURCE
+    from inventory.sync.live import CLUSTER_SOURCE
+    from web.live import register_source
+
+    for source in (
+        DELEGATE_SOURCE,
+        TASK_SOURCE,
+        LOOKUP_SOURCE,
+        LOG_SOURCE,
+        EXECUTION_TOPIC,
+        APPROVAL_TOPIC,
+        PREVIEW_TOPIC,
+        CLUSTER_SOURCE,
+        ADOPTION_SOURCE,
+    ):
+        register_source(source)
+
+
+def _register_inventory() -> None:
+    """The badge of drifted services, and the owners of adopted ones."""
+    from deployments.live.badges import register_badge
+    from inventory.adoption.owners import get_adoption_owners
+    from inventory.queries.drift import DRIFT_BADGE, count_drifted_services
+    from inventory.sync.owners import register_owner_source
+
+    register_badge(DRIFT_BADGE, count_drifted_services)
+    register_owner_source(get_adoption_owners)

@@ -1,0 +1,36 @@
+"""URLs of the REST API of connectors, secrets and files."""
+
+from django.urls import path
+
+from connectors.api import connectors, file_deletions, file_nodes, files, secrets
+
+urlpatterns = [
+    path("connectors", connectors.Connectors.as_view(), name="api-connectors"),
+    path("connectors/<int:pk>", connectors.ConnectorDetail.as_view(), name="api-connector"),
+    path("connectors/<int:pk>/uses", connectors.ConnectorUsages.as_view(), name="api-connector-uses"),
+    path(
+        "connectors/<int:pk>/host-key", connectors.ConnectorHostKey.as_view(), name="api-connector-host-key"
+    ),
+    path("secrets", secrets.Secrets.as_view(), name="api-secrets"),
+    path("secrets/<int:pk>", secrets.SecretDetail.as_view(), name="api-secret"),
+    path("secrets/<int:pk>/uses", secrets.SecretUsages.as_view(), name="api-secret-uses"),
+    path("files", files.Files.as_view(), name="api-files"),
+    path("file-deletions", file_deletions.FileDeletions.as_view(), name="api-file-deletions"),
+    path("file-deletions/<int:pk>", file_deletions.FileDeletionDetail.as_view(), name="api-file-deletion"),
+    path(
+        "file-deletions/<int:pk>/undo", file_deletions.FileDeletionUndo.as_view(), name="api-file-undeletion"
+    ),
+    path("file-checks", file_nodes.FileChecks.as_view(), name="api-file-checks"),
+    path("file-clean-ups", file_nodes.FileCleanUps.as_view(), name="api-file-clean-ups"),
+    path("file-nodes/<int:pk>/versions", file_nodes.FileVersions.as_view(), name="api-file-versions"),
+    path(
+        "file-nodes/<int:pk>/versions/<int:version>",
+        file_nodes.FileVersionDetail.as_view(),
+        name="api-file-version",
+    ),
+    path("file-nodes/<int:pk>/diff", file_nodes.FileDiff.as_view(), name="api-file-diff"),
+    path("file-nodes/<int:pk>/restore", file_nodes.FileRestore.as_view(), name="api-file-restore"),
+    path("file-nodes/<int:pk>/move", file_nodes.FileMove.as_view(), name="api-file-move"),
+    path("file-nodes/<int:pk>/uses", file_nodes.FileUsages.as_view(), name="api-file-uses"),
+    path("files/<path:path>", files.FileDetail.as_view(), name="api-file"),
+]

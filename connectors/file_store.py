@@ -1,0 +1,181 @@
+"""File store: paths, references, and reading of the files they name."""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from django.db.models import QuerySet
+from django.db.models.functions import Left
+
+from connectors.models import FileNode
+from guards.limits import PATH_CHARACTERS, PATH_PART_CHARACTERS, SPEC_BYTES
+from guards.text import find_size_problem, find_text_problem
+from rbac.models import Scope
+from web.http.problems import BadInput, Problem
+
+_REFERENCE = re.compile(r"(account:|org:|)(/.*)\Z", re.DOTALL)
+_PREFIX_LEVELS = {"account:": Scope.Kind.ACCOUNT, "org:": Scope.Kind.ORGANIZATION}
+_PREFIXES: dict[str, str] = {kind: prefix for prefix, kind in _PREFIX_LEVELS.items()}
+
+
+class FileNotInStore(Problem):
+    """A reference names no file; the text names the nearest path that exists."""
+
+    status = 404
+    code = "file_missing"
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file as it was read: its reference, its text and which version of it."""
+
+    ref: str
+    text: str
+    version: int = 1
+
+
+def build_reference(node: FileNode, scope: Scope) -> str:
+    """How a file is referred to from `scope`: bare in the same scope, with a prefix from below."""
+    return node.path if node.scope_id == scope.pk else f"{_PREFIXES.get(node.scope.kind, '')}{node.path}"
+
+
+def read_file(scope: Scope, ref: str) -> StoredFile:
+    """Read the one file that `ref` names, seen from `scope`.
+
+    `/a/b.yaml` lies in the scope itself, `org:/…` and `account:/…` above it (R170).
+    Raises `FileMissing`.
+    """
+    owner, prefix, path = _resolve_reference(scope, ref)
+    node = FileNode.objects.filter(scope=owner, path=path, is_folder=False).first()
+    if node is None:
+        raise _build_missing_error(owner, prefix, path)
+    return StoredFile(ref, node.content, node.version)
+
+
+def read_files(scope: Scope, ref: str) -> list[StoredFile]:
+    """Read the file that `ref` names, or every file in the folder that it names, by path (R171).
+
+    Raises `FileMissing` if there is neither, or nothing in the folder.
+    """
+    prefix = split_reference(ref)[0]
+    return [
+        StoredFile(f"{prefix}{node.path}", node.content, node.version)
+        for node in list_referenced_nodes(scope, ref)
+    ]
+
+
+def list_referenced_nodes(scope: Scope, ref: str) -> list[FileNode]:
+    """The rows of the files that `read_files` reads. Raises `FileMissing` as it does."""
+    owner, prefix, path = _resolve_reference(scope, ref)
+    nodes = FileNode.objects.filter(scope=owner, is_folder=False).select_related("scope")
+    found = list(nodes.filter(path=path)) or list(filter_folder_contents(nodes, path).order_by("path"))
+    if not found:
+        raise _build_missing_error(owner, prefix, path)
+    return found
+
+
+def filter_folder_contents(nodes: QuerySet[FileNode], folder: str) -> QuerySet[FileNode]:
+    """Narrow to what lies in a folder at any depth ("" for the top)."""
+    # Not startswith: SQLite's LIKE takes /A for /a.
+    return nodes.alias(head=Left("path", len(folder) + 1)).filter(head=f"{folder}/")
+
+
+def normalize_path(path: str) -> str:
+    """The path as it is stored. Raises `BadInput` if it is none."""
+    cleaned = unicodedata.normalize("NFC", path).rstrip("/")
+    if message := _describe_path_problem(cleaned):
+        raise BadInput(message, errors=[{"path": "path", "message": message}])
+    return cleaned
+
+
+def normalize_content(content: str) -> str:
+    """The text as it is stored, with plain line ends. Raises `BadInput` if it cannot be kept."""
+    cleaned = content.replace("\r\n", "\n")
+    if fault := find_text_problem(cleaned) or find_size_problem(cleaned, SPEC_BYTES):
+        raise BadInput(f"A file is a text: {fault.sentence}", errors=[fault.as_error() | {"path": "content"}])
+    return cleaned
+
+
+def list_parent_folders(path: str) -> list[str]:
+    """The folders above a path, outermost first."""
+    parts = path.split("/")[1:-1]
+    return ["/" + "/".join(parts[:length]) for length in range(1, len(parts) + 1)]
+
+
+def split_reference(ref: str) -> tuple[str, str]:
+    """The prefix and the path of a reference, both empty where it is none."""
+    match = _REFERENCE.match(ref)
+    return (match[1], match[2].rstrip("/")) if match else ("", "")
+
+
+def get_owner_scope(scope: Scope, ref: str) -> Scope:
+    """The scope whose file store a reference, written in `scope`, means. Raises `FileMissing`."""
+    return _resolve_reference(scope, ref)[0]
+
+
+def is_reference_to(ref: str, scope: Scope, owner: Scope) -> bool:
+    """Whether a reference, written in `scope`, names something in the file store of `owner`."""
+    prefix, path = split_reference(ref)
+    if not path:
+        return False
+    if not prefix:
+        return scope.pk == owner.pk
+    return owner.kind == _PREFIX_LEVELS[prefix] and owner.path in scope.ancestor_paths()
+
+
+def _resolve_reference(scope: Scope, ref: str) -> tuple[Scope, str, str]:
+    """The scope, the prefix and the path that a reference means, seen from a scope."""
+    match = _REFERENCE.match(ref)
+    if match is None:
+        raise FileNotInStore(
+            f'"{ref}" is no reference to a file: write /folder/file.yaml, org:/folder/file.yaml or '
+            "account:/folder/file.yaml."
+        )
+    prefix, path = match[1], match[2].rstrip("/")
+    if not prefix:
+        return scope, prefix, path
+    for owner in scope.ancestors_and_self():
+        if owner.kind == _PREFIX_LEVELS[prefix]:
+            return owner, prefix, path
+    raise FileNotInStore(f'"{ref}" is not to be found: {scope} lies in no organization.')
+
+
+def _build_missing_error(owner: Scope, prefix: str, path: str) -> FileNotInStore:
+    paths = list(FileNode.objects.filter(scope=owner, is_folder=False).values_list("path", flat=True))
+    said = f'There is no file "{prefix}{path}" in the file store of {owner.path}.'
+    if nearest := _find_nearest_path(path, paths):
+        said += f' Did you mean "{prefix}{nearest}"?'
+    elif others := _list_same_path_above(owner, path):
+        said += f' Did you mean "{others[0]}"?'
+    return FileNotInStore(said)
+
+
+def _find_nearest_path(path: str, paths: Iterable[str]) -> str | None:
+    known = {one.casefold(): one for one in paths}
+    found = get_close_matches(path.casefold(), known, n=1, cutoff=0.6)
+    if found:
+        return known[found[0]]
+    name = path.rsplit("/", 1)[-1].casefold()
+    return next((one for folded, one in known.items() if folded.rsplit("/", 1)[-1] == name), None)
+
+
+def _list_same_path_above(owner: Scope, path: str) -> list[str]:
+    above = FileNode.objects.filter(path=path, is_folder=False, scope__path__in=owner.ancestor_paths()[:-1])
+    return [build_reference(node, owner) for node in above.select_related("scope")]
+
+
+def _describe_path_problem(path: str) -> str:
+    if not path.startswith("/") or path == "":
+        return "A path starts with a slash, such as /folder/file.yaml."
+    if len(path) > PATH_CHARACTERS:
+        return f"A path may have {PATH_CHARACTERS} at most."
+    if any(unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") for character in path):
+        return "A path may not hold control characters."
+    if any(
+        part in ("", ".", "..") or part != part.strip() or len(part) > PATH_PART_CHARACTERS
+        for part in path.split("/")[1:]
+    ):
+        return "Every part of a path needs a name that is not . or .., without spaces around it."
+    return ""

@@ -1,0 +1,144 @@
+"""Forms of AWS connectors."""
+
+import secrets as randoms
+from typing import Any
+
+from django import forms
+from django.conf import settings
+
+from aws.regions import list_regions
+from connectors.forms.base import (
+    MONOSPACE_ATTRIBUTES,
+    BaseConnectorForm,
+    ConnectorVersionField,
+    NewConnectorFields,
+    SecretField,
+    build_initial_values,
+)
+from connectors.models import Connector
+from connectors.specs.aws import ACCESS_KEY, ASSUME_ROLE, DEFAULT_CHAIN, DELEGATE_CREDENTIALS, parse_aws_spec
+from connectors.specs.base import SLIPWAY
+from rbac.models import Scope
+from rbac.policy import Principal
+
+
+class AwsConnectorForm(BaseConnectorForm):
+    """How an AWS account is entered; `spec` gives it as a connector keeps it."""
+
+    depending = frozenset({"role_arn", "access_key_id", "secret", "secret_value"})
+
+    name = forms.CharField(max_length=128, help_text="Such as “Production, Ireland”.")
+    credentials = forms.ChoiceField(label="Credentials", widget=forms.RadioSelect)
+    role_arn = forms.CharField(
+        required=False,
+        max_length=600,
+        label="Role",
+        help_text="The ARN of the role in the account to deploy to.",
+        widget=forms.TextInput(
+            attrs={**MONOSPACE_ATTRIBUTES, "placeholder": "arn:aws:iam::123456789012:role/deployer"}
+        ),
+    )
+    external_id = forms.CharField(
+        required=False,
+        max_length=1224,
+        label="External id",
+        help_text="Name it in the role's trust policy: then no other connector can assume the role.",
+        widget=forms.TextInput(attrs=MONOSPACE_ATTRIBUTES),
+    )
+    access_key_id = forms.CharField(
+        required=False,
+        max_length=128,
+        label="Access key id",
+        widget=forms.TextInput(attrs={**MONOSPACE_ATTRIBUTES, "placeholder": "AKIAIOSFODNN7EXAMPLE"}),
+    )
+    secret = SecretField(label="Secret with the secret access key")
+    secret_value = forms.CharField(
+        required=False,
+        strip=True,
+        label="Or the secret access key itself",
+        help_text="It is kept encrypted as a new secret, and never shown again.",
+        widget=forms.PasswordInput(attrs={"class": "input mono", "autocomplete": "new-password"}),
+    )
+    test_region = forms.ChoiceField(label="Region of the test")
+    endpoint_url = forms.CharField(
+        required=False,
+        max_length=200,
+        label="Endpoint instead of AWS",
+        help_text="Where calls go instead of AWS, such as a pretend account. Empty for AWS.",
+        widget=forms.TextInput(attrs=MONOSPACE_ATTRIBUTES),
+    )
+
+    def __init__(self, *args: Any, person: Principal, connector: Connector | None = None, **kwargs: Any):
+        given = kwargs.pop("initial", {})
+        super().__init__(
+            *args, auto_id="connector-%s", initial=_build_initial_values(connector) | given, **kwargs
+        )
+        self._offer(person)
+        if not settings.ALLOW_AWS_ENDPOINTS:
+            del self.fields["endpoint_url"]
+        self.lends_own = bool(settings.ALLOW_MANAGER_CREDENTIALS)
+
+    def _offer(self, person: Principal) -> None:
+        self.offer_secrets(person)
+        credentials, region = self.fields["credentials"], self.fields["test_region"]
+        if isinstance(credentials, forms.ChoiceField):
+            credentials.choices = _build_credential_choices()
+        if isinstance(region, forms.ChoiceField):
+            region.choices = [(one.name, f"{one.name} – {one.title}") for one in list_regions()]
+
+    def spec(self) -> dict[str, Any]:
+        """What the connector keeps: only what its way of entering the account asks for."""
+        way = self.cleaned_data["credentials"]
+        wanted = ["test_region", "endpoint_url"]
+        if way in (ACCESS_KEY, ASSUME_ROLE):
+            wanted.append("access_key_id")
+        if way == ASSUME_ROLE:
+            wanted += ["role_arn", "external_id"]
+        found = {name: self.cleaned_data.get(name, "") for name in wanted} | self.routing()
+        return {"credentials": way, **{name: value for name, value in found.items() if value}}
+
+    @property
+    def needs_secret(self) -> bool:
+        """Whether an access key takes part."""
+        return parse_aws_spec(self.spec()).needs_secret
+
+
+class NewAwsConnectorForm(NewConnectorFields, AwsConnectorForm):
+    """A connector that is not there yet."""
+
+    field_order = ("in_scope", "name", "identifier")
+
+    def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
+        begun = {"credentials": ASSUME_ROLE, "external_id": f"slipway-{randoms.token_hex(8)}"}
+        super().__init__(*args, person=person, initial=begun, **kwargs)
+        self.offer_scopes(person, scope)
+
+
+def _build_credential_choices() -> list[tuple[str, str]]:
+    found = [
+        (ASSUME_ROLE, "Assume a role"),
+        (ACCESS_KEY, "Access key"),
+        (DELEGATE_CREDENTIALS, "The delegate's own credentials"),
+    ]
+    if settings.ALLOW_MANAGER_CREDENTIALS:
+        found.append((DEFAULT_CHAIN, "The credentials of this Slipway itself"))
+    return found
+
+
+def _build_initial_values(connector: Connector | None) -> dict[str, Any]:
+    if connector is None:
+        return {"test_region": "us-east-1", "connect_through": SLIPWAY}
+    spec = parse_aws_spec(connector.spec)
+    return {
+        **build_initial_values(connector, spec),
+        "credentials": spec.credentials,
+        "role_arn": spec.role_arn,
+        "external_id": spec.external_id,
+        "access_key_id": spec.access_key_id,
+        "test_region": spec.test_region,
+        "endpoint_url": spec.endpoint_url,
+    }
+
+
+class EditAwsConnectorForm(ConnectorVersionField, AwsConnectorForm):
+    """A connector that is there."""

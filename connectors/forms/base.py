@@ -1,0 +1,109 @@
+"""Base of connector forms: name, scope, secret and the route of calls."""
+
+from typing import Any
+
+from django import forms
+
+from connectors.delegate_tags import parse_tag_list
+from connectors.models import Connector, Secret
+from connectors.specs.base import DELEGATE, SLIPWAY, ConnectorSpec
+from rbac.models import Scope
+from rbac.policy import Principal, filter_visible
+from web.forms.page_forms import PageForm, ScopeField, build_identifier
+
+CONNECTOR_EDIT_PERMISSION = "core_connector_edit"
+MONOSPACE_ATTRIBUTES = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
+
+
+class SecretField(forms.ModelChoiceField):
+    """A secret that the person may use, named by where it lies."""
+
+    def __init__(self, *, label: str) -> None:
+        super().__init__(Secret.objects.none(), required=False, empty_label="Choose a secret", label=label)
+
+    def offer(self, person: Principal) -> None:
+        """Offer the secrets that the person may use."""
+        usable: Any = filter_visible(person, "core_secret_access", Secret.objects.defer("value"))
+        self.queryset = usable.select_related("scope").order_by("scope__path", "identifier")
+
+    def label_from_instance(self, obj: Any) -> str:
+        return f"{obj.name} ({obj.scope.path}/{obj.identifier})"
+
+
+class BaseConnectorForm(PageForm):
+    """The base: `routing` gives who makes the calls as a connector keeps it."""
+
+    name = forms.CharField(max_length=128)
+    connect_through = forms.ChoiceField(
+        label="Calls go out from",
+        choices=[(SLIPWAY, "This Slipway"), (DELEGATE, "A delegate")],
+        initial=SLIPWAY,
+        required=False,
+        widget=forms.RadioSelect,
+    )
+    delegate_selectors = forms.CharField(
+        required=False,
+        max_length=3000,
+        label="Only delegates with all of these tags",
+        help_text="With commas between them. Empty: any delegate that may work here.",
+        widget=forms.TextInput(attrs={**MONOSPACE_ATTRIBUTES, "placeholder": "prod, eu-central"}),
+    )
+
+    def offer_secrets(self, person: Principal) -> None:
+        """Offer the secrets that the person may use."""
+        field = self.fields["secret"]
+        if isinstance(field, SecretField):
+            field.offer(person)
+
+    def routing(self) -> dict[str, Any]:
+        """Who makes the calls; tags only where a delegate does."""
+        through = self.cleaned_data.get("connect_through", "")
+        if through != DELEGATE:
+            return {"connect_through": through}
+        tags = parse_tag_list(self.cleaned_data.get("delegate_selectors", ""))
+        return {"connect_through": through, "delegate_selectors": tags}
+
+
+class NewConnectorFields(forms.Form):
+    """What the form of a connector that is not there yet asks besides."""
+
+    in_scope = ScopeField(help_text="Things in this scope and below it can use the connector.")
+    identifier = forms.CharField(
+        required=False,
+        max_length=128,
+        help_text="What pipelines and manifests call it; made from the name if empty.",
+        widget=forms.TextInput(attrs=MONOSPACE_ATTRIBUTES),
+    )
+
+    def offer_scopes(self, person: Principal, chosen: Scope | None) -> None:
+        """Offer the scopes where the person may make connectors; `Forbidden` if there are none."""
+        field = self.fields["in_scope"]
+        if isinstance(field, ScopeField):
+            field.offer(person, CONNECTOR_EDIT_PERMISSION, chosen)
+
+    def clean_identifier(self) -> str:
+        """The identifier, made from the name where none was given."""
+        given = str(self.cleaned_data["identifier"])
+        return given or build_identifier(str(self.cleaned_data.get("name", "")))
+
+
+class ConnectorVersionField(forms.Form):
+    """What the form of a connector that is there keeps: the version that the person saw."""
+
+    version = forms.CharField(max_length=32, widget=forms.HiddenInput)
+
+
+def build_initial_values(connector: Connector, spec: ConnectorSpec) -> dict[str, Any]:
+    """What a form of any kind shows of a connector."""
+    return {
+        "name": connector.name,
+        "connect_through": spec.connect_through,
+        "delegate_selectors": ", ".join(spec.delegate_selectors),
+        "secret": connector.secret_id,
+        "version": get_connector_version(connector),
+    }
+
+
+def get_connector_version(connector: Connector) -> str:
+    """What tells one state of a connector from the next."""
+    return f"{connector.updated_at.timestamp():.6f}"

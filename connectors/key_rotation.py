@@ -1,0 +1,192 @@
+"""Rotation of encryption keys: re-encrypts every stored value with the first key."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from allauth.mfa.models import Authenticator
+from django.apps import apps
+from django.conf import settings
+from django.db import models, transaction
+
+from connectors.encryption import EncryptedTextField, EncryptedValue
+from rbac.encryption import (
+    SECOND_FACTOR_CONTEXT,
+    DecryptionFailed,
+    decrypt,
+    encrypt,
+    get_key_name,
+    get_token_key_name,
+    is_current_token,
+)
+
+# One transaction each: a rotation that ends early has lost one batch, and holds nobody up for long.
+BATCH_SIZE = 200
+UNKNOWN_KEY = "a key that is not here"
+# Under the first key, but not bound to its row yet.
+UNBOUND_SUFFIX = " in the older form"
+
+
+@dataclass(frozen=True)
+class EncryptedColumn:
+    """One encrypted column of one table."""
+
+    model: type[models.Model]
+    field: EncryptedTextField
+
+    def __str__(self) -> str:
+        return f"{self.model._meta.db_table}.{self.field.attname}"
+
+    def batches(self, size: int) -> Iterator[list["StoredToken"]]:
+        """Yield the values of the rows that hold one, in the order of their keys."""
+        name = self.field.attname
+        rows = self.model._base_manager.exclude(**{name: ""}).order_by("pk")
+        columns = rows.values_list("pk", name, *self.field.bound_to)
+        found = list(columns[:size])
+        while found:
+            yield [
+                StoredToken(key, value.token, self.field.place(bound))
+                for key, value, *bound in found
+                if isinstance(value, EncryptedValue)
+            ]
+            found = list(columns.filter(pk__gt=found[-1][0])[:size])
+
+    def replace(self, value: "StoredToken", new: str) -> bool:
+        """Put a token in the place of another; not where somebody has written since."""
+        name = self.field.attname
+        unchanged = self.model._base_manager.filter(pk=value.key, **{name: EncryptedValue(value.token)})
+        return bool(unchanged.update(**{name: EncryptedValue(new)}))
+
+    def again(self, value: "StoredToken") -> "StoredToken | None":
+        """The value as it is now, None where it is gone."""
+        rows = self.model._base_manager.filter(pk=value.key)
+        found = rows.values_list(self.field.attname, flat=True).first()
+        return StoredToken(value.key, found.token, value.place) if isinstance(found, EncryptedValue) else None
+
+
+@dataclass(frozen=True)
+class SecondFactorColumn:
+    """What makes the codes of people's second factors: tokens in JSON that a library keeps."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"{Authenticator._meta.db_table}.data.{self.name}"
+
+    def batches(self, size: int) -> Iterator[list["StoredToken"]]:
+        """Yield the values of the rows that hold one, in the order of their keys."""
+        rows = Authenticator.objects.filter(data__has_key=self.name).order_by("pk").values_list("pk", "data")
+        found = list(rows[:size])
+        while found:
+            yield [StoredToken(key, data[self.name], SECOND_FACTOR_CONTEXT) for key, data in found]
+            found = list(rows.filter(pk__gt=found[-1][0])[:size])
+
+    def replace(self, value: "StoredToken", new: str) -> bool:
+        """Put a token in the place of another; not where somebody has written since."""
+        row = Authenticator.objects.select_for_update().filter(pk=value.key).first()
+        if row is None or row.data.get(self.name) != value.token:
+            return False
+        row.data[self.name] = new
+        row.save(update_fields=["data"])
+        return True
+
+    def again(self, value: "StoredToken") -> "StoredToken | None":
+        """The value as it is now, None where it is gone."""
+        row = Authenticator.objects.filter(pk=value.key).first()
+        token = row.data.get(self.name) if row else None
+        return StoredToken(value.key, token, SECOND_FACTOR_CONTEXT) if token else None
+
+
+@dataclass(frozen=True)
+class StoredToken:
+    """One encrypted value: its row's primary key, its token, and the place that it is bound to."""
+
+    key: object
+    token: str
+    place: str
+
+
+@dataclass(frozen=True)
+class RotationResult:
+    """What became of one column; `unreadable` values were written with a key that is not there."""
+
+    column: "RotatableColumn"
+    values: int
+    rotated: int
+    unreadable: int
+
+
+RotatableColumn = EncryptedColumn | SecondFactorColumn
+
+
+def list_rotatable_columns() -> list[RotatableColumn]:
+    """Return everything that is encrypted, by name."""
+    return sorted(
+        [*list_encrypted_columns(), SecondFactorColumn("secret"), SecondFactorColumn("seed")], key=str
+    )
+
+
+def list_encrypted_columns() -> list[EncryptedColumn]:
+    """Return every encrypted column of every table, by name."""
+    concrete = [model for model in apps.get_models(include_auto_created=True) if not model._meta.proxy]
+    found = [
+        EncryptedColumn(model, field)
+        for model in concrete
+        for field in model._meta.local_concrete_fields
+        if isinstance(field, EncryptedTextField)
+    ]
+    return sorted(found, key=str)
+
+
+def rotate_column(
+    column: RotatableColumn, *, size: int = BATCH_SIZE, told: Callable[[int], None] | None = None
+) -> RotationResult:
+    """Write every value of a column anew under the first key; what is under it already is left alone.
+
+    `told` hears after each batch how many values were looked at so far. A value that changes meanwhile is
+    looked at again: it may have been written by a process that does not know the new key yet.
+    """
+    values = rotated = unreadable = 0
+    for batch in column.batches(size):
+        with transaction.atomic():
+            ends = Counter(_rotate_value(column, value) for value in batch)
+        values += len(batch)
+        rotated += ends["rotated"]
+        unreadable += ends["unreadable"]
+        if told:
+            told(values)
+    return RotationResult(column, values, rotated, unreadable)
+
+
+def count_keys(column: RotatableColumn, *, size: int = BATCH_SIZE) -> Counter[str]:
+    """Count the values of a column by the name of their key; see `UNREADABLE` and `OLDER_FORM`."""
+    return Counter(_get_key_name(one) for batch in column.batches(size) for one in batch)
+
+
+def _get_key_name(value: StoredToken) -> str:
+    name = get_token_key_name(value.token, value.place)
+    if name is None:
+        return UNKNOWN_KEY
+    is_older = name == get_first_key_name() and not is_current_token(value.token)
+    return f"{name}{UNBOUND_SUFFIX}" if is_older else name
+
+
+def get_first_key_name() -> str:
+    """The name of the key that writes."""
+    return get_key_name(settings.FIELD_ENCRYPTION_KEYS[0])
+
+
+def _rotate_value(column: RotatableColumn, value: StoredToken) -> str:
+    while True:
+        try:
+            text = decrypt(value.token, value.place)
+        except DecryptionFailed:
+            return "unreadable"
+        if is_current_token(value.token):
+            return "kept"
+        if column.replace(value, encrypt(text, value.place)):
+            return "rotated"
+        changed = column.again(value)
+        if changed is None:
+            return "kept"
+        value = changed

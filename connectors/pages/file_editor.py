@@ -1,0 +1,180 @@
+"""Pages of the file editor: create, edit, check, clean up, restore a version."""
+
+from typing import Any, Final
+
+from django.contrib import messages
+from django.http import HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from connectors.file_kinds import (
+    FileText,
+    check_file,
+    clean_up_file,
+    get_completion_guide,
+    get_editor_language,
+)
+from connectors.file_store import normalize_content, normalize_path
+from connectors.forms.files import FileTextForm, NewFileForm
+from connectors.models import FileNode
+from connectors.operations import restore_file, save_file
+from connectors.pages.files import EDIT_PERMISSION, VIEW_PERMISSION, get_node
+from rbac.models import Scope
+from rbac.policy import filter_visible, list_permitted_scopes, require
+from web.forms.page_forms import get_posted_data
+from web.forms.pages import PageRequest, require_sign_in
+from web.http.problems import Problem, VersionConflict
+from web.text_diffs import compare_texts
+
+GET_OR_POST: Final = ["GET", "HEAD", "POST"]
+
+
+@require_sign_in
+@require_http_methods(GET_OR_POST)
+def new_file(request: PageRequest) -> HttpResponse:
+    """Create a file from a path and a text."""
+    begun = {"path": request.GET.get("path", ""), "in_scope": request.GET.get("in", "")}
+    initial = {name: value for name, value in begun.items() if value}
+    form = NewFileForm(
+        get_posted_data(request), person=request.user, scope=request.current_scope, initial=initial
+    )
+    if request.method == "POST" and form.is_valid():
+        given = form.cleaned_data
+        try:
+            node = save_file(
+                actor=request.user,
+                scope=given["in_scope"],
+                path=given["path"],
+                content=given["content"],
+                expected_version=0,
+            )
+        except VersionConflict:
+            form.add_error("path", "There is already a file with this path.")
+        except Problem as problem:
+            form.refuse(problem)
+        else:
+            return _redirect_to_saved(request, node)
+    return _render_new(request, form)
+
+
+@require_sign_in
+@require_http_methods(GET_OR_POST)
+def edit_file(request: PageRequest, pk: int) -> HttpResponse:
+    """Save a new version of a file; what somebody else saved meanwhile is shown, not lost."""
+    # What one may not see is as gone as what is deleted: the answer must not tell them apart.
+    mine = filter_visible(request.user, VIEW_PERMISSION, FileNode.objects.filter(pk=pk, is_folder=False))
+    if request.method == "POST" and not mine.exists():
+        return _render_deleted_conflict(request)
+    node = get_node(request, pk, is_folder=False)
+    require(request.user, EDIT_PERMISSION, node)
+    if request.method != "POST":
+        form = FileTextForm(initial={"content": node.content, "version": node.version})
+        return _render_edit(request, form, node)
+    form = FileTextForm(request.POST)
+    if not form.is_valid():
+        return _render_edit(request, form, node)
+    given = form.cleaned_data
+    try:
+        saved = save_file(
+            actor=request.user,
+            scope=node.scope,
+            path=node.path,
+            content=given["content"],
+            note=given["note"],
+            expected_version=given["version"],
+        )
+    except VersionConflict:
+        return _render_edit_conflict(request, node)
+    except Problem as problem:
+        form.refuse(problem)
+        return _render_edit(request, form, node)
+    return _redirect_to_saved(request, saved)
+
+
+@require_sign_in
+@require_POST
+def check_text(request: PageRequest) -> HttpResponse:
+    """Say what is wrong with a text that is being written; the editor asks."""
+    return JsonResponse(check_file(_read_file_text(request)).to_json())
+
+
+@require_sign_in
+@require_POST
+def clean_up_text(request: PageRequest) -> HttpResponse:
+    """Answer a text that is being written as AWS takes it, with what changes; the editor asks."""
+    return JsonResponse(clean_up_file(_read_file_text(request), request.user).to_json())
+
+
+def _read_file_text(request: PageRequest) -> FileText:
+    """The text that an editor sends, for the file that it is or may become."""
+    if pk := request.POST.get("node"):
+        node = get_node(request, int(pk) if pk.isascii() and pk.isdigit() else 0)
+        scope, path = node.scope, node.path
+    else:
+        scope = get_object_or_404(
+            list_permitted_scopes(request.user, VIEW_PERMISSION), path=request.POST.get("in_scope", "")
+        )
+        path = normalize_path(request.POST.get("path") or "/unnamed.yaml")
+    return FileText(scope, path, normalize_content(request.POST.get("content", "")))
+
+
+@require_sign_in
+@require_POST
+def restore_version(request: PageRequest, pk: int, version: int) -> HttpResponse:
+    """Make an earlier version of a file its newest one."""
+    restored = restore_file(actor=request.user, node=get_node(request, pk, is_folder=False), version=version)
+    messages.success(request, f"Version {version} of {restored.path} is version {restored.version} now.")
+    return redirect("file-history", pk=pk)
+
+
+def _redirect_to_saved(request: PageRequest, node: FileNode) -> HttpResponse:
+    found = check_file(FileText(node.scope, node.path, node.content))
+    what = f"{node.path} is saved as version {node.version}."
+    if found.errors:
+        count = len(found.errors)
+        wrong = f"{count} error" if count == 1 else f"{count} errors"
+        messages.warning(request, f"{what} It has {wrong}: a deployment with it would be refused.")
+    else:
+        messages.success(request, what)
+    return redirect("file", pk=node.pk)
+
+
+def _render_new(request: PageRequest, form: NewFileForm, **more: Any) -> HttpResponse:
+    path = str(form["path"].value() or "")
+    content = {"form": form, "language": get_editor_language(path) if "." in path else "yaml"}
+    return render(request, "connectors/files/new.html", content | more, status=form.http_status)
+
+
+def _render_edit(request: PageRequest, form: FileTextForm, node: FileNode, **more: Any) -> HttpResponse:
+    text = FileText(node.scope, node.path, str(form["content"].value() or ""))
+    content = {
+        "form": form,
+        "node": node,
+        "language": get_editor_language(node.path),
+        "problems": check_file(text).listed(),
+        "guide": get_completion_guide(FileText(node.scope, node.path, node.content)),
+    }
+    status = form.http_status
+    return render(request, "connectors/files/edit.html", content | more, status=more.get("status", status))
+
+
+def _render_edit_conflict(request: PageRequest, node: FileNode) -> HttpResponse:
+    """Show what was written over what was saved meanwhile; the next save means to replace that."""
+    node.refresh_from_db()
+    mine = normalize_content(request.POST.get("content", ""))
+    form = FileTextForm(
+        initial={"content": mine, "version": node.version, "note": request.POST.get("note", "")}
+    )
+    return _render_edit(request, form, node, diff=compare_texts(node.content, mine), status=409)
+
+
+def _render_deleted_conflict(request: PageRequest) -> HttpResponse:
+    """Offer to keep what was written for a file that is gone as a new file."""
+    wanted = {
+        "in_scope": request.POST.get("in_scope", ""),
+        "path": request.POST.get("path", ""),
+        "content": request.POST.get("content", ""),
+    }
+    scope = Scope.objects.filter(path=wanted["in_scope"]).first()
+    form = NewFileForm(person=request.user, scope=scope, initial=wanted)
+    return _render_new(request, form, is_gone=True)

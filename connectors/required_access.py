@@ -1,0 +1,169 @@
+"""Permissions required on a resource and on everything it uses (R082)."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Model, Q, QuerySet
+
+from connectors.file_store import FileNotInStore, list_referenced_nodes
+from connectors.models import Connector, FileNode
+from rbac.models import RolePermission, Scope, User
+from rbac.permissions import BUILTIN_ROLES, get_view_permission
+from rbac.policy import Forbidden, NotVisible, Principal, can, filter_visible
+from web.http.problems import Problem
+
+_MAX_NAMED = 3
+_GRANT_PERMISSION = "core_user_manage"
+
+
+@dataclass(frozen=True)
+class RequiredPermission:
+    """A permission that is needed on a thing; `path` is where a document names it.
+
+    `hint` speaks of the thing to those who may not see it. Without one it does not exist for them.
+    """
+
+    permission: str
+    thing: Any
+    title: str
+    hint: str = ""
+    path: str = ""
+
+    @property
+    def scope(self) -> Scope:
+        found: Scope = self.thing.scope
+        return found
+
+
+@dataclass(frozen=True)
+class MissingPermission:
+    """A need that somebody does not meet, and whether they may know of the thing."""
+
+    need: RequiredPermission
+    is_seen: bool
+    sentence: str
+
+    def as_error(self) -> dict[str, str]:
+        return {"path": self.need.path, "message": self.sentence}
+
+
+class MissingAccess(Problem, Forbidden):
+    """Somebody may not use all that they put to use; each error names thing, permission and who gives it."""
+
+    status = 403
+    code = "forbidden"
+
+    def __init__(self, lacks: Sequence[MissingPermission]) -> None:
+        told = " ".join(one.sentence for one in lacks[:_MAX_NAMED])
+        rest = len(lacks) - _MAX_NAMED
+        Problem.__init__(
+            self,
+            f"{told} And {rest} more." if rest > 0 else told,
+            errors=[one.as_error() for one in lacks],
+        )
+        # Both parents write the text; pages print it.
+        self.args, self.permission = (self.detail,), lacks[0].need.permission
+
+
+def require_access(person: Principal, needs: Iterable[RequiredPermission]) -> None:
+    """Do nothing where every need is met.
+
+    Raises `LacksAccess` with all that are not, `NotVisible` where somebody may not know of the thing.
+    """
+    lacks = find_missing_permissions(person, needs)
+    if any(not one.is_seen and not one.need.hint for one in lacks):
+        raise NotVisible("There is nothing here that you may see.")
+    if lacks:
+        raise MissingAccess(lacks)
+
+
+def find_missing_permissions(
+    person: Principal, needs: Iterable[RequiredPermission]
+) -> list[MissingPermission]:
+    """Return the needs that somebody does not meet; one query for each permission, whatever their number."""
+    asked: dict[tuple[str, type[Model]], dict[Any, RequiredPermission]] = defaultdict(dict)
+    for need in needs:
+        asked[need.permission, type(need.thing)].setdefault(need.thing.pk, need)
+    found = []
+    for (permission, model), by_key in asked.items():
+        rows = model._default_manager.filter(pk__in=by_key)
+        allowed = set(filter_visible(person, permission, rows).values_list("pk", flat=True))
+        found += [
+            _build_missing_permission(person, need) for key, need in by_key.items() if key not in allowed
+        ]
+    return found
+
+
+def get_connector_requirements(
+    connector: Connector, *, hint: str = "", path: str = ""
+) -> Iterator[RequiredPermission]:
+    """Yield what it takes to use a connector: access to it, and to the secret that it enters with."""
+    yield RequiredPermission(
+        "core_connector_access", connector, f"the connector {connector.identifier}", hint, path
+    )
+    yield from get_secret_requirements(connector, path=path)
+
+
+def get_secret_requirements(connector: Connector, *, path: str = "") -> Iterator[RequiredPermission]:
+    """Yield what it takes to use the secret of a connector, if it has one."""
+    if secret := connector.secret:
+        title = f"the secret {secret.identifier} of the connector {connector.identifier}"
+        yield RequiredPermission("core_secret_access", secret, title, "the secret of the connector", path)
+
+
+def get_file_requirements(
+    refs: Iterable[str], scope: Scope, *, hint: str = "", path: str = ""
+) -> Iterator[RequiredPermission]:
+    """Yield what it takes to use files by their references, seen from `scope`; missing ones are left out.
+
+    Without a `hint` the reference is named to everybody: whoever asks has written it.
+    """
+    for ref in dict.fromkeys(refs):
+        try:
+            nodes: list[FileNode] = list_referenced_nodes(scope, ref)
+        except FileNotInStore:
+            continue
+        for node in nodes:
+            title = f"the file {node.path}"
+            yield RequiredPermission("core_file_access", node, title, hint or f"the file {ref}", path)
+
+
+def _build_missing_permission(person: Principal, need: RequiredPermission) -> MissingPermission:
+    is_seen = can(person, get_view_permission(need.permission), need.thing)
+    what = f"{need.title} in {need.scope}" if is_seen else need.hint
+    gives = min(
+        (one for one in BUILTIN_ROLES if need.permission in one.permissions), key=_count_permissions
+    ).name
+    sentence = (
+        f"You need {need.permission} on {what}. The role {gives} there gives it; "
+        f"{_describe_grantors(person, need)}."
+    )
+    return MissingPermission(need, is_seen, sentence)
+
+
+def _count_permissions(role: Any) -> int:
+    return len(role.permissions)
+
+
+def _describe_grantors(person: Principal, need: RequiredPermission) -> str:
+    """Whom to ask, by name as far as the person may see people there."""
+    scope = need.scope
+    if can(person, "core_user_view", scope):
+        names = list(_get_grantors(need.permission, scope).values_list("username", flat=True)[:_MAX_NAMED])
+        if names:
+            return f"ask {' or '.join(names)}"
+    where = f" of {scope}" if can(person, get_view_permission(need.permission), need.thing) else ""
+    return f"ask somebody who manages the users{where}"
+
+
+def _get_grantors(permission: str, scope: Scope) -> QuerySet[User]:
+    """The active people who may hand out roles at a scope, and have what is to be handed out."""
+    has_it = RolePermission.objects.filter(permission=permission).values("role_id")
+    roles = RolePermission.objects.filter(permission=_GRANT_PERMISSION, role__in=has_it).values("role_id")
+    above = {"scope__path__in": scope.ancestor_paths(), "role__in": roles}
+    own = Q(**{f"assignments__{key}": value for key, value in above.items()})
+    grouped = Q(**{f"user_groups__assignments__{key}": value for key, value in above.items()})
+    people = User.objects.filter(own | grouped, is_active=True, kind=User.Kind.PERSON)
+    return people.distinct().order_by("username")

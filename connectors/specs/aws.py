@@ -1,0 +1,170 @@
+"""Spec of AWS connectors, and the credentials and endpoint built from it (R152)."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+
+from aws.credentials import AccessKey, AssumedRole, Credentials, DefaultChain
+from connectors.models import Connector
+from connectors.specs.base import ConnectorSpec, build_spec_problem
+from guards.address_policy import PRIVATE_ALLOWED, AddressPolicy
+from guards.urls import describe_url_problem
+from web.http.client import get_outgoing_reach
+
+ACCESS_KEY, ASSUME_ROLE, DEFAULT_CHAIN = "AccessKey", "AssumeRole", "DefaultChain"
+DELEGATE_CREDENTIALS = "Delegate"
+"""Credentials: those that the delegate finds where it runs."""
+
+_MANAGER_CREDENTIALS_REFUSAL = (
+    "This installation does not lend its own AWS credentials: give an access key, or set "
+    "SLIPWAY_ALLOW_MANAGER_CREDENTIALS."
+)
+_REGION = re.compile(r"[a-z]{2,4}(-[a-z]+){1,2}-\d{1,2}\Z")
+_ROLE = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]{1,512}\Z")
+_ACCESS_KEY_ID = re.compile(r"\w{4,128}\Z")
+_EXTERNAL_ID = re.compile(r"[\w+=,.@:/-]{2,1224}\Z")
+
+
+class ConnectorIncomplete(Exception):
+    """A connector lacks what it needs to make credentials."""
+
+
+@dataclass(frozen=True)
+class AwsSpec(ConnectorSpec):
+    """The spec of an AWS connector.
+
+    AssumeRole starts from the access key if there is one; else from the credentials that whoever makes the
+    calls has of its own.
+    """
+
+    credentials: str = DEFAULT_CHAIN
+    access_key_id: str = ""
+    role_arn: str = ""
+    external_id: str = ""
+    test_region: str = "us-east-1"
+    endpoint_url: str = ""
+
+    @property
+    def needs_secret(self) -> bool:
+        """Whether an access key, and with it its secret, takes part."""
+        return self.credentials == ACCESS_KEY or bool(self.access_key_id)
+
+
+def parse_aws_spec(spec: Mapping[str, Any]) -> AwsSpec:
+    """The spec of a connector, with unknown keys left out; `spec_problems` is for telling people."""
+    return AwsSpec.from_json(spec)
+
+
+def find_aws_spec_problems(spec: Mapping[str, Any], *, has_secret: bool) -> list[dict[str, str]]:
+    """Everything that is wrong with a spec, each as {"path", "message"}."""
+    if found := AwsSpec.shape_problems(spec):
+        return found
+    read = parse_aws_spec(spec)
+    return [
+        *_find_delegate_problems(read),
+        *_find_field_problems(read),
+        *_find_credential_problems(read, has_secret),
+    ]
+
+
+def get_credentials(connector: Connector) -> Credentials:
+    """The credentials that a connector stands for.
+
+    Raises `ConnectorIncomplete` without the secret that it needs, or if it needs the credentials of this
+    process and may not have them, or is for something else than AWS; `WrongKey` if the secret cannot be
+    decrypted.
+    """
+    if connector.kind != Connector.Kind.AWS:
+        raise ConnectorIncomplete(
+            f"The connector {connector} is for {connector.get_kind_display()}, not for AWS: choose another."
+        )
+    spec = parse_aws_spec(connector.spec)
+    if not spec.needs_secret:
+        base: AccessKey | DefaultChain = _get_manager_credentials(connector)
+    elif connector.secret is None:
+        raise ConnectorIncomplete(f"The connector {connector} has an access key but no secret for it.")
+    else:
+        base = AccessKey(spec.access_key_id, connector.secret.value)
+    if spec.credentials == ASSUME_ROLE:
+        return AssumedRole(spec.role_arn, base, external_id=spec.external_id)
+    return base
+
+
+def _get_manager_credentials(connector: Connector) -> DefaultChain:
+    if parse_aws_spec(connector.spec).is_remote:
+        return DefaultChain()
+    if not settings.ALLOW_MANAGER_CREDENTIALS:
+        raise ConnectorIncomplete(
+            f"The connector {connector} has no access key. {_MANAGER_CREDENTIALS_REFUSAL}"
+        )
+    return DefaultChain()
+
+
+def get_endpoint(connector: Connector) -> str | None:
+    """Where the connector's calls go instead of AWS; None for AWS itself.
+
+    Raises `ConnectorIncomplete` if this installation no longer allows it: better no call than one that
+    reaches a real account although a pretend one was meant.
+    """
+    url = parse_aws_spec(connector.spec).endpoint_url
+    if url and not settings.ALLOW_AWS_ENDPOINTS:
+        raise ConnectorIncomplete(
+            f"The connector {connector} has an endpoint of its own, which this installation does not allow. "
+            "Remove it, or set SLIPWAY_ALLOW_AWS_ENDPOINTS."
+        )
+    return url or None
+
+
+def _find_delegate_problems(spec: AwsSpec) -> Iterator[dict[str, str]]:
+    yield from spec.route_problems()
+    if spec.is_remote and spec.credentials == DEFAULT_CHAIN:
+        yield build_spec_problem(
+            "credentials", "A delegate does not have this Slipway's credentials: use Delegate."
+        )
+    elif not spec.is_remote and spec.credentials == DELEGATE_CREDENTIALS:
+        yield build_spec_problem(
+            "credentials", "Only calls through a delegate can use the delegate's credentials."
+        )
+
+
+def _find_field_problems(spec: AwsSpec) -> Iterator[dict[str, str]]:
+    if spec.credentials not in (ACCESS_KEY, ASSUME_ROLE, DEFAULT_CHAIN, DELEGATE_CREDENTIALS):
+        yield build_spec_problem("credentials", "Use AccessKey, AssumeRole, Delegate or DefaultChain.")
+    elif not (spec.needs_secret or spec.is_remote or settings.ALLOW_MANAGER_CREDENTIALS):
+        yield build_spec_problem(
+            "access_key_id" if spec.credentials == ASSUME_ROLE else "credentials",
+            _MANAGER_CREDENTIALS_REFUSAL,
+        )
+    if not _REGION.match(spec.test_region):
+        yield build_spec_problem("test_region", "This is not the name of a region, such as us-east-1.")
+    if spec.endpoint_url and not settings.ALLOW_AWS_ENDPOINTS:
+        yield build_spec_problem("endpoint_url", "This installation does not allow endpoints of one's own.")
+    elif spec.endpoint_url and (why := describe_url_problem(spec.endpoint_url, _get_address_policy(spec))):
+        yield build_spec_problem("endpoint_url", f"This cannot be asked: {why}.")
+
+
+def _find_credential_problems(spec: AwsSpec, has_secret: bool) -> Iterator[dict[str, str]]:
+    if spec.needs_secret and not _ACCESS_KEY_ID.match(spec.access_key_id):
+        yield build_spec_problem("access_key_id", "Give the access key's id, such as AKIAIOSFODNN7EXAMPLE.")
+    if spec.needs_secret and not has_secret:
+        yield build_spec_problem("secret", "An access key needs its secret: create a secret and choose it.")
+    if spec.credentials in (DEFAULT_CHAIN, DELEGATE_CREDENTIALS) and spec.access_key_id:
+        yield build_spec_problem(
+            "access_key_id", "These credentials come with their own key; leave this empty."
+        )
+    if spec.credentials == ASSUME_ROLE and not _ROLE.match(spec.role_arn):
+        yield build_spec_problem(
+            "role_arn", "Give the role's ARN, such as arn:aws:iam::123456789012:role/deployer."
+        )
+    if spec.credentials != ASSUME_ROLE and (spec.role_arn or spec.external_id):
+        yield build_spec_problem("role_arn", "A role belongs to AssumeRole credentials.")
+    if spec.external_id and not _EXTERNAL_ID.match(spec.external_id):
+        yield build_spec_problem("external_id", "Use 2 to 1224 letters, digits and + = , . @ : / - _.")
+
+
+def _get_address_policy(spec: AwsSpec) -> AddressPolicy:
+    """Private networks are what delegates are for; this Slipway itself goes only where it is set."""
+    return PRIVATE_ALLOWED if spec.is_remote else get_outgoing_reach()

@@ -1,0 +1,88 @@
+"""Base of connector specs: text fields, and the route of calls through delegates (R051)."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final, Self
+
+from connectors.delegate_tags import find_tag_problems
+
+SLIPWAY, DELEGATE = "Slipway", "Delegate"
+"""Who makes the calls: this Slipway, or a delegate."""
+_SELECTORS_FIELD: Final = "delegate_selectors"
+
+
+@dataclass(frozen=True)
+class ConnectorSpec(ABC):
+    """The spec of a connector; the fields beside the tags are texts.
+
+    `delegate_selectors` are tags that a delegate must all have (R050); with none any delegate will do.
+    """
+
+    connect_through: str = SLIPWAY
+    delegate_selectors: tuple[str, ...] = ()
+
+    @property
+    @abstractmethod
+    def needs_secret(self) -> bool:
+        """Whether a password, a token or a key takes part."""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether a delegate makes the calls."""
+        return self.connect_through == DELEGATE
+
+    @classmethod
+    def known(cls) -> list[str]:
+        """The names of the fields, as they are told to people."""
+        return [one.name for one in fields(cls)]
+
+    @classmethod
+    def from_json(cls, spec: Mapping[str, Any]) -> Self:
+        """The spec that is kept, or is given, with unknown keys left out."""
+        texts = set(cls.known()) - {_SELECTORS_FIELD}
+        said: dict[str, Any] = {key: str(one).strip() for key, one in spec.items() if key in texts and one}
+        tags = dict.fromkeys(str(tag).strip() for tag in spec.get(_SELECTORS_FIELD) or ())
+        return cls(**said, delegate_selectors=tuple(tag for tag in tags if tag))
+
+    def to_json(self) -> dict[str, Any]:
+        found = asdict(self) | {_SELECTORS_FIELD: list(self.delegate_selectors)}
+        if not self.is_remote:
+            del found["connect_through"]
+        return {key: value for key, value in found.items() if value}
+
+    @classmethod
+    def shape_problems(cls, spec: Mapping[str, Any]) -> list[dict[str, str]]:
+        """What is unknown or of the wrong type, each as {"path", "message"}; the rest is read without it."""
+        known = cls.known()
+        found = [
+            build_spec_problem(key, f"Unknown; known are {', '.join(known)}.")
+            for key in spec
+            if key not in known
+        ]
+        found += [
+            build_spec_problem(key, "This must be text.")
+            for key, value in spec.items()
+            if key in known and key != _SELECTORS_FIELD and not isinstance(value, str | None)
+        ]
+        return [
+            *found,
+            *(
+                build_spec_problem(_SELECTORS_FIELD, text)
+                for text in find_tag_problems(spec.get(_SELECTORS_FIELD))
+            ),
+        ]
+
+    def route_problems(self) -> Iterator[dict[str, str]]:
+        """What is wrong with who makes the calls."""
+        if self.connect_through not in (SLIPWAY, DELEGATE):
+            yield build_spec_problem("connect_through", "Use Slipway or Delegate.")
+        if self.delegate_selectors and not self.is_remote:
+            yield build_spec_problem(
+                _SELECTORS_FIELD, "Tags choose among delegates: set connect_through to Delegate."
+            )
+
+
+def build_spec_problem(path: str, message: str) -> dict[str, str]:
+    """One thing that is wrong."""
+    return {"path": path, "message": message}

@@ -1,0 +1,148 @@
+"""Spec of connectors to Git servers, Docker registries and Terraform Cloud."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from connectors.models import Connector
+from connectors.specs.base import ConnectorSpec, build_spec_problem
+from guards.address_policy import PRIVATE_ALLOWED
+from guards.host_keys import InvalidHostKey, parse_host_keys
+from guards.urls import describe_url_problem
+from web.http.client import get_outgoing_reach
+
+ANONYMOUS, PASSWORD, SSH_KEY = "Anonymous", "UsernamePassword", "SshKey"
+TOKEN: Final = "Token"  # noqa: S105 - the way, not one
+_AUTHENTICATION_TYPES: Final = {
+    Connector.Kind.GIT: (ANONYMOUS, PASSWORD, SSH_KEY),
+    Connector.Kind.DOCKER_REGISTRY: (ANONYMOUS, PASSWORD),
+    Connector.Kind.TERRAFORM_CLOUD: (TOKEN,),
+}
+_MISSING_URL_MESSAGES: Final = {
+    Connector.Kind.GIT: "Give the URL of a repository or of an account.",
+    Connector.Kind.DOCKER_REGISTRY: "Give the URL of the registry.",
+    Connector.Kind.TERRAFORM_CLOUD: "Give the URL, such as https://app.terraform.io.",
+}
+_REPOSITORY = re.compile(r"[\w][\w.~/-]{0,254}\Z", re.ASCII)
+_USERNAME = re.compile(r"[^\s:@/\x00-\x1f]{1,255}\Z")
+_SCP_STYLE_URL = re.compile(r"(?:([\w.-]+)@)?([\w.-]+):(?!//|:)(.+)\Z", re.ASCII)
+MAX_URL_CHARACTERS: Final = 500
+
+
+@dataclass(frozen=True)
+class SiteSpec(ConnectorSpec):
+    """The spec of a connector to a Git server, a registry or Terraform Cloud.
+
+    `url` is that of one repository, or of an account whose repositories manifests name. `test_repository`
+    is the one that a test of an account asks for. `host_key` are public keys of an SSH server, one a line.
+    """
+
+    url: str = ""
+    authentication: str = ANONYMOUS
+    username: str = ""
+    test_repository: str = ""
+    host_key: str = ""
+
+    @property
+    def needs_secret(self) -> bool:
+        """Whether a password, a token or a key takes part."""
+        return self.authentication != ANONYMOUS
+
+    def url_of(self, repository: str = "") -> str:
+        """The URL of a repository of the account; with none, the connector's own."""
+        return f"{self.url.rstrip('/')}/{repository.strip('/')}" if repository else self.url
+
+
+def parse_site_spec(spec: Mapping[str, Any]) -> SiteSpec:
+    """The spec of a connector, with unknown keys left out; `site_problems` is for telling people."""
+    return SiteSpec.from_json(spec)
+
+
+def find_site_spec_problems(kind: str, spec: Mapping[str, Any], *, has_secret: bool) -> list[dict[str, str]]:
+    """Everything that is wrong with a spec, each as {"path", "message"}."""
+    if found := SiteSpec.shape_problems(spec):
+        return found
+    read = parse_site_spec(spec)
+    entrance = [*_find_authentication_problems(kind, read, has_secret), *_find_host_key_problems(read)]
+    return [*_find_location_problems(kind, read), *entrance]
+
+
+def describe_repository_problem(name: str) -> str:
+    """What is wrong with the name of a repository below an account's URL, or nothing."""
+    if _REPOSITORY.match(name) and ".." not in name and "//" not in name:
+        return ""
+    return "is not the name of a repository: letters, digits and . _ - ~ / such as team/app.git"
+
+
+def _find_location_problems(kind: str, spec: SiteSpec) -> Iterator[dict[str, str]]:
+    if why := _describe_url_problem(kind, spec):
+        yield build_spec_problem("url", why)
+    if spec.test_repository and kind == Connector.Kind.TERRAFORM_CLOUD:
+        yield build_spec_problem("test_repository", "Terraform Cloud has no repositories: leave this out.")
+    elif spec.test_repository and (why := describe_repository_problem(spec.test_repository)):
+        yield build_spec_problem("test_repository", f"This {why}.")
+    yield from spec.route_problems()
+
+
+def _describe_url_problem(kind: str, spec: SiteSpec) -> str:
+    is_git = kind == Connector.Kind.GIT
+    if not spec.url:
+        return _MISSING_URL_MESSAGES[Connector.Kind(kind)]
+    if len(spec.url) > MAX_URL_CHARACTERS:
+        return f"This may have {MAX_URL_CHARACTERS} characters at most."
+    scheme = get_url_scheme(spec.url)
+    if scheme == "ssh" and is_git:
+        return _describe_ssh_problem(spec.url)
+    if scheme not in ("https", "http"):
+        return f"This begins with https://{', http:// or ssh://' if is_git else ' or http://'}."
+    if why := describe_url_problem(spec.url, PRIVATE_ALLOWED if spec.is_remote else get_outgoing_reach()):
+        return f"This cannot be asked: {why}."
+    return ""
+
+
+def normalize_ssh_url(url: str) -> str:
+    """An address of SSH in its long form."""
+    short = _SCP_STYLE_URL.match(url) if "://" not in url else None
+    return f"ssh://{short[1] or 'git'}@{short[2]}/{short[3]}" if short else url
+
+
+def get_url_scheme(url: str) -> str:
+    """The protocol of a URL; user@host:path is SSH's short form."""
+    if "://" not in url:
+        return "ssh" if _SCP_STYLE_URL.match(url) else ""
+    return urlsplit(url).scheme
+
+
+def _describe_ssh_problem(url: str) -> str:
+    parts = urlsplit(normalize_ssh_url(url))
+    if not parts.hostname or parts.hostname.startswith("-") or any(one.isspace() for one in url):
+        return "This is no address of SSH, such as ssh://git@example.com/team/app.git."
+    return "Keep the password in a secret, not in the URL." if parts.password else ""
+
+
+def _find_host_key_problems(spec: SiteSpec) -> Iterator[dict[str, str]]:
+    if spec.host_key and get_url_scheme(spec.url) != "ssh":
+        yield build_spec_problem("host_key", "A host key belongs to a URL of ssh://.")
+        return
+    try:
+        parse_host_keys(spec.host_key)
+    except InvalidHostKey as bad:
+        yield build_spec_problem("host_key", f"This cannot be read: {bad}.")
+
+
+def _find_authentication_problems(kind: str, spec: SiteSpec, has_secret: bool) -> Iterator[dict[str, str]]:
+    ways = _AUTHENTICATION_TYPES[Connector.Kind(kind)]
+    is_ssh = get_url_scheme(spec.url) == "ssh"
+    if spec.authentication not in ways:
+        yield build_spec_problem("authentication", f"Use {', '.join(ways)}.")
+    elif spec.url and is_ssh != (spec.authentication == SSH_KEY):
+        text = "An address of SSH is entered with SshKey." if is_ssh else "SshKey belongs to a URL of ssh://."
+        yield build_spec_problem("authentication", text)
+    elif spec.needs_secret and not has_secret:
+        yield build_spec_problem("secret", "This way of entering needs a secret: create one and choose it.")
+    if spec.authentication == PASSWORD and not _USERNAME.match(spec.username):
+        yield build_spec_problem("username", "Give the user name that goes with the password or token.")
+    if spec.authentication != PASSWORD and spec.username:
+        yield build_spec_problem("username", "A user name belongs to UsernamePassword.")

@@ -1,0 +1,84 @@
+"""Registry of usage finders, and the usages of a file, connector or secret."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from django.urls import reverse
+
+from connectors.models import Connector, FileNode, Secret
+from rbac.policy import Principal, filter_visible
+from web.http.problems import Conflict
+
+_MAX_NAMED = 5
+
+UsableResource = FileNode | Connector | Secret
+
+
+@dataclass(frozen=True)
+class ResourceUsage:
+    """Something that uses a thing, as a page links to it."""
+
+    title: str
+    url: str
+
+
+@dataclass(frozen=True)
+class ResourceUsages:
+    """What uses a thing: what the reader may see by name, the rest as a number."""
+
+    shown: tuple[ResourceUsage, ...] = ()
+    hidden: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.shown or self.hidden)
+
+    def __str__(self) -> str:
+        named = [use.title for use in self.shown[:_MAX_NAMED]]
+        rest = len(self.shown) - len(named) + self.hidden
+        return " and ".join(part for part in (", ".join(named), f"{rest} more" if rest else "") if part)
+
+
+class ResourceInUse(Conflict):
+    """The thing cannot go away: something still uses it."""
+
+    code = "still_used"
+
+
+UsageFinder = Callable[[UsableResource, Principal], ResourceUsages]
+_USAGE_FINDERS: list[UsageFinder] = []
+
+
+def register_usage_finder(finder: UsageFinder) -> UsageFinder:
+    """Enter a function that finds what uses a thing; of other kinds of things it finds nothing."""
+    _USAGE_FINDERS.append(finder)
+    return finder
+
+
+def find_usages(thing: UsableResource, principal: Principal) -> ResourceUsages:
+    """Everything that uses a thing, by name as far as `principal` may see it."""
+    found = [finder(thing, principal) for finder in _USAGE_FINDERS]
+    return ResourceUsages(_join_usages(one.shown for one in found), sum(one.hidden for one in found))
+
+
+@register_usage_finder
+def find_secret_usages(thing: UsableResource, principal: Principal) -> ResourceUsages:
+    """The connectors that use a secret."""
+    if not isinstance(thing, Secret):
+        return ResourceUsages()
+    found = Connector.objects.filter(secret=thing).select_related("scope")
+    seen = filter_visible(principal, "core_connector_view", found).order_by("scope__path", "identifier")
+    shown = tuple(ResourceUsage(f"connector {one.name}", reverse("connector", args=[one.pk])) for one in seen)
+    return ResourceUsages(shown, hidden=found.count() - len(shown))
+
+
+def require_unused_file(node: FileNode, principal: Principal) -> None:
+    """Do nothing where nothing refers to the file. Raises `StillUsed`."""
+    if found := find_usages(node, principal):
+        raise ResourceInUse(
+            f"{node.path} is still referred to by {found}. Change it there first, or say that you want this "
+            "although they will no longer find it."
+        )
+
+
+def _join_usages(shown: Iterable[tuple[ResourceUsage, ...]]) -> tuple[ResourceUsage, ...]:
+    return tuple(use for one in shown for use in one)

@@ -1,0 +1,173 @@
+"""AWS access of a connector: boto3 in this process, or tasks for delegates."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.conf import settings
+
+from aws.apis.ecs import EcsClient
+from aws.caller import BotoCaller, Caller
+from aws.credentials import AccessKey, AssumedRole, Credentials
+from aws.errors import AwsError, NotSent
+from aws.regions import get_service_endpoint
+from connectors.models import Connector
+from connectors.required_access import get_connector_requirements, require_access
+from connectors.specs.aws import (
+    DELEGATE_CREDENTIALS,
+    ConnectorIncomplete,
+    get_credentials,
+    get_endpoint,
+    parse_aws_spec,
+)
+from delegates.models import Delegate, DelegateTask
+from delegates.task_owners import TaskPayload
+from delegates.task_queue import block_delegate
+from rbac.encryption import DecryptionFailed
+from rbac.policy import Principal
+from web.http.client import get_outgoing_reach
+from web.http.problems import Conflict
+
+
+class ConnectorUnavailable(Conflict):
+    """A connector cannot be used as it is; the text says what to change."""
+
+    code = "connector_not_usable"
+
+
+@dataclass(frozen=True)
+class EcsCluster:
+    """An ECS cluster that a connector can see."""
+
+    name: str
+    arn: str
+
+
+@dataclass(frozen=True)
+class DelegateAwsAccess:
+    """The door of a connector whose calls a delegate makes: what each of its tasks has to say."""
+
+    connector: Connector = field(repr=False)
+    region: str
+    selectors: tuple[str, ...] = ()
+    endpoint_url: str | None = None
+    uses_own_credentials: bool = False
+    """Whether the AWS account depends on who makes the call."""
+
+    def criterion(self, service: str) -> str:
+        """The URL that a call to a service needs to reach (R035)."""
+        return get_service_endpoint(service, self.region, self.endpoint_url)
+
+
+def open_aws_access(connector: Connector, region: str) -> Caller | DelegateAwsAccess:
+    """The way to AWS for a connector and region: boto3 in this process, or tasks for delegates.
+
+    Raises `DoorClosed` if the connector lacks something, or the built-in delegate that it needs is disabled.
+    """
+    try:
+        spec, endpoint = parse_aws_spec(connector.spec), get_endpoint(connector)
+        credentials = get_credentials(connector)
+    except (ConnectorIncomplete, DecryptionFailed) as exc:
+        raise ConnectorUnavailable(str(exc)) from exc
+    if spec.is_remote:
+        own = spec.credentials == DELEGATE_CREDENTIALS
+        return DelegateAwsAccess(connector, region, spec.delegate_selectors, endpoint, own)
+    require_built_in_enabled(connector)
+    return BotoCaller(credentials, region, endpoint, get_outgoing_reach())
+
+
+def build_aws_payload(
+    connector: Connector, region: str, service: str, operation: str, params: Mapping[str, Any]
+) -> TaskPayload:
+    """What an agent needs to make one call, its credentials among it; made only when a delegate takes it.
+
+    Raises `DoorClosed` if the connector lacks something.
+    """
+    try:
+        credentials, endpoint = get_credentials(connector), get_endpoint(connector)
+    except (ConnectorIncomplete, DecryptionFailed) as exc:
+        raise ConnectorUnavailable(str(exc)) from exc
+    said = {
+        "service": service,
+        "operation": operation,
+        "params": dict(params),
+        "region": region,
+        "endpoint_url": endpoint,
+        "credentials": _serialize_credentials(credentials),
+    }
+    base = credentials.base if isinstance(credentials, AssumedRole) else credentials
+    return TaskPayload(said, mask=(base.secret_access_key,) if isinstance(base, AccessKey) else ())
+
+
+def _serialize_credentials(credentials: Credentials) -> dict[str, Any]:
+    if isinstance(credentials, AssumedRole):
+        return {
+            "kind": "assume_role",
+            "role_arn": credentials.role_arn,
+            "external_id": credentials.external_id,
+            "base": _serialize_credentials(credentials.base),
+        }
+    if isinstance(credentials, AccessKey):
+        return {
+            "kind": "access_key",
+            "access_key_id": credentials.access_key_id,
+            "secret_access_key": credentials.secret_access_key,
+            "session_token": credentials.session_token,
+        }
+    return {"kind": "own"}
+
+
+def require_built_in_enabled(connector: Connector) -> None:
+    """Do nothing while the built-in delegate may work. Raises `DoorClosed`."""
+    built_in = Delegate.objects.filter(is_built_in=True).exclude(admission=Delegate.Admission.ENABLED)
+    if built_in.exists():
+        raise ConnectorUnavailable(
+            f"The connector {connector} makes its calls from this Slipway, whose built-in delegate is "
+            "disabled. Enable it on the page of delegates, or let the connector go through a delegate."
+        )
+
+
+def build_cache_key(connector: Connector) -> str:
+    """What looks may share: the same key means the same credentials by the same way."""
+    way = "delegate" if parse_aws_spec(connector.spec).is_remote else "built-in"
+    return f"{way}:{connector.pk}:{connector.updated_at.timestamp():.6f}"
+
+
+def get_local_caller(connector: Connector, region: str) -> Caller:
+    """The caller of a connector whose calls go out from this Slipway. Raises `DoorClosed`."""
+    found = open_aws_access(connector, region)
+    if isinstance(found, DelegateAwsAccess):
+        raise ConnectorUnavailable(f"The connector {connector} makes its calls through a delegate.")
+    return found
+
+
+def list_clusters(*, actor: Principal, connector: Connector, region: str) -> list[EcsCluster]:
+    """The clusters of a region, by name (R183). Raises `DoorClosed` with AWS's reason if it refuses."""
+    require_access(actor, get_connector_requirements(connector))
+    try:
+        return fetch_clusters(get_local_caller(connector, region))
+    except AwsError as error:
+        raise ConnectorUnavailable(error.sentence) from error
+
+
+def fetch_clusters(caller: Caller) -> list[EcsCluster]:
+    """The clusters that a caller sees, by name. Raises `AwsError`."""
+    arns = EcsClient(caller).list_clusters()
+    return sorted((EcsCluster(arn.rsplit("/", 1)[-1], arn) for arn in arns), key=lambda one: one.name)
+
+
+_CREDENTIALS_NOT_LENT = "This Slipway does not lend its own credentials."
+
+
+def require_lendable_credentials(task: DelegateTask, connector: Connector) -> None:
+    """Let the task go to another delegate if the built-in one took it and lacks credentials that it may use.
+
+    Raises `NotSent`; the built-in delegate gets no such task for five minutes.
+    """
+    delegate = task.instance.delegate if task.instance else None
+    if delegate is None or not delegate.is_built_in or connector.kind != Connector.Kind.AWS:
+        return
+    if parse_aws_spec(connector.spec).needs_secret or settings.ALLOW_MANAGER_CREDENTIALS:
+        return
+    block_delegate(delegate, task.criterion, _CREDENTIALS_NOT_LENT)
+    raise NotSent("NotLent", _CREDENTIALS_NOT_LENT)

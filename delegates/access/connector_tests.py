@@ -1,0 +1,246 @@
+"""Connector tests: identity and clusters of AWS, reachability of sites."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from django.db import transaction
+from django.utils import timezone
+
+from aws.apis.ecs import EcsClient
+from aws.apis.sts import AwsIdentity, StsClient
+from aws.caller import Caller
+from aws.errors import AwsError, Undelivered
+from connectors.models import Connector
+from connectors.required_access import get_connector_requirements, require_access
+from connectors.specs.aws import AwsSpec, parse_aws_spec
+from connectors.specs.sites import SiteSpec, parse_site_spec
+from delegates.access.aws_access import ConnectorUnavailable, get_local_caller
+from delegates.access.remedies import Remedy, find_remedy, find_site_remedy
+from delegates.access.site_calls import LIST_REFS, LIST_TAGS, PING_REGISTRY, SITE_SERVICE, SiteCaller
+from delegates.access.terraform_cloud import CALL_TERRAFORM
+from rbac.audit import record_audit_entry
+from rbac.policy import Principal
+
+
+@dataclass(frozen=True)
+class ConnectorCheck:
+    """One thing that was tried."""
+
+    name: str
+    ok: bool
+    message: str
+
+
+@dataclass(frozen=True)
+class ConnectorTest:
+    """What came of trying a connector; `policy` is JSON that would help where a policy is missing."""
+
+    ok: bool
+    message: str
+    region: str = ""
+    account_id: str = ""
+    arn: str = ""
+    checks: tuple[ConnectorCheck, ...] = ()
+    next_step: str = ""
+    policy: str = ""
+    delegate: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "checks": [asdict(one) for one in self.checks]}
+
+
+# What Terraform Cloud calls the user that stands for the token of an organization.
+_OF_ORGANIZATION: Final = "api-org-"
+MAX_SHOWN_ORGANIZATIONS: Final = 5
+
+
+def describe_token_owner(caller: Caller) -> str:
+    """Whose the token is and which organizations it sees, in words.
+
+    Raises `Undelivered` with the reason where it is of no use, `CallPending`.
+    """
+    user = _read_account(caller, "account", "details").get("data") or {}
+    name = str((user.get("attributes") or {}).get("username", ""))[:100]
+    if name.startswith(_OF_ORGANIZATION):
+        raise Undelivered("TOKEN_REFUSED", "This is an organization's token, which cannot make runs.")
+    listed = _read_account(caller, "organizations").get("data")
+    found = [str(one.get("id", ""))[:100] for one in listed or [] if isinstance(one, Mapping)]
+    if not found:
+        return f"the token is {name}'s and sees no organization"
+    more = f" and {len(found) - MAX_SHOWN_ORGANIZATIONS} more" if len(found) > MAX_SHOWN_ORGANIZATIONS else ""
+    word = "organization" if len(found) == 1 else "organizations"
+    return f"the token is {name}'s and sees the {word} {', '.join(found[:MAX_SHOWN_ORGANIZATIONS])}{more}"
+
+
+def _read_account(caller: Caller, *path: str) -> dict[str, Any]:
+    answer = caller.call(SITE_SERVICE, CALL_TERRAFORM, {"path": list(path)})
+    status = int(answer.get("status", 0))
+    if status in (401, 403):
+        raise Undelivered("TOKEN_REFUSED", f"Terraform Cloud does not accept the token ({status}).")
+    try:
+        said = json.loads(str(answer.get("body", "")))
+    except (ValueError, RecursionError):
+        said = None
+    if status != 200 or not isinstance(said, dict):
+        raise Undelivered("NOT_TERRAFORM_CLOUD", f"There is no Terraform Cloud at this URL ({status}).")
+    return said
+
+
+REPOSITORY, REGISTRY, TERRAFORM_CLOUD = "Repository", "Registry", "Terraform Cloud"
+_REACH: Final = "Make sure that {who} reaches {where}: name resolution, a proxy or firewall on the way."
+
+
+def run_site_test(connector: Connector, caller: Caller, *, delegate: str = "") -> ConnectorTest:
+    """Ask for branches and tags, whether the registry is there, or whose a token is.
+
+    `delegate` asks, where one is named.
+
+    Raises `CallPending` where a delegate has not answered yet.
+    """
+    site = parse_site_spec(connector.spec)
+    name = TERRAFORM_CLOUD if connector.kind == Connector.Kind.TERRAFORM_CLOUD else REGISTRY
+    name = REPOSITORY if connector.kind == Connector.Kind.GIT or site.test_repository else name
+    try:
+        said = _call_site(connector, site, caller)
+    except (AwsError, ConnectorUnavailable) as problem:
+        return _build_failure(site, name, str(problem), delegate)
+    return ConnectorTest(ok=True, message=said, checks=(ConnectorCheck(name, True, said),), delegate=delegate)
+
+
+def _call_site(connector: Connector, site: SiteSpec, caller: Caller) -> str:
+    if connector.kind == Connector.Kind.GIT:
+        refs = caller.call(SITE_SERVICE, LIST_REFS, {"repository": site.test_repository})
+        found = (
+            f"{_format_count(refs['branches'], 'branch', 'branches')}, "
+            f"{_format_count(refs['tags'], 'tag', 'tags')}"
+        )
+        return f"Connected to {site.url_of(site.test_repository)}: {found}."
+    if connector.kind == Connector.Kind.TERRAFORM_CLOUD:
+        return f"Connected to {site.url}: {describe_token_owner(caller)}."
+    if not site.test_repository:
+        caller.call(SITE_SERVICE, PING_REGISTRY, {})
+        return f"Connected to {site.url}."
+    tags = caller.call(SITE_SERVICE, LIST_TAGS, {"repository": site.test_repository})["tags"]
+    return f"Connected to {site.url}: {_format_count(tags, 'tag', 'tags')} of {site.test_repository}."
+
+
+def _format_count(found: list[str], one: str, several: str) -> str:
+    return f"{len(found)} {one if len(found) == 1 else several}"
+
+
+def _build_failure(site: SiteSpec, name: str, problem: str, delegate: str) -> ConnectorTest:
+    reach = _REACH.format(who="the delegate" if site.is_remote else "Slipway", where=site.url)
+    step = find_site_remedy(problem) or reach
+    return ConnectorTest(
+        ok=False,
+        message=problem,
+        checks=(ConnectorCheck(name, False, problem),),
+        next_step=step,
+        delegate=delegate,
+    )
+
+
+IDENTITY_CHECK, CLUSTERS_CHECK = "Who it is", "ECS clusters"
+
+
+@dataclass
+class _AwsTest:
+    """A test under way."""
+
+    spec: AwsSpec
+    region: str
+    delegate: str = ""
+    checks: list[ConnectorCheck] = field(default_factory=list)
+    identity: AwsIdentity = field(default_factory=lambda: AwsIdentity("", ""))
+    next_step: Remedy = field(default_factory=lambda: Remedy(""))
+
+    def passed(self, name: str, message: str) -> None:
+        self.checks.append(ConnectorCheck(name, True, message))
+
+    def failed(self, name: str, problem: AwsError | ConnectorUnavailable) -> None:
+        self.checks.append(ConnectorCheck(name, False, str(problem)))
+        if isinstance(problem, ConnectorUnavailable):
+            self.next_step = Remedy("Edit the connector, then test again.")
+        else:
+            self.next_step = find_remedy(problem, self.spec, self.region)
+
+    def result(self) -> ConnectorTest:
+        return ConnectorTest(
+            ok=all(one.ok for one in self.checks),
+            message=" ".join(one.message for one in self.checks),
+            region=self.region,
+            account_id=self.identity.account_id,
+            arn=self.identity.arn,
+            checks=tuple(self.checks),
+            next_step=self.next_step.text,
+            policy=self.next_step.policy,
+            delegate=self.delegate,
+        )
+
+
+def run_connector_test(
+    *,
+    actor: Principal,
+    connector: Connector,
+    region: str = "",
+) -> ConnectorTest:
+    """Try a connector from here (R152, R154); the connector keeps the result.
+
+    Through a delegate it is `inquiries.ask`.
+    """
+    require_access(actor, get_connector_requirements(connector))
+    if connector.kind == Connector.Kind.AWS:
+        tested = _test_aws_locally(connector, region or parse_aws_spec(connector.spec).test_region)
+    else:
+        tested = run_site_test(connector, SiteCaller(connector))
+    record_connector_test(actor=actor, connector=connector, tested=tested)
+    return tested
+
+
+def _test_aws_locally(connector: Connector, region: str) -> ConnectorTest:
+    """Ask AWS from here who we are, and for the clusters of a region."""
+    try:
+        return run_aws_test(connector, region, get_local_caller(connector, region))
+    except ConnectorUnavailable as closed:
+        trial = _AwsTest(parse_aws_spec(connector.spec), region)
+        trial.failed(IDENTITY_CHECK, closed)
+        return trial.result()
+
+
+def record_connector_test(*, actor: Principal, connector: Connector, tested: ConnectorTest) -> None:
+    """Write down on the connector what came of its test."""
+    connector.last_tested_at = timezone.now()
+    connector.last_test_ok = tested.ok
+    connector.last_test_message = tested.message
+    connector.last_test_report = tested.to_json()
+    with transaction.atomic():
+        connector.save(
+            update_fields=["last_tested_at", "last_test_ok", "last_test_message", "last_test_report"]
+        )
+        after = {"ok": tested.ok, "message": tested.message}
+        record_audit_entry(actor=actor, action="connector.test", thing=connector, after=after)
+
+
+def run_aws_test(connector: Connector, region: str, caller: Caller, *, delegate: str = "") -> ConnectorTest:
+    """Make the calls of a test; `delegate` is who makes them, where it is not this Slipway."""
+    trial = _AwsTest(parse_aws_spec(connector.spec), region, delegate)
+    try:
+        trial.identity = StsClient(caller).identity()
+    except AwsError as problem:
+        trial.failed(IDENTITY_CHECK, problem)
+        return trial.result()
+    trial.passed(IDENTITY_CHECK, f"Connected to account {trial.identity.account_id} as {trial.identity.arn}.")
+    _try_clusters(trial, caller)
+    return trial.result()
+
+
+def _try_clusters(trial: _AwsTest, caller: Caller) -> None:
+    try:
+        count = len(EcsClient(caller).list_clusters())
+    except AwsError as error:
+        trial.failed(CLUSTERS_CHECK, error)
+    else:
+        clusters = "1 ECS cluster" if count == 1 else f"{count} ECS clusters"
+        trial.passed(CLUSTERS_CHECK, f"{clusters} in {trial.region}.")

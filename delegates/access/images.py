@@ -1,0 +1,195 @@
+"""Repositories, tags and digests in registries and ECR (R179, R180)."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from aws.caller import Caller
+from aws.errors import Undelivered
+from delegates.access.site_calls import LIST_REPOSITORIES, LIST_TAGS, SITE_SERVICE
+from delegates.models import LookupRequest
+from guards.limits import REGISTRY_TAGS
+
+FetchPage = Callable[[dict[str, Any]], Mapping[str, Any]]
+"""Asks for the tags of a repository, and with `after` for what follows. Raises `AwsError`."""
+CURSOR_PARAM: Final = "after"
+IMAGE_PATH: Final = re.compile(r"[a-z0-9]+(?:[._/-]+[a-z0-9]+)*\Z")
+TAG: Final = re.compile(r"\w[\w.-]{0,127}\Z", re.ASCII)
+# A service that repeats itself must not keep anybody for ever.
+MAX_PAGES: Final = 100
+_DIGEST: Final = re.compile(r"[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[0-9A-Fa-f]{32,128}\Z")
+_DIGITS: Final = "0123456789"
+_TOO_OLD: Final = "The delegate that was asked cannot list repositories yet: upgrade it"
+
+
+@dataclass(frozen=True)
+class ImageTag:
+    """A tag; ECR says when its image was pushed (ISO 8601), registries do not."""
+
+    name: str
+    pushed_at: str = ""
+
+
+@dataclass(frozen=True)
+class ImageTags:
+    """The tags of a repository in order; `is_cut` where it has more than are ever read."""
+
+    tags: Sequence[ImageTag]
+    is_cut: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        """The tags alone."""
+        return [one.name for one in self.tags]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"tags": [asdict(one) for one in self.tags], "is_cut": self.is_cut}
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> "ImageTags":
+        """What `to_json` made."""
+        return cls([ImageTag(**one) for one in kept["tags"]], bool(kept.get("is_cut")))
+
+
+@dataclass(frozen=True)
+class Repositories:
+    """The repositories of a registry, or of ECR in a region, by name; `is_cut` where more than are read."""
+
+    names: Sequence[str]
+    is_cut: bool = False
+
+    @property
+    def as_tags(self) -> list[ImageTag]:
+        """The names as lists of tags are, to be paged like them."""
+        return [ImageTag(name) for name in self.names]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"repositories": list(self.names), "is_cut": self.is_cut}
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> "Repositories":
+        """What `to_json` made."""
+        return cls(list(kept["repositories"]), bool(kept.get("is_cut")))
+
+
+@dataclass(frozen=True)
+class TagPage:
+    """Some of the tags that were searched for; `following` is the number of the next page."""
+
+    tags: Sequence[ImageTag]
+    following: int | None
+    matching: int
+
+
+def fetch_tags(caller: Caller, image: str, region: str) -> ImageTags:
+    """The tags of a repository. Raises `AwsError`, and `CallPending` where an answer is still to come."""
+    return fetch_all_tags(lambda asked: caller.call(SITE_SERVICE, LIST_TAGS, asked), image, region)
+
+
+def fetch_repositories(caller: Caller, region: str) -> Repositories:
+    """The repositories of a registry, of ECR those of a region. Raises as `tags_seen_by` does."""
+    found: dict[str, None] = {}
+
+    def take(answer: Mapping[str, Any]) -> int:
+        if "repositories" not in answer:
+            # An agent of an earlier version only greets a registry.
+            raise Undelivered("NOT_LISTED", _TOO_OLD, SITE_SERVICE, LIST_REPOSITORIES)
+        names = (str(one.get("repositoryName") or "") for one in _mappings(answer.get("repositories")))
+        found.update(dict.fromkeys(name for name in names if IMAGE_PATH.match(name)))
+        return len(found)
+
+    is_cut = _fetch_pages(
+        lambda asked: caller.call(SITE_SERVICE, LIST_REPOSITORIES, asked), {"region": region}, take
+    )
+    return Repositories(sorted(found)[: int(REGISTRY_TAGS)], is_cut)
+
+
+def read_registry(kind: str, caller: Caller, image: str, region: str) -> dict[str, Any]:
+    """The answer to an inquiry for repositories or for the tags of an image, as it is kept."""
+    if kind == LookupRequest.Kind.REPOSITORIES:
+        return fetch_repositories(caller, region).to_json()
+    return fetch_tags(caller, image, region).to_json()
+
+
+def fetch_all_tags(ask: FetchPage, image: str, region: str = "", **more: Any) -> ImageTags:
+    """Follow the pages to the end, or to as many tags as are ever read. Raises what `ask` raises."""
+    found: dict[str, ImageTag] = {}
+
+    def take(answer: Mapping[str, Any]) -> int:
+        found.update({one.name: one for one in _read(answer) if TAG.match(one.name)})
+        return len(found)
+
+    is_cut = _fetch_pages(ask, {**more, "repository": image, "region": region}, take)
+    return ImageTags(_sort_tags(list(found.values()))[: int(REGISTRY_TAGS)], is_cut)
+
+
+def _fetch_pages(ask: FetchPage, first: Mapping[str, Any], take: Callable[[Mapping[str, Any]], int]) -> bool:
+    """Ask page after page; `take` says how much there is. Says whether there is more than is ever read."""
+    asked = dict(first)
+    for _ in range(MAX_PAGES):
+        answer = ask(asked)
+        count, after = take(answer), answer.get("nextToken")
+        if not isinstance(after, str) or not after or after == asked.get(CURSOR_PARAM):
+            return bool(answer.get("is_cut")) or count > REGISTRY_TAGS
+        if count >= REGISTRY_TAGS:
+            break
+        asked[CURSOR_PARAM] = after
+    return True
+
+
+def paginate_tags(tags: Sequence[ImageTag], *, search: str, page: int, limit: int) -> TagPage:
+    """One page of the tags that contain a text, whatever its case; pages count from 1."""
+    wanted = search.strip().lower()
+    matching = [one for one in tags if wanted in one.name.lower()]
+    begin = (page - 1) * limit
+    following = page + 1 if len(matching) > begin + limit else None
+    return TagPage(matching[begin : begin + limit], following, len(matching))
+
+
+def parse_digest(result: Mapping[str, Any]) -> str:
+    """The digest in an answer of a registry or of ECR; nothing where it is none."""
+    images = [*_mappings(result.get("imageDetails")), {}]
+    found = str(result.get("digest") or images[0].get("imageDigest") or "")
+    return found if _DIGEST.match(found) else ""
+
+
+def build_tag_sort_key(tag: str) -> list[tuple[int, int, str]]:
+    """What orders tags: pieces of text, and numbers as numbers."""
+    pieces = re.findall(r"[0-9]+|[^0-9]+", tag)
+    return [(1, int(one), "") if one[0] in _DIGITS else (0, 0, one) for one in pieces]
+
+
+def _read(answer: Mapping[str, Any]) -> list[ImageTag]:
+    if "imageDetails" not in answer:
+        return [ImageTag(tag) for tag in _texts(answer.get("tags"))]
+    return [
+        ImageTag(tag, _moment(image.get("imagePushedAt")))
+        for image in _mappings(answer["imageDetails"])
+        for tag in _texts(image.get("imageTags"))
+    ]
+
+
+def _mappings(found: object) -> list[Mapping[str, Any]]:
+    """What a list should hold: whoever answers may be somebody else's program."""
+    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+
+
+def _texts(found: object) -> list[str]:
+    return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
+
+
+def _moment(said: object) -> str:
+    """A moment as ISO 8601 says it; nothing for what is none."""
+    try:
+        return datetime.fromisoformat(str(said)).isoformat()
+    except ValueError:
+        return ""
+
+
+def _sort_tags(tags: list[ImageTag]) -> list[ImageTag]:
+    """The newest first where it is known when they were pushed, else and within one push the highest."""
+    tags.sort(key=lambda one: build_tag_sort_key(one.name), reverse=True)
+    tags.sort(key=lambda one: one.pushed_at, reverse=True)
+    return tags

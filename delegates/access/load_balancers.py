@@ -1,0 +1,133 @@
+"""Load balancers, listeners and rules to choose from (R232), by kind of lookup."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from aws.apis.elb import ElbClient, describe_conditions, get_target_group_weights
+from aws.caller import Caller
+from delegates.models import LookupRequest
+from web.http.problems import BadInput
+
+# A listener of a network load balancer has no rules, only what it does by default.
+_OF_NETWORK = ":listener/net/"
+
+
+@dataclass(frozen=True)
+class TargetGroupOption:
+    """A target group that a listener or a rule sends traffic to, and its weight among the others."""
+
+    arn: str
+    name: str
+    weight: int
+
+
+@dataclass(frozen=True)
+class LoadBalancerOption:
+    """A load balancer to choose."""
+
+    name: str
+    arn: str
+    type: str
+    dns_name: str
+
+
+@dataclass(frozen=True)
+class ListenerOption:
+    """A listener to choose; `targets` are those of its default rule."""
+
+    arn: str
+    port: int
+    protocol: str
+    targets: tuple[TargetGroupOption, ...]
+
+
+@dataclass(frozen=True)
+class ListenerRuleOption:
+    """A rule to choose, with its conditions in words (R234).
+
+    `arn` is empty where the listener has no rules of its own: its default is then meant.
+    """
+
+    arn: str
+    priority: str
+    is_default: bool
+    conditions: tuple[str, ...]
+    targets: tuple[TargetGroupOption, ...]
+
+
+def fetch_load_balancers(caller: Caller, _of: str = "") -> list[LoadBalancerOption]:
+    """The application and network load balancers of the region, by name. Raises `AwsError`."""
+    found = [one for one in ElbClient(caller).load_balancers() if one.type != "gateway"]
+    seen = [LoadBalancerOption(one.name, one.arn, one.type, one.dns_name) for one in found]
+    return sorted(seen, key=lambda one: one.name)
+
+
+def fetch_listeners(caller: Caller, load_balancer: str) -> list[ListenerOption]:
+    """The listeners of a load balancer, by port. Raises `AwsError`."""
+    found = ElbClient(caller).listeners(load_balancer)
+    seen = [ListenerOption(one.arn, one.port, one.protocol, _targets(one.actions)) for one in found]
+    return sorted(seen, key=lambda one: one.port)
+
+
+def fetch_listener_rules(caller: Caller, listener: str) -> list[ListenerRuleOption]:
+    """The rules of a listener in their order, the default rule last. Raises `AwsError`."""
+    if _OF_NETWORK in listener:
+        only = ElbClient(caller).listener(listener)
+        return [ListenerRuleOption("", "default", True, ("every connection",), _targets(only.actions))]
+    rules = [
+        ListenerRuleOption(
+            one.arn,
+            one.priority,
+            one.is_default,
+            tuple(describe_conditions(one.conditions)),
+            _targets(one.actions),
+        )
+        for one in ElbClient(caller).rules(listener)
+    ]
+    return sorted(rules, key=lambda one: (one.is_default, int(one.priority) if one.priority.isdigit() else 0))
+
+
+def _targets(actions: list[dict[str, object]]) -> tuple[TargetGroupOption, ...]:
+    return tuple(
+        TargetGroupOption(arn, _name(arn), weight)
+        for arn, weight in get_target_group_weights(actions).items()
+    )
+
+
+def _name(arn: str) -> str:
+    """The name in `arn:…:targetgroup/NAME/ID`."""
+    parts = arn.split("/")
+    return parts[1] if len(parts) > 1 else arn
+
+
+LookupOptions = list[dict[str, Any]]
+_KINDS = LookupRequest.Kind
+LOOKUPS: Mapping[str, Callable[[Caller, str], list[Any]]] = {
+    _KINDS.BALANCERS: fetch_load_balancers,
+    _KINDS.LISTENERS: fetch_listeners,
+    _KINDS.RULES: fetch_listener_rules,
+}
+# What each question is about, as AWS writes its ARN: part of a call that is made with credentials.
+_SUBJECTS = {
+    _KINDS.LISTENERS: ("load_balancer", "loadbalancer"),
+    _KINDS.RULES: ("listener", "listener"),
+}
+
+
+def fetch_options(kind: str, caller: Caller, subject: str) -> LookupOptions:
+    """What a caller sees, as JSON. Raises `AwsError`."""
+    return [asdict(one) for one in LOOKUPS[kind](caller, subject)]
+
+
+def validate_subject(kind: str, subject: str) -> str:
+    """Give back the ARN that a question is about. Raises `BadInput` for anything else."""
+    if kind not in _SUBJECTS:
+        return ""
+    name, word = _SUBJECTS[LookupRequest.Kind(kind)]
+    pattern = rf"arn:aws[a-z-]*:elasticloadbalancing:[a-z0-9-]+:\d{{12}}:{word}/[A-Za-z0-9/_-]{{1,300}}"
+    if re.fullmatch(pattern, subject):
+        return subject
+    message = f"is not the ARN of a {name.replace('_', ' ')}" if subject else "is missing"
+    raise BadInput("Name what to look at by its ARN.", errors=[{"path": name, "message": message}])

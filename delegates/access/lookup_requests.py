@@ -1,0 +1,245 @@
+"""Lookup requests of people, answered at once or through a delegate."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+from django.db import transaction
+
+from aws.errors import AwsError
+from connectors.models import Connector
+from connectors.required_access import get_connector_requirements, require_access
+from connectors.specs.aws import parse_aws_spec
+from connectors.specs.kinds import parse_connector_spec
+from delegates.access.aws_access import ConnectorUnavailable, EcsCluster, get_local_caller
+from delegates.access.images import IMAGE_PATH, ImageTags, Repositories, read_registry
+from delegates.access.load_balancers import LookupOptions, fetch_options, validate_subject
+from delegates.access.lookup_tasks import LookupCaller, open_delegate_access, resume_lookup
+from delegates.access.remedies import describe_with_remedy
+from delegates.access.site_calls import FETCH_FILES, SITE_SERVICE, DelegateSiteAccess, SiteCaller
+from delegates.models import LookupRequest
+from rbac.models import User
+from web.clock import get_database_time
+from web.http.problems import BadInput
+
+# Who asks the same again so soon means the question that is under way, or its answer.
+DEDUPLICATION_WINDOW = timedelta(seconds=30)
+LOOKUP_RETENTION = timedelta(days=1)
+
+
+@transaction.atomic
+def create_lookup_request(
+    *,
+    actor: User,
+    connector: Connector,
+    kind: str,
+    region: str = "",
+    subject: str = "",
+    said: Mapping[str, Any] | None = None,
+) -> LookupRequest:
+    """Ask through a delegate; the answer is in the inquiry once it is finished. Raises `DoorClosed`."""
+    require_access(actor, get_connector_requirements(connector))
+    if connector.kind == Connector.Kind.AWS:
+        region = region or parse_aws_spec(connector.spec).test_region
+    open_delegate_access(connector, kind, region)
+    now = get_database_time()
+    _delete_old_requests(connector, kind)
+    begun = LookupRequest.objects.create(
+        connector=connector,
+        kind=kind,
+        region=region,
+        subject=subject,
+        said=dict(said or {}),
+        asked_by=actor,
+        asked_at=now,
+    )
+    resume_lookup(begun)
+    return begun
+
+
+def get_or_create_lookup_request(
+    *, actor: User, connector: Connector, kind: str, region: str, subject: str = ""
+) -> LookupRequest:
+    """The same person's question of a moment ago, or a new one."""
+    require_access(actor, get_connector_requirements(connector))
+    found = find_recent_request(LookupQuery(actor, connector, kind, region, subject))
+    return found or create_lookup_request(
+        actor=actor, connector=connector, kind=kind, region=region, subject=subject
+    )
+
+
+@dataclass(frozen=True)
+class LookupQuery:
+    """What somebody asks a connector."""
+
+    actor: User
+    connector: Connector
+    kind: str
+    region: str
+    subject: str
+
+
+def find_recent_request(question: LookupQuery) -> LookupRequest | None:
+    """The same question of a moment ago by the same person, answered or not."""
+    since = max(get_database_time() - DEDUPLICATION_WINDOW, question.connector.updated_at)
+    same = LookupRequest.objects.filter(
+        connector=question.connector,
+        kind=question.kind,
+        region=question.region,
+        subject=question.subject,
+        asked_by=question.actor,
+    )
+    return same.filter(asked_at__gt=since).select_related("task").order_by("-asked_at").first()
+
+
+def store_local_answer(question: LookupQuery, report: Mapping[str, Any]) -> None:
+    """Keep what this Slipway found itself, for who asks the same again in a moment."""
+    now = get_database_time()
+    _delete_old_requests(question.connector, question.kind)
+    LookupRequest.objects.create(
+        connector=question.connector,
+        kind=question.kind,
+        region=question.region,
+        subject=question.subject,
+        asked_by=question.actor,
+        asked_at=now,
+        finished_at=now,
+        report=dict(report),
+    )
+
+
+def _delete_old_requests(connector: Connector, kind: str) -> None:
+    """Nobody asks for what was seen long ago."""
+    LookupRequest.objects.filter(
+        connector=connector, kind=kind, asked_at__lt=get_database_time() - LOOKUP_RETENTION
+    ).delete()
+
+
+def list_clusters_by_delegate(
+    *, actor: User, connector: Connector, region: str
+) -> list[EcsCluster] | LookupRequest:
+    """The clusters that a delegate sees, or the inquiry while it looks. Raises `DoorClosed`."""
+    asked = get_or_create_lookup_request(
+        actor=actor, connector=connector, kind=LookupRequest.Kind.CLUSTERS, region=region
+    )
+    if asked.report is None:
+        return asked
+    if "error" in asked.report:
+        raise ConnectorUnavailable(asked.report["error"])
+    return [EcsCluster(**one) for one in asked.report["clusters"]]
+
+
+def fetch_files_by_delegate(
+    *, actor: User, connector: Connector, asked: Mapping[str, Any]
+) -> dict[str, Any] | LookupRequest:
+    """The files that `FetchFiles` is asked for, or the inquiry while a delegate fetches them.
+
+    Raises the error of whoever refused, or `DoorClosed`.
+    """
+    require_access(actor, get_connector_requirements(connector))
+    subject = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+    region = str(asked.get("region") or "")
+    same = find_recent_request(LookupQuery(actor, connector, LookupRequest.Kind.FILES, region, subject))
+    found = same or create_lookup_request(
+        actor=actor,
+        connector=connector,
+        kind=LookupRequest.Kind.FILES,
+        region=region,
+        subject=subject,
+        said=asked,
+    )
+    if found.report is None:
+        return found
+    if "error" in found.report:
+        raise ConnectorUnavailable(found.report["error"])
+    return LookupCaller(found, DelegateSiteAccess(connector)).call(SITE_SERVICE, FETCH_FILES, asked)
+
+
+def list_options(
+    *, actor: User, connector: Connector, kind: str, region: str, subject: str = ""
+) -> LookupOptions | LookupRequest:
+    """What a connector sees now, or the inquiry while a delegate looks.
+
+    Raises `DoorClosed` with AWS's reason if it refuses, `BadInput` for a subject that is no ARN of its kind.
+    """
+    require_access(actor, get_connector_requirements(connector))
+    subject = validate_subject(kind, subject)
+    if not parse_aws_spec(connector.spec).is_remote:
+        try:
+            return fetch_options(kind, get_local_caller(connector, region), subject)
+        except AwsError as error:
+            raise ConnectorUnavailable(error.sentence) from error
+    asked = get_or_create_lookup_request(
+        actor=actor, connector=connector, kind=kind, region=region, subject=subject
+    )
+    if asked.report is None:
+        return asked
+    if "error" in asked.report:
+        raise ConnectorUnavailable(asked.report["error"])
+    return list(asked.report["seen"])
+
+
+MAX_IMAGE_PATH: Final = 255
+
+
+def list_image_tags(
+    *, actor: User, connector: Connector, image: str, region: str
+) -> ImageTags | LookupRequest:
+    """The tags of a repository now, or the inquiry while a delegate looks.
+
+    Raises `BadInput` for what is no repository, `DoorClosed` with the reason where the registry refuses.
+    """
+    require_access(actor, get_connector_requirements(connector))
+    if not IMAGE_PATH.match(image) or len(image) > MAX_IMAGE_PATH:
+        message = "is the name of a repository in the registry, such as library/nginx"
+        raise BadInput("Name the image.", errors=[{"path": "image", "message": message}])
+    found = _read_or_request(LookupQuery(actor, connector, LookupRequest.Kind.TAGS, region, image))
+    return found if isinstance(found, LookupRequest) else ImageTags.from_json(found)
+
+
+def list_repositories(*, actor: User, connector: Connector, region: str) -> Repositories | LookupRequest:
+    """The repositories of a registry, or of ECR in a region, now, or the inquiry while a delegate looks.
+
+    Raises `DoorClosed` with the reason where it refuses or shows no list, and for what is no registry.
+    """
+    require_access(actor, get_connector_requirements(connector))
+    if connector.kind not in (Connector.Kind.AWS, Connector.Kind.DOCKER_REGISTRY):
+        raise ConnectorUnavailable(
+            "Only registries and ECR list repositories: choose a connector to one of them."
+        )
+    found = _read_or_request(LookupQuery(actor, connector, LookupRequest.Kind.REPOSITORIES, region, ""))
+    return found if isinstance(found, LookupRequest) else Repositories.from_json(found)
+
+
+def _read_or_request(question: LookupQuery) -> Mapping[str, Any] | LookupRequest:
+    connector = question.connector
+    if not parse_connector_spec(connector.kind, connector.spec).is_remote:
+        return _read_locally(question)
+    asked = get_or_create_lookup_request(
+        actor=question.actor,
+        connector=connector,
+        kind=question.kind,
+        region=question.region,
+        subject=question.subject,
+    )
+    if asked.report is None:
+        return asked
+    if "error" in asked.report:
+        raise ConnectorUnavailable(asked.report["error"])
+    return dict(asked.report)
+
+
+def _read_locally(question: LookupQuery) -> Mapping[str, Any]:
+    """What this Slipway sees; who searches on in the same list gets the answer of a moment ago."""
+    if (same := find_recent_request(question)) is not None and same.report is not None:
+        return dict(same.report)
+    connector, region = question.connector, question.region
+    try:
+        found = read_registry(question.kind, SiteCaller(connector), question.subject, region)
+    except AwsError as error:
+        raise ConnectorUnavailable(describe_with_remedy(connector, error, region)) from error
+    store_local_answer(question, found)
+    return found

@@ -1,0 +1,305 @@
+"""Site calls to Git servers, registries and Terraform Cloud, here or as delegate tasks."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+from uuid import uuid4
+
+from django.conf import settings
+
+from aws.errors import AwsError, Undelivered, parse_error_record
+from aws.regions import get_service_endpoint
+from connectors.host_keys import clear_offered_key, get_known_server, get_server_address, record_host_key
+from connectors.models import Connector
+from connectors.specs.aws import parse_aws_spec
+from connectors.specs.kinds import parse_connector_spec
+from connectors.specs.sites import PASSWORD, SSH_KEY, SiteSpec, normalize_ssh_url, parse_site_spec
+from delegates.access.aws_access import ConnectorUnavailable, build_aws_payload, require_built_in_enabled
+from delegates.access.terraform_cloud import (
+    CALL_TERRAFORM,
+    OPERATIONS,
+    READ_TERRAFORM_LOG,
+    build_terraform_error,
+    build_terraform_payload,
+    redact_terraform_result,
+)
+from delegates.agent.executors import ExecutorContext, TaskResult, execute_task
+from delegates.agent.executors.aws import FETCH_OBJECTS
+from delegates.agent.isolation import detect_isolation
+from delegates.agent.tasks import AgentTask, HeldTask
+from delegates.models import DelegateTask
+from delegates.task_owners import TaskPayload
+from rbac.encryption import DecryptionFailed
+from web.http.client import get_outgoing_reach
+
+
+def run_locally(kind: str, payload: TaskPayload, *, seconds: float) -> TaskResult:
+    """Do one unit of work within this process and the addresses that this Slipway may ask.
+
+    `kind` is one of `DelegateTask.Kind`; scripts are refused.
+    """
+    task = AgentTask(
+        id=str(uuid4()),
+        kind=kind,
+        params=dict(payload.params),
+        fence=1,
+        acquired_at=time.monotonic(),
+        timeout_seconds=seconds,
+        mask=payload.mask,
+    )
+    around = ExecutorContext(
+        _DiscardedLog(),
+        blocks_shell=True,
+        reach=get_outgoing_reach(),
+        git_cache=settings.GIT_CACHE,
+        isolation=detect_isolation().hiding(settings.HOME),
+    )
+    return execute_task(HeldTask(task), around)
+
+
+class _DiscardedLog:
+    """What work done here would log."""
+
+    def write(self, level: str, text: str) -> None:
+        """Requests and files say all that they have to say in their answer."""
+
+
+def build_secret_payload(params: Mapping[str, Any], values: Mapping[str, str]) -> TaskPayload:
+    """The parameters with secrets put in; `values` go from a path such as `environment.TOKEN` to a value."""
+    filled = {name: dict(one) if isinstance(one, Mapping) else one for name, one in params.items()}
+    for path, value in values.items():
+        name, _, inside = path.partition(".")
+        if inside:
+            filled.setdefault(name, {})[inside] = value
+        else:
+            filled[name] = value
+    return TaskPayload(filled, mask=tuple(values.values()))
+
+
+class _GitOutcome(Protocol):
+    @property
+    def result(self) -> Mapping[str, Any] | None: ...
+    @property
+    def error(self) -> Mapping[str, Any] | None: ...
+
+
+def record_answered_host_key(connector: Connector | None, url: str, answer: _GitOutcome) -> None:
+    """Keep the key in an answer, if there is one; `url` is where the connector led when that was asked."""
+    if connector is None or connector.kind != Connector.Kind.GIT:
+        return
+    if shown := (answer.result or {}).get("host_key"):
+        record_host_key(connector, get_server_address(url), str(shown))
+    elif answer.result and connector.host_key.get("offered"):
+        clear_offered_key(connector)
+    if offered := (answer.error or {}).get("host_key"):
+        record_host_key(connector, get_server_address(url), str(offered), is_refused=True)
+
+
+SITE_SERVICE: Final = "delegate"
+"""What errands are called in the place of an AWS service."""
+FETCH_FILES, LIST_REFS = "FetchFiles", "ListRefs"
+PING_REGISTRY, LIST_TAGS, FIND_DIGEST = "PingRegistry", "ListTags", "FindDigest"
+LIST_REPOSITORIES = "ListRepositories"
+# The most that AWS gives at once; as a delegate's answer still far from the most that one may be.
+ECR_PAGE: Final = 1000
+# What is kept of each image and of each repository.
+_KEPT_FIELDS: Final = {
+    LIST_TAGS: ("imageDetails", ("imageTags", "imagePushedAt")),
+    LIST_REPOSITORIES: ("repositories", ("repositoryName",)),
+}
+# Somebody waits for the answer.
+LOCAL_TIMEOUT_SECONDS: Final = 25.0
+_KINDS: Final = {
+    FETCH_FILES: DelegateTask.Kind.GIT,
+    LIST_REFS: DelegateTask.Kind.GIT,
+    PING_REGISTRY: DelegateTask.Kind.DOCKER_REGISTRY,
+    LIST_TAGS: DelegateTask.Kind.DOCKER_REGISTRY,
+    FIND_DIGEST: DelegateTask.Kind.DOCKER_REGISTRY,
+    LIST_REPOSITORIES: DelegateTask.Kind.DOCKER_REGISTRY,
+    CALL_TERRAFORM: DelegateTask.Kind.HTTP,
+    READ_TERRAFORM_LOG: DelegateTask.Kind.HTTP,
+}
+_CONNECTOR_KINDS: Final = {
+    DelegateTask.Kind.GIT: Connector.Kind.GIT,
+    DelegateTask.Kind.DOCKER_REGISTRY: Connector.Kind.DOCKER_REGISTRY,
+    DelegateTask.Kind.HTTP: Connector.Kind.TERRAFORM_CLOUD,
+}
+
+
+@dataclass(frozen=True)
+class DelegateSiteAccess:
+    """The door of a connector whose errands a delegate does: what each of its tasks has to say."""
+
+    connector: Connector
+
+    region = ""
+
+    @property
+    def selectors(self) -> tuple[str, ...]:
+        return parse_connector_spec(self.connector.kind, self.connector.spec).delegate_selectors
+
+    def criterion(self, _service: str) -> str:
+        """The URL that an errand needs to reach (R035)."""
+        if self.connector.kind == Connector.Kind.AWS:
+            aws = parse_aws_spec(self.connector.spec)
+            return get_service_endpoint("s3", aws.test_region, aws.endpoint_url or None)
+        return normalize_ssh_url(parse_site_spec(self.connector.spec).url)
+
+
+@dataclass(frozen=True)
+class SiteCaller:
+    """Does errands from this process, at addresses where this Slipway may go."""
+
+    connector: Connector
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The result of an errand. Raises `Undelivered` with the reason, `DoorClosed`."""
+        require_built_in_enabled(self.connector)
+        answer = run_site_call_locally(self.connector, operation, params, seconds=LOCAL_TIMEOUT_SECONDS)
+        if operation in OPERATIONS:
+            if problem := build_terraform_error(answer, is_write=False):
+                raise problem
+            return redact_result(self.connector, operation, answer.result or {})
+        if answer.error is not None:
+            raise build_site_error(answer.error, service, operation)
+        return trim_result(operation, answer.result or {})
+
+
+def redact_result(connector: Connector | None, operation: str, result: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of a result of Terraform Cloud, whose token may be said again."""
+    try:
+        token = _secret(connector, parse_site_spec(connector.spec)) if connector else ""
+    except ConnectorUnavailable:
+        # It was taken away meanwhile, and opens nothing any more.
+        token = ""
+    return redact_terraform_result(operation, token, result)
+
+
+def run_site_call_locally(
+    connector: Connector,
+    operation: str,
+    params: Mapping[str, Any],
+    *,
+    seconds: float,
+    secrets: Mapping[str, str] | None = None,
+) -> TaskResult:
+    """Do an errand within this process; `secrets` go along beside the login. Raises `DoorClosed`."""
+    payload = build_site_payload(connector, operation, params, secrets)
+    answer = run_locally(get_task_kind(operation, connector), payload, seconds=seconds)
+    record_answered_host_key(connector, parse_site_spec(connector.spec).url, answer)
+    return answer
+
+
+def open_site_access(connector: Connector) -> DelegateSiteAccess | SiteCaller:
+    """The way to what a connector names: tasks for delegates, or this process."""
+    return (
+        DelegateSiteAccess(connector)
+        if parse_connector_spec(connector.kind, connector.spec).is_remote
+        else SiteCaller(connector)
+    )
+
+
+def get_task_kind(operation: str, connector: Connector) -> DelegateTask.Kind:
+    """The kind of task that an errand is."""
+    return DelegateTask.Kind.AWS if connector.kind == Connector.Kind.AWS else _KINDS[operation]
+
+
+def build_site_payload(
+    connector: Connector,
+    operation: str,
+    params: Mapping[str, Any],
+    secrets: Mapping[str, str] | None = None,
+) -> TaskPayload:
+    """What an executor needs for an errand, the connector's login among it; made only when it is begun.
+
+    `secrets` are values that go along beside the login. Raises `DoorClosed` if the connector lacks something
+    or is of another kind.
+    """
+    if get_task_kind(operation, connector) == DelegateTask.Kind.AWS:
+        return build_aws_payload(connector, str(params["region"]), *_aws_call(operation, params))
+    _require_connector_kind(connector, operation)
+    site = parse_site_spec(connector.spec)
+    secret = _secret(connector, site)
+    if operation in OPERATIONS:
+        return build_terraform_payload(connector, secret, operation, params, secrets or {})
+    login: dict[str, str] = {}
+    hosts: dict[str, list[str]] = {}
+    if site.authentication == PASSWORD:
+        login = {"username": site.username, "password": secret}
+    elif site.authentication == SSH_KEY:
+        login = {"ssh_key": secret}
+        hosts = {"host_keys": [str(one) for one in get_known_server(connector).keys]}
+    said = {**_build_params(site, operation, params), **login, **hosts}
+    return TaskPayload(said, mask=tuple(line for line in (secret, *_split_lines(secret)) if line))
+
+
+def _aws_call(operation: str, params: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
+    """What an errand is at AWS: objects of S3, images of ECR (R180)."""
+    if operation == FETCH_FILES:
+        return (*FETCH_OBJECTS, {"bucket": params["bucket"], "paths": list(params["paths"])})
+    after = {"nextToken": params["after"]} if params.get("after") else {}
+    if operation == LIST_REPOSITORIES:
+        return "ecr", "DescribeRepositories", {"maxResults": ECR_PAGE, **after}
+    named = {"repositoryName": params["repository"]}
+    if operation == FIND_DIGEST:
+        return "ecr", "DescribeImages", {**named, "imageIds": [{"imageTag": params["tag"]}]}
+    tagged = {"maxResults": ECR_PAGE, "filter": {"tagStatus": "TAGGED"}}
+    return "ecr", "DescribeImages", {**named, **tagged, **after}
+
+
+def trim_result(operation: str, result: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of an errand's result: ECR says far more of each image and repository."""
+    if operation not in _KEPT_FIELDS:
+        return dict(result)
+    member, wanted = _KEPT_FIELDS[operation]
+    listed = result.get(member)
+    if not isinstance(listed, list):
+        return dict(result)
+    mappings = (one for one in listed if isinstance(one, Mapping))
+    return {**result, member: [{key: one[key] for key in wanted if key in one} for one in mappings]}
+
+
+def build_site_error(record: Mapping[str, Any], service: str, operation: str) -> AwsError:
+    """What an executor's error is to whoever asked."""
+    told = {key: str(value) for key, value in record.items()}
+    if told.get("kind") not in (None, "TaskError"):
+        return parse_error_record(told)
+    return Undelivered(told.get("code", ""), told.get("message", "no reason given"), service, operation)
+
+
+def _build_params(site: SiteSpec, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    repository = str(params.get("repository") or "")
+    if operation == LIST_REPOSITORIES:
+        return {"catalog": True, "url": site.url}
+    if _KINDS[operation] == DelegateTask.Kind.DOCKER_REGISTRY:
+        return {**{key: params[key] for key in ("repository", "tag") if key in params}, "url": site.url}
+    rest = {key: value for key, value in params.items() if key not in ("repository", "connector")}
+    refs = {"refs": True} if operation == LIST_REFS else {}
+    return {**rest, **refs, "url": site.url_of(repository)}
+
+
+def _require_connector_kind(connector: Connector, operation: str) -> None:
+    if connector.kind != _CONNECTOR_KINDS[_KINDS[operation]]:
+        raise ConnectorUnavailable(
+            f"The connector {connector} is for {connector.get_kind_display()}: choose another one."
+        )
+
+
+def _secret(connector: Connector, site: SiteSpec) -> str:
+    if not site.needs_secret:
+        return ""
+    if connector.secret is None:
+        raise ConnectorUnavailable(
+            f"The connector {connector} needs a secret and has none: edit it and choose one."
+        )
+    try:
+        return connector.secret.value
+    except DecryptionFailed as wrong:
+        raise ConnectorUnavailable(str(wrong)) from wrong
+
+
+def _split_lines(secret: str) -> list[str]:
+    """A key has lines, and a program may print one of them."""
+    lines = [line.strip() for line in secret.splitlines()]
+    return [line for line in lines if len(line) > 8] if len(lines) > 1 else []

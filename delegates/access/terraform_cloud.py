@@ -1,0 +1,154 @@
+"""Requests to Terraform Cloud for one connector, and their errors (API v2)."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+from urllib.parse import quote, urlencode, urlsplit
+
+from aws.errors import AwsError, Unanswered, Unavailable, Undelivered
+from connectors.models import Connector
+from connectors.specs.sites import parse_site_spec
+from delegates.task_owners import BAD_ANSWER, TaskPayload
+from guards.limits import TERRAFORM_LOG_BYTES
+from guards.masks import SecretMask
+
+CALL_TERRAFORM: Final = "AskTerraformCloud"
+"""A request to the API: `path` in parts, `method`, `query`, `body`, variables as `texts` and `hcl`."""
+READ_TERRAFORM_LOG: Final = "ReadTerraformLog"
+"""A piece of a log of Terraform: `logUrl` as the API told it, `offset` in bytes."""
+OPERATIONS: Final = (CALL_TERRAFORM, READ_TERRAFORM_LOG)
+_PART = re.compile(r"[A-Za-z0-9_-]{1,128}\Z")
+_JSON_API: Final = "application/vnd.api+json"
+_THE_REQUEST: Final = "The request to Terraform Cloud"
+# Nothing left for the other side, or nothing was heard of its program.
+_UNREACHABLE_CODES: Final = ("NameNotResolved", "NotConnected", "TlsFailed")
+_UNANSWERED_CODES: Final = ("NoAnswer", "TimedOut", "TooMuch", "Aborted", "DelegateError")
+
+
+def build_terraform_payload(
+    connector: Connector,
+    token: str,
+    operation: str,
+    params: Mapping[str, Any],
+    secrets: Mapping[str, str],
+) -> TaskPayload:
+    """The request as the executor of requests wants it; `secrets` are variables of a run with their values.
+
+    Raises `Undelivered` for a place that is none.
+    """
+    base = parse_site_spec(connector.spec).url.rstrip("/").removesuffix("/api/v2")
+    if operation == READ_TERRAFORM_LOG:
+        return TaskPayload({"method": "GET", "url": _log_url(base, params)}, mask=(token,))
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": _JSON_API}
+    asked = {
+        "method": str(params.get("method") or "GET"),
+        "url": f"{base}/api/v2/{_path(params['path'])}{_query(params)}",
+        "headers": headers,
+        "body": _body(params, secrets),
+    }
+    return TaskPayload(asked, mask=(token, *secrets.values()))
+
+
+def redact_terraform_result(operation: str, token: str, result: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of an answer: its status and its text, without a token that was said again."""
+    text = str(result.get("body", ""))
+    if operation == CALL_TERRAFORM:
+        text = SecretMask((token,) if token else ()).text(text)
+    headers = result.get("headers") or {}
+    size = str(headers.get("content-length", "")) if isinstance(headers, Mapping) else ""
+    return {"status": int(result.get("status", 0)), "body": text, "size": int(size) if size.isdigit() else -1}
+
+
+class TerraformOutcome(Protocol):
+    """How a request ended, as a delegate or an executor says it."""
+
+    @property
+    def status(self) -> str: ...
+    @property
+    def error(self) -> Mapping[str, Any] | None: ...
+    @property
+    def result(self) -> Mapping[str, Any] | None: ...
+
+
+def build_terraform_error(answer: TerraformOutcome, *, is_write: bool) -> AwsError | None:
+    """What keeps an answer from being one; what the API refuses is an answer, for whoever asked to judge."""
+    error = _build_failure_error(answer.status, answer.error or {}, is_write=is_write)
+    return error or _build_status_error(answer.result or {}, is_write=is_write)
+
+
+def _build_failure_error(status: str, error: Mapping[str, Any], *, is_write: bool) -> AwsError | None:
+    """What an executor's failure means: a question is asked again, of a change nobody knows."""
+    if status == "SUCCEEDED":
+        return None
+    code, message = str(error.get("code", status)), str(error.get("message") or "no reason was given")
+    told = f"{_THE_REQUEST} found no answer: {message.rstrip('.')}."
+    if status == "NOT_SENT" or code in _UNREACHABLE_CODES or (code in _UNANSWERED_CODES and not is_write):
+        return Unavailable("NOT_REACHED", told)
+    if code in _UNANSWERED_CODES or (code == BAD_ANSWER and is_write):
+        return Unanswered(code, message, "", _THE_REQUEST)
+    return Undelivered(_CODES.get(code, "TASK_FAILED"), told)
+
+
+def _build_status_error(result: Mapping[str, Any], *, is_write: bool) -> AwsError | None:
+    status = int(result.get("status", 0))
+    if status == 429:
+        return Unavailable("ASKED_TOO_OFTEN", "Terraform Cloud is asked too often (429).")
+    if status >= 500 and is_write:
+        return Unanswered("TERRAFORM_CLOUD_TROUBLE", f"it answered {status}", "", _THE_REQUEST)
+    if status >= 500:
+        return Unavailable("TERRAFORM_CLOUD_TROUBLE", f"Terraform Cloud has trouble of its own ({status}).")
+    return None
+
+
+_CODES: Final = {
+    BAD_ANSWER: "BAD_ANSWER",
+    "AddressRefused": "ADDRESS_REFUSED",
+    "CertificateRefused": "NOT_REACHED",
+}
+
+
+def _path(parts: Any) -> str:
+    for part in parts:
+        if not _PART.match(str(part)):
+            raise Undelivered("BAD_PARAMETERS", f"{str(part)[:60]!r} is no name that Terraform Cloud uses.")
+    return "/".join(str(part) for part in parts)
+
+
+def _query(params: Mapping[str, Any]) -> str:
+    asked = {str(name): str(value) for name, value in (params.get("query") or {}).items()}
+    return f"?{urlencode(asked, quote_via=quote)}" if asked else ""
+
+
+def _body(params: Mapping[str, Any], secrets: Mapping[str, str]) -> str:
+    body = params.get("body")
+    if not body:
+        return ""
+    texts = {**(params.get("texts") or {}), **secrets}
+    given = {
+        **(params.get("hcl") or {}),
+        **{name: render_hcl_string(str(one)) for name, one in texts.items()},
+    }
+    if not given:
+        return json.dumps(body)
+    data = dict(body["data"])
+    listed = [{"key": name, "value": value} for name, value in given.items()]
+    data["attributes"] = {**data.get("attributes", {}), "variables": listed}
+    return json.dumps({**body, "data": data})
+
+
+def render_hcl_string(value: str) -> str:
+    """A text as HCL writes it: variables of a run are expressions of HCL."""
+    return json.dumps(value, ensure_ascii=False).replace("${", "$${").replace("%{", "%%{")
+
+
+def _log_url(base: str, params: Mapping[str, Any]) -> str:
+    url = str(params["logUrl"])
+    parts, home = urlsplit(url), urlsplit(base)
+    archivist = home.netloc.replace("app.", "archivist.", 1) if home.netloc.startswith("app.") else ""
+    if parts.scheme != home.scheme or parts.netloc not in (home.netloc, archivist):
+        raise Undelivered(
+            "BAD_LOG_ADDRESS", f"The log is said to lie at {parts.hostname}, which is not Terraform Cloud."
+        )
+    piece = urlencode({"limit": int(TERRAFORM_LOG_BYTES), "offset": int(params.get("offset") or 0)})
+    return f"{url}{'&' if parts.query else '?'}{piece}"

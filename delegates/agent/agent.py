@@ -1,0 +1,231 @@
+"""Agent: the state its loops share, the manager's limits, and the load of the process."""
+
+import json
+import logging
+import os
+import ssl
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection
+
+from delegates.agent.identity import InstanceIdentity, load_instance_key
+from delegates.agent.isolation import Isolation
+from delegates.agent.logs.delegate_log import LogUploadBuffer
+from delegates.agent.logs.spool import LogSpool
+from delegates.agent.manager_client import FINAL_CODES, READ_SECONDS, ManagerClient, SessionLost
+from delegates.agent.settings import AgentSettings
+from delegates.agent.tasks import HeldTasks
+
+_STAT, _MEMORY = Path("/proc/stat"), Path("/proc/self/statm")
+
+
+@dataclass(frozen=True)
+class LoadReading:
+    """Percentages of all processors since the reading before, and memory in MiB."""
+
+    cpu_process: float
+    cpu_system: float
+    memory_mib: float
+
+
+class LoadMeter:
+    """Measures between two readings."""
+
+    def __init__(self) -> None:
+        self._before = _moment()
+
+    def read(self) -> LoadReading:
+        before, self._before = self._before, _moment()
+        now = self._before
+        seconds = (now.clock - before.clock) * (os.cpu_count() or 1)
+        ticks = now.ticks - before.ticks
+        return LoadReading(
+            cpu_process=_percent(now.process - before.process, seconds),
+            cpu_system=_percent(now.busy_ticks - before.busy_ticks, ticks),
+            memory_mib=_memory_mib(),
+        )
+
+
+@dataclass(frozen=True)
+class _Moment:
+    clock: float
+    process: float
+    ticks: int
+    busy_ticks: int
+
+
+def _moment() -> _Moment:
+    ticks, busy = _ticks()
+    return _Moment(time.monotonic(), time.process_time(), ticks, busy)
+
+
+def _ticks() -> tuple[int, int]:
+    """All ticks of all processors, and those spent working; zeros where there is no /proc."""
+    try:
+        counts = [int(one) for one in _STAT.read_text().split("\n", 1)[0].split()[1:9]]
+    except (OSError, ValueError):
+        return 0, 0
+    idle = sum(counts[3:5])
+    return sum(counts), sum(counts) - idle
+
+
+def _memory_mib() -> float:
+    try:
+        pages = int(_MEMORY.read_text().split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0.0
+    return round(pages * os.sysconf("SC_PAGE_SIZE") / 1024 / 1024, 1)
+
+
+def _percent(part: float, whole: float) -> float:
+    return round(min(100.0, max(0.0, 100 * part / whole)), 1) if whole > 0 else 0.0
+
+
+DRAIN_SECONDS = 600.0
+log = logging.getLogger("slipway.delegate")
+
+
+@dataclass(frozen=True)
+class ProtocolLimits:
+    """What the manager asked for when we registered, in seconds and bytes."""
+
+    heartbeat_seconds: float = 60
+    renew_seconds: float = 5
+    poll_seconds: float = 50
+    log_flush_seconds: float = 0.5
+    log_chunk_bytes: int = 262_144
+    socket_path: str = "/ws/agent/"
+
+
+class NotRegistered(Exception):
+    """There is no session now; wait for `registered` and try again."""
+
+
+class Agent:
+    """Shared by all loops. `ended` stops them; `draining` only stops new tasks."""
+
+    def __init__(
+        self,
+        settings: AgentSettings,
+        identity: InstanceIdentity,
+        tls: ssl.SSLContext,
+        outgoing: LogUploadBuffer,
+        isolation: Isolation,
+    ) -> None:
+        self.isolation = isolation
+        self.settings, self.identity, self.tls = settings, identity, tls
+        self.key = load_instance_key(settings.home)
+        self.manager = ManagerClient(settings.manager_url, tls)
+        self.load, self.metrics_load = LoadMeter(), LoadMeter()
+        self.outgoing = outgoing
+        self.terms = ProtocolLimits()
+        self.work = HeldTasks(settings.capacity)
+        self.spool = LogSpool(settings.home / "spool", settings.spool_bytes)
+        self.pool = ThreadPoolExecutor(settings.capacity, thread_name_prefix="task")
+        self.registered, self.draining, self.ended = threading.Event(), threading.Event(), threading.Event()
+        self.is_told_to_drain = False
+        self.socket: ClientConnection | None = None
+        self.instance_id = ""
+        self.exit_code = 0
+        self.configuration: Mapping[str, Any] | None = None
+        # Set to make a loop go round before its time.
+        self.beat_now, self.look_for_tasks = threading.Event(), threading.Event()
+        self.acknowledged, self.socket_tried = threading.Event(), threading.Event()
+        self.is_prepared, self.configuration_news = threading.Event(), threading.Event()
+
+    @property
+    def takes_tasks(self) -> bool:
+        return (
+            self.is_prepared.is_set()
+            and self.registered.is_set()
+            and not self.draining.is_set()
+            and not self.is_told_to_drain
+        )
+
+    @property
+    def has_socket(self) -> bool:
+        return self.socket is not None
+
+    def say(self, message: Mapping[str, Any]) -> bool:
+        """Send over the socket; false where there is none."""
+        socket = self.socket
+        if socket is None:
+            return False
+        try:
+            socket.send(json.dumps(message))
+        except (ConnectionClosed, OSError):
+            return False
+        return True
+
+    def ask(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        *,
+        wait_seconds: float = 0,
+        read_seconds: float = READ_SECONDS,
+    ) -> dict[str, Any]:
+        """Post with the session. Raises `NotRegistered`, `Unreachable`, `Refused`."""
+        session = self.manager.session
+        if not self.registered.is_set():
+            raise NotRegistered
+        try:
+            return self.manager.post(path, body, wait_seconds=wait_seconds, read_seconds=read_seconds)[1]
+        except SessionLost as lost:
+            self.lose_session(session, lost)
+            raise NotRegistered from lost
+
+    def lose_session(self, session: str, lost: SessionLost) -> None:
+        """Register again, unless another loop did so meanwhile."""
+        if session != self.manager.session:
+            return
+        log.warning("The manager ended this session: %s", lost)
+        if lost.code in FINAL_CODES:
+            self.work.stop_all()
+        self.registered.clear()
+
+    def learn(self, answer: Mapping[str, Any]) -> None:
+        """Take in what a heartbeat's answer says."""
+        if session := answer.get("session"):
+            self.manager.session = str(session)
+        self.is_told_to_drain = bool(answer.get("drain", False))
+        self.work.stop(_texts(answer.get("aborted")), _texts(answer.get("lost")))
+        if configuration := answer.get("configuration"):
+            self.configuration = configuration
+            self.configuration_news.set()
+        self.look_for_tasks.set()
+
+    def start(self, loops: Mapping[str, Callable[["Agent"], None]]) -> None:
+        """Run every loop in a thread of its own."""
+        for name, loop in loops.items():
+            threading.Thread(target=loop, args=(self,), name=name, daemon=True).start()
+
+    def look_after(self, future: "Future[None]") -> None:
+        """End the program if a task's thread broke: nothing would answer that task."""
+        if problem := future.exception():
+            self.fail(problem)
+
+    def fail(self, problem: BaseException) -> None:
+        """End at once with an error: whoever started us starts us again, and leases do the rest."""
+        log.critical("The delegate ends because of an error of its own", exc_info=problem)
+        self.exit_code = 1
+        self.ended.set()
+
+    def drain(self) -> None:
+        """Take no more tasks; the main loop ends the program when the last one is done."""
+        if not self.draining.is_set():
+            log.info("Draining: no more tasks are taken, %d are being finished", len(self.work.running()))
+        self.draining.set()
+        self.beat_now.set()
+        self.look_for_tasks.set()
+
+
+def _texts(value: Any) -> list[str]:
+    return [str(one) for one in value] if isinstance(value, list) else []

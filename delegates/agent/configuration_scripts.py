@@ -1,0 +1,120 @@
+"""Scripts that prepare the delegate: INIT_SCRIPT, then its configuration's script."""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from delegates.agent.agent import Agent, NotRegistered, log
+from delegates.agent.executors import ExecutorContext, TaskLogSink, TaskResult, execute_task
+from delegates.agent.isolation import Isolation, IsolationLevel
+from delegates.agent.manager_client import Backoff, ManagerUnreachable, RequestRefused
+from delegates.agent.tasks import AgentTask, HeldTask
+
+INIT_SECONDS, OUTPUT_CHARACTERS = 600.0, 200_000
+TOOLS_FOLDER = "tools"
+_TIMED_OUT, _NOT_RUN = 124, 126
+
+
+def run_configuration_scripts(agent: Agent) -> None:
+    """Prepare once, then run the script of a configuration again whenever it changes."""
+    if agent.settings.init_script:
+        run_script(agent, "INIT_SCRIPT", agent.settings.init_script, seconds=INIT_SECONDS)
+    ran = ""
+    while not agent.ended.is_set():
+        agent.configuration_news.clear()
+        if agent.registered.is_set():
+            configuration = agent.configuration or {}
+            script = str(configuration.get("script") or "")
+            if script.strip() and script != ran:
+                ran = script
+                _configure(agent, configuration, script)
+            agent.is_prepared.set()
+            agent.look_for_tasks.set()
+        agent.configuration_news.wait(1.0)
+
+
+@dataclass
+class ScriptOutput(TaskLogSink):
+    """The last part of what a script printed; its lines go to delegate.log as they come."""
+
+    name: str
+    text: str = ""
+
+    def write(self, level: str, text: str) -> None:
+        log.info("%s: %s", self.name, text)
+        self.text = f"{self.text}{text}\n"[-OUTPUT_CHARACTERS:]
+
+
+@dataclass(frozen=True)
+class ScriptRun:
+    """How a script ended; `started_at` is in seconds since 1970."""
+
+    exit_code: int
+    output: str
+    started_at: float
+    duration_ms: int
+
+
+def run_script(
+    agent: Agent, name: str, script: str, *, seconds: float, is_of_manager: bool = False
+) -> ScriptRun:
+    """Run a script to its end, its lines in delegate.log; what it installs goes below its HOME.
+
+    One that `is_of_manager` runs with a user of its own where tasks do; INIT_SCRIPT runs as the agent does.
+    """
+    log.info("Running %s", name)
+    started_at, began = time.time(), time.monotonic()
+    tools = agent.settings.home / TOOLS_FOLDER
+    tools.mkdir(mode=0o755, exist_ok=True)
+    tools.chmod(0o755)
+    params = {"script": script, "environment": {"HOME": str(tools)}}
+    task = AgentTask(
+        id=name, kind="shell", fence=0, params=params, acquired_at=began, timeout_seconds=seconds
+    )
+    printed = ScriptOutput(name)
+    blocks_shell = is_of_manager and agent.settings.blocks_shell
+    level = IsolationLevel.USERS if is_of_manager and agent.isolation.level.has_users else IsolationLevel.NONE
+    around = ExecutorContext(printed, blocks_shell, isolation=Isolation(level), tools=tools)
+    answer = execute_task(HeldTask(task), around)
+    exit_code = _exit_code(answer)
+    if answer.error:
+        log.error("%s failed: %s", name, answer.error["message"])
+        printed.text += f"{answer.error['message']}\n"
+    else:
+        log.info("%s ended well", name)
+    return ScriptRun(exit_code, printed.text, started_at, round((time.monotonic() - began) * 1000))
+
+
+def _exit_code(answer: TaskResult) -> int:
+    if answer.result is not None:
+        return int(answer.result["exit_code"])
+    return _TIMED_OUT if answer.error and answer.error["code"] == "TimedOut" else _NOT_RUN
+
+
+def _configure(agent: Agent, configuration: Any, script: str) -> None:
+    name = f"configuration {configuration.get('name', '')}"
+    seconds = float(configuration.get("timeout_seconds") or INIT_SECONDS)
+    run = run_script(agent, name, script, seconds=seconds, is_of_manager=True)
+    body = {
+        "configuration_id": configuration.get("id"),
+        "exit_code": run.exit_code,
+        "output": run.output,
+        "started_at": run.started_at,
+        "duration_ms": run.duration_ms,
+    }
+    _report(agent, body)
+
+
+def _report(agent: Agent, body: dict[str, Any]) -> None:
+    backoff = Backoff(first=0.5, most=15)
+    while not agent.ended.is_set():
+        try:
+            agent.ask("/agent/v1/configuration", body)
+            return
+        except NotRegistered:
+            agent.registered.wait(1.0)
+        except ManagerUnreachable:
+            agent.ended.wait(backoff.next())
+        except RequestRefused as refusal:
+            log.warning("The manager did not take the report of a configuration: %s", refusal)
+            return

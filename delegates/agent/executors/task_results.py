@@ -1,0 +1,97 @@
+"""Context that an executor gets with its task, and the results it returns."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from delegates.agent.isolation import Isolation, detect_isolation
+from guards.address_policy import PRIVATE_ALLOWED, AddressPolicy
+from guards.masks import EMPTY_MASK, SecretMask
+from guards.safe_http import RequestPolicy
+from guards.text import sanitize_text, truncate_text
+
+
+class TaskLogSink(Protocol):
+    """Where a task's log goes."""
+
+    def write(self, level: str, text: str) -> None:
+        """Add one line."""
+
+
+@dataclass(frozen=True)
+class ExecutorContext:
+    """What an executor may use of the program around it."""
+
+    lines: TaskLogSink
+    blocks_shell: bool = False
+    allowed_operations: frozenset[str] = frozenset()
+    mask: SecretMask = EMPTY_MASK
+    reach: AddressPolicy = PRIVATE_ALLOWED
+    git_cache: Path | None = None
+    isolation: Isolation = field(default_factory=detect_isolation)
+    # Where a script that prepares the delegate leaves what other tasks may use.
+    tools: Path | None = None
+    # How long a program that was told to stop may take to leave things in order.
+    patience_seconds: float = 30.0
+
+    @property
+    def way(self) -> RequestPolicy:
+        """How requests of tasks leave: as the process's own environment says."""
+        return RequestPolicy(self.reach, from_environment=True)
+
+    def tell(self, texts: Sequence[str], level: str = "INFO") -> None:
+        """Add lines to the task's log, its secrets hidden, also where one runs over several lines."""
+        for text in self.mask.texts(texts):
+            self.lines.write(level, truncate_text(sanitize_text(text)))
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """How a task ended; `error` is an `AwsError` record with `capability`: this delegate cannot do it."""
+
+    SUCCEEDED: ClassVar[str] = "SUCCEEDED"
+    FAILED: ClassVar[str] = "FAILED"
+    NOT_SENT: ClassVar[str] = "NOT_SENT"
+    ABORTED: ClassVar[str] = "ABORTED"
+
+    status: str
+    result: Mapping[str, Any] | None = field(default=None, repr=False)
+    error: Mapping[str, Any] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "status": self.status,
+            "result": dict(self.result) if self.result is not None else None,
+            "error": dict(self.error) if self.error is not None else None,
+        }
+
+
+def build_success(result: Mapping[str, Any]) -> TaskResult:
+    return TaskResult(TaskResult.SUCCEEDED, result=result)
+
+
+def build_failure(
+    code: str, message: str, *, capability: bool = False, kind: str = "TaskError"
+) -> TaskResult:
+    """A failure that no AWS call stands behind, in the shape of one."""
+    return TaskResult(
+        TaskResult.FAILED, error=_build_error_record(code, message, kind) | {"capability": capability}
+    )
+
+
+def build_not_sent(code: str, message: str) -> TaskResult:
+    return TaskResult(
+        TaskResult.NOT_SENT, error=_build_error_record(code, message, "NotSent") | {"capability": False}
+    )
+
+
+def build_aborted() -> TaskResult:
+    return TaskResult(
+        TaskResult.ABORTED,
+        error=_build_error_record("Aborted", "the task was aborted", "TaskError") | {"capability": False},
+    )
+
+
+def _build_error_record(code: str, message: str, kind: str) -> dict[str, Any]:
+    return {"kind": kind, "code": code, "message": message, "service": "", "operation": ""}

@@ -1,0 +1,88 @@
+"""HTTP server of /api/health and /api/metrics."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from delegates.agent import VERSION
+from delegates.agent.agent import Agent
+
+
+def start_health_server(agent: Agent) -> ThreadingHTTPServer:
+    """Listen in a thread. Raises `OSError` if the port is taken."""
+    server = ThreadingHTTPServer(("0.0.0.0", agent.settings.port), _build_handler(agent))  # noqa: S104  -- in a container
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, name="serving", daemon=True).start()
+    return server
+
+
+def _build_handler(agent: Agent) -> type[BaseHTTPRequestHandler]:
+    class Answering(BaseHTTPRequestHandler):
+        # A peer that says nothing must not keep a thread.
+        timeout = 5
+        server_version, sys_version = "slipway-delegate", ""
+
+        def do_GET(self) -> None:  # the name is the standard library's
+            if self.path == "/api/health":
+                self._answer(200, "application/json", json.dumps(build_health(agent)))
+            elif self.path == "/api/metrics":
+                self._answer(200, "text/plain; version=0.0.4", render_metrics(agent))
+            else:
+                self._answer(404, "text/plain", "Ask for /api/health or /api/metrics.\n")
+
+        def _answer(self, status: int, content_type: str, text: str) -> None:
+            body = text.encode()
+            self.send_response(status)
+            self.send_header("Content-Type", f"{content_type}; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing: a health check every few seconds would fill the log."""
+
+    return Answering
+
+
+def build_health(agent: Agent) -> dict[str, object]:
+    """How the agent is; a manager that is away is no fault of its own, so it is healthy while it runs."""
+    return {
+        "status": _status(agent),
+        "version": VERSION,
+        "connection": _connection(agent),
+        "running_tasks": len(agent.work.running()),
+    }
+
+
+def _status(agent: Agent) -> str:
+    if agent.draining.is_set() or agent.is_told_to_drain:
+        return "draining"
+    return "registered" if agent.registered.is_set() else "registering"
+
+
+def _connection(agent: Agent) -> str:
+    if agent.has_socket:
+        return "websocket"
+    return "polling" if agent.registered.is_set() else "none"
+
+
+def render_metrics(agent: Agent) -> str:
+    """The numbers of the agent in Prometheus' text format."""
+    work, load = agent.work, agent.metrics_load.read()
+    numbers = [
+        ("connected", "gauge", "Whether the manager knows this instance", int(agent.registered.is_set())),
+        ("websocket", "gauge", "Whether the WebSocket is open", int(agent.has_socket)),
+        ("tasks_running", "gauge", "Tasks held now", len(work.running())),
+        ("tasks_capacity", "gauge", "Tasks that may be held at once", work.capacity),
+        ("tasks_total", "counter", "Tasks ended", work.ended_count),
+        ("tasks_failed_total", "counter", "Tasks ended without success", work.failed_count),
+        ("spool_bytes", "gauge", "Log lines waiting on disk", agent.spool.size),
+        ("memory_bytes", "gauge", "Resident memory", int(load.memory_mib * 1024 * 1024)),
+        ("cpu_process_percent", "gauge", "Processor time of this process", load.cpu_process),
+        ("cpu_system_percent", "gauge", "Processor time of the machine", load.cpu_system),
+    ]
+    return "".join(
+        f"# HELP slipway_delegate_{name} {text}\n# TYPE slipway_delegate_{name} {kind}\n"
+        f"slipway_delegate_{name} {value}\n"
+        for name, kind, text, value in numbers
+    )

@@ -1,0 +1,112 @@
+"""Uploads of task logs and of delegate.log to the manager."""
+
+import time
+
+from delegates.agent.agent import Agent, NotRegistered, log
+from delegates.agent.logs.spool import SpooledTaskLog
+from delegates.agent.manager_client import Backoff, ManagerUnreachable, RequestRefused
+from delegates.agent.tasks import HeldTask
+
+FINAL_LINES_SECONDS = 60.0
+# What the manager says when it does not want a task's lines from us any more.
+_REJECTED_STATUSES = (403, 404, 409, 410, 413)
+
+
+def upload_task_logs(agent: Agent) -> None:
+    """Send what tasks have written, twice a second."""
+    backoff = Backoff(first=0.5, most=15)
+    while not agent.ended.wait(agent.terms.log_flush_seconds):
+        if _upload_all(agent):
+            backoff.reset()
+        else:
+            agent.ended.wait(backoff.next())
+
+
+def _upload_all(agent: Agent) -> bool:
+    arrived = [upload_task_log(agent, lines) for lines in agent.spool.waiting()]
+    return all(arrived)
+
+
+def upload_task_log(agent: Agent, lines: SpooledTaskLog) -> bool:
+    """Send the lines of one task that there are now; false if the manager could not take them.
+
+    It stops where the manager wants a pause, and leaves what is written meanwhile to the next time: the
+    lines of other tasks wait for this.
+    """
+    with lines.uploads:
+        for _ in range(len(lines.segments)):
+            if lines.is_throttled or not (found := lines.first()):
+                break
+            number, chunk = found
+            try:
+                _send(agent, lines, number, chunk)
+            except NotRegistered:
+                return False
+            except ManagerUnreachable as problem:
+                log.warning("Log lines of task %s did not arrive: %s", lines.task_id, problem)
+                return False
+    return True
+
+
+def upload_remaining_lines(agent: Agent, held: HeldTask, lines: SpooledTaskLog) -> None:
+    """Send what a task has left to send: with its answer the manager takes no more of its lines.
+
+    A task that was lost, and a manager that takes nothing for a minute, are not waited for.
+    """
+    deadline, backoff = time.monotonic() + FINAL_LINES_SECONDS, Backoff(first=0.2, most=5)
+    while not upload_task_log(agent, lines) or lines.segments:
+        if agent.ended.is_set() or held.is_lost or time.monotonic() > deadline:
+            log.warning("Task %s is answered before all of its log lines arrived", lines.task_id)
+            return
+        agent.ended.wait(max(backoff.next(), lines.throttled_until - time.monotonic()))
+
+
+def _send(agent: Agent, lines: SpooledTaskLog, number: int, chunk: list[dict[str, object]]) -> None:
+    body = {"fence": lines.fence, "sequence": number, "lines": chunk}
+    try:
+        answer = agent.ask(f"/agent/v1/tasks/{lines.task_id}/logs", body)
+    except RequestRefused as refusal:
+        if refusal.code == "log_gap" and isinstance(refusal.body.get("next"), int):
+            lines.renumber(int(refusal.body["next"]))
+        elif refusal.code == "log_throttled":
+            lines.throttled_until = time.monotonic() + max(refusal.retry_after, 0.5)
+        elif refusal.status in _REJECTED_STATUSES:
+            log.warning("The manager takes no more lines of task %s: %s", lines.task_id, refusal)
+            lines.forget()
+        else:
+            raise ManagerUnreachable(str(refusal)) from refusal
+        return
+    lines.acknowledge(max(int(answer.get("next", 0)), number + len(chunk)))
+
+
+AGENT_LOG_INTERVAL_SECONDS = 2.0
+UNREADABLE_STATUSES = (400, 413)
+
+
+def upload_agent_log(agent: Agent) -> None:
+    """Send the log's new lines every other second."""
+    backoff = Backoff(first=2, most=30)
+    instance, number = "", 0
+    while not agent.ended.wait(AGENT_LOG_INTERVAL_SECONDS):
+        try:
+            if instance != agent.instance_id:
+                # Another process of this instance may have sent lines before us: ask for the next number.
+                number = _send_agent_lines(agent, 1, [])
+                instance = agent.instance_id
+            while lines := agent.outgoing.first():
+                number = max(_send_agent_lines(agent, number, lines), number)
+                agent.outgoing.sent(lines)
+            backoff.reset()
+        except RequestRefused as refusal:
+            if "next" in refusal.body:
+                number = int(refusal.body["next"])
+            elif refusal.status in UNREADABLE_STATUSES:
+                # What it cannot take once, it never will.
+                agent.outgoing.sent(agent.outgoing.first())
+            agent.ended.wait(backoff.next())
+        except (NotRegistered, ManagerUnreachable):
+            agent.ended.wait(backoff.next())
+
+
+def _send_agent_lines(agent: Agent, number: int, lines: list[str]) -> int:
+    return int(agent.ask("/agent/v1/logs", {"sequence": number, "lines": lines}).get("next", 0))

@@ -1,0 +1,103 @@
+"""Registration with the manager, repeated whenever the session is lost."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from delegates.agent import VERSION
+from delegates.agent.agent import Agent, ProtocolLimits, log
+from delegates.agent.identity import build_registration_message
+from delegates.agent.manager_client import Backoff, ManagerUnreachable, RequestRefused
+
+# A refusal is for a person to mend: asking faster only earns a 429.
+REFUSED_SECONDS = 15.0
+SKEW_SECONDS = 5.0
+
+
+def register(agent: Agent, backoff: Backoff) -> float:
+    """Try once. Gives back the seconds to wait before the next try; 0 when registered."""
+    try:
+        status, answer = _register(agent)
+    except ManagerUnreachable as problem:
+        log.warning("The manager at %s cannot be reached: %s", agent.settings.manager_url, problem)
+        return backoff.next()
+    except RequestRefused as refusal:
+        log.error("The manager refused this delegate: %s", refusal)
+        return max(refusal.retry_after, REFUSED_SECONDS) + backoff.next()
+    if status == 202:
+        log.info("Waiting for somebody to approve the delegate %s", agent.settings.name)
+        return float(answer.get("retry_after", 10))
+    if not answer.get("session"):
+        log.error("What answers at %s is no manager of delegates", agent.settings.manager_url)
+        return REFUSED_SECONDS + backoff.next()
+    backoff.reset()
+    _start_session(agent, answer)
+    return 0.0
+
+
+def _register(agent: Agent) -> tuple[int, dict[str, Any]]:
+    """Register, and sign the challenge that a manager which binds instances answers with.
+
+    Raises `Unreachable`, `Refused`.
+    """
+    application = _build_registration(agent)
+    status, answer = _post(agent, application)
+    if not answer.get("challenge"):
+        return status, answer
+    challenge = str(answer["challenge"])
+    message = build_registration_message(
+        challenge=challenge,
+        account_id=application["account_id"],
+        name=application["name"],
+        instance_key=application["instance_key"],
+    )
+    return _post(agent, application | {"challenge": challenge, "signature": agent.key.sign(message)})
+
+
+def _post(agent: Agent, application: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+    return agent.manager.post("/agent/v1/register", application, bearer=agent.settings.token)
+
+
+def _build_registration(agent: Agent) -> dict[str, Any]:
+    settings, identity = agent.settings, agent.identity
+    return {
+        "account_id": settings.account_id,
+        "name": settings.name,
+        "instance_key": identity.key,
+        "public_key": agent.key.public,
+        "hostname": identity.hostname,
+        "private_ip": identity.private_ip,
+        "version": VERSION,
+        "flavour": settings.flavour,
+        "kind": settings.kind,
+        "tags": list(settings.tags),
+        "capacity": settings.capacity,
+        "isolation": agent.isolation.level,
+        "ecs": dict(identity.ecs) if identity.ecs else None,
+        "time": time.time(),
+    }
+
+
+def _start_session(agent: Agent, answer: Mapping[str, Any]) -> None:
+    agent.terms = _read_limits(agent, answer)
+    agent.instance_id = str(answer.get("instance_id", ""))
+    agent.configuration = answer.get("configuration")
+    agent.manager.session = str(answer["session"])
+    agent.registered.set()
+    agent.configuration_news.set()
+    log.info("Registered as %s with %s", agent.settings.name, agent.settings.manager_url)
+    skew = float(answer.get("clock_skew_seconds") or 0)
+    if abs(skew) > SKEW_SECONDS:
+        log.warning(
+            "This clock and the manager's differ by %.0f s: AWS refuses calls from 5 minutes on", skew
+        )
+    agent.beat_now.set()
+    agent.look_for_tasks.set()
+
+
+def _read_limits(agent: Agent, answer: Mapping[str, Any]) -> ProtocolLimits:
+    given = {one.name: answer[one.name] for one in fields(ProtocolLimits) if answer.get(one.name) is not None}
+    if agent.settings.heartbeat_seconds:
+        given["heartbeat_seconds"] = agent.settings.heartbeat_seconds
+    return ProtocolLimits(**given)

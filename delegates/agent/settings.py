@@ -1,0 +1,239 @@
+"""Settings of the agent from its environment, with proxy and certificates (R061, R062, R132)."""
+
+import re
+import ssl
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+import certifi
+
+from guards.limits import SPOOL_BYTES
+
+KINDS = ("ECS", "DOCKER", "KUBERNETES", "SHELL_SCRIPT")
+DEFAULT_NAME = "harness-delegate"
+_MIB = 1024 * 1024
+_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+_OPERATION = re.compile(r"[a-z0-9-]+:[A-Za-z0-9]+\Z")
+
+
+class InvalidEnvironment(Exception):
+    """The agent cannot start: the text names the variable and what to do."""
+
+
+@dataclass(frozen=True)
+class AgentSettings:
+    """Everything that a person may set; secrets are never printed."""
+
+    account_id: str
+    token: str = field(repr=False)
+    manager_url: str
+    name: str
+    tags: tuple[str, ...]
+    kind: str
+    flavour: str
+    home: Path
+    init_script: str = field(default="", repr=False)
+    port: int = 8080
+    capacity: int = 10
+    blocks_shell: bool = False
+    uses_socket: bool = True
+    heartbeat_seconds: float | None = None
+    allowed_operations: frozenset[str] = frozenset()
+    ca_bundle: Path | None = None
+    spool_bytes: int = SPOOL_BYTES
+
+
+def read_environment(environ: Mapping[str, str]) -> AgentSettings:
+    """The settings of this agent. Raises `BadEnvironment` with a sentence naming the variable."""
+    account = _required(environ, "HARNESS_ACCOUNT_ID", "ACCOUNT_ID")
+    url_variable, url = _required(environ, "HARNESS_URL", "MANAGER_HOST_AND_PORT")
+    return AgentSettings(
+        account_id=account[1],
+        token=_token(*_required(environ, "HARNESS_TOKEN", "DELEGATE_TOKEN")),
+        manager_url=_url(url_variable, url),
+        name=_first(environ, "HARNESS_NAME", "DELEGATE_NAME")[1] or DEFAULT_NAME,
+        tags=_tags(_first(environ, "HARNESS_TAGS", "DELEGATE_TAGS")[1]),
+        kind=_kind(environ),
+        flavour="v3" if environ.get("HARNESS_TOKEN") else "legacy",
+        home=Path(environ.get("SLIPWAY_DELEGATE_HOME") or "slipway-delegate").absolute(),
+        init_script=environ.get("INIT_SCRIPT", ""),
+        port=_whole(environ, "SLIPWAY_DELEGATE_PORT", 8080, most=65_535),
+        capacity=_whole(environ, "SLIPWAY_DELEGATE_CAPACITY", 10, least=1, most=1_000),
+        blocks_shell=_flag(environ, "SLIPWAY_DELEGATE_BLOCK_SHELL"),
+        uses_socket=not _flag(environ, "SLIPWAY_DELEGATE_NO_SOCKET"),
+        heartbeat_seconds=_seconds(environ, "SLIPWAY_DELEGATE_HEARTBEAT"),
+        allowed_operations=_operations(environ.get("SLIPWAY_DELEGATE_ALLOW_OPERATIONS", "")),
+        ca_bundle=_bundle(environ),
+        spool_bytes=_whole(environ, "SLIPWAY_DELEGATE_SPOOL_MIB", SPOOL_BYTES // _MIB, least=1, most=65_536)
+        * _MIB,
+    )
+
+
+def _first(environ: Mapping[str, str], *names: str) -> tuple[str, str]:
+    """The first variable that holds something, with its name; else the first name and nothing."""
+    for name in names:
+        if value := environ.get(name, "").strip():
+            return name, value
+    return names[0], ""
+
+
+def _required(environ: Mapping[str, str], name: str, older: str) -> tuple[str, str]:
+    found, value = _first(environ, name, older)
+    if not value:
+        raise InvalidEnvironment(
+            f"{name} is not set (nor the older {older}): set it as the task definition shows."
+        )
+    return found, value
+
+
+def _token(variable: str, token: str) -> str:
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise InvalidEnvironment(
+            f"{variable} holds characters that no token has: copy it again from its page."
+        )
+    return token
+
+
+def _url(variable: str, text: str) -> str:
+    url = text if "://" in text else f"https://{text}"
+    try:
+        parts = urlsplit(url)
+        port_is_right = parts.port != 0
+    except ValueError:
+        raise InvalidEnvironment(f"{variable} is not an address: {text!r}. {_URL_HINT}") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_right:
+        raise InvalidEnvironment(f"{variable} is not an address: {text!r}. {_URL_HINT}")
+    if parts.username or parts.query or parts.fragment:
+        raise InvalidEnvironment(f"{variable} must hold scheme, host and port only. {_URL_HINT}")
+    return url.rstrip("/")
+
+
+_URL_HINT = "Give the manager's address, such as https://slipway.example.com."
+
+
+def _tags(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(tag for part in text.split(",") if (tag := part.strip())))
+
+
+def _kind(environ: Mapping[str, str]) -> str:
+    kind = environ.get("DELEGATE_TYPE", "").strip().upper()
+    if kind and kind not in KINDS:
+        raise InvalidEnvironment(f"DELEGATE_TYPE is {kind!r}: use one of {', '.join(KINDS)}.")
+    # The documented legacy specification says DOCKER on ECS too (R097).
+    if environ.get("ECS_CONTAINER_METADATA_URI_V4") and kind in ("", "DOCKER"):
+        return "ECS"
+    if kind:
+        return kind
+    return "KUBERNETES" if environ.get("KUBERNETES_SERVICE_HOST") else "DOCKER"
+
+
+def _flag(environ: Mapping[str, str], name: str) -> bool:
+    value = environ.get(name, "").strip().lower()
+    if value in _TRUE:
+        return True
+    if value and value not in _FALSE:
+        raise InvalidEnvironment(f"{name} is {value!r}: use 1 or 0.")
+    return False
+
+
+def _whole(environ: Mapping[str, str], name: str, default: int, *, least: int = 0, most: int) -> int:
+    text = environ.get(name, "").strip()
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 9 and least <= int(text) <= most):
+        raise InvalidEnvironment(f"{name} is {text!r}: use a whole number from {least} to {most}.")
+    return int(text)
+
+
+def _seconds(environ: Mapping[str, str], name: str) -> float | None:
+    text = environ.get(name, "").strip()
+    try:
+        seconds = float(text) if text else None
+    except ValueError:
+        seconds = 0.0
+    if seconds is not None and not 0.05 <= seconds <= 3600:
+        raise InvalidEnvironment(f"{name} is {text!r}: use seconds from 0.05 to 3600.")
+    return seconds
+
+
+def _operations(text: str) -> frozenset[str]:
+    found = [part for part in re.split(r"[\s,]+", text) if part]
+    for operation in found:
+        if not _OPERATION.match(operation):
+            raise InvalidEnvironment(
+                f"SLIPWAY_DELEGATE_ALLOW_OPERATIONS holds {operation!r}: write service:Operation, such as "
+                "s3:GetObject, separated by commas."
+            )
+    return frozenset(found)
+
+
+def _bundle(environ: Mapping[str, str]) -> Path | None:
+    name, value = _first(environ, "SLIPWAY_CA_BUNDLE", "ADDITIONAL_CERTS_PATH")
+    if not value:
+        return None
+    path = Path(value)
+    if not path.is_file():
+        raise InvalidEnvironment(
+            f"{name} names {value!r}, and there is no such file: mount the certificates there."
+        )
+    return path
+
+
+# Credentials of the task and of the machine come from neighbours, which no proxy reaches.
+_NEVER_THROUGH_PROXY = ("169.254.169.254", "169.254.170.2", "localhost", "127.0.0.1")
+
+
+def build_proxy_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """What PROXY_HOST and its kin say, as the variables that libraries read. Raises `BadEnvironment`."""
+    found: dict[str, str] = {}
+    host = environ.get("PROXY_HOST", "").strip()
+    if host:
+        url = _proxy_url(host, environ)
+        found = {name: url for name in ("HTTPS_PROXY", "HTTP_PROXY") if not environ.get(name)}
+    elif environ.get("PROXY_PORT") and not environ.get("HTTPS_PROXY"):
+        raise InvalidEnvironment("PROXY_PORT is set but PROXY_HOST is not: set both, or neither.")
+    if found or environ.get("HTTPS_PROXY") or environ.get("HTTP_PROXY"):
+        spared = [part.strip() for part in environ.get("NO_PROXY", "").split(",") if part.strip()]
+        found["NO_PROXY"] = ",".join(dict.fromkeys([*spared, *_NEVER_THROUGH_PROXY]))
+    return found
+
+
+def _proxy_url(host: str, environ: Mapping[str, str]) -> str:
+    scheme = environ.get("PROXY_SCHEME", "").strip() or "http"
+    port = environ.get("PROXY_PORT", "").strip() or ("443" if scheme == "https" else "80")
+    if scheme not in ("http", "https"):
+        raise InvalidEnvironment(f"PROXY_SCHEME is {scheme!r}: use http or https.")
+    if not (port.isascii() and port.isdigit() and 0 < int(port) < 65_536):
+        raise InvalidEnvironment(f"PROXY_PORT is {port!r}: use a number from 1 to 65535.")
+    user, password = environ.get("PROXY_USER", ""), environ.get("PROXY_PASSWORD", "")
+    login = f"{quote(user, safe='')}:{quote(password, safe='')}@" if user else ""
+    return f"{scheme}://{login}{host}:{port}"
+
+
+def configure_process_network(
+    environ: MutableMapping[str, str], home: Path, ca_bundle: Path | None
+) -> ssl.SSLContext:
+    """Set the process's proxy and certificates; the result is for talking to the manager.
+
+    Certificates of our own are trusted beside the public ones, by the manager's client and by AWS's alike.
+    Raises `BadEnvironment`.
+    """
+    environ.update(build_proxy_variables(environ))
+    if ca_bundle is None:
+        return ssl.create_default_context(cafile=environ.get("SSL_CERT_FILE") or certifi.where())
+    joined = home / "certificates.pem"
+    try:
+        joined.write_bytes(Path(certifi.where()).read_bytes() + b"\n" + ca_bundle.read_bytes())
+        # Scripts of other users trust the same.
+        joined.chmod(0o644)
+        context = ssl.create_default_context(cafile=str(joined))
+        # Alone too: a file without one certificate would pass unnoticed among the public ones.
+        ssl.create_default_context(cafile=str(ca_bundle))
+    except (OSError, ssl.SSLError) as problem:
+        raise InvalidEnvironment(
+            f"The certificates in {ca_bundle} cannot be used ({problem}): give a file of PEM certificates."
+        ) from problem
+    environ["AWS_CA_BUNDLE"] = environ["SSL_CERT_FILE"] = str(joined)
+    return context

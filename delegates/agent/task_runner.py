@@ -1,0 +1,169 @@
+"""Task runner: acquires tasks, renews leases, runs executors, completes tasks."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from delegates.agent.agent import Agent, NotRegistered, log
+from delegates.agent.executors import ExecutorContext, TaskLogSink, TaskResult, execute_task
+from delegates.agent.executors.task_results import build_failure
+from delegates.agent.isolation import IsolationLevel
+from delegates.agent.logs.uploads import upload_remaining_lines
+from delegates.agent.manager_client import Backoff, ManagerUnreachable, RequestRefused
+from delegates.agent.tasks import AgentTask, HeldTask, parse_task
+
+# A connection that died without a word must leave time to renew over another one.
+RENEW_TIMEOUT_SECONDS = 5.0
+
+
+def renew_leases(agent: Agent) -> None:
+    """Renew all leases every few seconds while there are any."""
+    while not agent.ended.wait(agent.terms.renew_seconds):
+        held = agent.work.running()
+        if not held:
+            continue
+        tasks = [{"id": one.task.id, "fence": one.task.fence} for one in held]
+        try:
+            answer = agent.ask("/agent/v1/tasks/renew", {"tasks": tasks}, read_seconds=RENEW_TIMEOUT_SECONDS)
+        except NotRegistered:
+            continue
+        except (ManagerUnreachable, RequestRefused) as problem:
+            log.warning("%d leases were not renewed: %s", len(tasks), problem)
+            continue
+        agent.work.stop(list(answer.get("aborted") or ()), list(answer.get("lost") or ()))
+
+
+FAILPOINTS = ("task.acquired", "task.performed", "task.completing", "task.completed")
+_failpoint_hooks: list[Callable[[str, str], None]] = []
+
+
+def pass_failpoint(name: str, what: str) -> None:
+    """Pass a named place with a task for `what`; a hook may end the process here."""
+    for hook in _failpoint_hooks:
+        hook(name, what)
+
+
+def set_failpoint_hook(hook: Callable[[str, str], None] | None) -> None:
+    """Have `hook` called at every failpoint, or with None none any more."""
+    _failpoint_hooks[:] = [] if hook is None else [hook]
+
+
+# The answer itself is at fault, because it is too large or holds what the manager cannot keep.
+_UNREADABLE = (400, 413)
+
+
+def run_task(agent: Agent, held: HeldTask) -> None:
+    """Run a task, send its log as far as that goes now, and complete it."""
+    started = time.monotonic()
+    task = held.task
+    what = str(task.params.get("operation", task.kind))
+    pass_failpoint("task.acquired", what)
+    lines = agent.spool.open(task.id, task.fence)
+    answer = execute_task(held, _build_context(agent, lines))
+    pass_failpoint("task.performed", what)
+    lines.close()
+    upload_remaining_lines(agent, held, lines)
+    body = answer.to_json() | {
+        "fence": task.fence,
+        "next_sequence": lines.next_sequence,
+        "duration_ms": round((time.monotonic() - started) * 1000),
+    }
+    pass_failpoint("task.completing", what)
+    _complete(agent, held, body)
+    pass_failpoint("task.completed", what)
+    agent.work.let_go(held, failed=answer.status != TaskResult.SUCCEEDED)
+    agent.look_for_tasks.set()
+
+
+def _build_context(agent: Agent, lines: TaskLogSink) -> ExecutorContext:
+    said = agent.settings
+    # What one project's repositories hold, another one's script would read there.
+    cache = said.home / "repositories" if agent.isolation.level != IsolationLevel.NONE else None
+    return ExecutorContext(
+        lines, said.blocks_shell, said.allowed_operations, git_cache=cache, isolation=agent.isolation
+    )
+
+
+def _complete(agent: Agent, held: HeldTask, body: dict[str, Any]) -> None:
+    """Send the answer until it is acknowledged or of no more use."""
+    backoff = Backoff(first=0.2, most=15)
+    while not agent.ended.is_set():
+        try:
+            agent.ask(f"/agent/v1/tasks/{held.task.id}/complete", body)
+            return
+        except NotRegistered:
+            agent.registered.wait(1.0)
+        except ManagerUnreachable as problem:
+            log.warning("The answer of task %s did not arrive: %s", held.task.id, problem)
+            agent.ended.wait(backoff.next())
+        except RequestRefused as refusal:
+            if refusal.status in _UNREADABLE and body.get("result"):
+                log.error("The manager cannot take the answer of task %s: %s", held.task.id, refusal)
+                body |= build_failure(
+                    "AnswerRefused", f"the manager cannot take the answer: {refusal}"
+                ).to_json()
+            elif refusal.status != 429:
+                log.warning("The manager did not take the answer of task %s: %s", held.task.id, refusal)
+                return
+            agent.ended.wait(max(refusal.retry_after, backoff.next()))
+
+
+SOCKET_SECONDS = 10.0
+
+
+def run_tasks(agent: Agent) -> None:
+    """Fetch and hand out tasks until the agent ends."""
+    backoff = Backoff(first=0.2, most=5)
+    if agent.settings.uses_socket:
+        # A long poll is for where there is no socket; the first one may be about to open.
+        agent.socket_tried.wait(SOCKET_SECONDS)
+    while not agent.ended.is_set():
+        agent.look_for_tasks.clear()
+        if not agent.takes_tasks or not agent.work.free:
+            agent.look_for_tasks.wait(1.0)
+            continue
+        try:
+            tasks = fetch_tasks(agent, wait_seconds=0 if agent.has_socket else agent.terms.poll_seconds)
+            backoff.reset()
+        except NotRegistered:
+            continue
+        except (ManagerUnreachable, RequestRefused) as problem:
+            log.warning("No tasks could be fetched: %s", problem)
+            agent.ended.wait(backoff.next())
+            continue
+        for task in tasks:
+            agent.pool.submit(run_task, agent, agent.work.take(task)).add_done_callback(agent.look_after)
+        if not tasks and agent.has_socket:
+            # A notice may get lost with its socket; this look finds what it spoke of.
+            agent.look_for_tasks.wait(agent.terms.poll_seconds)
+
+
+def fetch_tasks(agent: Agent, *, wait_seconds: float) -> list[AgentTask]:
+    """One fetch. Raises what `Agent.ask` raises."""
+    asked_at = time.monotonic()
+    body = {"wait_seconds": wait_seconds, "free": agent.work.free}
+    answer = agent.ask("/agent/v1/tasks/acquire", body, wait_seconds=wait_seconds)
+    return [
+        task
+        for entry in answer.get("tasks") or ()
+        if (task := _parse_entry(entry, get_assignment_time(answer, asked_at)))
+    ]
+
+
+def get_assignment_time(answer: Mapping[str, Any], asked_at: float) -> float:
+    """When the manager gave the tasks away, at the earliest, by our own clock.
+
+    The answer may have lain in a socket for long while this process was stopped, so its arrival says nothing;
+    the manager says how long it held the question instead.
+    """
+    held_seconds = answer.get("held_seconds")
+    now = time.monotonic()
+    return now if held_seconds is None else min(asked_at + float(held_seconds), now)
+
+
+def _parse_entry(entry: Any, acquired_at: float) -> AgentTask | None:
+    try:
+        return parse_task(entry, acquired_at)
+    except (KeyError, TypeError, ValueError) as problem:
+        log.error("A task came in a form that this agent (too old?) cannot read: %r", problem)
+        return None

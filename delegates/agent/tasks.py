@@ -1,0 +1,136 @@
+"""Tasks of the agent: parsed tasks, held tasks, free capacity."""
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+# A check only finds out whether tasks could be done here.
+VALIDATING = "check"
+
+
+@dataclass(frozen=True)
+class AgentTask:
+    """A task as it was acquired; `acquired_at` is monotonic and never later than the true moment."""
+
+    id: str
+    kind: str
+    fence: int
+    params: Mapping[str, Any] = field(repr=False)
+    acquired_at: float
+    attempt: int = 1
+    is_write: bool = False
+    send_within_seconds: float = 5.0
+    timeout_seconds: float = 60.0
+    mask: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def send_before(self) -> float:
+        """The monotonic moment after which a write may no longer be sent."""
+        return self.acquired_at + self.send_within_seconds
+
+
+def parse_task(body: Mapping[str, Any], acquired_at: float) -> AgentTask:
+    """The task of one entry of an acquire answer. Raises `KeyError`, `TypeError`, `ValueError`."""
+    return AgentTask(
+        id=str(body["id"]),
+        kind=str(body["kind"]),
+        fence=int(body["fence"]),
+        params=dict(body["params"]),
+        acquired_at=acquired_at,
+        attempt=int(body.get("attempt", 1)),
+        is_write=bool(body.get("is_write", False)),
+        send_within_seconds=float(body.get("send_within_seconds", 5)),
+        timeout_seconds=float(body.get("timeout_seconds", 60)),
+        mask=tuple(str(one) for one in body.get("mask") or ()),
+    )
+
+
+@dataclass(eq=False)
+class HeldTask:
+    """A task while the agent has it. `stopped` is set when its work is of no more use."""
+
+    task: AgentTask
+    stopped: threading.Event = field(default_factory=threading.Event)
+    is_aborted: bool = False
+    is_lost: bool = False
+
+    @property
+    def seconds_left(self) -> float:
+        return self.task.acquired_at + self.task.timeout_seconds - time.monotonic()
+
+
+class HeldTasks:
+    """All held tasks, safe to ask from every loop."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.freed = threading.Event()
+        self.idle = threading.Event()
+        self.idle.set()
+        self.ended_count = 0
+        self.failed_count = 0
+        self._held: dict[str, HeldTask] = {}
+        self._most: dict[str, tuple[int, int]] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def free(self) -> int:
+        return max(0, self.capacity - len(self._held))
+
+    def take(self, task: AgentTask) -> HeldTask:
+        """Hold a task from now on; an older attempt of the same one is lost."""
+        with self._lock:
+            if older := self._held.get(task.id):
+                _stop(older, is_lost=True)
+            held = self._held[task.id] = HeldTask(task)
+            now = self._count()
+            self._most = {who: (max(m[0], now[0]), max(m[1], now[1])) for who, m in self._most.items()}
+            self.idle.clear()
+        return held
+
+    def let_go(self, held: HeldTask, *, failed: bool) -> None:
+        with self._lock:
+            if self._held.get(held.task.id) is held:
+                del self._held[held.task.id]
+            self.ended_count += 1
+            self.failed_count += failed
+            if not self._held:
+                self.idle.set()
+        self.freed.set()
+
+    def running(self) -> list[HeldTask]:
+        with self._lock:
+            return list(self._held.values())
+
+    def most_since_last_asked(self, who: str) -> tuple[int, int]:
+        """The most tasks and the most checks at once since the same one asked last (R077)."""
+        with self._lock:
+            now = self._count()
+            most, self._most[who] = self._most.get(who, now), now
+        return most
+
+    def _count(self) -> tuple[int, int]:
+        checks = sum(held.task.kind.lower() == VALIDATING for held in self._held.values())
+        return len(self._held) - checks, checks
+
+    def stop(self, aborted: list[str], lost: list[str]) -> None:
+        """End the work on tasks that the manager no longer wants from us."""
+        with self._lock:
+            for task_id in lost:
+                if held := self._held.get(task_id):
+                    _stop(held, is_lost=True)
+            for task_id in aborted:
+                if held := self._held.get(task_id):
+                    _stop(held, is_lost=False)
+
+    def stop_all(self) -> None:
+        """End all work: the manager knows nothing more of this instance."""
+        self.stop([], [held.task.id for held in self.running()])
+
+
+def _stop(held: HeldTask, *, is_lost: bool) -> None:
+    held.is_lost = held.is_lost or is_lost
+    held.is_aborted = held.is_aborted or not is_lost
+    held.stopped.set()

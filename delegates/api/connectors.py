@@ -1,0 +1,392 @@
+"""Routes through a connector: test, clusters, load balancers, repositories, tags, regions."""
+
+import uuid
+from typing import Any, ClassVar
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from aws.regions import list_regions
+from connectors.models import Connector
+from connectors.required_access import get_connector_requirements, require_access
+from connectors.specs.aws import parse_aws_spec
+from delegates.access import aws_access
+from delegates.access.connector_tests import run_connector_test
+from delegates.access.images import paginate_tags
+from delegates.access.lookup_requests import (
+    create_lookup_request,
+    list_clusters_by_delegate,
+    list_image_tags,
+    list_options,
+    list_repositories,
+)
+from delegates.models import LookupRequest
+from guards.limits import PAGE_ROWS
+from rbac.policy import NotVisible
+from web.api.parameters import parse_number
+from web.api.views import BaseApiView
+from web.http.problems import BadInput
+
+VIEW = "core_connector_view"
+REGION = OpenApiParameter(
+    "region", OpenApiTypes.STR, required=True, description="A region, such as us-east-1."
+)
+
+
+class TestInput(serializers.Serializer[Any]):
+    """Where to try a connector; its own test region where nothing is said."""
+
+    __test__ = False
+    region = serializers.CharField(required=False, default="")
+
+
+class TestCheck(serializers.Serializer[Any]):
+    """One thing that was tried."""
+
+    __test__ = False
+    name = serializers.CharField()
+    ok = serializers.BooleanField()
+    message = serializers.CharField()
+
+
+class TestDocument(serializers.Serializer[Any]):
+    """What came of trying a connector; `policy` would help where a permission is missing."""
+
+    __test__ = False
+    ok = serializers.BooleanField()
+    message = serializers.CharField()
+    region = serializers.CharField()
+    account_id = serializers.CharField()
+    arn = serializers.CharField()
+    checks = TestCheck(many=True)
+    next_step = serializers.CharField()
+    policy = serializers.CharField()
+    delegate = serializers.CharField(default="")
+
+
+class LookupRequestDocument(serializers.Serializer[Any]):
+    """A question that a delegate asks AWS; `result` is there once it is DONE, `reason` while it waits."""
+
+    id = serializers.UUIDField()
+    status = serializers.ChoiceField(choices=["RUNNING", "DONE"])
+    region = serializers.CharField()
+    task = serializers.UUIDField(allow_null=True)
+    reason = serializers.CharField()
+    delegate = serializers.CharField()
+    result = TestDocument(allow_null=True)
+
+
+class ClusterDocument(serializers.Serializer[Any]):
+    """An ECS cluster."""
+
+    name = serializers.CharField()
+    arn = serializers.CharField()
+
+
+class RegionDocument(serializers.Serializer[Any]):
+    """A region of AWS."""
+
+    name = serializers.CharField()
+    title = serializers.CharField()
+
+
+class ClusterList(serializers.Serializer[Any]):
+    """The clusters of a region."""
+
+    results = ClusterDocument(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
+class RegionList(serializers.Serializer[Any]):
+    """Regions."""
+
+    results = RegionDocument(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
+class ConnectorAccessRoute(BaseApiView):
+    """The base of routes that go through a connector's door."""
+
+    def usable(self, pk: int) -> Connector:
+        connector = self.one(VIEW, Connector.objects.select_related("scope", "secret"), pk=pk)
+        require_access(self.principal, get_connector_requirements(connector))
+        return connector
+
+
+class ConnectorTestRoute(ConnectorAccessRoute):
+    """Trying a connector: at once from this Slipway, or as tasks of a delegate."""
+
+    @extend_schema(request=TestInput, responses={200: TestDocument, 202: LookupRequestDocument})
+    def post(self, request: Request, pk: int) -> Response:
+        connector = self.usable(pk)
+        region = validate_region(self.given(TestInput)["region"])
+        if parse_aws_spec(connector.spec).is_remote:
+            begun = create_lookup_request(
+                actor=self.principal, connector=connector, kind=LookupRequest.Kind.TEST, region=region
+            )
+            return Response(serialize_lookup_request(begun), status=202)
+        tested = run_connector_test(actor=self.principal, connector=connector, region=region)
+        return Response(TestDocument(tested).data)
+
+
+class ConnectorTestByDelegate(ConnectorAccessRoute):
+    """How far the test of a connector through a delegate has come."""
+
+    @extend_schema(responses=LookupRequestDocument)
+    def get(self, request: Request, pk: int, inquiry: uuid.UUID) -> Response:
+        connector = self.usable(pk)
+        asked = LookupRequest.objects.filter(
+            connector=connector, kind=LookupRequest.Kind.TEST
+        ).select_related("task")
+        found = asked.filter(pk=inquiry).first()
+        if found is None:
+            raise NotVisible("There is no such test.")
+        return Response(serialize_lookup_request(found))
+
+
+class ConnectorClusters(ConnectorAccessRoute):
+    """The ECS clusters that a connector can see; asked again while a delegate still looks for them."""
+
+    @extend_schema(parameters=[REGION], responses={200: ClusterList, 202: LookupRequestDocument})
+    def get(self, request: Request, pk: int) -> Response:
+        connector = self.usable(pk)
+        region = validate_region(request.GET.get("region", ""), required=True)
+        if parse_aws_spec(connector.spec).is_remote:
+            return self._by_delegate(connector, region)
+        found = aws_access.list_clusters(actor=self.principal, connector=connector, region=region)
+        return Response({"results": ClusterDocument(found, many=True).data, "next": None})
+
+    def _by_delegate(self, connector: Connector, region: str) -> Response:
+        found = list_clusters_by_delegate(actor=self.principal, connector=connector, region=region)
+        if isinstance(found, LookupRequest):
+            return Response(serialize_lookup_request(found), status=202)
+        return Response({"results": ClusterDocument(found, many=True).data, "next": None})
+
+
+def serialize_lookup_request(inquiry: LookupRequest) -> dict[str, Any]:
+    is_test = inquiry.kind == LookupRequest.Kind.TEST
+    document = {
+        "id": inquiry.pk,
+        "status": "RUNNING" if inquiry.finished_at is None else "DONE",
+        "region": inquiry.region,
+        "task": inquiry.task_id,
+        "reason": inquiry.reason,
+        "delegate": inquiry.answered_by,
+        "result": inquiry.report if is_test else None,
+    }
+    return dict(LookupRequestDocument(document).data)
+
+
+class AwsRegions(BaseApiView):
+    """The regions that AWS offers ECS in."""
+
+    @extend_schema(responses=RegionList)
+    def get(self, request: Request) -> Response:
+        return Response({"results": RegionDocument(list_regions(), many=True).data, "next": None})
+
+
+def validate_region(region: str, *, required: bool = False) -> str:
+    """Give back a region. Raises `BadInput` for none: its name becomes part of the address that is called."""
+    if (not region and not required) or any(region == one.name for one in list_regions()):
+        return region
+    message = "is not a region of AWS" if region else "is missing"
+    raise BadInput("Name a region, such as us-east-1.", errors=[{"path": "region", "message": message}])
+
+
+LOAD_BALANCER = OpenApiParameter(
+    "load_balancer", OpenApiTypes.STR, required=True, description="The ARN of a load balancer."
+)
+LISTENER = OpenApiParameter("listener", OpenApiTypes.STR, required=True, description="The ARN of a listener.")
+
+
+class TargetDocument(serializers.Serializer[Any]):
+    """A target group that gets traffic, with its weight."""
+
+    arn = serializers.CharField()
+    name = serializers.CharField()
+    weight = serializers.IntegerField()
+
+
+class LoadBalancerDocument(serializers.Serializer[Any]):
+    """A load balancer."""
+
+    name = serializers.CharField()
+    arn = serializers.CharField()
+    type = serializers.CharField()
+    dns_name = serializers.CharField()
+
+
+class ListenerDocument(serializers.Serializer[Any]):
+    """A listener, with where its default rule sends traffic."""
+
+    arn = serializers.CharField()
+    port = serializers.IntegerField()
+    protocol = serializers.CharField()
+    targets = TargetDocument(many=True)
+
+
+class ListenerRuleDocument(serializers.Serializer[Any]):
+    """A rule of a listener: conditions in words, and where it sends traffic now.
+
+    `arn` is empty for a network load balancer, whose listeners have a default only.
+    """
+
+    arn = serializers.CharField(allow_blank=True)
+    priority = serializers.CharField()
+    is_default = serializers.BooleanField()
+    conditions = serializers.ListField(child=serializers.CharField())
+    targets = TargetDocument(many=True)
+
+
+class LoadBalancerList(serializers.Serializer[Any]):
+    """The load balancers of a region."""
+
+    results = LoadBalancerDocument(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
+class ListenerList(serializers.Serializer[Any]):
+    """The listeners of a load balancer."""
+
+    results = ListenerDocument(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
+class ListenerRuleList(serializers.Serializer[Any]):
+    """The rules of a listener."""
+
+    results = ListenerRuleDocument(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
+class LookupRoute(ConnectorAccessRoute):
+    """The base of lists that AWS is asked for now; 202 while a delegate looks, to be asked again."""
+
+    kind: ClassVar[str]
+    subject: ClassVar[str] = ""
+
+    def seen(self, request: Request, pk: int) -> Response:
+        connector = self.usable(pk)
+        found = list_options(
+            actor=self.principal,
+            connector=connector,
+            kind=self.kind,
+            region=validate_region(request.GET.get("region", ""), required=True),
+            subject=request.GET.get(self.subject, "") if self.subject else "",
+        )
+        if isinstance(found, LookupRequest):
+            return Response(serialize_lookup_request(found), status=202)
+        return Response({"results": found, "next": None})
+
+
+class ConnectorLoadBalancers(LookupRoute):
+    """The load balancers that a connector can see in a region."""
+
+    kind = LookupRequest.Kind.BALANCERS
+
+    @extend_schema(parameters=[REGION], responses={200: LoadBalancerList, 202: LookupRequestDocument})
+    def get(self, request: Request, pk: int) -> Response:
+        return self.seen(request, pk)
+
+
+class ConnectorListeners(LookupRoute):
+    """The listeners of a load balancer."""
+
+    kind = LookupRequest.Kind.LISTENERS
+    subject = "load_balancer"
+
+    @extend_schema(
+        parameters=[REGION, LOAD_BALANCER], responses={200: ListenerList, 202: LookupRequestDocument}
+    )
+    def get(self, request: Request, pk: int) -> Response:
+        return self.seen(request, pk)
+
+
+class ConnectorRules(LookupRoute):
+    """The rules of a listener, with conditions in words and current targets."""
+
+    kind = LookupRequest.Kind.RULES
+    subject = "listener"
+
+    @extend_schema(
+        parameters=[REGION, LISTENER], responses={200: ListenerRuleList, 202: LookupRequestDocument}
+    )
+    def get(self, request: Request, pk: int) -> Response:
+        return self.seen(request, pk)
+
+
+SHOWN, PAGES = 100, 100_000
+_PAGED = [
+    OpenApiParameter("search", OpenApiTypes.STR, description="What a name contains."),
+    OpenApiParameter("page", {"type": "integer", "minimum": 1, "maximum": PAGES}, description="From 1."),
+    OpenApiParameter("limit", {"type": "integer", "minimum": 1, "maximum": int(PAGE_ROWS)}),
+]
+_ECR_REGION = OpenApiParameter(
+    "region", OpenApiTypes.STR, description="Of ECR: the region of the repository."
+)
+_PARAMETERS = [
+    OpenApiParameter("image", OpenApiTypes.STR, required=True, description="Such as library/nginx."),
+    _ECR_REGION,
+    *_PAGED,
+]
+
+
+class TagList(serializers.Serializer[Any]):
+    """Tags, of ECR the newest first, else the highest; `next` is the number of the next page.
+
+    `is_cut` says that the repository has more tags than Slipway reads.
+    """
+
+    results = serializers.ListField(child=serializers.CharField())
+    is_cut = serializers.BooleanField()
+    next = serializers.IntegerField(allow_null=True)
+
+
+class RepositoryList(serializers.Serializer[Any]):
+    """Repositories by name; `next` and `is_cut` as of tags."""
+
+    results = serializers.ListField(child=serializers.CharField())
+    is_cut = serializers.BooleanField()
+    next = serializers.IntegerField(allow_null=True)
+
+
+class ConnectorRepositories(ConnectorAccessRoute):
+    """The repositories of a registry, or of ECR in a region; 202 while a delegate looks: ask again."""
+
+    @extend_schema(
+        parameters=[_ECR_REGION, *_PAGED], responses={200: RepositoryList, 202: LookupRequestDocument}
+    )
+    def get(self, request: Request, pk: int) -> Response:
+        connector = self.usable(pk)
+        page = parse_number(request, "page", least=1, most=PAGES) or 1
+        limit = parse_number(request, "limit", least=1, most=int(PAGE_ROWS)) or SHOWN
+        is_aws = connector.kind == Connector.Kind.AWS
+        region = validate_region(request.GET.get("region", ""), required=True) if is_aws else ""
+        found = list_repositories(actor=self.principal, connector=connector, region=region)
+        if isinstance(found, LookupRequest):
+            return Response(serialize_lookup_request(found), status=202)
+        paged = paginate_tags(found.as_tags, search=request.GET.get("search", ""), page=page, limit=limit)
+        names = [one.name for one in paged.tags]
+        return Response({"results": names, "is_cut": found.is_cut, "next": paged.following})
+
+
+class ConnectorTags(ConnectorAccessRoute):
+    """The tags of an image in a registry or in ECR; 202 while a delegate looks, to be asked again."""
+
+    @extend_schema(parameters=_PARAMETERS, responses={200: TagList, 202: LookupRequestDocument})
+    def get(self, request: Request, pk: int) -> Response:
+        connector = self.usable(pk)
+        page = parse_number(request, "page", least=1, most=PAGES) or 1
+        limit = parse_number(request, "limit", least=1, most=int(PAGE_ROWS)) or SHOWN
+        is_aws = connector.kind == Connector.Kind.AWS
+        region = validate_region(request.GET.get("region", ""), required=True) if is_aws else ""
+        image = request.GET.get("image", "").strip()
+        found = list_image_tags(actor=self.principal, connector=connector, image=image, region=region)
+        if isinstance(found, LookupRequest):
+            return Response(serialize_lookup_request(found), status=202)
+        shown_now = paginate_tags(found.tags, search=request.GET.get("search", ""), page=page, limit=limit)
+        names = [one.name for one in shown_now.tags]
+        return Response({"results": names, "is_cut": found.is_cut, "next": shown_now.following})

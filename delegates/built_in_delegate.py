@@ -1,0 +1,184 @@
+"""Built-in delegate: the workers run delegate tasks with the agent's executors."""
+
+import json
+import logging
+import threading
+import time
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection
+
+from delegates.agent import VERSION
+from delegates.agent.executors import ExecutorContext, execute_task
+from delegates.agent.executors import TaskResult as Outcome
+from delegates.agent.isolation import IsolationLevel, detect_isolation
+from delegates.agent.tasks import HeldTask, parse_task
+from delegates.models import Delegate, DelegateInstance, DelegateTask
+from delegates.protocol import logs
+from delegates.protocol.completions import complete_task
+from delegates.protocol.leases import acquire_task, renew_leases
+from delegates.protocol.limits import RENEW_SECONDS
+from delegates.protocol.problems import StaleFence
+from delegates.task_owners import TaskAnswer
+from guards.limits import TASK_LOG_BURST
+from web.clock import get_database_time
+from web.http.client import get_outgoing_reach
+
+BUILT_IN_INSTANCE_KEY = "workers"
+HEARTBEAT_INTERVAL = timedelta(seconds=5)
+# Celery ends what takes longer; a task of the built-in delegate answers before.
+LONGEST_SECONDS = 40
+STOP_SECONDS = 5.0
+CAPACITY = 10
+logger = logging.getLogger(__name__)
+
+
+def is_built_in_alive(now: datetime) -> bool:
+    """Return whether the workers' instance was heard within five seconds, and so nobody was away."""
+    workers = DelegateInstance.objects.filter(delegate__is_built_in=True, key=BUILT_IN_INSTANCE_KEY)
+    return workers.filter(last_heartbeat_at__gt=now - HEARTBEAT_INTERVAL).exists()
+
+
+def record_built_in_heartbeat(now: datetime) -> DelegateInstance | None:
+    """Let the workers' instance be heard; None where this Slipway has no built-in delegate."""
+    delegate = Delegate.objects.filter(is_built_in=True).first()
+    if delegate is None:
+        return None
+    instance, _ = DelegateInstance.objects.update_or_create(
+        delegate=delegate,
+        key=BUILT_IN_INSTANCE_KEY,
+        defaults={
+            "hostname": BUILT_IN_INSTANCE_KEY,
+            "version": VERSION,
+            "capacity": CAPACITY,
+            "isolation": detect_isolation().level.value,
+            "connection": DelegateInstance.Connection.POLLING,
+            "status": DelegateInstance.Status.REGISTERED,
+            "suspect_since": None,
+            "last_heartbeat_at": now,
+            "running": DelegateTask.objects.filter(
+                instance__delegate=delegate, status=DelegateTask.Status.STARTED
+            ).count(),
+        },
+        create_defaults={
+            "hostname": BUILT_IN_INSTANCE_KEY,
+            "version": VERSION,
+            "capacity": CAPACITY,
+            "isolation": detect_isolation().level.value,
+            "connection": DelegateInstance.Connection.POLLING,
+            "last_heartbeat_at": now,
+            "registered_at": now,
+        },
+    )
+    return instance
+
+
+def list_offered_tasks(now: datetime) -> list[UUID]:
+    """The tasks that are offered to the workers."""
+    queued = DelegateTask.objects.filter(
+        status=DelegateTask.Status.QUEUED, offered_to__is_built_in=True, offered_until__gt=now
+    )
+    return list(queued.order_by("queued_at").values_list("pk", flat=True)[:CAPACITY])
+
+
+def run_offered_task(task_id: UUID) -> bool:
+    """Take a task and do it here; False where somebody else has it."""
+    instance = DelegateInstance.objects.select_related("delegate").filter(
+        key=BUILT_IN_INSTANCE_KEY, delegate__is_built_in=True
+    )
+    worker = instance.first()
+    taken = None if worker is None else acquire_task(worker, task_id)
+    if worker is None or taken is None:
+        return False
+    body = taken.document()
+    body["timeout_seconds"] = min(body["timeout_seconds"], LONGEST_SECONDS)
+    held = HeldTask(parse_task(body, time.monotonic()))
+    lines = _LogBuffer()
+    renewing = _LeaseRenewal(worker, held)
+    began = time.monotonic()
+    try:
+        renewing.start()
+        outcome = execute_task(held, _build_context(lines))
+    finally:
+        renewing.stop()
+    _record_outcome(worker, taken.task, lines, outcome, duration_ms=round((time.monotonic() - began) * 1000))
+    return True
+
+
+def _build_context(lines: "_LogBuffer") -> ExecutorContext:
+    """A script on the manager would have what the manager has: its keys, its network, everybody's secrets."""
+    blocks_shell = not settings.EMBEDDED
+    isolation = detect_isolation().hiding(settings.HOME)
+    # What one project's repositories hold, another one's script would read there.
+    is_readable = not blocks_shell and isolation.level == IsolationLevel.NONE
+    return ExecutorContext(
+        lines,
+        blocks_shell,
+        reach=get_outgoing_reach(),
+        git_cache=None if is_readable else settings.GIT_CACHE,
+        isolation=isolation,
+        patience_seconds=STOP_SECONDS,
+    )
+
+
+def _record_outcome(
+    worker: DelegateInstance, task: DelegateTask, lines: "_LogBuffer", outcome: Outcome, *, duration_ms: int
+) -> None:
+    try:
+        if lines.written:
+            logs.append_task_lines(worker, task.pk, task.fence, 0, lines.with_gap())
+    except StaleFence:
+        logger.warning("%s was taken from the workers", task.title)
+    answer = TaskAnswer(outcome.status, outcome.result, outcome.error, duration_ms)
+    complete_task(worker, task.pk, fence=task.fence, answer=answer)
+
+
+class _LogBuffer:
+    """What a task writes, until it has ended; as much as a log takes at once."""
+
+    def __init__(self) -> None:
+        self.written: list[dict[str, object]] = []
+        self._left, self._missing = int(TASK_LOG_BURST), 0
+
+    def write(self, level: str, text: str) -> None:
+        line: dict[str, object] = {"t": time.time_ns() // 1_000_000, "level": level, "text": text}
+        self._left -= len(json.dumps(line))
+        if self._left > 0:
+            self.written.append(line)
+        else:
+            self._missing += 1
+
+    def with_gap(self) -> list[dict[str, object]]:
+        """The lines, and at their end how many more there were."""
+        if not self._missing:
+            return self.written
+        text = f"{self._missing:,} lines are missing here: a worker keeps {TASK_LOG_BURST} of a task's log."
+        return [*self.written, {"t": time.time_ns() // 1_000_000, "level": "WARN", "text": text}]
+
+
+class _LeaseRenewal(threading.Thread):
+    """Holds the lease of a task while it is done, and stops it where it is wanted no more."""
+
+    def __init__(self, worker: DelegateInstance, held: HeldTask) -> None:
+        super().__init__(daemon=True)
+        self._worker_id = worker.pk
+        self._held = held
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        said = {UUID(self._held.task.id): self._held.task.fence}
+        try:
+            while not self._ended.wait(RENEW_SECONDS):
+                now = renew_leases(self._worker_id, said, now=get_database_time())
+                self._held.is_lost, self._held.is_aborted = bool(now.lost), bool(now.aborted)
+                if now.lost or now.aborted:
+                    self._held.stopped.set()
+        finally:
+            connection.close()
+
+    def stop(self) -> None:
+        """End and wait for the thread: its connection closes with it."""
+        self._ended.set()
+        self.join()

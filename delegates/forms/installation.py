@@ -1,0 +1,202 @@
+"""Form of the install wizard, and of another token for a spec."""
+
+import re
+from dataclasses import fields
+from typing import Any
+
+from django import forms
+
+from aws.regions import list_regions
+from delegates.install.specs import SECRET_NAME
+from delegates.install.wizard import SIZES, WizardAnswers
+from delegates.models import DelegateConfiguration, DelegateToken
+from delegates.queries.delegates import list_usable_tokens
+from rbac.models import Scope
+from rbac.policy import Principal, filter_visible
+from web.forms.page_forms import PageForm, ScopeField
+
+EDIT = "core_delegate_edit"
+MAX_TOKEN_CHOICES = 200
+TARGET_CHOICES = (
+    ("FARGATE", "ECS on Fargate"),
+    ("EC2", "ECS on EC2"),
+    ("DOCKER", "Docker on a virtual machine"),
+)
+FLAVOUR_CHOICES = (("v3", "v3, recommended"), ("legacy", "Legacy, with the older names of variables"))
+SECRET_CHOICES = (
+    ("PLAINTEXT", "As plain text in the task definition"),
+    ("CREATE", "In a new secret of Secrets Manager"),
+    ("EXISTING", "In a secret of Secrets Manager that is there"),
+)
+MODE_CHOICES = (("", "bridge"), ("awsvpc", "awsvpc"))
+SCHEME_CHOICES = (("http", "http"), ("https", "https"))
+
+
+class WordListField(forms.CharField):
+    """Any number of words, set apart by commas, spaces or line ends."""
+
+    def __init__(self, **options: Any) -> None:
+        attrs = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
+        super().__init__(
+            **{"required": False, "max_length": 4096, "widget": forms.TextInput(attrs=attrs), **options}
+        )
+
+    def to_python(self, value: Any) -> Any:
+        return tuple(word for word in re.split(r"[\s,]+", str(super().to_python(value))) if word)
+
+
+def build_monospace_field(**options: Any) -> forms.CharField:
+    """A field for one word that machines read."""
+    attrs = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
+    settled = {"required": False, "max_length": 1024, "widget": forms.TextInput(attrs=attrs), **options}
+    return forms.CharField(**settled)
+
+
+def build_choice_field(label: str, choices: Any, help_text: str = "") -> forms.ChoiceField:
+    return forms.ChoiceField(label=label, choices=choices, required=False, help_text=help_text)
+
+
+class NewDelegateForm(PageForm):
+    """Every question of the wizard; all but the name may stay as they are."""
+
+    depending = frozenset(("secret_arn", "token", "configuration", "size", "region", "flavour", "target"))
+
+    in_scope = ScopeField(help_text="Work of this scope and of those below it can use the delegate.")
+    name = forms.CharField(max_length=128, help_text="Two that run under one name are two instances of it.")
+    tags = WordListField(
+        label="Tags",
+        help_text="With commas or blanks between them. Connectors and steps choose delegates by these.",
+    )
+    target = forms.ChoiceField(
+        label="Where it runs", choices=TARGET_CHOICES, widget=forms.RadioSelect, initial="FARGATE"
+    )
+    flavour = forms.ChoiceField(
+        label="Flavour", choices=FLAVOUR_CHOICES, widget=forms.RadioSelect, initial="v3"
+    )
+    size = build_choice_field("Size", ())
+    region = build_choice_field("Region", ())
+    aws_account_id = build_monospace_field(
+        label="AWS account id", max_length=12, help_text="12 digits; a placeholder stands for it until then."
+    )
+    subnets = WordListField(
+        label="Subnets", help_text="Their ids. Two in different zones, so that one zone may fail."
+    )
+    security_groups = WordListField(
+        label="Security groups", help_text="They have to let out HTTPS (443), and what steps need besides."
+    )
+    assign_public_ip = forms.BooleanField(
+        label="Give tasks a public address",
+        required=False,
+        initial=True,
+        help_text="With it the subnets have to be public; without it private ones with a NAT gateway.",
+    )
+    network_mode = build_choice_field(
+        "Network mode", MODE_CHOICES, "awsvpc gives each task an address of its own."
+    )
+    secret_kind = build_choice_field("Where the token is kept", SECRET_CHOICES)
+    secret_name = build_monospace_field(
+        label="Name of the new secret", initial=SECRET_NAME, help_text="For a secret that is made for it."
+    )
+    secret_arn = build_monospace_field(
+        label="ARN of the secret", help_text="For one that is there; it holds the token alone."
+    )
+    token = build_choice_field(
+        "Token", (), "What the delegate registers with. Each can be revoked by itself."
+    )
+    configuration = build_choice_field("Configuration", (), "Its script runs when the delegate starts.")
+    hostname = build_monospace_field(
+        label="Hostname", help_text="On Fargate and with awsvpc ECS takes none: it is left out."
+    )
+    cluster = build_monospace_field(label="Cluster")
+    log_group = build_monospace_field(label="Log group")
+    task_role = build_monospace_field(
+        label="Task role", help_text="The name of the role to work with, such as harness-delegate-role."
+    )
+    proxy_host = build_monospace_field(
+        label="Proxy", help_text="A name or an address, without scheme and port."
+    )
+    proxy_port = forms.IntegerField(label="Port of the proxy", required=False, initial=3128)
+    proxy_scheme = build_choice_field("Scheme of the proxy", SCHEME_CHOICES)
+    proxy_user = build_monospace_field(
+        label="User of the proxy", help_text="Put the password into the files yourself: it is not kept here."
+    )
+    no_proxy = WordListField(label="Hosts that need no proxy")
+    ca_path = build_monospace_field(
+        label="Certificates to trust", help_text="The path of a PEM file in the container, for an own CA."
+    )
+    ca_host_path = build_monospace_field(
+        label="That file on the host", help_text="It is mounted into the container."
+    )
+
+    def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
+        super().__init__(*args, auto_id="delegate-%s", **kwargs)
+        self.person = person
+        field = self.fields["in_scope"]
+        if isinstance(field, ScopeField):
+            field.offer(person, EDIT, scope)
+        self._offer(
+            "size", [("", "As in the reference files"), *((s.identifier, s.name) for s in SIZES.values())]
+        )
+        self._offer("region", [(one.name, f"{one.name} ({one.title})") for one in list_regions()])
+        self._offer("token", [("", "A new token for this delegate"), *self._tokens()])
+        self._offer("configuration", [("", "The primary one"), *self._configurations()])
+        self.fields["size"].initial, self.fields["region"].initial = "laptop", "us-east-1"
+
+    def _offer(self, name: str, choices: list[tuple[str, str]]) -> None:
+        field = self.fields[name]
+        if isinstance(field, forms.ChoiceField):
+            field.choices = choices
+
+    def _tokens(self) -> list[tuple[str, str]]:
+        return [
+            (str(one.pk), f"{one.name} in {one.scope.path}")
+            for one in list_usable_tokens(self.person)[:MAX_TOKEN_CHOICES]
+        ]
+
+    def _configurations(self) -> list[tuple[str, str]]:
+        rows = DelegateConfiguration.objects.filter(is_primary=False).defer("script").select_related("scope")
+        seen = filter_visible(self.person, "core_delegateconfiguration_view", rows)
+        return [
+            (str(one.pk), f"{one.name} in {one.scope.path}")
+            for one in seen.order_by("name")[:MAX_TOKEN_CHOICES]
+        ]
+
+    def clean_proxy_port(self) -> int:
+        return int(self.cleaned_data["proxy_port"] or 3128)
+
+    @property
+    def wish(self) -> WizardAnswers:
+        """The answers as a value."""
+        given = self.cleaned_data
+        return WizardAnswers(**{field.name: given[field.name] for field in fields(WizardAnswers)})
+
+    @property
+    def chosen_token(self) -> DelegateToken | None:
+        pk = self.cleaned_data["token"]
+        return list_usable_tokens(self.person).get(pk=pk) if pk else None
+
+    @property
+    def chosen_configuration(self) -> DelegateConfiguration | None:
+        pk = self.cleaned_data["configuration"]
+        return DelegateConfiguration.objects.select_related("scope").get(pk=pk) if pk else None
+
+
+class ChangeTokenForm(PageForm):
+    """Another token for the spec of a delegate."""
+
+    depending = frozenset({"token"})
+
+    token = build_choice_field("Token", ())
+
+    def __init__(self, *args: Any, person: Principal, scope: Scope, **kwargs: Any) -> None:
+        super().__init__(*args, auto_id="change-%s", **kwargs)
+        self.offered = list_usable_tokens(person, scope)
+        field = self.fields["token"]
+        if isinstance(field, forms.ChoiceField):
+            named = [(str(one.pk), one.name) for one in self.offered[:MAX_TOKEN_CHOICES]]
+            field.choices = [("", "A new token for this delegate"), *named]
+
+    @property
+    def chosen(self) -> DelegateToken | None:
+        pk = self.cleaned_data["token"]
+        return self.offered.get(pk=pk) if pk else None

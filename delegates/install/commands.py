@@ -1,0 +1,278 @@
+"""Commands of AWS CLI v2 and of Docker that create, update and diagnose a delegate."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any, Final
+
+import yaml
+
+from delegates.install import documents
+from delegates.install.documents import build_service_definition, list_environment_variables
+from delegates.install.plan import SpecPlan, build_ecs_name
+from delegates.install.specs import CommandGroup, ShellCommand
+
+TOKEN_FILE: Final = "delegate-token.txt"  # noqa: S105
+_SUBNETS = "Subnets[*].[SubnetId,VpcId,AvailabilityZone,CidrBlock]"
+_GROUPS = "SecurityGroups[*].[GroupId,GroupName,VpcId]"
+
+
+def list_aws_commands(plan: SpecPlan) -> list[ShellCommand]:
+    """Every command, each group in the order to run it."""
+    return [
+        *_find(plan),
+        *_permissions(plan),
+        *_create(plan),
+        *_verify(plan),
+        *_update(plan),
+        *_diagnose(plan),
+    ]
+
+
+def build_aws_command(plan: SpecPlan, *words: str) -> str:
+    """A command of the AWS CLI, every value one word of the shell; in the region that somebody chose."""
+    region = ["--region", plan.request.region] if plan.request.region and words[0] != "iam" else []
+    return shlex.join(["aws", *words, *region])
+
+
+def build_log_group_command(plan: SpecPlan, group: str) -> str:
+    """Makes a log group, always with its region: it has to be the one of the task definition (R113)."""
+    return shlex.join(["aws", "logs", "create-log-group", "--log-group-name", group, "--region", plan.region])
+
+
+def build_stopped_reason_command(plan: SpecPlan) -> str:
+    """Asks why the last task stopped (R142): the inner command finds it, the outer one describes it."""
+    listed = build_aws_command(
+        plan,
+        *("ecs", "list-tasks", "--cluster", plan.cluster, "--service-name", plan.service),
+        *("--desired-status", "STOPPED", "--query", "taskArns[0]", "--output", "text"),
+    )
+    before = shlex.join(["aws", "ecs", "describe-tasks", "--cluster", plan.cluster, "--tasks"])
+    region = ["--region", plan.request.region] if plan.request.region else []
+    after = shlex.join([*region, "--query", "tasks[0].stoppedReason"])
+    return f'{before} "$({listed})" {after}'
+
+
+def build_restart_command(plan: SpecPlan) -> str:
+    """Starts the service's tasks anew (R141)."""
+    service = ("--cluster", plan.cluster, "--service", plan.service)
+    return build_aws_command(plan, "ecs", "update-service", *service, "--force-new-deployment")
+
+
+def build_events_command(plan: SpecPlan) -> str:
+    """Asks what ECS said about the service last."""
+    service = ("--cluster", plan.cluster, "--services", plan.service)
+    return build_aws_command(
+        plan, "ecs", "describe-services", *service, "--query", "services[0].events[:10].message"
+    )
+
+
+def build_routes_command(plan: SpecPlan) -> str:
+    """Asks where the subnets' packets go (T22)."""
+    subnets = ",".join(plan.subnets)
+    return build_aws_command(
+        plan,
+        *("ec2", "describe-route-tables", "--filters", f"Name=association.subnet-id,Values={subnets}"),
+        *("--query", "RouteTables[*].Routes[*].[DestinationCidrBlock,GatewayId,NatGatewayId]"),
+    )
+
+
+def build_egress_command(plan: SpecPlan) -> str:
+    """Asks what the security groups let out."""
+    query = "SecurityGroups[*].[GroupId,IpPermissionsEgress]"
+    words = ("ec2", "describe-security-groups", "--group-ids", *plan.security_groups)
+    return build_aws_command(plan, *words, "--query", query)
+
+
+def _find(plan: SpecPlan) -> Iterator[ShellCommand]:
+    if not plan.request.is_awsvpc:
+        return
+    table = ("--output", "table")
+    subnets = build_aws_command(plan, "ec2", "describe-subnets", "--query", _SUBNETS, *table)
+    yield ShellCommand("Find your subnets", subnets, "find")
+    groups = build_aws_command(plan, "ec2", "describe-security-groups", "--query", _GROUPS, *table)
+    yield ShellCommand("Find your security groups", groups, "find")
+
+
+def _permissions(plan: SpecPlan) -> Iterator[ShellCommand]:
+    """Policies for deployments; with a task role they are needed before the service is."""
+    group: CommandGroup = "create" if plan.request.task_role else "permissions"
+    listed = (
+        ("Create the policy that deployments need", documents.POLICY_NAME, documents.POLICY_FILE),
+        ("Create the policy of further steps", documents.EXTENDED_NAME, documents.EXTENDED_FILE),
+    )
+    for title, name, file in listed:
+        words = ("iam", "create-policy", "--policy-name", name, "--policy-document", f"file://{file}")
+        yield ShellCommand(title, build_aws_command(plan, *words), group)
+
+
+def _create(plan: SpecPlan) -> Iterator[ShellCommand]:
+    request = plan.request
+    yield ShellCommand(
+        "Create the cluster", build_aws_command(plan, "ecs", "create-cluster", "--cluster-name", plan.cluster)
+    )
+    if request.secret.kind == "CREATE":
+        words = ("--name", request.secret.name, "--secret-string", f"file://{TOKEN_FILE}")
+        title = "Store the token in Secrets Manager"
+        yield ShellCommand(title, build_aws_command(plan, "secretsmanager", "create-secret", *words))
+    if plan.needs_execution_role:
+        yield from _execution_role(plan)
+    if request.task_role:
+        yield from _task_role(plan)
+    if plan.log_group:
+        yield ShellCommand("Create the log group", build_log_group_command(plan, plan.log_group))
+    yield ShellCommand("Register the task definition", _register(plan))
+    yield ShellCommand("Create the service", _create_service(plan))
+
+
+def _role(plan: SpecPlan, name: str, title: str) -> ShellCommand:
+    trust = ("--assume-role-policy-document", f"file://{documents.TRUST_FILE}")
+    return ShellCommand(title, build_aws_command(plan, "iam", "create-role", "--role-name", name, *trust))
+
+
+def _execution_role(plan: SpecPlan) -> Iterator[ShellCommand]:
+    role = plan.request.execution_role
+    yield _role(plan, role, "Create the execution role")
+    policy = f"arn:{plan.partition}:iam::aws:policy/{documents.EXECUTION_POLICY}"
+    words = ("iam", "attach-role-policy", "--role-name", role, "--policy-arn", policy)
+    yield ShellCommand("Let it pull images and write logs", build_aws_command(plan, *words))
+    if plan.request.uses_secret:
+        document = ("--policy-document", f"file://{documents.SECRET_FILE}")
+        named = ("--role-name", role, "--policy-name", documents.SECRET_POLICY_NAME)
+        yield ShellCommand(
+            "Let it read the token", build_aws_command(plan, "iam", "put-role-policy", *named, *document)
+        )
+
+
+def _task_role(plan: SpecPlan) -> Iterator[ShellCommand]:
+    role = plan.request.task_role
+    yield _role(plan, role, "Create the role that the delegate works with")
+    for name in (documents.POLICY_NAME, documents.EXTENDED_NAME):
+        policy = f"arn:{plan.partition}:iam::{plan.aws_account}:policy/{name}"
+        words = ("iam", "attach-role-policy", "--role-name", role, "--policy-arn", policy)
+        yield ShellCommand(f"Give it the policy {name}", build_aws_command(plan, *words))
+
+
+def _register(plan: SpecPlan) -> str:
+    file = f"file://{plan.preset.task_file}"
+    return build_aws_command(plan, "ecs", "register-task-definition", "--cli-input-json", file)
+
+
+def _create_service(plan: SpecPlan) -> str:
+    if plan.has_service_file:
+        file = f"file://{plan.preset.service_file}"
+        return build_aws_command(plan, "ecs", "create-service", "--cli-input-json", file)
+    return build_aws_command(plan, "ecs", "create-service", *_service_flags(plan))
+
+
+def _service_flags(plan: SpecPlan) -> list[str]:
+    """The service definition as flags, in the order of each flavour's documents (R115, T01)."""
+    service = build_service_definition(plan)
+    flags = {
+        "--cluster": service["cluster"],
+        "--service-name": service["serviceName"],
+        "--task-definition": service["taskDefinition"],
+        "--desired-count": str(service["desiredCount"]),
+    }
+    if plan.request.flavour == "legacy":
+        order = ("--service-name", "--task-definition", "--cluster", "--desired-count")
+        flags = {flag: flags[flag] for flag in order}
+    if launch_type := service.get("launchType"):
+        flags["--launch-type"] = launch_type
+    return [word for flag, value in flags.items() for word in (flag, value)]
+
+
+def _verify(plan: SpecPlan) -> Iterator[ShellCommand]:
+    words = ("ecs", "describe-services", "--cluster", plan.cluster, "--services", plan.service)
+    yield ShellCommand("See whether the service runs", build_aws_command(plan, *words), "verify")
+
+
+def _update(plan: SpecPlan) -> Iterator[ShellCommand]:
+    yield ShellCommand("Register the task definition with the newer image", _register(plan), "update")
+    words = ("--cluster", plan.cluster, "--service", plan.service, "--task-definition", plan.family)
+    changed = build_aws_command(plan, "ecs", "update-service", *words, "--force-new-deployment")
+    yield ShellCommand("Let the service use it", changed, "update")
+
+
+def _diagnose(plan: SpecPlan) -> Iterator[ShellCommand]:
+    yield ShellCommand("Read why the last task stopped", build_stopped_reason_command(plan), "diagnose")
+    if plan.log_group:
+        tail = build_aws_command(plan, "logs", "tail", plan.log_group, "--follow")
+        yield ShellCommand("Read the delegate's log", tail, "diagnose")
+    yield ShellCommand("Read what ECS says about the service", build_events_command(plan), "diagnose")
+
+
+COMPOSE_FILE: Final = "compose.yaml"
+# How long Docker waits for a delegate to finish what it does before it kills it.
+STOP_SECONDS: Final = 120
+DEFAULT_CPU, DEFAULT_MEMORY = 1024, 2048
+
+
+def build_container_name(plan: SpecPlan) -> str:
+    """The delegate's name as Docker takes it: two characters at least."""
+    name = build_ecs_name(plan.name)
+    return name if len(name) > 1 else f"delegate-{name}"
+
+
+def build_run_command(plan: SpecPlan) -> str:
+    """`docker run` with every value one word of the shell.
+
+    The hostname is said, since it identifies the instance and Docker would make one up each time (R024).
+    """
+    name = build_container_name(plan)
+    words = ["docker", "run", "--detach", "--name", name, "--hostname", plan.hostname]
+    words += ["--restart", "unless-stopped", "--stop-timeout", str(STOP_SECONDS)]
+    words += ["--cpus", f"{_cpus(plan):g}", "--memory", f"{_memory(plan)}m"]
+    for mount in _mounts(plan):
+        words += ["--volume", mount]
+    for variable, value in list_environment_variables(plan):
+        words += ["--env", f"{variable}={value}"]
+    return shlex.join([*words, plan.request.image])
+
+
+def list_docker_commands(plan: SpecPlan) -> Iterator[ShellCommand]:
+    """Starting it, looking at it, replacing it."""
+    name, image, run = build_container_name(plan), plan.request.image, build_run_command(plan)
+    yield ShellCommand("Start the delegate", run, "create")
+    yield ShellCommand(
+        "See whether it runs", shlex.join(["docker", "ps", "--filter", f"name={name}"]), "verify"
+    )
+    yield ShellCommand("Fetch the newer image", shlex.join(["docker", "pull", image]), "update")
+    yield ShellCommand("Let it finish, and stop it", shlex.join(["docker", "stop", name]), "update")
+    yield ShellCommand("Remove the old container", shlex.join(["docker", "rm", name]), "update")
+    yield ShellCommand("Start the delegate again", run, "update")
+    yield ShellCommand(
+        "Read the delegate's log", shlex.join(["docker", "logs", "--follow", name]), "diagnose"
+    )
+
+
+def render_compose_file(plan: SpecPlan) -> str:
+    """The same container for `docker compose up --detach`."""
+    service: dict[str, Any] = {
+        "image": plan.request.image,
+        "container_name": build_container_name(plan),
+        "hostname": plan.hostname,
+        "restart": "unless-stopped",
+        "stop_grace_period": f"{STOP_SECONDS}s",
+        "cpus": f"{_cpus(plan):g}",
+        "mem_limit": f"{_memory(plan)}m",
+        # Compose would put variables of its own where a dollar sign stands alone.
+        "environment": {name: value.replace("$", "$$") for name, value in list_environment_variables(plan)},
+    }
+    if mounts := _mounts(plan):
+        service["volumes"] = mounts
+    key = re.sub(r"[^a-z0-9_-]", "-", build_container_name(plan).lower())
+    return yaml.safe_dump({"services": {key: service}}, sort_keys=False, width=10_000)
+
+
+def _cpus(plan: SpecPlan) -> float:
+    return (plan.request.cpu or DEFAULT_CPU) / 1024
+
+
+def _memory(plan: SpecPlan) -> int:
+    return plan.request.memory_mib or DEFAULT_MEMORY
+
+
+def _mounts(plan: SpecPlan) -> list[str]:
+    ca = plan.request.ca
+    return [f"{ca.host_path}:{ca.path}:ro"] if ca and ca.host_path else []

@@ -1,0 +1,262 @@
+"""Task definition, service definition, container environment and IAM documents."""
+
+from typing import Any, Final
+
+from aws import policies
+from delegates.install.plan import AGENT_PORT, STREAM_PREFIX, SpecPlan
+from delegates.install.specs import CaBundle, SpecProxy
+
+# What a task asks for its role and for itself; no proxy answers there.
+ADDRESSES_OF_ECS = ("169.254.169.254", "169.254.170.2")
+Variable = tuple[str, str]
+_LEGACY_ORDER = {
+    "EC2": (
+        "ACCOUNT_ID",
+        "DELEGATE_TOKEN",
+        "DELEGATE_TYPE",
+        "INIT_SCRIPT",
+        "DEPLOY_MODE",
+        "MANAGER_HOST_AND_PORT",
+        "DELEGATE_NAME",
+        "LOG_STREAMING_SERVICE_URL",
+        "DELEGATE_TAGS",
+        "NEXT_GEN",
+    ),
+    "FARGATE": (
+        "ACCOUNT_ID",
+        "DELEGATE_TOKEN",
+        "DELEGATE_TYPE",
+        "LOG_STREAMING_SERVICE_URL",
+        "DELEGATE_TAGS",
+        "INIT_SCRIPT",
+        "DEPLOY_MODE",
+        "MANAGER_HOST_AND_PORT",
+        "DELEGATE_NAME",
+        "NEXT_GEN",
+    ),
+}
+
+
+def get_token_variable(plan: SpecPlan) -> str:
+    """The variable that holds the token."""
+    return "DELEGATE_TOKEN" if plan.request.flavour == "legacy" else "HARNESS_TOKEN"
+
+
+def list_environment_variables(plan: SpecPlan) -> list[Variable]:
+    """Every variable in order; the token is left out where it comes from a secret."""
+    listed = _legacy_variables(plan) if plan.request.flavour == "legacy" else _v3_variables(plan)
+    if plan.request.uses_secret:
+        listed = [one for one in listed if one[0] != get_token_variable(plan)]
+    if plan.request.proxy:
+        listed += _proxy_variables(plan.request.proxy, is_on_ecs=plan.request.kind == "ECS")
+    if plan.request.ca:
+        listed.append(("SLIPWAY_CA_BUNDLE", plan.request.ca.path))
+    return listed
+
+
+def build_log_address(manager_url: str) -> str:
+    """Where logs are sent, as the legacy variable says it (R100)."""
+    return f"{manager_url.rstrip('/')}/log-service/"
+
+
+def _legacy_variables(plan: SpecPlan) -> list[Variable]:
+    request = plan.request
+    values = {
+        "ACCOUNT_ID": request.account_id,
+        "DELEGATE_TOKEN": plan.token,
+        "DELEGATE_TYPE": "DOCKER",
+        "INIT_SCRIPT": "",
+        "DEPLOY_MODE": "KUBERNETES",
+        "MANAGER_HOST_AND_PORT": request.manager_url,
+        "DELEGATE_NAME": plan.name,
+        "LOG_STREAMING_SERVICE_URL": build_log_address(request.manager_url),
+        "DELEGATE_TAGS": ",".join(request.tags),
+        "NEXT_GEN": "true",
+    }
+    return [(name, values[name]) for name in _LEGACY_ORDER[request.launch_type]]
+
+
+def _v3_variables(plan: SpecPlan) -> list[Variable]:
+    request = plan.request
+    listed = [
+        ("HARNESS_ACCOUNT_ID", request.account_id),
+        ("HARNESS_TOKEN", plan.token),
+        ("HARNESS_URL", request.manager_url),
+        ("HARNESS_NAME", plan.name),
+    ]
+    return [*listed, ("HARNESS_TAGS", ",".join(request.tags))] if request.tags else listed
+
+
+def _proxy_variables(proxy: SpecProxy, *, is_on_ecs: bool) -> list[Variable]:
+    listed = [("PROXY_HOST", proxy.host), ("PROXY_PORT", str(proxy.port)), ("PROXY_SCHEME", proxy.scheme)]
+    if proxy.user:
+        listed += [("PROXY_USER", proxy.user), ("PROXY_PASSWORD", proxy.password)]
+    direct = [*proxy.no_proxy, *(ADDRESSES_OF_ECS if is_on_ecs else ())]
+    return [*listed, ("NO_PROXY", ",".join(dict.fromkeys(direct)))] if direct else listed
+
+
+CA_VOLUME = "ca-bundle"
+Document = dict[str, Any]
+
+
+def build_task_definition(plan: SpecPlan) -> Document:
+    """What RegisterTaskDefinition is given (R094–R097, R104–R105, R108–R110, R124)."""
+    container = (
+        _build_legacy_container(plan) if plan.request.flavour == "legacy" else _build_v3_container(plan)
+    )
+    definition: Document = {"family": plan.family}
+    if plan.request.is_awsvpc:
+        definition["networkMode"] = "awsvpc"
+    elif plan.request.flavour == "v3":
+        definition["networkMode"] = "bridge"
+    definition |= {
+        "requiresCompatibilities": [plan.request.launch_type],
+        "cpu": str(plan.task_cpu),
+        "memory": str(plan.task_memory),
+    }
+    if plan.needs_execution_role:
+        definition["executionRoleArn"] = plan.execution_role_arn
+    if plan.request.task_role:
+        definition["taskRoleArn"] = plan.task_role_arn
+    definition["containerDefinitions"] = [container]
+    if ca := _mounted_ca(plan):
+        definition["volumes"] = [{"name": CA_VOLUME, "host": {"sourcePath": ca.host_path}}]
+    return definition
+
+
+def build_service_definition(plan: SpecPlan) -> Document:
+    """What CreateService is given, whether it becomes a file or the flags of a command (R106, R115, R127)."""
+    request = plan.request
+    is_legacy = request.flavour == "legacy"
+    service: Document = {
+        "cluster": plan.cluster,
+        "serviceName": plan.service,
+        "taskDefinition": plan.family,
+    }
+    # A legacy service on EC2 leaves it to the cluster (T01).
+    if request.is_awsvpc or not is_legacy:
+        service["launchType"] = request.launch_type
+    service["desiredCount"] = request.desired_count
+    if not request.is_awsvpc:
+        return service
+    if is_legacy:
+        service["loadBalancers"] = []
+    service["networkConfiguration"] = {"awsvpcConfiguration": _vpc(plan)}
+    if request.is_fargate:
+        service["platformVersion"] = "LATEST"
+    service["schedulingStrategy"] = "REPLICA"
+    if is_legacy:
+        service["enableECSManagedTags"] = True
+    return service
+
+
+def _vpc(plan: SpecPlan) -> Document:
+    vpc: Document = {"subnets": plan.subnets, "securityGroups": plan.security_groups}
+    if plan.request.is_fargate:
+        vpc["assignPublicIp"] = "ENABLED" if plan.request.network.assign_public_ip else "DISABLED"
+    return vpc
+
+
+def _build_legacy_container(plan: SpecPlan) -> Document:
+    container: Document = {
+        "name": plan.container,
+        "image": plan.request.image,
+        "essential": True,
+        "cpu": plan.container_cpu,
+        "memory": plan.container_memory,
+        "portMappings": [{"hostPort": AGENT_PORT, "containerPort": AGENT_PORT, "protocol": "tcp"}],
+    }
+    return container | _common_container(plan)
+
+
+def _build_v3_container(plan: SpecPlan) -> Document:
+    container: Document = {"name": plan.container, "image": plan.request.image}
+    if plan.container_cpu:
+        container["cpu"] = plan.container_cpu
+    if plan.container_memory:
+        container["memory"] = plan.container_memory
+    return container | {"essential": True} | _common_container(plan)
+
+
+def _common_container(plan: SpecPlan) -> Document:
+    both: Document = {}
+    if plan.hostname:
+        both["hostname"] = plan.hostname
+    both["environment"] = [{"name": name, "value": value} for name, value in list_environment_variables(plan)]
+    if plan.request.uses_secret:
+        both["secrets"] = [{"name": get_token_variable(plan), "valueFrom": plan.secret_arn}]
+    if plan.log_group:
+        options = {
+            "awslogs-group": plan.log_group,
+            "awslogs-region": plan.region,
+            "awslogs-stream-prefix": STREAM_PREFIX,
+        }
+        both["logConfiguration"] = {"logDriver": "awslogs", "options": options}
+    if ca := _mounted_ca(plan):
+        mount = {"sourceVolume": CA_VOLUME, "containerPath": ca.path, "readOnly": True}
+        both["mountPoints"] = [mount]
+    return both
+
+
+def _mounted_ca(plan: SpecPlan) -> CaBundle | None:
+    """The certificates that the host has as a file; Fargate has no host to speak of (R136)."""
+    ca = plan.request.ca
+    return ca if ca and ca.host_path and not plan.request.is_fargate else None
+
+
+PolicyDocument = dict[str, Any]
+TRUST_FILE: Final = "trust-policy.json"
+SECRET_FILE: Final = "secret-policy.json"  # noqa: S105
+POLICY_FILE: Final = "harness-ecs-policy.json"
+EXTENDED_FILE: Final = "harness-ecs-extended-policy.json"
+POLICY_NAME: Final = "HarnessECS"
+EXTENDED_NAME: Final = "HarnessECSExtended"
+SECRET_POLICY_NAME: Final = "HarnessDelegateToken"  # noqa: S105
+_VERSION: Final = "2012-10-17"
+EXECUTION_POLICY: Final = "service-role/AmazonECSTaskExecutionRolePolicy"
+# The documented policy, action for action (R145).
+ACTIONS: Final = policies.BASE_POLICY.actions
+# What blue/green, run task, tags, auto scaling, alarms and logs need besides (T12): statement id to actions.
+EXTENSIONS: Final = {
+    one.identifier.title().replace("-", ""): one.actions for one in policies.EXTENSION_POLICIES
+}
+
+
+def build_trust_policy() -> PolicyDocument:
+    """Lets ECS give a role to tasks (R120)."""
+    statement = {
+        "Effect": "Allow",
+        "Principal": {"Service": "ecs-tasks.amazonaws.com"},
+        "Action": "sts:AssumeRole",
+    }
+    return {"Version": _VERSION, "Statement": [statement]}
+
+
+def build_secret_policy(plan: SpecPlan) -> PolicyDocument:
+    """Lets the execution role read the one secret that holds the token (R123)."""
+    statement = {
+        "Effect": "Allow",
+        "Action": "secretsmanager:GetSecretValue",
+        "Resource": _secret_resources(plan.secret_arn),
+    }
+    return {"Version": _VERSION, "Statement": [statement]}
+
+
+def build_deploy_policy() -> PolicyDocument:
+    """What deployments do in AWS: the documented eighteen actions (R145)."""
+    return policies.BASE_POLICY.document
+
+
+def build_extended_policy() -> PolicyDocument:
+    """What some steps need besides, one statement for each, to be left out where unused (T12)."""
+    statements = [
+        {"Sid": sid, "Effect": "Allow", "Action": list(actions), "Resource": "*"}
+        for sid, actions in EXTENSIONS.items()
+    ]
+    return {"Version": _VERSION, "Statement": statements}
+
+
+def _secret_resources(arn: str) -> list[str]:
+    """The secret, however it is named: AWS ends its name with a hyphen and six characters of its own."""
+    whole = ":".join(arn.split(":")[:7])
+    return [whole, f"{whole}-??????"]

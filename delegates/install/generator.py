@@ -1,0 +1,241 @@
+"""Generator of specs with their warnings, and the zip download (R083-R142)."""
+
+import io
+import json
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from ipaddress import ip_address
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from delegates.install import commands, documents
+from delegates.install.commands import TOKEN_FILE, list_aws_commands
+from delegates.install.documents import build_service_definition, build_task_definition
+from delegates.install.linter import lint_spec
+from delegates.install.plan import SpecPlan
+from delegates.install.specs import (
+    DelegateSpecFiles,
+    InvalidSpec,
+    ShellCommand,
+    SpecRequest,
+    validate_request,
+)
+from guards.input_problems import InputProblem
+
+
+def list_warnings(plan: SpecPlan) -> Iterator[str]:
+    """Sentences, the most urgent first."""
+    yield from _address(plan)
+    if plan.request.kind == "DOCKER":
+        yield from _docker(plan)
+    else:
+        yield from _placeholders(plan)
+        yield from _hostname(plan)
+        yield from _network(plan)
+        yield from _roles(plan)
+        yield from _token(plan)
+        yield from _size_warnings(plan)
+    yield from _proxy_and_ca(plan)
+
+
+def _address(plan: SpecPlan) -> Iterator[str]:
+    url = urlsplit(plan.request.manager_url)
+    host = url.hostname or ""
+    if is_loopback(host):
+        yield (
+            f"Delegates are told to reach Slipway at {plan.request.manager_url}, "
+            "which is this machine alone. Set PUBLIC_URL to an address that they can reach."
+        )
+    elif url.scheme == "http":
+        yield "The address of Slipway is not https: tokens and results travel where others can read them."
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is whatever machine looks for it."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _placeholders(plan: SpecPlan) -> Iterator[str]:
+    request, holders = plan.request, plan.placeholders
+    missing = []
+    if not request.token and request.secret.kind != "EXISTING":
+        missing.append((holders.token, "the delegate token"))
+    needs_account = plan.needs_execution_role or request.task_role
+    if needs_account and not request.aws_account_id:
+        missing.append((holders.aws_account, "your AWS account id, 12 digits"))
+    if request.is_awsvpc and not request.network.subnets:
+        missing.append((holders.subnet, "the id of a subnet"))
+    if request.is_awsvpc and not request.network.security_groups:
+        missing.append((holders.security_group, "the id of a security group"))
+    for holder, what in missing:
+        yield f"Replace {holder} in the files by {what}."
+
+
+def _hostname(plan: SpecPlan) -> Iterator[str]:
+    if plan.request.hostname and not plan.hostname:
+        where = "Fargate" if plan.request.is_fargate else "the network mode awsvpc"
+        yield (
+            f"The hostname {plan.request.hostname} is left out: ECS takes none on {where}. "
+            "The delegate is known by its name."
+        )
+    if not plan.preset.container and plan.container != plan.name:
+        yield f"The container is called {plan.container}, since ECS does not take the delegate's whole name."
+
+
+def _network(plan: SpecPlan) -> Iterator[str]:
+    network = plan.request.network
+    if not plan.request.is_awsvpc:
+        if network.subnets or network.security_groups:
+            yield "Subnets and security groups are left out: on EC2 tasks use the network of their instance."
+        if plan.request.flavour == "legacy" and plan.request.desired_count > 1:
+            yield "The task takes port 8080 of its instance: the cluster needs an instance for each task."
+        return
+    if plan.request.is_fargate and network.assign_public_ip:
+        yield (
+            "Tasks get public addresses: the subnets have to be public, with a route to an internet gateway. "
+            "In production prefer private subnets with a NAT gateway and no public address."
+        )
+    else:
+        yield "Tasks get no public address: the subnets need a route to a NAT gateway to reach anything."
+    if len(network.subnets) == 1:
+        yield "There is one subnet. Give two in different availability zones, so that one zone may fail."
+
+
+def _roles(plan: SpecPlan) -> Iterator[str]:
+    if plan.needs_execution_role:
+        yield (
+            f"Most accounts have the role {plan.request.execution_role} already. Where AWS says that a role "
+            "or a policy exists, go on with the next command."
+        )
+
+
+def _token(plan: SpecPlan) -> Iterator[str]:
+    secret = plan.request.secret
+    if not plan.request.uses_secret:
+        yield (
+            "The token is plain text: whoever may read the task definition can read it. "
+            "In production keep it in Secrets Manager."
+        )
+    if secret.kind == "CREATE":
+        yield "Delete delegate-token.txt once the secret is made: it holds the token."
+    if secret.kind == "EXISTING":
+        _, _, _, region, account, *_ = secret.arn.split(":")
+        if region != plan.region:
+            yield f"The secret is in {region}, the tasks are in {plan.region}: ECS reads none across regions."
+        if plan.request.aws_account_id and account != plan.request.aws_account_id:
+            yield f"The secret belongs to account {account}: its policy and its KMS key have to let yours in."
+
+
+def _size_warnings(plan: SpecPlan) -> Iterator[str]:
+    if plan.request.flavour == "legacy":
+        yield (
+            "The legacy specification gives the container one CPU share and 2048 MiB, whatever the task has; "
+            "the v3 flavour has plainer sizes."
+            if not plan.request.memory_mib
+            else "The legacy specification gives the container one CPU share of what its task has."
+        )
+    if not plan.request.is_fargate:
+        yield (
+            f"{plan.task_memory} MiB are for the delegate alone. The instance needs more, for its system, "
+            "Docker and the ECS agent."
+        )
+
+
+def _docker(plan: SpecPlan) -> Iterator[str]:
+    if not plan.request.token:
+        yield f"Replace {plan.placeholders.token} in the command by the delegate token."
+    if plan.request.secret.kind != "PLAINTEXT":
+        yield "Docker reads nothing from Secrets Manager: the token is part of the command."
+    yield "The size is for the delegate alone. The machine needs more, for its system and for Docker."
+
+
+def _proxy_and_ca(plan: SpecPlan) -> Iterator[str]:
+    if plan.request.proxy and plan.request.proxy.password:
+        yield "The password of the proxy is plain text in the files."
+    if plan.request.ca and plan.request.is_fargate:
+        yield (
+            f"Fargate mounts no file of a host: put the certificates at {plan.request.ca.path} "
+            "into an image of your own, or mount a file system there."
+        )
+
+
+# Sizes are the one thing that is only wrong together.
+_SIZES = {"cpu": "cpu", "memory": "memory_mib"}
+
+
+def write_spec(request: SpecRequest) -> DelegateSpecFiles:
+    """Make every file and command of a delegate. Raises `BadSpec` where a value makes no sense."""
+    validate_request(request)
+    plan = SpecPlan(request)
+    return _write_docker_spec(plan) if request.kind == "DOCKER" else _write_ecs_spec(plan)
+
+
+def render_json(document: Mapping[str, Any]) -> str:
+    """A document as a file: ASCII alone, so that no terminal and no locale changes it."""
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _write_docker_spec(plan: SpecPlan) -> DelegateSpecFiles:
+    files = {commands.COMPOSE_FILE: commands.render_compose_file(plan)}
+    return DelegateSpecFiles(files, tuple(commands.list_docker_commands(plan)), tuple(list_warnings(plan)))
+
+
+def _write_ecs_spec(plan: SpecPlan) -> DelegateSpecFiles:
+    task, service = build_task_definition(plan), build_service_definition(plan)
+    _check_sizes(task, service)
+    files = {plan.preset.task_file: render_json(task)}
+    if plan.has_service_file:
+        files[plan.preset.service_file] = render_json(service)
+    files |= _iam_files(plan)
+    if plan.request.secret.kind == "CREATE":
+        # Without a line end: all of the file becomes the secret.
+        files[TOKEN_FILE] = plan.token
+    return DelegateSpecFiles(files, tuple(list_aws_commands(plan)), tuple(list_warnings(plan)), task, service)
+
+
+def _iam_files(plan: SpecPlan) -> dict[str, str]:
+    files = {}
+    if plan.needs_execution_role or plan.request.task_role:
+        files[documents.TRUST_FILE] = render_json(documents.build_trust_policy())
+    if plan.request.uses_secret:
+        files[documents.SECRET_FILE] = render_json(documents.build_secret_policy(plan))
+    files[documents.POLICY_FILE] = render_json(documents.build_deploy_policy())
+    files[documents.EXTENDED_FILE] = render_json(documents.build_extended_policy())
+    return files
+
+
+def _check_sizes(task: Mapping[str, Any], service: Mapping[str, Any]) -> None:
+    found = [one for one in lint_spec(task, service) if one.place in _SIZES and not one.is_warning]
+    if found:
+        raise InvalidSpec([InputProblem(one.message, one.fix, path=(_SIZES[one.place],)) for one in found])
+
+
+SCRIPT_FILE: Final = "commands.sh"
+# The oldest moment that the format knows: the same spec is the same bytes.
+_ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+def build_spec_zip(spec: DelegateSpecFiles) -> bytes:
+    """The files and the script of a spec."""
+    return build_zip({**spec.files, SCRIPT_FILE: render_script(spec.of("find", "create", "verify"))})
+
+
+def build_zip(files: Mapping[str, str]) -> bytes:
+    """Files by name as the bytes of a zip."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in sorted(files.items()):
+            entry = zipfile.ZipInfo(name, _ZIP_EPOCH)
+            # For its owner alone: a token may be in it.
+            entry.external_attr = 0o600 << 16
+            archive.writestr(entry, text, zipfile.ZIP_DEFLATED)
+    return made.getvalue()
+
+
+def render_script(commands: Iterable[ShellCommand]) -> str:
+    """Commands, each under its title; one that fails does not keep the next from running."""
+    lines = [f"# {one.title}\n{one.command}\n" for one in commands]
+    return "\n".join(["#!/bin/sh", "# Run these in the folder of the files.\n", *lines])

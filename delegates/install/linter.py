@@ -1,0 +1,261 @@
+"""Linter of task definitions, services and their network (N13, T22, R093)."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal
+
+from aws.apis.ec2 import SecurityGroup, Subnet
+from aws.shapes import get_input_shape
+from aws.validation.parameters import validate_parameters
+from aws.validation.problems import ShapeProblem
+from aws.validation.rules import compatibility
+from aws.validation.shape_checks import find_shape_problems
+from delegates.install.plan import PLACEHOLDERS
+
+Document = Mapping[str, Any]
+Source = Literal["task definition", "service"]
+
+
+@dataclass(frozen=True)
+class SpecFinding:
+    """One thing that is wrong in a document, where, and what to do; a warning lets a delegate start."""
+
+    document: Source
+    place: str
+    message: str
+    fix: str = ""
+    is_warning: bool = False
+
+    def as_record(self) -> dict[str, Any]:
+        return {
+            "document": self.document,
+            "place": self.place,
+            "message": self.message,
+            "fix": self.fix,
+            "is_warning": self.is_warning,
+        }
+
+
+NETWORK_PATH = "networkConfiguration.awsvpcConfiguration"
+HTTPS_PORT = 443
+
+
+def lint_network(
+    service: Document, subnets: Sequence[Subnet], groups: Sequence[SecurityGroup]
+) -> Iterator[SpecFinding]:
+    """What keeps tasks from reaching anything; nothing is said of what AWS was not asked about."""
+    vpc = (service.get("networkConfiguration") or {}).get("awsvpcConfiguration") or {}
+    known = {one.id: one for one in subnets}
+    named = [(number, known[one]) for number, one in enumerate(vpc.get("subnets") or []) if one in known]
+    has_address = vpc.get("assignPublicIp") == "ENABLED"
+    for number, subnet in named:
+        yield from _lint_route(subnet, f"{NETWORK_PATH}.subnets[{number}]", has_address=has_address)
+    zones = {subnet.zone for _, subnet in named}
+    if len(named) > 1 and len(zones) == 1:
+        message = f"all subnets are in {zones.pop()}"
+        yield SpecFinding("service", f"{NETWORK_PATH}.subnets", message, "name one of another zone", True)
+    vpcs = sorted({subnet.vpc for _, subnet in named})
+    if len(vpcs) > 1:
+        message = f"the subnets are of several VPCs: {', '.join(vpcs)}"
+        yield SpecFinding("service", f"{NETWORK_PATH}.subnets", message, "name subnets of one VPC")
+    yield from _groups(vpc, groups, vpcs)
+
+
+def _lint_route(subnet: Subnet, place: str, *, has_address: bool) -> Iterator[SpecFinding]:
+    """The rule that fails silently: an address without a gateway, or a gateway without an address."""
+    if not subnet.way_out:
+        message = f"{subnet.id} has no route to anywhere else"
+        fix = "give it a route to an internet gateway or a NAT gateway"
+        yield SpecFinding("service", place, message, fix)
+    elif subnet.way_out == "internet" and not has_address:
+        message = f"{subnet.id} is public, and tasks without a public address reach nothing through it"
+        yield SpecFinding("service", place, message, "set assignPublicIp to ENABLED, or name private subnets")
+    elif subnet.way_out == "nat" and has_address:
+        message = f"{subnet.id} is private: a public address is of no use in it"
+        yield SpecFinding("service", place, message, "set assignPublicIp to DISABLED", True)
+
+
+def _groups(vpc: Document, groups: Sequence[SecurityGroup], vpcs: Sequence[str]) -> Iterator[SpecFinding]:
+    known = {one.id: one for one in groups}
+    named = [
+        (number, known[one]) for number, one in enumerate(vpc.get("securityGroups") or []) if one in known
+    ]
+    for number, group in named:
+        if vpcs and group.vpc not in vpcs:
+            message = f"{group.id} is of {group.vpc}, the subnets are of {vpcs[0]}"
+            yield SpecFinding(
+                "service", f"{NETWORK_PATH}.securityGroups[{number}]", message, "name a group of that VPC"
+            )
+    if named and not any(group.lets_out(HTTPS_PORT) for _, group in named):
+        message = "no security group lets HTTPS out to everywhere"
+        fix = "let port 443 out, at least to Slipway, AWS and your registries"
+        yield SpecFinding("service", f"{NETWORK_PATH}.securityGroups", message, fix, True)
+
+
+_ROLE = re.compile(r"arn:aws[a-z-]*:iam::(?P<account>[^:]*):role/\S+\Z")
+_SECRET = re.compile(r"arn:aws[a-z-]*:secretsmanager:(?P<region>[^:]*):(?P<account>[^:]*):secret:\S+\Z")
+_ACCOUNT = re.compile(r"\d{12}\Z")
+_REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d\Z")
+# Each thing that an agent has to be told, under the two names it may have (T07).
+_REQUIRED_VARIABLES: Final = (
+    ("HARNESS_ACCOUNT_ID", "ACCOUNT_ID"),
+    ("HARNESS_TOKEN", "DELEGATE_TOKEN"),
+    ("HARNESS_URL", "MANAGER_HOST_AND_PORT"),
+)
+_PLACEHOLDERS: Final = frozenset(
+    {
+        *(value for one in PLACEHOLDERS.values() for value in asdict(one).values()),
+        *("PUT_YOUR_ACCOUNT_ID", "PUT_YOUR_HARNESS_URL", "<ACCOUNT_ID>", "<MANAGER_HOST_AND_PORT>", "<HOST>"),
+        *("<DELEGATE_NAME>", "<LOG_STREAMING_SERVICE_URL>", "YOUR_AWS_REGION"),
+    }
+)
+MIN_SUBNETS: Final = 2
+
+
+def lint_spec(
+    task_definition: Document,
+    service: Document | None = None,
+    *,
+    subnets: Sequence[Subnet] = (),
+    security_groups: Sequence[SecurityGroup] = (),
+) -> list[SpecFinding]:
+    """Everything that is wrong with a delegate's task definition, and with its service where there is one.
+
+    What AWS says of its subnets and security groups is looked at too, where it was asked (T22).
+    """
+    found = [*_shapes("task definition", "RegisterTaskDefinition", task_definition)]
+    is_shaped = _is_shaped("RegisterTaskDefinition", task_definition)
+    if is_shaped:
+        found += _lint_task_definition(task_definition)
+    if service is not None:
+        found += _shapes("service", "CreateService", service)
+        if is_shaped and _is_shaped("CreateService", service):
+            found += [
+                _finding("service", one)
+                for one in compatibility.validate_compatibility(service, task_definition)
+            ]
+            found += _lint_service(service)
+            found += lint_network(service, subnets, security_groups)
+    return list(dict.fromkeys(found))
+
+
+def _shapes(source: Source, operation: str, document: Document) -> Iterator[SpecFinding]:
+    for one in validate_parameters("ecs", operation, document):
+        # What a delegate is told may look like anything; `_variables` knows its documents' placeholders.
+        if not (one.is_warning and "environment" in one.path):
+            yield _finding(source, one)
+
+
+def _is_shaped(operation: str, document: Document) -> bool:
+    """Whether rules can look at a document without tripping over what is not there."""
+    misfit = find_shape_problems(get_input_shape("ecs", operation), document)
+    return not any(not one.is_warning and not one.is_unknown_key for one in misfit)
+
+
+def _finding(source: Source, problem: ShapeProblem) -> SpecFinding:
+    message, _, fix = problem.message.partition("; ")
+    return SpecFinding(source, problem.place, message, fix, problem.is_warning)
+
+
+def _lint_task_definition(definition: Document) -> Iterator[SpecFinding]:
+    for key in ("executionRoleArn", "taskRoleArn"):
+        if definition.get(key):
+            yield from _role(key, str(definition[key]))
+    for number, container in enumerate(definition.get("containerDefinitions") or []):
+        place = f"containerDefinitions[{number}]"
+        yield from _log(container, place)
+        yield from _variables(container, place)
+        yield from _secrets(container, place)
+    containers = definition.get("containerDefinitions") or []
+    if containers and not any(map(_is_agent_container, containers)):
+        names = ", ".join(" or ".join(pair) for pair in _REQUIRED_VARIABLES)
+        message = "no container is told where Slipway is and who it is"
+        yield SpecFinding("task definition", "containerDefinitions", message, f"set {names}")
+
+
+def _role(key: str, arn: str) -> Iterator[SpecFinding]:
+    match = _ROLE.match(arn)
+    if not match:
+        yield SpecFinding(
+            "task definition", key, "is not the ARN of a role", "write it as arn:aws:iam::ACCOUNT:role/NAME"
+        )
+    elif not _ACCOUNT.match(match["account"]):
+        message = f"{match['account'] or 'nothing'} is not an AWS account id"
+        yield SpecFinding("task definition", key, message, "put the 12 digits of your account there")
+
+
+def _log(container: Document, place: str) -> Iterator[SpecFinding]:
+    log = container.get("logConfiguration") or {}
+    if log.get("logDriver") != "awslogs":
+        return
+    options = log.get("options") or {}
+    region, where = options.get("awslogs-region"), f"{place}.logConfiguration.options"
+    if region and not _REGION.match(region):
+        yield SpecFinding(
+            "task definition",
+            f"{where}.awslogs-region",
+            f"{region} is not a region",
+            "name the one of the cluster",
+        )
+    if "awslogs-group" in options and not options["awslogs-group"]:
+        message = "the log group has no name"
+        yield SpecFinding(
+            "task definition", f"{where}.awslogs-group", message, "name one such as /ecs/delegate"
+        )
+
+
+def _read_variables(container: Document) -> dict[str, str]:
+    """The variables of a container; what comes from a secret is known by where it comes from."""
+    plain = {one.get("name", ""): one.get("value", "") for one in container.get("environment") or []}
+    return plain | {one.get("name", ""): one.get("valueFrom", "") for one in container.get("secrets") or []}
+
+
+def _is_agent_container(container: Document) -> bool:
+    told = _read_variables(container)
+    return all(any(told.get(name) for name in pair) for pair in _REQUIRED_VARIABLES)
+
+
+def _variables(container: Document, place: str) -> Iterator[SpecFinding]:
+    for number, one in enumerate(container.get("environment") or []):
+        if one.get("value") in _PLACEHOLDERS:
+            where = f"{place}.environment[{number}]"
+            message = f"{one.get('name')} still holds the placeholder {one['value']}"
+            yield SpecFinding("task definition", where, message, "put the real value there")
+
+
+def _secrets(container: Document, place: str) -> Iterator[SpecFinding]:
+    plain = {one.get("name") for one in container.get("environment") or []}
+    options = (container.get("logConfiguration") or {}).get("options") or {}
+    for number, one in enumerate(container.get("secrets") or []):
+        where = f"{place}.secrets[{number}]"
+        if one.get("name") in plain:
+            message = f"{one.get('name')} is a plain variable too"
+            yield SpecFinding("task definition", where, message, "remove it from environment")
+        match = _SECRET.match(str(one.get("valueFrom")))
+        if match and not _ACCOUNT.match(match["account"]):
+            message = f"{match['account'] or 'nothing'} is not an AWS account id"
+            yield SpecFinding("task definition", f"{where}.valueFrom", message, "put the 12 digits there")
+        region = options.get("awslogs-region")
+        if match and region and match["region"] != region:
+            message = f"the secret is in {match['region']}, the log in {region}"
+            yield SpecFinding(
+                "task definition", f"{where}.valueFrom", message, "use one region for both", True
+            )
+
+
+def _lint_service(service: Document) -> Iterator[SpecFinding]:
+    if service.get("desiredCount") == 0:
+        message = "no task is wanted, so no delegate will start"
+        yield SpecFinding("service", "desiredCount", message, "use 1 or more", True)
+    vpc = (service.get("networkConfiguration") or {}).get("awsvpcConfiguration")
+    if vpc is None:
+        return
+    place = "networkConfiguration.awsvpcConfiguration"
+    subnets = vpc.get("subnets") or []
+    if 0 < len(subnets) < MIN_SUBNETS:
+        message = "there is one subnet, so one availability zone"
+        yield SpecFinding("service", f"{place}.subnets", message, "name two in different zones", True)
+    if service.get("launchType") == "FARGATE" and "assignPublicIp" not in vpc:
+        message = "nothing is said, which AWS takes for DISABLED"
+        yield SpecFinding("service", f"{place}.assignPublicIp", message, "say ENABLED or DISABLED", True)

@@ -1,0 +1,261 @@
+"""Plan of a spec: a request completed with the documented presets (R094-R131)."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from delegates.install.specs import Flavour, LaunchType, SpecRequest
+
+# Examples only: a self-hosted Slipway brings its own image, which takes both families of variables (T08).
+DOCUMENTED_IMAGES: Final[dict[Flavour, str]] = {
+    "legacy": "harness/delegate:22.12.77802",
+    "v3": "us-docker.pkg.dev/gar-prod-setup/harness-public/harness/delegate:3.0.0",
+}
+DEFAULT_REGION: Final = "us-east-1"
+STREAM_PREFIX: Final = "delegate"
+SHARED_LOG_GROUP: Final = "/ecs/harness-delegates"
+AGENT_PORT: Final = 8080
+
+
+@dataclass(frozen=True)
+class SpecPreset:
+    """What a flavour on a launch type is called, and how large it is, unless somebody says otherwise."""
+
+    task_file: str
+    service_file: str
+    family: str
+    container: str
+    name: str
+    cluster: str
+    # Empty where the service is called what the delegate is called.
+    service: str
+    # Empty where the documents set up no log.
+    log_group: str
+    task_cpu: int
+    task_memory: int
+    container_cpu: int
+    container_memory: int
+
+
+PRESETS: Final[dict[tuple[Flavour, LaunchType], SpecPreset]] = {
+    # One CPU share for the container is what the documents have (T06).
+    ("legacy", "EC2"): SpecPreset(
+        task_file="task-spec.json",
+        service_file="service.json",
+        family="harness-delegate-task-spec",
+        container="",
+        name="ecs-delegate",
+        cluster="harness-delegate-cluster",
+        service="",
+        log_group="",
+        task_cpu=1024,
+        task_memory=2048,
+        container_cpu=1,
+        container_memory=2048,
+    ),
+    ("legacy", "FARGATE"): SpecPreset(
+        task_file="task-spec.json",
+        service_file="service.json",
+        family="harness-delegate-task-spec",
+        container="ecs-delegate-im",
+        name="fargate-delegate",
+        cluster="harness-delegate-fargate-cluster",
+        service="",
+        log_group="",
+        task_cpu=1024,
+        task_memory=6144,
+        container_cpu=1,
+        container_memory=2048,
+    ),
+    ("v3", "EC2"): SpecPreset(
+        task_file="task-definition.json",
+        service_file="service.json",
+        family="harness-delegate-task",
+        container="harness-delegate",
+        name="ecs-delegate",
+        cluster="harness-delegate-cluster",
+        service="harness-delegate-service",
+        log_group="/ecs/harness-delegate",
+        task_cpu=1024,
+        task_memory=2048,
+        container_cpu=1024,
+        container_memory=2048,
+    ),
+    ("v3", "FARGATE"): SpecPreset(
+        task_file="fargate-task-definition.json",
+        service_file="fargate-service.json",
+        family="harness-delegate-fargate-task",
+        container="harness-delegate",
+        name="fargate-delegate",
+        cluster="harness-delegate-fargate-cluster",
+        service="harness-delegate-fargate-service",
+        log_group="/ecs/harness-delegate-fargate",
+        task_cpu=1024,
+        task_memory=2048,
+        container_cpu=0,
+        container_memory=0,
+    ),
+}
+# Who takes a documented name gets the documented service and family too.
+DOCUMENTED_NAMES: Final = frozenset(preset.name for preset in PRESETS.values())
+
+
+@dataclass(frozen=True)
+class SpecPlaceholders:
+    """What stands where somebody still has to put a value (R111, R125, R127)."""
+
+    token: str
+    aws_account: str
+    subnet: str
+    security_group: str
+
+
+PLACEHOLDERS: Final[dict[Flavour, SpecPlaceholders]] = {
+    "legacy": SpecPlaceholders("<DELEGATE_TOKEN>", "<ACC_ID>", "<SUBNET>", "SEC_GROUP"),
+    "v3": SpecPlaceholders(
+        "PUT_YOUR_DELEGATE_TOKEN",
+        "PUT_YOUR_AWS_ACCOUNT_ID",
+        "PUT_YOUR_SUBNET_ID",
+        "PUT_YOUR_SECURITY_GROUP_ID",
+    ),
+}
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
+_NOT_IN_HOSTS = re.compile(r"[^A-Za-z0-9-]+")
+DOCKER_NAME: Final = "docker-delegate"
+
+
+@dataclass(frozen=True)
+class SpecPlan:
+    """The request, and what it leaves open, decided."""
+
+    request: SpecRequest
+
+    @property
+    def preset(self) -> SpecPreset:
+        return PRESETS[self.request.flavour, self.request.launch_type]
+
+    @property
+    def placeholders(self) -> SpecPlaceholders:
+        return PLACEHOLDERS[self.request.flavour]
+
+    @property
+    def name(self) -> str:
+        if self.request.name:
+            return self.request.name
+        return DOCKER_NAME if self.request.kind == "DOCKER" else self.preset.name
+
+    @property
+    def container(self) -> str:
+        """The container's name: in a legacy spec for EC2 the delegate's (R095), as far as ECS takes it."""
+        return self.preset.container or build_ecs_name(self.name)
+
+    @property
+    def hostname(self) -> str:
+        """The container's hostname, where it can have one: ECS refuses it on awsvpc (T04)."""
+        if self.request.is_awsvpc:
+            return ""
+        wants_one = self.request.flavour == "legacy" or self.request.kind == "DOCKER"
+        return self.request.hostname or (build_host_name(self.name) if wants_one else "")
+
+    @property
+    def token(self) -> str:
+        return self.request.token or self.placeholders.token
+
+    @property
+    def region(self) -> str:
+        return self.request.region or DEFAULT_REGION
+
+    @property
+    def partition(self) -> str:
+        """The part of AWS that the region belongs to, as ARNs begin."""
+        if self.region.startswith("cn-"):
+            return "aws-cn"
+        return "aws-us-gov" if self.region.startswith("us-gov-") else "aws"
+
+    @property
+    def aws_account(self) -> str:
+        return self.request.aws_account_id or self.placeholders.aws_account
+
+    @property
+    def cluster(self) -> str:
+        return self.request.cluster or self.preset.cluster
+
+    @property
+    def service(self) -> str:
+        if self.request.own_names and not self.request.service:
+            return f"{build_ecs_name(self.name)}-service"
+        return self.request.service or self.preset.service or build_ecs_name(self.name)
+
+    @property
+    def family(self) -> str:
+        if self.request.own_names and not self.request.family:
+            return f"{build_ecs_name(self.name)}-task"
+        return self.request.family or self.preset.family
+
+    @property
+    def log_group(self) -> str:
+        return self.request.log_group or self.preset.log_group
+
+    @property
+    def needs_execution_role(self) -> bool:
+        """Fargate always; EC2 where ECS itself has to read the secret."""
+        return self.request.is_fargate or self.request.uses_secret
+
+    @property
+    def execution_role_arn(self) -> str:
+        return f"arn:{self.partition}:iam::{self.aws_account}:role/{self.request.execution_role}"
+
+    @property
+    def task_role_arn(self) -> str:
+        return f"arn:{self.partition}:iam::{self.aws_account}:role/{self.request.task_role}"
+
+    @property
+    def secret_arn(self) -> str:
+        """Where the token is kept; of a new secret without the suffix that AWS adds, which ECS needs not."""
+        if self.request.secret.kind == "EXISTING":
+            return self.request.secret.arn
+        name = self.request.secret.name
+        return f"arn:{self.partition}:secretsmanager:{self.region}:{self.aws_account}:secret:{name}"
+
+    @property
+    def has_service_file(self) -> bool:
+        """Whether a service is written as a file: what has a network configuration is."""
+        return self.request.is_awsvpc
+
+    @property
+    def task_cpu(self) -> int:
+        return self.request.cpu or self.preset.task_cpu
+
+    @property
+    def task_memory(self) -> int:
+        return self.request.memory_mib or self.preset.task_memory
+
+    @property
+    def container_cpu(self) -> int:
+        """CPU units; a legacy container keeps its one share, and 0 says nothing at all."""
+        given = self.request.cpu if self.request.flavour == "v3" else 0
+        return (given or self.preset.container_cpu) if self.preset.container_cpu else 0
+
+    @property
+    def container_memory(self) -> int:
+        return (
+            (self.request.memory_mib or self.preset.container_memory) if self.preset.container_memory else 0
+        )
+
+    @property
+    def subnets(self) -> list[str]:
+        return list(self.request.network.subnets) or [self.placeholders.subnet]
+
+    @property
+    def security_groups(self) -> list[str]:
+        return list(self.request.network.security_groups) or [self.placeholders.security_group]
+
+
+def build_ecs_name(name: str) -> str:
+    """A name as ECS takes it for containers and services: letters, digits, _ and -."""
+    return _NOT_IN_NAMES.sub("-", name).strip("-_")[:255] or "delegate"
+
+
+def build_host_name(name: str) -> str:
+    """A name as a host can have it."""
+    return _NOT_IN_HOSTS.sub("-", name).strip("-")[:63].rstrip("-") or "delegate"

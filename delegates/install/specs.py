@@ -1,0 +1,306 @@
+"""Specs of delegates: the request with its checks, and the files and commands that result."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+from urllib.parse import urlsplit
+
+from aws.regions import list_regions
+from connectors.delegate_tags import find_tag_problems as selector_problems
+from guards.input_problems import InputProblem
+from guards.limits import DELEGATE_TAGS, DELEGATE_TASKS, NAME_CHARACTERS
+from guards.text import find_control_problem, find_name_problem
+
+# Where a command belongs: finding ids, permissions of deployments, creating, looking whether it came up,
+# a newer image, finding out why it did not.
+CommandGroup = Literal["find", "permissions", "create", "verify", "update", "diagnose"]
+
+
+@dataclass(frozen=True)
+class ShellCommand:
+    """One line for a shell, and what it is for."""
+
+    title: str
+    command: str
+    group: CommandGroup = "create"
+
+    def as_record(self) -> dict[str, str]:
+        return {"title": self.title, "command": self.command}
+
+
+@dataclass(frozen=True)
+class DelegateSpecFiles:
+    """A delegate's files and commands; `task_definition` and `service` are empty for Docker."""
+
+    files: Mapping[str, str]
+    commands: tuple[ShellCommand, ...]
+    warnings: tuple[str, ...] = ()
+    task_definition: Mapping[str, Any] = field(default_factory=dict)
+    service: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, *groups: CommandGroup) -> list[ShellCommand]:
+        """The commands of some groups, in the order to run them."""
+        return [one for one in self.commands if one.group in groups]
+
+
+def list_tag_problems(tags: Sequence[str]) -> Iterator[str]:
+    """What is wrong with tags, in sentences."""
+    if len(tags) > DELEGATE_TAGS:
+        yield f"A delegate may have {DELEGATE_TAGS:d} tags at most."
+        return
+    for tag in tags:
+        yield from selector_problems([tag])
+
+
+Kind = Literal["ECS", "DOCKER"]
+Flavour = Literal["legacy", "v3"]
+LaunchType = Literal["EC2", "FARGATE"]
+NetworkMode = Literal["", "bridge", "awsvpc"]
+SecretKind = Literal["PLAINTEXT", "EXISTING", "CREATE"]
+EXECUTION_ROLE: Final = "ecsTaskExecutionRole"
+SECRET_NAME: Final = "harness/delegate-token"  # noqa: S105
+MAX_SUBNETS, MAX_GROUPS = 16, 5
+_AWS_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}\Z")
+_ROLE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+=,.@-]{0,63}\Z")
+_LOG_GROUP = re.compile(r"[A-Za-z0-9_/.#][A-Za-z0-9_/.#-]{0,511}\Z")
+_SECRET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9/_+=.@-]{0,511}\Z")
+_SECRET_ARN = re.compile(
+    r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[A-Za-z0-9/_+=.@-]{1,512}(:[^:\s]*){0,3}\Z"
+)
+_HOSTNAME = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(?<!-)(\.(?!-)[A-Za-z0-9-]{1,63}(?<!-))*\Z")
+_ACCOUNT = re.compile(r"\d{12}\Z")
+_SUBNET = re.compile(r"subnet-[0-9a-zA-Z]{1,40}\Z")
+_GROUP = re.compile(r"sg-[0-9a-zA-Z]{1,40}\Z")
+_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,499}\Z")
+_PATH = re.compile(r"/[A-Za-z0-9._/-]{0,1000}\Z")
+# What ends a word of a proxy's settings would end the setting.
+_PROXY_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}\Z")
+
+
+@dataclass(frozen=True)
+class SpecNetwork:
+    """Where tasks get their addresses; `mode` is said for EC2 alone, where bridge is the default."""
+
+    subnets: tuple[str, ...] = ()
+    security_groups: tuple[str, ...] = ()
+    assign_public_ip: bool = True
+    mode: NetworkMode = ""
+
+
+@dataclass(frozen=True)
+class TokenSecret:
+    """How the token gets into the container: as plain text, or from Secrets Manager (R117)."""
+
+    kind: SecretKind = "PLAINTEXT"
+    arn: str = ""
+    name: str = SECRET_NAME
+
+
+@dataclass(frozen=True)
+class SpecProxy:
+    """The proxy that the delegate reaches everything through (R061)."""
+
+    host: str
+    port: int = 3128
+    scheme: Literal["http", "https"] = "http"
+    user: str = ""
+    password: str = ""
+    no_proxy: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CaBundle:
+    """Certificates to trust besides the system's (R062); `host_path` is the file on the host, if there."""
+
+    path: str
+    host_path: str = ""
+
+
+@dataclass(frozen=True)
+class SpecRequest:
+    """Everything that a spec is made of.
+
+    Empty texts stand for the documented value, or for its placeholder where there is no value to know
+    (`aws_account_id`, `token`, subnets and security groups). `memory_mib` and `cpu` (in CPU units,
+    1024 to the vCPU) are the delegate's own; 0 is the documented size.
+    """
+
+    account_id: str
+    manager_url: str
+    image: str
+    name: str = ""
+    token: str = ""
+    kind: Kind = "ECS"
+    flavour: Flavour = "v3"
+    launch_type: LaunchType = "FARGATE"
+    hostname: str = ""
+    tags: tuple[str, ...] = ()
+    region: str = ""
+    aws_account_id: str = ""
+    network: SpecNetwork = field(default_factory=SpecNetwork)
+    secret: TokenSecret = field(default_factory=TokenSecret)
+    proxy: SpecProxy | None = None
+    ca: CaBundle | None = None
+    cluster: str = ""
+    service: str = ""
+    family: str = ""
+    log_group: str = ""
+    execution_role: str = EXECUTION_ROLE
+    task_role: str = ""
+    cpu: int = 0
+    memory_mib: int = 0
+    desired_count: int = 1
+    # Whether service and family are called after the delegate: the documented names serve one of a cluster.
+    own_names: bool = False
+
+    @property
+    def is_fargate(self) -> bool:
+        return self.kind == "ECS" and self.launch_type == "FARGATE"
+
+    @property
+    def is_awsvpc(self) -> bool:
+        """Whether each task has a network interface of its own."""
+        return self.is_fargate or (self.kind == "ECS" and self.network.mode == "awsvpc")
+
+    @property
+    def uses_secret(self) -> bool:
+        return self.kind == "ECS" and self.secret.kind != "PLAINTEXT"
+
+
+class InvalidSpec(ValueError):
+    """No spec can be made of a request; `faults` say what to change."""
+
+    def __init__(self, faults: list[InputProblem]) -> None:
+        super().__init__(" ".join(fault.sentence for fault in faults))
+        self.faults = faults
+
+
+def validate_request(request: SpecRequest) -> None:
+    """Do nothing where a spec can be made. Raises `BadSpec`."""
+    if faults := list(list_request_faults(request)):
+        raise InvalidSpec(faults)
+
+
+def list_request_faults(request: SpecRequest) -> Iterator[InputProblem]:
+    """Everything that a request has to be changed in, each with its path."""
+    yield from _choices(request)
+    yield from _texts(request)
+    if request.kind == "ECS":
+        yield from _aws_faults(request)
+        yield from _network(request)
+        yield from _secret(request)
+    yield from _proxy(request.proxy)
+    yield from _ca(request.ca)
+
+
+def _choices(request: SpecRequest) -> Iterator[InputProblem]:
+    choices = {
+        "kind": (request.kind, ("ECS", "DOCKER")),
+        "flavour": (request.flavour, ("legacy", "v3")),
+        "launch_type": (request.launch_type, ("EC2", "FARGATE")),
+        "network.mode": (request.network.mode, ("", "bridge", "awsvpc")),
+        "secret.kind": (request.secret.kind, ("PLAINTEXT", "EXISTING", "CREATE")),
+    }
+    for path, (value, known) in choices.items():
+        if value not in known:
+            yield _fault(path, "is not known", f"use {' or '.join(one for one in known if one)}")
+    if not 1 <= request.desired_count <= DELEGATE_TASKS:
+        yield _fault("desired_count", "is out of range", f"use 1 to {DELEGATE_TASKS:d}")
+    if request.memory_mib and not 512 <= request.memory_mib <= 122_880:
+        yield _fault("memory_mib", "is out of range", "use 512 to 122880 MiB")
+    if request.cpu and not 128 <= request.cpu <= 16_384:
+        yield _fault("cpu", "is out of range", "use 128 to 16384 CPU units; 1024 are one vCPU")
+
+
+def _texts(request: SpecRequest) -> Iterator[InputProblem]:
+    if request.name and (fault := find_name_problem(request.name, NAME_CHARACTERS)):
+        yield _fault("name", fault.what, fault.fix)
+    for path in ("account_id", "token"):
+        value = getattr(request, path)
+        if (fault := find_control_problem(value)) or "\n" in value or "\r" in value:
+            yield _fault(path, fault.what if fault else "a line end is not allowed", "remove it")
+    for problem in list_tag_problems(request.tags):
+        yield InputProblem(problem.rstrip("."), path=("tags",))
+    url = urlsplit(request.manager_url)
+    if url.scheme not in ("http", "https") or not url.hostname or not request.manager_url.isprintable():
+        yield _fault("manager_url", "is no address", "set PUBLIC_URL to the address that delegates reach")
+    if not _IMAGE.match(request.image):
+        yield _fault("image", "is not the name of an image", "write it as registry/repository:tag")
+    if request.hostname and (len(request.hostname) > 253 or not _HOSTNAME.match(request.hostname)):
+        yield _fault("hostname", "is not a hostname", "use letters, digits, hyphens and dots")
+
+
+def _aws_faults(request: SpecRequest) -> Iterator[InputProblem]:
+    for path in ("cluster", "service", "family"):
+        value = getattr(request, path)
+        if value and not _AWS_NAME.match(value):
+            fix = "begin with a letter or digit; use up to 255 letters, digits, _ and -"
+            yield _fault(path, f"is not the name of a {path}", fix)
+    for path in ("execution_role", "task_role"):
+        value = getattr(request, path)
+        if value and not _ROLE_NAME.match(value):
+            yield _fault(path, "is not the name of a role", "use up to 64 letters, digits and _+=,.@-")
+    if request.log_group and not _LOG_GROUP.match(request.log_group):
+        yield _fault("log_group", "is not the name of a log group", "write it as /ecs/harness-delegate")
+    if request.aws_account_id and not _ACCOUNT.match(request.aws_account_id):
+        yield _fault("aws_account_id", "is not an AWS account id", "those have 12 digits")
+    if request.region and request.region not in {one.name for one in list_regions()}:
+        yield _fault("region", "is not a region of AWS", "name one such as us-east-1")
+
+
+def _network(request: SpecRequest) -> Iterator[InputProblem]:
+    listed = (
+        ("subnets", request.network.subnets, _SUBNET, "subnet-", MAX_SUBNETS),
+        ("security_groups", request.network.security_groups, _GROUP, "sg-", MAX_GROUPS),
+    )
+    for name, values, pattern, prefix, most in listed:
+        if len(values) > most:
+            yield _fault(f"network.{name}", f"holds {len(values)}", f"AWS takes {most} at most")
+        for number, value in enumerate(values):
+            if not pattern.match(value):
+                yield _fault(f"network.{name}.{number}", "is not an id", f"those begin with {prefix}")
+    if request.is_fargate and request.network.mode == "bridge":
+        yield _fault("network.mode", "Fargate has no bridge network", "leave it out, or choose EC2")
+
+
+def _secret(request: SpecRequest) -> Iterator[InputProblem]:
+    secret = request.secret
+    if secret.kind == "EXISTING" and not _SECRET_ARN.match(secret.arn):
+        fix = "write it as arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME"
+        yield _fault("secret.arn", "is not the ARN of a secret", fix)
+    if secret.kind == "CREATE" and not _SECRET_NAME.match(secret.name):
+        yield _fault("secret.name", "is not the name of a secret", "use letters, digits and /_+=.@-")
+
+
+def _proxy(proxy: SpecProxy | None) -> Iterator[InputProblem]:
+    if proxy is None:
+        return
+    yield from _proxy_texts(proxy)
+    if not 1 <= proxy.port <= 65_535:
+        yield _fault("proxy.port", "is not a port", "use 1 to 65535")
+    if proxy.scheme not in ("http", "https"):
+        yield _fault("proxy.scheme", "is not known", "use http or https")
+
+
+def _proxy_texts(proxy: SpecProxy) -> Iterator[InputProblem]:
+    if not _PROXY_WORD.match(proxy.host):
+        yield _fault("proxy.host", "is not a host", "give its name or address, without scheme and port")
+    for path, value in (("proxy.user", proxy.user), ("proxy.password", proxy.password)):
+        if find_control_problem(value) or any(end in value for end in "\r\n"):
+            yield _fault(path, "holds a character that no header takes", "remove it")
+    for number, host in enumerate(proxy.no_proxy):
+        if not re.fullmatch(r"[A-Za-z0-9.*:/_-]{1,255}", host):
+            yield _fault(f"proxy.no_proxy.{number}", "is not a host", "give a name, an address or a network")
+
+
+def _ca(ca: CaBundle | None) -> Iterator[InputProblem]:
+    if ca is None:
+        return
+    for path, value in (("ca.path", ca.path), ("ca.host_path", ca.host_path or "/")):
+        if not _PATH.match(value):
+            yield _fault(path, "is not the path of a file", "begin it with /; use letters, digits and ._-")
+
+
+def _fault(path: str, what: str, fix: str) -> InputProblem:
+    return InputProblem(what, fix, path=tuple(path.split(".")))

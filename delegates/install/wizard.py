@@ -1,0 +1,173 @@
+"""Wizard answers of a new delegate, and the sizes to choose from (R063-R065, T17)."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Final, Literal
+
+from delegates.install import CaBundle, SpecNetwork, SpecProxy, SpecRequest, TokenSecret
+from delegates.install.plan import DOCUMENTED_NAMES
+from delegates.models import Delegate
+
+OWN_USE_NOTE: Final = (
+    "Memory and CPU of a size are for the delegate alone. Its host, pod or container needs more, for the "
+    "system and for Docker or Kubernetes."
+)
+SIZING_NOTE: Final = "One delegate serves 300 to 500 service instances, whatever applications they are of."
+
+
+@dataclass(frozen=True)
+class DelegateSize:
+    """What a delegate gets as a whole; each of its `instances` gets an equal share.
+
+    `cpu` is in CPU units, 1024 to the vCPU; `parallel_tasks` is what all instances do at the same time.
+    """
+
+    identifier: str
+    name: str
+    instances: int
+    memory_mib: int
+    cpu: int
+    parallel_tasks: int
+
+    @property
+    def instance_memory_mib(self) -> int:
+        return self.memory_mib // self.instances
+
+    @property
+    def instance_cpu(self) -> int:
+        return self.cpu // self.instances
+
+    @property
+    def sentence(self) -> str:
+        number = f"{self.instances} instance{'' if self.instances == 1 else 's'}"
+        return (
+            f"{number}, {self.memory_mib // 1024} GB and {self.cpu / 1024:g} vCPU together, "
+            f"{self.parallel_tasks} tasks at the same time"
+        )
+
+
+SIZES: Final[dict[str, DelegateSize]] = {
+    size.identifier: size
+    for size in (
+        DelegateSize("laptop", "Laptop", 1, 2048, 512, 10),
+        DelegateSize("small", "Small", 2, 4096, 1024, 20),
+        DelegateSize("medium", "Medium", 4, 8192, 2048, 40),
+        DelegateSize("large", "Large", 8, 16_384, 4096, 80),
+    )
+}
+InstallTarget = Literal["FARGATE", "EC2", "DOCKER"]
+INSTALL_TARGETS: Final = ("FARGATE", "EC2", "DOCKER")
+# Where a spec names its parts otherwise than the wizard's flat answers do.
+_QUESTION_BY_PATH: Final = {
+    "kind": "target",
+    "launch_type": "target",
+    "memory_mib": "size",
+    "cpu": "size",
+    "desired_count": "size",
+    "token_id": "token",
+    "network.mode": "network_mode",
+    "network.subnets": "subnets",
+    "network.security_groups": "security_groups",
+    "proxy.no_proxy": "no_proxy",
+}
+
+
+@dataclass(frozen=True)
+class WizardAnswers:
+    """One answer for each question; empty where the documented value is fine."""
+
+    target: str = "FARGATE"
+    flavour: str = "v3"
+    region: str = ""
+    aws_account_id: str = ""
+    hostname: str = ""
+    cluster: str = ""
+    log_group: str = ""
+    task_role: str = ""
+    network_mode: str = ""
+    subnets: tuple[str, ...] = ()
+    security_groups: tuple[str, ...] = ()
+    assign_public_ip: bool = True
+    secret_kind: str = "PLAINTEXT"  # noqa: S105
+    secret_arn: str = ""
+    secret_name: str = ""
+    proxy_host: str = ""
+    proxy_port: int = 3128
+    proxy_scheme: str = "http"
+    proxy_user: str = ""
+    no_proxy: tuple[str, ...] = ()
+    ca_path: str = ""
+    ca_host_path: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "WizardAnswers":
+        """Read what `to_json` wrote; what this version does not know is left out."""
+        known = {field.name for field in fields(cls)}
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in stored.items()
+            if name in known
+        }
+        return cls(**values)
+
+    @property
+    def kind(self) -> str:
+        """The kind of delegate that comes of it."""
+        return str(Delegate.Kind.DOCKER if self.target == "DOCKER" else Delegate.Kind.ECS)
+
+    def completed(self, request: SpecRequest, *, name: str, tags: tuple[str, ...], size: str) -> SpecRequest:
+        """The request of a spec for this wish; `request` brings what the installation says."""
+        picked = SIZES.get(size)
+        return replace(
+            request,
+            name=name,
+            tags=tags,
+            kind="DOCKER" if self.target == "DOCKER" else "ECS",
+            launch_type="EC2" if self.target == "EC2" else "FARGATE",
+            region=self.region,
+            aws_account_id=self.aws_account_id,
+            hostname=self.hostname,
+            cluster=self.cluster,
+            log_group=self.log_group,
+            task_role=self.task_role,
+            network=self._network,
+            secret=self._secret,
+            proxy=self._proxy,
+            ca=CaBundle(self.ca_path, self.ca_host_path) if self.ca_path else None,
+            cpu=picked.instance_cpu if picked else 0,
+            memory_mib=picked.instance_memory_mib if picked else 0,
+            desired_count=picked.instances if picked else 1,
+            own_names=name not in DOCUMENTED_NAMES,
+        )
+
+    @property
+    def _network(self) -> SpecNetwork:
+        mode: Any = self.network_mode if self.target == "EC2" else ""
+        return SpecNetwork(self.subnets, self.security_groups, self.assign_public_ip, mode)
+
+    @property
+    def _secret(self) -> TokenSecret:
+        kind: Any = self.secret_kind if self.target != "DOCKER" else "PLAINTEXT"
+        return (
+            TokenSecret(kind, self.secret_arn, self.secret_name)
+            if self.secret_name
+            else TokenSecret(kind, self.secret_arn)
+        )
+
+    @property
+    def _proxy(self) -> SpecProxy | None:
+        if not self.proxy_host:
+            return None
+        scheme: Any = self.proxy_scheme
+        return SpecProxy(self.proxy_host, self.proxy_port, scheme, self.proxy_user, "", self.no_proxy)
+
+
+def get_question_name(path: str) -> str:
+    """The question that a fault of a spec is about: "network.subnets.0" is about `subnets`."""
+    named = ".".join(part for part in path.split(".") if not part.isdigit())
+    return _QUESTION_BY_PATH.get(named) or named.replace(".", "_")

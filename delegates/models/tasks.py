@@ -1,0 +1,229 @@
+"""Delegate tasks with attempts, logs, late answers, routing decisions and reachability lists."""
+
+import uuid
+from typing import ClassVar
+
+from django.db import models
+
+from connectors.encryption import EncryptedTextField
+from connectors.models import Connector
+from delegates.models.delegates import Delegate
+from delegates.models.instances import DelegateInstance
+from rbac.models import Scope
+
+
+class DelegateTask(models.Model):
+    """One unit of work for a delegate (DESIGN 4).
+
+    `payload` is JSON without secrets of connectors: its owner adds those when an agent takes the task.
+    `fence` rises each time it is taken; answers with an older one are kept as evidence only.
+    """
+
+    class Kind(models.TextChoices):
+        """What an agent has to do."""
+
+        AWS = "aws", "AWS call"
+        SHELL = "shell", "Shell script"
+        TERRAFORM = "terraform", "Terraform"
+        HTTP = "http", "HTTP request"
+        GIT = "git", "Git fetch"
+        DOCKER_REGISTRY = "docker_registry", "Docker registry"
+        CHECK = "check", "Connectivity check"
+
+    class Status(models.TextChoices):
+        """Where it is on its way (REQUIREMENTS 4.3)."""
+
+        QUEUED = "QUEUED", "Queued"
+        STARTED = "STARTED", "Running"
+        SUCCEEDED = "SUCCEEDED", "Succeeded"
+        FAILED = "FAILED", "Failed"
+        EXPIRED = "EXPIRED", "Expired"
+        ABORTED = "ABORTED", "Aborted"
+
+    OPEN = (Status.QUEUED, Status.STARTED)
+    # What people wrote runs there.
+    RUNS_CODE = (Kind.SHELL, Kind.TERRAFORM)
+    # Programs run there with secrets that no other project may read.
+    ISOLATED = (*RUNS_CODE, Kind.GIT)
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    kind = models.CharField(max_length=16, choices=Kind)
+    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="delegate_tasks")
+    title = models.CharField(max_length=255)
+    payload = EncryptedTextField(bound_to=["id"])
+    owner = models.CharField(max_length=32, blank=True, default="")
+    owner_ref = models.CharField(max_length=64, blank=True, default="")
+    is_write = models.BooleanField(default=False)
+    # Whether another delegate may take it when the first is lost.
+    repeatable = models.BooleanField(default=True)
+    selectors = models.JSONField(default=list)
+    selectors_from = models.CharField(max_length=16, blank=True, default="")
+    # The URL whose reachability it needs (R035).
+    criterion = models.CharField(max_length=512, blank=True, default="")
+    aws_account = models.CharField(max_length=12, blank=True, default="")
+    environment = models.CharField(max_length=512, blank=True, default="")
+    connector = models.ForeignKey(Connector, on_delete=models.SET_NULL, null=True, related_name="+")
+    status = models.CharField(max_length=12, choices=Status, default=Status.QUEUED)
+    # Why it waits, or why it ended as it did.
+    reason = models.TextField(blank=True, default="")
+    offered_to = models.ForeignKey(Delegate, on_delete=models.SET_NULL, null=True, related_name="offers")
+    offered_until = models.DateTimeField(null=True)
+    instance = models.ForeignKey(DelegateInstance, on_delete=models.SET_NULL, null=True, related_name="tasks")
+    # A copy, so that a record outlives the instance.
+    instance_name = models.CharField(max_length=400, blank=True, default="")
+    fence = models.PositiveIntegerField(default=0)
+    attempts = models.PositiveIntegerField(default=0)
+    lease_until = models.DateTimeField(null=True)
+    timeout_seconds = models.PositiveIntegerField(default=60)
+    queued_at = models.DateTimeField()
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+    deadline = models.DateTimeField()
+    abort_requested = models.BooleanField(default=False)
+    result = EncryptedTextField(blank=True, default="")
+    error = models.JSONField(null=True)
+    next_sequence = models.PositiveBigIntegerField(default=0)
+    # The token bucket of its log: bytes that were left when it was counted last; it begins full.
+    log_bytes_left = models.BigIntegerField(null=True)
+    log_counted_at = models.DateTimeField(null=True)
+    log_throttled = models.BooleanField(default=False)
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["offered_to", "queued_at"],
+                name="task_offered",
+                condition=models.Q(status="QUEUED"),
+            ),
+            models.Index(fields=["queued_at"], name="task_queued", condition=models.Q(status="QUEUED")),
+            models.Index(fields=["lease_until"], name="task_leased", condition=models.Q(status="STARTED")),
+            models.Index(fields=["instance", "-queued_at"], name="task_of_instance"),
+            models.Index(fields=["owner", "owner_ref"], name="task_of_owner"),
+            # The list, as a whole and of one scope.
+            models.Index(fields=["-queued_at", "-id"], name="task_newest"),
+            models.Index(fields=["scope", "-queued_at", "-id"], name="task_newest_of_scope"),
+        ]
+
+    def __str__(self) -> str:
+        return self.title
+
+    @property
+    def is_open(self) -> bool:
+        return self.status in self.OPEN
+
+
+class TaskAttempt(models.Model):
+    """An instance took a task under a fence; `answered_at` says when it told how that ended."""
+
+    task = models.ForeignKey(DelegateTask, on_delete=models.CASCADE, related_name="taken")
+    fence = models.PositiveIntegerField()
+    instance = models.ForeignKey(DelegateInstance, on_delete=models.SET_NULL, null=True, related_name="+")
+    at = models.DateTimeField()
+    answered_at = models.DateTimeField(null=True)
+    # What exactly was asked for, such as "ecs:DescribeServices", where the kind alone does not say it.
+    asked = models.CharField(max_length=128, blank=True, default="")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["task", "fence"], name="task_attempt_fence_unique")]
+
+    def __str__(self) -> str:
+        return f"{self.task_id} under fence {self.fence}"
+
+
+class TaskLogChunk(models.Model):
+    """Lines that a task wrote; `sequence` numbers the first, from 0. `lines` is a JSON list."""
+
+    task = models.ForeignKey(DelegateTask, on_delete=models.CASCADE, related_name="log_chunks")
+    sequence = models.PositiveBigIntegerField()
+    count = models.PositiveIntegerField()
+    lines = models.TextField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["task", "sequence"], name="task_log_sequence_unique")]
+
+    def __str__(self) -> str:
+        return f"{self.task_id} from {self.sequence}"
+
+
+class LateAnswer(models.Model):
+    """An answer that came under a stale fence: kept as evidence, never acted on."""
+
+    task = models.ForeignKey(DelegateTask, on_delete=models.CASCADE, related_name="late_answers")
+    instance = models.ForeignKey(DelegateInstance, on_delete=models.SET_NULL, null=True, related_name="+")
+    fence = models.PositiveIntegerField()
+    at = models.DateTimeField()
+    body = EncryptedTextField(bound_to=["task_id", "fence"])
+
+    def __str__(self) -> str:
+        return f"{self.task_id} under fence {self.fence}"
+
+
+class RoutingDecision(models.Model):
+    """One decision on one task: every delegate, every rule, its verdict (N07).
+
+    `rows` is a list of {"delegate", "rule", "verdict", "detail", "seconds_left"}.
+    """
+
+    SCOPE_PATH: ClassVar[str] = "task__scope"
+
+    task = models.ForeignKey(DelegateTask, on_delete=models.CASCADE, related_name="decisions")
+    number = models.PositiveIntegerField()
+    at = models.DateTimeField()
+    chosen = models.ForeignKey(Delegate, on_delete=models.SET_NULL, null=True, related_name="+")
+    sentence = models.TextField(blank=True)
+    rows = models.JSONField(default=list)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["task", "number"], name="routing_decision_number")]
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+class AllowlistEntry(models.Model):
+    """A delegate reached a criterion's URL not long ago (R034–R036: six hours, renewed on success)."""
+
+    SCOPE_PATH: ClassVar[str] = "delegate__scope"
+
+    delegate = models.ForeignKey(Delegate, on_delete=models.CASCADE, related_name="allowed")
+    criterion = models.CharField(max_length=512)
+    validated_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["delegate", "criterion"], name="allowlist_entry_unique")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.delegate_id} may reach {self.criterion}"
+
+
+class BlocklistEntry(models.Model):
+    """A delegate lacked the capability for a criterion just now (R037–R038: five minutes)."""
+
+    SCOPE_PATH: ClassVar[str] = "delegate__scope"
+
+    delegate = models.ForeignKey(Delegate, on_delete=models.CASCADE, related_name="blocked")
+    criterion = models.CharField(max_length=512)
+    expires_at = models.DateTimeField()
+    reason = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["delegate", "criterion"], name="blocklist_entry_unique")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.delegate_id} cannot reach {self.criterion}"
+
+
+class LastServed(models.Model):
+    """The delegate that served a connector last: it is tried first (R044)."""
+
+    connector = models.OneToOneField(Connector, on_delete=models.CASCADE, related_name="+")
+    delegate = models.ForeignKey(Delegate, on_delete=models.CASCADE, related_name="+")
+    at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.connector_id} by {self.delegate_id}"

@@ -1,0 +1,185 @@
+"""Operations of the install wizard: create a delegate, get its files, change its token."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from connectors.operations.identifiers import validate_name
+from delegates.install import DelegateSpecFiles, InvalidSpec, SpecRequest, write_spec
+from delegates.install.wizard import SIZES, WizardAnswers, get_question_name
+from delegates.live import publish_delegates_changed
+from delegates.models import Delegate, DelegateConfiguration, DelegateToken
+from delegates.operations.delegates import clean_tags
+from delegates.operations.specs import build_default_spec_request, render_spec, write_task_spec
+from delegates.operations.tokens import create_token
+from rbac.audit import record_audit_entry
+from rbac.models import Scope, User
+from rbac.policy import can, require
+from web.http.problems import BadInput, Conflict
+
+INSTALL_PERMISSION = "core_delegate_edit"
+
+
+def create_delegate(
+    *,
+    actor: User,
+    scope: Scope,
+    name: str,
+    wish: WizardAnswers,
+    size: str = "",
+    tags: Sequence[str] = (),
+    configuration: DelegateConfiguration | None = None,
+    token: DelegateToken | None = None,
+) -> Delegate:
+    """Make a delegate that nobody has heard of yet, and a token for it where none is given.
+
+    Raises `BadInput` with the questions of `Wish` as paths, or `Conflict` if the scope has that name.
+    """
+    require(actor, INSTALL_PERMISSION, scope)
+    chosen = configuration or DelegateConfiguration.objects.get(is_primary=True)
+    _check_choices(actor, scope, size, chosen, token)
+    waits = chosen.requires_approval
+    delegate = Delegate(
+        scope=scope,
+        name=validate_name(name),
+        kind=wish.kind,
+        flavour=wish.flavour,
+        size=size,
+        tags=clean_tags(tags),
+        configuration=chosen,
+        admission=Delegate.Admission.PENDING_APPROVAL if waits else Delegate.Admission.ENABLED,
+        spec=wish.to_json(),
+        aws_account=wish.aws_account_id,
+        created_by=actor,
+    )
+    _check_spec(build_spec_request(delegate))
+    try:
+        with transaction.atomic():
+            delegate.token = token or create_token(
+                actor=actor, scope=scope, name=_find_free_token_name(scope, delegate)
+            )
+            delegate.save()
+            record_audit_entry(
+                actor=actor, action="delegate.create", thing=delegate, after=_build_audit_values(delegate)
+            )
+            publish_delegates_changed(delegate.pk)
+    except IntegrityError as exc:
+        message = f"There is already a delegate called {delegate.name} here. Give this one another name."
+        raise Conflict(message, errors=[{"path": "name", "message": message}]) from exc
+    return delegate
+
+
+def build_spec_request(delegate: Delegate) -> SpecRequest:
+    """What the spec of a delegate is made of, without its token; one that came by itself told no wizard."""
+    target = "DOCKER" if delegate.kind == Delegate.Kind.DOCKER else "FARGATE"
+    wish = WizardAnswers.from_json(delegate.spec or {"target": target, "flavour": delegate.flavour or "v3"})
+    flavour: Any = wish.flavour
+    common = build_default_spec_request(flavour=flavour)
+    tags = tuple(str(tag) for tag in delegate.tags)
+    return wish.completed(common, name=delegate.name, tags=tags, size=delegate.size)
+
+
+def get_installation(*, actor: User, delegate: Delegate, image: str = "") -> tuple[DelegateSpecFiles, str]:
+    """What a delegate is installed with, and why its token is not in it; empty where it is.
+
+    The token is put in for who may edit delegates, which the audit trail keeps. `image` is another one than
+    that of the settings. Raises `BadInput`.
+    """
+    request, token = build_spec_request(delegate), delegate.token
+    if image:
+        request = replace(request, image=image)
+    if not can(actor, INSTALL_PERMISSION, delegate):
+        return render_spec(
+            request
+        ), f"Who has the permission {INSTALL_PERMISSION} sees the token in its place."
+    if token is None or not token.is_usable:
+        return render_spec(request), "Its token is revoked, expired or deleted: choose another one for it."
+    return write_task_spec(actor=actor, scope=delegate.scope, token=token, request=request), ""
+
+
+def change_token(*, actor: User, delegate: Delegate, token: DelegateToken | None = None) -> DelegateToken:
+    """Have the spec of a delegate written with another token, or with a new one; its sessions go on.
+
+    Raises `BadInput` for a token that this delegate cannot use.
+    """
+    require(actor, INSTALL_PERMISSION, delegate)
+    if token is not None:
+        _check_token(actor, delegate.scope, token)
+    before, scope = _build_audit_values(delegate), delegate.scope
+    with transaction.atomic():
+        chosen = token or create_token(actor=actor, scope=scope, name=_find_free_token_name(scope, delegate))
+        delegate.token = chosen
+        delegate.save(update_fields=["token", "updated_at"])
+        record_audit_entry(
+            actor=actor,
+            action="delegate.update",
+            thing=delegate,
+            before=before,
+            after=_build_audit_values(delegate),
+        )
+    return chosen
+
+
+def _check_choices(
+    actor: User,
+    scope: Scope,
+    size: str,
+    configuration: DelegateConfiguration,
+    token: DelegateToken | None,
+) -> None:
+    if size and size not in SIZES:
+        raise _refusal("size", f"There is no such size; known are {', '.join(SIZES)}.")
+    if configuration.scope.path not in scope.ancestor_paths():
+        message = f"{configuration} lies in {configuration.scope}, which is not above {scope}."
+        raise _refusal("configuration", message)
+    if token is not None:
+        _check_token(actor, scope, token)
+
+
+def _check_token(actor: User, scope: Scope, token: DelegateToken) -> None:
+    require(actor, INSTALL_PERMISSION, token)
+    if token.scope_id != scope.pk:
+        message = f"The token {token.name} is for delegates of {token.scope}; choose one of {scope}."
+        raise _refusal("token", message)
+    if not token.is_usable:
+        raise _refusal("token", f"The token {token.name} is revoked or has expired; choose another one.")
+
+
+def _check_spec(request: SpecRequest) -> None:
+    try:
+        write_spec(request)
+    except InvalidSpec as exc:
+        errors = [
+            {"path": get_question_name(".".join(map(str, fault.path))), "message": fault.sentence}
+            for fault in exc.faults
+        ]
+        raise BadInput("No delegate can be made of this.", errors=errors) from exc
+
+
+def _find_free_token_name(scope: Scope, delegate: Delegate) -> str:
+    """The delegate's name for its token, with a number where a token has it already."""
+    taken = set(DelegateToken.objects.filter(scope=scope).values_list("name", flat=True))
+    stem, number, name = delegate.name[:120], 2, delegate.name
+    while name in taken:
+        name, number = f"{stem} {number}", number + 1
+    return name
+
+
+def _refusal(path: str, message: str) -> BadInput:
+    return BadInput(message, errors=[{"path": path, "message": message}])
+
+
+def _build_audit_values(delegate: Delegate) -> dict[str, Any]:
+    return {
+        "name": delegate.name,
+        "kind": delegate.kind,
+        "flavour": delegate.flavour,
+        "size": delegate.size,
+        "tags": list(delegate.tags),
+        "configuration": delegate.configuration.name if delegate.configuration else None,
+        "token": str(delegate.token) if delegate.token else None,
+        "admission": delegate.admission,
+        "spec": dict(delegate.spec),
+    }

@@ -1,0 +1,149 @@
+"""Pages of the install wizard: questions, files and commands, download, waiting."""
+
+from typing import Any, Final
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.text import slugify
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from delegates.forms.installation import ChangeTokenForm, NewDelegateForm
+from delegates.install.generator import build_spec_zip
+from delegates.install.troubleshooting import list_likely_causes
+from delegates.install.wizard import OWN_USE_NOTE, SIZES, SIZING_NOTE
+from delegates.models import Delegate
+from delegates.operations.installation import (
+    build_spec_request,
+    change_token,
+    create_delegate,
+    get_installation,
+)
+from delegates.queries.delegates import get_connect_progress
+from rbac.policy import can, require
+from web.forms.page_forms import get_posted_data
+from web.forms.pages import PageRequest, get_visible, require_sign_in
+from web.http.problems import Problem
+
+VIEW: Final = "core_delegate_view"
+EDIT: Final = "core_delegate_edit"
+GET_OR_POST: Final = ["GET", "HEAD", "POST"]
+SIZE_CHOICES: Final = {"sizes": SIZES.values(), "own_use": OWN_USE_NOTE, "rule_of_thumb": SIZING_NOTE}
+
+
+@require_sign_in
+@require_http_methods(GET_OR_POST)
+def new_delegate(request: PageRequest) -> HttpResponse:
+    """Ask what a delegate shall be like, and make it."""
+    form = NewDelegateForm(get_posted_data(request), person=request.user, scope=request.current_scope)
+    if request.method == "POST" and form.is_valid():
+        given = form.cleaned_data
+        try:
+            made = create_delegate(
+                actor=request.user,
+                scope=given["in_scope"],
+                name=given["name"],
+                wish=form.wish,
+                size=given["size"],
+                tags=given["tags"],
+                configuration=form.chosen_configuration,
+                token=form.chosen_token,
+            )
+        except Problem as problem:
+            form.refuse(problem)
+        else:
+            return redirect("install-delegate", pk=made.pk)
+    return render(request, "delegates/new/new.html", {"form": form, **SIZE_CHOICES}, status=form.http_status)
+
+
+@require_sign_in
+@never_cache
+@require_safe
+def show_installation(request: PageRequest, pk: int) -> HttpResponse:
+    """Show every file and command of a delegate, and wait for it to connect."""
+    found = _get_delegate(request, pk)
+    if found.is_built_in:
+        messages.info(request, "The built-in delegate is part of this Slipway: there is nothing to install.")
+        return redirect("delegate", pk=pk)
+    spec, lacking = get_installation(actor=request.user, delegate=found)
+    content = {
+        **_build_progress(request, found),
+        "token_form": ChangeTokenForm(person=request.user, scope=found.scope),
+        "spec": spec,
+        "lacking": lacking,
+        "files": list(spec.files.items()),
+        "finding": spec.of("find"),
+        "creating": spec.of("create"),
+        "checking": spec.of("verify"),
+        "permitting": spec.of("permissions"),
+        "updating": spec.of("update"),
+        "size": SIZES.get(found.size),
+        "own_use": OWN_USE_NOTE,
+    }
+    return render(request, "delegates/new/install.html", content)
+
+
+@require_sign_in
+@require_POST
+def replace_spec_token(request: PageRequest, pk: int) -> HttpResponse:
+    """Write the files of a delegate with another token."""
+    found = _get_delegate(request, pk)
+    require(request.user, EDIT, found)
+    form = ChangeTokenForm(request.POST, person=request.user, scope=found.scope)
+    if form.is_valid():
+        chosen = change_token(actor=request.user, delegate=found, token=form.chosen)
+        messages.success(request, f"The files have the token {chosen.name} now. Start the delegate with it.")
+    else:
+        messages.error(request, "This token cannot be used any more. Choose another one.")
+    return redirect("install-delegate", pk=pk)
+
+
+@require_sign_in
+@never_cache
+@require_safe
+def download_spec(request: PageRequest, pk: int) -> HttpResponse:
+    """Send the files and commands of a delegate as one zip."""
+    found = _get_delegate(request, pk)
+    spec, _ = get_installation(actor=request.user, delegate=found)
+    name = slugify(found.name) or "delegate"
+    headers = {"Content-Disposition": f'attachment; filename="{name}.zip"'}
+    return HttpResponse(build_spec_zip(spec), content_type="application/zip", headers=headers)
+
+
+@require_sign_in
+@never_cache
+@require_safe
+def show_connect_progress(request: PageRequest, pk: int) -> HttpResponse:
+    """Say whether a delegate has connected, or what most likely keeps it away."""
+    return render(
+        request, "delegates/new/_waiting.html", _build_progress(request, _get_delegate(request, pk))
+    )
+
+
+def _build_progress(request: PageRequest, found: Delegate) -> dict[str, Any]:
+    seen = get_connect_progress(found, timezone.now())
+    said = [event.text for event in seen.refusals]
+    return {
+        "delegate": found,
+        "waiting": seen,
+        "causes": list_likely_causes(build_spec_request(found), refusals=said) if seen.is_late else [],
+        "can_edit": can(request.user, EDIT, found),
+        "manager_url": settings.PUBLIC_URL,
+    }
+
+
+def _get_delegate(request: PageRequest, pk: int) -> Delegate:
+    rows = Delegate.objects.select_related("scope", "token__scope", "configuration").prefetch_related(
+        "instances"
+    )
+    return get_visible(request, VIEW, rows, pk=pk)
+
+
+@require_sign_in
+@require_safe
+def show_install_help(request: PageRequest) -> HttpResponse:
+    """Show what there is to know about installing delegates."""
+    return render(request, "delegates/help/help.html")

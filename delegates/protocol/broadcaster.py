@@ -1,0 +1,234 @@
+"""Broadcaster of one web process: notices to its agents' sockets and long polls."""
+
+import asyncio
+import json
+import logging
+import signal
+import threading
+import weakref
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from types import FrameType
+from typing import Any, Protocol
+
+from delegates.protocol.heartbeats import HeartbeatBuffer
+from delegates.protocol.notices import AGENTS_GROUP, NoticeScan, scan_notices
+from delegates.protocol.requests import run_in_thread
+from rbac.access_changes import ACCESS_GROUP as ACCESS
+from web.http.outages import OUTAGE_ERRORS, is_outage
+from web.live.subscriptions import subscribe
+
+SCAN_INTERVAL_SECONDS = 2.0
+# Sessions are asked for this seldom: notices tell of their ends, heartbeats find them too.
+SCANS_PER_SESSION_CHECK = 15
+# Between two looks for what changes of access ended: one look serves all that changed meanwhile.
+REST_SECONDS = 0.5
+logger = logging.getLogger(__name__)
+
+
+class AgentConnection(Protocol):
+    """A socket or a waiting poll of one instance."""
+
+    instance_id: int
+    delegate_id: int
+
+    def tell(self, text: str) -> None:
+        """Pass on a notice."""
+
+    def end(self, reason: str) -> None:
+        """The session is over."""
+
+
+class AgentBroadcaster:
+    """Listens for notices, and looks now and then for those that got lost."""
+
+    def __init__(self) -> None:
+        self.users = 0
+        self.is_closing = False
+        self.heartbeats = HeartbeatBuffer()
+        # Set once notices are heard, or cannot be: what is sent before would be missed.
+        self.ready = asyncio.Event()
+        self._here: dict[int, set[AgentConnection]] = defaultdict(set)
+        self._of_delegate: dict[int, set[AgentConnection]] = defaultdict(set)
+        self._asks_for_sessions = False
+        self._access_changed = asyncio.Event()
+        self._jobs: list[asyncio.Task[None]] = []
+        self._restore: Callable[[], None] = lambda: None
+
+    def start(self) -> None:
+        """Begin to listen."""
+        told = subscribe(AGENTS_GROUP, about="Notices to agents", ready=self._begin, take=self._pass_on)
+        access = subscribe(ACCESS, about="Changes of access", ready=self._want_look, take=self._want_look)
+        self._jobs = [asyncio.create_task(job) for job in (told, access, self._look(), self._heed_access())]
+        for job in self._jobs:
+            job.add_done_callback(_log_job_error)
+        self._restore = _on_shutdown(self.close)
+
+    def stop(self) -> None:
+        """Stop listening."""
+        self._restore()
+        self.heartbeats.stop()
+        for job in self._jobs:
+            job.cancel()
+
+    def close(self) -> None:
+        """The process ends: nobody is kept waiting, and sockets that close are no news."""
+        self.is_closing = True
+        for present in self._all():
+            present.tell("")
+
+    @contextmanager
+    def having(self, present: AgentConnection) -> Iterator[None]:
+        """Tell somebody what there is to be told, for the length of the block."""
+        self._here[present.instance_id].add(present)
+        self._of_delegate[present.delegate_id].add(present)
+        try:
+            yield
+        finally:
+            _remove_connection(self._here, present.instance_id, present)
+            _remove_connection(self._of_delegate, present.delegate_id, present)
+
+    def has(self, instance_id: int) -> bool:
+        """Whether anything of an instance is here."""
+        return instance_id in self._here
+
+    def _all(self) -> list[AgentConnection]:
+        return [one for group in self._here.values() for one in group]
+
+    async def _begin(self) -> None:
+        self._asks_for_sessions = True
+        self.ready.set()
+
+    async def _pass_on(self, message: dict[str, Any]) -> None:
+        match message:
+            case {"type": "agents.task", "delegate": delegate_id, "task": task_id}:
+                self._tell_delegate(delegate_id, build_task_notice(task_id))
+            case {"type": "agents.abort", "instance": instance_id, "task": task_id}:
+                self._tell_instance(instance_id, json.dumps({"type": "task_aborted", "task_id": task_id}))
+            case {"type": "agents.drain", "delegate": delegate_id}:
+                self._tell_delegate(delegate_id, '{"type": "drain"}')
+            case {"type": "agents.configuration", "delegates": delegate_ids}:
+                for delegate_id in delegate_ids:
+                    self._tell_delegate(delegate_id, '{"type": "configuration_changed"}')
+            case {"type": "agents.ended", "instances": instance_ids, "reason": reason}:
+                for instance_id in instance_ids:
+                    self.end(instance_id, reason)
+
+    def _tell_instance(self, instance_id: int, text: str) -> None:
+        for present in list(self._here.get(instance_id, ())):
+            present.tell(text)
+
+    def _tell_delegate(self, delegate_id: int, text: str) -> None:
+        for present in list(self._of_delegate.get(delegate_id, ())):
+            present.tell(text)
+
+    def end(self, instance_id: int, reason: str) -> None:
+        """Let go of all that an instance has here."""
+        for present in list(self._here.get(instance_id, ())):
+            present.end(reason)
+
+    async def _look(self) -> None:
+        looks = 0
+        while True:
+            await asyncio.sleep(SCAN_INTERVAL_SECONDS)
+            looks += 1
+            if not self._here:
+                continue
+            asks = self._asks_for_sessions or looks % SCANS_PER_SESSION_CHECK == 0
+            if await self._look_once(list(self._here) if asks else []):
+                self._asks_for_sessions = False
+
+    async def _heed_access(self) -> None:
+        """Look for sessions that are over as soon as access changed: a scope may have been archived."""
+        while True:
+            await self._access_changed.wait()
+            self._access_changed.clear()
+            if self._here and not await self._look_once(list(self._here)):
+                self._asks_for_sessions = True
+            await asyncio.sleep(REST_SECONDS)
+
+    async def _want_look(self, change: object = None) -> None:
+        self._access_changed.set()
+
+    async def _look_once(self, instance_ids: list[int]) -> bool:
+        try:
+            self._show(await run_in_thread(scan_notices, instance_ids))
+        except OUTAGE_ERRORS as error:
+            if not is_outage(error):
+                raise
+            logger.warning("Nothing was looked up for agents: %s", error)
+            return False
+        return True
+
+    def _show(self, seen: NoticeScan) -> None:
+        for delegate_id, task_id in seen.offers:
+            self._tell_delegate(delegate_id, build_task_notice(task_id))
+        for instance_id, reason in seen.ended:
+            self.end(instance_id, reason)
+
+
+def build_task_notice(task_id: str) -> str:
+    """The notice of a task: where it is, and nothing of what it is (R015)."""
+    return json.dumps({"type": "task_available", "task_id": task_id})
+
+
+def _remove_connection(groups: dict[int, set[AgentConnection]], key: int, present: AgentConnection) -> None:
+    groups[key].discard(present)
+    if not groups[key]:
+        del groups[key]
+
+
+def _log_job_error(job: "asyncio.Task[None]") -> None:
+    if not job.cancelled() and (error := job.exception()) is not None:
+        logger.error("Agents are not told of anything any more", exc_info=error)
+
+
+def _on_shutdown(close: Callable[[], None]) -> Callable[[], None]:
+    """Have `close` called when the server is asked to end; it would wait for polls that wait for tasks."""
+    if threading.current_thread() is not threading.main_thread():
+        return lambda: None
+    loop = asyncio.get_running_loop()
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def ending(number: int, frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(close)
+        handler = before[signal.Signals(number)]
+        if callable(handler):
+            handler(number, frame)
+
+    heard = [number for number, handler in before.items() if callable(handler)]
+    for number in heard:
+        signal.signal(number, ending)
+
+    def restore() -> None:
+        for number in heard:
+            if signal.getsignal(number) is ending:
+                signal.signal(number, before[number])
+
+    return restore
+
+
+_broadcasters: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AgentBroadcaster] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+@asynccontextmanager
+async def get_agent_broadcaster() -> AsyncIterator[AgentBroadcaster]:
+    """The hub of this process for as long as somebody needs it; the last one ends it."""
+    loop = asyncio.get_running_loop()
+    hub = _broadcasters.get(loop)
+    if hub is None:
+        hub = _broadcasters[loop] = AgentBroadcaster()
+        hub.start()
+    hub.users += 1
+    try:
+        await hub.ready.wait()
+        yield hub
+    finally:
+        hub.users -= 1
+        if hub.users == 0:
+            hub.stop()
+            if _broadcasters.get(loop) is hub:
+                del _broadcasters[loop]

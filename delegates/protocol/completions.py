@@ -1,0 +1,143 @@
+"""Completion of delegate tasks: one result per task, from the holder of its newest fence."""
+
+import json
+import logging
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from delegates.access.site_calls import record_answered_host_key
+from delegates.live import publish_delegates_changed, publish_task_changed
+from delegates.models import DelegateInstance, DelegateTask, LateAnswer, TaskAttempt
+from delegates.protocol.logs import append_missing_lines_note, get_task_attempt, parse_task_path
+from delegates.protocol.problems import StaleFence
+from delegates.protocol.requests import AgentReply, AgentRequest, RequestFields, replace_unstorable
+from delegates.protocol.result_schemas import validate_answer
+from delegates.protocol.sessions import get_session_instance
+from delegates.task_owners import TaskAnswer, get_task_owner
+from delegates.task_queue import allow_delegate, block_delegate, route_after_commit
+from guards.masks import SecretMask
+from web.clock import get_database_time
+
+STATUSES = {
+    "SUCCEEDED": DelegateTask.Status.SUCCEEDED,
+    "FAILED": DelegateTask.Status.FAILED,
+    "NOT_SENT": DelegateTask.Status.FAILED,
+    "ABORTED": DelegateTask.Status.ABORTED,
+}
+NOT_SENT_REASON = "It was not sent: more than 5 seconds had passed since the delegate took it."
+MAX_REASON_LENGTH = 2000
+logger = logging.getLogger(__name__)
+
+
+def complete_task_request(request: AgentRequest) -> AgentReply:
+    """POST /agent/v1/tasks/<id>/complete: 200 once and for every repeat, 409 for a stale fence."""
+    instance, fields = get_session_instance(request.bearer), request.fields()
+    answer, fence = parse_answer(fields), fields.whole("fence", 1, 2**31 - 1)
+    written = fields.whole("next_sequence", 0, 2**62, default=0)
+    if complete_task(instance, parse_task_path(request.task_id), fence=fence, answer=answer, written=written):
+        return AgentReply({})
+    raise StaleFence("This task is no longer yours. What you sent is kept, and changes nothing.")
+
+
+def parse_answer(fields: RequestFields) -> TaskAnswer:
+    """The answer in the body, its result and error as they came. Raises `BadInput` naming the field."""
+    return TaskAnswer(
+        status=fields.choice("status", tuple(STATUSES)),
+        result=replace_unstorable(fields.body.get("result")),
+        error=replace_unstorable(fields.body.get("error")),
+        duration_ms=fields.whole("duration_ms", 0, 2**31 - 1, default=0),
+    )
+
+
+def complete_task(
+    instance: DelegateInstance, task_id: UUID, *, fence: int, answer: TaskAnswer, written: int = 0
+) -> bool:
+    """Take an answer; False where the task is no longer this instance's, and the answer only evidence.
+
+    `written` is how many lines of log the task wrote: those that have not come are not taken any more.
+    Raises `NoSuchTask` where the instance never had the task under this fence.
+    """
+    with transaction.atomic():
+        attempt = get_task_attempt(instance, task_id, fence)
+        answer = _redact(attempt.task, validate_answer(attempt, answer))
+        now = get_database_time()
+        if _claim(attempt, instance, answer, now):
+            task = DelegateTask.objects.select_related("connector", "scope").get(pk=task_id)
+            append_missing_lines_note(task, written, now)
+            TaskAttempt.objects.filter(pk=attempt.pk).update(answered_at=now)
+            _notify_owner(task, instance, answer)
+            route_after_commit()
+            return True
+        # Asked again, for the answer may have been taken since the attempt was read.
+        attempt.refresh_from_db(fields=["answered_at"])
+        if attempt.answered_at is not None:
+            return True
+        _store_late_answer(attempt, instance, answer, now)
+    return False
+
+
+def _redact(task: DelegateTask, answer: TaskAnswer) -> TaskAnswer:
+    """The answer with secrets hidden in its error, which people read; its result is kept encrypted."""
+    owner = get_task_owner(task) if answer.error else None
+    if owner is None:
+        return answer
+    return replace(answer, error=SecretMask(owner.secrets(task)).inside(answer.error))
+
+
+def _claim(attempt: TaskAttempt, instance: DelegateInstance, answer: TaskAnswer, now: datetime) -> bool:
+    held = DelegateTask.objects.filter(
+        pk=attempt.task_id, status=DelegateTask.Status.STARTED, fence=attempt.fence, instance=instance
+    )
+    return bool(
+        held.update(
+            status=STATUSES[answer.status],
+            finished_at=now,
+            lease_until=None,
+            result="" if answer.result is None else json.dumps(answer.result),
+            error=answer.error,
+            reason=_reason(answer),
+        )
+    )
+
+
+def _notify_owner(task: DelegateTask, instance: DelegateInstance, answer: TaskAnswer) -> None:
+    publish_task_changed(task.pk)
+    _record_reachability(task, instance, answer)
+    record_answered_host_key(task.connector, task.criterion, answer)
+    if (owner := get_task_owner(task)) is not None:
+        owner.complete(task, answer)
+    publish_delegates_changed(instance.delegate_id)
+
+
+def _record_reachability(task: DelegateTask, instance: DelegateInstance, answer: TaskAnswer) -> None:
+    """Only a missing capability blocks: an answer from AWS, even an error, is a delegate that works."""
+    if answer.status in ("NOT_SENT", "ABORTED") or answer.is_bad:
+        return
+    if (answer.error or {}).get("capability") is True:
+        block_delegate(instance.delegate, task.criterion, _reason(answer))
+    else:
+        allow_delegate(instance.delegate, task.criterion, task.connector)
+
+
+def _store_late_answer(
+    attempt: TaskAttempt, instance: DelegateInstance, answer: TaskAnswer, now: datetime
+) -> None:
+    body: dict[str, Any] = {"status": answer.status, "result": answer.result, "error": answer.error}
+    LateAnswer.objects.get_or_create(
+        task_id=attempt.task_id,
+        fence=attempt.fence,
+        instance=instance,
+        defaults={"at": now, "body": json.dumps(body)},
+    )
+    logger.warning("%s answered %s under fence %s, which is over", instance, attempt.task_id, attempt.fence)
+
+
+def _reason(answer: TaskAnswer) -> str:
+    if answer.status == "NOT_SENT":
+        return NOT_SENT_REASON
+    said = (answer.error or {}).get("message") or ""
+    return said[:MAX_REASON_LENGTH] if isinstance(said, str) else ""

@@ -1,0 +1,327 @@
+"""Connections of agents: WebSockets, long polls, and heartbeats by POST."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from delegates.live import publish_delegates_changed
+from delegates.models import DelegateEvent, DelegateInstance
+from delegates.protocol import leases
+from delegates.protocol.broadcaster import AgentBroadcaster, get_agent_broadcaster
+from delegates.protocol.events import get_instance_label, notify_back, record_event
+from delegates.protocol.heartbeats import HeartbeatAnswer, SessionEnded, parse_heartbeat
+from delegates.protocol.limits import MAX_WAIT_SECONDS
+from delegates.protocol.problems import DelegateRejected, ScopeArchived, SessionInvalid, TokenRevoked
+from delegates.protocol.requests import (
+    AgentReply,
+    AgentRequest,
+    RequestFields,
+    parse_json_object,
+    run_in_thread,
+)
+from delegates.protocol.sessions import get_session_instance
+from guards.limits import AGENT_TASKS
+from web.clock import get_database_time
+from web.http.outages import OUTAGE_ERRORS, is_outage
+from web.http.problems import BadInput, Problem, ServiceUnavailable
+
+SocketReceive = Callable[[], Awaitable[Mapping[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+UNAUTHENTICATED = 4401
+BAD_MESSAGE = 4400
+TRY_AGAIN_LATER = 1013
+# An agent that does not read what it is told is let go; it comes back and looks.
+MAX_UNREAD = 100
+
+
+class AgentSocket:
+    """One socket of one instance."""
+
+    __slots__ = ("_send", "_unread", "delegate_id", "hub", "instance_id", "is_over")
+
+    def __init__(self, instance_id: int, delegate_id: int, hub: AgentBroadcaster, send: Send) -> None:
+        self.instance_id = instance_id
+        self.delegate_id = delegate_id
+        self.hub = hub
+        # Closed by us: nothing that its end could tell.
+        self.is_over = False
+        self._send = send
+        self._unread = 0
+
+    def tell(self, text: str) -> None:
+        """Send a notice as soon as the line takes it."""
+        if not text or self.is_over:
+            return
+        if self._unread >= MAX_UNREAD:
+            self._close(TRY_AGAIN_LATER, "unread")
+            return
+        self._unread += 1
+        _keep_job(asyncio.ensure_future(self._pass_on(text)))
+
+    def end(self, reason: str) -> None:
+        """Close, for the session is over."""
+        self._close(UNAUTHENTICATED, reason)
+
+    def _close(self, code: int, reason: str) -> None:
+        if not self.is_over:
+            self.is_over = True
+            _keep_job(asyncio.ensure_future(self._say_goodbye(code, reason)))
+
+    async def _say_goodbye(self, code: int, reason: str) -> None:
+        await _send_quietly(self._send, {"type": "websocket.close", "code": code, "reason": reason})
+
+    async def _pass_on(self, text: str) -> None:
+        await _send_quietly(self._send, {"type": "websocket.send", "text": text})
+        self._unread -= 1
+
+    async def hear(self, receive: SocketReceive) -> None:
+        """Take what the agent says until the socket closes."""
+        while True:
+            message = await receive()
+            if message["type"] == "websocket.disconnect":
+                return
+            if not self.is_over:
+                self._take(message.get("text") or "")
+
+    def _take(self, text: str) -> None:
+        try:
+            fields = RequestFields(parse_json_object(text))
+            if fields.body.get("type") == "heartbeat":
+                self.hub.heartbeats.add(parse_heartbeat(self.instance_id, fields), self._answer)
+        except BadInput as problem:
+            self._close(BAD_MESSAGE, problem.detail[:100])
+
+    def _answer(self, answer: HeartbeatAnswer) -> None:
+        if isinstance(answer, SessionEnded):
+            self.end(answer.code)
+        else:
+            self.tell(json.dumps({"type": "heartbeat_ack", **answer}))
+
+
+async def serve_socket(bearer: str, receive: SocketReceive, send: Send) -> None:
+    """One socket from its handshake to its end; while it is idle it holds no row and no headers."""
+    await receive()
+    try:
+        instance_id, delegate_id = await run_in_thread(record_connect, bearer)
+    except Problem as problem:
+        await _refuse(send, UNAUTHENTICATED, problem.code)
+        return
+    except OUTAGE_ERRORS as error:
+        if not is_outage(error):
+            raise
+        await _refuse(send, TRY_AGAIN_LATER, "not_available")
+        return
+    async with get_agent_broadcaster() as hub:
+        socket = AgentSocket(instance_id, delegate_id, hub, send)
+        try:
+            with hub.having(socket):
+                await send({"type": "websocket.accept"})
+                await socket.hear(receive)
+        finally:
+            # Whether this process ends is not for an agent's close code to say.
+            if not (socket.is_over or hub.is_closing or hub.has(instance_id)):
+                # A heartbeat written after this would say that it is there.
+                await hub.heartbeats.forget(instance_id)
+                await run_in_thread(record_disconnect, instance_id)
+
+
+async def _refuse(send: Send, code: int, reason: str) -> None:
+    # Opened first: before that there is only a status, and agents read the code.
+    await send({"type": "websocket.accept"})
+    await send({"type": "websocket.close", "code": code, "reason": reason})
+
+
+def record_connect(bearer: str) -> tuple[int, int]:
+    """Note that an instance has a socket; its id and its delegate's. Raises what `instance_of` raises."""
+    instance = get_session_instance(bearer)
+    now = get_database_time()
+    was = (instance.connection, instance.suspect_since)
+    DelegateInstance.objects.filter(pk=instance.pk).update(
+        connection=DelegateInstance.Connection.WEBSOCKET, suspect_since=None, last_heartbeat_at=now
+    )
+    notify_back([instance.delegate_id])
+    if was != (DelegateInstance.Connection.WEBSOCKET, None):
+        text = f"{get_instance_label(instance)} is connected by WebSocket."
+        record_event(instance, DelegateEvent.Kind.CONNECTED, text, at=now)
+        publish_delegates_changed(instance.delegate_id)
+    return instance.pk, instance.delegate_id
+
+
+def record_disconnect(instance_id: int) -> None:
+    """Note that the socket of an instance closed: no new tasks until it is heard again."""
+    now = get_database_time()
+    alive = DelegateInstance.objects.filter(
+        pk=instance_id, suspect_since=None, connection=DelegateInstance.Connection.WEBSOCKET
+    ).exclude(status=DelegateInstance.Status.GONE)
+    if not alive.update(suspect_since=now):
+        return
+    instance = DelegateInstance.objects.select_related("delegate").get(pk=instance_id)
+    text = (
+        f"The WebSocket of {get_instance_label(instance)} closed; it gets no tasks until it is heard again."
+    )
+    record_event(instance, DelegateEvent.Kind.SUSPECT, text, at=now)
+    publish_delegates_changed(instance.delegate_id)
+
+
+_running_jobs: set["asyncio.Future[None]"] = set()
+
+
+def _keep_job(job: "asyncio.Future[None]") -> None:
+    """The loop alone would let a job go in the middle of it."""
+    _running_jobs.add(job)
+    job.add_done_callback(_running_jobs.discard)
+
+
+async def _send_quietly(send: Send, message: dict[str, Any]) -> None:
+    """A peer that is gone already is heard of by `receive`."""
+    try:
+        await send(message)
+    except (OSError, RuntimeError):
+        return
+
+
+PollReceive = Callable[[], Awaitable[Mapping[str, Any]]]
+# Polls that began together, after a restart, do not all end together.
+_SPREAD, _PARTS = 0.25, 64
+
+
+class LongPoll:
+    """An instance that waits for a task."""
+
+    def __init__(self, instance_id: int, delegate_id: int) -> None:
+        self.instance_id = instance_id
+        self.delegate_id = delegate_id
+        self.news = asyncio.Event()
+
+    def tell(self, _text: str) -> None:
+        """Look again."""
+        self.news.set()
+
+    def end(self, _reason: str) -> None:
+        """Look again, and be refused."""
+        self.news.set()
+
+
+async def acquire_request(request: AgentRequest, receive: PollReceive) -> AgentReply:
+    """POST /agent/v1/tasks/acquire: tasks, or none when `wait_seconds` are over."""
+    fields = request.fields()
+    free = fields.whole("free", 0, AGENT_TASKS, default=1)
+    seconds = min(fields.measured("wait_seconds"), MAX_WAIT_SECONDS)
+    if seconds == 0:
+        return _build_reply(await run_in_thread(acquire_documents, request.bearer, free), held=0.0)
+    return await _wait_for_tasks(request, receive, free=free, seconds=seconds)
+
+
+async def _wait_for_tasks(
+    request: AgentRequest, receive: PollReceive, *, free: int, seconds: float
+) -> AgentReply:
+    clock = asyncio.get_running_loop().time
+    began = clock()
+    until = began + seconds
+    async with get_agent_broadcaster() as hub:
+        poll = LongPoll(*await run_in_thread(_open_poll, request.bearer, hub.has))
+        until -= seconds * _SPREAD * (poll.instance_id % _PARTS) / _PARTS
+        gone = asyncio.ensure_future(receive())
+        gone.add_done_callback(lambda _: poll.news.set())
+        try:
+            with hub.having(poll):
+                while True:
+                    poll.news.clear()
+                    held = clock() - began
+                    tasks = await run_in_thread(acquire_documents, request.bearer, free, True)
+                    if (
+                        tasks
+                        or hub.is_closing
+                        or not await _wait_for_notice(poll, until - clock())
+                        or gone.done()
+                    ):
+                        return _build_reply(tasks, held=held)
+        finally:
+            is_cut_off = gone.done() and not hub.is_closing
+            gone.cancel()
+            if is_cut_off and not hub.has(poll.instance_id):
+                # Its socket, if it had one, was lost while this poll still spoke for it.
+                await run_in_thread(record_disconnect, poll.instance_id)
+
+
+async def _wait_for_notice(poll: LongPoll, seconds: float) -> bool:
+    try:
+        async with asyncio.timeout(max(seconds, 0)):
+            await poll.news.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+def _open_poll(bearer: str, has_more: Callable[[int], bool]) -> tuple[int, int]:
+    """The instance that polls, and its delegate. Raises what `instance_of` raises."""
+    instance = get_session_instance(bearer)
+    if not has_more(instance.pk):
+        _record_poll(instance)
+    return instance.pk, instance.delegate_id
+
+
+def acquire_documents(bearer: str, free: int, polls: bool = False) -> list[dict[str, Any]]:
+    """The documents of tasks for who shows this session. Raises what `instance_of` raises."""
+    instance = get_session_instance(bearer)
+    _record_contact(instance, polls=polls)
+    return [one.document() for one in leases.acquire_tasks(instance, free=free)]
+
+
+def _record_contact(instance: DelegateInstance, *, polls: bool) -> None:
+    """Who asks is there, also when its socket closed a moment ago.
+
+    Only who waits polls: who wants its answer at once was told by a socket, maybe a newer one than that.
+    """
+    connection = DelegateInstance.Connection
+    if instance.suspect_since is not None or instance.connection == connection.NONE:
+        by_poll = polls or instance.connection == connection.NONE
+        _set_connection(instance, connection.POLLING.value if by_poll else instance.connection)
+
+
+def _record_poll(instance: DelegateInstance) -> None:
+    """Who waits by long poll has no socket, whatever was known of it."""
+    if instance.connection != DelegateInstance.Connection.POLLING:
+        _set_connection(instance, DelegateInstance.Connection.POLLING.value)
+
+
+def _set_connection(instance: DelegateInstance, connection: str) -> None:
+    # Unless a socket was made since `instance` was read.
+    unchanged = {"connection": instance.connection, "suspect_since": instance.suspect_since}
+    DelegateInstance.objects.filter(pk=instance.pk, **unchanged).update(
+        connection=connection, suspect_since=None, last_heartbeat_at=get_database_time()
+    )
+    publish_delegates_changed(instance.delegate_id)
+
+
+def _build_reply(tasks: list[dict[str, Any]], *, held: float) -> AgentReply:
+    # By this the agent knows how old the answer is, however long it lay on the way.
+    return AgentReply({"tasks": tasks, "held_seconds": round(held, 3)})
+
+
+HEARTBEAT_TIMEOUT_SECONDS = 10.0
+_SESSION_OVER_MESSAGE = "Your session is over. Register again."
+_REFUSALS = {one.code: one for one in (SessionInvalid, TokenRevoked, DelegateRejected, ScopeArchived)}
+
+
+async def heartbeat_request(request: AgentRequest, _receive: object) -> AgentReply:
+    """POST /agent/v1/heartbeat: written together with those of sockets."""
+    instance = await run_in_thread(get_session_instance, request.bearer)
+    heartbeat = parse_heartbeat(instance.pk, request.fields())
+    answer: asyncio.Future[HeartbeatAnswer] = asyncio.get_running_loop().create_future()
+
+    def answered(told: HeartbeatAnswer) -> None:
+        if not answer.done():
+            answer.set_result(told)
+
+    async with get_agent_broadcaster() as hub:
+        hub.heartbeats.add(heartbeat, answered)
+        try:
+            async with asyncio.timeout(HEARTBEAT_TIMEOUT_SECONDS):
+                told = await answer
+        except TimeoutError as late:
+            raise ServiceUnavailable("The heartbeat could not be written yet. Send it again.") from late
+    if isinstance(told, SessionEnded):
+        raise _REFUSALS[told.code](_SESSION_OVER_MESSAGE)
+    return AgentReply(told)

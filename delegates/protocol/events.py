@@ -1,0 +1,102 @@
+"""Delegate events, and notifications of delegates that are away or back."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from delegates.connectivity import AWAY_AFTER
+from delegates.models import Delegate, DelegateEvent, DelegateInstance
+from notifications.events import EventType, NotificationEvent
+from notifications.outbox import notify
+from rbac.models import Scope
+from web.page_paths import get_page_path
+
+
+def record_event(
+    instance: DelegateInstance, kind: DelegateEvent.Kind, text: str, *, at: datetime, address: str = ""
+) -> DelegateEvent:
+    """Something that happened to one instance; its delegate must come with the row."""
+    return DelegateEvent.objects.create(
+        scope_id=instance.delegate.scope_id,
+        delegate=instance.delegate,
+        instance=instance,
+        name=instance.delegate.name,
+        at=at,
+        kind=kind,
+        text=text,
+        address=address,
+    )
+
+
+def record_refusal_event(*, scope: Scope, name: str, text: str, at: datetime, address: str) -> DelegateEvent:
+    """A registration that came to nothing, as far as it is known whose it was."""
+    return DelegateEvent.objects.create(
+        scope=scope,
+        delegate=Delegate.objects.filter(scope=scope, name=name).first(),
+        name=name,
+        at=at,
+        kind=DelegateEvent.Kind.REFUSED,
+        text=text,
+        address=address,
+    )
+
+
+def has_refusal_event(scope: Scope, name: str, text: str, *, since: datetime) -> bool:
+    """Whether the same refusal is written down already."""
+    refusals = DelegateEvent.objects.filter(
+        kind=DelegateEvent.Kind.REFUSED, scope=scope, name=name, text=text
+    )
+    return refusals.filter(at__gte=since).exists()
+
+
+def get_instance_label(instance: DelegateInstance) -> str:
+    """How events call an instance: by its host, or what stands for one."""
+    return instance.hostname or instance.key
+
+
+@transaction.atomic
+def notify_away(instances: Iterable[DelegateInstance], now: datetime) -> None:
+    """These instances are away; told of are the delegates that have no other one. In their transaction."""
+    concerned = {one.delegate_id for one in instances}
+    if not concerned:
+        return
+    heard = DelegateInstance.objects.filter(delegate__in=concerned, last_heartbeat_at__gt=now - AWAY_AFTER)
+    there = heard.exclude(status=DelegateInstance.Status.GONE).values_list("delegate", flat=True)
+    gone = _list_remote_delegates().filter(pk__in=concerned - set(there), away_since=None)
+    _publish_facts([one for one in gone if _record_transition(one, None, now)], away=True)
+
+
+@transaction.atomic
+def notify_back(delegates: Iterable[int]) -> None:
+    """Instances of these delegates are heard; told of are the delegates that were away. Cheap for others."""
+    found = _list_remote_delegates().filter(pk__in=set(delegates), away_since__isnull=False)
+    _publish_facts([one for one in found if _record_transition(one, one.away_since, None)], away=False)
+
+
+def _list_remote_delegates() -> QuerySet[Delegate]:
+    return Delegate.objects.filter(is_built_in=False).select_related("scope")
+
+
+def _record_transition(delegate: Delegate, before: datetime | None, after: datetime | None) -> bool:
+    """The one conditional UPDATE that lets one process tell of it."""
+    return bool(Delegate.objects.filter(pk=delegate.pk, away_since=before).update(away_since=after))
+
+
+def _publish_facts(delegates: Iterable[Delegate], *, away: bool) -> None:
+    """Of one that is switched off it is noted only: once it is on again, it is told of as it is then."""
+    enabled = (one for one in delegates if one.admission == Delegate.Admission.ENABLED)
+    notify(*(_build_fact(one, away=away) for one in enabled))
+
+
+def _build_fact(delegate: Delegate, *, away: bool) -> NotificationEvent:
+    what = "is not heard any more: it is disconnected" if away else "is connected"
+    return NotificationEvent(
+        event=EventType.DELEGATE_DISCONNECTED if away else EventType.DELEGATE_CONNECTED,
+        scope=delegate.scope,
+        text=f"Delegate {delegate.name} {what}.",
+        path=get_page_path("delegate", delegate.pk),
+        status="DISCONNECTED" if away else "CONNECTED",
+        delegate=delegate.name,
+    )

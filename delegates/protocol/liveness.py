@@ -1,0 +1,97 @@
+"""Instance liveness: late, disconnected, and gone instances (R031, T16)."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet
+
+from delegates.connectivity import AWAY_AFTER, LATE_AFTER
+from delegates.live import publish_delegates_changed
+from delegates.models import DelegateEvent, DelegateInstance
+from delegates.protocol.events import get_instance_label, notify_away, record_event
+from delegates.protocol.limits import GONE_AFTER
+
+LATE, DISCONNECTED, GONE = (
+    DelegateEvent.Kind.LATE,
+    DelegateEvent.Kind.DISCONNECTED,
+    DelegateEvent.Kind.GONE,
+)
+BATCH_SIZE = 500
+
+
+def record_silent_instances(now: datetime) -> int:
+    """Write down who became late or away since the last look, let go of who was away too long."""
+    alive = DelegateInstance.objects.exclude(status=DelegateInstance.Status.GONE)
+    heard = alive.filter(last_heartbeat_at__lte=now - LATE_AFTER, delegate__is_built_in=False)
+    if not heard.exists():
+        # As nearly always: who is gone was silent before.
+        return 0
+    silent = list(
+        heard.exclude(Exists(_list_recorded_events(DISCONNECTED)))
+        .annotate(is_told_late=Exists(_list_recorded_events(LATE)))
+        .select_related("delegate")
+        .order_by("last_heartbeat_at")[:BATCH_SIZE]
+    )
+    changed = _record_silent(silent, now) if silent else []
+    gone = list(
+        alive.filter(last_heartbeat_at__lte=now - GONE_AFTER, delegate__is_built_in=False).select_related(
+            "delegate"
+        )[:BATCH_SIZE]
+    )
+    if gone:
+        _release_instances(gone, now)
+    publish_delegates_changed(*{one.delegate_id for one in [*changed, *gone]})
+    return len(changed) + len(gone)
+
+
+@transaction.atomic
+def _record_silent(silent: Iterable[DelegateInstance], now: datetime) -> list[DelegateInstance]:
+    changed = [one for one in silent if _record_transition(one, now)]
+    notify_away([one for one in changed if _is_away(one, now)], now)
+    return changed
+
+
+def _list_recorded_events(kind: DelegateEvent.Kind) -> QuerySet[DelegateEvent]:
+    since = OuterRef("last_heartbeat_at")
+    return DelegateEvent.objects.filter(instance=OuterRef("pk"), kind=kind, at__gt=since)
+
+
+def _is_away(instance: DelegateInstance, now: datetime) -> bool:
+    heard = instance.last_heartbeat_at
+    return heard is not None and now - heard >= AWAY_AFTER
+
+
+def _record_transition(instance: DelegateInstance, now: datetime) -> bool:
+    if instance.last_heartbeat_at is None:
+        return False
+    silent = now - instance.last_heartbeat_at
+    if silent >= AWAY_AFTER:
+        text = (
+            f"{get_instance_label(instance)} was not heard for {silent.total_seconds():.0f} s: it is "
+            "disconnected."
+        )
+        record_event(instance, DISCONNECTED, text, at=now)
+        return True
+    if instance.is_told_late:  # type: ignore[attr-defined]
+        return False
+    record_event(instance, LATE, f"{get_instance_label(instance)} missed a heartbeat.", at=now)
+    return True
+
+
+@transaction.atomic
+def _release_instances(instances: Iterable[DelegateInstance], now: datetime) -> None:
+    hours = GONE_AFTER.total_seconds() / 3600
+    for instance in instances:
+        gone = DelegateInstance.objects.filter(pk=instance.pk, last_heartbeat_at__lte=now - GONE_AFTER)
+        if gone.update(
+            status=DelegateInstance.Status.GONE,
+            connection=DelegateInstance.Connection.NONE,
+            session_hash="",
+            previous_session_hash="",
+            session_expires_at=None,
+            running=0,
+        ):
+            record_event(
+                instance, GONE, f"{get_instance_label(instance)} was not heard for {hours:.0f} hours.", at=now
+            )

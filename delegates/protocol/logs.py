@@ -1,0 +1,190 @@
+"""Log lines of delegate tasks and of agents: numbered, each stored once."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from delegates.live import LOG_SOURCE_NAME, publish_task_changed
+from delegates.models import DelegateInstance, DelegateLogChunk, DelegateTask, TaskAttempt, TaskLogChunk
+from delegates.protocol.problems import LogGap, LogThrottled, NoSuchTask, StaleFence, TaskAnswered
+from delegates.protocol.requests import (
+    AgentReply,
+    AgentRequest,
+    RequestFields,
+    build_field_error,
+    replace_unstorable,
+)
+from delegates.protocol.sessions import get_session_instance
+from delegates.task_owners import get_task_owner
+from guards.limits import AGENT_BYTES, AGENT_LINES, MAX_INTEGER, TASK_LOG_BURST, TASK_LOG_RATE
+from guards.masks import SecretMask
+from web.clock import get_database_time
+from web.live import publish_change_on_commit
+
+FIRST_SEQUENCE = 1
+
+
+def get_next_sequence(instance_id: int) -> int:
+    """The number of the line that is expected next."""
+    last = DelegateLogChunk.objects.filter(instance_id=instance_id).order_by("-sequence").first()
+    return FIRST_SEQUENCE if last is None else last.sequence + last.count
+
+
+def agent_log_request(request: AgentRequest) -> AgentReply:
+    """POST /agent/v1/logs: lines of delegate.log; repeats are fine, a gap is told."""
+    instance, fields = get_session_instance(request.bearer), request.fields()
+    sequence, lines = fields.whole("sequence", FIRST_SEQUENCE, 2**62), fields.body.get("lines")
+    if not isinstance(lines, list) or not all(isinstance(one, str) for one in lines):
+        raise build_field_error("lines", "must be a list of texts")
+    if len(lines) > AGENT_LINES:
+        raise build_field_error("lines", f"may hold {AGENT_LINES}")
+    return AgentReply({"next": _append_agent_lines(instance, sequence, lines)})
+
+
+@transaction.atomic
+def _append_agent_lines(instance: DelegateInstance, sequence: int, lines: list[str]) -> int:
+    # One writer at a time for each instance: its row is the lock.
+    DelegateInstance.objects.select_for_update(of=("self",)).get(pk=instance.pk)
+    expected = get_next_sequence(instance.pk)
+    if sequence > expected:
+        raise LogGap(f"Lines from {expected} on are missing. Send them first.", expected=expected)
+    fresh = lines[expected - sequence :]
+    if fresh:
+        text = "\n".join(replace_unstorable(one).replace("\n", " ") for one in fresh)
+        DelegateLogChunk.objects.create(instance=instance, sequence=expected, count=len(fresh), text=text)
+        publish_change_on_commit(LOG_SOURCE_NAME, instance.delegate_id)
+    return expected + len(fresh)
+
+
+def parse_task_path(text: str) -> UUID:
+    """The task of an address. Raises `NoSuchTask`."""
+    try:
+        return UUID(text)
+    except ValueError as problem:
+        raise NoSuchTask("There is no such task.") from problem
+
+
+def get_task_attempt(instance: DelegateInstance, task_id: UUID, fence: int) -> TaskAttempt:
+    """The attempt that this instance speaks of. Raises `NoSuchTask` where it never had one."""
+    found = TaskAttempt.objects.filter(task=task_id, fence=fence, instance=instance)
+    attempt = found.select_related("task", "instance__delegate").first()
+    if attempt is None:
+        raise NoSuchTask("There is no such task.")
+    return attempt
+
+
+LEVELS = ("DEBUG", "INFO", "WARN", "ERROR")
+# Agents keep to the burst by themselves; a message under way is theirs beside that.
+MAX_ALLOWANCE_BYTES = int(TASK_LOG_BURST + AGENT_BYTES)
+LATE_LOG_WINDOW = timedelta(minutes=10)
+THROTTLED_MESSAGE = (
+    f"The delegate sends more than {TASK_LOG_RATE} of this log a second: "
+    "from here on it is taken at that pace, and the lines come later."
+)
+
+
+def task_log_request(request: AgentRequest) -> AgentReply:
+    """POST /agent/v1/tasks/<id>/logs: lines from a number on; repeats are fine, a gap is told."""
+    instance, fields = get_session_instance(request.bearer), request.fields()
+    fence, sequence = fields.whole("fence", 1, 2**31 - 1), fields.whole("sequence", 0, 2**62)
+    lines = [_line(one, index) for index, one in enumerate(fields.objects("lines", AGENT_LINES))]
+    attempt = get_task_attempt(instance, parse_task_path(request.task_id), fence)
+    return AgentReply({"next": append_task_lines(instance, attempt.task_id, fence, sequence, lines)})
+
+
+def _line(line: dict[str, Any], index: int) -> dict[str, Any]:
+    text, level = line.get("text"), str(line.get("level") or "INFO").upper()
+    if not isinstance(text, str):
+        raise build_field_error(f"lines.{index}.text", "must be a text")
+    moment = RequestFields(line).whole("t", 0, MAX_INTEGER, default=0)
+    return {"t": moment, "level": level if level in LEVELS else "INFO", "text": replace_unstorable(text)}
+
+
+@transaction.atomic
+def append_task_lines(
+    instance: DelegateInstance, task_id: Any, fence: int, sequence: int, lines: list[dict[str, Any]]
+) -> int:
+    """Keep lines of a task, and say which number comes next.
+
+    Raises `StaleFence`, `TaskAnswered`, `LogGap`, and `LogThrottled` where more came than a log takes.
+    """
+    # The row is the lock: two uploads of one task follow each other.
+    task = DelegateTask.objects.select_for_update(of=("self",)).get(pk=task_id)
+    now = get_database_time()
+    _check_open(task, instance, fence, now)
+    expected = task.next_sequence
+    if sequence > expected:
+        raise LogGap(f"Lines from {expected} on are missing. Send them first.", expected=expected)
+    fresh = lines[expected - sequence :]
+    if not fresh:
+        return expected
+    left = compute_allowance(task, now)
+    if left <= 0:
+        raise LogThrottled(f"The log of a task takes {TASK_LOG_RATE} a second. Send these lines later.")
+    owner = get_task_owner(task)
+    if owner is not None:
+        fresh = _redact_lines(fresh, owner.secrets(task))
+    left -= len(json.dumps(fresh, ensure_ascii=False).encode())
+    if left <= 0 and not task.log_throttled:
+        fresh.append(_build_manager_line(now, THROTTLED_MESSAGE))
+    _store(task, fresh)
+    DelegateTask.objects.filter(pk=task_id).update(
+        next_sequence=expected + len(fresh),
+        log_bytes_left=left,
+        log_counted_at=now,
+        log_throttled=task.log_throttled or left <= 0,
+    )
+    if owner is not None:
+        owner.logged(task)
+    return expected + len(fresh)
+
+
+def compute_allowance(task: DelegateTask, now: datetime) -> int:
+    """How many bytes the log of a task takes now: the lines under way may exceed it once."""
+    if task.log_bytes_left is None or task.log_counted_at is None:
+        return MAX_ALLOWANCE_BYTES
+    seconds = max(0.0, (now - task.log_counted_at).total_seconds())
+    return min(MAX_ALLOWANCE_BYTES, task.log_bytes_left + int(seconds * TASK_LOG_RATE))
+
+
+def append_missing_lines_note(task: DelegateTask, written: int, now: datetime) -> None:
+    """Say in the log of a task how many of the lines that it wrote did not arrive before its answer."""
+    if (missing := written - task.next_sequence) > 0:
+        text = f"{missing:,} lines are missing here: they did not arrive before the task's answer."
+        _store(task, [_build_manager_line(now, text)])
+        DelegateTask.objects.filter(pk=task.pk).update(next_sequence=task.next_sequence + 1)
+
+
+def _check_open(task: DelegateTask, instance: DelegateInstance, fence: int, now: datetime) -> None:
+    if task.fence != fence or task.instance_id != instance.pk:
+        raise StaleFence("This task is no longer yours. Its lines are not wanted any more.")
+    if task.is_open:
+        return
+    is_answered = TaskAttempt.objects.filter(task=task, fence=fence).exclude(answered_at=None).exists()
+    # What a lost delegate wrote before is evidence, if it comes soon.
+    if is_answered or task.finished_at is None or now - task.finished_at > LATE_LOG_WINDOW:
+        raise TaskAnswered("This task is over. Its log takes no more lines.")
+
+
+def _store(task: DelegateTask, lines: list[dict[str, Any]]) -> None:
+    text = json.dumps(lines, ensure_ascii=False)
+    TaskLogChunk.objects.create(task=task, sequence=task.next_sequence, count=len(lines), lines=text)
+    publish_task_changed(task.pk)
+
+
+def _build_manager_line(now: datetime, text: str) -> dict[str, Any]:
+    return {"t": int(now.timestamp() * 1000), "level": "WARN", "text": text}
+
+
+def _redact_lines(lines: list[dict[str, Any]], secrets: Sequence[str]) -> list[dict[str, Any]]:
+    """The lines without what an agent of an older version, or a wrong one, has left in them."""
+    mask, texts = SecretMask(secrets), [str(line["text"]) for line in lines]
+    shown = mask.texts(texts)
+    if len(shown) != len(lines):
+        # One has an end of line in itself.
+        shown = [mask.text(text) for text in texts]
+    return [{**line, "text": text} for line, text in zip(lines, shown, strict=True)]

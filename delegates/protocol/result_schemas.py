@@ -1,0 +1,244 @@
+"""Schemas of task results by kind; what does not fit fails its task."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from aws.validation.shape_checks import describe_json_type, find_result_problem
+from delegates.agent.executors.aws import FETCH_OBJECTS
+from delegates.models import DelegateTask, TaskAttempt
+from delegates.protocol.events import get_instance_label
+from delegates.task_owners import BAD_ANSWER, TaskAnswer
+
+SUCCEEDED, FAILED = "SUCCEEDED", "FAILED"
+MAX_PATH_LENGTH = 200
+
+
+class ResultSchema(BaseModel):
+    """What an answer of one kind holds; newer agents may say more."""
+
+    model_config = ConfigDict(strict=True, extra="ignore", hide_input_in_errors=True)
+
+    @property
+    def is_good(self) -> bool:
+        """Whether this is the result of work that succeeded."""
+        return True
+
+
+class FailureSchema(ResultSchema):
+    """Why a task failed: an `AwsError` record, `capability` where this delegate cannot do it."""
+
+    kind: str | None = None
+    code: str | None = None
+    message: str | None = None
+    service: str | None = None
+    operation: str | None = None
+    capability: bool | None = None
+    host_key: str | None = None
+
+
+class AnyResult(ResultSchema):
+    """The result of an AWS call: botocore's models say more of it."""
+
+
+class CheckResult(ResultSchema):
+    """The result of a check of an address."""
+
+    ok: bool = True
+    address: str = ""
+
+
+class ScriptResult(ResultSchema):
+    """How a script ended, and the variables that it was to hand on."""
+
+    exit_code: int
+    outputs: dict[str, str] = {}
+    written: str | None = None
+
+    @property
+    def is_good(self) -> bool:
+        return self.exit_code == 0
+
+
+class TerraformOutput(ResultSchema):
+    """One output of a configuration."""
+
+    value: Any
+    is_secret: bool
+
+
+class TerraformResult(ResultSchema):
+    """How a run of Terraform ended; `ended` is empty where the program came to its own end."""
+
+    exit_code: int
+    ended: str = ""
+    command: str = ""
+    begun: bool = False
+    holds_resources: bool | None = None
+    errors: list[str] = []
+    lock_id: str = ""
+    counts: dict[str, int] = {}
+    outputs: dict[str, TerraformOutput] = {}
+    plan: str = ""
+    lock: str = ""
+    words: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        return self.exit_code == 0 and not self.ended
+
+
+class HttpResult(ResultSchema):
+    """What an address answered."""
+
+    status: int
+    headers: dict[str, str] = {}
+    body: str = ""
+
+
+class FilesResult(ResultSchema):
+    """Files of one commit."""
+
+    commit: str
+    files: dict[str, str]
+    host_key: str | None = None
+
+
+class RefsResult(ResultSchema):
+    """The names of branches and tags."""
+
+    branches: list[str]
+    tags: list[str]
+    host_key: str | None = None
+
+
+class ObjectsResult(ResultSchema):
+    """Files of a bucket."""
+
+    files: dict[str, str]
+    versions: dict[str, str]
+
+
+class TagsResult(ResultSchema):
+    """The tags of a repository; `is_cut` where it has more."""
+
+    tags: list[str]
+    is_cut: bool = False
+
+
+class DigestResult(ResultSchema):
+    """The digest of one tag."""
+
+    digest: str
+
+
+class RepositoryResult(ResultSchema):
+    """One repository of a registry."""
+
+    repositoryName: str
+
+
+class CatalogResult(ResultSchema):
+    """The repositories of a registry; `is_cut` where it has more."""
+
+    repositories: list[RepositoryResult]
+    is_cut: bool = False
+
+
+Kind = DelegateTask.Kind
+_SCHEMAS: Mapping[tuple[str, str], type[ResultSchema]] = {
+    (Kind.AWS, ":".join(FETCH_OBJECTS)): ObjectsResult,
+    (Kind.SHELL, ""): ScriptResult,
+    (Kind.TERRAFORM, ""): TerraformResult,
+    (Kind.HTTP, ""): HttpResult,
+    (Kind.GIT, "files"): FilesResult,
+    (Kind.GIT, "refs"): RefsResult,
+    (Kind.DOCKER_REGISTRY, "tags"): TagsResult,
+    (Kind.DOCKER_REGISTRY, "digest"): DigestResult,
+    (Kind.DOCKER_REGISTRY, "catalog"): CatalogResult,
+    (Kind.DOCKER_REGISTRY, "greeting"): CheckResult,
+    (Kind.CHECK, ""): CheckResult,
+}
+# The work was done and went wrong: its result says how.
+_HAS_RUN = ("ScriptFailed", "ProgramFailed")
+
+
+def get_result_variant(kind: str, params: Mapping[str, Any]) -> str:
+    """What exactly a task asks for, where its kind alone does not say which answer fits."""
+    if kind == Kind.AWS:
+        return f"{params.get('service', '')}:{params.get('operation', '')}"
+    if kind == Kind.GIT:
+        return "refs" if params.get("refs") else "files"
+    if kind != Kind.DOCKER_REGISTRY:
+        return ""
+    if params.get("catalog"):
+        return "catalog"
+    if params.get("tag"):
+        return "digest"
+    return "tags" if params.get("repository") else "greeting"
+
+
+def validate_answer(attempt: TaskAttempt, answer: TaskAnswer) -> TaskAnswer:
+    """The answer, or in place of one that does not fit the failure that says what is wrong with it."""
+    kind = attempt.task.kind
+    fault = _failure_fault(answer) or _result_fault(kind, attempt.asked, answer)
+    if not fault:
+        return answer
+    who = "The delegate" if attempt.instance is None else f"The delegate {attempt.instance.delegate.name}"
+    where = "" if attempt.instance is None else f" on {get_instance_label(attempt.instance)}"
+    what = f"{Kind(kind).label} ({attempt.asked})" if attempt.asked else str(Kind(kind).label)
+    message = f"{who}{where} gave an answer that does not fit the task: {what}. {fault}. Upgrade its agent."
+    error = {"kind": "TaskError", "code": BAD_ANSWER, "message": message, "capability": False}
+    return TaskAnswer(FAILED, None, error, answer.duration_ms)
+
+
+def _failure_fault(answer: TaskAnswer) -> str:
+    return "" if answer.error is None else _read(FailureSchema, answer.error, "error")[0]
+
+
+def _result_fault(kind: str, asked: str, answer: TaskAnswer) -> str:
+    has_run = answer.status == FAILED and (answer.error or {}).get("code") in _HAS_RUN
+    if answer.result is None and not has_run and answer.status != SUCCEEDED:
+        return ""
+    fault, result = _read(_SCHEMAS.get((kind, asked), AnyResult), answer.result, "result")
+    if fault or result is None:
+        return fault
+    if answer.status == SUCCEEDED and not result.is_good:
+        return "status is SUCCEEDED, and result says that the work failed"
+    if has_run and result.is_good:
+        return "status is FAILED, and result says that the work succeeded"
+    if kind != Kind.AWS:
+        return ""
+    service, _, operation = asked.partition(":")
+    return find_result_problem(service, operation, answer.result or {})
+
+
+def _read(schema: type[ResultSchema], value: Any, name: str) -> tuple[str, ResultSchema | None]:
+    """What does not fit, with its place; where everything fits, what was read."""
+    if not isinstance(value, Mapping):
+        return f"{name} must be an object, and is {describe_json_type(value)}", None
+    try:
+        return "", schema.model_validate(dict(value))
+    except ValidationError as problem:
+        first = problem.errors(include_url=False)[0]
+    place = _redact_path(".".join(str(part) for part in (name, *first["loc"])))
+    if first["type"] == "missing":
+        return f"{place} is missing", None
+    words = _TYPE_WORDS.get(first["type"], "something else")
+    return f"{place} must be {words}, and is {describe_json_type(first['input'])}", None
+
+
+def _redact_path(place: str) -> str:
+    """A place whose names the agent made up."""
+    return "".join(one if one.isprintable() else "\ufffd" for one in place[:MAX_PATH_LENGTH])
+
+
+_TYPE_WORDS = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "bool_type": "true or false",
+    "dict_type": "an object",
+    "list_type": "a list",
+    "model_type": "an object",
+}

@@ -1,0 +1,171 @@
+"""History of a delegate: tasks, refusals, reachability, load of a day, log, connectors."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from statistics import fmean as mean
+
+from django.db.models import F, QuerySet
+from django.urls import reverse
+
+from connectors.models import Connector
+from connectors.specs.aws import parse_aws_spec
+from connectors.usages import ResourceUsage, ResourceUsages
+from delegates.models import (
+    AllowlistEntry,
+    BlocklistEntry,
+    Delegate,
+    DelegateEvent,
+    DelegateInstance,
+    DelegateLogChunk,
+    DelegateTask,
+    InstanceSample,
+)
+from rbac.policy import Principal, build_below_filter, filter_visible
+
+DAY = timedelta(days=1)
+QUARTER = timedelta(minutes=15)
+# Of a delegate with more instances, a day is drawn for those that were heard last.
+MAX_SAMPLED_INSTANCES = 10
+MAX_TASKS = 50
+MAX_REFUSALS = 5
+MAX_LIST_ENTRIES = 100
+Sample = tuple[float, float, int]
+
+
+@dataclass(frozen=True)
+class LoadQuarter:
+    """A quarter of an hour: CPU in percent as a mean, memory in MiB and tasks as the sum of all instances."""
+
+    at: datetime
+    cpu: float
+    memory: float
+    running: float
+
+
+def list_recent_tasks(delegate: Delegate) -> list[DelegateTask]:
+    """What runs now, then what ran last."""
+    given = DelegateTask.objects.filter(instance__delegate=delegate).defer("payload", "result", "error")
+    with_instance = given.select_related("instance").order_by("-queued_at")
+    started = with_instance.filter(status=DelegateTask.Status.STARTED)[:MAX_TASKS]
+    over = with_instance.exclude(status=DelegateTask.Status.STARTED)[:MAX_TASKS]
+    return [*started, *over]
+
+
+def list_allowlist_entries(delegate: Delegate, now: datetime) -> QuerySet[AllowlistEntry]:
+    """What it reached within six hours."""
+    return delegate.allowed.filter(expires_at__gt=now).order_by("-expires_at")[:MAX_LIST_ENTRIES]
+
+
+def list_blocklist_entries(delegate: Delegate, now: datetime) -> QuerySet[BlocklistEntry]:
+    """What it is not tried for now."""
+    return delegate.blocked.filter(expires_at__gt=now).order_by("-expires_at")[:MAX_LIST_ENTRIES]
+
+
+def list_refusals(delegate: Delegate) -> QuerySet[DelegateEvent]:
+    """The last registrations under its name that were refused, also those that nothing could be said of."""
+    found = DelegateEvent.objects.filter(
+        scope=delegate.scope_id, name=delegate.name, kind=DelegateEvent.Kind.REFUSED
+    )
+    return found.order_by("-at")[:MAX_REFUSALS]
+
+
+def list_load_quarters(delegate: Delegate, now: datetime) -> list[LoadQuarter]:
+    """The last 24 hours of the instances heard last, by quarters of an hour that have a sample."""
+    heard_last = F("last_heartbeat_at").desc(nulls_last=True)
+    instances = DelegateInstance.objects.filter(delegate=delegate).order_by(heard_last)[
+        :MAX_SAMPLED_INSTANCES
+    ]
+    samples = InstanceSample.objects.filter(
+        instance__in=list(instances.values_list("pk", flat=True)), at__gt=now - DAY
+    )
+    columns = ("instance_id", "at", "cpu_process", "memory_mib", "running")
+    return list(_quarters(samples.values_list(*columns)))
+
+
+def _quarters(samples: Iterable[tuple[int, datetime, float, float, int]]) -> Iterable[LoadQuarter]:
+    found: dict[int, dict[int, list[Sample]]] = defaultdict(lambda: defaultdict(list))
+    for instance, at, cpu, memory, running in samples:
+        found[int(at.timestamp() // QUARTER.total_seconds())][instance].append((cpu, memory, running))
+    for number, instances in sorted(found.items()):
+        means = [[mean(column) for column in zip(*rows, strict=True)] for rows in instances.values()]
+        cpus, memories, tasks = zip(*means, strict=True)
+        at = datetime.fromtimestamp(number * QUARTER.total_seconds(), tz=UTC)
+        yield LoadQuarter(at, mean(cpus), sum(memories), sum(tasks))
+
+
+MAX_LOG_LINES = 500
+
+
+@dataclass(frozen=True)
+class AgentLogPage:
+    """Lines of one instance's log; `first` is the number of the first, `next` what to ask for afterwards."""
+
+    instance: int | None
+    first: int
+    next: int
+    lines: tuple[str, ...]
+
+
+def read_agent_log(instance: DelegateInstance | None, after: int | None = None) -> AgentLogPage:
+    """At most 500 lines from number `after` on, or the last ones that there are."""
+    if instance is None:
+        return AgentLogPage(None, 0, 0, ())
+    chunks = DelegateLogChunk.objects.filter(instance=instance)
+    last = chunks.order_by("-sequence").first()
+    end = last.sequence + last.count if last else 0
+    begin = max(0, end - MAX_LOG_LINES) if after is None else after
+    lines: list[tuple[int, str]] = []
+    # The chunk before the first line that is asked for may hold it.
+    before = chunks.filter(sequence__lt=begin).order_by("-sequence").values("sequence")[:1]
+    start = next(iter(before), {"sequence": begin})["sequence"]
+    for chunk in chunks.filter(sequence__gte=start).order_by("sequence").iterator(chunk_size=20):
+        numbered = enumerate(chunk.text.split("\n"), chunk.sequence)
+        lines += [(number, text) for number, text in numbered if number >= begin]
+        if len(lines) >= MAX_LOG_LINES:
+            break
+    kept = lines[:MAX_LOG_LINES]
+    first = kept[0][0] if kept else begin
+    return AgentLogPage(
+        instance.pk, first, kept[-1][0] + 1 if kept else max(begin, end), tuple(text for _, text in kept)
+    )
+
+
+def list_served_connectors(delegate: Delegate, tags: frozenset[str]) -> list[Connector]:
+    """The connectors that may be reached through a delegate with these tags, in the order of their names.
+
+    For the built-in one these are the connectors that are reached from this Slipway.
+    """
+    return [one for one in _in_reach(delegate) if _is_served(one, delegate, tags)]
+
+
+def get_delegate_uses(delegate: Delegate, principal: Principal) -> ResourceUsages:
+    """The connectors that name tags which the delegate has, by name as far as `principal` may see them."""
+    said = DelegateInstance.objects.filter(delegate=delegate).exclude(status=DelegateInstance.Status.GONE)
+    tags = {tag for found in said.values_list("tags", flat=True) for tag in found}
+    served = list_served_connectors(delegate, frozenset([*delegate.tags, delegate.name, *tags]))
+    named = [one for one in served if delegate.is_built_in or parse_aws_spec(one.spec).delegate_selectors]
+    return build_uses(named, principal)
+
+
+def build_uses(found: list[Connector], principal: Principal) -> ResourceUsages:
+    """Connectors by name as far as `principal` may see them, the rest as a number."""
+    wanted = Connector.objects.filter(pk__in=[one.pk for one in found])
+    seen = set(filter_visible(principal, "core_connector_view", wanted).values_list("pk", flat=True))
+    shown = tuple(
+        ResourceUsage(one.name, reverse("connector", args=[one.pk])) for one in found if one.pk in seen
+    )
+    return ResourceUsages(shown, len(found) - len(shown))
+
+
+def _in_reach(delegate: Delegate) -> QuerySet[Connector]:
+    below = Connector.objects.filter(build_below_filter(delegate.scope))
+    return below.only("pk", "name", "spec", "scope").order_by("name", "pk")
+
+
+def _is_served(connector: Connector, delegate: Delegate, tags: frozenset[str]) -> bool:
+    spec = parse_aws_spec(connector.spec)
+    if not spec.is_remote or delegate.is_built_in:
+        return delegate.is_built_in and not spec.is_remote
+    return set(spec.delegate_selectors) <= tags

@@ -1,0 +1,214 @@
+"""Candidates for routing: delegates with tags, capacity and lists, read in batches."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+
+from delegates.connectivity import Connectivity, compute_delegate_status, is_connected
+from delegates.models import (
+    AllowlistEntry,
+    BlocklistEntry,
+    Delegate,
+    DelegateInstance,
+    DelegateTask,
+    LastServed,
+    RoutingDecision,
+)
+from delegates.routing.rules import RoutingCandidate, RoutingRequest
+
+# How long an offer that a delegate let pass speaks against it.
+MISSED_OFFER_WINDOW = timedelta(seconds=60)
+
+
+def build_routing_request(task: DelegateTask) -> RoutingRequest:
+    """What routing has to know of a task; its scope must be loaded."""
+    return RoutingRequest(
+        scope=task.scope.path,
+        selectors=tuple(task.selectors),
+        selectors_from=task.selectors_from,
+        criterion=task.criterion,
+        aws_account=task.aws_account,
+        environment=task.environment,
+        is_script=task.kind in DelegateTask.RUNS_CODE,
+        needs_isolation=task.kind in DelegateTask.ISOLATED,
+    )
+
+
+def build_own_tag(delegate_id: int) -> str:
+    """The tag that only one delegate answers to; nobody can set it, for it has a blank."""
+    return f"delegate {delegate_id}"
+
+
+def list_instance_tags(instances: Iterable[DelegateInstance], now: datetime) -> frozenset[str]:
+    """What the connected instances say of themselves; where none is, what the one heard last said."""
+    known = list(instances)
+    live = [one for one in known if is_connected(one, now)]
+    if not live and known:
+        live = [max(known, key=lambda one: one.last_heartbeat_at or one.registered_at)]
+    return frozenset(tag for one in live for tag in one.tags)
+
+
+def list_effective_tags(
+    delegate: Delegate, instances: Iterable[DelegateInstance], now: datetime
+) -> frozenset[str]:
+    """All tags that a delegate answers to: set by people, its name, said by its instances (R047-R050).
+
+    In lower case: a selector does not ask for the case of a tag.
+    """
+    tags = {*delegate.tags, delegate.name, build_own_tag(delegate.pk), *list_instance_tags(instances, now)}
+    return frozenset(tag.casefold() for tag in tags)
+
+
+@dataclass
+class CandidatePool:
+    """The delegates at one moment, for a batch of tasks; `give` counts what the batch hands out."""
+
+    now: datetime
+    delegates: dict[int, RoutingCandidate]
+    blocked: dict[tuple[int, str], tuple[float, str]] = field(default_factory=dict)
+    allowed: dict[tuple[int, str], float] = field(default_factory=dict)
+    served: dict[int, int] = field(default_factory=dict)
+    missed: dict[Any, Counter[int]] = field(default_factory=dict)
+
+    def for_task(self, task: DelegateTask) -> list[RoutingCandidate]:
+        """The candidates as this one task sees them."""
+        missed = self.missed.get(task.pk, Counter())
+        return [self._seen_by(task, one, missed[one.key]) for one in self.delegates.values()]
+
+    def _seen_by(self, task: DelegateTask, one: RoutingCandidate, missed: int) -> RoutingCandidate:
+        blocked, reason = self.blocked.get((one.key, task.criterion), (0, ""))
+        return replace(
+            one,
+            blocked_seconds=blocked,
+            blocked_reason=reason,
+            allowed_seconds=self.allowed.get((one.key, task.criterion), 0),
+            served_connector=task.connector_id is not None and self.served.get(task.connector_id) == one.key,
+            missed=missed,
+        )
+
+    def give(self, key: int) -> None:
+        """Count one more task for a delegate."""
+        one = self.delegates[key]
+        last = max(self.now.timestamp(), *(other.last_given for other in self.delegates.values()))
+        self.delegates[key] = replace(one, busy=one.busy + 1, last_given=last + 1e-6)
+
+
+def read_candidate_pool(tasks: Sequence[DelegateTask], now: datetime) -> CandidatePool:
+    """Read all that routing `tasks` needs to know of delegates."""
+    criteria = {task.criterion for task in tasks if task.criterion}
+    connectors = {task.connector_id for task in tasks if task.connector_id}
+    lapsed = [task.pk for task in tasks if task.offered_to_id]
+    return CandidatePool(
+        now=now,
+        delegates=_read_candidates(now, besides=[task.pk for task in tasks if _is_offered(task, now)]),
+        blocked={
+            (one.delegate_id, one.criterion): ((one.expires_at - now).total_seconds(), one.reason)
+            for one in BlocklistEntry.objects.filter(criterion__in=criteria, expires_at__gt=now)
+        },
+        allowed={
+            (one.delegate_id, one.criterion): (one.expires_at - now).total_seconds()
+            for one in AllowlistEntry.objects.filter(criterion__in=criteria, expires_at__gt=now)
+        },
+        served=dict(
+            LastServed.objects.filter(connector__in=connectors).values_list("connector_id", "delegate_id")
+        ),
+        missed=_count_missed_offers(lapsed, now),
+    )
+
+
+def _count_missed_offers(tasks: list[Any], now: datetime) -> dict[Any, Counter[int]]:
+    """How often each delegate was lately offered a task that is still nobody's."""
+    found: dict[Any, Counter[int]] = defaultdict(Counter)
+    lately = RoutingDecision.objects.filter(
+        task__in=tasks, at__gt=now - MISSED_OFFER_WINDOW, chosen__isnull=False
+    )
+    for task, delegate in lately.values_list("task_id", "chosen_id"):
+        found[task][delegate] += 1
+    return found
+
+
+def _read_candidates(now: datetime, *, besides: Iterable[Any]) -> dict[int, RoutingCandidate]:
+    """All delegates; what is offered `besides` the tasks in question counts as their work."""
+    started = Counter(
+        dict(
+            DelegateTask.objects.filter(status=DelegateTask.Status.STARTED, instance__isnull=False)
+            .values_list("instance_id")
+            .annotate(Count("pk"))
+        )
+    )
+    offers = _offers(now).exclude(pk__in=besides)
+    offered = Counter(dict(offers.values_list("offered_to_id").annotate(Count("pk"))))
+    last = dict(_last_tasks().values_list("pk", "last_task_at"))
+    delegates = Delegate.objects.select_related("scope", "configuration").prefetch_related("instances")
+    return {one.pk: _candidate(one, _Workload(started, offered[one.pk], last), now) for one in delegates}
+
+
+def _is_offered(task: DelegateTask, now: datetime) -> bool:
+    return task.offered_until is not None and task.offered_until > now
+
+
+def _offers(now: datetime) -> QuerySet[DelegateTask]:
+    return DelegateTask.objects.filter(status=DelegateTask.Status.QUEUED, offered_until__gt=now).exclude(
+        offered_to=None
+    )
+
+
+def _last_tasks() -> QuerySet[Any]:
+    newest = DelegateTask.objects.filter(instance=OuterRef("pk")).order_by("-queued_at")
+    return DelegateInstance.objects.annotate(last_task_at=Subquery(newest.values("queued_at")[:1]))
+
+
+@dataclass(frozen=True)
+class _Workload:
+    """What instances run, what one delegate is offered, and when each instance was given a task last."""
+
+    started: Counter[int]
+    offered: int
+    last: dict[int, datetime | None]
+
+
+def _candidate(delegate: Delegate, work: _Workload, now: datetime) -> RoutingCandidate:
+    instances = list(delegate.instances.all())
+    live = [one for one in instances if is_connected(one, now)]
+    last = [moment.timestamp() for one in instances if (moment := work.last.get(one.pk))]
+    configuration = delegate.configuration
+    return RoutingCandidate(
+        key=delegate.pk,
+        name=delegate.name,
+        scope=delegate.scope.path,
+        connected=bool(live),
+        heard=_describe_last_heartbeat(delegate, instances, now),
+        admission=delegate.admission,
+        draining=delegate.draining,
+        environments=tuple(configuration.environments) if configuration else (),
+        aws_account=delegate.aws_account,
+        tags=list_effective_tags(delegate, instances, now),
+        capacity=sum(one.capacity for one in live),
+        busy=sum(work.started[one.pk] for one in live) + work.offered,
+        last_given=max(last, default=0),
+        runs_scripts=settings.EMBEDDED or not delegate.is_built_in,
+        is_isolated=any(one.is_isolated for one in live),
+        shares_scripts=delegate.shares_scripts,
+        script_scopes=tuple(sorted({one.script_scope for one in live})),
+    )
+
+
+def _describe_last_heartbeat(delegate: Delegate, instances: list[DelegateInstance], now: datetime) -> str:
+    heard = [one.last_heartbeat_at for one in instances if one.last_heartbeat_at]
+    if not heard:
+        return "It has never been heard."
+    at = f"{max(heard):%Y-%m-%d %H:%M:%S} UTC"
+    if any(is_connected(one, now) for one in instances):
+        return f"It was heard at {at}."
+    # What people decided is another rule's matter.
+    status = compute_delegate_status(Delegate(), instances, now)
+    if status == Connectivity.DRAINING:
+        return "Its instances are draining."
+    if status == Connectivity.LATE:
+        return f"Its connection broke; it was last heard at {at}."
+    return f"It was last heard at {at}."

@@ -1,0 +1,278 @@
+"""Queue of delegate tasks: offers to delegates, ends of queued tasks, allow and block lists."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Max, Q, QuerySet
+
+from connectors.models import Connector
+from delegates.live import publish_delegates_changed, publish_task_changed
+from delegates.models import (
+    AllowlistEntry,
+    BlocklistEntry,
+    Delegate,
+    DelegateEvent,
+    DelegateTask,
+    LastServed,
+    RoutingDecision,
+)
+from delegates.protocol.notices import notify_task
+from delegates.queries.routing_candidates import CandidatePool, build_routing_request, read_candidate_pool
+from delegates.routing.decisions import RoutingResult, decide_route
+from delegates.routing.rules import RoutingRequest, RuleVerdict
+from delegates.task_owners import get_task_owner
+from web.clock import get_database_time
+
+OFFER_DURATION = timedelta(seconds=5)
+# So many at once, the oldest first; more wait for the next second.
+ROUTING_BATCH_SIZE = 2000
+# So many are written in one transaction: others want to write too.
+WRITE_BATCH_SIZE = 100
+# So many are routed where something changed between two looks.
+FIRST_BATCH_SIZE = 50
+
+
+@dataclass(frozen=True)
+class RoutingRound:
+    """What one round did."""
+
+    offered: int = 0
+    failed: int = 0
+    expired: int = 0
+
+
+def list_waiting_tasks(now: datetime) -> QuerySet[DelegateTask]:
+    """Queued tasks that are offered to nobody at this moment, the oldest first."""
+    nobody = Q(offered_to=None) | Q(offered_until=None) | Q(offered_until__lte=now)
+    queued = DelegateTask.objects.filter(nobody, status=DelegateTask.Status.QUEUED)
+    # What a task carries is decrypted where it is read; nobody needs it to route the task.
+    return queued.defer("payload", "result").order_by("queued_at", "pk")
+
+
+def route_waiting_tasks(now: datetime) -> RoutingRound:
+    """Route all waiting tasks, the oldest first. Several processes may do so at once.
+
+    Offers count as work of the delegate from the moment they are made, so that many tasks spread.
+    """
+    return _route(list(list_waiting_tasks(now).select_related("scope")[:ROUTING_BATCH_SIZE]), now)
+
+
+def route_next_tasks(now: datetime, task_id: UUID | None = None) -> RoutingRound:
+    """Route the first that wait, and a new task behind them; the others are for the look of each second."""
+    first = list(list_waiting_tasks(now).select_related("scope")[:FIRST_BATCH_SIZE])
+    if task_id and task_id not in {task.pk for task in first}:
+        first += list_waiting_tasks(now).filter(pk=task_id).select_related("scope")
+    return _route(first, now) if first else RoutingRound()
+
+
+def route_after_commit(task_id: UUID | None = None) -> None:
+    """Once the change under way is committed: a place is free, or a new task wants one.
+
+    Should that fail, the look of each second finds what waits.
+    """
+    transaction.on_commit(lambda: route_next_tasks(get_database_time(), task_id), robust=True)
+
+
+def _route(tasks: Sequence[DelegateTask], now: datetime) -> RoutingRound:
+    expired = [task for task in tasks if task.deadline <= now]
+    alive = [task for task in tasks if task.deadline > now]
+    decisions = _decide(alive, read_candidate_pool(alive, now)) if alive else []
+    changed = [(task, decision) for task, decision in decisions if _differs(task, decision)]
+    offered = _write(changed, now)
+    failed = sum(
+        end_queued_task(task, DelegateTask.Status.FAILED, decision.sentence, now)
+        for task, decision in changed
+        if decision.impossible
+    )
+    gone = sum(
+        end_queued_task(task, DelegateTask.Status.EXPIRED, _describe_expiry(task), now) for task in expired
+    )
+    return RoutingRound(offered, failed, gone)
+
+
+def _decide(tasks: Iterable[DelegateTask], field: CandidatePool) -> list[tuple[DelegateTask, RoutingResult]]:
+    """One decision for each task; who is full for one is full for all after it that want the same."""
+    hopeless: dict[tuple[RoutingRequest, int | None], RoutingResult] = {}
+    decided = []
+    for task in tasks:
+        wanted = build_routing_request(task)
+        alike = (wanted, task.connector_id)
+        decision = hopeless.get(alike) or decide_route(wanted, field.for_task(task))
+        if decision.chosen:
+            field.give(decision.chosen.key)
+        else:
+            hopeless[alike] = decision
+        decided.append((task, decision))
+    return decided
+
+
+def _differs(task: DelegateTask, decision: RoutingResult) -> bool:
+    """Whether anything has to be written: an offer always has, its end passed."""
+    return decision.chosen is not None or task.offered_to_id is not None or task.reason != decision.sentence
+
+
+def _write(changed: Sequence[tuple[DelegateTask, RoutingResult]], now: datetime) -> int:
+    """Offer and explain; what another process routed, withdrew or gave away meanwhile is left alone."""
+    return sum(
+        _write_some(changed[at : at + WRITE_BATCH_SIZE], now)
+        for at in range(0, len(changed), WRITE_BATCH_SIZE)
+    )
+
+
+def _write_some(changed: Sequence[tuple[DelegateTask, RoutingResult]], now: datetime) -> int:
+    offered = 0
+    with transaction.atomic():
+        told = []
+        for task, decision in changed:
+            if not _update(task, decision, now):
+                continue
+            if _is_new_decision(task, decision):
+                told.append((task, decision))
+            if decision.chosen:
+                offered += 1
+                notify_task(decision.chosen.key, task.pk)
+        _store_decisions(told, now)
+    return offered
+
+
+def _update(task: DelegateTask, decision: RoutingResult, now: datetime) -> bool:
+    """Write it where the task is as it was read; False where somebody else changed it since."""
+    chosen = decision.chosen.key if decision.chosen else None
+    as_read = DelegateTask.objects.filter(
+        pk=task.pk,
+        status=DelegateTask.Status.QUEUED,
+        offered_to=task.offered_to_id,
+        offered_until=task.offered_until,
+        reason=task.reason,
+    )
+    until = now + OFFER_DURATION if chosen else None
+    publish_task_changed(task.pk)
+    return as_read.update(offered_to=chosen, offered_until=until, reason=decision.sentence) == 1
+
+
+def _is_new_decision(task: DelegateTask, decision: RoutingResult) -> bool:
+    chosen = decision.chosen.key if decision.chosen else None
+    return (task.offered_to_id, task.reason) != (chosen, decision.sentence)
+
+
+def _store_decisions(told: Sequence[tuple[DelegateTask, RoutingResult]], now: datetime) -> None:
+    numbers = dict(
+        RoutingDecision.objects.filter(task__in=[task.pk for task, _ in told])
+        .values_list("task_id")
+        .annotate(Max("number"))
+    )
+    RoutingDecision.objects.bulk_create(
+        RoutingDecision(
+            task=task,
+            number=numbers.get(task.pk, 0) + 1,
+            at=now,
+            chosen_id=decision.chosen.key if decision.chosen else None,
+            sentence=decision.sentence,
+            rows=serialize_decision(decision),
+        )
+        for task, decision in told
+    )
+
+
+def serialize_decision(decision: RoutingResult) -> list[dict[str, Any]]:
+    """A decision as it is kept: a row for each delegate and rule."""
+    return [_serialize_verdict(one) for one in decision.verdicts]
+
+
+def _serialize_verdict(one: RuleVerdict) -> dict[str, Any]:
+    return {
+        "delegate": one.key,
+        "name": one.name,
+        "rule": one.rule.value,
+        "verdict": "PASS" if one.ok else "FAIL",
+        "detail": one.detail,
+        "remedy": one.remedy,
+        "seconds_left": None if one.seconds_left is None else round(one.seconds_left),
+    }
+
+
+def _describe_expiry(task: DelegateTask) -> str:
+    why = (
+        task.reason
+        if task.offered_to_id is None
+        else "The last delegate that it was offered to did not take it."
+    )
+    return f"No delegate took it in time. {why}".strip()
+
+
+def end_queued_task(task: DelegateTask, status: str, reason: str, now: datetime) -> bool:
+    """End a task that no delegate holds and tell its owner; False where one took it or it has ended."""
+    with transaction.atomic():
+        if not close_queued_task(task, status, reason, now):
+            return False
+        if owner := get_task_owner(task):
+            owner.gave_up(task)
+    return True
+
+
+def close_queued_task(task: DelegateTask, status: str, reason: str, now: datetime) -> bool:
+    """End a queued task without telling anybody; False where it is queued no more."""
+    values = {
+        "status": status,
+        "reason": reason,
+        "finished_at": now,
+        "offered_to": None,
+        "offered_until": None,
+    }
+    queued = DelegateTask.objects.filter(pk=task.pk, status=DelegateTask.Status.QUEUED)
+    if not queued.update(**values):
+        return False
+    publish_task_changed(task.pk)
+    task.refresh_from_db()
+    return True
+
+
+ALLOWLIST_DURATION = timedelta(hours=6)
+BLOCKLIST_DURATION = timedelta(minutes=5)
+
+
+@transaction.atomic
+def allow_delegate(delegate: Delegate, criterion: str, connector: Connector | None = None) -> None:
+    """A delegate reached a criterion's URL: it is tried first for six hours from now (R036).
+
+    With a connector, also that it served this one last (R044). An answer that is an error counts too: it
+    came from the other end.
+    """
+    now = get_database_time()
+    if connector:
+        LastServed.objects.update_or_create(connector=connector, defaults={"delegate": delegate, "at": now})
+    if not criterion:
+        return
+    BlocklistEntry.objects.filter(delegate=delegate, criterion=criterion).delete()
+    AllowlistEntry.objects.update_or_create(
+        delegate=delegate,
+        criterion=criterion,
+        defaults={"validated_at": now, "expires_at": now + ALLOWLIST_DURATION},
+    )
+
+
+@transaction.atomic
+def block_delegate(delegate: Delegate, criterion: str, reason: str) -> None:
+    """A delegate lacks what a criterion needs: no such task for five minutes, even as the only one."""
+    if not criterion:
+        return
+    now = get_database_time()
+    AllowlistEntry.objects.filter(delegate=delegate, criterion=criterion).delete()
+    BlocklistEntry.objects.update_or_create(
+        delegate=delegate,
+        criterion=criterion,
+        defaults={"expires_at": now + BLOCKLIST_DURATION, "reason": reason},
+    )
+    DelegateEvent.objects.create(
+        scope_id=delegate.scope_id,
+        delegate=delegate,
+        name=delegate.name,
+        at=now,
+        kind=DelegateEvent.Kind.BLOCKED,
+        text=f"No tasks for {criterion} for five minutes: {reason}",
+    )
+    publish_delegates_changed(delegate.pk)

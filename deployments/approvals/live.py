@@ -1,0 +1,42 @@
+"""Live topic of approvals, and the notice that approvals changed."""
+
+from collections.abc import Collection
+from typing import Final
+from uuid import UUID
+
+from django.db import transaction
+
+from deployments.models import Approval
+from rbac.policy import ResourceLocation
+from web.live import Audience, TopicSnapshot, TopicSource, audience_of_rows, publish_change_on_commit
+from web.live.publisher import publish
+from web.live.sources import parse_primary_keys
+
+VIEW: Final = "core_pipeline_view"
+
+
+def list_approval_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSnapshot, ...]]:
+    """What has become of these approvals, or of all that wait; one query."""
+    waiting = {"status": Approval.Status.WAITING}
+    wanted = waiting if keys is None else {"pk__in": list(parse_primary_keys(Approval, keys))}
+    seen = ("status", "checks_made", "checks_asked", "diff", "decided")
+    rows = Approval.objects.filter(**wanted).values_list(
+        "pk", "execution__scope_id", "execution__pipeline__identifier", *seen
+    )
+    found: dict[str, tuple[TopicSnapshot, ...]] = {}
+    for pk, scope, pipeline, *looks in rows:
+        audience = Audience(ResourceLocation(scope, {"pipeline": pipeline}), VIEW)
+        found[str(pk)] = (TopicSnapshot(audience, tuple(looks), frozenset({f"approval:{pk}"})),)
+    return found
+
+
+APPROVAL_TOPIC: Final = TopicSource(
+    "approvals", topics={"approval": audience_of_rows(Approval, VIEW)}, looks=list_approval_snapshots
+)
+APPROVALS_GROUP: Final = "approvals"
+
+
+def publish_approvals_changed(*approvals: UUID) -> None:
+    """After the commit under way, have those who are asked counted again, and the pages of these look."""
+    publish_change_on_commit(APPROVALS_GROUP, *approvals)
+    transaction.on_commit(lambda: publish(APPROVALS_GROUP, {"type": "approvals.changed"}))

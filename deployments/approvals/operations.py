@@ -1,0 +1,219 @@
+"""Operations on approvals: approve, reject, update the plan."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import F
+
+from deployments.approvals.live import publish_approvals_changed
+from deployments.approvals.verdicts import tally_decisions
+from deployments.engine.lease import is_abort_requested, wake_execution
+from deployments.journal.secret_values import list_stage_secrets
+from deployments.log import NewLogLine, store_lines
+from deployments.models import Approval, ApprovalDecision, Execution, Interrupt
+from deployments.tasks import request_reconcile
+from guards.limits import APPROVAL_COMMENT_CHARACTERS, APPROVAL_INPUT_CHARACTERS
+from guards.masks import SecretMask
+from rbac.archive_guards import lock_scope
+from rbac.audit import record_audit_entry
+from rbac.models import User
+from rbac.policy import is_allowed_by_key, require
+from steps.kinds.approval import APPROVAL_UNIT
+from steps.states import TERMINAL_STATUSES
+from web.clock import get_database_time
+from web.http.problems import BadInput, Conflict
+
+VIEW: Final = "core_pipeline_view"
+EXECUTE: Final = "core_pipeline_execute"
+# So old may be what an approval rests on.
+PLAN_MAX_AGE: Final = timedelta(minutes=15)
+PLAN_CHANGED_MESSAGE = "What would be done has changed since you looked. Look at it again, then decide."
+_CLOSED_MESSAGES = {
+    Approval.Status.APPROVED: "This was approved already.",
+    Approval.Status.REJECTED: "This was rejected already.",
+    Approval.Status.WITHDRAWN: "The step ended another way: nobody is asked any more.",
+}
+ApprovalVerdict = ApprovalDecision.Verdict
+
+
+class NotAnApprover(PermissionDenied):
+    """Somebody sees the approval, and their decision does not count."""
+
+
+def approve_step(
+    *,
+    actor: User,
+    approval: Approval,
+    diff: str,
+    comment: str = "",
+    inputs: Mapping[str, Any] | None = None,
+) -> ApprovalDecision:
+    """Approve what was shown, which `diff` names; the next look of the engine counts it.
+
+    Raises `NotAnApprover`, `BadInput` for a comment or inputs that cannot be, and `Conflict` where it is too
+    late, was decided already, or something else than `diff` would be done now.
+    """
+    return _decide(actor, approval, ApprovalVerdict.APPROVE, diff, comment, inputs or {})
+
+
+def reject_step(*, actor: User, approval: Approval, diff: str, comment: str = "") -> ApprovalDecision:
+    """Reject what was shown: one rejection is enough. Raises what `approve` raises."""
+    return _decide(actor, approval, ApprovalVerdict.REJECT, diff, comment, {})
+
+
+def request_plan_update(*, actor: User, approval: Approval) -> None:
+    """Have what would be done worked out again; where it changed, decisions about the old do not count.
+
+    Raises `Conflict` where nobody is asked any more.
+    """
+    require(actor, VIEW, approval)
+    now = get_database_time()
+    with transaction.atomic():
+        lock_scope(approval.execution.scope_id)
+        Execution.objects.select_for_update().get(pk=approval.execution_id)
+        asked = Approval.objects.filter(pk=approval.pk, status=Approval.Status.WAITING)
+        if not asked.update(checks_asked=F("checks_asked") + 1):
+            raise Conflict("Nobody is asked about this any more.")
+        record_audit_entry(actor=actor, action="approval.check", thing=approval)
+        wake_execution(approval.execution_id, now)
+        transaction.on_commit(lambda: request_reconcile(approval.execution_id))
+
+
+def explain_refusal(actor: User, approval: Approval) -> str:
+    """Why this person's decision would not count; nothing if it would."""
+    if not approval.groups.filter(users=actor).exists():
+        return f"Only members of {', '.join(approval.group_names)} can decide about this."
+    if approval.without_executor and actor.pk in _list_executors(approval.execution):
+        return "You started this run: somebody else has to decide about it."
+    return "" if is_allowed_by_key(actor, EXECUTE) else f"Your API key is not good for {EXECUTE}."
+
+
+def _list_executors(execution: Execution) -> set[int | None]:
+    """Who started the run, and who had it tried again."""
+    retries = Interrupt.objects.filter(execution=execution, kind=Interrupt.Kind.RETRY)
+    return {execution.started_by_id, *retries.values_list("by", flat=True)}
+
+
+def _decide(
+    actor: User, approval: Approval, verdict: str, diff: str, comment: str, inputs: Mapping[str, Any]
+) -> ApprovalDecision:
+    require(actor, VIEW, approval)
+    comment = _validate_comment(comment)
+    with transaction.atomic():
+        lock_scope(approval.execution.scope_id)
+        # The engine's commits and other people's decisions wait here, or are seen below.
+        execution = Execution.objects.select_for_update().get(pk=approval.execution_id)
+        now = get_database_time()
+        row = Approval.objects.select_related("execution", "step__stage").get(pk=approval.pk)
+        if refusal := explain_refusal(actor, row):
+            raise NotAnApprover(refusal)
+        _refuse_late(row, execution, now)
+        earlier = [one for one in row.decisions.order_by("pk") if one.diff == row.diff]
+        _refuse_repeated(actor, row, earlier, diff, now)
+        given = _validate_inputs(row, inputs, earlier) if verdict == ApprovalVerdict.APPROVE else {}
+        _count(row, diff, now)
+        decision = ApprovalDecision.objects.create(
+            approval=row,
+            by=actor,
+            by_name=actor.get_username(),
+            verdict=verdict,
+            comment=comment,
+            inputs=given,
+            diff=diff,
+            at=now,
+        )
+        _log_decision(row, decision, len(earlier) + 1)
+        after = {"diff": diff, "comment": comment, "inputs": given}
+        record_audit_entry(actor=actor, action=f"approval.{verdict.lower()}", thing=row, after=after)
+        publish_approvals_changed(row.pk)
+        wake_execution(row.execution_id, now)
+        transaction.on_commit(lambda: request_reconcile(row.execution_id))
+    return decision
+
+
+def _log_decision(row: Approval, decision: ApprovalDecision, number: int) -> None:
+    """Write the decision into the log of the step."""
+    comment = f": {_collapse_whitespace(decision.comment)}" if decision.comment else ""
+    if decision.verdict == ApprovalVerdict.REJECT:
+        texts = [f"{decision.by_name} rejects this{comment}"]
+    else:
+        texts = [f"{decision.by_name} approves this ({number} of {row.minimum}){comment}"]
+        texts += [f"{name}: {_collapse_whitespace(value)}" for name, value in decision.inputs.items()]
+    step = row.step
+    lines = [NewLogLine(decision.at, step.pk, step.identifier, APPROVAL_UNIT, "info", text) for text in texts]
+    store_lines(row.execution_id, lines, mask=SecretMask(list_stage_secrets(step.stage)))
+
+
+def _collapse_whitespace(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _refuse_late(row: Approval, execution: Execution, now: datetime) -> None:
+    if row.status in _CLOSED_MESSAGES:
+        raise Conflict(_CLOSED_MESSAGES[Approval.Status(row.status)])
+    if row.status == Approval.Status.EXPIRED or now >= row.expires_at:
+        raise Conflict(f"It is too late: this could be decided until {row.expires_at:%Y-%m-%d %H:%M:%S} UTC.")
+    is_ending = execution.is_over or execution.ending or execution.rolling_back
+    if is_ending or row.step.status in TERMINAL_STATUSES or is_abort_requested(execution.pk):
+        raise Conflict("This execution is ending: there is nothing left to decide.")
+
+
+def _refuse_repeated(
+    actor: User, row: Approval, earlier: list[ApprovalDecision], diff: str, now: datetime
+) -> None:
+    if not row.diff:
+        raise Conflict("What would be done is being worked out. Look at it in a moment, then decide.")
+    if row.checked_at and now - row.checked_at > PLAN_MAX_AGE:
+        raise Conflict("What would be done was worked out too long ago. Have it checked again, then decide.")
+    if diff != row.diff:
+        raise Conflict(PLAN_CHANGED_MESSAGE)
+    if any(one.by_id == actor.pk for one in earlier):
+        raise Conflict("You have decided about this already.")
+    if tally_decisions(row, earlier).verdict != Approval.Status.WAITING:
+        raise Conflict("This was decided a moment ago.")
+
+
+def _count(row: Approval, diff: str, now: datetime) -> None:
+    """The condition once more, in the one statement that lets a decision in."""
+    open_ = Approval.objects.filter(pk=row.pk, status=Approval.Status.WAITING, diff=diff, expires_at__gt=now)
+    if not open_.filter(decided=row.decided).update(decided=F("decided") + 1):
+        raise Conflict(PLAN_CHANGED_MESSAGE)
+
+
+def _validate_comment(comment: str) -> str:
+    text = comment.strip()
+    if len(text) > APPROVAL_COMMENT_CHARACTERS or "\0" in text:
+        message = f"at most {APPROVAL_COMMENT_CHARACTERS} characters, and no NUL"
+        raise BadInput("This comment cannot be kept.", errors=[{"path": "comment", "message": message}])
+    return text
+
+
+def _validate_inputs(
+    row: Approval, inputs: Mapping[str, Any], earlier: list[ApprovalDecision]
+) -> dict[str, str]:
+    """What an approver filled in; the first one settles it for those who come after."""
+    known = {one["name"]: one for one in row.inputs}
+    errors = [{"path": f"inputs.{name}", "message": "is not asked for"} for name in set(inputs) - set(known)]
+    values = {name: inputs.get(name, one["defaultValue"]) for name, one in known.items()}
+    if earlier and not inputs:
+        values = dict(earlier[0].inputs)
+    for name, value in values.items():
+        if fault := _find_input_error(known[name], value):
+            errors.append({"path": f"inputs.{name}", "message": fault})
+    if errors:
+        raise BadInput("What approvers fill in is not right.", errors=errors)
+    if earlier and values != earlier[0].inputs:
+        raise Conflict(f"{earlier[0].by_name} approved this with other inputs: approve those, or reject.")
+    return values
+
+
+def _find_input_error(asked: Mapping[str, Any], value: Any) -> str:
+    if not isinstance(value, str) or len(value) > APPROVAL_INPUT_CHARACTERS or "\0" in value:
+        return f"must be a text of {APPROVAL_INPUT_CHARACTERS} characters at most"
+    if not value:
+        return "is required" if asked["required"] else ""
+    allowed = asked["allowedValues"]
+    return f"must be one of {', '.join(allowed)}" if allowed and value not in allowed else ""

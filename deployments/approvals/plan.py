@@ -1,0 +1,141 @@
+"""Plan that an approver sees: what the later steps of the run would do.
+
+`deployments.preview`, which stands above the engine, enters how the steps of a stage are tried out.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from aws.caller import Caller
+from delegates.access.aws_access import ConnectorUnavailable
+from deployments.engine.step_scheduler import read_flow
+from deployments.journal.runtime import DirectAwsAccess
+from deployments.models import StageExecution, StepExecution
+from steps.actions.non_aws_calls import DELEGATE_SERVICE, READ_AWS
+from steps.states import Status
+
+if TYPE_CHECKING:
+    from deployments.engine.step_context import EngineStepContext
+
+StageCallerFinder = Callable[[StageExecution], Caller | None]
+"""The way to AWS of a stage; None where only a run can take it."""
+PlannedSteps = dict[tuple[str, str], dict[str, Any]]
+"""What each step would do, by the identifiers of its stage and its own."""
+RemainingPreview = Callable[[StepExecution, list[tuple[StageExecution, Caller]]], tuple[PlannedSteps, str]]
+_remaining_previews: list[RemainingPreview] = []
+
+
+def register_remaining_preview(try_out: RemainingPreview) -> None:
+    """Enter what says of each later step of some stages what it would do, and hashes all of it."""
+    _remaining_previews[:] = [try_out]
+
+
+@dataclass(frozen=True)
+class ApprovalPlan:
+    """What would be done, as JSON, and the hash that tells it from anything else."""
+
+    document: dict[str, Any]
+    diff: str
+
+
+def build_approval_plan(step: StepExecution, way_of: StageCallerFinder) -> ApprovalPlan:
+    """What the steps after this one would do, by reads of AWS; of a stage without a way to it, the plan.
+
+    Raises what the ways raise beside `AwsError`.
+    """
+    rows = _stages_from(step)
+    ways = [(stage, way) for stage in rows if (way := way_of(stage)) is not None]
+    would, exact = _remaining_previews[0](step, ways)
+    tried = {stage.pk for stage, _ in ways}
+    stages = [{**_stage(stage, step), "tried": stage.pk in tried} for stage in rows]
+    for stage in stages:
+        for one in stage["steps"]:
+            one["would"] = would.get((stage["identifier"], one["identifier"]))
+    document = {"artifact": step.stage.execution.artifact, "stages": stages}
+    text = json.dumps([document, exact], sort_keys=True, default=str)
+    return ApprovalPlan(document, hashlib.sha256(text.encode()).hexdigest())
+
+
+def find_stage_caller(rollout: "EngineStepContext", stage: StageExecution) -> Caller | None:
+    """The way to AWS of the stage of an action or of a later one.
+
+    Of a stage with another connector or region the calls that delegates make are the action's own as well, so
+    that the look waits for them; those from this Slipway are made at each look.
+    """
+    if not stage.region:
+        # Known once it is provisioned.
+        return None
+    own = rollout.shared.stage
+    if (stage.connector_id, stage.region) == (own.connector_id, own.region):
+        return (
+            cast("DirectAwsAccess", rollout.shared.door_for(rollout.step))
+            if rollout.remote is None
+            else rollout.caller
+        )
+    try:
+        door = rollout.world.open_door(stage.connector, stage.region)
+    except ConnectorUnavailable:
+        return None
+    return _OtherStageCaller(rollout.caller, stage) if hasattr(door, "queue") else door
+
+
+@dataclass(frozen=True)
+class _OtherStageCaller:
+    """Reads of a later stage behind other delegates: calls of this action that say where they go."""
+
+    caller: Caller
+    stage: StageExecution
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer. Raises as the action's own calls do."""
+        stage = self.stage
+        asked = {"connector": stage.connector_id, "region": stage.region, "environment": stage.environment}
+        said = {"service": service, "operation": operation, "params": dict(params)}
+        return self.caller.call(DELEGATE_SERVICE, READ_AWS, {**asked, **said})
+
+
+def _stages_from(step: StepExecution) -> list[StageExecution]:
+    stages = step.stage.execution.stages.filter(position__gte=step.stage.position)
+    related = stages.select_related("execution__scope", "execution__pipeline", "connector__secret")
+    return list(related.order_by("position").prefetch_related("steps__actions"))
+
+
+def _stage(stage: StageExecution, asking: StepExecution) -> dict[str, Any]:
+    is_own = stage.pk == asking.stage_id
+    beside = read_flow(stage).beside(asking) if is_own else set()
+    steps = sorted(
+        (
+            one
+            for one in stage.steps.all()
+            if one.pk not in beside and _is_later(one, asking if is_own else None)
+        ),
+        key=lambda one: one.position,
+    )
+    return {
+        "identifier": stage.identifier,
+        "name": stage.name,
+        "service": stage.values.get("service", {}).get("identifier"),
+        "environment": stage.values.get("env", {}).get("identifier"),
+        "infrastructure": stage.values.get("infra", {}).get("identifier"),
+        "placed": stage.is_placed,
+        "steps": [_step(one) for one in steps],
+    }
+
+
+def _is_later(step: StepExecution, asking: StepExecution | None) -> bool:
+    if step.section != StepExecution.Section.EXECUTION or step.status != Status.QUEUED:
+        return False
+    return asking is None or step.position > asking.position
+
+
+def _step(step: StepExecution) -> dict[str, Any]:
+    rows = sorted(step.actions.all(), key=lambda row: row.position)
+    return {
+        "identifier": step.identifier,
+        "name": step.name,
+        "type": step.type,
+        "actions": [row.title for row in rows],
+    }

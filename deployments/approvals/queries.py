@@ -1,0 +1,112 @@
+"""Queries for approvals that a person may see or decide."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from deployments.approvals.operations import explain_refusal
+from deployments.approvals.verdicts import build_approval_summary, tally_decisions
+from deployments.models import Approval, ApprovalDecision, Interrupt
+from rbac.models import Scope, User
+from rbac.policy import Grants, filter_visible_below, get_resource_locations
+
+VIEW = "core_pipeline_view"
+_RELATED_ROWS = ("execution__pipeline__scope", "execution__scope", "execution__started_by", "step__stage")
+
+
+def list_visible_approvals(principal: User, scope: Scope | None = None) -> QuerySet[Approval]:
+    """The approvals of the executions that a person may see, with what a list shows."""
+    rows = Approval.objects.select_related(*_RELATED_ROWS).prefetch_related("decisions")
+    plain = rows.defer("ahead", "execution__yaml", "execution__pipeline__yaml")
+    return filter_visible_below(principal, VIEW, plain, scope)
+
+
+def list_waiting_approvals(principal: User, scope: Scope | None = None) -> QuerySet[Approval]:
+    """The approvals that wait for the decision of this person."""
+    mine = ApprovalDecision.objects.filter(approval=OuterRef("pk"), by=principal, diff=OuterRef("diff"))
+    retried = Interrupt.objects.filter(
+        execution=OuterRef("execution"), by=principal, kind=Interrupt.Kind.RETRY
+    )
+    executes = Q(execution__started_by=principal) | Exists(retried)
+    return (
+        list_visible_approvals(principal, scope)
+        .filter(status=Approval.Status.WAITING, groups__in=principal.user_groups.all())
+        .exclude(Q(without_executor=True) & executes)
+        .exclude(Exists(mine))
+        .distinct()
+    )
+
+
+def count_waiting_approvals(people: Sequence[User]) -> Counter[int]:
+    """How many approvals wait for each of these; asks the database as often for many as for one.
+
+    Each is somebody who came without an API key.
+    """
+    keys = {one.pk for one in people}
+    columns = ("pk", "diff", "without_executor", "execution_id", "execution__started_by_id", "groups__users")
+    open_ = Approval.objects.filter(status=Approval.Status.WAITING, groups__users__in=keys)
+    rows = set(open_.values_list(*columns))
+    if not rows:
+        return Counter()
+    waiting = {"approval__status": Approval.Status.WAITING, "by__in": keys}
+    decided = set(ApprovalDecision.objects.filter(**waiting).values_list("approval_id", "by_id", "diff"))
+    retries = Interrupt.objects.filter(kind=Interrupt.Kind.RETRY, by__in=keys)
+    executing = set(
+        retries.filter(execution__in={one[3] for one in rows}).values_list("execution_id", "by_id")
+    )
+    grants, places = Grants(people), get_resource_locations(Approval, {one[0] for one in rows})
+    known = {one.pk: one for one in people}
+    return Counter(
+        person
+        for pk, diff, without_executor, execution, started_by, person in rows
+        if pk in places
+        and (pk, person, diff) not in decided
+        and not (without_executor and (started_by == person or (execution, person) in executing))
+        and VIEW in grants.permissions_at(known[person], places[pk])
+    )
+
+
+def build_approval_document(approval: Approval, principal: User) -> dict[str, Any]:
+    """Everything about an approval, with what would be done and whether this person can decide."""
+    execution = approval.execution
+    is_open = approval.status == Approval.Status.WAITING
+    decisions = sorted(approval.decisions.all(), key=lambda one: one.pk)
+    # What the first approver filled in is what the others approve, or reject.
+    settled = tally_decisions(approval, decisions).inputs
+    refusal = explain_refusal(principal, approval) if is_open else ""
+    has_decided = any(one.by_id == principal.pk and one.diff == approval.diff for one in decisions)
+    return {
+        **build_approval_summary(approval),
+        "execution": {
+            "id": str(execution.pk),
+            "number": execution.number,
+            "pipeline": execution.pipeline.name,
+            "scope": execution.scope.path,
+            "started_by": execution.started_by.get_username() if execution.started_by else None,
+        },
+        "step": approval.step.identifier,
+        "inputs": [
+            {**one, "defaultValue": settled.get(one["name"], one["defaultValue"])} for one in approval.inputs
+        ],
+        "diff": approval.diff,
+        "ahead": json.loads(approval.ahead or "{}"),
+        "checked_at": approval.checked_at.isoformat() if approval.checked_at else None,
+        "decisions": [_build_decision(one, approval) for one in decisions],
+        "checking": approval.is_being_checked,
+        "can_decide": is_open and not refusal and not has_decided,
+        "why_not": refusal or ("You have decided about this already." if is_open and has_decided else ""),
+    }
+
+
+def _build_decision(one: ApprovalDecision, approval: Approval) -> dict[str, Any]:
+    return {
+        "by": one.by_name,
+        "verdict": one.verdict,
+        "comment": one.comment,
+        "inputs": one.inputs,
+        "at": one.at.isoformat(),
+        "counts": one.diff == approval.diff,
+    }

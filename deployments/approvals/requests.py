@@ -1,0 +1,159 @@
+"""Approval requests of running actions: create, read decisions, close."""
+
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from django.db.models import QuerySet
+
+from deployments.approvals.live import publish_approvals_changed
+from deployments.approvals.plan import ApprovalPlan
+from deployments.approvals.verdicts import ApprovalTally, tally_decisions
+from deployments.engine.reconcile_context import ReconcileContext, update_execution_status
+from deployments.execution.notifications import notify_approval
+from deployments.models import Approval, StepExecution
+from pipelines.definition.approver_groups import describe_unknown_group, find_groups
+from rbac.audit import record_audit_entry
+from rbac.models import User, UserGroup
+from steps.actions.base import ActionFailed
+from steps.actions.context import ApprovalRequest, ApprovalState
+from steps.states import Status
+
+if TYPE_CHECKING:
+    from deployments.engine.step_context import EngineStepContext
+
+
+class ApprovalRequester:
+    """Where one action asks for approval; what it asks is written with the commit of its phase."""
+
+    def __init__(self, rollout: "EngineStepContext") -> None:
+        self._rollout = rollout
+        self._new: tuple[Approval, list[UserGroup]] | None = None
+        self._checked: tuple[Approval, ApprovalPlan] | None = None
+
+    def ask(self, asked: ApprovalRequest) -> None:
+        """Ask once; who would have to approve and what would be done is said in the log."""
+        if self._rows().exists():
+            return
+        rollout = self._rollout
+        scope = rollout.shared.execution.scope
+        groups, missing = find_groups(scope, asked.groups)
+        if missing:
+            raise ActionFailed(
+                "NO_SUCH_GROUP", f"Nobody can be asked: {describe_unknown_group(missing[0], scope)}."
+            )
+        self._new = (self._row(asked), groups)
+        until = f"{self._new[0].expires_at:%Y-%m-%d %H:%M:%S} UTC"
+        rollout.log(f"Waiting for approval by {self._words(asked)} until {until}")
+        able = User.objects.filter(user_groups__in=groups, is_active=True).distinct().count()
+        if able < asked.minimum:
+            text = (
+                f"These groups have {able} members, and {asked.minimum} have to approve: add people to them."
+            )
+            rollout.log(text, "warning")
+
+    def flush(self) -> None:
+        """Write what was asked; inside a fenced commit."""
+        if self._checked is not None:
+            checked, ahead = self._checked
+            Approval.objects.filter(pk=checked.pk, status=Approval.Status.WAITING).update(
+                ahead=json.dumps(ahead.document, default=str),
+                diff=ahead.diff,
+                checked_at=self._rollout.world.now(),
+                checks_made=checked.checks_asked,
+            )
+            self._checked = None
+            publish_approvals_changed(checked.pk)
+        if self._new is None:
+            return
+        row, groups = self._new
+        row.save(force_insert=True)
+        row.groups.set(groups)
+        self._new = None
+        after = {"step": row.step.identifier, "groups": row.group_names, "minimum": row.minimum}
+        record_audit_entry(actor=None, action="approval.ask", thing=row, after=after)
+        notify_approval(row, self._rollout.shared.mask)
+        publish_approvals_changed(row.pk)
+
+    def state(self) -> ApprovalState:
+        """What has become of it; what is decided, or too late, is closed in a commit of its own."""
+        row = self._rows().get()
+        counted = tally_decisions(row, row.decisions.all())
+        while row.status == Approval.Status.WAITING:
+            verdict = self._verdict(row, counted)
+            if verdict == Approval.Status.WAITING:
+                self._check(row)
+                self._rollout.wait_for_people(row.expires_at)
+                break
+            self._close(row, verdict)
+            row = self._rows().get()
+            counted = tally_decisions(row, row.decisions.all())
+        return ApprovalState(row.status, counted.approvers, counted.inputs, counted.by, counted.comment)
+
+    def _check(self, row: Approval) -> None:
+        """Work out what would be done, at first and when somebody asks to check again."""
+        if not row.is_being_checked:
+            return
+        ahead = self._rollout.look_ahead()
+        if row.diff and row.diff != ahead.diff:
+            text = "What would be done has changed: it has to be looked at, and approved, anew"
+            self._rollout.log(text, "warning")
+        self._checked = (row, ahead)
+
+    def _rows(self) -> QuerySet[Approval]:
+        return Approval.objects.filter(step=self._rollout.step, attempt=self._rollout.attempt)
+
+    def _verdict(self, row: Approval, counted: ApprovalTally) -> str:
+        """A decision that was taken in time counts, however late it is read."""
+        if counted.verdict != Approval.Status.WAITING:
+            return counted.verdict
+        is_late = self._rollout.world.now() >= row.expires_at
+        return Approval.Status.EXPIRED if is_late else Approval.Status.WAITING
+
+    def _close(self, row: Approval, verdict: str) -> None:
+        """Only what was read may be closed: a decision or another diff that came meanwhile is read first."""
+        rollout = self._rollout
+        with rollout.commit():
+            read = Approval.objects.filter(pk=row.pk, status=Approval.Status.WAITING)
+            same = read.filter(decided=row.decided, diff=row.diff)
+            if same.update(status=verdict, ended_at=rollout.world.now()):
+                update_waiting_status(rollout.shared, rollout.step, Status.RUNNING)
+                record_audit_entry(actor=None, action=f"approval.{verdict.lower()}", thing=row)
+                publish_approvals_changed(row.pk)
+
+    def _row(self, asked: ApprovalRequest) -> Approval:
+        rollout, step = self._rollout, self._rollout.step
+        now = rollout.world.now()
+        return Approval(
+            execution=rollout.shared.execution,
+            step=step,
+            attempt=rollout.attempt,
+            message=asked.message,
+            group_names=list(asked.groups),
+            minimum=asked.minimum,
+            without_executor=asked.without_executor,
+            inputs=[dict(one) for one in asked.inputs],
+            with_history=asked.with_history,
+            asked_at=now,
+            expires_at=step.timeout_at or now + timedelta(seconds=step.timeout_seconds),
+        )
+
+    def _words(self, asked: ApprovalRequest) -> str:
+        people = "1 member" if asked.minimum == 1 else f"{asked.minimum} members"
+        but = ", but not by who started this run" if asked.without_executor else ""
+        return f"{people} of {', '.join(asked.groups)}{but}"
+
+
+def update_waiting_status(shared: ReconcileContext, step: StepExecution, status: Status) -> None:
+    """Show the step as waiting for approval, or as going on; inside a commit."""
+    if step.status != status:
+        step.status = status
+        step.save(update_fields=["status"])
+    update_execution_status(shared)
+
+
+def withdraw_approvals(step: StepExecution) -> None:
+    """Nobody is asked any more: the step ended another way; inside a commit."""
+    asked = Approval.objects.filter(step=step, status=Approval.Status.WAITING)
+    if asked.update(status=Approval.Status.WITHDRAWN):
+        publish_approvals_changed()

@@ -1,0 +1,52 @@
+"""Verdict that the decisions about an approval come to."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from deployments.models import Approval, ApprovalDecision
+
+
+@dataclass(frozen=True)
+class ApprovalTally:
+    """The verdict as it stands: WAITING, APPROVED or REJECTED, and who it rests on."""
+
+    verdict: str
+    approvers: tuple[str, ...] = ()
+    inputs: dict[str, str] = field(default_factory=dict)
+    by: str = ""
+    comment: str = ""
+
+
+def tally_decisions(approval: Approval, decisions: Iterable[ApprovalDecision]) -> ApprovalTally:
+    """Count the decisions about what is shown now: the first rejection, or the approvals needed, decide."""
+    approvers: list[str] = []
+    inputs: dict[str, str] = {}
+    for one in sorted(decisions, key=lambda decision: decision.pk):
+        # Whoever rejected one thing has not allowed another.
+        if one.verdict == ApprovalDecision.Verdict.REJECT:
+            return ApprovalTally(Approval.Status.REJECTED, tuple(approvers), inputs, one.by_name, one.comment)
+        if one.diff != approval.diff:
+            continue
+        approvers.append(one.by_name)
+        inputs = dict(one.inputs)
+        if len(approvers) >= approval.minimum:
+            return ApprovalTally(Approval.Status.APPROVED, tuple(approvers), inputs)
+    return ApprovalTally(Approval.Status.WAITING, tuple(approvers), inputs)
+
+
+def build_approval_summary(approval: Approval) -> dict[str, Any]:
+    """An approval in lists and beside its step; comes with its decisions."""
+    counted = tally_decisions(approval, approval.decisions.all())
+    return {
+        "id": str(approval.pk),
+        "status": approval.status,
+        "message": approval.message,
+        "groups": approval.group_names,
+        "minimum": approval.minimum,
+        "given": len(counted.approvers),
+        "disallow_executor": approval.without_executor,
+        "asked_at": approval.asked_at.isoformat(),
+        "expires_at": approval.expires_at.isoformat(),
+        "ended_at": approval.ended_at.isoformat() if approval.ended_at else None,
+    }

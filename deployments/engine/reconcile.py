@@ -1,0 +1,250 @@
+"""Reconcile pass over one execution, its finalization, and recovery after a crash."""
+
+import os
+import socket
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import F
+from django.utils import timezone
+
+from deployments.engine import interrupts, service_locks, stage_execution, stage_rollback
+from deployments.engine.action_phases import PhaseFailed, PhaseFinished, PhaseWaiting, run_phase
+from deployments.engine.execution_rows import ExecutionRows
+from deployments.engine.lease import Lease, LeaseLostError, claim_lease, load_execution
+from deployments.engine.reconcile_context import ReconcileContext, ServiceSnapshot, append_log
+from deployments.engine.service_waits import ServiceWait
+from deployments.engine.step_scheduler import ENDED_BADLY, StepScheduler
+from deployments.execution.notifications import notify_end
+from deployments.journal.runtime import LIVE_RUNTIME, EngineRuntime
+from deployments.log import compact_chunks
+from deployments.models import ActionRun, Execution, Interrupt
+from steps.actions.base import get_actions
+from steps.states import TERMINAL_STATUSES, ActionState, Status
+from web.http.outages import OUTAGE_ERRORS
+
+FINISHED_STATES = (ActionState.DONE, ActionState.SKIPPED, ActionState.FAILED)
+
+
+def finalize_execution(shared: ReconcileContext) -> timedelta | None:
+    """Run what must run however the stage ended, then end the execution; None means go on at once."""
+    row = _get_next_always_action(shared)
+    if row is None:
+        _end(shared)
+        return None
+    if row.step.stage_id != shared.stage.pk:
+        shared = replace(shared, stage=row.step.stage)
+    if row.state == ActionState.WAITING:
+        shared.change(row, state=ActionState.STARTED, started_at=shared.world.now())
+    phase = "start" if row.start_done_at is None else "look"
+    end = run_phase(shared, row, phase, _bodies[phase])
+    if isinstance(end, PhaseWaiting):
+        return end.time
+    if isinstance(end, PhaseFailed):
+        _record_failure(shared, row, end.failure.message)
+        return None
+    assert isinstance(end, PhaseFinished)  # noqa: S101 - only replayed starts end otherwise
+    now = shared.world.now()
+    if phase == "start":
+        shared.change(row, start_done_at=now)
+    elif end.value:
+        shared.change(row, state=ActionState.DONE, ended_at=now)
+    end.rollout.finish(keep_progress=phase == "look")
+    shared.save()
+    return None if phase == "start" or end.value else timedelta(seconds=5)
+
+
+_bodies = {
+    "start": lambda action, rollout: action.start(rollout),
+    "look": lambda action, rollout: action.is_done(rollout),
+}
+
+
+def _get_next_always_action(shared: ReconcileContext) -> ActionRun | None:
+    always = [name for name, action in get_actions().items() if action.runs_always]
+    begun = [step for step in shared.rows.all_steps if step.started_at is not None]
+    begun.sort(key=lambda step: (step.stage.position, step.position))
+    rows = (row for step in begun for row in shared.rows.actions_of(step))
+    return next((row for row in rows if row.name in always and row.state not in FINISHED_STATES), None)
+
+
+def _record_failure(shared: ReconcileContext, row: ActionRun, message: str) -> None:
+    """The execution ends all the same; what stayed undone is said, and marked on the action."""
+    now = shared.world.now()
+    append_log(shared, row.step, f"{row.title} failed: {message} Do it by hand.", "error", row.unit)
+    shared.change(row, state=ActionState.FAILED, ended_at=now, detail=message[:512])
+    shared.save()
+
+
+def _continue_after_failure(shared: ReconcileContext) -> bool:
+    """Close the stage that failed where a later one runs after a failure; False if none does."""
+    execution, stage = shared.execution, shared.stage
+    later = [one for one in shared.rows.stages if one.position > stage.position]
+    if stage.status in TERMINAL_STATUSES or all(one.status != Status.QUEUED for one in later):
+        return False
+    with shared.commit(reload=True):
+        stage.status = execution.ending
+        stage.save(update_fields=["status"])
+        stage.steps.exclude(status__in=TERMINAL_STATUSES).update(status=Status.SKIPPED)
+        service_locks.release_locks(shared)
+        execution.ending, execution.status = "", Status.RUNNING
+        execution.save(update_fields=["ending", "status"])
+    return True
+
+
+def _end(shared: ReconcileContext) -> None:
+    execution = shared.execution
+    if execution.ending in ENDED_BADLY and _continue_after_failure(shared):
+        return
+    for stage in shared.rows.stages:
+        if stage.status not in TERMINAL_STATUSES:
+            shared.change(stage, status=execution.ending)
+            for step in shared.rows.steps_in(stage):
+                if step.status not in TERMINAL_STATUSES:
+                    shared.change(step, status=Status.SKIPPED)
+    shared.change(execution, status=execution.ending, ending="", ended_at=shared.world.now())
+    with shared.commit():
+        service_locks.release_locks(shared)
+        notify_end(execution, shared.mask)
+
+
+# People's requests are read at the start of a pass, before each write, and this often in between.
+CHECK_INTERRUPTS_SECONDS = 2
+
+
+def reconcile(
+    execution_id: UUID,
+    *,
+    world: EngineRuntime = LIVE_RUNTIME,
+    snapshot: ServiceSnapshot | None = None,
+    owner: str = "",
+) -> bool:
+    """Look at one execution, if it is due and nobody else does; False if there was nothing to do."""
+    lease = claim_lease(execution_id, owner=owner or get_lease_owner(), world=world)
+    if lease is None:
+        return False
+    reconcile_pass = _ReconcilePass(lease, snapshot or ServiceSnapshot())
+    try:
+        next_look, parking = reconcile_pass.advance_until_it_waits()
+        reconcile_pass.rows.release(**lease.columns_at_release(next_look, parking))
+    except LeaseLostError:
+        return False
+    if next_look is None:
+        compact_chunks(execution_id)
+    return True
+
+
+@dataclass
+class _ReconcilePass:
+    """One worker's pass over one execution: its rows, and what it keeps from one advance to the next."""
+
+    lease: Lease
+    snapshot: ServiceSnapshot
+    rows: ExecutionRows = field(init=False)
+    _turns: StepScheduler = field(default_factory=StepScheduler)
+    _interrupts_checked: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._load(self.lease.execution)
+
+    def advance_until_it_waits(self) -> tuple[datetime | None, ServiceWait | None]:
+        """The moment of the next pass, None when the execution is over, and what a parked one waits for."""
+        while True:
+            self._refresh()
+            while self.rows.has_interrupts:
+                interrupts.apply_interrupts(self.rows)
+                self._load()
+            if self.rows.execution.is_over:
+                return None, None
+            shared = self._shared()
+            wait = _advance(shared)
+            if wait is not None:
+                return self.lease.world.now() + wait, shared.parking
+            if self.lease.is_look_over():
+                return self.lease.world.now(), None
+
+    def _refresh(self) -> None:
+        """Load the rows again where something else than their own commits has changed them."""
+        since_check = self.lease.world.monotonic() - self._interrupts_checked
+        if self.rows.is_stale or since_check >= CHECK_INTERRUPTS_SECONDS:
+            self.rows.save()
+            self._load()
+
+    def _load(self, execution: Execution | None = None) -> None:
+        self._interrupts_checked = self.lease.world.monotonic()
+        self.rows = ExecutionRows(self.lease, execution or load_execution(self.lease.execution_id))
+
+    def _shared(self) -> ReconcileContext:
+        return ReconcileContext(
+            rows=self.rows,
+            stage=self.rows.current_stage,
+            snapshot=self.snapshot,
+            turns=self._turns,
+        )
+
+
+def _advance(shared: ReconcileContext) -> timedelta | None:
+    """One step of progress: None means go on at once."""
+    stage = shared.stage
+    if not service_locks.reacquire_locks(shared):
+        return service_locks.LOCK_RETRY_INTERVAL
+    if shared.execution.ending:
+        return finalize_execution(shared)
+    if shared.execution.rolling_back:
+        return stage_rollback.advance_rollback(shared)
+    if stage.status == Status.QUEUED and not shared.claims:
+        stage_execution.start_stage(shared)
+        return None
+    return stage_execution.advance_stage(shared)
+
+
+def get_lease_owner() -> str:
+    """The owner of the leases that this process takes."""
+    return f"{socket.gethostname()}:{os.getpid()}"[:128]
+
+
+RELEASE_TIMEOUT_SECONDS = 10.0
+
+
+def record_crash(execution_ids: Sequence[UUID], error: Exception) -> None:
+    """Count the mistake against the execution whose look was under way; it ends at its next look.
+
+    Its lease runs out by itself, so the next look comes within a minute.
+    """
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    text = f"{type(error).__name__} in {where.name}: {error}"[:255]
+    looked_at = Execution.objects.filter(pk__in=execution_ids, look_until__isnull=False).order_by(
+        "-look_until"
+    )
+    execution = looked_at.first()
+    if execution is None:
+        return
+    waiting = Interrupt.objects.filter(execution=execution, kind=Interrupt.Kind.FAIL)
+    if waiting.filter(taken_at=None).exists():
+        return
+    Interrupt.objects.create(execution=execution, kind=Interrupt.Kind.FAIL, answer=text)
+
+
+def release_leases(execution_ids: Sequence[UUID], *, within: float = RELEASE_TIMEOUT_SECONDS) -> bool:
+    """Give up the leases of this process at once, so that the next tick takes up what an outage cut short.
+
+    Tries for `within` seconds; False if the database stayed away, in which case the leases run out.
+    """
+    deadline = time.monotonic() + within
+    while True:
+        try:
+            # The fence rises: nothing of the look that was cut short can be written any more.
+            Execution.objects.filter(
+                pk__in=execution_ids, look_owner=get_lease_owner(), look_until__isnull=False
+            ).update(look_until=None, look_at=timezone.now(), nudged_until=None, fence=F("fence") + 1)
+            return True
+        except OUTAGE_ERRORS:
+            connection.close()
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.5)

@@ -1,0 +1,261 @@
+"""State that all actions of one reconcile pass share: rows, lease, AWS access, log."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.db.models import Model
+
+from aws.apis.ecs_types import EcsService
+from connectors.models import Connector
+from delegates.access.aws_access import build_cache_key
+from deployments.engine.execution_rows import ExecutionRows
+from deployments.engine.lease import Lease
+from deployments.engine.service_waits import ServiceWait
+from deployments.engine.step_inputs import build_expression_values
+from deployments.engine.step_scheduler import StepScheduler
+from deployments.execution.stored_inputs import store_texts, with_kept
+from deployments.journal.runtime import DirectAwsAccess, EngineRuntime, QueuedAwsAccess
+from deployments.log import NewLogLine
+from deployments.models import AwsEvent, Execution, ServiceLockClaim, StageExecution, StepExecution
+from deployments.regions import region_for
+from guards.masks import SecretMask
+from pipelines.definition.step_manifests import FROZEN_KEY
+from steps.actions.context import ServiceObservation
+from steps.states import Status
+
+
+@dataclass
+class AwsAccessPool:
+    """The ways to AWS that the passes of one group have opened."""
+
+    _opened: dict[tuple[str, str], DirectAwsAccess | QueuedAwsAccess] = field(default_factory=dict)
+
+    def open(
+        self, world: EngineRuntime, connector: Connector, region: str
+    ) -> DirectAwsAccess | QueuedAwsAccess:
+        """The way of a connector in a region. Raises `DoorClosed`."""
+        key = (build_cache_key(connector), region)
+        if key not in self._opened:
+            self._opened[key] = world.open_door(connector, region)
+        return self._opened[key]
+
+
+@dataclass
+class ServiceSnapshot:
+    """ECS services that several executions wait for, described together, ten to a call (rule 5)."""
+
+    doors: AwsAccessPool = field(default_factory=AwsAccessPool)
+    _seen: dict[tuple[str, str], ServiceObservation] = field(default_factory=dict)
+
+    def seen(self, cluster: str, name: str, *, after: datetime) -> ServiceObservation | None:
+        """The service as this snapshot shows it, if it was begun late enough to be judged (rule 10)."""
+        seen = self._seen.pop((cluster, name), None)
+        return seen if seen is not None and seen.begun > after else None
+
+    def keep(self, cluster: str, name: str, seen: ServiceObservation) -> None:
+        """Keep one service for whoever of the group looks next."""
+        self._seen[cluster, name] = seen
+
+
+@dataclass
+class ReconcileContext:
+    """The execution under way as one look sees it."""
+
+    rows: ExecutionRows
+    stage: StageExecution
+    snapshot: ServiceSnapshot
+    turns: StepScheduler = field(default_factory=StepScheduler)
+    parking: ServiceWait | None = None
+    _events: list[AwsEvent] = field(default_factory=list)
+
+    @property
+    def execution(self) -> Execution:
+        return self.rows.execution
+
+    @property
+    def lease(self) -> Lease:
+        return self.rows.lease
+
+    @property
+    def world(self) -> EngineRuntime:
+        return self.rows.lease.world
+
+    @property
+    def mask(self) -> SecretMask:
+        """Hides this execution's secrets in its log."""
+        return self.rows.mask_of(self.stage)
+
+    def commit(self, *, reload: bool = False) -> AbstractContextManager[None]:
+        """A fenced commit of all that has changed: see `ExecutionRows.commit`."""
+        return self.rows.commit(reload=reload)
+
+    def save(self) -> None:
+        """Commit what has changed."""
+        self.rows.save()
+
+    @property
+    def claims(self) -> list[ServiceLockClaim]:
+        """What the steps of the stage want to change, or hold."""
+        return self.rows.claims_of(self.stage)
+
+    @property
+    def waiting(self) -> list[ServiceLockClaim]:
+        """Those of the claims that are not granted now."""
+        return self.rows.waiting_claims_of(self.stage)
+
+    def forget_claims(self) -> None:
+        """They have changed: the next question is asked of the database."""
+        self.rows.forget_claims()
+
+    def known_values(self) -> dict[str, Any]:
+        """Everything that an expression can name at this point of the execution."""
+        return build_expression_values(self.execution, self.stage, self.rows.steps_until(self.stage))
+
+    def door_for(self, step: StepExecution) -> DirectAwsAccess | QueuedAwsAccess:
+        """The way of a step's calls. Raises `DoorClosed`."""
+        return self.snapshot.doors.open(self.world, self.stage.connector, region_for(self.stage, step))
+
+    @property
+    def known_events(self) -> set[str]:
+        """The ids of the AWS events that this execution has shown already."""
+        return self.rows.known_events
+
+    def keep_event(self, event: AwsEvent) -> None:
+        self.known_events.add(event.event_id)
+        self._events.append(event)
+
+    def forget_events(self) -> None:
+        """A look that was cut short has shown nothing."""
+        self.known_events.difference_update(event.event_id for event in self._events)
+        self._events = []
+
+    def flush_events(self) -> None:
+        self.rows.add_events(self._events)
+        self._events = []
+
+    def pin(self, number: int, source: dict[str, Any]) -> dict[str, Any]:
+        """Let the stage go on with the files of a manifest as they were fetched; the first ones stay."""
+        stage = self.stage
+        if not stage.sources[number].get("texts"):
+            stage.sources[number] = source
+            self.rows.on_write(lambda: self.change(stage, sources=store_texts(stage, stage.sources)))
+        return dict(stage.sources[number])
+
+    def pin_own(self, step: StepExecution, source: dict[str, Any]) -> dict[str, Any]:
+        """Let a step go on with a manifest of its own as it was fetched; the first one stays."""
+        name = source["identifier"]
+        if not step.spec[name][FROZEN_KEY].get("texts"):
+            step.spec = {**step.spec, name: {FROZEN_KEY: source}}
+            self.rows.on_write(lambda: self.change(step, spec=with_kept(self.stage, step.type, step.spec)))
+        return dict(step.spec[name][FROZEN_KEY])
+
+    def pin_artifact(self, artifact: dict[str, Any]) -> None:
+        """Let the execution go on with an image as it was settled; the first one stays."""
+        if not self.execution.artifact.get("digest"):
+            self.change(self.execution, artifact=artifact)
+
+    def slot_is_held_for(self, step: StepExecution, ecs_service: str) -> bool:
+        key = build_lock_key(self.stage, ecs_service)
+        own = [claim for claim in self.claims if claim.step_id == step.pk and claim.key == key]
+        return any(claim.held_at is not None and claim not in self.waiting for claim in own)
+
+    def change(self, row: Model, **values: object) -> None:
+        """Change a row in memory; the next commit writes it."""
+        self.rows.change(row, **values)
+
+    def save_view(self, step: StepExecution, counts: dict[str, int] | None) -> None:
+        """What the page shows beside the stage: counts and the deployment id."""
+        deployment = str(step.outputs.get("deploymentId", self.stage.deployment_id))
+        has_counts = counts is not None and counts != self.stage.counts
+        has_deployment = deployment != self.stage.deployment_id
+        if not (has_counts or has_deployment) or self.rows.changes_only_another(step):
+            return
+        self.change(self.stage, counts=counts if has_counts else self.stage.counts, deployment_id=deployment)
+
+
+def build_lock_key(stage: StageExecution, ecs_service: str) -> str:
+    """What one stage at a time may change (rule 13)."""
+    return "/".join((stage.account, stage.region, stage.cluster, ecs_service))
+
+
+def append_log(
+    shared: ReconcileContext, step: StepExecution | None, text: str, level: str = "info", unit: str = ""
+) -> None:
+    """Write a text, line by line, into the log of a step."""
+    now = shared.world.now()
+    key, identifier = (step.pk, step.identifier) if step else (None, "")
+    lines = [NewLogLine(now, key, identifier, unit, level, line) for line in text.split("\n")]
+    shared.rows.add_lines(lines, shared.mask)
+
+
+# What needs a person is said before what goes on by itself.
+_STATUS_PRIORITY = (Status.INTERVENTION_WAITING, Status.APPROVAL_WAITING, Status.INPUT_WAITING)
+
+
+def update_execution_status(shared: ReconcileContext) -> None:
+    """Set the status of the execution to what its steps come to."""
+    execution = shared.execution
+    found = set(
+        StepExecution.objects.filter(stage=shared.stage, status__in=_STATUS_PRIORITY).values_list(
+            "status", flat=True
+        )
+    )
+    otherwise = Status.ROLLING_BACK if execution.rolling_back else Status.RUNNING
+    status = next((one for one in _STATUS_PRIORITY if one in found), otherwise)
+    if execution.status != status:
+        execution.status = status
+        execution.save(update_fields=["status"])
+
+
+StepRunner = Callable[[ReconcileContext, StepExecution], timedelta | None]
+
+
+def run_next_step(
+    shared: ReconcileContext, current: Sequence[StepExecution], advance: StepRunner
+) -> timedelta | None:
+    """Advance whichever of these steps has its turn; None means go on at once."""
+    step = shared.turns.next_of(current)
+    wait = None if step is None else advance(shared, step)
+    if step is not None and (wait is None or len(current) == 1):
+        return wait
+    # Parking waits for one ECS service; another branch would not be looked at meanwhile (rule 16).
+    shared.parking = None
+    if step is not None and wait is not None:
+        shared.turns.wait(step, shared.world.now() + wait)
+        # Another branch goes on now, and may fail: what this one saw is safe first.
+        shared.save()
+        return None
+    return shared.turns.left(current, shared.world.now())
+
+
+def list_new_events(
+    shared: ReconcileContext, before: Mapping[str, Any] | None, service: EcsService
+) -> Iterator[str]:
+    """The lines of events that this execution has not shown, oldest first.
+
+    AWS returns the last hundred, told apart by id; those from before the step are not ours to show.
+    """
+    old = set((before or {}).get("newest_events", ()))
+    for event in reversed(service.events):
+        if event.id in old or event.id in shared.known_events or event.at is None:
+            continue
+        shared.keep_event(
+            AwsEvent(
+                execution=shared.execution,
+                event_id=event.id,
+                ecs_service=service.arn,
+                at=event.at,
+                message=event.message,
+            )
+        )
+        yield f"# AWS Event: {_format_timestamp(event.at)} {event.message}"
+
+
+def _format_timestamp(at: datetime) -> str:
+    """The moment with milliseconds, without trailing zeros, as `2022-10-06 23:05:02.54`."""
+    utc = at.astimezone(UTC)
+    fraction = f"{utc.microsecond // 1000:03d}".rstrip("0") or "0"
+    return f"{utc:%Y-%m-%d %H:%M:%S}.{fraction}"

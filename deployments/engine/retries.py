@@ -1,0 +1,177 @@
+"""Retries of a step: its next attempt, or a new run after an undo."""
+
+from deployments.approvals.requests import withdraw_approvals
+from deployments.engine import preconditions, transitions
+from deployments.engine.reconcile_context import ReconcileContext
+from deployments.engine.step_scheduler import AFTER_FAILURE, ENDED_BADLY, read_flow
+from deployments.models import ActionRun, AwsCall, StageExecution, StepExecution
+from steps.actions.base import get_actions
+from steps.kinds.approval import APPROVAL_TYPE
+from steps.states import ActionState, CallState, Status
+
+_SENT_STATES = (CallState.ANSWERED, CallState.SENT, CallState.UNKNOWN)
+_UNDONE_STATES = (ActionState.UNDONE, ActionState.NOT_RESTORED)
+_SUCCESS_STATUSES = (Status.SUCCESS, Status.IGNORE_FAILED)
+_FAILED_STATUSES = (*ENDED_BADLY, Status.ABORTED)
+
+
+def retry_step(step: StepExecution) -> None:
+    """Try the step again from the action that failed; what succeeded stays, unless its action repeats."""
+    repeated = [name for name, action in get_actions().items() if action.repeats]
+    repeated += _list_repeated_actions(step)
+    _queue(step)
+    kept = step.actions.filter(state=ActionState.DONE).exclude(name__in=repeated)
+    for row in step.actions.exclude(pk__in=kept.values("pk")):
+        _retry_action(row, step.attempt)
+
+
+def _list_repeated_actions(step: StepExecution) -> list[str]:
+    """What has to be done again before the action that failed can end otherwise than it did."""
+    failed = step.actions.filter(state=ActionState.FAILED).first()
+    if (
+        failed is None
+        or failed.name not in get_actions()
+        or "TIMED_OUT" in ((step.failure or {}).get("code"), (step.failure or {}).get("outcome"))
+    ):
+        return []
+    return list(get_actions()[failed.name].again_with)
+
+
+def retry_stage(shared: ReconcileContext) -> StepExecution | None:
+    """Queue the stage from the first step that a rollback undid, else from the one that failed.
+
+    What was undone, and all that came after it, begins a new run; None if there is nothing to try again.
+    """
+    steps = list(shared.stage.steps.filter(section=StepExecution.Section.EXECUTION).order_by("position"))
+    undone = [step for step in steps if step.actions.filter(state__in=_UNDONE_STATES).exists()]
+    first = next((step for step in steps if step in undone or step.status in _FAILED_STATUSES), None)
+    if first is None:
+        return None
+    for step in steps[: first.position]:
+        if step.type == APPROVAL_TYPE and step.status == Status.SUCCESS:
+            # What was approved then may not be what is done now.
+            retry_step(step)
+    for step in steps[first.position :]:
+        if step.started_at is None:
+            _requeue_step(step)
+        elif undone or _ran_for_failure(step):
+            _new_run(step)
+        elif step.status not in _SUCCESS_STATUSES:
+            retry_step(step)
+    _reset_infrastructure(shared.stage)
+    _reset_group_conditions(shared)
+    transitions.reopen_rollback(shared.stage)
+    return first
+
+
+def _reset_infrastructure(stage: StageExecution) -> None:
+    """A stage whose provisioner runs again may come to another place than before."""
+    provisioner = stage.steps.filter(section=StepExecution.Section.EXECUTION)
+    provisioner = provisioner.filter(position__lt=stage.provisioner_steps)
+    if provisioner.filter(status=Status.QUEUED).exclude(type=APPROVAL_TYPE).exists():
+        preconditions.reset_infrastructure(stage)
+
+
+def _ran_for_failure(step: StepExecution) -> bool:
+    """Whether a step ran because of a failure, so that it is to be asked again whether it runs."""
+    return step.status in _SUCCESS_STATUSES and (step.when or {}).get("stageStatus") in AFTER_FAILURE
+
+
+def _reset_group_conditions(shared: ReconcileContext) -> None:
+    """A group of which nothing has begun is asked again whether it runs."""
+    flow = read_flow(shared.stage)
+    for group in flow.groups.values():
+        steps = [node for node in flow.inside(group) if isinstance(node, StepExecution)]
+        if all(step.status == Status.QUEUED and step.started_at is None for step in steps):
+            group.status, group.skipped_because = Status.QUEUED, ""
+            group.save(update_fields=["status", "skipped_because"])
+
+
+def requeue_stage(stage: StageExecution) -> None:
+    """A stage behind the one that is tried again has its turn as if nothing had been."""
+    for step in stage.steps.all():
+        if step.status == Status.SKIPPED:
+            _requeue_step(step)
+        elif step.started_at is not None and step.section == StepExecution.Section.EXECUTION:
+            _new_run(step)
+    stage.groups.update(status=Status.QUEUED, skipped_because="")
+    _reset_infrastructure(stage)
+    # It queues for its ECS services when its steps come to them.
+    stage.claims.all().delete()
+    stage.status, stage.skipped_because = Status.QUEUED, ""
+    stage.save(update_fields=["status", "skipped_because"])
+
+
+def _requeue_step(step: StepExecution) -> None:
+    step.status, step.ended_at, step.skipped_because = Status.QUEUED, None, ""
+    step.save(update_fields=["status", "ended_at", "skipped_because"])
+    step.actions.filter(state=ActionState.SKIPPED).update(state=ActionState.WAITING)
+
+
+def _new_run(step: StepExecution) -> None:
+    _queue(step)
+    step.run, step.outputs, step.secret_outputs, step.started_at = step.run + 1, {}, "", None
+    step.save(update_fields=["run", "outputs", "secret_outputs", "started_at"])
+    for row in step.actions.all():
+        row.first_attempt = step.attempt
+        _reset(row, step.attempt)
+
+
+def _queue(step: StepExecution) -> None:
+    """Its next attempt. It keeps when it began: what has begun is undone if somebody aborts now."""
+    withdraw_approvals(step)
+    step.attempt += 1
+    step.status, step.failure, step.intervention = Status.QUEUED, None, None
+    step.retry_at = step.ended_at = step.timeout_at = None
+    step.save(
+        update_fields=[
+            "attempt",
+            "status",
+            "failure",
+            "intervention",
+            "retry_at",
+            "ended_at",
+            "timeout_at",
+        ]
+    )
+    step.actions.update(undo_state="", undo_started_at=None)
+
+
+def _retry_action(row: ActionRun, attempt: int) -> None:
+    """A write that happened, or may have, keeps its attempt; otherwise the action starts over (rule 12)."""
+    calls = AwsCall.objects.filter(action=row, attempt=row.attempt, phase="start")
+    last = calls.filter(is_write=True, state__in=_SENT_STATES).order_by("-number").first()
+    if last is None or row.start_done_at is not None or _repeats(row, last):
+        _reset(row, attempt)
+        return
+    # What came after it is asked anew; the rows stay as a part of what was done.
+    calls.filter(number__gt=last.number).update(phase=f"start until {attempt}")
+    row.state, row.detail, row.trouble, row.ended_at = ActionState.STARTED, "", 0, None
+    row.save(update_fields=["state", "detail", "trouble", "ended_at"])
+
+
+def _repeats(row: ActionRun, last: AwsCall) -> bool:
+    """An action that is meant to be done again starts over once the answer to its last write is known."""
+    action = get_actions().get(row.name)
+    return action is not None and action.repeats and last.state == CallState.ANSWERED
+
+
+def _reset(row: ActionRun, attempt: int) -> None:
+    row.state, row.detail, row.trouble, row.progress = ActionState.WAITING, "", 0, {}
+    row.start_done_at = row.started_at = row.ended_at = None
+    row.attempt, row.undo_state, row.undo_started_at = attempt, "", None
+    row.save(
+        update_fields=[
+            "state",
+            "detail",
+            "trouble",
+            "progress",
+            "start_done_at",
+            "started_at",
+            "ended_at",
+            "attempt",
+            "first_attempt",
+            "undo_state",
+            "undo_started_at",
+        ]
+    )

@@ -1,0 +1,115 @@
+"""Waits for ECS services: observed state, batch key and the interval between checks."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
+from typing import Any, Protocol
+from zlib import crc32
+
+from django.db.models import Case, Value, When
+
+from connectors.models import Connector
+from delegates.access.aws_access import build_cache_key
+
+# Whatever was not thought of is found by a whole look now and then.
+FULL_PASS_INTERVAL = timedelta(minutes=15)
+
+
+@dataclass(frozen=True)
+class ServiceWait:
+    """The ECS service that an execution waits for since then, and how it looked when last judged.
+
+    An empty `sight` wants to be judged at the next turn, however the service looks; so does everything at
+    `judge_by`.
+    """
+
+    awaits: str
+    awaits_since: datetime
+    sight: str
+    judge_by: datetime
+    quota: str
+    group: str
+
+
+class ClusterLocation(Protocol):
+    """A cluster as one connector reaches it."""
+
+    region: str
+    cluster: str
+    connector: Connector
+
+
+class CallOrigin(Protocol):
+    """Who makes calls in a region, in an account that may not be known yet."""
+
+    account: str
+    region: str
+    connector: Connector
+
+
+def get_rate_limit_key(place: CallOrigin, region: str = "") -> str:
+    """Whose calls are counted together: an account and region; a connector while its account is unknown.
+
+    `region` is where the calls go that do not go to the region of the place.
+    """
+    return f"{place.account or build_cache_key(place.connector)}/{region or place.region}"
+
+
+def get_batch_key(place: ClusterLocation) -> str:
+    """Whose looks may share calls: one door, region and cluster."""
+    return "|".join((build_cache_key(place.connector), place.region, place.cluster))[:512]
+
+
+def hash_observed_state(service: Mapping[str, Any] | None) -> str:
+    """One word for how an ECS service looks: another word if anything has changed that a look would judge."""
+    if service is None:
+        return "none"
+    events = service.get("events") or [{}]
+    looks = {**service, "events": events[0].get("id", "")}
+    return blake2b(json.dumps(looks, sort_keys=True, default=str).encode(), digest_size=16).hexdigest()
+
+
+def build_wait_columns(parking: ServiceWait | None, *, unless_woken: datetime) -> dict[str, Any]:
+    """What the end of a look writes. Who was woken meanwhile is not parked: the next look comes at once."""
+    if parking is None:
+        return {"awaits": "", "awaits_since": None, "sight": "", "judge_by": None, "quota": ""}
+    awaits = Case(When(look_at__lt=unless_woken, then=Value("")), default=Value(parking.awaits))
+    return {
+        "awaits": awaits,
+        "awaits_since": parking.awaits_since,
+        "sight": parking.sight,
+        "judge_by": parking.judge_by,
+        "quota": parking.quota,
+        "group": parking.group,
+    }
+
+
+EARLY, EARLY_WAIT = timedelta(seconds=6), timedelta(seconds=2)
+USUAL, USUAL_WAIT = timedelta(minutes=10), timedelta(seconds=5)
+LATE_WAIT = timedelta(seconds=10)
+
+
+def get_check_interval(age: timedelta) -> timedelta:
+    """The time between two looks at what has been waited for so long."""
+    if age < EARLY:
+        return EARLY_WAIT
+    return USUAL_WAIT if age < USUAL else LATE_WAIT
+
+
+def get_next_check(now: datetime, since: datetime, group: str) -> datetime:
+    """The next turn of what waits `since` then.
+
+    Turns lie on a grid, so that all who wait in one group have theirs together and one call serves ten of
+    them. The grids of different groups are shifted, so that they do not all ask at once. The first turn
+    leaves AWS two seconds: nothing is done sooner.
+    """
+    apart = get_check_interval(now - since)
+    wait = apart.total_seconds()
+    shift = crc32(group.encode()) % int(LATE_WAIT.total_seconds())
+    # Where the grid gets wider, its next turn may lie right behind this one.
+    soonest = now + EARLY_WAIT if apart == USUAL_WAIT else now
+    after = max(soonest, since + EARLY_WAIT).timestamp()
+    passed = (after - shift) // wait
+    return datetime.fromtimestamp((passed + 1) * wait + shift, UTC)

@@ -1,0 +1,213 @@
+"""Rollback of a stage: undos of its steps, newest first, and the verified checklist."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from deployments.engine import failures, preconditions, transitions
+from deployments.engine.action_phases import PhaseFailed, PhaseFinished, PhaseWaiting, run_phase
+from deployments.engine.reconcile_context import ReconcileContext, append_log, run_next_step
+from deployments.engine.undos import (
+    ROLLBACK_UNIT,
+    abandon_undo,
+    advance_undo,
+    get_next_undo,
+    get_undo_phase,
+    list_partner_steps,
+    skip_remaining_undos,
+)
+from deployments.models import ActionRun, RollbackCheck, StepExecution
+from steps import conditions
+from steps.actions.base import Action, ChecklistEntry, get_actions
+from steps.actions.context import StepContext
+from steps.states import ActionState, Outcome, Status
+
+
+def verify_rollback(shared: ReconcileContext, step: StepExecution) -> timedelta | None:
+    """The checklist: what each undone action found before, beside what is there now."""
+    checks: list[ChecklistEntry] = []
+    undone = 0
+    for partner in reversed(list_partner_steps(shared, step)):
+        for row in shared.rows.actions_of(partner):
+            if row.state not in (ActionState.UNDONE, ActionState.NOT_RESTORED):
+                continue
+            undone += 1
+            if row.name not in get_actions():
+                checks.append(ChecklistEntry(row.title, "as before", "not known", ok=False, note=row.detail))
+                continue
+            end = run_phase(shared, row, get_undo_phase("verify", row), _checklist, told_in=step)
+            if isinstance(end, PhaseWaiting):
+                return end.time
+            checks += _list_checks(row, end)
+            if isinstance(end, PhaseFinished):
+                end.rollout.finish(keep_progress=False)
+                shared.save()
+    _conclude(shared, step, checks, undone)
+    return None
+
+
+def _checklist(action: Action, rollout: StepContext) -> list[ChecklistEntry]:
+    return action.checklist(rollout)
+
+
+def _list_checks(row: ActionRun, end: object) -> list[ChecklistEntry]:
+    if isinstance(end, PhaseFinished):
+        checks: list[ChecklistEntry] = list(end.value)  # type: ignore[call-overload]
+        return checks
+    why = end.failure.message if isinstance(end, PhaseFailed) else "it could not be read"
+    return [ChecklistEntry(row.title, "as before", "not known", ok=False, note=why)]
+
+
+def _conclude(
+    shared: ReconcileContext, step: StepExecution, checks: list[ChecklistEntry], undone: int
+) -> None:
+    broken = [check for check in checks if not check.ok]
+    rows = [row for partner in list_partner_steps(shared, step) for row in shared.rows.actions_of(partner)]
+    restored = not broken and all(row.state != ActionState.NOT_RESTORED for row in rows)
+    status = Status.SUCCESS if restored else Status.FAILED
+    shared.change(step, status=status, ended_at=shared.world.now())
+    for line, level in _build_checklist_lines(checks, undone, restored=restored):
+        append_log(shared, step, line, level, ROLLBACK_UNIT)
+    with shared.commit():
+        RollbackCheck.objects.bulk_create(
+            RollbackCheck(
+                step=step,
+                attempt=step.attempt,
+                position=index,
+                subject=check.subject,
+                expected=check.expected,
+                found=check.found,
+                ok=check.ok,
+                note=check.note,
+            )
+            for index, check in enumerate(checks)
+        )
+
+
+def _build_checklist_lines(
+    checks: list[ChecklistEntry], undone: int, *, restored: bool
+) -> Iterator[tuple[str, str]]:
+    """The lines of the checklist, each with the level that fits it."""
+    if not undone:
+        yield "Nothing was changed in AWS, so there is nothing to undo.", "success" if restored else "error"
+        return
+    for check in checks:
+        note = f" ({check.note})" if check.note else ""
+        if check.ok:
+            yield f"ok: {check.subject}: {check.found}{note}", "info"
+        else:
+            expected = f", expected {check.expected}"
+            yield f"NOT RESTORED: {check.subject}: found {check.found}{expected}{note}", "error"
+    if restored:
+        yield "Rollback verified.", "success"
+    else:
+        yield "The rollback is not complete: see the lines above.", "error"
+
+
+KEPT_OUTCOMES = (Outcome.ROLLED_BACK_BY_AWS, Outcome.SUPERSEDED)
+
+
+def advance_rollback(shared: ReconcileContext) -> timedelta | None:
+    """One step of progress, of whichever current rollback step has its turn; None means go on at once."""
+    current = shared.rows.flow_of(shared.stage, StepExecution.Section.ROLLBACK).current()
+    if not current:
+        _end(shared)
+        return None
+    return run_next_step(shared, _select_independent(shared, current), _advance_step)
+
+
+def _select_independent(shared: ReconcileContext, current: list[StepExecution]) -> list[StepExecution]:
+    """Those that undo different things: what concerns one ECS service is undone one after the other."""
+    if len(current) == 1:
+        return current
+    found: list[StepExecution] = []
+    taken: set[str] = set()
+    for step in current:
+        undone = list_partner_steps(shared, step)
+        steps = {one.pk for one in undone}
+        claims = (claim.key for claim in shared.claims if claim.step_id in steps)
+        concerned = {*claims, *(f"step {one.pk}" for one in undone)}
+        if not concerned & taken:
+            found.append(step)
+        taken |= concerned
+    return found
+
+
+def _advance_step(shared: ReconcileContext, step: StepExecution) -> timedelta | None:
+    if step.status == Status.QUEUED:
+        if not _is_skipped(shared, step):
+            _start(shared, step)
+        return None
+    row = get_next_undo(shared, step)
+    if row is None:
+        return verify_rollback(shared, step)
+    if (step.intervention or {}).get("kind") == "NOT_RESTORED":
+        return _wait_for_intervention(shared, step)
+    if step.timeout_at is not None and shared.world.now() >= step.timeout_at:
+        with shared.commit(reload=True):
+            abandon_undo(shared, step, row, "The rollback did not end within its time-out.")
+        return None
+    return advance_undo(shared, step, row)
+
+
+def _is_skipped(shared: ReconcileContext, step: StepExecution) -> bool:
+    """Whether its condition keeps a rollback from running; one that has no answer does not."""
+    try:
+        return preconditions.skip_if_unmet(shared, step)
+    except conditions.UnclearConditionError as unclear:
+        text = f"The condition of {step.name} has no answer, so the rollback runs: {unclear}"
+        append_log(shared, step, text, "warning", ROLLBACK_UNIT)
+        shared.save()
+        return False
+
+
+def _start(shared: ReconcileContext, step: StepExecution) -> None:
+    now = shared.world.now()
+    timeout_at = now + timedelta(seconds=step.timeout_seconds)
+    shared.change(step, status=Status.RUNNING, started_at=now, timeout_at=timeout_at)
+    cause = (shared.execution.failure or {}).get("message", "a person asked for it").split("\n")[0]
+    append_log(shared, step, f"Rolling back: {cause}", "warning", ROLLBACK_UNIT)
+    shared.save()
+
+
+def _wait_for_intervention(shared: ReconcileContext, step: StepExecution) -> timedelta | None:
+    if (left := failures.get_time_left(shared, step)) is not None:
+        return left
+    with shared.commit(reload=True):
+        append_log(
+            shared,
+            step,
+            f"Nobody decided in time. {failures.REACTION_MESSAGES['LeaveRest']}",
+            "warning",
+            ROLLBACK_UNIT,
+        )
+        failures.clear_intervention(shared, step)
+        skip_remaining_undos(shared, step)
+    return None
+
+
+def _skip_undos_of_skipped_steps(shared: ReconcileContext) -> None:
+    """What only skipped rollback steps would have undone stays as it is, and is said to; inside a commit."""
+    skipped = shared.stage.steps.filter(section=StepExecution.Section.ROLLBACK, status=Status.SKIPPED)
+    for step in skipped.order_by("position"):
+        if get_next_undo(shared, step) is not None:
+            skip_remaining_undos(shared, step, f"{step.name} was skipped {step.skipped_because}".strip())
+
+
+def _end(shared: ReconcileContext) -> None:
+    execution = shared.execution
+    with shared.commit(reload=True):
+        _skip_undos_of_skipped_steps(shared)
+    rollbacks = StepExecution.objects.filter(
+        stage__execution=execution, section=StepExecution.Section.ROLLBACK
+    )
+    failed = rollbacks.filter(status=Status.FAILED).exists()
+    with shared.commit(reload=True):
+        if transitions.start_earlier_rollback(shared):
+            return
+        all_rows = ActionRun.objects.filter(step__stage__execution=execution)
+        execution.ending = transitions.get_status_after_rollback(execution, all_rows)
+        execution.rolling_back = False
+        is_kept = execution.outcome in KEPT_OUTCOMES
+        if not failed and transitions.is_all_undone(all_rows) and not is_kept:
+            execution.outcome = Outcome.ROLLED_BACK
+        execution.save(update_fields=["ending", "rolling_back", "outcome"])

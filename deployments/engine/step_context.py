@@ -1,0 +1,507 @@
+"""Step context of the engine: AWS verbs over the call journal, outputs, rollback data, log."""
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from copy import deepcopy
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, cast
+
+from aws.apis.sts import StsClient
+from deployments.approvals.plan import ApprovalPlan, build_approval_plan, find_stage_caller
+from deployments.approvals.requests import ApprovalRequester
+from deployments.engine import step_inputs
+from deployments.engine.execution_rows import MOST_NOTES, UNDO_TRIES, EarlierStepData, RollbackData
+from deployments.engine.lease import Lease
+from deployments.engine.reconcile_context import ReconcileContext, list_new_events
+from deployments.engine.service_waits import (
+    FULL_PASS_INTERVAL,
+    ServiceWait,
+    get_batch_key,
+    get_rate_limit_key,
+    hash_observed_state,
+)
+from deployments.engine.step_inputs import EngineStepInputs
+from deployments.journal import rate_limits, secret_values
+from deployments.journal.callers import REPLAYED_PHASES, CheckCaller, JournalCaller, hash_call
+from deployments.journal.delegate_calls import DelegateCalls, read_task_output
+from deployments.journal.engine_signals import ServiceLockRequired
+from deployments.journal.provisions import EngineProvisions
+from deployments.journal.runtime import DirectAwsAccess, EngineRuntime, QueuedAwsAccess
+from deployments.log import NewLogLine
+from deployments.models import ActionRun, AwsCall, StepExecution
+from deployments.regions import NO_CLUSTER, known_region
+from guards.parameter_redaction import HIDDEN, redact_parameters
+from steps.actions.base import ActionFailed
+from steps.actions.context import ApprovalRequest, ApprovalState, AwsClients, EarlierStep, ServiceObservation
+from steps.actions.non_aws_calls import DELEGATE_SERVICE, NonAwsCalls, is_write_call
+from steps.states import CallState, Status
+
+
+class EngineStepContext(AwsClients):
+    """One run of one phase of one action. What it gathers is written by `flush`, inside a commit."""
+
+    def __init__(
+        self,
+        shared: ReconcileContext,
+        row: ActionRun,
+        phase: str,
+        *,
+        told_in: StepExecution | None = None,
+        forbid_sending: bool = False,
+        judged: str = "",
+    ) -> None:
+        self.shared = shared
+        self.judged = judged
+        self.row = row
+        self.step = row.step
+        self.phase = phase
+        self.attempt = row.attempt
+        self._told_in = told_in or row.step
+        self._forbid = forbid_sending
+        self._calls: list[AwsCall] = []
+        self._consumed: list[AwsCall] = []
+        self._lines: list[NewLogLine] = []
+        self._notes: list[str] = []
+        # Written with the lines: a run of the phase that is given up leaves no trace in the row.
+        self._cursors: dict[str, list[int]] = deepcopy(row.log_cursors)
+        self._line = 0
+        self._line_at = 0
+        self._facts: dict[str, Any] = {}
+        self._secret_outputs: dict[str, str] = {}
+        self._counts: dict[str, int] | None = None
+        # Deep: a look that is cut short must leave what it changed inside of it, too.
+        self.progress: dict[str, Any] = deepcopy(row.progress)
+        self.awaits = ""
+        self._seen: ServiceObservation | None = None
+        self.waits_as = Status.ASYNC_WAITING
+        self.people_until: datetime | None = None
+        self._rests = False
+        self._rests_until: datetime | None = None
+        self.sleeps_until: datetime | None = None
+
+    # --- what the journal needs -------------------------------------------------------------------
+
+    @property
+    def lease(self) -> Lease:
+        return self.shared.lease
+
+    @property
+    def told_in(self) -> StepExecution:
+        """The step in whose log this phase is told."""
+        return self._told_in
+
+    @property
+    def world(self) -> EngineRuntime:
+        return self.shared.world
+
+    def door_for(self, row: AwsCall) -> DirectAwsAccess:
+        if row.service == DELEGATE_SERVICE:
+            return cast("DirectAwsAccess", self._work_of(row))
+        door = cast("DirectAwsAccess", self.shared.door_for(self.step))
+        return secret_values.add_secret_injection(door, row.service, self.shared.execution.scope)
+
+    def remote_for(self, row: AwsCall) -> DelegateCalls | None:
+        if row.service != DELEGATE_SERVICE:
+            return self.remote
+        way = self._work_of(row)
+        return DelegateCalls(self, cast("QueuedAwsAccess", way)) if hasattr(way, "queue") else None
+
+    def _work_of(self, row: AwsCall) -> DirectAwsAccess | QueuedAwsAccess:
+        return self.world.open_work(self.step, row.operation, row.parsed_parameters)
+
+    def relay(self, row: AwsCall) -> None:
+        if row.service == DELEGATE_SERVICE and row.task_id is not None:
+            self._lines += read_task_output(row, self.row, self._cursors, self._told_in, self.world.now())
+
+    @cached_property
+    def remote(self) -> DelegateCalls | None:
+        door = self.shared.door_for(self.step)
+        return DelegateCalls(self, cast("QueuedAwsAccess", door)) if hasattr(door, "queue") else None
+
+    @property
+    def quota(self) -> str:
+        return get_rate_limit_key(self.shared.stage, known_region(self.shared.stage, self.step))
+
+    def take_token(self, row: AwsCall) -> None:
+        holder, now = str(self.shared.execution.pk), self.world.now()
+        rate_limits.take_token(self.quota, row.service, row.operation, holder=holder, now=now)
+
+    @property
+    def is_forward(self) -> bool:
+        return not self.shared.execution.rolling_back and not self.shared.execution.ending
+
+    @property
+    def is_replayed(self) -> bool:
+        return self.phase.startswith(REPLAYED_PHASES)
+
+    @cached_property
+    def floor(self) -> datetime:
+        """Looks judge only what was seen after this moment: the answer of the step's last write (rule 10)."""
+        answered = self.shared.rows.last_write_answered_at(self.step)
+        return answered or datetime.min.replace(tzinfo=UTC)
+
+    def new_call(
+        self,
+        number: int,
+        service: str,
+        operation: str,
+        params: Mapping[str, Any],
+        instead_of: AwsCall | None = None,
+    ) -> AwsCall:
+        row = instead_of or AwsCall(
+            execution=self.shared.execution,
+            step=self.step,
+            action=self.row,
+            attempt=self.attempt,
+            phase=self.phase,
+            number=number,
+            planned_at=self.world.now(),
+            state=CallState.PLANNED,
+        )
+        columns = {
+            "service": service,
+            "operation": operation,
+            "is_write": is_write_call(service, operation, params),
+            "params_hash": hash_call(service, operation, params),
+            "parameters": step_inputs.to_json(params),
+            "preview": redact_parameters(params, self.shared.mask),
+            "result": "",
+        }
+        if row.pk is not None:
+            self.shared.change(row, **columns)
+        for name, value in columns.items():
+            setattr(row, name, value)
+        return row
+
+    def calls(self) -> list[AwsCall]:
+        """The calls of this phase so far."""
+        rows = self.shared.rows
+        rows.forget_open_calls(self.step)
+        return rows.calls_of(self.row, self.attempt, self.phase)
+
+    def keep_call(self, row: AwsCall) -> None:
+        if not any(one is row for one in self._calls):
+            self._calls.append(row)
+
+    def consume(self, row: AwsCall) -> None:
+        """Forget the result of a look's read once this look is committed."""
+        self._consumed.append(row)
+
+    # --- what actions use -------------------------------------------------------------------------
+
+    @cached_property
+    def caller(self) -> JournalCaller | CheckCaller:
+        if self.is_replayed:
+            return JournalCaller(self, forbid_sending=self._forbid)
+        return CheckCaller(self)
+
+    @property
+    def cluster(self) -> str:
+        if not self.shared.stage.cluster:
+            raise ActionFailed("PLACE_NOT_KNOWN", NO_CLUSTER)
+        return self.shared.stage.cluster
+
+    @property
+    def work(self) -> NonAwsCalls:
+        return NonAwsCalls(self.caller)
+
+    @cached_property
+    def provisions(self) -> EngineProvisions:
+        return EngineProvisions(self.step, self.attempt, self.world.now)
+
+    @cached_property
+    def supplies(self) -> EngineStepInputs:
+        return EngineStepInputs(self)
+
+    @property
+    def region(self) -> str:
+        return known_region(self.shared.stage, self.step)
+
+    @property
+    def execution_id(self) -> str:
+        return str(self.shared.execution.pk)
+
+    @property
+    def force_new_deployment(self) -> bool | None:
+        return self.shared.execution.force_new_deployment
+
+    @property
+    def was_asked(self) -> bool:
+        return self.row.undo_tries >= UNDO_TRIES
+
+    @property
+    def written_at(self) -> datetime | None:
+        calls = self.shared.rows.calls_of_action(self.row)
+        writes = (row for row in calls if row.is_write and row.phase == "start" and row.error is None)
+        return max((row.sent_at for row in writes if row.sent_at), default=None)
+
+    @property
+    def intent(self) -> str:
+        return f"{self.shared.execution.pk.hex[:20]}-{self.row.pk}-{self.attempt}"
+
+    def earlier(self, step_type: str) -> EarlierStep | None:
+        rows = self.shared.rows
+        before = [
+            step
+            for step in rows.steps_of(self.shared.stage, self.step.section)
+            if step.type == step_type and step.position < self.step.position
+        ]
+        return EarlierStepData(before[-1], rows.memories_of(before[-1], before[-1].run)) if before else None
+
+    @cached_property
+    def _memories(self) -> RollbackData:
+        run = self.step.run
+        return RollbackData(self.step, run, self.shared.rows.memories_of(self.step, run))
+
+    def account(self) -> str:
+        return StsClient(self.caller).caller_identity()
+
+    def take_slot(self, ecs_service: str, *, is_main: bool = True) -> None:
+        if not self.shared.slot_is_held_for(self.step, ecs_service):
+            raise ServiceLockRequired(ecs_service, is_main)
+
+    def remember(self, name: str, value: Any) -> Any:
+        return self._memories.remember(self._named(name), value)
+
+    def recall(self, name: str) -> Any:
+        found = self._memories.recall(self._named(name))
+        return self._memories.recall(name) if found is None else found
+
+    def _named(self, name: str) -> str:
+        """What an undo remembers belongs to that try of the undo alone."""
+        phase = self.judged or self.phase
+        return f"{phase}/{name}" if phase.startswith("undo") else name
+
+    def learn(self, **facts: Any) -> None:
+        self._facts.update(facts)
+
+    def learned(self) -> dict[str, Any]:
+        """What this step has learned so far, its secret outputs with their values."""
+        return {**self.step.known_outputs, **self._facts}
+
+    def learn_output(self, name: str, value: str, *, is_secret: bool = False) -> None:
+        if is_secret:
+            self._secret_outputs[name] = value
+            value = HIDDEN
+        self._facts[name] = value
+
+    def value_of(self, path: str) -> Any:
+        return step_inputs.resolve_value(path, {**self.shared.known_values(), **self.learned()})
+
+    def know(self, name: str) -> Any:
+        return self._facts.get(name, self.step.known_outputs.get(name))
+
+    def now(self) -> datetime:
+        return self.world.now()
+
+    def see_service(self, name: str) -> ServiceObservation:
+        seen = self._seen = self._see(name)
+        if seen.service is not None:
+            for event in list_new_events(self.shared, self._memories.recall("service before"), seen.service):
+                self.log(event, "event")
+        return seen
+
+    def _see(self, name: str) -> ServiceObservation:
+        if self.remote is None:
+            shared = self.shared.snapshot.seen(self.cluster, name, after=self.floor)
+            if shared is not None:
+                return shared
+        service = self.ecs.describe_service(self.cluster, name)
+        return ServiceObservation(name, service, cast("CheckCaller", self.caller).begun)
+
+    def await_service(self, name: str) -> None:
+        self.awaits = name
+
+    def rest(self, until: datetime | None = None) -> None:
+        self._rests, self._rests_until = True, until
+
+    def sleep(self, until: datetime) -> None:
+        self.sleeps_until = until
+
+    @property
+    def wakes_at(self) -> datetime | None:
+        """When another look is wanted, where nothing but time is waited for."""
+        return self._rests_until if self._seen is None and not self.awaits else None
+
+    def ask_approval(self, asked: ApprovalRequest) -> None:
+        self.desk.ask(asked)
+
+    def approval_state(self) -> ApprovalState:
+        return self.desk.state()
+
+    def look_ahead(self) -> ApprovalPlan:
+        """What the steps after this one would do; delegates read for it where they make the calls."""
+        return build_approval_plan(self.step, lambda stage: find_stage_caller(self, stage))
+
+    @cached_property
+    def desk(self) -> ApprovalRequester:
+        return ApprovalRequester(self)
+
+    def wait_for_people(self, until: datetime) -> None:
+        """This look has come to people who decide, and who have time until then."""
+        self.waits_as, self.people_until = Status.APPROVAL_WAITING, until
+
+    def parking(self, *, since: datetime, deadline: datetime | None) -> ServiceWait | None:
+        """What to wait for once this run of the phase is committed; None if not for an ECS service."""
+        seen = self._seen
+        awaits = seen.name if seen is not None else self.awaits
+        if not awaits or self.remote is not None:
+            return None
+        judge_by = min(
+            self._rests_until or datetime.max.replace(tzinfo=UTC), self.world.now() + FULL_PASS_INTERVAL
+        )
+        return ServiceWait(
+            awaits=awaits,
+            awaits_since=since,
+            sight=hash_observed_state(seen.service.raw if seen.service else None)
+            if seen and self._rests
+            else "",
+            judge_by=min(judge_by, deadline) if deadline else judge_by,
+            quota=self.quota,
+            group=get_batch_key(self.shared.stage),
+        )
+
+    def show_counts(self, *, running: int, desired: int, pending: int) -> None:
+        self._counts = {"running": running, "desired": desired, "pending": pending}
+
+    def log(self, text: str, level: str = "info") -> None:
+        is_keyed = self.is_replayed or self.phase.startswith("adopt")
+        if is_keyed and not self._is_new_line():
+            return
+        unit = self.row.unit if self._told_in == self.step else "Rollback"
+        self._lines.append(
+            NewLogLine(
+                at=self.world.now(),
+                step_id=self._told_in.pk,
+                step=self._told_in.identifier,
+                unit=unit,
+                level=level,
+                text=text,
+            )
+        )
+
+    def note(self, text: str) -> None:
+        self._notes.append(text)
+        self.log(text, "warning")
+
+    def _is_new_line(self) -> bool:
+        """A line of a replayed phase is known by how many calls came before it, and its place after them."""
+        made = self.caller.made
+        self._line = self._line + 1 if made == self._line_at else 1
+        self._line_at = made
+        cursors = self._cursors
+        key = f"{self.attempt}/{self.phase}"
+        if [made, self._line] <= cursors.get(key, [0, 0]):
+            return False
+        cursors[key] = [made, self._line]
+        return True
+
+    # --- writing it down --------------------------------------------------------------------------
+
+    def commit(self) -> AbstractContextManager[None]:
+        """A fenced commit of what was handed over."""
+        return self.shared.commit()
+
+    def save(self) -> None:
+        """Commit what was handed over."""
+        self.shared.save()
+
+    def change(self, row: AwsCall, **values: object) -> None:
+        """Change columns of a call; the next commit writes them."""
+        self.shared.change(row, **values)
+
+    def flush(self) -> None:
+        """Write what was gathered so far; inside a commit."""
+        self.hand_over()
+        self.shared.rows.flush()
+
+    def hand_over(self) -> None:
+        """Give what was gathered so far to the next commit. A look is written whole or not at all."""
+        rows = self.shared.rows
+        for call in self._calls:
+            rows.add_call(call)
+        self._calls = []
+        if self.is_replayed:
+            self._hand_over_rest()
+
+    def _hand_over_rest(self) -> None:
+        rows = self.shared.rows
+        if "_memories" in self.__dict__:
+            rows.add_memories(self._memories.new)
+            self._memories.new = []
+        for name in ("desk", "provisions"):
+            if name in self.__dict__:
+                rows.on_write(getattr(self, name).flush)
+        if self._lines:
+            rows.add_lines(self._lines, self.shared.mask)
+            self._lines = []
+        if self._cursors != self.row.log_cursors:
+            self.shared.change(self.row, log_cursors=deepcopy(self._cursors))
+        self.shared.flush_events()
+
+    def finish(self, *, keep_progress: bool) -> None:
+        """End this run of the phase: hand facts, progress, counts and lines to the next commit."""
+        if keep_progress and self.progress != self.row.progress:
+            self.shared.change(self.row, progress=self.progress)
+        self._clear_results(self._consumed)
+        self._consumed = []
+        # Before the lines: a secret among the facts is hidden in them.
+        self._save_outputs()
+        self._save_notes()
+        self.hand_over()
+        self._hand_over_rest()
+        self.shared.save_view(self.step, self._counts)
+
+    def _save_outputs(self) -> None:
+        if self._facts:
+            shown = {name: self._shown(name, value) for name, value in self._facts.items()}
+            self.shared.change(self.step, outputs={**self.step.outputs, **shown})
+        if self._secret_outputs:
+            kept = {**self.step.hidden_outputs, **self._secret_outputs}
+            self.shared.change(self.step, secret_outputs=step_inputs.to_json(kept))
+
+    def _save_notes(self) -> None:
+        """Add what was noted to the execution, each text once."""
+        execution = self.shared.execution
+        known = {note["text"] for note in execution.notes}
+        texts = [self.shared.mask.text(text) for text in self._notes]
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        if new := new[: MOST_NOTES - len(known)]:
+            at, step = self.world.now().isoformat(), self.told_in.identifier
+            added = [{"at": at, "step": step, "text": text} for text in new]
+            self.shared.change(execution, notes=[*execution.notes, *added])
+        self._notes = []
+
+    def _shown(self, name: str, value: Any) -> Any:
+        """A fact as people see it; one that holds a secret is known to later steps alone."""
+        if name in self._secret_outputs:
+            return value
+        text = value if isinstance(value, str) else json.dumps(value, default=str)
+        shown = self.shared.mask.text(text)
+        if shown == text:
+            return value
+        self._secret_outputs[name] = text
+        return shown
+
+    def abandon(self) -> None:
+        """This look was cut short: it will be made again, so what it wanted to say is not said."""
+        if self.is_replayed:
+            return
+        self._lines, self._facts, self._counts, self._consumed = [], {}, None, []
+        self._notes = []
+        self._cursors = deepcopy(self.row.log_cursors)
+        self.progress = deepcopy(self.row.progress)
+        self.shared.forget_events()
+
+    def drop_results(self) -> None:
+        """The phase is over: its answers, which may hold values, are not needed again (rule 6)."""
+        calls = self.shared.rows.calls_of(self.row, self.attempt, self.phase)
+        self._clear_results([call for call in calls if call.result])
+
+    def _clear_results(self, calls: Sequence[AwsCall]) -> None:
+        for call in calls:
+            call.result = ""
+        if written := [call.pk for call in calls if call.pk is not None]:
+            self.shared.rows.on_write(lambda: AwsCall.objects.filter(pk__in=written).update(result=""))

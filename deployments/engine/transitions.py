@@ -1,0 +1,161 @@
+"""Transitions of an execution: into rollback, to an earlier stage, to its final status."""
+
+from django.db.models import F, QuerySet
+
+from deployments.approvals.requests import withdraw_approvals
+from deployments.engine import service_locks
+from deployments.engine.reconcile_context import ReconcileContext, append_log
+from deployments.engine.step_scheduler import ENDED_BADLY, read_flow, runs_after_failure
+from deployments.execution.notifications import notify_rollback
+from deployments.journal.non_aws_calls import stop_work
+from deployments.models import ActionRun, Execution, Interrupt, StageExecution, StepExecution
+from steps.actions.base import get_actions
+from steps.states import TERMINAL_STATUSES, ActionState, Status
+
+
+def start_rollback(shared: ReconcileContext, *, ending: Status) -> None:
+    """Turn round, if the stage has rollback steps."""
+    rollback = shared.stage.steps.filter(section=StepExecution.Section.ROLLBACK)
+    if not rollback.exists():
+        set_final_status(shared, ending)
+        return
+    shared.execution.rolling_back = True
+    shared.execution.status_before_rollback = ending
+    shared.execution.status = Status.ROLLING_BACK
+    shared.execution.save(update_fields=["rolling_back", "status_before_rollback", "status"])
+    notify_rollback(shared.execution, shared.mask)
+
+
+def set_final_status(shared: ReconcileContext, status: Status) -> None:
+    """Head for the end, with this status."""
+    shared.execution.ending = status
+    shared.execution.rolling_back = False
+    shared.execution.save(update_fields=["ending", "rolling_back"])
+
+
+def stop_at_step(shared: ReconcileContext, step: StepExecution, status: Status) -> None:
+    """End a step, stop those beside it, and skip whatever would have followed."""
+    close_step(shared, step, status)
+    stop_parallel_steps(shared, step)
+    queued = shared.stage.steps.filter(section=StepExecution.Section.EXECUTION, status=Status.QUEUED)
+    _skip_steps(queued)
+    skip_later_stages(shared, status)
+
+
+def stop_parallel_steps(shared: ReconcileContext, step: StepExecution) -> None:
+    """Stop the steps of other branches, as an abort does."""
+    forward = shared.stage.steps.filter(section=StepExecution.Section.EXECUTION)
+    for other in forward.exclude(status__in=(*TERMINAL_STATUSES, Status.QUEUED)).exclude(pk=step.pk):
+        append_log(
+            shared,
+            other,
+            f"Step {other.name} is stopped together with step {step.name}",
+            "warning",
+        )
+        close_step(shared, other, Status.ABORTED)
+
+
+def skip_later_stages(shared: ReconcileContext, status: Status) -> None:
+    """Skip the stages after this one, except those that run after such an end."""
+    for stage in shared.execution.stages.filter(position__gt=shared.stage.position):
+        if status in ENDED_BADLY and runs_after_failure(stage):
+            continue
+        _skip_steps(stage.steps.all())
+        stage.status = Status.SKIPPED
+        stage.save(update_fields=["status"])
+
+
+def _skip_steps(steps: QuerySet[StepExecution]) -> None:
+    waiting = ActionRun.objects.filter(step__in=steps, state=ActionState.WAITING)
+    waiting.update(state=ActionState.SKIPPED)
+    steps.update(status=Status.SKIPPED)
+
+
+def close_step(shared: ReconcileContext, step: StepExecution, status: Status) -> None:
+    """End one step, what delegates still do for it, and skip the actions that it has not begun."""
+    stop_work(step)
+    withdraw_approvals(step)
+    step.status, step.intervention, step.retry_at = status, None, None
+    step.ended_at = shared.world.now()
+    step.save(update_fields=["status", "intervention", "retry_at", "ended_at"])
+    step.actions.filter(state=ActionState.WAITING).exclude(name__in=list_always_actions()).update(
+        state=ActionState.SKIPPED
+    )
+
+
+def list_always_actions() -> list[str]:
+    """The names of the actions that run however a step ended."""
+    return [name for name, action in get_actions().items() if action.runs_always]
+
+
+_ROLLBACK = StepExecution.Section.ROLLBACK
+_WHOLE_EXECUTION_KINDS = (Interrupt.Kind.ROLL_BACK, Interrupt.Kind.RETRY)
+
+
+def reopen_rollback(stage: StageExecution) -> None:
+    """Let the rollback steps of a stage run, once more if they ran before."""
+    stage.steps.filter(section=_ROLLBACK).update(
+        status=Status.QUEUED, attempt=F("attempt") + 1, started_at=None, ended_at=None, skipped_because=""
+    )
+    flow = read_flow(stage, _ROLLBACK)
+    around = {group.pk for step in flow.steps for group in flow.around(step)}
+    stage.groups.filter(pk__in=around).update(status=Status.QUEUED, skipped_because="")
+
+
+def had_ended_well(execution: Execution) -> bool:
+    """Whether what is rolled back had ended well; an earlier rollback that failed changes nothing of that."""
+    before = execution.status_before_rollback
+    return before in (Status.SUCCESS, Status.IGNORE_FAILED) or (
+        before in (Status.FAILED, Status.ROLLED_BACK) and execution.failure is None
+    )
+
+
+def is_all_undone(rows: QuerySet[ActionRun]) -> bool:
+    """Whether something was put back, and nothing that was written was left."""
+    is_left = rows.filter(state=ActionState.NOT_RESTORED).exists()
+    return not is_left and bool(rows.filter(state=ActionState.UNDONE).exists())
+
+
+def get_status_after_rollback(execution: Execution, rows: QuerySet[ActionRun]) -> str:
+    """The status after a rollback of an execution, or of the stage whose actions these are.
+
+    What had ended well is rolled back now, where that is so; what had failed stays so.
+    """
+    before = execution.status_before_rollback or Status.FAILED
+    if not had_ended_well(execution):
+        return before
+    steps = StepExecution.objects.filter(stage__in=rows.values("step__stage"), section=_ROLLBACK)
+    if rows.filter(state=ActionState.NOT_RESTORED).exists() or steps.filter(status=Status.FAILED).exists():
+        return Status.FAILED
+    return Status.ROLLED_BACK if is_all_undone(rows) else before
+
+
+def start_earlier_rollback(shared: ReconcileContext) -> bool:
+    """Close the stage that was rolled back and open the one before it; False if there is none to undo."""
+    earlier = _get_earlier_stage(shared) if _is_whole_execution(shared) else None
+    if earlier is None:
+        return False
+    rows = ActionRun.objects.filter(step__stage=shared.stage)
+    shared.stage.status = get_status_after_rollback(shared.execution, rows)
+    shared.stage.save(update_fields=["status"])
+    service_locks.release_locks(shared)
+    reopen_rollback(earlier)
+    earlier.status = Status.RUNNING
+    earlier.save(update_fields=["status"])
+    earlier.claims.update(wanted_at=shared.world.now())
+    append_log(shared, earlier.steps.filter(section=_ROLLBACK).first(), f"Going back to stage {earlier.name}")
+    return True
+
+
+def _is_whole_execution(shared: ReconcileContext) -> bool:
+    """Whether somebody asked for the whole execution; a stage that fails takes back itself alone."""
+    asked = Interrupt.objects.filter(execution=shared.execution, step="", kind__in=_WHOLE_EXECUTION_KINDS)
+    newest = asked.exclude(taken_at=None).order_by("-pk").first()
+    return newest is not None and newest.kind == Interrupt.Kind.ROLL_BACK
+
+
+def _get_earlier_stage(shared: ReconcileContext) -> StageExecution | None:
+    before = shared.execution.stages.filter(position__lt=shared.stage.position, steps__section=_ROLLBACK)
+    begun = before.filter(steps__started_at__isnull=False).distinct()
+    found: StageExecution | None = begun.order_by("-position").first()
+    return found

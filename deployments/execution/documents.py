@@ -1,0 +1,269 @@
+"""Documents of executions and calls for pages, API and sockets, with the viewer's rights."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Prefetch, QuerySet
+
+from deployments.approvals.verdicts import build_approval_summary
+from deployments.execution.interventions import build_intervention_document
+from deployments.execution.queries import build_queue_positions, explain_delegate_wait
+from deployments.models import (
+    ActionRun,
+    Approval,
+    AwsCall,
+    Execution,
+    RollbackCheck,
+    StageExecution,
+    StepExecution,
+)
+from pipelines.definition.execution_outlines import OutlineGroup, add_provisioner_headings, build_headings
+from rbac.models import User
+from rbac.policy import get_permissions
+from steps.kinds.registry import is_undone_by_step
+from steps.states import RETRYABLE_STATUSES, ActionState, Status, UndoState
+
+
+@dataclass(frozen=True)
+class ExecutionRights:
+    """What a person may do with an execution, whatever its state."""
+
+    abort: bool
+    run: bool
+
+
+def get_rights(execution: Execution, principal: User) -> ExecutionRights:
+    """Ask for the permissions of a person on an execution."""
+    return build_rights(get_permissions(principal, execution))
+
+
+def build_rights(granted: frozenset[str]) -> ExecutionRights:
+    """Say what permissions on an execution come to."""
+    return ExecutionRights(abort="core_pipeline_abort" in granted, run="core_pipeline_execute" in granted)
+
+
+def get_buttons(execution: Execution, rights: ExecutionRights) -> dict[str, bool]:
+    """Which buttons work: what the state allows and this person may do."""
+    over = execution.is_over
+    turning = execution.rolling_back or bool(execution.ending)
+    rolled_back = execution.outcome in ("ROLLED_BACK", "ROLLED_BACK_BY_AWS")
+    return {
+        "abort": rights.abort and not over and not turning,
+        "rollback": rights.run and not turning and not rolled_back,
+        "retry": rights.run and execution.status in RETRYABLE_STATUSES,
+        "decide": rights.run and not over,
+        "stop": rights.abort and not over,
+    }
+
+
+def build_execution_document(execution: Execution, principal: User) -> dict[str, Any]:
+    """Everything that a page draws of an execution, in a constant number of queries."""
+    return {
+        **build_execution_facts(execution),
+        "can": get_buttons(execution, get_rights(execution, principal)),
+    }
+
+
+def build_execution_facts(execution: Execution) -> dict[str, Any]:
+    """What is the same for everybody who may see the execution."""
+    stages = list(_list_stages(execution))
+    return {
+        "id": str(execution.pk),
+        "number": execution.number,
+        "status": execution.status,
+        "outcome": execution.outcome or None,
+        "failure": execution.failure,
+        "notes": execution.notes,
+        "ignored_failures": sum(
+            step.status == Status.IGNORE_FAILED for stage in stages for step in stage.steps.all()
+        ),
+        "pipeline": {
+            "id": execution.pipeline_id,
+            "identifier": execution.pipeline.identifier,
+            "name": execution.pipeline.name,
+            "version": execution.pipeline_version,
+            "deleted": execution.pipeline.deleted_at is not None,
+        },
+        "scope": execution.scope.path,
+        "started_by": execution.started_by.get_username() if execution.started_by else None,
+        "created_at": _text(execution.created_at),
+        "started_at": _text(execution.started_at),
+        "ended_at": _text(execution.ended_at),
+        "artifact": execution.artifact,
+        "inputs": execution.inputs,
+        "queue": build_queue_positions(execution, stages),
+        "waits_for_delegate": explain_delegate_wait(execution),
+        "stages": [_stage(stage) for stage in stages],
+        "checklist": _checklist(stages),
+        "calls_count": AwsCall.objects.filter(execution=execution).count(),
+        "last_line": execution.log_next - 1,
+    }
+
+
+def _list_stages(execution: Execution) -> QuerySet[StageExecution]:
+    actions = ActionRun.objects.order_by("position")
+    items = RollbackCheck.objects.order_by("position")
+    steps = StepExecution.objects.order_by("section", "position").prefetch_related(
+        Prefetch("actions", queryset=actions),
+        Prefetch("checked_items", queryset=items),
+        Prefetch("approvals", queryset=Approval.objects.defer("ahead").prefetch_related("decisions")),
+    )
+    return (
+        StageExecution.objects.filter(execution=execution)
+        .order_by("position")
+        .prefetch_related(Prefetch("steps", queryset=steps), "groups")
+    )
+
+
+def _stage(stage: StageExecution) -> dict[str, Any]:
+    steps = list(stage.steps.all())
+    return {
+        "identifier": stage.identifier,
+        "name": stage.name,
+        "status": stage.status,
+        "service": stage.values.get("service", {}).get("identifier"),
+        "environment": stage.values.get("env", {}).get("identifier"),
+        "infrastructure": stage.values.get("infra", {}).get("identifier"),
+        "region": stage.region,
+        "cluster": stage.cluster,
+        "account": stage.account or None,
+        "ecs_service": stage.ecs_service or None,
+        "counts": stage.counts,
+        "deployment_id": stage.deployment_id or None,
+        "skipped_because": stage.skipped_because or None,
+        "steps": [
+            _step(step, steps) | place
+            for step, place in zip(steps, _list_group_headings(stage, steps), strict=True)
+        ],
+    }
+
+
+def _list_group_headings(stage: StageExecution, steps: list[StepExecution]) -> list[dict[str, Any]]:
+    groups = {one.pk: OutlineGroup(one.kind, one.name, one.parent_id) for one in stage.groups.all()}
+    places = build_headings([step.group_id for step in steps], groups)
+    return add_provisioner_headings(places, [step.section for step in steps], stage.provisioner_steps)
+
+
+def _step(step: StepExecution, siblings: list[StepExecution]) -> dict[str, Any]:
+    return {
+        "identifier": step.identifier,
+        "name": step.name,
+        "type": step.type,
+        "section": step.section,
+        "status": step.status,
+        "attempt": step.attempt,
+        "started_at": _text(step.started_at),
+        "ended_at": _text(step.ended_at),
+        "timeout_at": _text(step.timeout_at),
+        "first_line": step.first_line,
+        "skipped_because": step.skipped_because or None,
+        "failure": step.failure,
+        "intervention": build_intervention_document(step),
+        "approval": _approval(step),
+        "retry_at": _text(step.retry_at),
+        "units": _units_of_rollback(step, siblings) if step.section == "ROLLBACK" else _units(step),
+        "outputs": step.outputs,
+    }
+
+
+def _approval(step: StepExecution) -> dict[str, Any] | None:
+    """What the newest try of an approval step asks for."""
+    found = max(step.approvals.all(), key=lambda one: one.attempt, default=None)
+    return None if found is None else build_approval_summary(found)
+
+
+def _units(step: StepExecution) -> list[dict[str, Any]]:
+    grouped: dict[str, list[ActionRun]] = defaultdict(list)
+    for row in step.actions.all():
+        grouped[row.unit].append(row)
+    return [
+        {"name": name, "status": _status_of(rows), "actions": [_action(row) for row in rows]}
+        for name, rows in grouped.items()
+    ]
+
+
+def _units_of_rollback(step: StepExecution, siblings: list[StepExecution]) -> list[dict[str, Any]]:
+    """A rollback step shows the undos of its partners, newest first; it has no actions of its own."""
+    rows = [
+        row
+        for partner in reversed(siblings)
+        if is_undone_by_step(step.type, step.spec, partner.type, partner.spec)
+        for row in reversed(list(partner.actions.all()))
+        if row.undo_state in (UndoState.KNOWN, UndoState.READY, UndoState.SENT)
+        or row.state in (ActionState.UNDONE, ActionState.NOT_RESTORED)
+    ]
+    actions = [{**_action(row), "title": f"Undo: {row.title}"} for row in rows]
+    return [{"name": "Rollback", "status": step.status, "actions": actions}] if actions else []
+
+
+def _action(row: ActionRun) -> dict[str, Any]:
+    return {
+        "title": row.title,
+        "state": row.state,
+        "detail": row.detail,
+        "started_at": _text(row.started_at),
+        "ended_at": _text(row.ended_at),
+    }
+
+
+def _status_of(rows: list[ActionRun]) -> str:
+    states = {row.state for row in rows}
+    if ActionState.FAILED in states or ActionState.NOT_RESTORED in states:
+        return Status.FAILED
+    if states <= {ActionState.WAITING}:
+        return Status.QUEUED
+    if states <= {ActionState.SKIPPED, ActionState.WAITING}:
+        return Status.SKIPPED
+    if states & {ActionState.UNDONE, ActionState.UNDOING}:
+        return Status.ROLLED_BACK
+    finished = states <= {ActionState.DONE, ActionState.SKIPPED}
+    return Status.SUCCESS if finished else Status.RUNNING
+
+
+def _checklist(stages: list[StageExecution]) -> list[dict[str, Any]]:
+    return [
+        {
+            "subject": item.subject,
+            "expected": item.expected,
+            "found": item.found,
+            "ok": item.ok,
+            "note": item.note,
+        }
+        for stage in stages
+        for step in stage.steps.all()
+        for item in step.checked_items.all()
+        if item.attempt == step.attempt
+    ]
+
+
+def build_call_document(call: AwsCall) -> dict[str, Any]:
+    """One call to AWS as the calls tab shows it; `call` comes with step and action."""
+    return {
+        "id": call.pk,
+        "number": call.number,
+        "at": _text(call.sent_at or call.planned_at),
+        "service": call.service,
+        "operation": call.operation,
+        "phase": call.phase,
+        "step": call.step.identifier,
+        "action": call.action.title,
+        "attempt": call.attempt,
+        "state": call.state,
+        "write": call.is_write,
+        "adopted": call.adopted,
+        "sends": call.send_number,
+        "repeats": call.repeats,
+        "duration": None if call.duration_ms is None else call.duration_ms / 1000,
+        "duration_ms": call.duration_ms,
+        "error": call.error,
+        "params_preview": call.preview,
+        "by": call.served_by[-1]["delegate"] if call.served_by else None,
+        "delegate_instance": call.served_by[-1]["delegate"] if call.served_by else None,
+        "served_by": call.served_by,
+        "task": str(call.task_id) if call.task_id else None,
+    }
+
+
+def _text(moment: Any) -> str | None:
+    return moment.isoformat() if moment is not None else None

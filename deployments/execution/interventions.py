@@ -1,0 +1,64 @@
+"""Decisions that a person can take about a waiting step."""
+
+from typing import Any
+
+from deployments.models import Interrupt, StepExecution
+from steps.actions.waits import WAITS_UNTIL
+from steps.kinds.approval import APPROVAL_TYPE
+from steps.states import ActionState, Status
+
+TOO_LATE_MESSAGE = "Nothing waits for this decision any more."
+InterruptKind = Interrupt.Kind
+_FAILURE_DECISIONS = (
+    InterruptKind.RETRY,
+    InterruptKind.SKIP,
+    InterruptKind.IGNORE,
+    InterruptKind.MARK_AS_SUCCESS,
+    InterruptKind.MARK_AS_FAILURE,
+    InterruptKind.ROLL_BACK,
+    InterruptKind.ABORT,
+)
+# Who may decide about failures may not do so in place of those who were asked to approve.
+_BYPASSING_DECISIONS = (InterruptKind.SKIP, InterruptKind.IGNORE, InterruptKind.MARK_AS_SUCCESS)
+DECISIONS = tuple(str(kind.value) for kind in _FAILURE_DECISIONS)
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "FAILED": _FAILURE_DECISIONS,
+    "STUCK": _FAILURE_DECISIONS,
+    "STUCK_BACKWARD": (InterruptKind.RETRY, InterruptKind.IGNORE),
+    "NOT_RESTORED": (InterruptKind.RETRY, InterruptKind.IGNORE, InterruptKind.ABORT),
+}
+
+
+def list_choices(step: StepExecution) -> tuple[str, ...]:
+    """What can be decided about this step now.
+
+    A step that waits for AWS may be skipped where its last action has done all that it does and only looks.
+    Elsewhere a skip could leave a write whose end nobody knows behind it; such a step can be aborted.
+    """
+    if step.intervention is not None:
+        choices = _CHOICES.get(step.intervention["kind"], ())
+        return (
+            tuple(one for one in choices if one not in _BYPASSING_DECISIONS)
+            if step.type == APPROVAL_TYPE
+            else choices
+        )
+    return (InterruptKind.SKIP,) if _only_waits(step) else ()
+
+
+def _only_waits(step: StepExecution) -> bool:
+    if step.status != Status.ASYNC_WAITING or step.section != StepExecution.Section.EXECUTION:
+        return False
+    if step.retry_at is not None:
+        return True
+    open_rows = [row for row in step.actions.all() if row.state == ActionState.STARTED]
+    return bool(open_rows) and all(row.start_done_at is not None for row in open_rows)
+
+
+def build_intervention_document(step: StepExecution) -> dict[str, Any] | None:
+    """What a step waits for a person with, as a page draws it."""
+    choices = list_choices(step)
+    if step.intervention is None and not choices:
+        return None
+    until = step.outputs.get(WAITS_UNTIL)
+    asked = step.intervention or {"kind": "WAITING", "asked_at": None, "until": until, "on_timeout": None}
+    return {**asked, "choices": list(choices)}

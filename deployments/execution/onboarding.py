@@ -1,0 +1,95 @@
+"""Onboarding steps from an empty project to the first run."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.db.models import Model
+from django.urls import reverse
+
+from catalog.models import Environment, Infrastructure, Service
+from connectors.models import Connector
+from pipelines.models import Pipeline
+from rbac.models import Scope
+from rbac.policy import Principal, filter_visible, get_permissions
+
+
+@dataclass(frozen=True)
+class OnboardingStep:
+    """One thing to make on the way; `url` is where, empty for somebody who may not or cannot yet."""
+
+    title: str
+    text: str
+    url: str
+    is_done: bool = False
+    is_next: bool = False
+
+
+def list_onboarding_steps(scope: Scope, principal: Principal) -> list[OnboardingStep]:
+    """What a first deployment in `scope` needs, what of it is there, and where to make the rest.
+
+    What lies above the scope counts: it can be used here.
+    """
+    rights = get_permissions(principal, scope)
+    environment = _first(Environment, scope, principal)
+    pipeline = _first(Pipeline, scope, principal)
+    stops = [
+        OnboardingStep(
+            "Connect an AWS account",
+            "A connector holds the credentials. It is tested when it is saved.",
+            _find_url("core_connector_edit" in rights, "new-connector"),
+            _first(Connector, scope, principal) is not None,
+        ),
+        OnboardingStep(
+            "Describe a service",
+            "What runs: its image, its task definition and its service definition.",
+            _find_url("core_service_edit" in rights, "new-service"),
+            _first(Service, scope, principal) is not None,
+        ),
+        OnboardingStep(
+            "Name an environment",
+            "Such as development or production, with the variables that differ there.",
+            _find_url("core_environment_edit" in rights, "new-environment"),
+            environment is not None,
+        ),
+        OnboardingStep(
+            "Add an infrastructure",
+            "Which cluster in which region the environment is.",
+            _find_url(environment and "core_environment_edit" in rights, "new-infrastructure", environment),
+            _first(Infrastructure, scope, principal) is not None,
+        ),
+        OnboardingStep(
+            "Write a pipeline",
+            "It begins as a template that names what you have made.",
+            _find_url("core_pipeline_edit" in rights, "new-pipeline"),
+            pipeline is not None,
+        ),
+        OnboardingStep(
+            "Run it",
+            "The whole plan is shown before anything starts.",
+            _find_url(pipeline and "core_pipeline_execute" in rights, "run-pipeline", pipeline),
+        ),
+    ]
+    at = next(number for number, one in enumerate(stops) if not one.is_done)
+    return [replace(one, is_next=number == at) for number, one in enumerate(stops)]
+
+
+_VIEW_PERMISSIONS: dict[type[Model], str] = {
+    Connector: "core_connector_view",
+    Service: "core_service_view",
+    Environment: "core_environment_view",
+    Infrastructure: "core_environment_view",
+    Pipeline: "core_pipeline_view",
+}
+
+
+def _first(model: type[Model], scope: Scope, principal: Principal) -> Any:
+    """The first that can be used in a scope, None where there is none."""
+    path = f"{getattr(model, 'SCOPE_PATH', 'scope')}__path__in"
+    rows = filter_visible(principal, _VIEW_PERMISSIONS[model], model._default_manager.only("pk"))
+    return rows.filter(**{path: scope.ancestor_paths()}).order_by("pk").first()
+
+
+def _find_url(is_possible: object, name: str, thing: Model | None = None) -> str:
+    if not is_possible:
+        return ""
+    return reverse(name, args=[thing.pk] if thing else [])

@@ -1,0 +1,281 @@
+"""Operations on executions that page, API and Celery share."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import F, Q
+from django.utils import timezone
+
+from connectors.required_access import require_access
+from deployments.engine.lease import wake_execution
+from deployments.engine.service_waits import get_batch_key
+from deployments.execution import planning
+from deployments.execution.interventions import TOO_LATE_MESSAGE, list_choices
+from deployments.execution.run_requests import RunRequest, resolve_targets, validate_run
+from deployments.execution_access import needs_of_execution
+from deployments.freezes import operations
+from deployments.models import AwsCall, Execution, Interrupt, ServiceLockClaim, StageExecution, StepExecution
+from deployments.tasks import request_reconcile
+from pipelines.definition.execution_outlines import build_outline
+from pipelines.inputs import input_sets
+from pipelines.models import Pipeline
+from pipelines.operations.pipelines import parse_valid_pipeline, require_no_problems
+from rbac.archive_guards import lock_scope
+from rbac.audit import record_audit_entry
+from rbac.models import User
+from rbac.policy import require
+from steps.states import RETRYABLE_STATUSES, CallState, Outcome, Status
+from web.http.problems import BadInput, Conflict
+from web.live import publish_change_on_commit
+
+
+def list_planned_stages(pipeline: Pipeline) -> list[dict[str, Any]]:
+    """The stages, steps, units and actions that a run of this pipeline would have."""
+    return build_outline(resolve_targets(parse_valid_pipeline(pipeline.yaml), pipeline.scope))
+
+
+def get_default_artifact(pipeline: Pipeline) -> dict[str, Any]:
+    """The image and the tag that a run takes when nobody chooses a tag."""
+    return planning.resolve_artifact(
+        resolve_targets(parse_valid_pipeline(pipeline.yaml), pipeline.scope), "", pipeline.scope
+    )
+
+
+def run_pipeline(  # noqa: PLR0913 - everything that can be said of a run
+    *,
+    actor: User,
+    pipeline: Pipeline,
+    artifact_tag: str = "",
+    inputs: Mapping[str, Any] | None = None,
+    idempotency_key: str | None = None,
+    replays: Execution | None = None,
+    yaml: str = "",
+    override_freeze: bool = False,
+    from_sets: Sequence[str] = (),
+    force_new_deployment: bool | None = None,
+) -> Execution:
+    """Start a run. The same idempotency key of the same person gives back the run it made before.
+
+    `yaml` is run instead of the pipeline's own where Slipway itself has written it, to clean up.
+
+    `from_sets` names the input sets that filled in `inputs`, for their count of runs.
+
+    `force_new_deployment` says whether tasks are replaced where nothing differs from what runs: None leaves
+    it to the step, which replaces them and says so.
+
+    A rollback is never held back by a freeze window; `override_freeze` goes past those that the actor may
+    override.
+
+    Raises `Frozen` in such a window, `PipelineNotRunnable` when the pipeline cannot run, `BadInput` for a
+    wrong tag or input.
+    """
+    require(actor, "core_pipeline_execute", pipeline)
+    if idempotency_key and (earlier := _find_idempotent_run(actor, pipeline, idempotency_key)):
+        return earlier
+    text = yaml or (replays.yaml if replays else pipeline.yaml)
+    told = {**replays.inputs, **replays.hidden_inputs} if replays else inputs or {}
+    asked = validate_run(
+        actor=actor,
+        pipeline=pipeline,
+        yaml=text,
+        artifact_tag=artifact_tag,
+        inputs=told,
+        is_replay=replays is not None,
+    )
+    places = [] if replays else operations.list_targets(asked.targets)
+    overridden = operations.check_freeze_override(actor, pipeline.scope, places, override=override_freeze)
+    try:
+        with transaction.atomic():
+            execution = _create_execution(actor, pipeline, asked, text, idempotency_key, replays)
+            version = None if yaml else execution.pipeline_version
+            Execution.objects.filter(pk=execution.pk).update(
+                pipeline_version=version, force_new_deployment=force_new_deployment
+            )
+            planning.write_plan(execution, asked.spec, asked.targets)
+            operations.record_override(actor, execution, overridden)
+            input_sets.record_use(pipeline, from_sets)
+            after = {"number": execution.number, "artifact": asked.artifact, "inputs": asked.inputs}
+            after |= {"input_sets": list(from_sets)} if from_sets else {}
+            if force_new_deployment is not None:
+                after["force_new_deployment"] = force_new_deployment
+            record_audit_entry(actor=actor, action="pipeline.execute", thing=execution, after=after)
+            transaction.on_commit(lambda: request_reconcile(execution.pk))
+            publish_change_on_commit("executions", execution.pk)
+    except planning.CannotPlanError as cannot:
+        require_no_problems(cannot.missing)
+    except IntegrityError:
+        if idempotency_key and (earlier := _find_idempotent_run(actor, pipeline, idempotency_key)):
+            return earlier
+        raise
+    return execution
+
+
+def abort_execution(*, actor: User, execution: Execution, roll_back: bool = False) -> None:
+    """Ask a running execution to stop, and to undo what it did if `roll_back`."""
+    require(actor, "core_pipeline_abort", execution)
+    if execution.is_over:
+        raise Conflict(f"This execution is over already ({execution.status}).")
+    if execution.rolling_back or execution.ending:
+        raise Conflict("This execution is rolling back or ending already; a rollback is not interrupted.")
+    if roll_back:
+        require_access(actor, needs_of_execution(execution, rolling_back=True))
+    kind = Interrupt.Kind.ABORT_AND_ROLL_BACK if roll_back else Interrupt.Kind.ABORT
+    _create_interrupt(actor, execution, kind)
+
+
+def roll_back_execution(*, actor: User, execution: Execution) -> Execution:
+    """Bring back what ran before this execution.
+
+    A running one is aborted and rolled back. A finished one is undone if it is the newest on its ECS service;
+    an older one starts a new execution that deploys again what ran before it. Returns the execution to watch.
+    """
+    require(actor, "core_pipeline_execute", execution)
+    if not execution.is_over:
+        abort_execution(actor=actor, execution=execution, roll_back=True)
+        return execution
+    require_access(actor, needs_of_execution(execution, rolling_back=True))
+    if execution.outcome in ("ROLLED_BACK", "ROLLED_BACK_BY_AWS"):
+        raise Conflict("This execution was rolled back already.")
+    stages = [
+        stage for stage in execution.stages.filter(claims__isnull=False).distinct() if _has_written(stage)
+    ]
+    if not stages:
+        raise Conflict("This execution changed nothing in AWS, so there is nothing to roll back.")
+    if all(_is_newest(stage) for stage in stages):
+        _create_interrupt(actor, execution, Interrupt.Kind.ROLL_BACK)
+        return execution
+    earlier = _find_earlier_success(stages[0])
+    if earlier is None:
+        raise Conflict(
+            "Newer executions have deployed this ECS service since, and none before this one succeeded. "
+            "Run the pipeline with the tag you want."
+        )
+    return run_pipeline(
+        actor=actor, pipeline=earlier.pipeline, artifact_tag=earlier.artifact.get("tag", ""), replays=earlier
+    )
+
+
+def retry_execution(*, actor: User, execution: Execution, override_freeze: bool = False) -> None:
+    """Try the step that failed again, in the same execution; its earlier attempts stay in the log.
+
+    Raises `Frozen` in a freeze window; `override_freeze` goes past those that the actor may override.
+    """
+    require(actor, "core_pipeline_execute", execution)
+    if execution.status not in RETRYABLE_STATUSES:
+        raise Conflict(f"Only an execution that failed can be retried; this one is {execution.status}.")
+    require_access(actor, needs_of_execution(execution))
+    places = operations.list_execution_targets(execution)
+    overridden = operations.check_freeze_override(actor, execution.scope, places, override=override_freeze)
+    with transaction.atomic():
+        _create_interrupt(actor, execution, Interrupt.Kind.RETRY)
+        operations.record_override(actor, execution, overridden)
+
+
+def decide_step(*, actor: User, execution: Execution, step: str, decision: str) -> None:
+    """Decide about a step that waits for a person, or skip one that only waits for AWS.
+
+    `decision` is one of `Interrupt.Kind`. Raises `BadInput` for a step that is not there, `Conflict` for
+    what cannot be decided about it now.
+    """
+    stops = decision in (Interrupt.Kind.ABORT, Interrupt.Kind.ROLL_BACK)
+    require(actor, "core_pipeline_abort" if stops else "core_pipeline_execute", execution)
+    if decision != Interrupt.Kind.ABORT:
+        back = decision == Interrupt.Kind.ROLL_BACK
+        require_access(actor, needs_of_execution(execution, rolling_back=back))
+    found = StepExecution.objects.filter(stage__execution=execution, identifier=step)
+    rows = list(found.prefetch_related("actions"))
+    if not rows:
+        message = "this execution has no such step"
+        raise BadInput("There is no such step.", errors=[{"path": "step", "message": message}])
+    choices = next((choices for row in rows if (choices := list_choices(row))), ())
+    if execution.is_over or decision not in choices:
+        can = f"It can be: {', '.join(choices)}." if choices and not execution.is_over else TOO_LATE_MESSAGE
+        raise Conflict(f"{decision} cannot be decided about step {step} now. {can}")
+    _create_interrupt(actor, execution, decision, step=step)
+
+
+def _create_interrupt(actor: User, execution: Execution, kind: str, *, step: str = "") -> None:
+    with transaction.atomic():
+        lock_scope(execution.scope_id)
+        # Who asks at the same moment waits here, and is then told.
+        Execution.objects.select_for_update().get(pk=execution.pk)
+        waits = ~Q(step="") if step else Q(kind=kind, step="")
+        if Interrupt.objects.filter(waits, execution=execution, taken_at=None).exists():
+            raise Conflict("Somebody has asked for this already; it is about to happen.")
+        Interrupt.objects.create(execution=execution, kind=kind, by=actor, step=step)
+        wake_execution(execution.pk, timezone.now())
+        record_audit_entry(
+            actor=actor,
+            action=f"execution.{kind.lower()}",
+            thing=execution,
+            before={"status": execution.status},
+            after={"step": step} if step else None,
+        )
+        transaction.on_commit(lambda: request_reconcile(execution.pk))
+
+
+def _find_idempotent_run(actor: User, pipeline: Pipeline, key: str) -> Execution | None:
+    return Execution.objects.filter(pipeline=pipeline, started_by=actor, idempotency_key=key).first()
+
+
+def _create_execution(
+    actor: User,
+    pipeline: Pipeline,
+    asked: RunRequest,
+    text: str,
+    key: str | None,
+    replays: Execution | None,
+) -> Execution:
+    lock_scope(pipeline.scope_id)
+    # A rollback may bring back what a pipeline deployed that is gone since.
+    pipelines = Pipeline.with_deleted if replays else Pipeline.objects
+    if not pipelines.filter(pk=pipeline.pk).update(next_number=F("next_number") + 1):
+        raise Conflict("This pipeline was deleted. Its executions can be read, and not run again.")
+    number = pipelines.values_list("next_number", flat=True).get(pk=pipeline.pk) - 1
+    return Execution.objects.create(
+        scope=pipeline.scope,
+        pipeline=pipeline,
+        number=number,
+        pipeline_version=replays.pipeline_version if replays else pipeline.version,
+        yaml=text,
+        inputs=asked.inputs,
+        secret_inputs=json.dumps(asked.secret_inputs) if asked.secret_inputs else "",
+        artifact=asked.artifact,
+        replays=replays,
+        started_by=actor,
+        idempotency_key=key or None,
+        look_at=timezone.now(),
+        group=get_batch_key(asked.targets[0].infrastructure),
+    )
+
+
+def _has_written(stage: StageExecution) -> bool:
+    """Whether AWS may have taken a write of this stage, with or without a deployment begun."""
+    states = (CallState.SENT, CallState.UNKNOWN, CallState.ANSWERED)
+    writes = AwsCall.objects.filter(step__stage=stage, is_write=True, state__in=states)
+    return bool(stage.deployment_id) or writes.exists()
+
+
+def _is_newest(stage: StageExecution) -> bool:
+    """Whether no later execution has written to the same ECS service (rule 14)."""
+    keys = stage.claims.values("key")
+    later = StageExecution.objects.filter(claims__key__in=keys).exclude(deployment_id="")
+    return not later.filter(execution__created_at__gt=stage.execution.created_at).exists()
+
+
+def _find_earlier_success(stage: StageExecution) -> Execution | None:
+    ended_well = Q(status=Status.SUCCESS) | Q(status=Status.IGNORE_FAILED, outcome=Outcome.COMPLETED)
+    before = Execution.objects.filter(
+        ended_well,
+        pk__in=ServiceLockClaim.objects.filter(key__in=stage.claims.values("key")).values("stage__execution"),
+        created_at__lt=stage.execution.created_at,
+    )
+    return (
+        before.exclude(outcome="ROLLED_BACK")
+        .exclude(stages__deployment_id="")
+        .select_related("pipeline__scope")
+        .order_by("-created_at")
+        .first()
+    )

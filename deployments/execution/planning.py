@@ -1,0 +1,249 @@
+"""Planning of an execution: all its rows, written before anything runs."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from catalog.artifacts import image_sources
+from catalog.manifests.locations import resolve_connectors
+from catalog.models import Artifact
+from catalog.overrides.variables import build_variable_expressions
+from deployments.execution.rollback_to_earlier import apply_earlier_run, list_own_manifests
+from deployments.execution.stored_inputs import with_kept
+from deployments.models import ActionRun, Execution, StageExecution, StepExecution, StepGroup
+from pipelines.definition import stage_targets, step_manifests
+from pipelines.definition.deferred_expressions import build_deferred_check, has_deferred, list_paths_at
+from pipelines.definition.parser import GroupSpec, PipelineSpec, StageSpec, StepSpec
+from pipelines.definition.secret_checks import describe_secret_input_problem
+from pipelines.definition.stage_targets import ReferenceProblem, StageTarget
+from pipelines.inputs.variables import get_default_values
+from rbac.models import Scope
+from steps.actions.base import Action
+from steps.conditions import parse_condition
+from steps.expressions import BadExpressionError, get_path_value
+from steps.kinds.registry import BadStepError, get_step_kind
+
+
+class CannotPlanError(ValueError):
+    """A step of the pipeline asks for something that its expressions do not come to."""
+
+    def __init__(self, missing: list[ReferenceProblem]) -> None:
+        super().__init__("; ".join(one.message for one in missing))
+        self.missing = missing
+
+
+class PlannedStep(NamedTuple):
+    """A step that a run would have, and its actions, each with the title of its unit."""
+
+    step: StepExecution
+    actions: list[tuple[str, Action]]
+
+
+def write_plan(execution: Execution, pipeline: PipelineSpec, targets: list[StageTarget]) -> None:
+    """Write the rows of every stage, step and action; inside the transaction that makes the execution.
+
+    Raises `CannotPlanError` for a step whose expressions name nothing, or come to what it cannot take.
+    """
+    for position, target in enumerate(targets):
+        stage = plan_stage(execution, pipeline, target, position)
+        stage.save()
+        for step, actions in plan_steps(stage, target.spec):
+            _save_groups(step.group)
+            step.spec = with_kept(stage, step.type, step.spec)
+            step.save()
+            ActionRun.objects.bulk_create(_row(step, *numbered) for numbered in enumerate(actions))
+    if execution.replays is not None:
+        apply_earlier_run(execution, execution.replays)
+
+
+def _save_groups(group: StepGroup | None) -> None:
+    """Write the groups around a step, the outermost first, unless a step before it did."""
+    if group is not None and group.pk is None:
+        _save_groups(group.parent)
+        group.save()
+
+
+def plan_stage(
+    execution: Execution, pipeline: PipelineSpec, target: StageTarget, position: int
+) -> StageExecution:
+    """One stage as a run would begin it; no row is written."""
+    place = target.infrastructure
+    return StageExecution(
+        execution=execution,
+        position=position,
+        identifier=target.spec.identifier,
+        name=target.spec.name,
+        service=target.service,
+        infrastructure=target.infrastructure,
+        connector=target.infrastructure.connector,
+        region="" if place.is_dynamic else place.region,
+        cluster="" if place.is_dynamic else place.cluster,
+        dynamic_place=stage_targets.get_dynamic_location(place),
+        provisioner_steps=target.spec.provisioner_steps,
+        environment=f"{target.environment.scope.path}/{target.environment.identifier}",
+        values=_values(execution, pipeline, target),
+        sources=resolve_connectors(target.overridden.sources(), execution.scope),
+        when=target.spec.when,
+    )
+
+
+def plan_steps(stage: StageExecution, spec: StageSpec) -> Iterator[PlannedStep]:
+    """The steps of a stage as a run would begin them, each with its actions; no row is written.
+
+    Raises `CannotPlanError` as `write_plan` does.
+    """
+    forward, back = (_plan_groups(stage, groups) for groups in (spec.groups, spec.rollback_groups))
+    named = [(f"group {one.name}", one.when) for one in (*forward, *back)]
+    _refuse_unknown(stage, [("the stage", spec.when), *named])
+    sections = (
+        (StepExecution.Section.EXECUTION, spec.steps, forward),
+        (StepExecution.Section.ROLLBACK, spec.rollback_steps, back),
+    )
+    then = list_own_manifests(stage)
+    for section, steps, groups in sections:
+        for position, unfilled in enumerate(steps):
+            step = _resolve_spec(stage, unfilled, then.get(unfilled.identifier, {}))
+            # A rollback step has no actions of its own: the undos of its partners run there.
+            units = step.units if section == StepExecution.Section.EXECUTION else ()
+            actions = [(unit.title, action) for unit in units for action in unit.actions]
+            row = _step(stage, section, position, step)
+            row.unfilled = _get_unresolved_spec(stage, unfilled)
+            row.group = None if step.group is None else groups[step.group]
+            _refuse_unknown(stage, [(f"step {step.identifier}", step.when)])
+            yield PlannedStep(row, actions)
+
+
+def _plan_groups(stage: StageExecution, groups: Iterable[GroupSpec]) -> list[StepGroup]:
+    """The rows of the groups, which are written with the first step in each."""
+    rows: list[StepGroup] = []
+    for one in groups:
+        parent = None if one.parent is None else rows[one.parent]
+        rows.append(
+            StepGroup(
+                stage=stage,
+                parent=parent,
+                position=one.position,
+                kind=one.kind,
+                identifier=one.identifier,
+                name=one.name,
+                when=one.when,
+            )
+        )
+    return rows
+
+
+def _refuse_unknown(stage: StageExecution, whens: list[tuple[str, dict[str, Any] | None]]) -> None:
+    """Refuse a condition that names what will never be known."""
+    later = build_deferred_check(stage.values)
+    for whose, when in whens:
+        for path in parse_condition(when["condition"]).paths if when and when["condition"] else ():
+            try:
+                if not later(path):
+                    get_path_value(path, stage.values)
+            except BadExpressionError as bad:
+                place = f"pipeline.stages.{stage.position}.stage"
+                why = _find_misplaced_secret(stage, [path]) or bad.message
+                raise CannotPlanError([ReferenceProblem(place, f"the condition of {whose}: {why}")]) from bad
+
+
+def _resolve_spec(stage: StageExecution, step: StepSpec, then: Mapping[str, Any]) -> StepSpec:
+    """The step with the expressions of its spec resolved: what it will do is settled when a run starts."""
+    place = f"pipeline.stages.{stage.position}.stage.spec.execution"
+    try:
+        spec = step_manifests.freeze_spec(step.type, step.spec, stage.values, stage.execution.scope, then)
+        filled = replace(step, spec=spec)
+        get_step_kind(step.type).spec_from(filled.spec)
+    except BadExpressionError as bad:
+        named = list_paths_at(get_step_kind(step.type), step.spec, bad.where)
+        why = _find_misplaced_secret(stage, named) or bad.message
+        message = f"step {step.identifier}, {'.'.join(map(str, bad.where))}: {why}"
+        raise CannotPlanError([ReferenceProblem(place, message)]) from bad
+    except BadStepError as bad:
+        raise CannotPlanError([ReferenceProblem(place, f"step {step.identifier}: {bad}")]) from bad
+    return filled
+
+
+def _find_misplaced_secret(stage: StageExecution, named: Iterable[str]) -> str:
+    """What is said of a secret where its value would be shown; empty where none is named."""
+    hidden = stage.execution.hidden_inputs
+    secret = {f"{place}.{name}" for place in ("pipeline.variables", "variables") for name in hidden}
+    return next((message for path in named if (message := describe_secret_input_problem(path, secret))), "")
+
+
+def _step(stage: StageExecution, section: str, position: int, spec: StepSpec) -> StepExecution:
+    return StepExecution(
+        stage=stage,
+        section=section,
+        position=position,
+        identifier=spec.identifier,
+        name=spec.name,
+        type=spec.type,
+        spec=spec.spec,
+        timeout_seconds=spec.timeout_seconds + get_step_kind(spec.type).seconds_on_purpose(spec.spec),
+        failure_strategies=list(spec.failure_strategies),
+        delegate_selectors=list(spec.selectors),
+        selectors_from=spec.selectors_from,
+        when=spec.when,
+    )
+
+
+def _get_unresolved_spec(stage: StageExecution, step: StepSpec) -> dict[str, Any] | None:
+    """The spec as it is written, where some of it can only be filled in when the step begins."""
+    kind = get_step_kind(step.type)
+    return step.spec if has_deferred(kind, step.spec, build_deferred_check(stage.values)) else None
+
+
+def _row(step: StepExecution, position: int, planned: tuple[str, Action]) -> ActionRun:
+    unit, action = planned
+    return ActionRun(
+        step=step,
+        position=position,
+        unit=unit,
+        name=type(action).__name__,
+        version=action.version,
+        parameters=action.parameters(),
+        title=action.title,
+    )
+
+
+def _values(execution: Execution, pipeline: PipelineSpec, target: StageTarget) -> Mapping[str, Any]:
+    """What expressions can name, frozen: later edits do not change an execution under way."""
+    place = target.infrastructure
+    variables = {**get_default_values(pipeline.variables), **execution.inputs}
+    return {
+        **build_variable_expressions(variables, *target.overridden.values),
+        "pipeline": {
+            "name": pipeline.name,
+            "identifier": pipeline.identifier,
+            "number": execution.number,
+            "variables": variables,
+        },
+        "stage": {"name": target.spec.name, "identifier": target.spec.identifier},
+        "service": {
+            "name": target.service.name,
+            "identifier": target.service.identifier,
+            "variables": target.service.variables,
+        },
+        "env": {
+            "name": target.environment.name,
+            "identifier": target.environment.identifier,
+            "type": target.environment.kind,
+            "variables": target.environment.variables,
+        },
+        "infra": {
+            "name": place.name,
+            "identifier": place.identifier,
+            "connectorRef": place.connector.identifier,
+            # Of a dynamic one these come when it is settled.
+            **({} if place.is_dynamic else {"region": place.region, "cluster": place.cluster}),
+        },
+    }
+
+
+def resolve_artifact(targets: list[StageTarget], tag: str, scope: Scope) -> dict[str, Any]:
+    """The image that this execution deploys: the first stage's, with the tag chosen or its default."""
+    for target in targets:
+        artifact = Artifact.objects.filter(service=target.service).first()
+        if artifact is not None:
+            return image_sources.build_image_row(artifact, tag, scope)
+    return {"image": "", "tag": tag}

@@ -1,0 +1,123 @@
+"""Queries for executions: visible to a person, open in a scope, queued for a service lock."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
+
+from deployments.models import AwsCall, Execution, ServiceLock, ServiceLockClaim, StageExecution
+from pipelines.models import Pipeline
+from pipelines.queries import list_visible_pipelines
+from rbac.archive_guards import WorkInProgress
+from rbac.models import Scope, User
+from rbac.policy import build_below_filter, filter_visible_below
+from steps.states import TERMINAL_STATUSES, CallState
+
+MOST_DIGITS = 9
+
+
+def list_visible_executions(principal: User, scope: Scope | None = None) -> QuerySet[Execution]:
+    """The executions that a person may see, in one scope or everywhere, with what a list shows."""
+    rows = Execution.objects.select_related("pipeline", "scope", "started_by").defer("yaml", "pipeline__yaml")
+    stages = StageExecution.objects.order_by("position").only("execution", "position", "values")
+    found = filter_visible_below(principal, "core_pipeline_view", rows, scope)
+    return found.prefetch_related(Prefetch("stages", queryset=stages))
+
+
+def filter_by_text(executions: QuerySet[Execution], principal: User, text: str) -> QuerySet[Execution]:
+    """The executions that `text` names: by a part of their pipeline's name, their number or their tag."""
+    text = text.strip()
+    if not text:
+        return executions
+    number = text.removeprefix("#")
+    meant = Q(pipeline__in=_find_pipelines_by_name(principal, text)) | Q(tag=text)
+    if number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS:
+        meant |= Q(number=int(number))
+    return executions.filter(meant)
+
+
+def _find_pipelines_by_name(principal: User, text: str) -> list[int]:
+    """The pipelines with `text` in their name, compared here: the databases fold letters differently."""
+    rows = list_visible_pipelines(principal).values_list("pk", "name", "identifier")
+    wanted = text.casefold()
+    return [pk for pk, *names in rows if any(wanted in name.casefold() for name in names)]
+
+
+def list_newest_tags(principal: User, pipelines: Sequence[Pipeline], most: int) -> list[str]:
+    """The tags that pipelines ran last, each once, newest first."""
+    runs = list_visible_executions(principal).filter(pipeline__in=pipelines).exclude(tag="").exclude(tag=None)
+    newest = runs.order_by("-created_at").values_list("tag", flat=True)[: most * 5]
+    return list(dict.fromkeys(newest))[:most]
+
+
+ARCHIVE_ADVICE = "Wait until they are over or abort them, then archive it."
+
+
+def count_open_executions(scope: Scope) -> WorkInProgress | None:
+    """Count the executions at or below `scope` that are not over."""
+    count = Execution.objects.filter(build_below_filter(scope)).exclude(status__in=TERMINAL_STATUSES).count()
+    if not count:
+        return None
+    return WorkInProgress("1 execution is" if count == 1 else f"{count} executions are", ARCHIVE_ADVICE)
+
+
+_LOCK_OF_CLAIM = ServiceLock.objects.filter(key=OuterRef("key"), stage=OuterRef("stage"))
+
+
+def list_earlier_claims(claim: ServiceLockClaim) -> QuerySet[ServiceLockClaim]:
+    """The claims of other stages that hold, or wait for, the same slot and came before this one."""
+    others = ServiceLockClaim.objects.filter(key=claim.key).exclude(stage=claim.stage_id)
+    earlier = Q(wanted_at__lt=claim.wanted_at) | Q(wanted_at=claim.wanted_at, pk__lt=claim.pk)
+    return others.exclude(stage__status__in=TERMINAL_STATUSES).filter(earlier)
+
+
+def list_waiting_claims() -> QuerySet[ServiceLockClaim]:
+    """The claims of all stages that are not granted now, the oldest first."""
+    return ServiceLockClaim.objects.filter(~Exists(_LOCK_OF_CLAIM)).order_by("wanted_at", "pk")
+
+
+def build_queue_positions(execution: Execution, stages: list[StageExecution]) -> dict[str, Any] | None:
+    """Where each step stands that waits for its ECS service, who waits longest at the top too (rule 13)."""
+    if execution.is_over:
+        return None
+    open_stages = [stage for stage in stages if stage.status not in TERMINAL_STATUSES]
+    claims = list(list_waiting_claims().filter(stage__in=open_stages).select_related("step"))
+    if not claims:
+        return None
+    others = ServiceLockClaim.objects.filter(key__in={one.key for one in claims})
+    open_others = others.exclude(stage__status__in=TERMINAL_STATUSES).select_related("stage__execution")
+    in_line = list(open_others.order_by("wanted_at", "pk"))
+    places = [_get_queue_position(claim, in_line) for claim in claims]
+    return {**places[0], "steps": places}
+
+
+def _get_queue_position(claim: ServiceLockClaim, in_line: Sequence[ServiceLockClaim]) -> dict[str, Any]:
+    """The place of one claim among those that want the same, as `ahead_of` counts them."""
+    came = (claim.wanted_at, claim.pk)
+    others = [one for one in in_line if one.key == claim.key and one.stage_id != claim.stage_id]
+    earlier = [one for one in others if (one.wanted_at, one.pk) < came]
+    return {
+        "position": len({one.stage_id for one in earlier}),
+        "waits_for": f"#{earlier[0].stage.execution.number}" if earlier else None,
+        "ecs_service": claim.ecs_service,
+        "step": claim.step.identifier,
+    }
+
+
+def explain_delegate_wait(execution: Execution) -> dict[str, Any] | None:
+    """Why the call that comes next is with no delegate yet, and what would help."""
+    if execution.is_over:
+        return None
+    queued = AwsCall.objects.filter(execution=execution, state=CallState.PLANNED, task__status="QUEUED")
+    call = queued.filter(task__offered_to=None).exclude(task__reason="").select_related("task", "step").last()
+    if call is None or call.task is None:
+        return None
+    return {
+        "step": call.step.identifier,
+        "selectors": call.task.selectors,
+        "selectors_from": call.task.selectors_from or None,
+        "reason": call.task.reason,
+        "since": call.task.queued_at.isoformat(),
+        "until": call.task.deadline.isoformat(),
+        "task": str(call.task.pk),
+    }

@@ -1,0 +1,68 @@
+"""Rollback to an earlier run: its manifests as fetched then, its image by digest."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from catalog.manifests.fetching import AS_OF, NOT_KEPT
+from catalog.manifests.stores import is_in_file_store
+from deployments.execution.stored_inputs import store_texts
+from deployments.models import Execution, StageExecution, StepExecution
+from pipelines.definition.step_manifest_sources import INLINE
+from pipelines.definition.step_manifests import list_frozen_sources
+
+# What a replay has of its own.
+_RUN_VALUES = ("pipeline", "stage", "infra")
+EarlierRow = Mapping[str, Any]
+
+
+def list_own_manifests(stage: StageExecution) -> dict[str, dict[str, EarlierRow]]:
+    """What the steps of the run that is brought back brought themselves, by step and by field of its spec."""
+    then = _get_earlier_stage(stage)
+    if then is None:
+        return {}
+    return {step.identifier: _list_step_manifests(step, then.execution) for step in then.steps.all()}
+
+
+def apply_earlier_run(execution: Execution, earlier: Execution) -> None:
+    """Let a planned run deploy what an earlier one did: its manifests as read then, its image by digest.
+
+    What the run is called and where it goes to stay as planned.
+    """
+    for stage in execution.stages.all():
+        if old := _get_earlier_stage(stage):
+            stage.sources = store_texts(stage, (mark_earlier_run(row, old.execution) for row in old.sources))
+            stage.values = {
+                **stage.values,
+                **old.values,
+                **{name: stage.values[name] for name in _RUN_VALUES},
+            }
+            stage.save(update_fields=["sources", "values"])
+    execution.artifact = earlier.artifact
+    execution.save(update_fields=["artifact"])
+
+
+def mark_earlier_run(row: EarlierRow, earlier: Execution) -> dict[str, Any]:
+    """A manifest of an earlier run, with the number of the run that has fetched it."""
+    if row.get("texts"):
+        # That another one before had not kept them is of no matter any more.
+        row = {name: value for name, value in row.items() if name != NOT_KEPT}
+        return {**row, AS_OF: row.get(AS_OF, earlier.number)}
+    # A run from before texts were kept.
+    return {**row, NOT_KEPT: earlier.number} if is_in_file_store(row) else dict(row)
+
+
+def _get_earlier_stage(stage: StageExecution) -> StageExecution | None:
+    """The stage that is brought back, None where the run brings nothing back."""
+    earlier = stage.execution.replays
+    if earlier is None:
+        return None
+    return earlier.stages.filter(identifier=stage.identifier).select_related("execution").first()
+
+
+def _list_step_manifests(step: StepExecution, earlier: Execution) -> dict[str, EarlierRow]:
+    rows: Iterable[EarlierRow] = list_frozen_sources(step.type, step.spec)
+    return {
+        row["identifier"]: mark_earlier_run(row, earlier)
+        for row in rows
+        if row.get("texts") and row["store"] != INLINE
+    }

@@ -1,0 +1,115 @@
+"""Run requests, validated before anything is written or sent to AWS."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from connectors.required_access import require_access
+from deployments.execution import planning
+from pipelines.definition import step_manifests
+from pipelines.definition.approver_groups import list_unknown_groups
+from pipelines.definition.parser import PipelineSpec
+from pipelines.definition.stage_targets import (
+    StageTarget,
+    find_delegate_conflicts,
+    find_missing_values,
+    find_stage_targets,
+)
+from pipelines.definition.step_references import find_missing_connectors, find_missing_secrets
+from pipelines.inputs.variables import PipelineVariable, RunInputs, validate_inputs
+from pipelines.models import Pipeline
+from pipelines.operations.pipelines import list_pipeline_variables, parse_valid_pipeline, require_no_problems
+from pipelines.required_access import list_run_needs
+from rbac.models import Scope, User
+from rbac.policy import require
+from web.http.problems import BadInput
+
+LONGEST_TAG = 128
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """A run that may begin: what the pipeline says, where it goes, with which image and inputs."""
+
+    spec: PipelineSpec
+    targets: list[StageTarget]
+    artifact: dict[str, str]
+    inputs: dict[str, Any]
+    secret_inputs: dict[str, str]
+    unknown: frozenset[str] = frozenset()
+    """The inputs that have a placeholder because nobody has given them."""
+
+
+def validate_run(
+    *,
+    actor: User,
+    pipeline: Pipeline,
+    yaml: str,
+    artifact_tag: str,
+    inputs: Mapping[str, Any],
+    is_preview: bool = False,
+    is_replay: bool = False,
+) -> RunRequest:
+    """Check what a run of this YAML is told, and that this person may use all that it uses.
+
+    A preview asks for no secrets and makes do without what is missing; a replay has the files of its run.
+
+    Raises `PipelineNotRunnable` when the pipeline cannot run, `BadInput` for a wrong tag or input.
+    """
+    require(actor, "core_pipeline_execute", pipeline)
+    spec = parse_valid_pipeline(yaml)
+    targets = resolve_targets(spec, pipeline.scope, has_manifests=is_replay)
+    # R082: a person needs access to what the pipeline uses on their behalf.
+    require_access(actor, list_run_needs(spec, targets, pipeline.scope))
+    given = _validate_inputs(spec, inputs, is_preview=is_preview)
+    artifact = planning.resolve_artifact(targets, _validate_tag(artifact_tag), pipeline.scope)
+    return RunRequest(spec, targets, artifact, given.plain, given.secrets, list_unknown_inputs(spec, inputs))
+
+
+def resolve_targets(spec: PipelineSpec, scope: Scope, *, has_manifests: bool = False) -> list[StageTarget]:
+    """Look up all that a pipeline names. Raises `PipelineNotRunnable` for what cannot run.
+
+    Where an earlier run `has_manifests`, those of steps are not looked for: they may be gone by now.
+    """
+    targets, missing = find_stage_targets(spec, scope)
+    require_no_problems(
+        missing
+        or [
+            *find_missing_values(targets),
+            *find_delegate_conflicts(targets),
+            *([] if has_manifests else step_manifests.check_own_manifests(spec, scope)),
+            *list_unknown_groups(spec, scope),
+            *find_missing_connectors(spec, scope),
+            *find_missing_secrets(spec, scope),
+        ]
+    )
+    return targets
+
+
+def list_requested_variables(pipeline: Pipeline) -> tuple[PipelineVariable, ...]:
+    """The variables that the form of a run asks for; none where the pipeline cannot be read."""
+    return tuple(one for one in list_pipeline_variables(pipeline) if one.is_asked)
+
+
+def list_unknown_inputs(spec: PipelineSpec, inputs: Mapping[str, Any]) -> frozenset[str]:
+    """The variables that have nothing but a placeholder; secrets are not looked into."""
+    return frozenset(
+        one.name
+        for one in spec.variables
+        if one.is_secret or (one.value is None and inputs.get(one.name) in (None, ""))
+    )
+
+
+def _validate_tag(tag: str) -> str:
+    allowed = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
+    if len(tag) > LONGEST_TAG or not set(tag) <= allowed or tag.startswith((".", "-")):
+        message = "use letters, digits, _ . and -, not starting with . or -, at most 128"
+        raise BadInput("This cannot be an image tag.", errors=[{"path": "artifact.tag", "message": message}])
+    return tag
+
+
+def _validate_inputs(spec: PipelineSpec, inputs: Mapping[str, Any], *, is_preview: bool) -> RunInputs:
+    given, errors = validate_inputs(spec.variables, inputs, is_preview=is_preview)
+    if errors:
+        raise BadInput("The pipeline cannot run with these inputs.", errors=errors)
+    return given

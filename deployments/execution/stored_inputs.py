@@ -1,0 +1,107 @@
+"""Stored inputs of runs: manifest and program texts, one copy per text.
+
+A row of a manifest, or of a program, holds its texts as `{"name", "text"}` until they are put away, and as
+`{"name", "kept"}` from then on.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Exists, OuterRef
+
+from deployments.models import StageExecution, StoredText, StoredTextUse
+from pipelines.definition.step_manifests import FROZEN_KEY, list_frozen_sources
+from rbac.encryption import compute_fingerprint
+from web.clock import get_database_time
+
+StoredRow = Mapping[str, Any]
+UNUSED_RETENTION = timedelta(days=1)
+# Somebody may drop a text between the two moments in which it is found and taken.
+_TRIES = 3
+
+
+def store_texts(stage: StageExecution, rows: Iterable[StoredRow]) -> list[dict[str, Any]]:
+    """Store the texts of the rows and note that the stage uses them; the rows as they are kept.
+
+    Inside the commit that writes the rows.
+    """
+    kept = [_replace_texts_by_names(row) for row in rows]
+    texts = {
+        compute_fingerprint(one["text"]): one["text"] for row in rows for one in _texts(row) if "text" in one
+    }
+    names = {one["kept"] for row in kept for one in _texts(row)}
+    if names:
+        _record_uses(stage, _get_or_create_texts(names, texts))
+    return kept
+
+
+def load_texts(rows: Sequence[StoredRow]) -> list[StoredRow]:
+    """The rows with the texts themselves, in one query however many there are."""
+    names = {one["kept"] for row in rows for one in _texts(row) if "kept" in one}
+    if not names:
+        return list(rows)
+    found = {one.name: one.text for one in StoredText.objects.filter(name__in=names)}
+    return [{**row, "texts": [_load_text(one, found) for one in _texts(row)]} for row in rows]
+
+
+def delete_unused_texts(now: datetime) -> int:
+    """Drop the texts that no run uses any more; gives back how many."""
+    unused = StoredText.objects.filter(
+        ~Exists(StoredTextUse.objects.filter(text=OuterRef("pk"))), used_at__lt=now - UNUSED_RETENTION
+    )
+    return unused.delete()[0]
+
+
+def _texts(row: StoredRow) -> list[dict[str, str]]:
+    return list(row.get("texts") or ())
+
+
+def _replace_texts_by_names(row: StoredRow) -> dict[str, Any]:
+    if not row.get("texts"):
+        return dict(row)
+    texts = [
+        {"name": one["name"], "kept": one.get("kept") or compute_fingerprint(one["text"])}
+        for one in _texts(row)
+    ]
+    return {**row, "texts": texts}
+
+
+def _load_text(one: Mapping[str, str], found: Mapping[str, str]) -> dict[str, str]:
+    return {"name": one["name"], "text": found[one["kept"]] if "kept" in one else one["text"]}
+
+
+def _get_or_create_texts(names: set[str], texts: Mapping[str, str]) -> list[StoredText]:
+    """The rows of texts, made where they are missing; touched, so that none of them is dropped meanwhile."""
+    now = get_database_time()
+    for _ in range(_TRIES):
+        StoredText.objects.filter(name__in=names).update(used_at=now)
+        found = list(StoredText.objects.filter(name__in=names).only("pk", "name"))
+        missing = names - {one.name for one in found}
+        if not missing:
+            return found
+        StoredText.objects.bulk_create(
+            [
+                StoredText(name=name, text=texts[name], bytes=len(texts[name].encode()), used_at=now)
+                for name in sorted(missing)
+            ],
+            ignore_conflicts=True,
+        )
+    return list(StoredText.objects.filter(name__in=names).only("pk", "name"))
+
+
+def _record_uses(stage: StageExecution, texts: Iterable[StoredText]) -> None:
+    uses = [StoredTextUse(stage=stage, text=one) for one in texts]
+    StoredTextUse.objects.bulk_create(uses, ignore_conflicts=True)
+
+
+def texts_by_path(rows: Iterable[Mapping[str, Any]], kind: str) -> dict[str, str]:
+    """The texts among a step's own sources, by path; what was written in the step itself has an empty one."""
+    found = load_texts([row for row in rows if row["kind"] == kind])
+    return {one["name"]: one["text"] for row in found for one in row.get("texts") or ()}
+
+
+def with_kept(stage: StageExecution, type_: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec of a step with the texts that it brings put away; inside the commit that writes it."""
+    rows = store_texts(stage, list_frozen_sources(type_, spec))
+    return {**spec, **{row["identifier"]: {FROZEN_KEY: row} for row in rows}}

@@ -1,0 +1,109 @@
+"""Plan of the undos of a rollback, newest change first."""
+
+from typing import Any
+
+from django.db.models import F
+
+from deployments.engine.execution_rows import EarlierStepData
+from deployments.models import ActionRun, AwsCall, Execution, StageExecution, StepExecution
+from steps.actions.base import Action, UnknownActionError, load_action
+from steps.kinds.registry import is_undone_by_step
+from steps.states import TERMINAL_STATUSES, ActionState, CallState, Status, UndoState
+
+WriteStates = dict[int, set[str]]
+_NO_CHANGE = (ActionState.WAITING, ActionState.SKIPPED, ActionState.UNDONE)
+_SENT = (CallState.SENT, CallState.UNKNOWN, CallState.PLANNED)
+_NOTHING_TO_UNDO = "This execution has changed nothing that a rollback would undo."
+_NO_ROLLBACK_STEP = (
+    "The stage has no rollback step for this: nothing would be undone, and what was changed stays. "
+    "Add the step under rollbackSteps of the pipeline for the next run."
+)
+
+
+def build_undo_plan(execution: Execution) -> dict[str, Any]:
+    """The changes that a rollback would undo, in its order, in words; `note` says why there are none."""
+    written, changes, is_left = _list_write_states(execution), [], False
+    for stage in _list_stages(execution):
+        order, others = _order_steps(stage)
+        changes += [
+            change | _add_condition((back.when or {}).get("condition") or "", change)
+            for step, back in order
+            for change in _list_changes(step, written)
+        ]
+        is_left = is_left or any(_list_changes(step, written) for step in others)
+    return {"changes": changes, "note": "" if changes else _NO_ROLLBACK_STEP if is_left else _NOTHING_TO_UNDO}
+
+
+def _list_write_states(execution: Execution) -> WriteStates:
+    """The states of the writes of each action that count for its undo, by the key of its row."""
+    rows = AwsCall.objects.filter(execution=execution, phase__startswith="start", is_write=True)
+    found: WriteStates = {}
+    for action, state in rows.filter(attempt__gte=F("action__first_attempt")).values_list("action", "state"):
+        found.setdefault(action, set()).add(state)
+    return found
+
+
+def _list_stages(execution: Execution) -> list[StageExecution]:
+    """The stage that is open; of an execution that is over, every stage that began, the newest first."""
+    stages = list(execution.stages.order_by("-position").prefetch_related("steps__actions"))
+    if execution.is_over:
+        return [stage for stage in stages if stage.status != Status.SKIPPED]
+    return [stage for stage in reversed(stages) if stage.status not in TERMINAL_STATUSES][:1]
+
+
+def _order_steps(
+    stage: StageExecution,
+) -> tuple[list[tuple[StepExecution, StepExecution]], list[StepExecution]]:
+    """The begun steps, each with what undoes it, in the order of that, and those that nothing undoes."""
+    steps = sorted(stage.steps.all(), key=lambda step: step.position)
+    rollback = [step for step in steps if step.section == StepExecution.Section.ROLLBACK]
+    begun = [step for step in steps if step.section == StepExecution.Section.EXECUTION and step.started_at]
+    order: dict[int, tuple[StepExecution, StepExecution]] = {}
+    for back in rollback:
+        for step in reversed(begun):
+            if is_undone_by_step(back.type, back.spec, step.type, step.spec):
+                order.setdefault(step.pk, (step, back))
+    return list(order.values()), [step for step in begun if step.pk not in order]
+
+
+def _add_condition(condition: str, change: dict[str, Any]) -> dict[str, str]:
+    return {"words": f"{change['words']}, if {condition}"} if condition else {}
+
+
+def _list_changes(step: StepExecution, written: WriteStates) -> list[dict[str, Any]]:
+    known = EarlierStepData(step)
+    found: list[dict[str, Any]] = []
+    for row in sorted(step.actions.all(), key=lambda row: -row.position):
+        is_settled = row.undo_state == UndoState.SETTLED and row.state != ActionState.NOT_RESTORED
+        if row.state in _NO_CHANGE or is_settled:
+            continue
+        found += _list_step_changes(row, step, known, written.get(row.pk, set()))
+    return found
+
+
+def _list_step_changes(
+    row: ActionRun, step: StepExecution, known: EarlierStepData, states: set[str]
+) -> list[dict[str, Any]]:
+    is_certain = CallState.ANSWERED in states
+    if not is_certain and not states & set(_SENT):
+        return []
+    try:
+        action = load_action(row.name, row.version, row.parameters)
+    except UnknownActionError as unknown:
+        words: tuple[str, ...] = (f"{row.title}: {unknown}",)
+    else:
+        words = _describe_undo(action, known)
+    return [
+        {
+            "stage": step.stage.identifier,
+            "step": step.identifier,
+            "action": row.title,
+            "words": one,
+            "certain": is_certain,
+        }
+        for one in words
+    ]
+
+
+def _describe_undo(action: Action, known: EarlierStepData) -> tuple[str, ...]:
+    return action.undo_words(known) if action.has_undo else ()

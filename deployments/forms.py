@@ -1,0 +1,222 @@
+"""Forms of runs and of freeze windows."""
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
+from zoneinfo import available_timezones
+
+from django import forms
+from django.db.models import QuerySet
+
+from catalog.forms.resources import IdentifierForm, ResourceForm, ScopedForm
+from catalog.models import Environment
+from deployments.execution import operations
+from deployments.execution.run_requests import list_requested_variables
+from deployments.freezes.operations import FreezeSpec
+from deployments.models import FreezeWindow
+from deployments.preview import operations as preview_operations
+from pipelines.forms.input_sets import RunVariableInput
+from pipelines.inputs.variables import PipelineVariable, format_variable_value
+from pipelines.models import InputSet, Pipeline
+from web.http.problems import Problem
+
+_MOMENT = {"type": "datetime-local", "class": "input"}
+
+
+@cache
+def _list_time_zones() -> list[tuple[str, str]]:
+    """The names of all time zones that this machine knows; read from its files once."""
+    return [(name, name) for name in sorted(available_timezones())]
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text.replace(",", " ").split()))
+
+
+class FreezeForm(ResourceForm):
+    """When nothing is deployed, and what that concerns."""
+
+    description = forms.CharField(
+        label="Reason",
+        required=False,
+        max_length=4096,
+        help_text="Shown to whoever is held back.",
+        widget=forms.Textarea(attrs={"class": "input area", "rows": 2}),
+    )
+    begins = forms.CharField(max_length=19, widget=forms.TextInput(attrs=_MOMENT))
+    ends = forms.CharField(max_length=19, widget=forms.TextInput(attrs=_MOMENT))
+    time_zone = forms.ChoiceField(initial="UTC", help_text="Whose wall clock these times are read from.")
+    weekly = forms.BooleanField(required=False, label="Again every week, at the same local time")
+    environment_kind = forms.ChoiceField(
+        label="Type of environment",
+        required=False,
+        choices=[("", "Every type"), *Environment.Kind.choices],
+    )
+    environments = forms.CharField(
+        required=False, max_length=4096, help_text="Identifiers, separated by commas; empty for all."
+    )
+    services = forms.CharField(
+        required=False, max_length=4096, help_text="Identifiers, separated by commas; empty for all."
+    )
+    enabled = forms.BooleanField(required=False, initial=True, label="In force")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        zone = self.fields["time_zone"]
+        if isinstance(zone, forms.ChoiceField):
+            zone.choices = _list_time_zones()
+
+    def spec(self) -> FreezeSpec:
+        """What was entered."""
+        given = self.cleaned_data
+        return FreezeSpec(
+            name=given["name"],
+            reason=given["description"],
+            begins=given["begins"],
+            ends=given["ends"],
+            time_zone=given["time_zone"],
+            weekly=given["weekly"],
+            services=_names(given["services"]),
+            environments=_names(given["environments"]),
+            environment_kind=given["environment_kind"],
+            enabled=given["enabled"],
+        )
+
+
+class NewFreezeForm(ScopedForm, IdentifierForm, FreezeForm):
+    """A window that is not there yet."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["in_scope"].help_text = "Runs of this scope and of those below it are held back."
+        self.fields["identifier"].help_text = "What the API calls it; it stays. Made from the name if empty."
+
+
+def build_initial_values(window: FreezeWindow) -> dict[str, Any]:
+    """A window as its form shows it."""
+    names = ("name", "description", "begins", "ends", "time_zone", "weekly", "environment_kind", "enabled")
+    return {
+        **{name: getattr(window, name) for name in names},
+        "services": ", ".join(window.services),
+        "environments": ", ".join(window.environments),
+        "version": window.version,
+    }
+
+
+TAG = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z"
+
+
+def _build_tag_field() -> forms.RegexField:
+    return forms.RegexField(
+        regex=TAG,
+        strip=True,
+        error_messages={
+            "required": "Enter the tag of the image to deploy.",
+            "invalid": "A tag has letters, digits, dots, dashes and underscores, 128 at most.",
+        },
+    )
+
+
+class DeployForm(forms.Form):
+    """Which tag of a service's image to deploy, by which of the pipelines that deploy the service."""
+
+    tag = _build_tag_field()
+    pipeline = forms.ModelChoiceField(
+        Pipeline.objects.none(),
+        error_messages={
+            "required": "Choose the pipeline that deploys it.",
+            "invalid_choice": "This pipeline does not deploy the service, or you may not run it.",
+        },
+    )
+
+    def __init__(self, *args: Any, pipelines: QuerySet[Pipeline], pattern: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.pattern = pattern
+        self.fields["tag"].required = not pattern
+        self.fields["pipeline"].queryset = pipelines  # type: ignore[attr-defined]
+        self.pipelines = list(pipelines)
+        self.tags: list[str] = []
+        self.problems: list[dict[str, Any]] = []
+
+    def refuse(self, problem: Problem) -> None:
+        """Show why nothing was deployed."""
+        self.problems = problem.errors or [{"path": "", "message": problem.detail}]
+
+
+class RunForm(forms.Form):
+    """Which image tag to run and with which inputs, beside the plan of what that will do."""
+
+    tag = _build_tag_field()
+    override_freeze = forms.BooleanField(required=False)
+    keep_same_tasks = forms.BooleanField(required=False)
+
+    def __init__(self, *args: Any, pipeline: Pipeline, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.pipeline = pipeline
+        self.problems: list[dict[str, Any]] = []
+        self.plan: list[dict[str, Any]] = []
+        self.artifact: dict[str, Any] = {}
+        self.variables = list_requested_variables(pipeline)
+        self.errors_of: dict[str, str] = {}
+        self.begun: dict[str, Any] = {}
+        self.sets: list[InputSet] = []
+        self.chosen: list[str] = []
+        try:
+            self.plan = operations.list_planned_stages(pipeline)
+            self.artifact = operations.get_default_artifact(pipeline)
+            self.initial["tag"] = self.artifact["tag"]
+            self.fields["tag"].required = not self.pattern
+        except Problem as problem:
+            self.refuse(problem)
+
+    @property
+    def pattern(self) -> str:
+        """The pattern of the tag that a run takes where nobody chooses one."""
+        return str((self.artifact.get("source") or {}).get("tagPattern") or "")
+
+    def refuse(self, problem: Problem) -> None:
+        """Show why the run was not started; what is wrong with an input stands beside it."""
+        asked = {f"inputs.{one.name}": one.name for one in self.variables}
+        mine = [one for one in problem.errors if one.get("path") in asked]
+        self.errors_of = {asked[one["path"]]: str(one["message"]) for one in mine}
+        others = [one for one in problem.errors if one not in mine]
+        self.problems = others or ([] if mine else [{"path": "", "message": problem.detail}])
+
+    def begin_with(self, sets: Iterable[InputSet], chosen: Sequence[str]) -> None:
+        """Fill in what the chosen input sets say; of each input what the last of them says."""
+        self.sets = list(sets) if self.variables else []
+        self.chosen = [name for name in chosen if any(name == one.identifier for one in self.sets)]
+        said = {one.identifier: one.inputs for one in self.sets}
+        for name in self.chosen:
+            self.begun |= said[name]
+
+    def inputs(self) -> dict[str, Any]:
+        """What was entered, of the types that the pipeline asks for."""
+        entered = {one.name: self.data.get(f"input.{one.name}", "") for one in self.variables}
+        return {one.name: one.entered(entered[one.name]) for one in self.variables if entered[one.name] != ""}
+
+    def judged_plan(self) -> list[dict[str, Any]]:
+        """The plan, and of each step whether it would run with what the fields hold."""
+        if not self.plan:
+            return []
+        shown = {one: self._shown(one) for one in self.variables}
+        inputs = {one.name: one.entered(text) for one, text in shown.items() if text != ""}
+        try:
+            return preview_operations.forecast_plan(self.pipeline, inputs, self.artifact)
+        except Problem:
+            return self.plan
+
+    def asked(self) -> list[RunVariableInput]:
+        """The fields for the inputs; a secret is never shown again."""
+        return [
+            RunVariableInput(one, self._shown(one), self.errors_of.get(one.name, ""))
+            for one in self.variables
+        ]
+
+    def _shown(self, variable: PipelineVariable) -> str:
+        if variable.is_secret:
+            return ""
+        if self.is_bound and f"input.{variable.name}" in self.data:
+            return str(self.data[f"input.{variable.name}"])
+        value = self.begun.get(variable.name, variable.value)
+        return "" if value is None else format_variable_value(value)

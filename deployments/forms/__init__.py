@@ -1,1 +1,0 @@
-"""The forms of the pages of deployments, one file per noun."""

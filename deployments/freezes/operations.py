@@ -1,0 +1,256 @@
+"""Operations on freeze windows, and the runs that they hold back."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
+
+from catalog.models import Environment
+from catalog.operations.resources import increment_version
+from connectors.operations.identifiers import (
+    build_identifier_conflict,
+    require_valid_identifier,
+    validate_name,
+)
+from deployments.freezes.schedule import (
+    WEEK,
+    FreezePeriod,
+    FreezeTarget,
+    list_blocking_windows,
+    parse_local_time,
+)
+from deployments.models import Execution, FreezeWindow
+from guards.limits import FREEZE_NAMES, NAME_CHARACTERS
+from pipelines.definition.parser import InvalidPipelineError, parse_pipeline
+from pipelines.definition.stage_targets import StageTarget, find_stage_targets
+from pipelines.models import Pipeline
+from rbac.audit import record_audit_entry
+from rbac.models import Scope, User
+from rbac.policy import Forbidden, Principal, can, require
+from web.clock import get_database_time
+from web.http.problems import BadInput, Conflict
+
+MANAGE: Final = "core_deploymentfreeze_manage"
+GLOBAL: Final = "core_deploymentfreeze_global"
+OVERRIDE: Final = "core_deploymentfreeze_override"
+_RUN: Final = "core_pipeline_execute"
+# Nearer to both ends of the calendar a local time may have no UTC.
+_YEARS: Final = range(1970, 9999)
+
+
+class RunFrozen(Conflict):
+    """A freeze window holds a run back."""
+
+    code = "frozen"
+
+
+@dataclass(frozen=True)
+class FreezeSpec:
+    """Everything that can be said of a freeze window beside its identifier."""
+
+    name: str
+    begins: str
+    ends: str
+    reason: str = ""
+    time_zone: str = "UTC"
+    weekly: bool = False
+    services: tuple[str, ...] = ()
+    environments: tuple[str, ...] = ()
+    environment_kind: str = ""
+    enabled: bool = True
+
+
+def create_freeze(*, actor: User, scope: Scope, identifier: str, spec: FreezeSpec) -> FreezeWindow:
+    """Add a freeze window. Raises `BadInput` or `Conflict`, and `Forbidden` without the right to."""
+    _require_managing(actor, scope)
+    require_valid_identifier(identifier)
+    window = FreezeWindow(scope=scope, identifier=identifier)
+    _apply_spec(window, spec)
+    try:
+        with transaction.atomic():
+            window.save()
+            record_audit_entry(actor=actor, action="freezewindow.create", thing=window, after=_record(window))
+    except IntegrityError as exc:
+        raise build_identifier_conflict("freeze window", identifier) from exc
+    return window
+
+
+def update_freeze(
+    *, actor: User, window: FreezeWindow, spec: FreezeSpec, version: int | None = None
+) -> FreezeWindow:
+    """Change a freeze window; what runs already goes on. Raises `ChangedMeanwhile` as environments do."""
+    _require_managing(actor, window.scope, window)
+    before = _record(window)
+    _apply_spec(window, spec)
+    with transaction.atomic():
+        increment_version(window, version)
+        window.save()
+        record_audit_entry(
+            actor=actor, action="freezewindow.update", thing=window, before=before, after=_record(window)
+        )
+    return window
+
+
+def delete_freeze(*, actor: User, window: FreezeWindow) -> None:
+    """Remove a freeze window."""
+    _require_managing(actor, window.scope, window)
+    with transaction.atomic():
+        record_audit_entry(actor=actor, action="freezewindow.delete", thing=window, before=_record(window))
+        window.delete()
+
+
+def list_targets(targets: Iterable[StageTarget]) -> list[FreezeTarget]:
+    """What a run deploys and where, as windows name it."""
+    return [
+        FreezeTarget(one.service.identifier, one.environment.identifier, one.environment.kind)
+        for one in targets
+    ]
+
+
+def list_execution_targets(execution: Execution) -> list[FreezeTarget]:
+    """What an execution deploys and where, as it was frozen into it."""
+    found = (stage.values for stage in execution.stages.all())
+    return [
+        FreezeTarget(one["service"]["identifier"], one["env"]["identifier"], one["env"]["type"])
+        for one in found
+        if "service" in one and "env" in one
+    ]
+
+
+def list_active_windows(
+    scope: Scope, places: Iterable[FreezeTarget]
+) -> list[tuple[FreezeWindow, FreezePeriod]]:
+    """The windows of a scope and those above it that hold these places back now, the longest first."""
+    rows = FreezeWindow.objects.filter(scope__path__in=scope.ancestor_paths(), enabled=True)
+    return list_blocking_windows(rows.select_related("scope"), places, get_database_time())
+
+
+def list_inherited_windows(actor: Principal, scope: Scope) -> QuerySet[FreezeWindow]:
+    """The windows of the scopes above, which hold back runs of this one too.
+
+    For who may run pipelines here, or manage or override freezes: a run that is held back names them anyway.
+    """
+    rows = FreezeWindow.objects.select_related("scope")
+    if not any(can(actor, permission, scope) for permission in (MANAGE, OVERRIDE, _RUN)):
+        return rows.none()
+    above = [path for path in scope.ancestor_paths() if path != scope.path]
+    return rows.filter(scope__path__in=above)
+
+
+@dataclass(frozen=True)
+class ActiveFreeze:
+    """The window that holds a run back longest, and whether this person could go past all of them."""
+
+    window: FreezeWindow
+    period: FreezePeriod
+    may_override: bool
+
+
+def get_active_freeze(actor: User, pipeline: Pipeline) -> ActiveFreeze | None:
+    """What holds runs of a pipeline back now; None if nothing does, or nothing of it can be read."""
+    try:
+        targets, _ = find_stage_targets(parse_pipeline(pipeline.yaml), pipeline.scope)
+    except InvalidPipelineError:
+        return None
+    return _find_active_freeze(actor, pipeline.scope, list_targets(targets))
+
+
+def get_retry_freeze(actor: User, execution: Execution) -> ActiveFreeze | None:
+    """What holds another try of an execution back now; None if nothing does."""
+    return _find_active_freeze(actor, execution.scope, list_execution_targets(execution))
+
+
+def _find_active_freeze(actor: User, scope: Scope, places: Iterable[FreezeTarget]) -> ActiveFreeze | None:
+    found = list_active_windows(scope, places)
+    if not found:
+        return None
+    window, period = found[0]
+    return ActiveFreeze(window, period, all(can(actor, OVERRIDE, one) for one, _ in found))
+
+
+def check_freeze_override(
+    actor: User, scope: Scope, places: Iterable[FreezeTarget], *, override: bool
+) -> list[FreezeWindow]:
+    """The windows that this person goes past, having said so.
+
+    Raises `Frozen` where a window holds the run back, `Forbidden` for who may not override it.
+    """
+    found = list_active_windows(scope, places)
+    if found and not override:
+        window, period = found[0]
+        raise RunFrozen(
+            f"Deployments are frozen until {period.ends:%Y-%m-%d %H:%M} UTC by {window.name}"
+            f"{f': {window.description}' if window.description else ''}. Wait, or let somebody with "
+            f"{OVERRIDE} in {window.scope.path} run it and override the freeze."
+        )
+    for window, _ in found:
+        if not can(actor, OVERRIDE, window):
+            raise Forbidden(OVERRIDE)
+    return [window for window, _ in found]
+
+
+def record_override(actor: User, execution: Execution, windows: Iterable[FreezeWindow]) -> None:
+    """Write down whose freeze was overridden; in the transaction that lets the run begin."""
+    for window in windows:
+        after = {"window": window.identifier, "scope": window.scope.path, "reason": window.description}
+        record_audit_entry(actor=actor, action="freezewindow.override", thing=execution, after=after)
+
+
+def _require_managing(actor: User, scope: Scope, window: FreezeWindow | None = None) -> None:
+    require(actor, MANAGE, window or scope)
+    if scope.kind == Scope.Kind.ACCOUNT and not can(actor, GLOBAL, scope):
+        raise Forbidden(GLOBAL)
+
+
+def _apply_spec(window: FreezeWindow, spec: FreezeSpec) -> None:
+    errors = [*_time_errors(spec), *_name_errors(spec)]
+    if errors:
+        raise BadInput("The freeze window cannot be saved like this.", errors=errors)
+    window.name, window.description = validate_name(spec.name), spec.reason
+    window.time_zone, window.begins, window.ends = spec.time_zone, spec.begins[:16], spec.ends[:16]
+    window.weekly, window.enabled = spec.weekly, spec.enabled
+    window.services, window.environments = list(spec.services), list(spec.environments)
+    window.environment_kind = spec.environment_kind
+
+
+def _time_errors(spec: FreezeSpec) -> list[dict[str, str]]:
+    errors = []
+    try:
+        ZoneInfo(spec.time_zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        message = "There is no such time zone; use a name such as Europe/Zurich, or UTC."
+        errors.append({"path": "time_zone", "message": message})
+    moments: dict[str, datetime] = {}
+    for name, text in (("begins", spec.begins), ("ends", spec.ends)):
+        try:
+            moments[name] = parse_local_time(text[:16])
+        except ValueError:
+            errors.append({"path": name, "message": "Write a date and a time, such as 2026-12-24T18:00."})
+        else:
+            if moments[name].year not in _YEARS:
+                errors.append({"path": name, "message": f"Use a year from {_YEARS[0]} to {_YEARS[-1]}."})
+    if len(moments) == 2 and moments["ends"] <= moments["begins"]:
+        errors.append({"path": "ends", "message": "A window ends after it begins."})
+    elif len(moments) == 2 and spec.weekly and moments["ends"] - moments["begins"] > WEEK:
+        errors.append({"path": "ends", "message": "A weekly window lasts a week at most."})
+    return errors
+
+
+def _name_errors(spec: FreezeSpec) -> list[dict[str, str]]:
+    errors = []
+    for path, names in (("services", spec.services), ("environments", spec.environments)):
+        if len(names) > FREEZE_NAMES or any(not name or len(name) > NAME_CHARACTERS for name in names):
+            errors.append({"path": path, "message": f"Name {FREEZE_NAMES} identifiers at most."})
+    if spec.environment_kind and spec.environment_kind not in Environment.Kind.values:
+        known = ", ".join(Environment.Kind.values)
+        errors.append({"path": "environment_kind", "message": f"Unknown kind; known are {known}."})
+    return errors
+
+
+def _record(window: FreezeWindow) -> dict[str, Any]:
+    names = ("name", "description", "time_zone", "begins", "ends", "weekly", "services", "environments")
+    return {name: getattr(window, name) for name in (*names, "environment_kind", "enabled")}

@@ -1,0 +1,97 @@
+"""Schedule of freeze windows: pure functions of their local times."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from deployments.models import FreezeWindow
+
+LOCAL_TIME_FORMAT = "%Y-%m-%dT%H:%M"
+WEEK = timedelta(days=7)
+
+
+@dataclass(frozen=True)
+class FreezePeriod:
+    """One stretch of time in which a window is in force, in UTC."""
+
+    begins: datetime
+    ends: datetime
+
+
+@dataclass(frozen=True)
+class FreezeTarget:
+    """What a stage deploys and where, as windows name it."""
+
+    service: str
+    environment: str
+    kind: str
+
+
+def get_period_at(window: FreezeWindow, moment: datetime) -> FreezePeriod | None:
+    """The stretch of a window that a moment lies in, None if it is not in force then."""
+    return next((one for one in _list_periods(window, moment) if one.begins <= moment < one.ends), None)
+
+
+def get_next_period(window: FreezeWindow, moment: datetime) -> FreezePeriod | None:
+    """The first stretch of a window that has not begun at a moment, None if there is none."""
+    return next((one for one in _list_periods(window, moment) if one.begins > moment), None)
+
+
+def describe_times(window: FreezeWindow) -> str:
+    """From when until when, by the wall clock of the window: days of the week for one that comes again."""
+    shape = "%A %H:%M" if window.weekly else "%Y-%m-%d %H:%M"
+    return f"{parse_local_time(window.begins):{shape}} to {parse_local_time(window.ends):{shape}}"
+
+
+def matches_target(window: FreezeWindow, place: FreezeTarget) -> bool:
+    """Whether a window holds back deployments of this service to this environment."""
+    return (
+        (not window.services or place.service in window.services)
+        and (not window.environments or place.environment in window.environments)
+        and (not window.environment_kind or place.kind == window.environment_kind)
+    )
+
+
+def list_blocking_windows(
+    windows: Iterable[FreezeWindow], places: Iterable[FreezeTarget], moment: datetime
+) -> list[tuple[FreezeWindow, FreezePeriod]]:
+    """The windows in force that concern any of these places, the one that ends last first."""
+    wanted = list(places)
+    found = [
+        (window, period)
+        for window in windows
+        if window.enabled
+        and any(matches_target(window, place) for place in wanted)
+        and (period := get_period_at(window, moment)) is not None
+    ]
+    return sorted(found, key=lambda one: one[1].ends, reverse=True)
+
+
+def to_utc(local: datetime, zone: ZoneInfo, *, late: bool = False) -> datetime:
+    """A local time in UTC. One that comes twice means the first of them, or with `late` the second.
+
+    One that a clock jumps over means as long after the jump as it would have been after its beginning.
+    """
+    return local.replace(tzinfo=zone, fold=int(late)).astimezone(UTC)
+
+
+def parse_local_time(text: str) -> datetime:
+    """A local time as windows keep it. Raises `ValueError`."""
+    return datetime.strptime(text, LOCAL_TIME_FORMAT)  # noqa: DTZ007 - a wall clock, whose zone is kept beside it
+
+
+def _list_periods(window: FreezeWindow, moment: datetime) -> list[FreezePeriod]:
+    """The stretches around a moment, in order."""
+    zone = ZoneInfo(window.time_zone)
+    begins, ends = parse_local_time(window.begins), parse_local_time(window.ends)
+    if not window.weekly:
+        return [_build_period(begins, ends, zone)]
+    wall = moment.astimezone(zone).replace(tzinfo=None)
+    week = max((wall - begins) // WEEK, 0)
+    shifts = [timedelta(weeks=number) for number in (week - 1, week, week + 1) if number >= 0]
+    return [_build_period(begins + shift, ends + shift, zone) for shift in shifts]
+
+
+def _build_period(begins: datetime, ends: datetime, zone: ZoneInfo) -> FreezePeriod:
+    return FreezePeriod(to_utc(begins, zone), to_utc(ends, zone, late=True))

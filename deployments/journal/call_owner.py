@@ -1,0 +1,247 @@
+"""Owner of the delegate tasks that are calls of executions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from aws.errors import AwsError, NotSent, Unanswered, Undelivered, parse_error_record
+from connectors.models import Connector
+from connectors.specs.aws import DELEGATE_CREDENTIALS, parse_aws_spec
+from delegates.access import aws_access
+from delegates.access.aws_access import require_lendable_credentials
+from delegates.models import Delegate, DelegateTask
+from delegates.task_owners import BAD_ANSWER, TaskAnswer, TaskPayload
+from deployments.journal import delegate_calls, non_aws_calls, secret_values
+from deployments.journal.runtime import LIVE_RUNTIME, EngineRuntime
+from deployments.journal.secret_values import add_masks, list_parameter_secrets, list_stage_secrets
+from deployments.models import AwsCall
+from deployments.regions import region_for
+from deployments.tasks import request_reconcile
+from steps.actions.non_aws_calls import DELEGATE_SERVICE, RUN_TERRAFORM, SEND_REQUEST, WORKER_LOST
+
+# A look repeats its read for minutes; only changes of hands are of interest then.
+MOST_HANDS = 20
+
+
+@dataclass(frozen=True)
+class CallOwner:
+    """The owner of the delegate tasks that are calls of executions."""
+
+    world: EngineRuntime = LIVE_RUNTIME
+
+    def acquire(self, task: DelegateTask) -> TaskPayload | None:
+        """SENT, with the connector's credentials of this moment; None if nobody wants the call any more."""
+        call = _get_call(task)
+        if call is None or (taken := delegate_calls.claim_call(call.pk, self.world)) is None:
+            return None
+        _record_claim(taken, task, self.world)
+        try:
+            return _build_payload(taken, task)
+        except aws_access.ConnectorUnavailable as closed:
+            self._answer(taken, Undelivered("CONNECTOR_NOT_USABLE", str(closed)))
+        except (NotSent, Undelivered) as error:
+            self._answer(taken, error)
+        return None
+
+    def complete(self, task: DelegateTask, answer: TaskAnswer) -> None:
+        """The answer goes into the call, unless the call has moved on to another task."""
+        call = _get_call(task)
+        if call is None:
+            return
+        if call.service == DELEGATE_SERVICE:
+            error = non_aws_calls.parse_work_error(answer, call.operation, is_write=call.is_write)
+        else:
+            error = parse_agent_error(answer, call)
+        # The call keeps it, and forgets it when its phase ends.
+        DelegateTask.objects.filter(pk=task.pk).update(result="")
+        if answer.is_bad and _is_terraform(call):
+            self._answer(call, None, _build_lost_run_error(str((answer.error or {})["message"])))
+        elif self._answer(call, error, answer) and error is None:
+            _record_account(task, call, answer)
+
+    def again(self, task: DelegateTask) -> None:
+        """A read whose delegate was lost: the same task goes to the next one."""
+        call = _get_call(task)
+        if call is not None and delegate_calls.requeue_read(call.pk, call.send_number):
+            _record_end(call, "LOST")
+
+    def lost(self, task: DelegateTask) -> None:
+        """A write whose delegate was lost may have happened: the engine asks the world (rule 7)."""
+        call = _get_call(task)
+        if call is not None and _is_terraform(call):
+            self._answer(call, None, _build_lost_run_error(task.reason))
+        elif (
+            call is not None
+            and call.service == DELEGATE_SERVICE
+            and not non_aws_calls.is_confirmable(call.operation)
+        ):
+            # Nothing shows what a script has done: it is told as it is, and never begun again.
+            self._answer(call, Undelivered("DELEGATE_LOST", task.reason, call.service, call.operation))
+        elif call is not None and delegate_calls.mark_unknown(call.pk, call.send_number, self.world):
+            _record_end(call, "LOST")
+            _request_reconcile(call)
+
+    def secrets(self, task: DelegateTask) -> tuple[str, ...]:
+        """The secrets of the execution, and those that the work itself was given."""
+        # Also of a call that another task makes by now: lines of this one may still come.
+        call = _select_calls().filter(pk=int(task.owner_ref)).first()
+        if call is None:
+            return ()
+        given = (
+            list_parameter_secrets(call.execution.scope, call.parsed_parameters)
+            if call.service == DELEGATE_SERVICE
+            else ()
+        )
+        return (*list_stage_secrets(call.step.stage), *given)
+
+    def logged(self, task: DelegateTask) -> None:
+        """The next look shows the lines."""
+        call = _get_call(task)
+        if call is not None:
+            delegate_calls.wake_after_commit(call.execution_id, self.world)
+            _request_reconcile(call)
+
+    def gave_up(self, task: DelegateTask) -> None:
+        """No delegate will make the call: that is its answer."""
+        call = _get_call(task)
+        if call is not None:
+            reason = task.reason or "No delegate made the call."
+            error = Undelivered("NO_DELEGATE", reason, call.service, call.operation)
+            delegate_calls.reject_call(call.pk, error, self.world)
+            _request_reconcile(call)
+
+    def _answer(self, call: AwsCall, error: AwsError | None, answer: TaskAnswer | None = None) -> bool:
+        delivered = delegate_calls.record_answer(
+            call.pk,
+            call.send_number,
+            self.world,
+            result=_redact_result(call, answer) if answer and error is None else None,
+            error=error,
+            duration_ms=answer.duration_ms if answer else None,
+        )
+        if delivered:
+            _record_end(call, "ANSWERED" if error is None else type(error).__name__)
+            _request_reconcile(call)
+        return delivered
+
+
+def _is_terraform(call: AwsCall) -> bool:
+    return call.service == DELEGATE_SERVICE and call.operation == RUN_TERRAFORM
+
+
+def _build_lost_run_error(reason: str) -> TaskAnswer:
+    """A run of which nobody knows how it ended: it may have changed something, and a rollback must know."""
+    return TaskAnswer("FAILED", {"ended": WORKER_LOST, "reason": reason, "begun": True})
+
+
+def parse_agent_error(answer: TaskAnswer, call: AwsCall) -> AwsError | None:
+    """What the engine makes of an agent's answer; what a delegate lacks may be had by another one."""
+    if answer.status == "SUCCEEDED":
+        return None
+    record = {key: str(value) for key, value in (answer.error or {}).items()}
+    code, message = record.get("code", answer.status), record.get("message", "the delegate gave no reason")
+    if answer.is_bad and call.is_write:
+        return Unanswered(BAD_ANSWER, message, call.service, call.operation)
+    if answer.status == "ABORTED" and call.is_write:
+        return Unanswered("Aborted", "the delegate was told to stop", call.service, call.operation)
+    if answer.status in ("NOT_SENT", "ABORTED"):
+        return NotSent(code, message, call.service, call.operation)
+    if (answer.error or {}).get("capability") and _is_connector_error(record, call):
+        return NotSent(code, message, call.service, call.operation)
+    if record.get("kind") == "TaskError":
+        return Undelivered(code, message, call.service, call.operation)
+    return parse_error_record(record)
+
+
+def _is_connector_error(record: Mapping[str, str], call: AwsCall) -> bool:
+    """A wrong key of the connector is wrong at every delegate."""
+    wrong_key = record.get("kind") == "Unauthenticated"
+    return not (wrong_key and parse_aws_spec(call.step.stage.connector.spec).needs_secret)
+
+
+def _get_call(task: DelegateTask) -> AwsCall | None:
+    """The call, if this task is still the one that makes it."""
+    return _select_calls().filter(pk=int(task.owner_ref), task=task.pk).first()
+
+
+def _select_calls() -> QuerySet[AwsCall]:
+    return AwsCall.objects.select_related(
+        "step__stage__connector__secret", "step__stage__execution__scope", "execution__scope", "action"
+    )
+
+
+def _build_payload(call: AwsCall, task: DelegateTask) -> TaskPayload:
+    """Raises `DoorClosed`, or `NotSent` where this Slipway would lend credentials that it must not lend.
+
+    Raises `Undelivered` where a secret of work is missing.
+    """
+    stage = call.step.stage
+    if call.service == DELEGATE_SERVICE:
+        non_aws_calls.refuse_credential_lending(task, call.parsed_parameters)
+        payload = non_aws_calls.build_work_payload(
+            call.execution.scope, call.operation, call.parsed_parameters
+        )
+        return add_masks(payload, list_stage_secrets(stage))
+    require_lendable_credentials(task, stage.connector)
+    return aws_access.build_aws_payload(
+        stage.connector,
+        region_for(stage, call.step),
+        call.service,
+        call.operation,
+        secret_values.inject_secrets(call.execution.scope, call.service, call.parsed_parameters),
+    )
+
+
+def _redact_result(call: AwsCall, answer: TaskAnswer) -> dict[str, Any]:
+    result, params, scope = dict(answer.result or {}), call.parsed_parameters, call.execution.scope
+    if call.service != DELEGATE_SERVICE:
+        return result
+    if call.operation == SEND_REQUEST:
+        return non_aws_calls.redact_work_result(
+            call.operation, non_aws_calls.build_work_payload(scope, call.operation, params), result
+        )
+    if non_aws_calls.is_confirmable(call.operation):
+        return non_aws_calls.redact_work_result(call.operation, TaskPayload({}), result, _get_connector(call))
+    return result
+
+
+def _get_connector(call: AwsCall) -> Connector | None:
+    try:
+        return non_aws_calls.find_work_connector(call.execution.scope, call.parsed_parameters)
+    except aws_access.ConnectorUnavailable:
+        return None
+
+
+def _request_reconcile(call: AwsCall) -> None:
+    transaction.on_commit(lambda: request_reconcile(call.execution_id))
+
+
+def _record_account(task: DelegateTask, call: AwsCall, answer: TaskAnswer) -> None:
+    """Whoever says with its own credentials who it is tells in which account it works."""
+    own = parse_aws_spec(call.step.stage.connector.spec).credentials == DELEGATE_CREDENTIALS
+    account = str((answer.result or {}).get("Account", ""))
+    if own and call.operation == "GetCallerIdentity" and account.isdigit() and task.instance:
+        unknown = Delegate.objects.filter(pk=task.instance.delegate_id, aws_account="", is_built_in=False)
+        unknown.update(aws_account=account[:12])
+
+
+def _record_claim(call: AwsCall, task: DelegateTask, world: EngineRuntime) -> None:
+    who = f"{task.instance.delegate.name} on {task.instance.hostname}" if task.instance else ""
+    hand = {"delegate": who, "at": world.now().isoformat(), "end": ""}
+    hands = [dict(one) for one in call.served_by]
+    if hands and hands[-1]["delegate"] == who and hands[-1]["end"] == "ANSWERED":
+        hands.pop()
+    _save_history(call, [*hands, hand][-MOST_HANDS:])
+
+
+def _record_end(call: AwsCall, end: str) -> None:
+    if call.served_by:
+        _save_history(call, [*call.served_by[:-1], {**call.served_by[-1], "end": end}])
+
+
+def _save_history(call: AwsCall, hands: list[dict[str, Any]]) -> None:
+    call.served_by = hands
+    AwsCall.objects.filter(pk=call.pk).update(served_by=hands)

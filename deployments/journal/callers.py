@@ -1,0 +1,337 @@
+"""Callers that record every AWS call of an action as a row before it is sent."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from aws.errors import AwsError, NotSent, Throttled, Unanswered, parse_error_record
+from deployments.engine.lease import SEND_WITHIN_SECONDS, Lease, is_abort_requested
+from deployments.journal import rate_limits
+from deployments.journal.engine_signals import (
+    AbortRequested,
+    AnswerPending,
+    AwsUnavailable,
+    JournalMismatch,
+    LeaseRunsOut,
+    NeedsConfirmation,
+    RateLimited,
+    SendingForbidden,
+)
+from deployments.journal.runtime import DirectAwsAccess, EngineRuntime, failpoint
+from deployments.models import ActionRun, AwsCall
+from steps.actions.non_aws_calls import is_write_call
+from steps.states import CallState
+
+
+class QueuedCalls(Protocol):
+    """Calls that a delegate makes: each method gives an answer that is here, or parks the execution."""
+
+    def answer(self, row: AwsCall) -> dict[str, Any]: ...
+    def look(self, row: AwsCall) -> dict[str, Any]: ...
+
+
+class JournaledPhase(Protocol):
+    """One run of one phase of one action."""
+
+    row: ActionRun
+    attempt: int
+    phase: str
+
+    @property
+    def lease(self) -> Lease: ...
+    def commit(self) -> AbstractContextManager[None]:
+        """A fenced commit of what was handed over."""
+        ...
+
+    def save(self) -> None:
+        """Commit what was handed over."""
+        ...
+
+    def calls(self) -> list[AwsCall]:
+        """The calls of this phase so far."""
+        ...
+
+    @property
+    def world(self) -> EngineRuntime: ...
+    @property
+    def quota(self) -> str: ...
+    @property
+    def is_forward(self) -> bool: ...
+    @property
+    def floor(self) -> datetime:
+        """Looks judge only what was seen after this moment (rule 10)."""
+        ...
+
+    def new_call(
+        self,
+        number: int,
+        service: str,
+        operation: str,
+        params: Mapping[str, Any],
+        instead_of: AwsCall | None = None,
+    ) -> AwsCall: ...
+
+    def door_for(self, row: AwsCall) -> DirectAwsAccess:
+        """The way of a call that is made while this look waits."""
+        ...
+
+    def remote_for(self, row: AwsCall) -> QueuedCalls | None:
+        """The way of a call that a delegate makes; None where it is made within this look."""
+        ...
+
+    def relay(self, row: AwsCall) -> None:
+        """Bring what a delegate printed for this call into the step's log."""
+        ...
+
+    def take_token(self, row: AwsCall) -> None:
+        """Raise `Parked` unless this account and region may be asked for this call now."""
+        ...
+
+    def keep_call(self, row: AwsCall) -> None:
+        """Write this row with the next commit."""
+        ...
+
+    def consume(self, row: AwsCall) -> None:
+        """Forget the result of a look's read once the look is committed."""
+        ...
+
+    def hand_over(self) -> None:
+        """Give what was gathered so far to the next commit."""
+        ...
+
+    def flush(self) -> None:
+        """Write what was gathered so far; inside a commit."""
+        ...
+
+    def change(self, row: AwsCall, **values: object) -> None:
+        """Change columns of a call; the next commit writes them."""
+        ...
+
+
+READS_LAST = timedelta(seconds=20)
+"""How long what was read may wait for the write that rests on it."""
+
+
+def hash_call(service: str, operation: str, params: Mapping[str, Any]) -> str:
+    """What tells two calls apart: service, operation and parameters."""
+    text = json.dumps([service, operation, params], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class JournalCaller:
+    """Makes the calls of one run of `start` or `undo`, or answers them from the journal."""
+
+    def __init__(self, rollout: JournaledPhase, *, forbid_sending: bool = False) -> None:
+        self._rollout = rollout
+        self._forbid = forbid_sending
+        self._rows = {row.number: row for row in rollout.calls()}
+        self.made = 0
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer of the next call of this phase, from the journal or from AWS."""
+        number, self.made = self.made, self.made + 1
+        row = self._rows.get(number)
+        if row is None:
+            row = self._plan(number, service, operation, params)
+        elif row.params_hash != hash_call(service, operation, params):
+            row = self._plan_again(row, service, operation, params)
+        elif row.state in (CallState.ANSWERED, CallState.FAILED):
+            return self._recorded(row)
+        if row.is_write and row.state in (CallState.PLANNED, CallState.NOT_SENT):
+            self._refuse_old_reads(row)
+        try:
+            remote = self._rollout.remote_for(row)
+            return remote.answer(row) if remote else self._make(row, params)
+        except (RateLimited, AwsUnavailable):
+            if row.is_write:
+                self._read_again_before(row)
+            raise
+
+    def _recorded(self, row: AwsCall) -> dict[str, Any]:
+        self._rollout.relay(row)
+        if row.state == CallState.FAILED:
+            raise parse_error_record(row.error or {})
+        return dict(json.loads(row.result or "{}"))
+
+    def _plan_again(self, row: AwsCall, service: str, operation: str, params: Mapping[str, Any]) -> AwsCall:
+        """A write that was certainly not sent may become another one after the world was read again."""
+        if not row.is_write or row.state != CallState.NOT_SENT or row.operation != operation:
+            raise JournalMismatch(f"{row.operation} became {operation}")
+        return self._rollout.new_call(row.number, service, operation, params, instead_of=row)
+
+    def _refuse_old_reads(self, write: AwsCall) -> None:
+        """Have the world read again where a write that nobody has sent rests on what was true a while ago."""
+        now = self._rollout.world.now()
+        newest = max((row.answered_at for row in self._reads_before(write) if row.answered_at), default=now)
+        if write.pk is not None and write.state == CallState.PLANNED:
+            # A delegate may take it at any moment; `acquire` refuses it once it has waited for too long.
+            return
+        if now - newest > READS_LAST:
+            self._read_again_before(write)
+            raise AnswerPending(now)
+
+    def _read_again_before(self, write: AwsCall) -> None:
+        """What a write rests on is too old once the write has waited: somebody may deploy meanwhile."""
+        for row in self._reads_before(write):
+            row.state, row.result, row.error = CallState.NOT_SENT, "", None
+            self._rollout.keep_call(row)
+
+    def _reads_before(self, write: AwsCall) -> list[AwsCall]:
+        """The reads that a write rests on: those since the write before it."""
+        before = [row for number, row in self._rows.items() if number < write.number]
+        last = max((row.number for row in before if row.is_write), default=-1)
+        return [row for row in before if row.number > last]
+
+    def _plan(self, number: int, service: str, operation: str, params: Mapping[str, Any]) -> AwsCall:
+        if self._forbid:
+            raise SendingForbidden
+        row = self._rollout.new_call(number, service, operation, params)
+        self._rows[number] = row
+        return row
+
+    def _make(self, row: AwsCall, params: Mapping[str, Any]) -> dict[str, Any]:
+        if row.is_write and row.state in (CallState.SENT, CallState.UNKNOWN):
+            # SENT without an answer: the worker that sent it died before it could write the answer down.
+            raise NeedsConfirmation(row)
+        if self._forbid:
+            raise SendingForbidden
+        self._rollout.take_token(row)
+        return self._write(row, params) if row.is_write else self._read(row, params)
+
+    def _read(self, row: AwsCall, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Reads have no effect, so their rows travel with the next commit."""
+        world = self._rollout.world
+        row.sent_at, began = world.now(), world.monotonic()
+        row.send_number += 1
+        try:
+            result = self._rollout.door_for(row).call(row.service, row.operation, params)
+        except AwsError as error:
+            if error.is_retryable:
+                rate_limits.record_throttling(self._rollout.quota, error, self._rollout.world.now())
+                raise AwsUnavailable(error) from error
+            row.state, row.error = CallState.FAILED, error.to_record()
+            raise
+        else:
+            row.state, row.result = CallState.ANSWERED, json.dumps(result)
+            return result
+        finally:
+            row.answered_at = world.now()
+            row.duration_ms = int((world.monotonic() - began) * 1000)
+            self._rollout.keep_call(row)
+
+    def _write(self, row: AwsCall, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Intent first, then the effect, then its answer: three commits' worth of truth (rules 3, 4, 6)."""
+        rollout, world = self._rollout, self._rollout.world
+        failpoint("call.before_sent")
+        if not rollout.lease.may_write():
+            raise LeaseRunsOut
+        # Before the commit, for a process may also stand still right behind it.
+        sent = world.monotonic()
+        row.state, row.sent_at, row.error = CallState.SENT, world.now(), None
+        row.send_number += 1
+        rollout.keep_call(row)
+        rollout.hand_over()
+        with rollout.commit():
+            self._refuse_if_interrupted()
+        failpoint("call.sent")
+        if world.monotonic() - sent > SEND_WITHIN_SECONDS:
+            # It stood for so long that another may have judged the write meanwhile.
+            self._settle(row, CallState.NOT_SENT, sent, error=None)
+            raise LeaseRunsOut
+        try:
+            result = rollout.door_for(row).call(row.service, row.operation, params)
+        except AwsError as error:
+            self._settle_error(row, error, sent)
+            raise
+        failpoint("call.answered")
+        self._settle(row, CallState.ANSWERED, sent, result=result)
+        return result
+
+    def _refuse_if_interrupted(self) -> None:
+        if self._rollout.is_forward and is_abort_requested(self._rollout.lease.execution_id):
+            raise AbortRequested
+
+    def _settle_error(self, row: AwsCall, error: AwsError, sent: float) -> None:
+        """Turns where the answer decides nothing; a refusal by AWS is recorded and goes to the action."""
+        if isinstance(error, Unanswered):
+            self._settle(row, CallState.UNKNOWN, sent, error=error)
+            raise NeedsConfirmation(row) from error
+        if isinstance(error, NotSent | Throttled):
+            self._settle(row, CallState.NOT_SENT, sent, error=error)
+            rate_limits.record_throttling(self._rollout.quota, error, self._rollout.world.now())
+            raise AwsUnavailable(error) from error
+        self._settle(row, CallState.FAILED, sent, error=error)
+
+    def _settle(
+        self,
+        row: AwsCall,
+        state: CallState,
+        sent: float,
+        *,
+        error: AwsError | None = None,
+        result: Mapping[str, Any] | None = None,
+    ) -> None:
+        world = self._rollout.world
+        self._rollout.change(
+            row,
+            state=state,
+            error=error.to_record() if error else None,
+            result=json.dumps(result) if result is not None else "",
+            answered_at=world.now(),
+            duration_ms=int((world.monotonic() - sent) * 1000),
+        )
+        self._rollout.save()
+
+
+class CheckCaller:
+    """Makes the reads of one look. `begun` is when the last answer was asked for."""
+
+    def __init__(self, rollout: JournaledPhase) -> None:
+        self._rollout = rollout
+        self._rows = {row.number: row for row in rollout.calls()}
+        self.made = 0
+        self.begun = rollout.world.now()
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """A fresh answer; raises `Parked` while a delegate still looks for it."""
+        if is_write_call(service, operation, params):
+            raise AssertionError(f"a look may only read, not {operation}")
+        number, self.made = self.made, self.made + 1
+        row = self._rows.get(number)
+        wanted = hash_call(service, operation, params)
+        if row is None or row.params_hash != wanted:
+            row = self._rollout.new_call(number, service, operation, params, instead_of=row)
+            self._rows[number] = row
+        if (remote := self._rollout.remote_for(row)) is not None:
+            result = remote.look(row)
+            self.begun = row.sent_at or self._rollout.world.now()
+            return result
+        return self._make(row, params)
+
+    def _make(self, row: AwsCall, params: Mapping[str, Any]) -> dict[str, Any]:
+        world = self._rollout.world
+        self._rollout.take_token(row)
+        self.begun, began = world.now(), world.monotonic()
+        row.repeats += 1 if row.pk else 0
+        row.sent_at = self.begun
+        try:
+            result = self._rollout.door_for(row).call(row.service, row.operation, params)
+        except AwsError as error:
+            row.state, row.error = CallState.FAILED, error.to_record()
+            if error.is_retryable:
+                rate_limits.record_throttling(self._rollout.quota, error, self._rollout.world.now())
+                raise AwsUnavailable(error) from error
+            raise
+        else:
+            row.state, row.error = CallState.ANSWERED, None
+            return result
+        finally:
+            row.answered_at = world.now()
+            row.duration_ms = int((world.monotonic() - began) * 1000)
+            self._rollout.keep_call(row)
+
+
+REPLAYED_PHASES = ("start", "undo")

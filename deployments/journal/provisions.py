@@ -1,0 +1,112 @@
+"""Records of what provisioners such as Terraform planned and applied."""
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid5
+
+from django.core.exceptions import ValidationError
+
+from aws.errors import Undelivered
+from deployments.models import AppliedConfiguration, Execution, StepExecution, StoredPlan
+from steps.actions.context import AppliedRun, PlannedRun
+
+PLAN_RETENTION = timedelta(days=7)
+_NAMES = UUID("0b1f6f0e-3f0c-4c53-8f0c-6a3a4b1c2d5e")
+
+
+class EngineProvisions:
+    """What actions note waits here for the next commit, which may come twice."""
+
+    def __init__(self, step: StepExecution, attempt: int, now: Callable[[], datetime]) -> None:
+        self._step, self._attempt, self._now = step, attempt, now
+        self._writes: list[Callable[[], object]] = []
+
+    @property
+    def _execution(self) -> Execution:
+        return self._step.stage.execution
+
+    def latest(self, identifier: str) -> AppliedRun | None:
+        return _applied(self._there(identifier).order_by("-applied_at").first())
+
+    def find(self, applied_id: str) -> AppliedRun | None:
+        return _applied(AppliedConfiguration.objects.filter(pk=applied_id).first())
+
+    def keep(self, identifier: str, used: Mapping[str, Any]) -> str:
+        key = self._key("applied")
+        said = {
+            "scope": self._execution.scope,
+            "identifier": identifier,
+            "used": json.dumps(used),
+            "step": self._step,
+            "applied_by": str(self._execution)[:255],
+            "applied_at": self._now(),
+        }
+        self._writes.append(lambda: AppliedConfiguration.objects.get_or_create(pk=key, defaults=said))
+        return str(key)
+
+    def forget(self, identifier: str, *, after: str = "") -> None:
+        rows = self._there(identifier)
+        if after:
+            kept = AppliedConfiguration.objects.filter(pk=after).values_list("applied_at", flat=True).first()
+            rows = rows.filter(applied_at__gt=kept) if kept else rows.exclude(pk=after)
+        now = self._now()
+        self._writes.append(lambda: rows.update(gone_at=now))
+
+    def keep_plan(self, identifier: str, used: Mapping[str, Any], content: str, *, destroys: bool) -> None:
+        key = self._key("plan")
+        said = {
+            "execution": self._execution,
+            "identifier": identifier,
+            "used": json.dumps(used),
+            "content": content,
+            "destroys": destroys,
+            "planned_at": self._now(),
+        }
+        self._writes.append(lambda: StoredPlan.objects.get_or_create(pk=key, defaults=said))
+
+    def plan(self, identifier: str) -> PlannedRun | None:
+        rows = StoredPlan.objects.filter(execution=self._execution, identifier=identifier)
+        row = rows.order_by("-planned_at").first()
+        if row is None or not row.content:
+            return None
+        return PlannedRun(str(row.pk), json.loads(row.used), row.destroys)
+
+    def free_plan(self, plan_id: str) -> None:
+        self._writes.append(lambda: StoredPlan.objects.filter(pk=plan_id).update(content=""))
+
+    def flush(self) -> None:
+        """Write what was noted; inside a fenced commit."""
+        for write in self._writes:
+            write()
+        self._writes = []
+
+    def _there(self, identifier: str) -> Any:
+        rows = AppliedConfiguration.objects.filter(scope=self._execution.scope, identifier=identifier)
+        return rows.filter(gone_at=None)
+
+    def _key(self, what: str) -> UUID:
+        """The same for a run of the step that is made again after a death."""
+        return uuid5(_NAMES, f"{what} {self._step.pk} {self._step.run} {self._attempt}")
+
+
+def delete_expired_plans(now: datetime) -> int:
+    """Drop what plans hold that nobody has applied for as long as they are kept; gives back how many."""
+    held = StoredPlan.objects.filter(planned_at__lt=now - PLAN_RETENTION).exclude(content="")
+    return held.update(content="")
+
+
+def _applied(row: AppliedConfiguration | None) -> AppliedRun | None:
+    return None if row is None else AppliedRun(str(row.pk), json.loads(row.used), row.applied_by)
+
+
+def read_stored_plan(plan_id: str) -> str:
+    """What a plan holds, base64. Raises `Undelivered` where it is no longer kept."""
+    try:
+        row = StoredPlan.objects.filter(pk=plan_id).first()
+    except ValidationError:
+        row = None
+    if row is None or not row.content:
+        raise Undelivered("PLAN_GONE", "The plan is no longer kept. Run the step that plans again.")
+    return str(row.content)

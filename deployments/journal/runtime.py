@@ -1,0 +1,66 @@
+"""Runtime of the engine: AWS access, clocks, and failpoints for tests."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from connectors.models import Connector
+from deployments.journal.aws_access import open_engine_access
+from deployments.journal.non_aws_calls import open_work_access
+from deployments.models import StepExecution
+from web.clock import get_database_time
+
+
+class DirectAwsAccess(Protocol):
+    """A way to AWS in this process: the call is made while the caller waits."""
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]: ...
+
+
+class QueuedAwsAccess(Protocol):
+    """A way to AWS through a delegate: the call is queued, its answer is written into its row later."""
+
+    def queue(self, call_id: int) -> None:
+        """Hand the planned call over; runs inside the commit that plans it."""
+
+
+@dataclass(frozen=True)
+class EngineRuntime:
+    """The doors and clocks that a look uses.
+
+    `now` is the database's clock, `monotonic` this process's; `open_work` is the way of work that is no AWS
+    call.
+    """
+
+    open_door: Callable[[Connector, str], DirectAwsAccess | QueuedAwsAccess]
+    now: Callable[[], datetime]
+    monotonic: Callable[[], float]
+    open_work: Callable[[StepExecution, str, Mapping[str, Any]], DirectAwsAccess | QueuedAwsAccess] = (
+        open_work_access
+    )
+
+
+LIVE_RUNTIME = EngineRuntime(open_door=open_engine_access, now=get_database_time, monotonic=time.monotonic)
+FAILPOINTS = (
+    "commit.before",
+    "commit.after",
+    "call.before_sent",
+    "call.sent",
+    "call.answered",
+    "look.claimed",
+    "look.released",
+)
+_hooks: list[Callable[[str], None]] = []
+
+
+def failpoint(name: str) -> None:
+    """Pass a named place; a hook may end the process, or pause it, here."""
+    for hook in _hooks:
+        hook(name)
+
+
+def set_hook(hook: Callable[[str], None] | None) -> None:
+    """Have `hook` called at every failpoint, or with None none any more."""
+    _hooks[:] = [] if hook is None else [hook]

@@ -1,0 +1,101 @@
+"""Rows of the engine: interrupts, service locks, rollback checks and the dispatcher's pulse."""
+
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+
+from deployments.models.executions import Execution, StageExecution, StepExecution
+
+
+class Interrupt(models.Model):
+    """A wish of a person that the next look takes up (DESIGN 5, rule 4)."""
+
+    class Kind(models.TextChoices):
+        ABORT = "ABORT"
+        ABORT_AND_ROLL_BACK = "ABORT_AND_ROLL_BACK"
+        ROLL_BACK = "ROLL_BACK"
+        RETRY = "RETRY"
+        FAIL = "FAIL"
+        SKIP = "SKIP"
+        IGNORE = "IGNORE"
+        MARK_AS_SUCCESS = "MARK_AS_SUCCESS"
+        MARK_AS_FAILURE = "MARK_AS_FAILURE"
+
+    SCOPE_PATH: ClassVar[str] = "execution__scope"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"pipeline": "execution__pipeline__identifier"}
+
+    execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="interrupts")
+    kind = models.CharField(max_length=32, choices=Kind)
+    # The identifier of the step that is meant; empty for the whole execution.
+    step = models.CharField(max_length=128, blank=True, default="")
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
+    at = models.DateTimeField(auto_now_add=True)
+    taken_at = models.DateTimeField(null=True)
+    answer = models.CharField(max_length=255, blank=True, default="")
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.execution}"
+
+
+class ServiceLock(models.Model):
+    """The right to change one ECS service; one stage at a time holds it (DESIGN 5, rule 13)."""
+
+    key = models.CharField(max_length=512, unique=True)
+    stage = models.ForeignKey(StageExecution, on_delete=models.CASCADE, related_name="slots")
+    taken_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class ServiceLockClaim(models.Model):
+    """A step's wish to change one ECS service: its place in line, kept once it was granted.
+
+    Granted while its stage has the slot of that key. `held_at` is when it first was.
+    """
+
+    stage = models.ForeignKey(StageExecution, on_delete=models.CASCADE, related_name="claims")
+    step = models.ForeignKey(StepExecution, on_delete=models.CASCADE, related_name="claims")
+    key = models.CharField(max_length=512)
+    ecs_service = models.CharField(max_length=255)
+    wanted_at = models.DateTimeField()
+    held_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["step", "key"], name="slot_claim_unique")]
+        indexes = [models.Index(fields=["key"], name="slot_claim_key")]
+
+    def __str__(self) -> str:
+        return f"{self.key} for {self.step}"
+
+
+class RollbackCheck(models.Model):
+    """One line of the checklist that proves a rollback (N05)."""
+
+    step = models.ForeignKey(StepExecution, on_delete=models.CASCADE, related_name="checked_items")
+    attempt = models.PositiveIntegerField(default=1)
+    position = models.PositiveIntegerField()
+    subject = models.CharField(max_length=255)
+    expected = models.TextField()
+    found = models.TextField()
+    ok = models.BooleanField()
+    note = models.TextField(blank=True, default="")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["step", "attempt", "position"], name="checked_item_unique")
+        ]
+
+    def __str__(self) -> str:
+        return self.subject
+
+
+class Pulse(models.Model):
+    """The last sign of life of one background part, such as the dispatcher."""
+
+    name = models.CharField(max_length=64, unique=True)
+    at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.at:%H:%M:%S}"

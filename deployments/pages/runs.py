@@ -1,0 +1,112 @@
+"""Pages that preview a run, show its IAM policies, or deploy another image."""
+
+from typing import Any, Final
+
+from django.http import Http404, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from aws.policies import POLICIES, get_policy
+from catalog.models import Service
+from catalog.usages import PipelineUsage, find_pipeline_usage
+from deployments.execution import operations, queries
+from deployments.forms import DeployForm, RunForm
+from deployments.models import PreviewRequest
+from deployments.pages.pipelines import SETS_SHOWN
+from deployments.preview import operations as preview_operations
+from deployments.preview.documents import PreviewDetails
+from pipelines.inputs import input_sets
+from pipelines.models import Pipeline
+from rbac.policy import filter_visible, require
+from web.forms.page_forms import get_posted_data
+from web.forms.pages import PageRequest, get_visible, require_sign_in
+from web.http.problems import Problem
+
+VIEW_SERVICE: Final = "core_service_view"
+EXECUTE_PIPELINE: Final = "core_pipeline_execute"
+# As many earlier tags as a list of suggestions is good for.
+MOST_TAGS: Final = 20
+
+
+def build_deploy_form(request: PageRequest, service: Service, users: PipelineUsage) -> DeployForm:
+    """The form for the pipelines among those that refer to a service which this person may run."""
+    rows = Pipeline.objects.filter(pk__in=[one.pk for one in users.shown]).select_related("scope")
+    runnable = filter_visible(request.user, EXECUTE_PIPELINE, rows).order_by("name", "pk")
+    artifact = getattr(service, "artifact", None)
+    pattern = str(artifact.source.get("tagPattern") or "") if artifact else ""
+    form = DeployForm(get_posted_data(request), pipelines=runnable, pattern=pattern)
+    form.tags = queries.list_newest_tags(request.user, form.pipelines, MOST_TAGS)
+    return form
+
+
+@require_sign_in
+@require_http_methods(["GET", "HEAD", "POST"])
+def deploy_image(request: PageRequest, pk: int) -> HttpResponse:
+    """Deploy a tag of a service's image, and show what happens."""
+    service = get_visible(request, VIEW_SERVICE, Service.objects.select_related("scope", "artifact"), pk=pk)
+    form = build_deploy_form(request, service, find_pipeline_usage(service, request.user))
+    if request.method == "POST" and form.is_valid():
+        given = form.cleaned_data
+        try:
+            made = operations.run_pipeline(
+                actor=request.user, pipeline=given["pipeline"], artifact_tag=given["tag"]
+            )
+            return redirect("execution", pk=made.pk)
+        except Problem as problem:
+            form.refuse(problem)
+    return render(request, "catalog/services/deploy.html", {"service": service, "deploy": form})
+
+
+VIEW: Final = "core_pipeline_view"
+EXECUTE: Final = "core_pipeline_execute"
+
+
+@require_sign_in
+@require_http_methods(["GET", "HEAD", "POST"])
+def preview_pipeline(request: PageRequest, pk: int) -> HttpResponse:
+    """Show what a run of this tag and these inputs would do; inputs go into no address."""
+    found = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
+    require(request.user, EXECUTE, found)
+    told = request.POST if request.method == "POST" else request.GET
+    form = RunForm(told if "tag" in told else None, pipeline=found)
+    form.begin_with(input_sets.list_visible_input_sets(found, request.user)[:SETS_SHOWN], told.getlist("set"))
+    shown = None
+    if not form.problems and (not form.is_bound or form.is_valid()):
+        shown = _render_preview(request, found, form)
+    content: dict[str, Any] = {"pipeline": found, "form": form}
+    if isinstance(shown, PreviewRequest):
+        content["question"] = shown
+    elif shown is not None:
+        content["preview"] = shown
+    return render(request, "pipelines/preview.html", content)
+
+
+def _render_preview(
+    request: PageRequest, pipeline: Pipeline, form: RunForm
+) -> PreviewDetails | PreviewRequest | None:
+    tag = form.cleaned_data["tag"] if form.is_bound else ""
+    try:
+        return preview_operations.preview_pipeline(
+            actor=request.user, pipeline=pipeline, artifact_tag=tag, inputs=form.inputs()
+        )
+    except Problem as problem:
+        form.refuse(problem)
+        return None
+
+
+@require_sign_in
+@require_safe
+def list_policies(request: PageRequest) -> HttpResponse:
+    """List the IAM policies with the purpose of each action."""
+    return render(request, "deployments/policies.html", {"policies": POLICIES})
+
+
+@require_sign_in
+@require_safe
+def download_policy(request: PageRequest, identifier: str) -> HttpResponse:
+    """Hand out a policy as a file that IAM takes."""
+    found = get_policy(identifier)
+    if found is None:
+        raise Http404("There is no such policy.")
+    headers = {"Content-Disposition": f'attachment; filename="slipway-{identifier}.json"'}
+    return JsonResponse(found.document, json_dumps_params={"indent": 2}, headers=headers)

@@ -1,0 +1,145 @@
+"""Dry run of the remaining steps of an execution that waits for approval."""
+
+import hashlib
+import json
+from dataclasses import asdict
+from typing import Any
+
+from aws.caller import Caller
+from aws.preview import PreviewCaller, ReadBudget
+from deployments.approvals.plan import PlannedSteps
+from deployments.engine.step_scheduler import read_flow
+from deployments.execution.planning import PlannedStep
+from deployments.journal.secret_values import list_stage_secrets
+from deployments.models import RollbackValue, StageExecution, StepExecution
+from deployments.preview.conditions import ConditionForecast, StageForecast, has_failed
+from deployments.preview.documents import PreviewedStepDetails, build_step_details
+from deployments.preview.dry_run import (
+    KnownOnlyInRun,
+    PreviewedStep,
+    PreviewFailure,
+    is_skipped,
+    resolve_actions,
+    run_actions,
+)
+from deployments.preview.step_context import PreviewedStageData, PreviewedStepData
+from deployments.regions import known_region
+from guards.limits import PREVIEW_CALLS, PREVIEW_SECONDS
+from guards.masks import SecretMask
+from steps.actions.base import UnknownActionError, load_action
+from steps.states import Status
+
+
+def preview_remaining_steps(
+    asking: StepExecution, ways: list[tuple[StageExecution, Caller]]
+) -> tuple[PlannedSteps, str]:
+    """What each step after this one would do, in the stages that there is a way for, and the hash of it.
+
+    The hash is of what would be sent, hidden values included. Raises what the ways raise beside `AwsError`.
+    """
+    remaining = _RemainingDryRun(asking)
+    for stage, caller in ways:
+        remaining.run(stage, caller)
+    text = json.dumps(remaining.exact, sort_keys=True, default=str)
+    return remaining.shown, hashlib.sha256(text.encode()).hexdigest()
+
+
+_OTHER_REGION = "It makes its calls in a region of its own, which is not asked for this."
+
+
+class _RemainingDryRun:
+    """The rest of a run as it is tried out; stages behind the same way share what was planned."""
+
+    def __init__(self, asking: StepExecution) -> None:
+        self.shown: PlannedSteps = {}
+        self.exact: list[Any] = []
+        self._asking = asking
+        # They go on whatever is decided; what comes after them needs to know what they would do.
+        self._beside = read_flow(asking.stage).beside(asking)
+        self._budget = ReadBudget(calls=PREVIEW_CALLS, seconds=float(PREVIEW_SECONDS))
+        self._callers: dict[tuple[int, str], PreviewCaller] = {}
+        self._outputs: dict[str, Any] = {}
+        self._is_over = False
+
+    def run(self, stage: StageExecution, way: Caller) -> None:
+        caller = self._callers.setdefault(
+            (stage.connector_id, stage.region), PreviewCaller(way, self._budget)
+        )
+        shared = PreviewedStageData(stage.execution, stage, caller, SecretMask(list_stage_secrets(stage)))
+        outlook = StageForecast(stage.execution, stage, has_failed=has_failed(stage))
+        for step in _list_steps(stage):
+            if self._is_behind(step):
+                shared.steps.append(_load_finished_step(step))
+            else:
+                self._try(shared, step, outlook.of_step(step))
+        self._outputs |= shared.outputs()
+
+    def _is_behind(self, step: StepExecution) -> bool:
+        is_own = step.stage_id == self._asking.stage_id
+        return step.status != Status.QUEUED or (is_own and step.position <= self._asking.position)
+
+    def _try(self, shared: PreviewedStageData, step: StepExecution, verdict: ConditionForecast) -> None:
+        previewed = _preview_step(shared, step, verdict, self._outputs, is_reached=not self._is_over)
+        self._is_over = self._is_over or previewed.failure is not None
+        if step.pk in self._beside:
+            return
+        shown = _build_document(build_step_details(previewed))
+        self.shown[step.stage.identifier, step.identifier] = shown
+        calls = [[call.service, call.operation, call.params] for call in previewed.writes]
+        self.exact.append([step.stage.identifier, step.identifier, step.type, calls, shown])
+
+
+def _list_steps(stage: StageExecution) -> list[StepExecution]:
+    rows = stage.steps.filter(section=StepExecution.Section.EXECUTION)
+    return list(
+        rows.select_related("stage", "group__parent").prefetch_related("actions").order_by("position")
+    )
+
+
+def _load_finished_step(step: StepExecution) -> PreviewedStepData:
+    """A step that has run: what it remembers and has learned."""
+    kept = RollbackValue.objects.filter(step=step, run=step.run)
+    return PreviewedStepData(step, remembered={one.name: one.value for one in kept}, facts=dict(step.outputs))
+
+
+def _preview_step(
+    shared: PreviewedStageData,
+    step: StepExecution,
+    verdict: ConditionForecast,
+    outputs: dict[str, Any],
+    *,
+    is_reached: bool,
+) -> PreviewedStep:
+    memory = PreviewedStepData(step)
+    shared.steps.append(memory)
+    previewed = PreviewedStep(memory, shared.caller, is_reached=is_reached, verdict=verdict)
+    if not is_reached or is_skipped(previewed):
+        return previewed
+    if known_region(shared.stage, step) != shared.stage.region:
+        previewed.warnings.append(_OTHER_REGION)
+        return previewed
+    rows = sorted(step.actions.all(), key=lambda row: row.position)
+    try:
+        planned = [(row.unit, load_action(row.name, row.version, row.parameters)) for row in rows]
+        actions = resolve_actions(shared, PlannedStep(step, planned), outputs)
+    except UnknownActionError as unknown:
+        previewed.failure = PreviewFailure("UNKNOWN_ACTION", str(unknown))
+        return previewed
+    except KnownOnlyInRun as unknown:
+        previewed.warnings.append(shared.mask.text(str(unknown)))
+        return previewed
+    run_actions(shared, previewed, actions, outputs)
+    return previewed
+
+
+def _build_document(shown: PreviewedStepDetails) -> dict[str, Any]:
+    return {
+        "changes": shown.changes,
+        "calls": [{**call.to_json(), "text": call.text} for call in shown.calls],
+        "diffs": [{"old": one.old, "new": one.new, "diff": asdict(one.diff)} for one in shown.diffs],
+        "warnings": list(shown.warnings),
+        "failure": asdict(shown.failure) if shown.failure else None,
+        "reached": shown.is_reached,
+        "skipped": shown.skipped,
+        "depends": list(shown.depends),
+    }

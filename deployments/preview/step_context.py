@@ -1,0 +1,305 @@
+"""Step context of a preview: everything in memory, no write sent or stored."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from aws.apis.sts import StsClient
+from aws.preview import PlannedCall, PreviewCaller, PreviewLimitReached
+from catalog.manifests import fetching
+from deployments.engine import step_inputs
+from deployments.engine.service_locks import describe_parallel_conflict
+from deployments.engine.step_scheduler import are_parallel
+from deployments.execution.stored_inputs import texts_by_path
+from deployments.journal.non_aws_calls import InProcessWork, open_work_access
+from deployments.journal.provisions import EngineProvisions
+from deployments.models import Execution, StageExecution, StepExecution, StepGroup
+from deployments.regions import NO_CLUSTER, known_region
+from guards.masks import SecretMask
+from pipelines.definition.step_manifests import list_frozen_sources
+from steps.actions.base import ActionFailed
+from steps.actions.context import (
+    ApprovalRequest,
+    ApprovalState,
+    AwsClients,
+    EarlierStep,
+    LoadedManifest,
+    LoadedTemplate,
+    ManifestSource,
+    PlannedRun,
+    ServiceObservation,
+)
+from steps.actions.non_aws_calls import DELEGATE_SERVICE, FETCH_FILES, NonAwsCalls
+from steps.expressions import BadExpressionError, get_path_value
+from web.clock import get_database_time
+
+
+class PreviewProvisions(EngineProvisions):
+    """Reads what is there; what a previewed action would note is dropped with it."""
+
+    def plan(self, identifier: str) -> PlannedRun | None:
+        """Only a run makes a plan, so whatever a step would inherit is there."""
+        return PlannedRun("", {}, destroys=None)
+
+    def keep(self, identifier: str, used: Any) -> str:
+        return ""
+
+    def flush(self) -> None:
+        """Nothing is written."""
+
+
+@dataclass
+class PreviewedStepData:
+    """What a step remembers, learns and says."""
+
+    step: StepExecution
+    remembered: dict[str, str] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    lines: list[tuple[str, str]] = field(default_factory=list)
+    """Level and text."""
+    slots: set[str] = field(default_factory=set)
+    """The ECS services that it changes."""
+
+    def recall(self, name: str) -> Any:
+        text = self.remembered.get(name)
+        return None if text is None else json.loads(text)
+
+    def know(self, name: str) -> Any:
+        return self.facts.get(name)
+
+
+@dataclass
+class PreviewedStageData:
+    """A stage as a run would begin it, and its steps as far as the preview has come."""
+
+    execution: Execution
+    stage: StageExecution
+    caller: PreviewCaller
+    mask: SecretMask
+    steps: list[PreviewedStepData] = field(default_factory=list)
+
+    def outputs(self) -> dict[str, Any]:
+        return {memory.step.identifier: {"output": memory.facts} for memory in self.steps}
+
+
+class PreviewStepInputs:
+    """The protocol `Supplies`; `own` is what the step brings itself, `known` what expressions may name."""
+
+    def __init__(
+        self, shared: PreviewedStageData, own: list[dict[str, Any]], known: Callable[[], Mapping[str, Any]]
+    ) -> None:
+        self._shared = shared
+        self._own = own
+        self._known = known
+
+    def sources(self, kind: str) -> tuple[ManifestSource, ...]:
+        return step_inputs.list_sources(self._shared.stage, kind, self._own)
+
+    def load(self, kind: str) -> LoadedManifest:
+        return self.load_all(kind)[0]
+
+    def load_all(self, kind: str) -> tuple[LoadedManifest, ...]:
+        self._bring_in(kind)
+        shared = self._shared
+        return step_inputs.load_manifests(shared.execution, shared.stage, kind, self._known(), self._own)
+
+    def template(self, kind: str) -> LoadedTemplate:
+        self._bring_in(kind)
+        shared = self._shared
+        return step_inputs.load_template(shared.execution, shared.stage, kind, self._known(), self._own)
+
+    def program_files(self, kind: str) -> dict[str, str]:
+        self._bring_in(kind)
+        return texts_by_path(self._own, kind)
+
+    def _bring_in(self, kind: str) -> None:
+        """Fetch the manifests that lie elsewhere, as they are now; a run pins them when it comes there."""
+        execution, stage = self._shared.execution, self._shared.stage
+        if step_inputs.needs_digest(execution.artifact):
+            execution.artifact = step_inputs.resolve_image(execution.artifact, self._errand)
+        rows = self._own if step_inputs.has_own_manifest(self._own, kind) else stage.sources
+        if not (groups := fetching.group_by_location(rows, kind)):
+            return
+        known = {**step_inputs.build_expression_values(execution, stage), **self._known()}
+        for number, row in fetching.fetch_groups(
+            rows, groups, known, lambda asked: self._errand(FETCH_FILES, asked)
+        ):
+            rows[number] = row
+
+    def _errand(self, operation: str, params: dict[str, Any]) -> dict[str, Any]:
+        # No call of the run's connector, so none that the preview shows.
+        return self._shared.caller.caller.call(DELEGATE_SERVICE, operation, params)
+
+
+class WorkPlanned(Exception):
+    """An action is over here in a preview: what its work comes to is known to a run alone."""
+
+
+class PlannedWork:
+    """Takes the place of delegates."""
+
+    def __init__(self, shared: "PreviewedStageData", step: StepExecution) -> None:
+        self._shared = shared
+        self._step = step
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Files that this Slipway itself fetches. Raises `WorkPlanned`, `PreviewStopped`, `AwsError`."""
+        if operation != FETCH_FILES:
+            self._shared.caller.made.append(PlannedCall(service, operation, dict(params)))
+            raise WorkPlanned
+        way = open_work_access(self._step, operation, params)
+        if isinstance(way, InProcessWork):
+            return way.call(service, operation, params)
+        raise PreviewLimitReached("The files are fetched by a delegate, which a preview does not ask.")
+
+
+def _list_groups(step: StepExecution) -> list[StepGroup]:
+    """The groups around a step that is not written down, the outermost first."""
+    found: list[StepGroup] = []
+    group = step.group
+    while group is not None:
+        found.insert(0, group)
+        group = group.parent
+    return found
+
+
+class PreviewStepContext(AwsClients):
+    """One action of a previewed step, as the action sees it: the protocol `Rollout`."""
+
+    def __init__(
+        self, shared: PreviewedStageData, memory: PreviewedStepData, number: int, outputs: Mapping[str, Any]
+    ) -> None:
+        self._shared = shared
+        self._memory = memory
+        self._number = number
+        self._outputs = outputs
+        self.supplies = PreviewStepInputs(
+            shared, list(list_frozen_sources(memory.step.type, memory.step.spec)), self._known
+        )
+        self.progress: dict[str, Any] = {}
+
+    @property
+    def cluster(self) -> str:
+        if not self._shared.stage.cluster:
+            raise ActionFailed("PLACE_NOT_KNOWN", NO_CLUSTER)
+        return self._shared.stage.cluster
+
+    @property
+    def caller(self) -> PreviewCaller:
+        return self._shared.caller
+
+    @property
+    def work(self) -> NonAwsCalls:
+        return NonAwsCalls(PlannedWork(self._shared, self._memory.step))
+
+    @property
+    def provisions(self) -> PreviewProvisions:
+        return PreviewProvisions(self._memory.step, 0, get_database_time)
+
+    @property
+    def region(self) -> str:
+        return known_region(self._shared.stage, self._memory.step)
+
+    @property
+    def execution_id(self) -> str:
+        return self._shared.caller.placeholder("execution id")
+
+    @property
+    def force_new_deployment(self) -> bool | None:
+        return None
+
+    @property
+    def was_asked(self) -> bool:
+        return False
+
+    @property
+    def written_at(self) -> None:
+        return None
+
+    @property
+    def intent(self) -> str:
+        return self._shared.caller.placeholder(f"intent {self._number} of {self._memory.step.identifier}")
+
+    def _known(self) -> dict[str, Any]:
+        """What expressions may name beside the stage's values: no row knows what was only previewed."""
+        steps = {**self._outputs, **self._shared.outputs()}
+        return {**self._memory.facts, "execution": {"steps": steps, "id": self.execution_id}}
+
+    def earlier(self, step_type: str) -> EarlierStep | None:
+        before = self._shared.steps[: self._shared.steps.index(self._memory)]
+        return next((one for one in reversed(before) if one.step.type == step_type), None)
+
+    def account(self) -> str:
+        return StsClient(self._shared.caller).caller_identity()
+
+    def take_slot(self, ecs_service: str, *, is_main: bool = True) -> None:
+        """A preview changes nothing, so it waits for nobody; what a run would refuse it refuses too."""
+        mine = self._memory
+        for other in self._shared.steps:
+            if other is mine or ecs_service not in other.slots:
+                continue
+            if are_parallel(_list_groups(mine.step), _list_groups(other.step)):
+                raise describe_parallel_conflict(mine.step, other.step, ecs_service)
+        mine.slots.add(ecs_service)
+
+    def remember(self, name: str, value: Any) -> Any:
+        self._memory.remembered.setdefault(name, json.dumps(value))
+        return self._memory.recall(name)
+
+    def recall(self, name: str) -> Any:
+        return self._memory.recall(name)
+
+    def learn(self, **facts: Any) -> None:
+        self._memory.facts.update(facts)
+
+    def learn_output(self, name: str, value: str, *, is_secret: bool = False) -> None:
+        self._memory.facts[name] = value
+
+    def value_of(self, path: str) -> Any:
+        known = {
+            **step_inputs.build_expression_values(self._shared.execution, self._shared.stage),
+            **self._known(),
+        }
+        try:
+            return get_path_value(path, known)
+        except BadExpressionError:
+            # Only a run can know it.
+            return self._shared.caller.placeholder(path)
+
+    def know(self, name: str) -> Any:
+        return self._memory.know(name)
+
+    def log(self, text: str, level: str = "info") -> None:
+        self._memory.lines.append((level, self._shared.mask.text(text)))
+
+    def note(self, text: str) -> None:
+        self.log(text, "warning")
+
+    def now(self) -> datetime:
+        return get_database_time()
+
+    def see_service(self, name: str) -> ServiceObservation:
+        begun = self.now()
+        return ServiceObservation(name, self.ecs.describe_service(self.cluster, name), begun)
+
+    def await_service(self, name: str) -> None:
+        """Planned services are settled at once."""
+
+    def rest(self, until: datetime | None = None) -> None:
+        """There is no next look."""
+
+    def sleep(self, until: datetime) -> None:
+        """There is no next look."""
+
+    def ask_approval(self, asked: ApprovalRequest) -> None:
+        """Nobody is bothered by a preview."""
+        people = "one member" if asked.minimum == 1 else f"{asked.minimum} members"
+        self.log(f"Waits for approval by {people} of {', '.join(asked.groups)}")
+
+    def approval_state(self) -> ApprovalState:
+        return ApprovalState("APPROVED")
+
+    def show_counts(self, *, running: int, desired: int, pending: int) -> None:
+        """Nobody watches a preview."""

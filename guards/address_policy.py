@@ -1,0 +1,122 @@
+"""Policy on the IP addresses that outgoing requests may reach (SSRF protection)."""
+
+import ipaddress
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def parse_networks(texts: Iterable[str]) -> tuple[Network, ...]:
+    """The networks that are written so. Raises `ValueError` for what is none."""
+    return tuple(ipaddress.ip_network(text) for text in texts)
+
+
+# Whoever asks here is given credentials, reaches the asker itself, or speaks to everybody.
+_BLOCKED_NETWORKS = parse_networks(
+    (
+        "169.254.0.0/16",  # metadata of machines and of tasks
+        "fe80::/10",
+        "fd00:ec2::/32",  # AWS
+        "fd20:ce::/32",  # Google
+        "168.63.129.16/32",  # Azure, among public addresses
+        "100.100.100.200/32",  # Alibaba
+        "192.0.0.0/24",  # Oracle's 192.0.0.192 among them
+        "0.0.0.0/8",
+        "::/128",
+        "224.0.0.0/4",
+        "240.0.0.0/4",
+        "ff00::/8",
+        "64:ff9b:1::/48",  # NAT64 of one's own: which address it stands for depends on the network
+    )
+)
+# Python calls some of these global, depending on its version.
+_PRIVATE_NETWORKS = parse_networks(
+    ("100.64.0.0/10", "192.88.99.0/24", "2001::/23", "2001:db8::/32", "3fff::/20", "fc00::/7", "fec0::/10")
+)
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_TRANSLATED = ipaddress.ip_network("::ffff:0:0:0/96")
+_COMPATIBLE = ipaddress.ip_network("::/96")
+_ISATAP = (0x00005EFE, 0x02005EFE)
+
+
+class AddressRefused(Exception):
+    """The name leads where nobody's URL may lead."""
+
+
+@dataclass(frozen=True)
+class AddressPolicy:
+    """Which addresses a program asks for others: public ones, those of `also`, or private ones too.
+
+    `advice` ends the sentence that refuses: what to change where the address is meant.
+    """
+
+    private: bool = False
+    also: tuple[Network, ...] = ()
+    advice: str = field(default="", compare=False)
+
+    def require(self, host: str, address: str) -> None:
+        """Raises `AddressRefused` for an address (as text) that is not within reach; `host` is its name."""
+        if why := self._refusal(address):
+            advice = f"; {self.advice}" if self.advice and "private" in why else ""
+            raise AddressRefused(f"{host} leads to {address}, {why}{advice}")
+
+    def require_literal(self, host: str) -> None:
+        """The same for a host that is an address itself, in any form that systems read; names pass."""
+        if address := parse_literal_address(host):
+            self.require(host, address)
+
+    def _refusal(self, address: str) -> str:
+        one = ipaddress.ip_address(address.split("%", 1)[0])
+        meant = [one, *_extract_ipv4_addresses(one)]
+        if any(_is_in(form, _BLOCKED_NETWORKS) for form in meant):
+            return "and nothing goes there: machines' metadata is there, or nobody in particular"
+        mapped = isinstance(one, ipaddress.IPv6Address) and one.ipv4_mapped is not None
+        judged = meant[1:] if mapped else meant
+        if self.private or all(_is_public(form) or _is_in(form, self.also) for form in judged):
+            return ""
+        return "which is a private address"
+
+
+PUBLIC_ONLY = AddressPolicy()
+PRIVATE_ALLOWED = AddressPolicy(private=True)
+
+
+def parse_literal_address(host: str) -> str:
+    """The address that a host is by itself (10.0.0.7, [::1], 0x7f.1, 2130706433), or nothing for a name."""
+    bare = host.strip("[]").rstrip(".")
+    try:
+        return str(ipaddress.ip_address(bare.split("%", 1)[0]))
+    except ValueError:
+        pass
+    try:
+        return socket.inet_ntoa(socket.inet_aton(bare)) if bare and not bare[-1].isspace() else ""
+    except (OSError, UnicodeError):
+        return ""
+
+
+def _is_public(address: Address) -> bool:
+    return address.is_global and not address.is_multicast and not _is_in(address, _PRIVATE_NETWORKS)
+
+
+def _is_in(address: Address, found: Iterable[Network]) -> bool:
+    return any(address in network for network in found if network.version == address.version)
+
+
+def _extract_ipv4_addresses(address: Address) -> list[Address]:
+    """The IPv4 addresses that an IPv6 address stands for."""
+    if not isinstance(address, ipaddress.IPv6Address):
+        return []
+    last = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    found: list[Address] = [*([address.ipv4_mapped] if address.ipv4_mapped else [])]
+    if address.sixtofour:
+        found.append(address.sixtofour)
+    if address.teredo:
+        found.extend(address.teredo)
+    is_compatible = address in _COMPATIBLE and int(address) > 0xFFFF
+    is_isatap = (int(address) >> 32 & 0xFFFFFFFF) in _ISATAP
+    if address in _NAT64 or address in _TRANSLATED or is_compatible or is_isatap:
+        found.append(last)
+    return found

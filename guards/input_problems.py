@@ -1,0 +1,50 @@
+"""Problems of untrusted input: reason, position and remedy."""
+
+from dataclasses import dataclass
+
+InputPath = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class InputProblem:
+    """One thing that is wrong; line and column count from 1 and are None where there are none."""
+
+    what: str
+    fix: str = ""
+    line: int | None = None
+    column: int | None = None
+    path: InputPath = ()
+
+    @property
+    def message(self) -> str:
+        """The reason and what to do about it, without the place."""
+        return f"{self.what}; {self.fix}" if self.fix else self.what
+
+    @property
+    def sentence(self) -> str:
+        """All of it, to be shown by itself."""
+        said = (
+            self.message if self.line is None else f"Line {self.line}, column {self.column}: {self.message}"
+        )
+        return f"{said[:1].upper()}{said[1:]}."
+
+    def as_error(self) -> dict[str, str | int]:
+        """The fault as problem documents list it; path is dotted, and empty for the whole."""
+        error: dict[str, str | int] = {"path": ".".join(map(str, self.path)), "message": self.message}
+        if self.line is not None and self.column is not None:
+            error |= {"line": self.line, "column": self.column}
+        return error
+
+
+class InputRejected(ValueError):
+    """An input is not taken; `fault` says why."""
+
+    def __init__(self, fault: InputProblem) -> None:
+        super().__init__(fault.sentence)
+        self.fault = fault
+
+
+def get_line_and_column(text: str, position: int) -> tuple[int, int]:
+    """Line and column, from 1, of an index into `text`."""
+    before = text[:position]
+    return before.count("\n") + 1, position - (before.rfind("\n") + 1) + 1

@@ -1,0 +1,117 @@
+"""Parser of URLs that people enter, and checked resolution of their hosts."""
+
+import socket
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from guards.address_policy import PUBLIC_ONLY, AddressPolicy, AddressRefused
+from guards.limits import URL_CHARACTERS
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+# Below 1024 only the web's own; above, databases and the like, whose protocols take a request for commands.
+_FIRST_UNPRIVILEGED_PORT = 1024
+_NON_WEB_PORTS = frozenset(
+    (1719, 1720, 1723, 2049, 2375, 2376, 2379, 2380, 3306, 3389, 3659, 4045, 4190, 5060, 5061, 5432, 5672)
+    + (6000, 6379, 6380, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 7000, 7001, 9042, 9092, 10080)
+    + (10250, 10255, 11211, 26379, 27017, 27018, 50070)
+)
+
+
+class InvalidUrl(ValueError):
+    """The text is no URL that can be asked."""
+
+
+class HostNotResolved(Exception):
+    """No address was found for the name."""
+
+
+@dataclass(frozen=True)
+class UrlTarget:
+    """What a URL names."""
+
+    scheme: str
+    host: str
+    port: int
+    named: str
+    """Host and port as they stand in the URL, for the Host header."""
+
+
+@dataclass(frozen=True)
+class ResolvedHost:
+    """A host by its name, and the addresses that were checked; the first one is connected to."""
+
+    host: str
+    port: int
+    addresses: tuple[str, ...]
+
+    @property
+    def address(self) -> str:
+        return self.addresses[0]
+
+    @property
+    def url_host(self) -> str:
+        """The address as it stands in a URL."""
+        return f"[{self.address}]" if ":" in self.address else self.address
+
+
+def parse_url(url: str) -> UrlTarget:
+    """What a URL names. Raises `BadAddress` for other schemes, other ports and what libraries read apart."""
+    # Looked for first: `urlsplit` drops some of them, and the host becomes another.
+    if any(ord(character) <= 32 or ord(character) == 127 or character == "\\" for character in url):
+        raise InvalidUrl("the address holds spaces, control characters or backslashes")
+    if len(url) > URL_CHARACTERS:
+        raise InvalidUrl(f"the address is longer than {URL_CHARACTERS}")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as problem:
+        raise InvalidUrl(f"the address cannot be read: {problem}") from problem
+    if parts.scheme not in DEFAULT_PORTS or not parts.hostname:
+        raise InvalidUrl("the address must begin with https:// or http:// and name a host")
+    host, named = _encode_host(parts.hostname), parts.netloc.rpartition("@")[2]
+    if not named.isascii():
+        named = host if port is None else f"{host}:{port}"
+    port = DEFAULT_PORTS[parts.scheme] if port is None else port
+    if port not in DEFAULT_PORTS.values() and (port < _FIRST_UNPRIVILEGED_PORT or port in _NON_WEB_PORTS):
+        raise InvalidUrl(f"port {port} is none of web servers: use 443, 80, or one above 1023 that is")
+    return UrlTarget(parts.scheme, host, port, named)
+
+
+def _encode_host(host: str) -> str:
+    """The name as it is asked for and called on the wire, which is what the system makes of it too."""
+    if host.isascii():
+        return host
+    try:
+        found = host.encode("idna").decode()
+    except UnicodeError as problem:
+        raise InvalidUrl(f"{host!r} is no name of a host: {problem}") from problem
+    # Wide forms of signs have become those signs.
+    if not all(sign.isalnum() or sign in "-._" for sign in found):
+        raise InvalidUrl(f"{host!r} is no name of a host")
+    return found
+
+
+def describe_url_problem(url: str, reach: AddressPolicy = PUBLIC_ONLY) -> str:
+    """Why a URL cannot be taken, as far as that is known without asking for its name; "" for a good one."""
+    try:
+        target = parse_url(url)
+        reach.require_literal(target.host)
+    except (InvalidUrl, AddressRefused) as problem:
+        return str(problem)
+    return "the address must not hold a user name or password" if "@" in urlsplit(url).netloc else ""
+
+
+def resolve_host(host: str, port: int, reach: AddressPolicy = PUBLIC_ONLY) -> ResolvedHost:
+    """Resolve a name once and check every address. Raises `AddressRefused`, `NameNotResolved`."""
+    if any(ord(character) <= 32 for character in host):
+        raise AddressRefused(f"{host!r} is not a host name")
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as problem:
+        raise HostNotResolved(f"the name {host} was not resolved: {problem}") from problem
+    addresses = tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
+    if not addresses:
+        raise HostNotResolved(f"the name {host} has no address")
+    for address in addresses:
+        reach.require(host, address)
+    return ResolvedHost(host, port, addresses)

@@ -1,0 +1,304 @@
+"""Strict YAML and JSON parser with limits, and with the line of every value.
+
+JSON is read as YAML, which also takes JSON with a forgotten quote (T09). Scalars follow YAML 1.2: `yes` is a
+word, `012` is twelve, dates are text. Values are built from the parser's events, so nothing here recurses;
+the library's own loader ends the process at 50,000 brackets, and is never called.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import replace
+from typing import Any, Final, NoReturn
+
+import yaml
+
+from guards import limits
+from guards.document_tree import DocumentTree, ParsedDocument
+from guards.input_problems import InputPath, InputProblem, InputRejected, get_line_and_column
+from guards.json_parser import parse_number
+from guards.text import find_size_problem, find_text_problem
+
+_EVENT_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_KEYWORDS: Final[dict[str, Any]] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_NUMBER: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
+_OCTAL_OR_HEX: Final = re.compile(r"0o[0-7]+\Z|0x[0-9a-fA-F]+\Z")
+_NOT_A_NUMBER: Final = re.compile(r"([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))\Z")
+_SURROGATE_PAIR: Final = re.compile(
+    r"(?<!\\)((?:\\\\)*)((?:\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+)
+_DIRECTIVE: Final = re.compile("^%", re.MULTILINE)
+# What comes along when a text is copied from a page.
+_PASTE_ARTIFACTS: Final = {
+    "**": ("** is what makes text bold on a page", "remove the asterisks"),
+    "...": ("... stands for something that was left out", "put the whole document there"),
+    "```": ("``` is what encloses a sample on a page", "remove the line"),
+}
+_CORE_TAG_PREFIX: Final = "tag:yaml.org,2002:"
+_COLLECTION_TAGS: Final = (None, f"{_CORE_TAG_PREFIX}map", f"{_CORE_TAG_PREFIX}seq")
+_TEXT_TAGS: Final = (None, f"{_CORE_TAG_PREFIX}str", "!")
+
+
+def parse_yaml(
+    text: str,
+    *,
+    depth: int = limits.SPEC_DEPTH,
+    values: int = limits.SPEC_VALUES,
+    most: int = limits.SPEC_BYTES,
+    expands_aliases: bool = False,
+) -> ParsedDocument:
+    """Read one document. Raises `Refused` on anything else, in milliseconds whatever the text is.
+
+    `values` and `most` limit what aliases expand to as well.
+    """
+    if fault := find_text_problem(text) or find_size_problem(text, most):
+        raise InputRejected(fault if fault.line else InputProblem(fault.what, fault.fix, 1, 1))
+    if found := _DIRECTIVE.search(text):
+        # The parser compares every %TAG with every other before it says a word.
+        what = "directives (%) are not allowed"
+        raise InputRejected(InputProblem(what, "remove the line", *get_line_and_column(text, found.start())))
+    reader = _YamlReader(depth=depth, values=values, anchors=_AnchorEvents() if expands_aliases else None)
+    try:
+        if expands_aliases and "*" in text and "&" in text:
+            expansion = _AliasExpansion(values=values, most=most)
+            for event in yaml.parse(_replace_surrogate_escapes(text), Loader=_EVENT_LOADER):
+                expansion.take(event)
+        for event in yaml.parse(_replace_surrogate_escapes(text), Loader=_EVENT_LOADER):
+            reader.take(event)
+    except yaml.reader.ReaderError as problem:
+        what = f"the character U+{problem.character:04X} is not allowed"
+        raise InputRejected(
+            InputProblem(what, "remove it", *get_line_and_column(text, problem.position))
+        ) from problem
+    except yaml.MarkedYAMLError as problem:
+        mark = problem.problem_mark or problem.context_mark
+        what, fix = _describe_parser_error(problem, _get_marked_line(text, mark))
+        raise InputRejected(InputProblem(what, fix, *_get_mark_position(mark), reader.tree.path)) from problem
+    return reader.parsed()
+
+
+def _replace_surrogate_escapes(text: str) -> str:
+    """JSON writes characters beyond the 16-bit range as two escapes, which YAML does not know."""
+    if "\\u" not in text or not text.lstrip().startswith(("{", "[")):
+        return text
+    return _SURROGATE_PAIR.sub(lambda pair: pair[1] + json.loads(f'"{pair[2]}"'), text)
+
+
+def _get_marked_line(text: str, mark: Any) -> str:
+    """The line of a mark, without its indentation."""
+    if mark is None:
+        return ""
+    begin = text.rfind("\n", 0, mark.index) + 1
+    return text[begin:].partition("\n")[0].strip()
+
+
+def _describe_parser_error(problem: yaml.MarkedYAMLError, line: str) -> tuple[str, str]:
+    said, context = problem.problem or "this is not YAML", problem.context or ""
+    for begin, (what, fix) in _PASTE_ARTIFACTS.items():
+        if line.startswith(begin):
+            return what, fix
+    if "cannot start any token" in said:
+        return "a tab or a reserved character starts this value", "indent with spaces, or put it in quotes"
+    if "mapping values are not allowed" in said:
+        return (
+            "a second colon in one line, or wrong indentation",
+            "quote the value if the colon belongs to it",
+        )
+    if "did not find expected key" in said and "block mapping" in context:
+        return (
+            "this line is not indented like the keys that it belongs to",
+            "begin the keys of one mapping in the same column, two further in than a dash before them",
+        )
+    if "did not find expected '-' indicator" in said:
+        return (
+            "this line is not indented like the list that it belongs to",
+            "begin the dashes of one list in the same column, and what belongs to an entry further in",
+        )
+    return f"{said} ({context})" if context else said, ""
+
+
+class _AliasExpansion:
+    """The size of a document with its aliases expanded, added up without expanding any of them."""
+
+    def __init__(self, *, values: int, most: int) -> None:
+        # A mapping has a key for each value.
+        self.nodes = self.nodes_left = 2 * values
+        self.characters_left = int(most)
+        self.most = int(most)
+        self.sizes: dict[str, tuple[int, int]] = {}
+        self._open: list[tuple[str | None, int, int]] = []
+
+    def take(self, event: yaml.Event) -> None:
+        """Count an event. Raises `Refused` at the alias, or the value, that is too much."""
+        if isinstance(event, yaml.CollectionStartEvent):
+            self._open.append((event.anchor, self.nodes_left, self.characters_left))
+            self._count(event, 1, 0)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, nodes, characters = self._open.pop()
+            if anchor:
+                self.sizes[anchor] = (nodes - self.nodes_left, characters - self.characters_left)
+        elif isinstance(event, yaml.ScalarEvent):
+            self._count(event, 1, len(event.value))
+            if event.anchor:
+                self.sizes[event.anchor] = (1, len(event.value))
+        elif isinstance(event, yaml.AliasEvent):
+            # An anchor that is unknown, or not yet at its end, is refused by the reader.
+            self._count(event, *self.sizes.get(str(event.anchor), (0, 0)))
+
+    def _count(self, event: yaml.Event, nodes: int, characters: int) -> None:
+        self.nodes_left -= nodes
+        self.characters_left -= characters
+        if self.nodes_left >= 0 and self.characters_left >= 0:
+            return
+        size = f"{self.nodes} values and keys" if self.nodes_left < 0 else f"{self.most // 1024} KiB"
+        what = f"aliases expand to more than {size}"
+        raise InputRejected(InputProblem(what, "use fewer of them", *_get_mark_position(event.start_mark)))
+
+
+class _AnchorEvents:
+    """The nodes that have anchors, as slices of the events of the document; aliases in them are expanded."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, tuple[int, int | None]] = {}
+        """By anchor, where a node begins and ends; its end is None until it has come."""
+        self._events: list[yaml.Event] = []
+        self._open: list[str | None] = []
+
+    def record(self, event: yaml.Event) -> None:
+        """Record an event of a node, with the anchor that it may have; an alias is what it expands to."""
+        if isinstance(event, yaml.AliasEvent):
+            return
+        begin = len(self._events)
+        self._events.append(event)
+        if isinstance(event, yaml.ScalarEvent):
+            if event.anchor:
+                self.nodes[event.anchor] = (begin, begin + 1)
+        elif isinstance(event, yaml.CollectionStartEvent):
+            self._open.append(event.anchor)
+            if event.anchor:
+                self.nodes[event.anchor] = (begin, None)
+        elif anchor := self._open.pop():
+            self.nodes[anchor] = (self.nodes[anchor][0], begin + 1)
+
+    def events_of(self, anchor: str) -> Iterator[yaml.Event]:
+        """The events of a node, without its anchors: an alias does not name anything anew."""
+        begin, end = self.nodes[anchor]
+        for event in self._events[begin:end]:
+            if getattr(event, "anchor", None):
+                event = copy(event)
+                event.anchor = None  # type: ignore[attr-defined]
+            yield event
+
+
+class _YamlReader:
+    """Turns the parser's events into values, refusing what a specification does not need."""
+
+    def __init__(self, *, depth: int, values: int, anchors: _AnchorEvents | None) -> None:
+        self.tree: DocumentTree[Any] = DocumentTree(
+            depth=depth, values=values, place=_get_mark_position, keeps_places=True
+        )
+        self.documents = 0
+        self.anchors = anchors
+        self.spellings: dict[InputPath, str] = {}
+
+    def take(self, event: yaml.Event) -> None:
+        if self.anchors and isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent):
+            self.anchors.record(event)
+        if isinstance(event, yaml.ScalarEvent):
+            self._scalar(event)
+        elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
+            self._start(event)
+        elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
+            self.tree.end()
+        elif isinstance(event, yaml.AliasEvent):
+            self._expand(event)
+        elif isinstance(event, yaml.DocumentStartEvent):
+            self.documents += 1
+            if self.documents > 1:
+                self._refuse(event, "only one document may be in a file", "remove the --- and what follows")
+
+    def parsed(self) -> ParsedDocument:
+        if self.documents == 0 or self.tree.root is None:
+            raise InputRejected(InputProblem("the document is empty", "", 1, 1))
+        return ParsedDocument(self.tree.root, self.tree.lines, self.tree.columns, self.spellings)
+
+    def _expand(self, event: yaml.AliasEvent) -> None:
+        """Take the node that an alias stands for once more; it counts against the limits again.
+
+        Raises `Refused` with the place of the alias, which is what has to go.
+        """
+        if self.anchors is None:
+            self._refuse(event, "aliases (*name) are not allowed", "write the value out")
+        name = str(event.anchor)
+        if name not in self.anchors.nodes:
+            self._refuse(event, f"no anchor &{name[:60]} stands before this alias", "write one")
+        if self.anchors.nodes[name][1] is None:
+            self._refuse(event, f"the alias *{name[:60]} stands inside its own anchor", "remove it")
+        try:
+            for inner in self.anchors.events_of(name):
+                self.take(inner)
+        except InputRejected as refused:
+            line, column = _get_mark_position(event.start_mark)
+            raise InputRejected(replace(refused.fault, line=line, column=column)) from refused
+
+    def _expects_key(self) -> bool:
+        return self.tree.inner is not None and self.tree.inner.awaits_key
+
+    def _start(self, event: yaml.CollectionStartEvent) -> None:
+        if event.tag not in _COLLECTION_TAGS:
+            self._refuse(event, f"the tag {event.tag} is not allowed", "remove it")
+        if self._expects_key():
+            self._refuse(event, "a key must be a plain word", "put it in quotes if it is one")
+        self.tree.start({} if isinstance(event, yaml.MappingStartEvent) else [], event.start_mark)
+
+    def _scalar(self, event: yaml.ScalarEvent) -> None:
+        if fault := find_text_problem(event.value):
+            self._refuse(event, fault.what, fault.fix)
+        if self._expects_key():
+            if self.anchors and event.value == "<<" and event.implicit[0]:
+                self._refuse(event, "merge keys (<<) are not part of YAML 1.2", "write the keys out")
+            self.tree.key(event.value, event.start_mark)
+            return
+        value = self._value_of(event)
+        path = self.tree.put(value, event.start_mark)
+        if isinstance(value, int | float) and str(value) != event.value and not isinstance(value, bool):
+            self.spellings[path] = event.value
+
+    def _value_of(self, event: yaml.ScalarEvent) -> Any:
+        if event.tag not in _TEXT_TAGS:
+            self._refuse(event, f"the tag {event.tag} is not allowed", "remove it")
+        is_plain = event.implicit[0] and event.tag is None
+        return self._plain(event) if is_plain else event.value
+
+    def _plain(self, event: yaml.ScalarEvent) -> Any:
+        text = event.value
+        if text in _KEYWORDS:
+            return _KEYWORDS[text]
+        if _NOT_A_NUMBER.match(text):
+            self._refuse(event, f"{text} is not a number", "put it in quotes if it is text")
+        if not (_NUMBER.match(text) or _OCTAL_OR_HEX.match(text)):
+            return text
+        number = _parse_octal_or_hex(text) if _OCTAL_OR_HEX.match(text) else parse_number(text)
+        if number is None:
+            self._refuse(event, "the number is too large", "put it in quotes if it is text")
+        return number
+
+    def _refuse(self, event: yaml.Event, what: str, fix: str) -> NoReturn:
+        raise self.tree.refused(event.start_mark, what, fix)
+
+
+def _get_mark_position(mark: Any) -> tuple[int, int]:
+    """Line and column of a mark, from 1; the parser counts from 0, and has none for an empty text."""
+    return (mark.line + 1, mark.column + 1) if mark else (1, 1)
+
+
+def _parse_octal_or_hex(text: str) -> int | None:
+    if len(text) > limits.NUMBER_CHARACTERS:
+        return None
+    number = int(text[2:], 8 if text[1] == "o" else 16)
+    return number if number <= limits.MAX_INTEGER else None

@@ -1,0 +1,49 @@
+"""Live updates of the pages of adoptions that are being read."""
+
+from collections.abc import Collection
+from typing import Final
+
+from inventory.models.adoption import Adoption
+from inventory.queries.drift import VIEW_ENVIRONMENT
+from rbac.policy import ResourceLocation
+from web.live import Audience, TopicSnapshot, TopicSource, audience_of_rows, publish_change_on_commit
+from web.live.sources import parse_primary_keys
+
+ADOPTION_SOURCE_NAME: Final = "adoptions"
+
+
+def publish_adoption_changed(adoption: int) -> None:
+    """After the commit under way, have pages of this adoption look; by its key."""
+    publish_change_on_commit(ADOPTION_SOURCE_NAME, adoption)
+
+
+def publish_pending_adoptions_changed(cluster: int) -> None:
+    """The same for all that are being read in a cluster whose look has failed."""
+    waiting = Adoption.objects.filter(seen__cluster=cluster, state=Adoption.State.READING)
+    for key in waiting.values_list("pk", flat=True):
+        publish_adoption_changed(key)
+
+
+def read_adoption_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSnapshot, ...]]:
+    """How far these adoptions are, or all that are being read; one query."""
+    rows = Adoption.objects.filter(state=Adoption.State.READING)
+    if keys is not None:
+        rows = Adoption.objects.filter(pk__in=list(parse_primary_keys(Adoption, keys)))
+    environment = "infrastructure__environment"
+    # A look that has failed says why on the page.
+    failed = "seen__cluster__compared__failed_at"
+    columns = (
+        "pk", f"{environment}__scope_id", f"{environment}__identifier", "state", "asked_at", "read_at", failed
+    )  # fmt: skip
+    found: dict[str, tuple[TopicSnapshot, ...]] = {}
+    for pk, scope, identifier, *seen in rows.values_list(*columns):
+        audience = Audience(ResourceLocation(scope, {"environment": identifier}), VIEW_ENVIRONMENT)
+        found[str(pk)] = (TopicSnapshot(audience, tuple(seen), frozenset({f"adoption:{pk}"})),)
+    return found
+
+
+ADOPTION_SOURCE: Final = TopicSource(
+    ADOPTION_SOURCE_NAME,
+    topics={"adoption": audience_of_rows(Adoption, VIEW_ENVIRONMENT)},
+    looks=read_adoption_snapshots,
+)

@@ -1,0 +1,1 @@
+"""Traffic of blue/green pairs: load balancer reads, and the listener rules that match."""

@@ -1,0 +1,232 @@
+"""Routes of adoptions."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from catalog.models import Infrastructure
+from inventory.adoption.proposals import AdoptionProposal
+from inventory.adoption.traffic.options import RuleCandidate, TrafficOptions
+from inventory.models.adoption import Adoption
+from inventory.models.instances import EcsServiceRecord
+from inventory.operations import adoption_undo, adoptions
+from inventory.operations.adoptions import AdoptionSpec
+from inventory.queries import drift
+from rbac.policy import Principal, can
+from web.api.parameters import PAGE_PARAMETERS
+from web.api.views import BaseApiView
+
+
+class UnmanagedServiceDocument(serializers.Serializer[Any]):
+    """An ECS service that Slipway does not deploy."""
+
+    name = serializers.CharField()
+    arn = serializers.CharField()
+    status = serializers.CharField()
+    desired = serializers.IntegerField()
+    running = serializers.IntegerField()
+    task_definition = serializers.CharField()
+    first_seen_at = serializers.DateTimeField()
+    is_elsewhere = serializers.BooleanField()
+
+
+class ReadForAdoptionInput(serializers.Serializer[Any]):
+    """Which ECS service is to be read back."""
+
+    ecs_service = serializers.CharField(max_length=255)
+
+
+class ProposedManifestDocument(serializers.Serializer[Any]):
+    """A manifest as it would be kept."""
+
+    identifier = serializers.CharField()
+    kind = serializers.CharField()
+    content = serializers.CharField()
+
+
+class AdoptionRuleDocument(serializers.Serializer[Any]):
+    """A rule of a listener; `rule` is empty where a listener has none (a network load balancer)."""
+
+    load_balancer = serializers.CharField()
+    listener = serializers.CharField()
+    rule = serializers.CharField()
+    words = serializers.CharField()
+    forwards_to = serializers.CharField()
+
+
+class TrafficOptionDocument(serializers.Serializer[Any]):
+    """Rules of production and stage that fit a blue/green pair; without `stage` that is asked at each run."""
+
+    key = serializers.CharField()
+    is_sure = serializers.BooleanField()
+    production = AdoptionRuleDocument()
+    stage = AdoptionRuleDocument(allow_null=True)
+
+
+class AdoptionDocument(serializers.Serializer[Any]):
+    """An ECS service on its way to be taken over; while it is ready, who may adopt it sees `manifests`."""
+
+    id = serializers.IntegerField()
+    ecs_service = serializers.CharField()
+    infrastructure = serializers.CharField()
+    environment = serializers.CharField()
+    state = serializers.ChoiceField(choices=Adoption.State.choices)
+    reason = serializers.CharField()
+    trouble = serializers.CharField()
+    warnings = serializers.ListField(child=serializers.CharField())
+    task_definition = serializers.CharField()
+    image = serializers.CharField()
+    tag = serializers.CharField()
+    strategies = serializers.ListField(child=serializers.CharField())
+    traffic = TrafficOptionDocument(many=True)
+    manifests = ProposedManifestDocument(many=True)
+    read_at = serializers.DateTimeField(allow_null=True)
+    adopted_at = serializers.DateTimeField(allow_null=True)
+    adopted_by = serializers.CharField(allow_null=True)
+    service = serializers.CharField(allow_null=True)
+    pipeline = serializers.CharField(allow_null=True)
+
+
+class AdoptInput(serializers.Serializer[Any]):
+    """What is made of it; without a strategy the first of `strategies`.
+
+    `traffic` is the key of one of `traffic`, or `<+input>` to be asked for it at each run. It may be left out
+    where one of them is sure, and where there is none.
+    """
+
+    identifier = serializers.CharField(max_length=128)
+    name = serializers.CharField(max_length=128)
+    strategy = serializers.CharField(max_length=32, required=False, default="")
+    traffic = serializers.CharField(max_length=1024, required=False, default="")
+
+
+class UnmanagedServicesRoute(BaseApiView):
+    """The ECS services of a cluster that Slipway does not deploy."""
+
+    @extend_schema(parameters=[*PAGE_PARAMETERS], responses=UnmanagedServiceDocument(many=True))
+    def get(self, request: Request, pk: int) -> Response:
+        rows = Infrastructure.objects.select_related("environment__scope", "connector")
+        place = self.one(drift.VIEW_ENVIRONMENT, rows, pk=pk)
+        return self.page(adoptions.list_unmanaged_services(place), serialize_unmanaged_service)
+
+
+class AdoptionsRoute(BaseApiView):
+    """Taking over ECS services of an infrastructure."""
+
+    @extend_schema(request=ReadForAdoptionInput, responses={202: AdoptionDocument})
+    def post(self, request: Request, pk: int) -> Response:
+        rows = Infrastructure.objects.select_related("environment__scope", "connector__scope")
+        place = self.one(drift.VIEW_ENVIRONMENT, rows, pk=pk)
+        adoption = adoptions.read_for_adoption(
+            actor=self.principal, infrastructure=place, **self.given(ReadForAdoptionInput)
+        )
+        return Response(serialize_adoption(adoption, self.principal), status=202)
+
+
+class AdoptionRoute(BaseApiView):
+    """The base of routes about one ECS service that is taken over."""
+
+    def adoption(self, pk: int) -> Adoption:
+        """Return the adoption of the address."""
+        rows = Adoption.objects.select_related(
+            "infrastructure__environment__scope", "seen__cluster", "service", "pipeline", "adopted_by"
+        )
+        return self.one(drift.VIEW_ENVIRONMENT, rows, pk=pk)
+
+
+class AdoptionDetailRoute(AdoptionRoute):
+    """One ECS service that is taken over."""
+
+    @extend_schema(responses=AdoptionDocument)
+    def get(self, request: Request, pk: int) -> Response:
+        return Response(serialize_adoption(self.adoption(pk), self.principal))
+
+
+class AdoptServiceRoute(AdoptionRoute):
+    """Making a service and a pipeline of what was read back."""
+
+    @extend_schema(request=AdoptInput, responses=AdoptionDocument)
+    def post(self, request: Request, pk: int) -> Response:
+        given = AdoptionSpec(**self.given(AdoptInput))
+        found = adoptions.adopt_service(actor=self.principal, adoption=self.adoption(pk), spec=given)
+        return Response(serialize_adoption(found, self.principal))
+
+
+class UndoAdoptionRoute(AdoptionRoute):
+    """Removing what an adoption made, as long as nothing was deployed by it."""
+
+    @extend_schema(request=None, responses=AdoptionDocument)
+    def post(self, request: Request, pk: int) -> Response:
+        found = adoption_undo.undo_adoption(actor=self.principal, adoption=self.adoption(pk))
+        return Response(serialize_adoption(found, self.principal))
+
+
+def serialize_unmanaged_service(row: EcsServiceRecord) -> dict[str, Any]:
+    """An ECS service that Slipway does not deploy, as the API tells it."""
+    names = (
+        "name",
+        "arn",
+        "status",
+        "desired",
+        "running",
+        "task_definition",
+        "first_seen_at",
+        "is_elsewhere",
+    )
+    return {name: getattr(row, name) for name in names}
+
+
+def serialize_adoption(row: Adoption, reader: Principal) -> dict[str, Any]:
+    """An adoption as the API tells it; manifests, which hold values, to who may adopt it."""
+    is_shown = row.state == Adoption.State.READY and can(reader, drift.EDIT_ENVIRONMENT, row)
+    proposal = AdoptionProposal.of(row) if is_shown else None
+    return {
+        "id": row.pk,
+        "ecs_service": row.seen.name,
+        "infrastructure": row.infrastructure.identifier,
+        "environment": row.infrastructure.environment.identifier,
+        "state": row.state,
+        "reason": row.reason,
+        "trouble": drift.get_adoption_failure(row),
+        "warnings": row.warnings,
+        "task_definition": row.task_definition,
+        "image": proposal.image.image if proposal else "",
+        "tag": proposal.image.tag if proposal else "",
+        "strategies": list(proposal.strategies) if proposal else [],
+        "traffic": serialize_traffic_options(proposal.fit) if proposal else [],
+        "manifests": [
+            {"identifier": one.identifier, "kind": one.kind, "content": one.content}
+            for one in (proposal.manifests if proposal else ())
+        ],
+        "read_at": row.read_at,
+        "adopted_at": row.adopted_at,
+        "adopted_by": row.adopted_by.get_username() if row.adopted_by else None,
+        "service": row.service.identifier if row.service else None,
+        "pipeline": row.pipeline.identifier if row.pipeline else None,
+    }
+
+
+def serialize_traffic_options(fit: TrafficOptions) -> list[dict[str, Any]]:
+    """The listener rules that fit, as the API tells them."""
+    return [
+        {
+            "key": one.key,
+            "is_sure": one == fit.only,
+            "production": _serialize_rule(one.production),
+            "stage": _serialize_rule(one.stage) if one.stage else None,
+        }
+        for one in fit.choices
+    ]
+
+
+def _serialize_rule(lead: RuleCandidate) -> dict[str, str]:
+    return {
+        "load_balancer": lead.balancer,
+        "listener": lead.listener,
+        "rule": lead.rule,
+        "words": lead.words,
+        "forwards_to": lead.shares,
+    }

@@ -1,0 +1,191 @@
+"""Routes of the overview, the matrix, events, and service dashboards."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.utils import timezone
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from catalog.models import Service
+from deployments.models import StageExecution
+from inventory.api import dashboard_documents, dashboard_serializers
+from inventory.dashboards.deployment_differences import compare_deployments
+from inventory.dashboards.deployment_statistics import DEFAULT_RANGE, RANGES, compute_deployment_statistics
+from inventory.dashboards.environment_matrix import build_environment_matrix
+from inventory.dashboards.overview import get_overview_tiles, list_scope_executions
+from inventory.dashboards.running_services import list_running_services
+from inventory.operations import redeployments
+from inventory.queries.events import (
+    DEFAULT_TIME_RANGE,
+    MAX_SEARCH_LENGTH,
+    TIME_RANGES,
+    parse_event_search,
+    search_events,
+)
+from inventory.queries.service_deployments import list_active_deployments, list_service_deployments
+from inventory.sync.watched_services import record_view
+from rbac.policy import NotVisible, filter_visible, require
+from web.api.parameters import ORG_PARAMETER, PAGE_PARAMETERS, PROJECT_PARAMETER
+from web.api.views import BaseApiView, filter_by_scope
+from web.http.pagination import CursorPagination
+from web.http.problems import BadInput
+
+VIEW_SERVICE = "core_service_view"
+MAX_KEY_DIGITS = 18
+DAYS_PARAMETER = OpenApiParameter(
+    "days", {"type": "integer", "enum": list(RANGES), "default": DEFAULT_RANGE}, description="How far back."
+)
+
+
+def _build_text_parameter(name: str, description: str) -> OpenApiParameter:
+    return OpenApiParameter(name, {"type": "string", "maxLength": MAX_SEARCH_LENGTH}, description=description)
+
+
+def _build_key_parameter(name: str) -> OpenApiParameter:
+    return OpenApiParameter(name, OpenApiTypes.INT, required=True, description="Key of a deployment.")
+
+
+class OverviewRoute(BaseApiView):
+    """What goes on in a scope, and how deployments went."""
+
+    pagination_class = None
+
+    @extend_schema(
+        parameters=[ORG_PARAMETER, PROJECT_PARAMETER, DAYS_PARAMETER],
+        responses=dashboard_serializers.OverviewDocument,
+    )
+    def get(self, request: Request) -> Response:
+        asked = request.GET.get("days", "") or str(DEFAULT_RANGE)
+        days = next((one for one in RANGES if asked == str(one)), None)
+        if days is None:
+            message = f"must be one of {', '.join(map(str, RANGES))}"
+            raise BadInput("The input is not valid.", errors=[{"path": "days", "message": message}])
+        scope, now = self.scope_named(), timezone.now()
+        executions = list_scope_executions(self.principal, scope)
+        now_here = get_overview_tiles(self.principal, scope, executions, now, days)
+        return Response(
+            dashboard_documents.serialize_overview(
+                now_here, compute_deployment_statistics(executions, now, days)
+            )
+        )
+
+
+class EnvironmentMatrixRoute(BaseApiView):
+    """Which version of each service runs in each environment."""
+
+    @extend_schema(
+        parameters=[ORG_PARAMETER, PROJECT_PARAMETER, *PAGE_PARAMETERS],
+        responses=dashboard_serializers.MatrixRowDocument(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        rows = filter_visible(self.principal, VIEW_SERVICE, Service.objects.select_related("scope"))
+        pages = CursorPagination()
+        services = pages.paginate_queryset(filter_by_scope(request, rows, by_identifier=False), request, self)
+        return pages.get_paginated_response(
+            dashboard_documents.serialize_matrix(build_environment_matrix(self.principal, services))
+        )
+
+
+class EventsRoute(BaseApiView):
+    """What ECS and auto scaling said of services, newest first."""
+
+    order = "at"
+
+    @extend_schema(
+        parameters=[
+            ORG_PARAMETER,
+            PROJECT_PARAMETER,
+            _build_text_parameter("q", "A part of the message."),
+            _build_text_parameter("service", "Identifier of a service."),
+            _build_text_parameter("environment", "Identifier of an environment."),
+            _build_text_parameter("account", "Number of an AWS account."),
+            _build_text_parameter("region", "Name of a region."),
+            OpenApiParameter(
+                "since", {"type": "string", "enum": list(TIME_RANGES), "default": DEFAULT_TIME_RANGE}
+            ),
+            *PAGE_PARAMETERS,
+        ],
+        responses=dashboard_serializers.EventDocument(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        search = parse_event_search(request.GET.dict())
+        rows = search_events(self.principal, None, search, timezone.now())
+        return self.page(
+            filter_by_scope(request, rows, by_identifier=False), dashboard_documents.serialize_event
+        )
+
+
+class _ServiceRoute(BaseApiView):
+    """What is asked of one service."""
+
+    def service(self, pk: int) -> Service:
+        """The service that is meant. Raises `NotVisible` (404)."""
+        return self.one(VIEW_SERVICE, Service.objects.select_related("scope"), pk=pk)
+
+    def deployment(self, deployments: QuerySet[StageExecution], asked: object) -> StageExecution:
+        """The deployment that is meant. Raises `NotVisible` (404)."""
+        text = str(asked)
+        if text.isascii() and text.isdigit() and len(text) <= MAX_KEY_DIGITS:
+            return self.one_of(deployments, pk=int(text))
+        raise NotVisible("There is nothing here that you may see.")
+
+
+class ServiceDashboardRoute(_ServiceRoute):
+    """What runs of a service, by environment and version, and what is being deployed."""
+
+    pagination_class = None
+
+    @extend_schema(responses=dashboard_serializers.DashboardDocument)
+    def get(self, request: Request, pk: int) -> Response:
+        service = self.service(pk)
+        places = list_running_services(self.principal, [service], detailed=True)
+        record_view([one.seen for one in places], timezone.now())
+        return Response(
+            dashboard_documents.serialize_dashboard(
+                places, list_active_deployments(list_service_deployments(self.principal, service))
+            )
+        )
+
+
+class ServiceDeploymentsRoute(_ServiceRoute):
+    """The deployments of a service, newest first."""
+
+    @extend_schema(parameters=PAGE_PARAMETERS, responses=dashboard_serializers.DeploymentDocument(many=True))
+    def get(self, request: Request, pk: int) -> Response:
+        return self.page(
+            list_service_deployments(self.principal, self.service(pk)),
+            dashboard_documents.serialize_deployment,
+        )
+
+
+class CompareDeploymentsRoute(_ServiceRoute):
+    """What differs between two deployments of a service."""
+
+    pagination_class = None
+
+    @extend_schema(
+        parameters=[_build_key_parameter("from"), _build_key_parameter("to")],
+        responses=dashboard_serializers.DifferenceDocument,
+    )
+    def get(self, request: Request, pk: int) -> Response:
+        found = list_service_deployments(self.principal, self.service(pk))
+        old, new = (self.deployment(found, request.GET.get(name, "")) for name in ("from", "to"))
+        return Response(dashboard_documents.serialize_difference(compare_deployments(old, new)))
+
+
+class RedeployRoute(_ServiceRoute):
+    """The way back to a deployment."""
+
+    pagination_class = None
+
+    @extend_schema(request=None, responses={201: dashboard_serializers.StartedExecutionDocument})
+    def post(self, request: Request, pk: int, deployment: int) -> Response:
+        """Deploy again what an execution deployed, with its manifests, inputs and image."""
+        target = self.deployment(list_service_deployments(self.principal, self.service(pk)), deployment)
+        require(self.principal, "core_pipeline_execute", target.execution.pipeline)
+        begun = redeployments.redeploy(actor=self.principal, deployment=target)
+        answer: dict[str, Any] = {"id": str(begun.pk), "number": begun.number}
+        return Response(answer, status=201)

@@ -1,0 +1,174 @@
+"""Routes of drift."""
+
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from guards.limits import DRIFT_FIELDS, DRIFT_REASON_CHARACTERS
+from inventory.models.drift import DriftComparison
+from inventory.operations import drift
+from inventory.queries import drift as queries_drift
+from web.api.parameters import ORG_PARAMETER, PAGE_PARAMETERS, PROJECT_PARAMETER
+from web.api.views import BaseApiView, filter_by_scope
+from web.http.problems import BadInput
+
+STATE_PARAMETER = OpenApiParameter("state", OpenApiTypes.STR, enum=DriftComparison.State.values)
+
+
+class ComparisonSummary(serializers.Serializer[Any]):
+    """One ECS service beside what was deployed to it last; `fields` is how many of them differ."""
+
+    id = serializers.IntegerField()
+    ecs_service = serializers.CharField()
+    service = serializers.CharField(allow_null=True)
+    environment = serializers.CharField(allow_null=True)
+    infrastructure = serializers.CharField(allow_null=True)
+    region = serializers.CharField()
+    cluster = serializers.CharField()
+    state = serializers.ChoiceField(choices=DriftComparison.State.choices)
+    reason = serializers.CharField()
+    execution = serializers.UUIDField(allow_null=True, help_text="What it is compared with.")
+    task_definition = serializers.CharField()
+    compared_at = serializers.DateTimeField(allow_null=True)
+    fields = serializers.IntegerField()  # type: ignore[assignment]
+
+
+class DriftedField(serializers.Serializer[Any]):
+    """One field that is not as it was deployed; values of environments are never shown."""
+
+    id = serializers.IntegerField()
+    document = serializers.CharField()
+    path = serializers.CharField()
+    desired = serializers.JSONField(allow_null=True)
+    found = serializers.JSONField(allow_null=True)
+    told = serializers.CharField()
+    found_at = serializers.DateTimeField()
+    ended_at = serializers.DateTimeField(allow_null=True, help_text="When it was no more, or became another.")
+    accepted = serializers.BooleanField()
+    accepted_at = serializers.DateTimeField(allow_null=True)
+    accepted_by = serializers.CharField(allow_null=True)
+    reason = serializers.CharField()
+
+
+class DriftProblemDocument(serializers.Serializer[Any]):
+    """Why looks, or the syncs that they rest on, do not go on."""
+
+    of = serializers.ChoiceField(choices=["LOOK", "SYNC"])
+    failure = serializers.CharField()
+    code = serializers.CharField()
+    next_step = serializers.CharField(help_text="What somebody can do about it.")
+    failed_at = serializers.DateTimeField(allow_null=True)
+    again_at = serializers.DateTimeField(allow_null=True, help_text="When it is tried again.")
+
+
+class DriftScanDocument(serializers.Serializer[Any]):
+    """How fresh this is: when its cluster was compared last, and what sync had seen of it."""
+
+    compared_at = serializers.DateTimeField(allow_null=True)
+    age_seconds = serializers.FloatField(allow_null=True)
+    synced_at = serializers.DateTimeField(allow_null=True)
+    due_at = serializers.DateTimeField(allow_null=True)
+    under_way = serializers.BooleanField()
+    calls = serializers.IntegerField(help_text="Calls of the last look, beside those of sync.")
+    troubles = DriftProblemDocument(many=True)
+
+
+class ComparisonDocument(ComparisonSummary):
+    """The same with every field that differs, and how fresh that is."""
+
+    look = DriftScanDocument()
+    drifts = DriftedField(many=True)
+    earlier = DriftedField(many=True, help_text="What differed before, the latest first; fifty at most.")
+
+
+class RevokeAcceptanceInput(serializers.Serializer[Any]):
+    """Which fields are meant, by their ids."""
+
+    drifts = serializers.ListField(
+        child=serializers.IntegerField(min_value=1, max_value=2**63 - 1),
+        min_length=1,
+        max_length=int(DRIFT_FIELDS),
+    )
+
+
+class AcceptInput(RevokeAcceptanceInput):
+    """The same, and why."""
+
+    reason = serializers.CharField(max_length=int(DRIFT_REASON_CHARACTERS))
+
+
+class DriftListRoute(BaseApiView):
+    """ECS services beside what was deployed to them."""
+
+    @extend_schema(
+        parameters=[ORG_PARAMETER, PROJECT_PARAMETER, STATE_PARAMETER, *PAGE_PARAMETERS],
+        responses=ComparisonSummary(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        state = request.GET.get("state", "")
+        if state and state not in DriftComparison.State.values:
+            message = f"must be one of {', '.join(DriftComparison.State.values)}"
+            raise BadInput("The input is not valid.", errors=[{"path": "state", "message": message}])
+        found = queries_drift.list_comparisons(self.principal, state)
+        return self.page(
+            filter_by_scope(request, found, by_identifier=False), queries_drift.serialize_comparison
+        )
+
+
+class ComparisonRoute(BaseApiView):
+    """The base of routes about one ECS service."""
+
+    def comparison(self, pk: int) -> DriftComparison:
+        """Return the comparison of the address."""
+        return self.one(
+            queries_drift.VIEW_ENVIRONMENT,
+            queries_drift.select_comparison_relations(DriftComparison.objects.all()),
+            pk=pk,
+        )
+
+    def shown(self, pk: int, status: int = 200) -> Response:
+        """Answer with the comparison as it is now."""
+        return Response(queries_drift.serialize_comparison_with_drift(self.comparison(pk)), status=status)
+
+
+class ServiceDriftRoute(ComparisonRoute):
+    """One ECS service, field by field."""
+
+    @extend_schema(responses=ComparisonDocument)
+    def get(self, request: Request, pk: int) -> Response:
+        return self.shown(pk)
+
+
+class RequestDriftScanRoute(ComparisonRoute):
+    """Having drift looked for now."""
+
+    @extend_schema(request=None, responses={202: ComparisonDocument})
+    def post(self, request: Request, pk: int) -> Response:
+        drift.request_drift_scan(actor=self.principal, comparison=self.comparison(pk))
+        return self.shown(pk, 202)
+
+
+class AcceptDriftRoute(ComparisonRoute):
+    """Accepting fields as they run."""
+
+    @extend_schema(request=AcceptInput, responses=ComparisonDocument)
+    def post(self, request: Request, pk: int) -> Response:
+        given = self.given(AcceptInput)
+        drift.accept_drift(
+            actor=self.principal, comparison=self.comparison(pk), keys=given["drifts"], reason=given["reason"]
+        )
+        return self.shown(pk)
+
+
+class RevokeDriftAcceptanceRoute(ComparisonRoute):
+    """Accepting fields no longer."""
+
+    @extend_schema(request=RevokeAcceptanceInput, responses=ComparisonDocument)
+    def post(self, request: Request, pk: int) -> Response:
+        given = self.given(RevokeAcceptanceInput)
+        drift.revoke_acceptance(actor=self.principal, comparison=self.comparison(pk), keys=given["drifts"])
+        return self.shown(pk)

@@ -1,0 +1,165 @@
+"""Routes of service instances and of their sync."""
+
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from catalog.models import Infrastructure, Service
+from inventory.models.instances import ServiceInstance
+from inventory.operations import sync
+from inventory.queries import instances
+from inventory.queries.instance_filters import EXACT_FILTERS, build_instance_filter
+from web.api.parameters import PAGE_PARAMETERS
+from web.api.views import BaseApiView
+from web.clock import get_database_time
+
+STOPPED_PARAMETER = OpenApiParameter(
+    "stopped", OpenApiTypes.BOOL, description="Those that stopped, with why, instead of those that run."
+)
+
+
+FILTER_PARAMETERS = [
+    *(
+        OpenApiParameter(name, OpenApiTypes.STR, description="Only those with exactly this.")
+        for name in EXACT_FILTERS
+    ),
+    OpenApiParameter(
+        "status", OpenApiTypes.STR, description="Only those in this state of ECS, such as RUNNING."
+    ),
+    OpenApiParameter("stop_code", OpenApiTypes.STR, description="Only those that stopped by this."),
+    OpenApiParameter("origin", OpenApiTypes.STR, enum=ServiceInstance.Origin.values),
+    OpenApiParameter("execution", OpenApiTypes.UUID, description="Only what this execution started."),
+    OpenApiParameter("q", OpenApiTypes.STR, description="In image, task, ECS service, machine, reason."),
+]
+
+
+class ContainerInstanceDocument(serializers.Serializer[Any]):
+    """The machine of a task of launch type EC2."""
+
+    arn = serializers.CharField()
+    ec2_instance = serializers.CharField()
+    instance_type = serializers.CharField()
+    zone = serializers.CharField()
+    status = serializers.CharField()
+    agent_connected = serializers.BooleanField(allow_null=True)
+    cpu = serializers.IntegerField(allow_null=True, help_text="CPU units that it has for tasks.")
+    cpu_left = serializers.IntegerField(allow_null=True)
+    memory = serializers.IntegerField(allow_null=True, help_text="MiB that it has for tasks.")
+    memory_left = serializers.IntegerField(allow_null=True)
+    seen_at = serializers.DateTimeField()
+
+
+class TaskOriginDocument(serializers.Serializer[Any]):
+    """Who or what started a task."""
+
+    origin = serializers.ChoiceField(choices=ServiceInstance.Origin.choices)
+    name = serializers.CharField()
+    execution = serializers.UUIDField(allow_null=True)
+    number = serializers.IntegerField(allow_null=True)
+    deployment = serializers.CharField(help_text="What ECS says: the deployment of the ECS service.")
+
+
+class ContainerDocument(serializers.Serializer[Any]):
+    """One container of a task."""
+
+    name = serializers.CharField()
+    image = serializers.CharField()
+    digest = serializers.CharField()
+    status = serializers.CharField()
+    health = serializers.CharField()
+    exit_code = serializers.IntegerField(allow_null=True)
+    reason = serializers.CharField()
+
+
+class InstanceDocument(serializers.Serializer[Any]):
+    """A service instance: one ECS task as AWS last showed it."""
+
+    id = serializers.IntegerField()
+    task = serializers.CharField()
+    task_id = serializers.CharField()
+    ecs_service = serializers.CharField(allow_null=True)
+    service = serializers.CharField(allow_null=True)
+    environment = serializers.CharField(allow_null=True)
+    infrastructure = serializers.CharField(allow_null=True)
+    region = serializers.CharField()
+    cluster = serializers.CharField()
+    image = serializers.CharField()
+    digest = serializers.CharField()
+    task_definition = serializers.CharField()
+    status = serializers.CharField()
+    desired_status = serializers.CharField()
+    health = serializers.CharField()
+    containers = ContainerDocument(many=True)
+    zone = serializers.CharField()
+    launch_type = serializers.CharField()
+    capacity_provider = serializers.CharField()
+    address = serializers.CharField(allow_null=True)
+    host = serializers.CharField()
+    container_instance = ContainerInstanceDocument(allow_null=True)
+    started_by = TaskOriginDocument()
+    created_at = serializers.DateTimeField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    stopped_at = serializers.DateTimeField(allow_null=True)
+    stop_code = serializers.CharField()
+    stopped_reason = serializers.CharField()
+    seen_at = serializers.DateTimeField()
+
+
+class SyncDocument(serializers.Serializer[Any]):
+    """How fresh the picture of a cluster is; `age_seconds` is null until the first one is whole."""
+
+    synced_at = serializers.DateTimeField(allow_null=True)
+    age_seconds = serializers.FloatField(allow_null=True)
+    due_at = serializers.DateTimeField(allow_null=True)
+    under_way = serializers.BooleanField()
+    seconds = serializers.FloatField(allow_null=True)
+    calls = serializers.IntegerField()
+    failures = serializers.IntegerField()
+    failed_at = serializers.DateTimeField(allow_null=True)
+    failure = serializers.CharField()
+    failure_code = serializers.CharField()
+    next_step = serializers.CharField(help_text="What somebody can do about the failure.")
+    rests_until = serializers.DateTimeField(
+        allow_null=True,
+        help_text="Until when it rests with all that share its account, or connector, and region.",
+    )
+    lacking = serializers.ListField(
+        child=serializers.DictField(child=serializers.CharField()),
+        help_text="Parts of the picture that AWS kept back, each with its `action` and `why`.",
+    )
+
+
+class ServiceInstancesRoute(BaseApiView):
+    """The service instances of a service."""
+
+    @extend_schema(
+        parameters=[STOPPED_PARAMETER, *FILTER_PARAMETERS, *PAGE_PARAMETERS],
+        responses=InstanceDocument(many=True),
+    )
+    def get(self, request: Request, pk: int) -> Response:
+        service = self.one(instances.VIEW_SERVICE, Service.objects.select_related("scope"), pk=pk)
+        rows = instances.list_service_instances(self.principal, service, stopped=self.is_set("stopped"))
+        narrow = build_instance_filter(self.request.GET)
+        return self.page(rows.filter(narrow), instances.serialize_instance)
+
+
+class InfrastructureSyncRoute(BaseApiView):
+    """The picture of the cluster of an infrastructure."""
+
+    @extend_schema(responses=SyncDocument)
+    def get(self, request: Request, pk: int) -> Response:
+        cluster = instances.get_cluster(self._found(pk))
+        return Response(instances.serialize_sync(cluster, get_database_time()))
+
+    @extend_schema(request=None, responses={202: SyncDocument})
+    def post(self, request: Request, pk: int) -> Response:
+        cluster = sync.sync_infrastructure(actor=self.principal, infrastructure=self._found(pk))
+        return Response(instances.serialize_sync(cluster, get_database_time()), status=202)
+
+    def _found(self, pk: int) -> Infrastructure:
+        rows = Infrastructure.objects.select_related("environment__scope", "connector")
+        return self.one(instances.VIEW_ENVIRONMENT, rows, pk=pk)

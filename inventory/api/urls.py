@@ -1,0 +1,55 @@
+"""URLs of the REST API of the overview, dashboards, instances, drift and adoption."""
+
+from django.urls import path
+
+from inventory.api import adoptions, dashboards, drift, instances
+
+urlpatterns = [
+    path("overview", dashboards.OverviewRoute.as_view(), name="api-overview"),
+    path("running", dashboards.EnvironmentMatrixRoute.as_view(), name="api-what-runs-where"),
+    path("events", dashboards.EventsRoute.as_view(), name="api-events"),
+    path(
+        "services/<int:pk>/dashboard",
+        dashboards.ServiceDashboardRoute.as_view(),
+        name="api-service-dashboard",
+    ),
+    path(
+        "services/<int:pk>/deployments",
+        dashboards.ServiceDeploymentsRoute.as_view(),
+        name="api-service-deployments",
+    ),
+    path(
+        "services/<int:pk>/compare",
+        dashboards.CompareDeploymentsRoute.as_view(),
+        name="api-compare-deployments",
+    ),
+    path(
+        "services/<int:pk>/deployments/<int:deployment>/return",
+        dashboards.RedeployRoute.as_view(),
+        name="api-return-to-deployment",
+    ),
+    path(
+        "services/<int:pk>/instances", instances.ServiceInstancesRoute.as_view(), name="api-service-instances"
+    ),
+    path(
+        "infrastructures/<int:pk>/sync",
+        instances.InfrastructureSyncRoute.as_view(),
+        name="api-infrastructure-sync",
+    ),
+    path("drift", drift.DriftListRoute.as_view(), name="api-drift"),
+    path("drift/<int:pk>", drift.ServiceDriftRoute.as_view(), name="api-drift-of-service"),
+    path("drift/<int:pk>/look", drift.RequestDriftScanRoute.as_view(), name="api-look-for-drift"),
+    path("drift/<int:pk>/accept", drift.AcceptDriftRoute.as_view(), name="api-accept-drift"),
+    path("drift/<int:pk>/withdraw", drift.RevokeDriftAcceptanceRoute.as_view(), name="api-withdraw-drift"),
+    path(
+        "infrastructures/<int:pk>/unknown-services",
+        adoptions.UnmanagedServicesRoute.as_view(),
+        name="api-unknown-services",
+    ),
+    path("infrastructures/<int:pk>/adoptions", adoptions.AdoptionsRoute.as_view(), name="api-adoptions"),
+    path("adoptions/<int:pk>", adoptions.AdoptionDetailRoute.as_view(), name="api-adoption"),
+    path("adoptions/<int:pk>/adopt", adoptions.AdoptServiceRoute.as_view(), name="api-adopt"),
+    path(
+        "adoptions/<int:pk>/take-back", adoptions.UndoAdoptionRoute.as_view(), name="api-take-back-adoption"
+    ),
+]

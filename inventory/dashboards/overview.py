@@ -1,0 +1,102 @@
+"""Overview of a scope: active, failed and waiting executions, drift, disconnected delegates."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from django.db.models import Count, Prefetch, QuerySet, prefetch_related_objects
+
+from delegates.queries.delegates import DelegatePresence, count_presence, list_visible_delegates
+from deployments.models import Approval, Execution, StageExecution
+from inventory.dashboards.deployment_statistics import build_failure_filter
+from inventory.models.drift import DriftComparison
+from rbac.models import Scope, User
+from rbac.policy import filter_visible_below
+from steps.states import TERMINAL_STATUSES, Status
+
+VIEW_PIPELINE: Final = "core_pipeline_view"
+VIEW_ENVIRONMENT: Final = "core_environment_view"
+TILE_SIZE: Final = 5
+WAITING_STATUSES: Final = (
+    Status.APPROVAL_WAITING,
+    Status.INTERVENTION_WAITING,
+    Status.INPUT_WAITING,
+    Status.PAUSED,
+)
+OPEN_STATUSES: Final = tuple(status for status in Status if status not in TERMINAL_STATUSES)
+ACTIVE_STATUSES: Final = tuple(status for status in OPEN_STATUSES if status not in WAITING_STATUSES)
+# What a tile says of an execution.
+TILE_FIELDS: Final = (
+    "number",
+    "status",
+    "outcome",
+    "failure",
+    "created_at",
+    "pipeline__identifier",
+    "pipeline__name",
+)
+
+
+def list_scope_executions(principal: User, scope: Scope | None) -> QuerySet[Execution]:
+    """The executions of a scope that a person may see; asks for scopes first, and once."""
+    return filter_visible_below(principal, VIEW_PIPELINE, Execution.objects.all(), scope)
+
+
+@dataclass(frozen=True)
+class OverviewTiles:
+    """What stands at the top of the overview, the newest of each and their numbers."""
+
+    deploying: list[Execution]
+    deploying_count: int
+    waiting: list[Execution]
+    waiting_count: int
+    has_approvals: bool
+    failed: list[Execution]
+    failed_count: int
+    drifted_count: int
+    delegates: DelegatePresence
+
+
+def get_overview_tiles(
+    principal: User, scope: Scope | None, executions: QuerySet[Execution], now: datetime, days: int
+) -> OverviewTiles:
+    """Ask for all of it, in as many queries whatever there is; failures are those of the last `days`."""
+    open_ = executions.filter(status__in=OPEN_STATUSES)
+    counts = dict(open_.order_by().values_list("status").annotate(number=Count("pk")))
+    deploying = _list_newest(executions.filter(status__in=ACTIVE_STATUSES))
+    waiting = _list_newest(executions.filter(status__in=WAITING_STATUSES))
+    _prefetch_stages(deploying + waiting)
+    failed = executions.filter(build_failure_filter(now, days))
+    waiting_count = sum(counts.get(status, 0) for status in WAITING_STATUSES)
+    return OverviewTiles(
+        deploying=deploying,
+        deploying_count=sum(counts.values()) - waiting_count,
+        waiting=waiting,
+        waiting_count=waiting_count,
+        has_approvals=_filter_waiting_approvals(executions).exists(),
+        failed=_list_newest(failed, by="-ended_at"),
+        failed_count=failed.count(),
+        drifted_count=_filter_drifted(principal, scope).count(),
+        delegates=count_presence(list_visible_delegates(principal, scope), now, TILE_SIZE),
+    )
+
+
+def _filter_drifted(principal: User, scope: Scope | None) -> QuerySet[DriftComparison]:
+    rows = DriftComparison.objects.filter(seen__gone_at=None, state=DriftComparison.State.DRIFTED)
+    return filter_visible_below(principal, VIEW_ENVIRONMENT, rows, scope)
+
+
+def _list_newest(executions: QuerySet[Execution], by: str = "-created_at") -> list[Execution]:
+    """The newest of these, with what a tile says of each."""
+    rows = executions.select_related("pipeline").only(*TILE_FIELDS)
+    return list(rows.order_by(by, "-pk")[:TILE_SIZE])
+
+
+def _prefetch_stages(executions: list[Execution]) -> None:
+    """Read the stages of all of them, which say what is deployed and where to."""
+    stages = StageExecution.objects.order_by("position").only("execution", "position", "values")
+    prefetch_related_objects(executions, Prefetch("stages", queryset=stages))
+
+
+def _filter_waiting_approvals(executions: QuerySet[Execution]) -> QuerySet[Approval]:
+    return Approval.objects.filter(status=Approval.Status.WAITING, execution__in=executions.values("pk"))

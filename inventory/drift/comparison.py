@@ -1,0 +1,124 @@
+"""Comparison of one ECS service with its desired state."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from guards.text import sanitize_text
+from inventory.drift.cursor import DriftCursor
+from inventory.drift.desired_state import ClusterDesiredState, DesiredState
+from inventory.drift.documents.differences import (
+    FieldDifference,
+    ServiceDocuments,
+    find_aws_defaults,
+    find_differences,
+)
+from inventory.drift.documents.field_rules import SERVICE_DEFINITION
+from inventory.drift.running_state import build_running_documents
+from inventory.models.drift import DriftComparison, TaskDefinitionRevision
+from inventory.models.instances import EcsServiceRecord, SyncedCluster
+
+LOCKED_REASON: Final = (
+    "An execution has the right to change this ECS service now. It is compared once that has ended and sync "
+    "has seen what it left."
+)
+NOT_DEPLOYED_REASON: Final = "Nothing that Slipway has deployed with success runs here under this name."
+INVALID_RESPONSE_REASON: Final = "AWS shows this ECS service in a way that cannot be compared."
+_MAX_REASON_LENGTH: Final = 512
+
+
+@dataclass(frozen=True)
+class ComparisonContext:
+    """All that is known of one cluster as it is compared."""
+
+    cluster: SyncedCluster
+    reading: DriftCursor
+    wanted: ClusterDesiredState
+    revisions: Mapping[str, TaskDefinitionRevision]
+    now: datetime
+
+
+@dataclass(frozen=True)
+class ComparisonResult:
+    """What was found; without `desired` nothing was compared, and `state` says how that is called."""
+
+    reason: str = ""
+    state: DriftComparison.State = DriftComparison.State.NOT_COMPARED
+    desired: DesiredState | None = None
+    different: tuple[FieldDifference, ...] = ()
+
+
+def is_unread_revision(look: ComparisonContext, seen: EcsServiceRecord) -> bool:
+    """Whether it runs a revision that the look did not know of when it began."""
+    if seen.name in look.wanted.deploying:
+        return False
+    desired, arn = look.wanted.desired.get(seen.name), seen.task_definition
+    is_ours = desired is None or arn == desired.revision
+    return not is_ours and arn not in look.revisions and arn not in look.reading.wanted
+
+
+def compare_service(
+    look: ComparisonContext, seen: EcsServiceRecord, comparison: DriftComparison
+) -> ComparisonResult:
+    """Compare an ECS service; what AWS had chosen for a deployment is noted in `comparison` once."""
+    if seen.name in look.wanted.deploying:
+        return ComparisonResult(LOCKED_REASON, DriftComparison.State.DEPLOYING)
+    desired = look.wanted.desired.get(seen.name)
+    if desired is None:
+        return ComparisonResult(_describe_obstacle(look, seen))
+    try:
+        return _compare_documents(look, seen, comparison, desired)
+    except (ValueError, TypeError, AttributeError, LookupError):
+        # Whatever one of them is shown as, the others are compared.
+        return ComparisonResult(INVALID_RESPONSE_REASON)
+
+
+def _describe_obstacle(look: ComparisonContext, seen: EcsServiceRecord) -> str:
+    latest = look.wanted.latest.get(seen.name)
+    if latest is None or latest.ecs_service in ("", seen.name):
+        return NOT_DEPLOYED_REASON
+    return sanitize_text(
+        f"It stands beside {latest.ecs_service}, which was deployed last and is compared in its place."
+    )[:_MAX_REASON_LENGTH]
+
+
+def _compare_documents(
+    look: ComparisonContext, seen: EcsServiceRecord, comparison: DriftComparison, desired: DesiredState
+) -> ComparisonResult:
+    found, expected = _build_document_pair(look, seen, desired)
+    chosen = comparison.chosen
+    if comparison.chosen_for != desired.key:
+        chosen = find_aws_defaults(expected, found)
+    different = [*find_differences(expected, found, chosen=chosen)]
+    if not different and seen.task_definition != desired.revision:
+        # The same document as another revision: nothing else would tell.
+        different.append(
+            FieldDifference(SERVICE_DEFINITION, "taskDefinition", desired.revision, seen.task_definition)
+        )
+    comparison.chosen, comparison.chosen_for = chosen, desired.key
+    reason = look.reading.scaling_unread[:_MAX_REASON_LENGTH]
+    return ComparisonResult(reason, desired=desired, different=tuple(different))
+
+
+def _build_document_pair(
+    look: ComparisonContext, seen: EcsServiceRecord, desired: DesiredState
+) -> tuple[ServiceDocuments, ServiceDocuments]:
+    """What runs, and what should, of which both are known."""
+    revision = look.revisions.get(seen.task_definition)
+    is_foreign = seen.task_definition != desired.revision and revision is not None
+    definition = json.loads(revision.content) if revision is not None and is_foreign else None
+    found = build_running_documents(
+        seen,
+        task_definition=definition,
+        target=look.reading.targets.get(seen.name),
+        policies=look.reading.policies.get(seen.name, {}),
+    )
+    expected = desired.documents
+    if look.reading.scaling_unread:
+        expected = ServiceDocuments(expected.task_definition, expected.service, tags=expected.tags)
+    elif found.target is not None or expected.target is not None:
+        # The count is auto scaling's.
+        expected = replace(expected, count=None)
+    return found, expected

@@ -1,0 +1,70 @@
+"""Adoptions of ECS services that were not deployed by Slipway."""
+
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from catalog.models import Infrastructure, Service
+from connectors.encryption import EncryptedTextField
+from inventory.models.instances import EcsServiceRecord
+from pipelines.models import Pipeline
+from rbac.models import Scope
+
+
+class Adoption(models.Model):
+    """An ECS service that Slipway takes over as it runs: read back first, then confirmed by a person.
+
+    `documents` is what runs, as JSON of manifests by kind; once adopted, what drift is compared with until
+    the first deployment. `traffic` is the row of a `Fit`, for one of a blue/green pair.
+    """
+
+    class State(models.TextChoices):
+        READING = "READING", "Being read"
+        READY = "READY", "Ready to adopt"
+        REFUSED = "REFUSED", "Cannot be adopted"
+        ADOPTED = "ADOPTED", "Adopted"
+
+    SCOPE_PATH: ClassVar[str] = "infrastructure__environment__scope"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"environment": "infrastructure__environment__identifier"}
+
+    infrastructure = models.ForeignKey(Infrastructure, on_delete=models.CASCADE, related_name="adoptions")
+    seen = models.ForeignKey(EcsServiceRecord, on_delete=models.CASCADE, related_name="adoptions")
+    state = models.CharField(max_length=16, choices=State, default=State.READING)
+    reason = models.TextField(blank=True, default="")
+    documents = EncryptedTextField(bound_to=["infrastructure_id", "seen_id"], blank=True, default="")
+    warnings = models.JSONField(default=list)
+    traffic = models.JSONField(default=dict)
+    task_definition = models.CharField(max_length=512, blank=True, default="")
+    asked_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    asked_at = models.DateTimeField()
+    read_at = models.DateTimeField(null=True)
+    adopted_at = models.DateTimeField(null=True)
+    adopted_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    # What nobody else may take over: the ARN of the ECS service, of a pair without its number.
+    held = models.CharField(max_length=512, blank=True, default="")
+    service = models.ForeignKey(Service, null=True, on_delete=models.SET_NULL, related_name="adoptions")
+    pipeline = models.ForeignKey(Pipeline, null=True, on_delete=models.SET_NULL, related_name="+")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["infrastructure", "seen"], name="adoption_once"),
+            # One connector or environment more must not make it possible twice.
+            models.UniqueConstraint(
+                fields=["held"],
+                condition=Q(state="ADOPTED", service__isnull=False) & ~Q(held=""),
+                name="adoption_held_once",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.seen.name
+
+    @property
+    def scope(self) -> Scope:
+        return self.infrastructure.scope

@@ -1,0 +1,276 @@
+"""Operations that read an ECS service for adoption and adopt it."""
+
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+from django.db import IntegrityError, transaction
+from django.db.models import Exists, OuterRef, QuerySet
+
+from catalog.models import Infrastructure, Service
+from catalog.operations import ServiceSpec, create_service
+from connectors.operations.identifiers import require_valid_identifier
+from connectors.required_access import get_connector_requirements, require_access
+from inventory.adoption.owners import annotate_other_owners, describe_other_owner, get_other_owner
+from inventory.adoption.pairs import get_partner, get_reserved_arn
+from inventory.adoption.pipelines import render_pipeline
+from inventory.adoption.proposals import AdoptionProposal
+from inventory.adoption.refusals import check_service
+from inventory.adoption.traffic.options import TrafficOption
+from inventory.drift.clusters import advance_due_date
+from inventory.drift.documents.differences import find_aws_defaults, find_differences
+from inventory.drift.running_state import build_running_documents
+from inventory.drift.tasks import request_scan
+from inventory.models.adoption import Adoption
+from inventory.models.instances import EcsServiceRecord
+from inventory.queries.drift import EDIT_ENVIRONMENT
+from pipelines.models import Pipeline
+from pipelines.operations.pipelines import save_pipeline
+from rbac.audit import record_audit_entry
+from rbac.models import User
+from rbac.policy import Principal, require
+from web.clock import get_database_time
+from web.http.problems import BadInput, Conflict
+
+AdoptionStates = Adoption.State
+RUNTIME_INPUT: Final = "<+input>"
+"""Instead of a choice: the pipeline asks for load balancer and listeners at each run."""
+
+
+@dataclass(frozen=True)
+class AdoptionSpec:
+    """What a person chooses of what is made: the service's identifier and name, and the strategy.
+
+    `traffic` is the key of a `Choice`, for BlueGreen; empty means the one that is sure.
+    """
+
+    identifier: str
+    name: str
+    strategy: str = ""
+    traffic: str = ""
+
+
+def list_unmanaged_services(infrastructure: Infrastructure) -> QuerySet[EcsServiceRecord]:
+    """The ECS services of its cluster that nobody deploys by this connector.
+
+    Each has `is_elsewhere`: whether somebody does by another one.
+    """
+    adopted = Adoption.objects.filter(
+        seen=OuterRef("pk"), state=AdoptionStates.ADOPTED, service__isnull=False
+    )
+    rows = EcsServiceRecord.objects.filter(
+        cluster__connector=infrastructure.connector_id,
+        cluster__region=infrastructure.region,
+        cluster__cluster=infrastructure.cluster,
+        service=None,
+        gone_at=None,
+        status="ACTIVE",
+    ).exclude(Exists(adopted))
+    return annotate_other_owners(rows.select_related("cluster"))
+
+
+def read_for_adoption(*, actor: User, infrastructure: Infrastructure, ecs_service: str) -> Adoption:
+    """Have an ECS service read back; what was read before is read anew.
+
+    Raises `BadInput` where there is none of that name that is not Slipway's, and `LacksAccess`.
+    """
+    require(actor, EDIT_ENVIRONMENT, infrastructure)
+    require_access(actor, get_connector_requirements(infrastructure.connector, path="connector"))
+    seen = _get_unmanaged_service(actor, infrastructure, ecs_service)
+    now = get_database_time()
+    fresh = {
+        "state": AdoptionStates.READING, "reason": "", "documents": "", "warnings": [], "traffic": {},
+        "task_definition": "", "asked_by": actor, "asked_at": now, "read_at": None, "adopted_at": None,
+        "adopted_by": None, "held": "", "service": None, "pipeline": None,
+    }  # fmt: skip
+    with transaction.atomic():
+        known = Adoption.objects.filter(infrastructure=infrastructure, seen=seen)
+        taken = known.filter(state=AdoptionStates.ADOPTED, service__isnull=False)
+        # Never over an adoption of the same moment.
+        if not known.exclude(pk__in=taken.values("pk")).update(**fresh):
+            _create_or_reset_adoption(infrastructure, seen, fresh)
+        adoption = known.select_related("infrastructure__environment__scope", "seen__cluster").get()
+        compared = advance_due_date(seen.cluster, now)
+        record_audit_entry(
+            actor=actor, action="adoption.read", thing=adoption, after={"ecs_service": seen.name}
+        )
+        transaction.on_commit(lambda: request_scan(compared.pk))
+    return adoption
+
+
+def _create_or_reset_adoption(
+    infrastructure: Infrastructure, seen: EcsServiceRecord, fresh: dict[str, object]
+) -> None:
+    try:
+        with transaction.atomic():
+            Adoption.objects.create(infrastructure=infrastructure, seen=seen, **fresh)
+    except IntegrityError as exc:
+        raise Conflict("Somebody else reads or adopts it at this moment. Look at the list again.") from exc
+
+
+def _get_unmanaged_service(actor: User, infrastructure: Infrastructure, name: str) -> EcsServiceRecord:
+    here = EcsServiceRecord.objects.filter(
+        cluster__connector=infrastructure.connector_id,
+        cluster__region=infrastructure.region,
+        cluster__cluster=infrastructure.cluster,
+        gone_at=None,
+        name=name,
+    )
+    any_of_it = here.select_related("cluster").first()
+    if any_of_it is not None and (owner := get_other_owner(any_of_it)) is not None:
+        raise _build_service_error(describe_other_owner(owner, actor))
+    seen = list_unmanaged_services(infrastructure).filter(name=name).first()
+    if seen is None:
+        raise _build_service_error(
+            f"There is no ECS service {name[:255]} in this cluster that is not Slipway's already. "
+            "A new one is listed about a minute after it was made."
+        )
+    return seen
+
+
+def _build_service_error(message: str) -> BadInput:
+    return BadInput(message, errors=[{"path": "ecs_service", "message": message}])
+
+
+def adopt_service(*, actor: User, adoption: Adoption, spec: AdoptionSpec) -> Adoption:
+    """Make a service with the manifests that were read, and a pipeline that deploys it; nothing is called.
+
+    All of it is made, or nothing; asked for again by the same person, the same is answered. Raises `Conflict`
+    where it is not ready or changed since it was read, `BadInput` for what cannot be made, `Forbidden` and
+    `LacksAccess`.
+    """
+    require(actor, EDIT_ENVIRONMENT, adoption)
+    if _is_repeated_request(actor, adoption, spec):
+        return adoption
+    proposal = _get_proposal(actor, adoption)
+    require_valid_identifier(spec.identifier)
+    strategy, choice = _choose_strategy(proposal, spec), None
+    if proposal.is_pair:
+        choice = _choose_traffic_option(proposal, spec)
+    with transaction.atomic():
+        service = _create_service(actor, adoption, proposal, spec)
+        text = render_pipeline(strategy, adoption.infrastructure, service, choice)
+        pipeline = save_pipeline(actor=actor, scope=adoption.scope, yaml=text)
+        _claim_adoption(actor, adoption, service, pipeline)
+        assign_owner(adoption.seen, service, adoption.infrastructure)
+        compared = advance_due_date(adoption.seen.cluster, get_database_time())
+        after = {"service": str(service), "pipeline": str(pipeline), "strategy": strategy}
+        record_audit_entry(actor=actor, action="adoption.adopt", thing=adoption, after=after)
+        transaction.on_commit(lambda: request_scan(compared.pk))
+    adoption.refresh_from_db()
+    return adoption
+
+
+def _is_repeated_request(actor: User, adoption: Adoption, spec: AdoptionSpec) -> bool:
+    """Whether this is the same request once more: its answer may have been lost."""
+    service = adoption.service
+    is_same = service is not None and service.identifier == spec.identifier
+    return adoption.state == AdoptionStates.ADOPTED and is_same and adoption.adopted_by_id == actor.pk
+
+
+def _create_service(
+    actor: User, adoption: Adoption, proposal: AdoptionProposal, spec: AdoptionSpec
+) -> Service:
+    return create_service(
+        actor=actor,
+        scope=adoption.scope,
+        identifier=spec.identifier,
+        spec=ServiceSpec(
+            name=spec.name,
+            description=f"Taken over from ECS service {adoption.seen.name}.",
+            image=proposal.image.image,
+            tag=proposal.image.tag or "latest",
+            manifests=proposal.manifests,
+        ),
+    )
+
+
+def _choose_strategy(proposal: AdoptionProposal, spec: AdoptionSpec) -> str:
+    strategy = spec.strategy or proposal.strategies[0]
+    if strategy in proposal.strategies:
+        return strategy
+    message = f"must be one of {', '.join(proposal.strategies)}"
+    raise BadInput("The strategy does not fit.", errors=[{"path": "strategy", "message": message}])
+
+
+def _choose_traffic_option(proposal: AdoptionProposal, spec: AdoptionSpec) -> TrafficOption | None:
+    fit = proposal.fit
+    if spec.traffic == RUNTIME_INPUT or not fit.choices:
+        return None
+    found = fit.chosen(spec.traffic) if spec.traffic else fit.only
+    if found is not None:
+        return found
+    message = (
+        "is none of those that were found; read the ECS service again if the load balancer has changed"
+        if spec.traffic
+        else f"choose one of {len(fit.choices)} that fit, or {RUNTIME_INPUT} to be asked at each run"
+    )
+    raise BadInput("Choose the listener rules.", errors=[{"path": "traffic", "message": message}])
+
+
+def _get_proposal(actor: User, adoption: Adoption) -> AdoptionProposal:
+    if reason := describe_adoption_obstacle(actor, adoption):
+        raise Conflict(reason)
+    return AdoptionProposal.of(adoption)
+
+
+def describe_adoption_obstacle(reader: Principal, adoption: Adoption) -> str:
+    """What keeps what was read from being adopted now; empty if nothing does."""
+    if adoption.state == AdoptionStates.ADOPTED:
+        return _describe_other_owner(adoption)
+    if adoption.state != AdoptionStates.READY:
+        return f"This is {adoption.get_state_display().lower()}: it cannot be adopted now."
+    seen = adoption.seen
+    if seen.gone_at is not None or seen.status != "ACTIVE":
+        return "The ECS service is not there any more: somebody has deleted it in AWS."
+    if (owner := get_other_owner(seen)) is not None:
+        return describe_other_owner(owner, reader)
+    if refused := [*check_service(seen.answered)]:
+        return refused[0]
+    if seen.task_definition != adoption.task_definition or _has_changed(AdoptionProposal.of(adoption), seen):
+        return "The ECS service has changed since it was read. Read it again, then adopt it."
+    return ""
+
+
+def _has_changed(proposal: AdoptionProposal, seen: EcsServiceRecord) -> bool:
+    """Whether its settings are not those that were read; what scales it is not asked again."""
+    read = proposal.documents
+    now = build_running_documents(seen, task_definition=None, target=read.target, policies=read.policies)
+    return any(find_differences(read, now, chosen=find_aws_defaults(read, now)))
+
+
+def _describe_other_owner(adoption: Adoption) -> str:
+    person = adoption.adopted_by
+    who = person.get_username() if person else "Somebody else"
+    return f"{who} has adopted it meanwhile. Nothing was made for you."
+
+
+def _claim_adoption(actor: User, adoption: Adoption, service: Service, pipeline: Pipeline) -> None:
+    """Of several who adopt at once, by whatever infrastructure or connector, one does."""
+    rows = Adoption.objects.filter(pk=adoption.pk, state=AdoptionStates.READY)
+    try:
+        with transaction.atomic():
+            taken = rows.update(
+                state=AdoptionStates.ADOPTED,
+                adopted_at=get_database_time(),
+                adopted_by=actor,
+                held=get_reserved_arn(adoption.seen),
+                service=service,
+                pipeline=pipeline,
+            )
+    except IntegrityError as exc:
+        _raise_already_adopted(adoption, exc)
+    if not taken:
+        _raise_already_adopted(adoption)
+
+
+def _raise_already_adopted(adoption: Adoption, cause: Exception | None = None) -> NoReturn:
+    others = Adoption.objects.filter(held=get_reserved_arn(adoption.seen), state=AdoptionStates.ADOPTED)
+    winner = others.select_related("adopted_by").first()
+    raise Conflict(_describe_other_owner(winner or adoption)) from cause
+
+
+def assign_owner(seen: EcsServiceRecord, service: Service | None, place: Infrastructure | None) -> None:
+    """Say whose an ECS service is, and the other one of its pair, until the next sync says the same."""
+    partner = get_partner(seen)
+    both = [seen.pk, *([partner.pk] if partner else [])]
+    EcsServiceRecord.objects.filter(pk__in=both).update(service=service, infrastructure=place)

@@ -1,0 +1,43 @@
+"""Operation that requests a sync of an infrastructure's cluster."""
+
+from django.db import transaction
+
+from catalog.models import Infrastructure
+from inventory.models.instances import SyncedCluster
+from inventory.queries.instances import get_cluster
+from inventory.sync.clusters import advance_due_date, create_clusters
+from inventory.sync.live import publish_clusters_changed
+from inventory.sync.pauses import allow_trial
+from inventory.sync.tasks import request_sync
+from rbac.audit import record_audit_entry
+from rbac.models import User
+from rbac.policy import require
+from web.clock import get_database_time
+from web.http.problems import Conflict
+
+ACCESS_ENVIRONMENT = "core_environment_access"
+
+
+def sync_infrastructure(*, actor: User, infrastructure: Infrastructure) -> SyncedCluster:
+    """Look at the cluster of an infrastructure now; a sync that is under way is not begun anew.
+
+    Who asks again within seconds has the look that was asked for, or one when they are over.
+
+    Raises `Conflict` where the infrastructure names no cluster yet, `Forbidden` without access to it.
+    """
+    require(actor, ACCESS_ENVIRONMENT, infrastructure)
+    now = get_database_time()
+    with transaction.atomic():
+        create_clusters(now)
+        cluster = get_cluster(infrastructure)
+        if cluster is None:
+            raise Conflict(
+                "The cluster of this infrastructure is an expression: it is known once something is deployed."
+            )
+        advance_due_date(cluster, now)
+        allow_trial(cluster, now)
+        asked = {"region": cluster.region, "cluster": cluster.cluster}
+        record_audit_entry(actor=actor, action="infrastructure.sync", thing=infrastructure, after=asked)
+        transaction.on_commit(lambda: request_sync(cluster.pk))
+        publish_clusters_changed(cluster.pk)
+    return cluster

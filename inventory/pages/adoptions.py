@@ -1,0 +1,156 @@
+"""Pages of adoptions: unmanaged ECS services, and the wizard that adopts one."""
+
+from typing import Any, Final
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.text import slugify
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from catalog.models import Infrastructure
+from connectors.required_access import MissingAccess
+from inventory.adoption.manifests import get_base_name
+from inventory.adoption.proposals import AdoptionProposal
+from inventory.models.adoption import Adoption
+from inventory.operations import adoption_undo, adoptions
+from inventory.operations.adoptions import AdoptionSpec
+from inventory.queries import drift
+from inventory.queries.instances import get_cluster
+from rbac.policy import can, require
+from web.forms.pages import PageRequest, get_visible, require_sign_in
+from web.http.pagination import paginate_queryset
+from web.http.problems import BadInput, Conflict, Problem
+
+READING_STATE: Final = Adoption.State.READING
+
+
+@require_sign_in
+@require_safe
+def list_unmanaged_services_page(request: PageRequest, pk: int) -> HttpResponse:
+    """List the ECS services of a cluster that Slipway does not deploy."""
+    return _render_unmanaged_services(request, _get_infrastructure(request, pk))
+
+
+@require_sign_in
+@require_POST
+def read_service(request: PageRequest, pk: int) -> HttpResponse:
+    """Have an ECS service read back."""
+    place = _get_infrastructure(request, pk)
+    try:
+        name = request.POST.get("ecs_service", "")
+        adoption = adoptions.read_for_adoption(actor=request.user, infrastructure=place, ecs_service=name)
+    except (BadInput, Conflict, MissingAccess) as problem:
+        return _render_unmanaged_services(request, place, said=problem.detail, status=problem.status)
+    return redirect("adoption", pk=adoption.pk)
+
+
+@require_sign_in
+@require_http_methods(["GET", "HEAD", "POST"])
+def show_adoption(request: PageRequest, pk: int) -> HttpResponse:
+    """Show what was read back and what would be made of it, and make it."""
+    found = _get_adoption(request, pk)
+    if request.method != "POST":
+        return _render_wizard(request, found)
+    names = ("identifier", "name", "strategy", "traffic")
+    typed = {name: request.POST.get(name, "").strip() for name in names}
+    try:
+        adoptions.adopt_service(actor=request.user, adoption=found, spec=AdoptionSpec(**typed))
+    except (BadInput, Conflict, MissingAccess) as problem:
+        # Somebody else may have been faster.
+        return _render_wizard(request, _get_adoption(request, pk), typed=typed, problem=problem)
+    return redirect("adoption", pk=pk)
+
+
+@require_sign_in
+@require_http_methods(["GET", "HEAD", "POST"])
+def undo_adoption_page(request: PageRequest, pk: int) -> HttpResponse:
+    """Ask before what an adoption made goes, and take it away."""
+    found = _get_adoption(request, pk)
+    require(request.user, drift.EDIT_ENVIRONMENT, found)
+    if request.method != "POST":
+        return _render_undo(request, found, adoption_undo.describe_undo_obstacle(found))
+    try:
+        adoption_undo.undo_adoption(actor=request.user, adoption=found)
+    except Problem as problem:
+        return _render_undo(request, _get_adoption(request, pk), problem.detail, problem.status)
+    messages.success(request, f"The adoption of {found.seen.name} is taken back. It runs on as it is in AWS.")
+    return redirect("unknown-services", pk=found.infrastructure_id)
+
+
+def _render_undo(request: PageRequest, found: Adoption, reason: str, status: int = 200) -> HttpResponse:
+    context = {
+        "adoption": found,
+        "reason": reason,
+        "may": adoption_undo.can_undo_adoption(request.user, found),
+    }
+    return render(request, "inventory/drift/take_back.html", context, status=status)
+
+
+def _render_wizard(
+    request: PageRequest,
+    found: Adoption,
+    *,
+    typed: dict[str, str] | None = None,
+    problem: Problem | None = None,
+) -> HttpResponse:
+    trouble = drift.get_adoption_failure(found)
+    # What is read back has the values of environments: it is for who may make a service of it.
+    may_adopt = can(request.user, drift.EDIT_ENVIRONMENT, found)
+    is_ready = found.state == Adoption.State.READY
+    proposal = AdoptionProposal.of(found) if may_adopt and is_ready else None
+    context: dict[str, Any] = {
+        "adoption": found,
+        "is_reading": found.state == READING_STATE,
+        "proposal": proposal,
+        "typed": typed or _suggest_names(found, proposal),
+        "problem": problem,
+        "stale": adoptions.describe_adoption_obstacle(request.user, found)
+        if proposal and problem is None
+        else "",
+        "trouble": trouble,
+        "ask": adoptions.RUNTIME_INPUT,
+        "may_adopt": may_adopt,
+        "may_take_back": not adoption_undo.describe_undo_obstacle(found)
+        and adoption_undo.can_undo_adoption(request.user, found),
+    }
+    return render(
+        request, "inventory/drift/adoption.html", context, status=problem.status if problem else 200
+    )
+
+
+def _suggest_names(found: Adoption, proposal: AdoptionProposal | None) -> dict[str, str]:
+    name = get_base_name(found.seen.name)
+    identifier = slugify(name).replace("-", "_")[:128] or "service"
+    if not identifier[0].isalpha():
+        identifier = f"service_{identifier}"[:128]
+    strategy = proposal.strategies[0] if proposal else ""
+    sure = proposal.fit.only if proposal else None
+    found_key = sure.key if sure else ""
+    return {"identifier": identifier, "name": name[:128], "strategy": strategy, "traffic": found_key}
+
+
+def _render_unmanaged_services(
+    request: PageRequest, place: Infrastructure, *, said: str = "", status: int = 200
+) -> HttpResponse:
+    context = {
+        "place": place,
+        "page": paginate_queryset(adoptions.list_unmanaged_services(place), request),
+        "cluster": get_cluster(place),
+        "may_adopt": can(request.user, drift.EDIT_ENVIRONMENT, place),
+        "said": said,
+    }
+    return render(request, "inventory/drift/unknown.html", context, status=status)
+
+
+def _get_infrastructure(request: PageRequest, pk: int) -> Infrastructure:
+    rows = Infrastructure.objects.select_related("environment__scope", "connector__scope")
+    return get_visible(request, drift.VIEW_ENVIRONMENT, rows, pk=pk)
+
+
+def _get_adoption(request: PageRequest, pk: int) -> Adoption:
+    rows = Adoption.objects.select_related(
+        "infrastructure__environment__scope", "infrastructure__connector__scope", "seen__cluster", "service",
+        "pipeline", "adopted_by",
+    )  # fmt: skip
+    return get_visible(request, drift.VIEW_ENVIRONMENT, rows, pk=pk)

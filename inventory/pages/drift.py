@@ -1,0 +1,134 @@
+"""Pages of drift: list, and one ECS service field by field."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from inventory.models.drift import Drift, DriftComparison
+from inventory.operations import drift as operations_drift
+from inventory.queries import drift as queries_drift
+from inventory.queries.freshness import DriftFreshness
+from rbac.policy import can
+from web.forms.pages import PageRequest, get_visible, list_visible_from_large_table, require_sign_in
+from web.http.pagination import paginate_queryset
+from web.http.problems import BadInput
+
+ComparisonStates: Final = DriftComparison.State
+ALL_STATES: Final = "all"
+STATE_CHOICES: Final = (
+    (ComparisonStates.DRIFTED, "Changed outside"),
+    (ComparisonStates.ACCEPTED, "Accepted"),
+    (ComparisonStates.IN_STEP, "As deployed"),
+    (ComparisonStates.NOT_COMPARED, "Not compared"),
+    (ALL_STATES, "All"),
+)
+
+
+@dataclass(frozen=True)
+class DriftTableRow:
+    """A field that differs, with its values as text."""
+
+    drift: Drift
+    desired: str
+    found: str
+
+
+@require_sign_in
+@require_safe
+def list_drift(request: PageRequest) -> HttpResponse:
+    """List the ECS services of the chosen scope that differ from what was deployed."""
+    chosen = request.GET.get("show", "")
+    chosen = chosen if chosen in dict(STATE_CHOICES) else ComparisonStates.DRIFTED
+    mine = list_visible_from_large_table(
+        request, queries_drift.VIEW_ENVIRONMENT, DriftComparison.objects.filter(seen__gone_at=None)
+    )
+    counts = {**queries_drift.count_by_state(mine)}
+    counts[ALL_STATES] = sum(counts.values())
+    found = mine if chosen == ALL_STATES else mine.filter(state=chosen)
+    context = {
+        "page": paginate_queryset(queries_drift.select_comparison_relations(found), request),
+        "choices": [(name, title, counts.get(name, 0)) for name, title in STATE_CHOICES],
+        "chosen": chosen,
+    }
+    return render(request, "inventory/drift/list.html", context)
+
+
+@require_sign_in
+@require_safe
+def show_comparison(request: PageRequest, pk: int) -> HttpResponse:
+    """Show one ECS service beside what was deployed to it."""
+    return render(
+        request, "inventory/drift/detail.html", _build_detail_context(request, _get_comparison(request, pk))
+    )
+
+
+@require_sign_in
+@require_POST
+def request_scan(request: PageRequest, pk: int) -> HttpResponse:
+    """Have the cluster looked at now."""
+    operations_drift.request_drift_scan(actor=request.user, comparison=_get_comparison(request, pk))
+    messages.success(request, "Slipway looks now. What it finds is here in a few seconds.")
+    return redirect("drift-of-service", pk=pk)
+
+
+@require_sign_in
+@require_POST
+def decide_drift(request: PageRequest, pk: int) -> HttpResponse:
+    """Accept the chosen fields, or accept them no longer."""
+    found, reason = _get_comparison(request, pk), request.POST.get("reason", "")
+    keys = [int(one) for one in request.POST.getlist("drift") if one.isdecimal() and len(one) < 19]
+    try:
+        if request.POST.get("verdict") == "withdraw":
+            operations_drift.revoke_acceptance(actor=request.user, comparison=found, keys=keys)
+        else:
+            operations_drift.accept_drift(actor=request.user, comparison=found, keys=keys, reason=reason)
+    except BadInput as problem:
+        said = {"said": problem.detail, "reason": reason, "marked": keys}
+        return render(
+            request,
+            "inventory/drift/detail.html",
+            {**_build_detail_context(request, found), **said},
+            status=problem.status,
+        )
+    return redirect("drift-of-service", pk=pk)
+
+
+def _build_detail_context(request: PageRequest, found: DriftComparison) -> dict[str, Any]:
+    fields, fresh = queries_drift.list_open_drifts(found), DriftFreshness.of(found)
+    return {
+        "comparison": found,
+        "rows": build_drift_rows(fields),
+        "told": sorted({one.told for one in fields if one.told and one.accepted_at is None}),
+        "earlier": build_drift_rows(queries_drift.list_resolved_drifts(found)),
+        "fresh": fresh,
+        "may_see_connector": can(request.user, "core_connector_view", fresh.cluster.connector),
+        "may_accept": can(request.user, queries_drift.EDIT_ENVIRONMENT, found),
+        "may_look": can(request.user, queries_drift.ACCESS_ENVIRONMENT, found),
+    }
+
+
+def build_drift_rows(drifts: Sequence[Drift]) -> list[DriftTableRow]:
+    """The fields with their values as a person reads them."""
+    return [DriftTableRow(one, format_value(one.desired), format_value(one.found)) for one in drifts]
+
+
+def format_value(value: Any) -> str:
+    """A value as indented JSON; a text as it is, nothing as nothing."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
+
+
+def _get_comparison(request: PageRequest, pk: int) -> DriftComparison:
+    return get_visible(
+        request,
+        queries_drift.VIEW_ENVIRONMENT,
+        queries_drift.select_comparison_relations(DriftComparison.objects.all()),
+        pk=pk,
+    )

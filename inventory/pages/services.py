@@ -1,0 +1,119 @@
+"""Pages of services: the environment matrix, the dashboard, comparison and redeployment."""
+
+from typing import Any, Final
+
+from django.db.models import Q, QuerySet
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_safe
+
+from catalog.models import Service
+from deployments.models import StageExecution
+from guards.limits import NAME_CHARACTERS
+from guards.text import sanitize_text
+from inventory.dashboards.deployment_differences import compare_deployments
+from inventory.dashboards.environment_matrix import build_environment_matrix
+from inventory.dashboards.running_services import list_running_services
+from inventory.operations import redeployments
+from inventory.queries.service_deployments import (
+    get_latest_deployment,
+    list_active_deployments,
+    list_newest_events,
+    list_service_deployments,
+)
+from inventory.sync.watched_services import record_view
+from rbac.policy import NotVisible, require
+from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
+from web.http.pagination import paginate_queryset
+from web.http.problems import Problem
+
+VIEW_SERVICE: Final = "core_service_view"
+PAGE_SIZE: Final = 20
+# More than any key has.
+MAX_KEY_DIGITS: Final = 18
+
+
+@require_sign_in
+@require_safe
+def show_dashboard(request: PageRequest, pk: int) -> HttpResponse:
+    """Show one service as a whole."""
+    service = _get_service(request, pk)
+    deployments = list_service_deployments(request.user, service)
+    shown = paginate_queryset(deployments, request, size=PAGE_SIZE)
+    places = list_running_services(request.user, [service], detailed=True, drawn=True)
+    record_view([one.seen for one in places], timezone.now())
+    context: dict[str, Any] = {
+        "service": service,
+        "places": places,
+        "active": list_active_deployments(deployments),
+        "page": shown,
+        "can_return": {one.pk for one in shown.items if redeployments.can_redeploy(one)},
+        "events": list_newest_events(request.user, service),
+    }
+    return render(request, "inventory/dashboards/dashboard.html", context)
+
+
+@require_sign_in
+@require_safe
+def compare_deployments_page(request: PageRequest, pk: int) -> HttpResponse:
+    """Show what differs between two deployments of a service."""
+    service = _get_service(request, pk)
+    deployments = list_service_deployments(request.user, service)
+    old, new = (_get_deployment(deployments, request.GET.get(name, "")) for name in ("from", "to"))
+    context = {"service": service, "found": compare_deployments(old, new) if old and new else None}
+    return render(request, "inventory/dashboards/compare.html", context)
+
+
+@require_sign_in
+@require_http_methods(["GET", "HEAD", "POST"])
+def redeploy_page(request: PageRequest, pk: int, deployment: int) -> HttpResponse:
+    """Ask before a deployment is deployed again, and show what that changes."""
+    service = _get_service(request, pk)
+    deployments = list_service_deployments(request.user, service)
+    target = _get_deployment(deployments, str(deployment))
+    if target is None:
+        raise NotVisible("There is no such deployment of this service.")
+    require(request.user, "core_pipeline_execute", target.execution.pipeline)
+    problem = ""
+    if request.method == "POST":
+        try:
+            begun = redeployments.redeploy(actor=request.user, deployment=target)
+        except Problem as refused:
+            problem = refused.detail
+        else:
+            return redirect("execution", pk=begun.pk)
+    now = get_latest_deployment(deployments, target)
+    context = {
+        "service": service,
+        "target": target,
+        "now": now,
+        "found": compare_deployments(now, target) if now and now.pk != target.pk else None,
+        "others": [one.values for one in target.execution.stages.all() if one.pk != target.pk],
+        "can": redeployments.can_redeploy(target),
+        "problem": problem,
+    }
+    return render(request, "inventory/dashboards/return.html", context, status=409 if problem else 200)
+
+
+def _get_service(request: PageRequest, pk: int) -> Service:
+    return get_visible(request, VIEW_SERVICE, Service.objects.select_related("scope", "artifact"), pk=pk)
+
+
+def _get_deployment(deployments: QuerySet[StageExecution], asked: str) -> StageExecution | None:
+    if not (asked.isascii() and asked.isdigit() and len(asked) <= MAX_KEY_DIGITS):
+        return None
+    return deployments.filter(pk=int(asked)).first()
+
+
+@require_sign_in
+@require_safe
+def show_environment_matrix(request: PageRequest) -> HttpResponse:
+    """Show the services of the chosen scope beside their environments."""
+    services = list_visible(request, "core_service_view", Service.objects.select_related("scope"))
+    typed = sanitize_text(request.GET.get("q", "")).strip()[: int(NAME_CHARACTERS)]
+    if typed:
+        services = services.filter(Q(name__icontains=typed) | Q(identifier__icontains=typed))
+    shown = paginate_queryset(services, request)
+    context = {"page": shown, "matrix": build_environment_matrix(request.user, shown.items), "typed": typed}
+    return render(request, "inventory/dashboards/matrix.html", context)

@@ -1,0 +1,89 @@
+"""Filters of service instances for the page and the API."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+from uuid import UUID
+
+from django.db.models import Q
+
+from guards.limits import NAME_CHARACTERS
+from guards.text import find_text_problem
+from inventory.models.instances import ContainerInstance, EcsServiceRecord, ServiceInstance
+from web.http.problems import BadInput
+from web.search_filters import contains_text
+
+# What is asked for by its name, and the column that holds it.
+EXACT_FILTERS: Final[Mapping[str, str]] = {
+    "environment": "seen__infrastructure__environment__identifier",
+    "infrastructure": "seen__infrastructure__identifier",
+    "ecs_service": "seen__name",
+    "region": "cluster__region",
+    "cluster": "cluster__cluster",
+    "image": "image",
+    "digest": "digest",
+    "task_definition": "task_definition",
+    "ec2_instance": "container_instance__ec2_instance",
+}
+CHOICE_FILTERS: Final = ("status", "origin", "stop_code")
+MAX_FILTER_LENGTH: Final = 512
+
+
+def build_instance_filter(asked: Mapping[str, str]) -> Q:
+    """The condition of these parameters; what is empty narrows nothing. Raises `BadInput`."""
+    given = {name: _read_text(asked, name) for name in (*EXACT_FILTERS, *CHOICE_FILTERS, "execution", "q")}
+    found = Q()
+    for name, column in EXACT_FILTERS.items():
+        found &= Q(**{column: given[name]}) if given[name] else Q()
+    for name, condition in _FILTERS.items():
+        found &= condition(given[name]) if given[name] else Q()
+    return found
+
+
+def _read_text(asked: Mapping[str, str], name: str) -> str:
+    text = asked.get(name, "").strip()
+    if find_text_problem(text):
+        raise _build_filter_error(name, "may hold no NUL and no half of a character")
+    if len(text) > MAX_FILTER_LENGTH:
+        raise _build_filter_error(name, f"may have {MAX_FILTER_LENGTH} characters at most")
+    return text
+
+
+def _filter_by_origin(text: str) -> Q:
+    known = ServiceInstance.Origin.values
+    if text not in known:
+        raise _build_filter_error("origin", f"is one of {', '.join(known)}")
+    return Q(origin=text)
+
+
+def _filter_by_execution(text: str) -> Q:
+    try:
+        return Q(execution=UUID(text))
+    except ValueError as error:
+        raise _build_filter_error("execution", "is the id of an execution") from error
+
+
+def _filter_by_text(text: str) -> Q:
+    """What people know of a task: its image, its id, its ECS service, its machine, why it stopped."""
+    text = text[: int(NAME_CHARACTERS)]
+    return (
+        Q(task_id__startswith=text)
+        # Asked of the few services and machines first, not of each task with its own joined to it.
+        | Q(seen__in=EcsServiceRecord.objects.filter(name__icontains=text).values("pk"))
+        | Q(container_instance__in=ContainerInstance.objects.filter(ec2_instance=text).values("pk"))
+        | Q(contains_text("image", text))
+        # Most tasks run, and have no reason to be searched.
+        | Q(contains_text("stopped_reason", text), stopped_reason__gt="")
+    )
+
+
+_FILTERS: Final[Mapping[str, Callable[[str], Q]]] = {
+    "status": lambda text: Q(last_status=text.upper()),
+    "stop_code": lambda text: Q(stop_code=text),
+    "origin": _filter_by_origin,
+    "execution": _filter_by_execution,
+    "q": _filter_by_text,
+}
+
+
+def _build_filter_error(name: str, message: str) -> BadInput:
+    return BadInput("The input is not valid.", errors=[{"path": name, "message": message}])

@@ -1,0 +1,57 @@
+"""Deployments of a service, and the newest events of its ECS services."""
+
+from typing import Final
+
+from django.db.models import QuerySet
+
+from catalog.models import Service
+from deployments.models import StageExecution
+from inventory.models.instances import EcsServiceEvent
+from rbac.models import User
+from rbac.policy import Principal, filter_visible, filter_visible_below
+from steps.states import TERMINAL_STATUSES, Outcome
+
+VIEW_PIPELINE: Final = "core_pipeline_view"
+MAX_ACTIVE_DEPLOYMENTS: Final = 10
+MAX_EVENTS: Final = 10
+
+
+def list_service_deployments(principal: User, service: Service) -> QuerySet[StageExecution]:
+    """The deployments of a service that a person may see, with what a list shows."""
+    rows = (
+        StageExecution.objects.filter(service=service)
+        .select_related(
+            "execution__pipeline",
+            "execution__started_by",
+            "execution__replays",
+            "infrastructure__environment",
+        )
+        .defer("sources", "execution__yaml", "execution__pipeline__yaml", "execution__replays__yaml")
+    )
+    return filter_visible_below(principal, VIEW_PIPELINE, rows)
+
+
+def list_active_deployments(deployments: QuerySet[StageExecution]) -> list[StageExecution]:
+    """Those under way, the newest first."""
+    return list(deployments.exclude(status__in=TERMINAL_STATUSES).order_by("-pk")[:MAX_ACTIVE_DEPLOYMENTS])
+
+
+def get_latest_deployment(
+    deployments: QuerySet[StageExecution], target: StageExecution
+) -> StageExecution | None:
+    """The newest of `deployments` that went to the same ECS service and took hold."""
+    same = deployments.filter(
+        connector=target.connector_id,
+        region=target.region,
+        cluster=target.cluster,
+        ecs_service=target.ecs_service,
+    )
+    return same.filter(execution__outcome=Outcome.COMPLETED).order_by("-pk").first()
+
+
+def list_newest_events(principal: Principal, service: Service) -> list[EcsServiceEvent]:
+    """What ECS last said about the ECS services of a service."""
+    rows = EcsServiceEvent.objects.filter(seen__service=service).select_related(
+        "seen__infrastructure__environment", "seen__cluster"
+    )
+    return list(filter_visible(principal, "core_environment_view", rows).order_by("-at", "-pk")[:MAX_EVENTS])

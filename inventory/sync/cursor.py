@@ -1,0 +1,183 @@
+"""Cursor of a sync scan: phase, pending names and page token, stored so that any worker continues.
+
+Tasks are listed by cluster, a hundred to a page, and each page is described at once: no call per service.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any, Final, Self
+
+from aws.apis.cloudwatch import METRICS_PER_CALL, build_metric_data_request
+from aws.apis.ecs import CONTAINER_INSTANCES_PER_CALL, SERVICES_PER_CALL, TASKS_PER_CALL
+from aws.apis.scaling import DIMENSION, NAMESPACE, TARGETS_PER_CALL
+from inventory.sync.ecs_payloads import list_arns
+from inventory.sync.scans.pagination import read_next_token
+from inventory.sync.upserts.usage import METRICS, build_usage_metrics, compute_usage_window
+
+PAGE_SIZE: Final = 100
+SERVICES, SCALING, RUNNING, STOPPED = "services", "scaling", "running", "stopped"
+MACHINES, ACTIVITIES, HEALTH, USAGE = "machines", "activities", "health", "usage"
+_PHASE_ORDER: Final = (SERVICES, SCALING, RUNNING, STOPPED, MACHINES, ACTIVITIES, HEALTH, USAGE, "")
+# What is asked for in these comes out of rows, and a picture without it is still one.
+OPTIONAL_PHASES: Final = frozenset({SCALING, MACHINES, ACTIVITIES, HEALTH, USAGE})
+_SCALING_SERVICE: Final = "application-autoscaling"
+_LOAD_BALANCING_SERVICE: Final = "elbv2"
+_METRICS_SERVICE: Final = "cloudwatch"
+# What one batch may take several pages to tell.
+_PAGED_PHASES: Final = frozenset({ACTIVITIES, USAGE})
+# By phase: the operation, the member that names what is asked for, how much one call takes.
+_DESCRIBE_CALLS: Final = {
+    SERVICES: ("DescribeServices", "services", SERVICES_PER_CALL),
+    SCALING: ("DescribeScalableTargets", "ResourceIds", TARGETS_PER_CALL),
+    RUNNING: ("DescribeTasks", "tasks", TASKS_PER_CALL),
+    STOPPED: ("DescribeTasks", "tasks", TASKS_PER_CALL),
+    MACHINES: ("DescribeContainerInstances", "containerInstances", CONTAINER_INSTANCES_PER_CALL),
+    ACTIVITIES: ("DescribeScalingActivities", "ResourceId", 1),
+    HEALTH: ("DescribeTargetHealth", "TargetGroupArn", 1),
+    # Of each service its CPU and its memory.
+    USAGE: ("GetMetricData", "", METRICS_PER_CALL // len(METRICS)),
+}
+_LIST_CALLS: Final = {
+    SERVICES: ("ListServices", "serviceArns", {}),
+    RUNNING: ("ListTasks", "taskArns", {"desiredStatus": "RUNNING"}),
+    STOPPED: ("ListTasks", "taskArns", {"desiredStatus": "STOPPED"}),
+}
+
+
+@dataclass(frozen=True)
+class ReadCall:
+    """One call of ECS or of what stands beside it, and whether it lists or describes."""
+
+    operation: str
+    params: Mapping[str, Any]
+    lists: bool
+    service: str = "ecs"
+
+
+@dataclass(frozen=True)
+class SyncCursor:
+    """How far a sync of one cluster is: what is still to be described, and whether a list goes on."""
+
+    began: str
+    phase: str = SERVICES
+    pending: tuple[str, ...] = ()
+    token: str = ""
+    is_listed: bool = False
+    calls: int = 0
+    is_filled: bool = False
+    is_follow_up: bool = False
+
+    @classmethod
+    def of_follow_up(cls, began: str, services: Iterable[str]) -> Self:
+        """The reading after a deployment: of known services, running tasks and those that have ended."""
+        return cls(began, pending=tuple(services), is_listed=True, is_follow_up=True)._settled()
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        return cls(**{**row, "pending": tuple(row["pending"])})
+
+    def to_row(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def is_over(self) -> bool:
+        return not self.phase
+
+    @property
+    def wants_filling(self) -> bool:
+        """Whether rows have to say what this phase asks for."""
+        return self.phase in OPTIONAL_PHASES and not self.is_filled
+
+    def filled(self, wanted: Iterable[str]) -> Self:
+        """The phase with what it asks for; the next one where that is nothing."""
+        return replace(self, pending=tuple(wanted), is_listed=True, is_filled=True)._settled()
+
+    def without(self, names: Collection[str]) -> Self:
+        """The reading without services that are known from somebody else's call."""
+        left = tuple(one for one in self.pending if one.rsplit("/", 1)[-1] not in names)
+        return replace(self, pending=left)._settled()
+
+    def skipped(self) -> Self:
+        """The next phase, after a call in vain."""
+        return replace(self, pending=(), is_listed=True, calls=self.calls + 1)._settled()
+
+    def question(self, cluster: str) -> ReadCall:
+        """The next call. A full batch is described before the list goes on."""
+        if not self._is_batch_due:
+            operation, _, which = _LIST_CALLS[self.phase]
+            page = {"nextToken": self.token} if self.token else {}
+            return ReadCall(
+                operation, {"cluster": cluster, "maxResults": PAGE_SIZE, **which, **page}, lists=True
+            )
+        operation, member, size = _DESCRIBE_CALLS[self.phase]
+        batch = list(self.pending[:size])
+        if self.phase == SCALING:
+            targets = {"ServiceNamespace": NAMESPACE, "ScalableDimension": DIMENSION, member: batch}
+            return ReadCall(operation, targets, lists=False, service=_SCALING_SERVICE)
+        if self.phase == ACTIVITIES:
+            page = {"NextToken": self.token} if self.token else {}
+            one = {member: batch[0], "ScalableDimension": DIMENSION} if batch[0] else {}
+            most = {"MaxResults": TARGETS_PER_CALL}
+            params = {"ServiceNamespace": NAMESPACE, **most, **one, **page}
+            return ReadCall(operation, params, lists=False, service=_SCALING_SERVICE)
+        if self.phase == HEALTH:
+            return ReadCall(operation, {member: batch[0]}, lists=False, service=_LOAD_BALANCING_SERVICE)
+        if self.phase == USAGE:
+            since, until = compute_usage_window(datetime.fromisoformat(self.began))
+            page = {"NextToken": self.token} if self.token else {}
+            asked = build_metric_data_request(build_usage_metrics(batch), since, until)
+            return ReadCall(operation, {**asked, **page}, lists=False, service=_METRICS_SERVICE)
+        include = {"include": ["TAGS"]} if self.phase == SERVICES else {}
+        return ReadCall(operation, {"cluster": cluster, member: batch, **include}, lists=False)
+
+    def listed(
+        self, answer: Mapping[str, Any], *, known: Iterable[str] = (), ended: Iterable[str] = ()
+    ) -> Self:
+        """After a page of a list; `known` are those that need not be described again.
+
+        `ended` are described too where the list is over.
+
+        Raises `NoSense` for a page after which no other can be asked for.
+        """
+        _, member, _ = _LIST_CALLS[self.phase]
+        skip, token = set(known), self._following(answer)
+        new = tuple(arn for arn in list_arns(answer, member) if arn not in skip)
+        more = () if token else tuple(ended)
+        return replace(
+            self, pending=self.pending + new + more, token=token, is_listed=not token, calls=self.calls + 1
+        )._settled()
+
+    def turned(self, answer: Mapping[str, Any]) -> Self:
+        """After a page of a batch that has several, when the next is wanted too. Raises `NoSense`."""
+        token = self._following(answer, "NextToken")
+        return replace(self, token=token, calls=self.calls + 1) if token else self.described()
+
+    def described(self) -> Self:
+        """After a batch was described."""
+        _, _, size = _DESCRIBE_CALLS[self.phase]
+        token = "" if self.phase in _PAGED_PHASES else self.token
+        return replace(self, pending=self.pending[size:], token=token, calls=self.calls + 1)._settled()
+
+    def _following(self, answer: Mapping[str, Any], name: str = "nextToken") -> str:
+        return read_next_token(answer, name, before=self.token, calls=self.calls)
+
+    @property
+    def _is_batch_due(self) -> bool:
+        _, _, size = _DESCRIBE_CALLS[self.phase]
+        return len(self.pending) >= size or (self.is_listed and bool(self.pending))
+
+    def _settled(self) -> Self:
+        """The next phase once nothing of this one is left."""
+        if self.pending or not self.is_listed:
+            return self
+        following = _PHASE_ORDER[_PHASE_ORDER.index(self.phase) + 1]
+        if following == STOPPED and self.is_follow_up:
+            # Tasks that were known and run no more were described with those that run.
+            following = MACHINES
+        return replace(self, phase=following, token="", is_listed=False, is_filled=False)
+
+
+def get_describe_operation(phase: str) -> str:
+    """The operation that describes in a phase."""
+    return _DESCRIBE_CALLS[phase][0]

@@ -1,0 +1,85 @@
+"""Owners of ECS services: the service and infrastructure of the execution that changed one last.
+
+Whoever only named it, and was refused or failed before it changed anything, does not own it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from django.db.models import Exists, Max, OuterRef, Q
+
+from deployments.engine.reconcile_context import build_lock_key
+from deployments.models import AwsCall, ServiceLockClaim, StageExecution
+from inventory.models.instances import SyncedCluster
+from steps.states import CallState
+
+WRITE_OPERATIONS = ("CreateService", "UpdateService", "DeleteService")
+OwnerKeys = Mapping[str, tuple[int | None, int | None]]
+OwnerSource = Callable[[SyncedCluster, Sequence[str]], OwnerKeys]
+_owner_sources: list[OwnerSource] = []
+
+
+def register_owner_source(source: OwnerSource) -> None:
+    """Ask `source` too about ECS services that no execution has deployed under their names."""
+    _owner_sources.append(source)
+
+
+def list_lock_keys(cluster: SyncedCluster, names: Iterable[str]) -> dict[str, str]:
+    """How steps claim these ECS services, with the name of each; empty while the account is unknown."""
+    place = StageExecution(account=cluster.account, region=cluster.region, cluster=cluster.cluster)
+    return {build_lock_key(place, name): name for name in names} if cluster.account else {}
+
+
+@dataclass(frozen=True)
+class EcsServiceOwners:
+    """The keys of service and infrastructure by the name of an ECS service."""
+
+    known: OwnerKeys
+
+    @classmethod
+    def of(cls, cluster: SyncedCluster, names: Sequence[str]) -> Self:
+        """Four queries for all, since a step may change another ECS service, and those of further sources."""
+        latest: dict[str, int] = {}
+        for found in (_list_main_stages(cluster, names), _list_claiming_stages(cluster, names)):
+            for name, stage in found.items():
+                latest[name] = max(stage, latest.get(name, 0))
+        rows = StageExecution.objects.filter(pk__in=set(latest.values()))
+        owners = {
+            pk: (service, infra) for pk, service, infra in rows.values_list("pk", "service", "infrastructure")
+        }
+        known: OwnerKeys = {name: owners[stage] for name, stage in latest.items() if stage in owners}
+        others = [name for name in names if name not in known]
+        for source in _owner_sources if others else ():
+            known = {**source(cluster, others), **known}
+        return cls(known)
+
+    def owner_of(self, name: str) -> tuple[int | None, int | None]:
+        return self.known.get(name, (None, None))
+
+
+def _has_writes(stage: str) -> Exists:
+    """Whether a stage has changed ECS services; `stage` leads to it from the row that is asked about."""
+    calls = AwsCall.objects.filter(service="ecs", operation__in=WRITE_OPERATIONS, state=CallState.ANSWERED)
+    return Exists(calls.filter(step__stage=OuterRef(stage)))
+
+
+def _list_main_stages(cluster: SyncedCluster, names: Sequence[str]) -> dict[str, int]:
+    """The latest stages by the ECS service that each is about."""
+    stages = StageExecution.objects.filter(
+        connector=cluster.connector_id,
+        region=cluster.region,
+        cluster=cluster.cluster,
+        ecs_service__in=names,
+    ).filter(~Q(deployment_id="") | Q(_has_writes("pk")))
+    return dict(stages.values("ecs_service").annotate(latest=Max("pk")).values_list("ecs_service", "latest"))
+
+
+def _list_claiming_stages(cluster: SyncedCluster, names: Sequence[str]) -> dict[str, int]:
+    """The latest stages by the ECS services that their steps held."""
+    keys = list_lock_keys(cluster, names)
+    claims = ServiceLockClaim.objects.filter(
+        _has_writes("stage"), key__in=keys, held_at__isnull=False, stage__connector=cluster.connector_id
+    )
+    rows = claims.values("key").annotate(latest=Max("stage")).values_list("key", "latest")
+    return {keys[key]: stage for key, stage in rows}

@@ -1,0 +1,1 @@
+"""Scans of clusters: resumable series of read-only AWS calls."""

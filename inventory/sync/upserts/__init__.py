@@ -1,0 +1,1 @@
+"""Upserts of AWS responses: rows are inserted, or updated where something changed."""

@@ -1,0 +1,112 @@
+"""Upserts of ECS services and their events."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from inventory.models.instances import EcsServiceEvent, EcsServiceRecord, SyncedCluster
+from inventory.sync.column_values import build_row, clean_document
+from inventory.sync.ecs_payloads import MAX_SERVICE_NAME_LENGTH, AwsPayload, list_payloads
+from inventory.sync.owners import EcsServiceOwners
+
+_SERVICE_FIELDS: Final = (
+    "arn", "service", "infrastructure", "status", "desired", "running", "pending", "task_definition",
+    "answered", "seen_at", "gone_at",
+)  # fmt: skip
+
+
+def upsert_services(cluster: SyncedCluster, answer: object, now: datetime) -> None:
+    """Insert or change the rows of the ECS services in an answer, and add the events that are new."""
+    # A name that comes twice would be written twice by one statement, which PostgreSQL refuses.
+    found = {name: one for one in list_payloads(answer, "services") if (name := read_service_name(one))}
+    owners = EcsServiceOwners.of(cluster, list(found))
+    changes = _find_changed_counts(cluster, found)
+    EcsServiceRecord.objects.filter(pk__in=changes).update(scaling_seen_at=None)
+    rows = [_build_service_row(cluster, name, one, owners, now) for name, one in found.items()]
+    EcsServiceRecord.objects.bulk_create(
+        rows, update_conflicts=True, unique_fields=["cluster", "name"], update_fields=_SERVICE_FIELDS
+    )
+    _insert_ecs_events(cluster, found, now)
+    insert_events([_build_count_event(pk, counts, now) for pk, counts in changes.items()])
+
+
+def _find_changed_counts(
+    cluster: SyncedCluster, found: Mapping[str, AwsPayload]
+) -> dict[int, tuple[int, int]]:
+    """The counts before and now, by key, where they differ; such a one may have been given what scales it."""
+    rows = EcsServiceRecord.objects.filter(cluster=cluster, name__in=list(found), gone_at=None)
+    counts = (
+        (pk, before, found[name].number("desiredCount") or 0)
+        for pk, name, before in rows.values_list("pk", "name", "desired")
+    )
+    return {pk: (before, now) for pk, before, now in counts if before != now}
+
+
+def _build_count_event(pk: int, counts: tuple[int, int], now: datetime) -> EcsServiceEvent:
+    before, count = counts
+    return build_row(
+        EcsServiceEvent,
+        seen_id=pk,
+        kind=EcsServiceEvent.Kind.COUNT,
+        event=f"count {now.isoformat()}",
+        before=before,
+        count=count,
+        at=now,
+        message=f"The desired count went from {before} to {count}.",
+    )
+
+
+def read_service_name(service: AwsPayload) -> str:
+    return service.text("serviceName", MAX_SERVICE_NAME_LENGTH)
+
+
+def _build_service_row(
+    cluster: SyncedCluster, name: str, found: AwsPayload, owners: EcsServiceOwners, now: datetime
+) -> EcsServiceRecord:
+    service, infrastructure = owners.owner_of(name)
+    raw = {key: value for key, value in found.raw.items() if key != "events"}
+    return build_row(
+        EcsServiceRecord,
+        cluster_id=cluster.pk,
+        name=name,
+        arn=found.text("serviceArn"),
+        service_id=service,
+        infrastructure_id=infrastructure,
+        status=found.text("status"),
+        desired=found.number("desiredCount"),
+        running=found.number("runningCount"),
+        pending=found.number("pendingCount"),
+        task_definition=found.text("taskDefinition"),
+        answered=clean_document(raw) or {},
+        first_seen_at=now,
+        seen_at=now,
+        gone_at=None,
+    )
+
+
+def _insert_ecs_events(cluster: SyncedCluster, found: Mapping[str, AwsPayload], now: datetime) -> None:
+    rows = EcsServiceRecord.objects.filter(cluster=cluster, name__in=list(found))
+    keys = dict(rows.values_list("name", "pk"))
+    written = [
+        build_row(
+            EcsServiceEvent,
+            seen_id=keys[name],
+            event=event.text("id", 64),
+            at=event.moment("createdAt") or now,
+            message=event.text("message", 4000),
+        )
+        for name, one in found.items()
+        for event in one.rows("events")
+    ]
+    insert_events(written)
+
+
+def insert_events(written: Sequence[EcsServiceEvent]) -> None:
+    """Add those events that are new: they never change."""
+    events = {(row.seen_id, row.event): row for row in written if row.event}
+    same = EcsServiceEvent.objects.filter(
+        seen__in={seen for seen, _ in events}, event__in=[event for _, event in events]
+    )
+    known = set(same.values_list("seen", "event"))
+    new = [row for key, row in events.items() if key not in known]
+    EcsServiceEvent.objects.bulk_create(new, ignore_conflicts=True)

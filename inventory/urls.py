@@ -1,0 +1,32 @@
+"""URLs of the pages of the overview, dashboards, instances, drift and adoption."""
+
+from django.urls import path
+
+from inventory.pages import adoptions, drift, events, instances, overview, services
+
+urlpatterns = [
+    path("", overview.show_overview, name="overview"),
+    path("figures/", overview.show_statistics, name="overview-figures"),
+    path("running/", services.show_environment_matrix, name="what-runs-where"),
+    path("events/", events.list_events, name="events"),
+    path("services/<int:pk>/dashboard/", services.show_dashboard, name="service-dashboard"),
+    path("services/<int:pk>/compare/", services.compare_deployments_page, name="compare-deployments"),
+    path(
+        "services/<int:pk>/deployments/<int:deployment>/return/",
+        services.redeploy_page,
+        name="return-to-deployment",
+    ),
+    path("instances/", instances.list_instances, name="instances"),
+    path("infrastructures/<int:pk>/sync/", instances.request_sync, name="sync-infrastructure"),
+    path("services/<int:pk>/instances/", instances.list_service_instances_page, name="service-instances"),
+    path("drift/", drift.list_drift, name="drift"),
+    path("drift/<int:pk>/", drift.show_comparison, name="drift-of-service"),
+    path("drift/<int:pk>/look", drift.request_scan, name="look-for-drift"),
+    path("drift/<int:pk>/decide", drift.decide_drift, name="decide-about-drift"),
+    path(
+        "infrastructures/<int:pk>/unknown/", adoptions.list_unmanaged_services_page, name="unknown-services"
+    ),
+    path("infrastructures/<int:pk>/unknown/read", adoptions.read_service, name="read-for-adoption"),
+    path("adoptions/<int:pk>/", adoptions.show_adoption, name="adoption"),
+    path("adoptions/<int:pk>/take-back", adoptions.undo_adoption_page, name="take-back-adoption"),
+]

@@ -1,0 +1,98 @@
+"""Webhook channel: one signed POST with limits on address, time and response size."""
+
+import hashlib
+import hmac
+import re
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import unquote_plus, urlsplit
+
+from guards.address_policy import AddressPolicy, AddressRefused
+from guards.limits import NOTIFICATION_ANSWER_BYTES
+from guards.masks import SecretMask
+from guards.safe_http import RequestFailed, RequestPolicy, SafeRequest, send_request
+from guards.text import sanitize_text
+from guards.urls import HostNotResolved, InvalidUrl
+
+USER_AGENT: Final = "Slipway-Notifications/1"
+REASON_CHARACTERS: Final = 512
+TIMEOUT_SECONDS: Final = 15.0
+RESPONSE_CHARACTERS: Final = 200
+# A piece of an address that is shorter is a word such as "services".
+TOKEN_CHARACTERS: Final = 12
+# What stands between the names and values of a query.
+_QUERY_SEPARATORS: Final = re.compile("[&;=]")
+
+
+@dataclass(frozen=True)
+class WebhookRequest:
+    """What is sent once: `key` is the same however often, `sent_at` is this sending's, in Unix seconds."""
+
+    key: str
+    event: str
+    url: str
+    secret: str
+    body: str
+    sent_at: int
+
+
+@dataclass(frozen=True)
+class WebhookResult:
+    """What became of it: a status, or none, and why it does not count as taken ("" where it does)."""
+
+    code: int | None
+    reason: str = ""
+
+    @property
+    def is_taken(self) -> bool:
+        return not self.reason
+
+
+def send_webhook(letter: WebhookRequest, reach: AddressPolicy) -> WebhookResult:
+    """Send it, and say what was answered. Raises nothing: whatever goes wrong is the answer."""
+    body = letter.body.encode()
+    way = RequestPolicy(reach=reach, most=NOTIFICATION_ANSWER_BYTES, cuts=True, seconds=TIMEOUT_SECONDS)
+    try:
+        reply = send_request(SafeRequest("POST", letter.url, build_headers(letter, body), body), way)
+    except (InvalidUrl, AddressRefused, HostNotResolved, RequestFailed) as problem:
+        return WebhookResult(None, _format_reason(str(problem)))
+    if 200 <= reply.status < 300:
+        return WebhookResult(reply.status)
+    if 300 <= reply.status < 400:
+        return WebhookResult(
+            reply.status, "It redirects elsewhere, which is not followed. Enter where it leads to."
+        )
+    # A receiver may say back what it was sent, and what opens it.
+    said = _build_mask(letter).text(reply.text[:2_000])[:RESPONSE_CHARACTERS]
+    return WebhookResult(reply.status, _format_reason(f"it answered {reply.status}: {said}".rstrip(": ")))
+
+
+def build_headers(letter: WebhookRequest, body: bytes) -> dict[str, str]:
+    """The headers: the id, by which receivers know what they have already, and the signature."""
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": USER_AGENT,
+        "Slipway-Notification": letter.key,
+        "Slipway-Event": letter.event,
+        "Slipway-Timestamp": str(letter.sent_at),
+    }
+    if letter.secret:
+        headers["Slipway-Signature"] = f"v1={compute_signature(letter.secret, letter.sent_at, body)}"
+    return headers
+
+
+def compute_signature(secret: str, sent_at: int, body: bytes) -> str:
+    """The HMAC-SHA256, in hex, over the timestamp, a full stop, and the body."""
+    return hmac.new(secret.encode(), f"{sent_at}.".encode() + body, hashlib.sha256).hexdigest()
+
+
+def _build_mask(letter: WebhookRequest) -> SecretMask:
+    parts = urlsplit(letter.url)
+    given = [*parts.path.split("/"), parts.query, *_QUERY_SEPARATORS.split(parts.query)]
+    pieces = [one for piece in given for one in (piece, unquote_plus(piece)) if len(one) >= TOKEN_CHARACTERS]
+    return SecretMask([letter.url, f"{parts.path}?{parts.query}", *pieces, letter.secret])
+
+
+def _format_reason(text: str) -> str:
+    said = " ".join(sanitize_text(text).split())
+    return f"{said[:1].upper()}{said[1:]}"[:REASON_CHARACTERS]

@@ -1,0 +1,51 @@
+"""Event types that rules subscribe to, and the event as a value."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from django.db.models import TextChoices
+
+from rbac.models import Scope
+
+
+class EventType(TextChoices):
+    """What happened; the values are a published interface: never rename one."""
+
+    EXECUTION_FAILED = "execution.failed", "An execution failed"
+    EXECUTION_SUCCEEDED = "execution.succeeded", "An execution succeeded"
+    EXECUTION_ABORTED = "execution.aborted", "An execution was aborted"
+    ROLLBACK_STARTED = "rollback.started", "A rollback started"
+    ROLLBACK_ENDED = "rollback.ended", "A rollback put everything back"
+    APPROVAL_WAITING = "approval.waiting", "An approval waits"
+    INTERVENTION_WAITING = "intervention.waiting", "A failed step needs a person"
+    DRIFT_FOUND = "drift.found", "Drift was found"
+    DRIFT_GONE = "drift.gone", "Drift is gone"
+    DELEGATE_DISCONNECTED = "delegate.disconnected", "A delegate disconnected"
+    DELEGATE_CONNECTED = "delegate.connected", "A delegate connected"
+    TEST = "test", "Test"
+
+
+# What a rule can ask for; a test is sent by hand alone.
+SUBSCRIBABLE_EVENTS: Final = tuple(
+    (event.value, event.label) for event in EventType if event != EventType.TEST
+)
+
+
+@dataclass(frozen=True)
+class NotificationEvent:
+    """One thing that happened, for whoever asked to be told; `path` is the address of the page about it.
+
+    `text` says it in one sentence. No field may hold a secret: what programs said is masked before.
+    """
+
+    event: EventType
+    scope: Scope
+    text: str
+    path: str
+    status: str = ""
+    cause: str = ""
+    pipeline: str = ""
+    execution: str = ""
+    services: tuple[str, ...] = ()
+    environments: tuple[str, ...] = ()
+    delegate: str = ""

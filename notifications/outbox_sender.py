@@ -1,0 +1,228 @@
+"""Delivery of due notifications under a lease, with retries, backoff and pruning."""
+
+import logging
+import time
+from collections.abc import Callable, Collection
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
+
+from guards.limits import NOTIFICATION_ATTEMPTS, NOTIFICATION_DAYS, NOTIFICATION_HOURS
+from notifications.channels.webhook import WebhookRequest, WebhookResult, send_webhook
+from notifications.models import Notification, NotificationRule, OutboxLease
+from rbac.encryption import DecryptionFailed
+from web.clock import get_database_time
+from web.http.client import get_outgoing_reach
+
+LEASE_DURATION: Final = timedelta(seconds=50)
+
+
+def claim_lease(now: datetime) -> datetime | None:
+    """Take the lease and say until when it is ours; None where another worker has it."""
+    until = now + LEASE_DURATION
+    OutboxLease.objects.get_or_create(pk=1)
+    free = OutboxLease.objects.filter(Q(busy_until=None) | Q(busy_until__lte=now), pk=1)
+    return until if free.update(busy_until=until) else None
+
+
+def release_lease(until: datetime) -> None:
+    """Give the lease back, if it still is the one that was taken until then."""
+    OutboxLease.objects.filter(pk=1, busy_until=until).update(busy_until=None)
+
+
+logger = logging.getLogger(__name__)
+WAITING, DELIVERED, FAILED = Notification.Status
+# As many at once, each of another rule: what one rule is told comes in order, and one that hangs holds one.
+MOST_PARALLEL_SENDS: Final = 16
+# Nothing new is begun after the first; what has not ended by the second is left to its lease.
+CLAIM_WINDOW_SECONDS, ROUND_SECONDS = 20.0, 38.0
+# While receivers are waited for, what became due for others is looked for this often.
+POLL_SECONDS: Final = 1.0
+CLAIM_DURATION: Final = timedelta(seconds=60)
+# Between the attempts of one notification.
+RETRY_DELAYS: Final = tuple(timedelta(seconds=each) for each in (10, 30, 120, 600, 1800, 3600, 10_800))
+# How long a rule is left alone whose tries fail one after the other: a thousand that wait cost one try each.
+RULE_BACKOFFS: Final = tuple(timedelta(seconds=each) for each in (2, 5, 15, 30, 60))
+
+
+@dataclass(frozen=True)
+class ClaimedNotification:
+    """One notification that is this worker's to send; `sends` is the fence of the claim."""
+
+    key: UUID
+    rule: int
+    sends: int
+    attempts: int
+    letter: WebhookRequest | None = None
+
+
+def has_due_notifications(now: datetime) -> bool:
+    """Return whether a notification waits to be sent."""
+    return Notification.objects.filter(status=WAITING, due_at__lte=now).exists()
+
+
+def send_due_notifications(*, now: Callable[[], datetime] = get_database_time) -> int:
+    """Send what is due, if no other worker is at it, and say how many tries that took."""
+    if not has_due_notifications(now()):
+        return 0
+    lease = claim_lease(now())
+    if lease is None:
+        return 0
+    try:
+        expire_notifications(now())
+        return OutboxSender(now).run()
+    finally:
+        release_lease(lease)
+
+
+class OutboxSender:
+    """One worker's time with the outbox."""
+
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        self._now, self._began, self._tries = now, time.monotonic(), 0
+        self._running: dict[Future[WebhookResult], ClaimedNotification] = {}
+
+    def run(self) -> int:
+        """Keep the threads busy until nothing is due or the time is up."""
+        pool = ThreadPoolExecutor(MOST_PARALLEL_SENDS, thread_name_prefix="notification")
+        try:
+            while self._begin(pool) or self._running:
+                left = ROUND_SECONDS - self._spent()
+                done, _ = wait(self._running, max(0.0, min(POLL_SECONDS, left)), FIRST_COMPLETED)
+                if not done and left <= 0:
+                    logger.warning("%s receivers did not answer in time", len(self._running))
+                    break
+                for future in done:
+                    record_result(self._running.pop(future), _get_result(future), self._now())
+        finally:
+            # A thread that hangs ends by itself; nobody waits for it here.
+            pool.shutdown(wait=False, cancel_futures=True)
+        return self._tries
+
+    def _begin(self, pool: ThreadPoolExecutor) -> bool:
+        """Claim for every thread that is free, and say whether there was anything."""
+        free = MOST_PARALLEL_SENDS - len(self._running)
+        if self._spent() > CLAIM_WINDOW_SECONDS or not free:
+            return False
+        found = claim_due_notifications(self._now(), free, {one.rule for one in self._running.values()})
+        for one in found:
+            if one.letter is not None:
+                self._running[pool.submit(send_webhook, one.letter, get_outgoing_reach())] = one
+        self._tries += len(found)
+        return bool(found)
+
+    def _spent(self) -> float:
+        return time.monotonic() - self._began
+
+
+def _get_result(future: Future[WebhookResult]) -> WebhookResult:
+    """What came of it; a mistake of ours is no reason to hold up the others."""
+    error = future.exception()
+    if error is None:
+        return future.result()
+    logger.error("A notification could not be sent", exc_info=error)
+    return WebhookResult(None, f"Slipway itself failed: {type(error).__name__}.")
+
+
+def claim_due_notifications(
+    now: datetime, most: int, busy: Collection[int] = ()
+) -> list[ClaimedNotification]:
+    """Claim the next notification of each of so many rules: those whose next has waited longest."""
+    due = Notification.objects.filter(rule=OuterRef("pk"), status=WAITING, due_at__lte=now)
+    next_ones = due.order_by("due_at", "created_at", "pk")
+    claimed = Notification.objects.filter(rule=OuterRef("pk"), status=WAITING, claimed_until__gt=now)
+    rules = NotificationRule.objects.filter(Q(held_until=None) | Q(held_until__lte=now))
+    rules = (
+        rules.exclude(pk__in=busy)
+        .filter(~Exists(claimed))
+        .annotate(
+            next=Subquery(next_ones.values("pk")[:1]), waits_since=Subquery(next_ones.values("due_at")[:1])
+        )
+    )
+    chosen = rules.exclude(next=None).order_by("waits_since", "pk")[:most]
+    return [one for rule in chosen if (one := _claim_next(rule, now)) is not None]
+
+
+def _claim_next(rule: NotificationRule, now: datetime) -> ClaimedNotification | None:
+    """The one conditional UPDATE that makes it this worker's; None where another one was faster."""
+    key = rule.next  # type: ignore[attr-defined]
+    free = Notification.objects.filter(pk=key, status=WAITING, due_at__lte=now).filter(
+        _build_unclaimed_filter(now)
+    )
+    if not free.update(attempts=F("attempts") + 1, sends=F("sends") + 1, claimed_until=now + CLAIM_DURATION):
+        return None
+    row = Notification.objects.filter(pk=key).first()
+    if row is None:
+        return None
+    claimed = ClaimedNotification(row.pk, rule.pk, row.sends, row.attempts)
+    try:
+        letter = WebhookRequest(str(row.pk), row.event, rule.url, rule.secret, row.body, int(now.timestamp()))
+    except DecryptionFailed as problem:
+        record_result(claimed, WebhookResult(None, f"Its address cannot be read: {problem}"), now)
+        return None
+    return replace(claimed, letter=letter)
+
+
+def _build_unclaimed_filter(now: datetime) -> Q:
+    return Q(claimed_until=None) | Q(claimed_until__lte=now)
+
+
+def record_result(claimed: ClaimedNotification, answer: WebhookResult, now: datetime) -> None:
+    """Write down what became of it; nothing where it is no longer this claim's, or was deleted."""
+    mine = Notification.objects.filter(pk=claimed.key, sends=claimed.sends, status=WAITING)
+    rule = NotificationRule.objects.filter(pk=claimed.rule)
+    if answer.is_taken:
+        mine.update(status=DELIVERED, answer_code=answer.code, reason="", ended_at=now, claimed_until=None)
+        rule.exclude(failures=0).update(failures=0, held_until=None)
+        return
+    said = {"answer_code": answer.code, "reason": answer.reason, "claimed_until": None}
+    if claimed.attempts >= NOTIFICATION_ATTEMPTS:
+        mine.update(status=FAILED, ended_at=now, **said)
+    else:
+        mine.update(due_at=now + RETRY_DELAYS[min(claimed.attempts, len(RETRY_DELAYS)) - 1], **said)
+    _back_off_rule(rule, now)
+
+
+def _back_off_rule(rule: QuerySet[NotificationRule], now: datetime) -> None:
+    """Leave a rule alone for longer with each try that fails."""
+    rule.update(failures=F("failures") + 1)
+    failures = rule.values_list("failures", flat=True).first() or 1
+    rule.update(held_until=now + RULE_BACKOFFS[min(failures, len(RULE_BACKOFFS)) - 1])
+
+
+def expire_notifications(now: datetime) -> int:
+    """End what was tried for too long, and what died with its last attempt; how much that was."""
+    waiting = Notification.objects.filter(status=WAITING).filter(_build_unclaimed_filter(now))
+    dead = waiting.filter(attempts__gte=NOTIFICATION_ATTEMPTS)
+    ended = dead.update(
+        status=FAILED, ended_at=now, claimed_until=None, reason="Nothing is known of the last attempt."
+    )
+    late = waiting.filter(give_up_at__lte=now)
+    untried = late.filter(reason="")
+    ended += untried.update(
+        status=FAILED,
+        ended_at=now,
+        claimed_until=None,
+        reason=f"It was not its turn within {NOTIFICATION_HOURS}: those before it were not taken.",
+    )
+    return ended + late.update(status=FAILED, ended_at=now, claimed_until=None)
+
+
+RETENTION: Final = timedelta(days=NOTIFICATION_DAYS)
+# A transaction that takes long keeps others from writing.
+PRUNE_BATCH_SIZE: Final = 1000
+
+
+def prune_notifications(now: datetime) -> int:
+    """Delete what ended and is old, a part at a time, and say how many rows went."""
+    old = Notification.objects.filter(created_at__lt=now - RETENTION).exclude(
+        status=Notification.Status.WAITING
+    )
+    total = 0
+    while ids := list(old.values_list("pk", flat=True)[:PRUNE_BATCH_SIZE]):
+        total += Notification.objects.filter(pk__in=ids).delete()[0]
+    return total

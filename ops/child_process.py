@@ -1,0 +1,147 @@
+"""Child process of the supervisor: output forwarding, restarts with backoff, death signal."""
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+
+from django.conf import settings
+
+from ops.console import Console, LineSplitter
+from ops.programs import Program
+
+_PR_SET_PDEATHSIG = 1
+# Loaded before any fork: the child may only make the call.
+_libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+
+INITIAL_BACKOFF_SECONDS = 0.5
+MAX_BACKOFF_SECONDS = 15.0
+# A program that ran this long was well: its next death starts with the shortest pause again.
+HEALTHY_SECONDS = 30.0
+
+
+def build_death_signal_hook(parent: int, number: signal.Signals) -> Callable[[], None]:
+    """Return what a forked child calls so that the kernel ends it when `parent` is no more."""
+
+    def arm() -> None:
+        if _libc is not None:
+            _libc.prctl(_PR_SET_PDEATHSIG, number)
+        # The parent may have died between the fork and the line above.
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return arm
+
+
+class ChildProcess:
+    """Keeps one program running until it is told to stop."""
+
+    def __init__(self, program: Program, environment: Mapping[str, str], console: Console) -> None:
+        self.program = program
+        self._environment = environment
+        self._console = console
+        self._process: asyncio.subprocess.Process | None = None
+        self._stopping = False
+
+    async def run_once(self) -> int:
+        """Run the program to its end and return its exit status (negative: the signal that ended it)."""
+        # A pipe of our own: waiting for the end of a program must not mean waiting for all that it forked.
+        reading, writing = os.pipe()
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *self.program.command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=writing,
+                stderr=writing,
+                cwd=settings.ROOT,
+                env=self._environment,
+                # A group of its own: Ctrl-C reaches the supervisor alone, and all that it forks can be ended.
+                start_new_session=True,
+                preexec_fn=build_death_signal_hook(os.getpid(), self.program.on_parent_death),
+            )
+        finally:
+            os.close(writing)
+        output = asyncio.create_task(self._pass_on(reading))
+        status = await self._process.wait()
+        self._signal_group(signal.SIGKILL)
+        await output
+        return status
+
+    async def keep_running(self) -> None:
+        """Run the program again and again, with growing pauses while it keeps dying."""
+        pause = INITIAL_BACKOFF_SECONDS
+        while not self._stopping:
+            started = time.monotonic()
+            status = await self.run_once()
+            if self._stopping:
+                return
+            if time.monotonic() - started > HEALTHY_SECONDS:
+                pause = INITIAL_BACKOFF_SECONDS
+            self._console.line("slipway", f"{self._ending(status)}; starting it again in {pause:g} s")
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, MAX_BACKOFF_SECONDS)
+
+    async def stop(self) -> None:
+        """Ask the program to end, and end it when it takes too long."""
+        self._stopping = True
+        await self.end()
+
+    async def end(self) -> None:
+        """End the program as `stop` does; `keep_running` starts it again."""
+        if (process := self._process) is None or process.returncode is not None:
+            return
+        process.terminate()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.program.stop_seconds):
+                await process.wait()
+        self._kill_group()
+
+    def write_traceback(self) -> None:
+        """Have the program write what each of its threads does just now; one that cannot ends."""
+        if self.pid:
+            os.kill(self.pid, signal.SIGUSR1)
+
+    def kill(self) -> None:
+        """End the program and all it started, now."""
+        self._stopping = True
+        self._kill_group()
+
+    @property
+    def pid(self) -> int:
+        """The number of the process while the program runs, else 0."""
+        is_running = self._process is not None and self._process.returncode is None
+        return self._process.pid if self._process is not None and is_running else 0
+
+    def _kill_group(self) -> None:
+        # Once it has ended its number may belong to somebody else; what it forked is gone by then.
+        if self.pid:
+            self._signal_group(signal.SIGKILL)
+
+    def _signal_group(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, number)
+
+    async def _pass_on(self, reading: int) -> None:
+        stream = asyncio.StreamReader()
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(reading, "rb", buffering=0)
+        )
+        splitter = LineSplitter()
+        while chunk := await stream.read(16 * 1024):
+            self._write(splitter.feed(chunk))
+        self._write(splitter.end())
+        transport.close()
+
+    def _write(self, lines: list[str]) -> None:
+        for line in lines:
+            self._console.line(self.program.name, line)
+
+    def _ending(self, status: int) -> str:
+        if status >= 0:
+            return f"{self.program.name} ended with status {status}"
+        return f"{self.program.name} was ended by {signal.Signals(-status).name}"

@@ -1,0 +1,301 @@
+"""Static completion of expressions in a pipeline draft that may be half written."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from catalog.manifests.documents import BadDocument, Document, parse_document
+from catalog.models import Environment, Infrastructure, Service
+from catalog.overrides.override_sets import load_override_set
+from pipelines.completion.items import (
+    AFTER_LAST_STEP,
+    CompletionItem,
+    CompletionState,
+    StepChoice,
+    describe_source,
+    format_step_title,
+    mask_item,
+)
+from pipelines.definition.stage_targets import find_nearest_resource, find_service
+from pipelines.editor.tree_paths import (
+    STAGES_PATH,
+    TreePath,
+    get_body,
+    get_children,
+    get_execution_path,
+    get_kind,
+    get_provisioner_path,
+    list_execution_items,
+    list_provisioner_items,
+)
+from pipelines.models import Pipeline
+from rbac.models import Scope
+from rbac.policy import NotVisible, Principal, can
+from steps.expression_names import DIGEST, FIXED
+from steps.kinds.outputs import list_outputs, list_own_expressions, list_provisioner_types
+from steps.strategies.registry import get_strategies
+
+SECRET_TYPE = "Secret"  # noqa: S105 - a type of variable
+
+
+@dataclass(frozen=True)
+class DraftNode:
+    """A stage, a group or a step as it is written, and the groups around it with the branch it is in."""
+
+    body: Mapping[str, Any]
+    kind: str
+    at: TreePath
+    stage: int
+    around: tuple[tuple[TreePath, bool, int], ...] = ()
+
+    @property
+    def identifier(self) -> str:
+        return str(self.body.get("identifier") or "")
+
+    @property
+    def title(self) -> str:
+        """How people choose it."""
+        return format_step_title(str(self.body.get("name") or ""), self.identifier)
+
+    @property
+    def is_forward(self) -> bool:
+        """Whether it is a step that is not a rollback step."""
+        return self.kind == "step" and "rollbackSteps" not in self.at
+
+    @property
+    def type(self) -> str:
+        return str(self.body.get("type") or "") if self.kind == "step" else ""
+
+    def is_beside(self, other: "DraftNode") -> bool:
+        """Whether they are in different branches of one parallel."""
+        for (group, is_parallel, branch), (other_group, _, other_branch) in zip(
+            self.around, other.around, strict=False
+        ):
+            if group != other_group:
+                return False
+            if branch != other_branch:
+                return is_parallel
+        return False
+
+
+class PipelineDraft:
+    """A text that may be half written, as far as it can be read."""
+
+    def __init__(self, text: str) -> None:
+        self.document = _parse_leniently(text.replace("\r\n", "\n"))
+        tree = self.document.value
+        pipeline = tree.get("pipeline") if isinstance(tree, dict) else None
+        self.pipeline: dict[str, Any] = pipeline if isinstance(pipeline, dict) else {}
+        stages = self.pipeline.get("stages")
+        self.stages: list[Any] = stages if isinstance(stages, list) else []
+        self.marks = [one for n, stage in enumerate(self.stages) for one in _list_stage_nodes(stage, n)]
+
+    def at_line(self, line: int) -> DraftNode | None:
+        """The mark that a line (from 1) belongs to: the last one that begins before it."""
+        found = None
+        for mark in self.marks:
+            begins = self.document.line_of(mark.at[:-1])
+            if begins is not None and begins <= line:
+                found = mark
+        return found
+
+    def at_path(self, path: TreePath) -> DraftNode | None:
+        """The mark that a path leads to or into."""
+        leading = [mark for mark in self.marks if mark.at[:-1] == path[: len(mark.at) - 1]]
+        return max(leading, key=lambda mark: len(mark.at), default=None)
+
+    def choices(self) -> list[StepChoice]:
+        """Every place that can be chosen by name: each step, what follows a stage's last, rollback steps."""
+        found: list[StepChoice] = []
+        for number, stage in enumerate(self.stages):
+            body = get_body(stage)
+            before, title = str(body.get("identifier") or ""), str(body.get("name") or body.get("identifier"))
+            steps = [
+                (one.is_forward, StepChoice(f"{before}/{one.identifier}", one.title, title))
+                for one in self.marks
+                if one.stage == number and one.kind == "step" and one.identifier
+            ]
+            found += [choice for is_forward, choice in steps if is_forward]
+            found.append(StepChoice(f"{before}/", AFTER_LAST_STEP, title))
+            found += [choice.in_rollback() for is_forward, choice in steps if not is_forward]
+        return found
+
+    def named(self, key: str) -> tuple[DraftNode, bool]:
+        """The mark that STAGE/STEP names, and whether what follows the stage's last step is meant.
+
+        Raises `NotVisible`.
+        """
+        stage, _, step = key.partition("/")
+        for mark in self.marks:
+            if mark.kind == "stage" and mark.identifier == stage and not step:
+                return mark, True
+            if mark.kind == "step" and mark.identifier == step and self._stage_of(mark) == stage:
+                return mark, False
+        raise NotVisible("This pipeline has no such step.")
+
+    def _stage_of(self, mark: DraftNode) -> str:
+        return str(get_body(self.stages[mark.stage]).get("identifier") or "")
+
+    def names_at(self, mark: DraftNode | None, *, is_behind: bool = False) -> list[CompletionItem]:
+        """What can be named there, apart from what the service and its place know."""
+        found = [
+            CompletionItem(path, describe_source(path, {}), about)
+            for path, about in {**FIXED, **DIGEST}.items()
+        ]
+        found += self._variables()
+        if mark is not None:
+            found += self._outputs(mark, is_behind=is_behind)
+            if not is_behind:
+                found += [
+                    CompletionItem(name, "This step, as it goes on", about, CompletionState.LATER)
+                    for name, about in list_own_expressions(mark.type).items()
+                ]
+        return found
+
+    def _variables(self) -> Iterator[CompletionItem]:
+        variables = self.pipeline.get("variables")
+        for name, said in variables.items() if isinstance(variables, dict) else ():
+            is_secret = isinstance(said, dict) and said.get("type") == SECRET_TYPE
+            about = said.get("description", "") if isinstance(said, dict) else ""
+            for path in (f"pipeline.variables.{name}", f"variables.{name}"):
+                one = CompletionItem(path, describe_source(path, {}), about if isinstance(about, str) else "")
+                yield mask_item(one) if is_secret else one
+
+    def _outputs(self, mark: DraftNode, *, is_behind: bool) -> Iterator[CompletionItem]:
+        for one in self._before(mark, is_behind=is_behind):
+            if not one.identifier:
+                continue
+            source = f"Step {one.body.get('name') or one.identifier}"
+            for name, about in list_outputs(one.type, one.body.get("spec")).items():
+                path = f"execution.steps.{one.identifier}.output.{name}"
+                yield CompletionItem(path, source, about, CompletionState.LATER)
+                if one.stage == mark.stage and one.type in list_provisioner_types():
+                    yield CompletionItem(f"provisioner.{name}", source, about, CompletionState.LATER)
+
+    def _before(self, mark: DraftNode, *, is_behind: bool) -> list[DraftNode]:
+        """The steps that are over by then; a rollback step knows all of its stage, and nobody knows of it."""
+        steps = [one for one in self.marks if one.is_forward]
+        if is_behind or "rollbackSteps" in mark.at:
+            return [one for one in steps if one.stage <= mark.stage]
+        at = self.marks.index(mark)
+        return [one for one in steps if self.marks.index(one) < at and not one.is_beside(mark)]
+
+
+def list_draft_items(
+    draft: PipelineDraft, mark: DraftNode | None, scope: Scope, person: Principal, *, is_behind: bool = False
+) -> list[CompletionItem]:
+    """What can be named at a place of a text, with the variables of what its stage deploys and where.
+
+    Of a service or an environment that `person` may not view, nothing is told.
+    """
+    found = draft.names_at(mark, is_behind=is_behind)
+    stage = get_body(draft.stages[mark.stage]) if mark is not None else {}
+    spec = stage.get("spec")
+    return [*found, *_list_target_items(spec if isinstance(spec, dict) else {}, scope, person)]
+
+
+def _list_target_items(spec: Mapping[str, Any], scope: Scope, person: Principal) -> Iterator[CompletionItem]:
+    service = find_service(scope, _get_reference(spec, "service", "serviceRef"))
+    environment = find_nearest_resource(
+        Environment, scope, _get_reference(spec, "environment", "environmentRef")
+    )
+    if service is not None and not can(person, "core_service_view", service):
+        service = None
+    if environment is not None and not can(person, "core_environment_view", environment):
+        environment = None
+    of_service = {*service.variables, *service.required_variables} if service else set()
+    of_environment = set(environment.variables) if environment else set()
+    counting = of_service | of_environment
+    if service and environment:
+        counting |= _list_override_variables(service, environment, spec)
+    names = {
+        "service.variables": of_service,
+        "env.variables": of_environment,
+        "serviceVariables": counting,
+        "variables": counting,
+    }
+    for before, known in names.items():
+        for name in known:
+            yield CompletionItem(f"{before}.{name}", describe_source(f"{before}.{name}", {}))
+
+
+def _list_override_variables(service: Service, environment: Environment, spec: Mapping[str, Any]) -> set[str]:
+    written = spec["environment"].get("infrastructureDefinitions")
+    first = written[0] if isinstance(written, list) and written else {}
+    identifier = str(first.get("identifier") or "") if isinstance(first, dict) else ""
+    place = Infrastructure.objects.filter(environment=environment, identifier=identifier).first()
+    return {name for level in load_override_set(service, environment, place).values for name in level}
+
+
+def _get_reference(spec: Mapping[str, Any], what: str, name: str) -> str:
+    found = spec.get(what)
+    said = found.get(name) if isinstance(found, dict) else ""
+    return said if isinstance(said, str) else ""
+
+
+def _parse_leniently(text: str) -> Document:
+    """A text, without the line where it breaks: what is being typed there is often half of something."""
+    for _ in range(2):
+        try:
+            return parse_document(text, "pipeline")
+        except BadDocument as bad:
+            lines = text.split("\n")
+            lines[min(bad.line, len(lines)) - 1] = ""
+            text = "\n".join(lines)
+    return Document("pipeline", None)
+
+
+def _list_stage_nodes(stage: Any, number: int) -> Iterator[DraftNode]:
+    at: TreePath = (*STAGES_PATH, number)
+    body = get_body(stage)
+    yield DraftNode(body, "stage", (*at, "stage"), number)
+    yield from _list_nodes(
+        list_provisioner_items(stage, "steps"), (*get_provisioner_path(at), "steps"), number, ()
+    )
+    for section in ("steps", "rollbackSteps"):
+        items = list_execution_items(stage, section) or _get_strategy_steps(body, section)
+        yield from _list_nodes(items, (*get_execution_path(at), section), number, ())
+    items = list_provisioner_items(stage, "rollbackSteps")
+    yield from _list_nodes(items, (*get_provisioner_path(at), "rollbackSteps"), number, ())
+
+
+def _get_strategy_steps(body: Mapping[str, Any], section: str) -> list[Any]:
+    """The steps that a strategy puts where none are written."""
+    spec = body.get("spec")
+    strategy = get_strategies().get(str(spec.get("strategy"))) if isinstance(spec, dict) else None
+    if strategy is None:
+        return []
+    filling = strategy()
+    return list(filling.steps if section == "steps" else filling.rollback_steps)
+
+
+def _list_nodes(
+    items: list[Any],
+    at: TreePath,
+    stage: int,
+    around: tuple[tuple[TreePath, bool, int], ...],
+    *,
+    is_parallel: bool = False,
+) -> Iterator[DraftNode]:
+    for number, item in enumerate(items):
+        kind, here = get_kind(item), (*at, number)
+        inside = (*around, (at, is_parallel, number))
+        if kind in ("step", "stepGroup"):
+            yield DraftNode(get_body(item), kind, (*here, kind), stage, inside)
+        inner, where = get_children(item, here)
+        if inner:
+            yield from _list_nodes(inner, where, stage, inside, is_parallel=kind == "parallel")
+
+
+def list_pipeline_items(pipeline: Pipeline, key: str, person: Principal) -> tuple[str, list[CompletionItem]]:
+    """What can be named at a place of a saved pipeline, and the key of that place.
+
+    Without a key, the first step is meant. Raises `NotVisible`.
+    """
+    draft = PipelineDraft(pipeline.yaml)
+    choices = draft.choices()
+    chosen = key or (choices[0].key if choices else "")
+    if not chosen:
+        return "", list_draft_items(draft, None, pipeline.scope, person)
+    mark, is_behind = draft.named(chosen)
+    return chosen, list_draft_items(draft, mark, pipeline.scope, person, is_behind=is_behind)

@@ -1,0 +1,144 @@
+"""Completion items of expressions: path, source, value and visibility."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from guards.limits import EXPRESSION_VALUE_CHARACTERS
+from steps.expression_names import DIGEST, FIXED
+from steps.expressions import is_path
+
+MASKED_VALUE = "****"
+LONGEST_SEARCH = 200
+# A page of the list is named by a path; nobody writes longer ones.
+LONGEST_PATH = 400
+AFTER_LAST_STEP = "After the last step"
+
+
+@dataclass(frozen=True)
+class StepChoice:
+    """A place that people choose: `key` names it in addresses, as STAGE/STEP; `group` is its stage."""
+
+    key: str
+    title: str
+    group: str
+
+    def in_rollback(self) -> "StepChoice":
+        """The same among the rollback steps of its stage."""
+        return replace(self, group=f"{self.group}, rollback")
+
+
+class CompletionState(StrEnum):
+    """Whether a name has a value, and whether it may be shown."""
+
+    KNOWN = "KNOWN"
+    SECRET = "SECRET"  # noqa: S105 - a state, not a password
+    HIDDEN = "HIDDEN"
+    LATER = "LATER"
+
+
+@dataclass(frozen=True)
+class CompletionItem:
+    """What an expression may name: `path` without its brackets, and who sets it in `source`.
+
+    `value` is None unless it is known and may be shown, and the stars of a secret.
+    """
+
+    path: str
+    source: str
+    about: str = ""
+    state: CompletionState = CompletionState.KNOWN
+    value: Any = None
+
+    @property
+    def expression(self) -> str:
+        """As it is written."""
+        return f"<+{self.path}>"
+
+    @property
+    def text(self) -> str:
+        """The value as people read it, cut where it is long."""
+        text = self.whole
+        most = int(EXPRESSION_VALUE_CHARACTERS)
+        return text if len(text) <= most else f"{text[:most]}…"
+
+    @property
+    def whole(self) -> str:
+        """The value as a text."""
+        return self.value if isinstance(self.value, str) else json.dumps(self.value, ensure_ascii=False)
+
+    @property
+    def is_cut(self) -> bool:
+        return len(self.whole) > EXPRESSION_VALUE_CHARACTERS
+
+
+def format_step_title(name: str, identifier: str) -> str:
+    """How people choose a step: by its name, and by what expressions call it."""
+    return f"Step {name or identifier}" if identifier in name or not name else f"Step {name} ({identifier})"
+
+
+def mask_item(one: CompletionItem) -> CompletionItem:
+    """The same name with its value kept back."""
+    return replace(one, state=CompletionState.SECRET, value=MASKED_VALUE)
+
+
+def iterate_leaves(value: Any, before: str) -> Iterator[tuple[str, Any]]:
+    """Every path below a value with what it comes to; what no path can name stays inside its parent."""
+    if isinstance(value, Mapping) and value and all(_is_nameable(before, str(key)) for key in value):
+        for key, item in value.items():
+            yield from iterate_leaves(item, f"{before}.{key}" if before else str(key))
+    elif before and value != {}:
+        yield before, value
+
+
+def _is_nameable(before: str, key: str) -> bool:
+    return is_path(key) and len(before) + len(key) < LONGEST_PATH
+
+
+def search_items(found: Iterable[CompletionItem], search: str = "") -> list[CompletionItem]:
+    """The names in alphabetical order, each once, narrowed to those with `search` in them or their value."""
+    wanted = search.strip().removeprefix("<+").removesuffix(">").casefold()[:LONGEST_SEARCH]
+    by_path = {one.path: one for one in found}
+    ordered = [by_path[path] for path in sorted(by_path)]
+    return [one for one in ordered if wanted in _build_search_text(one)] if wanted else ordered
+
+
+def _build_search_text(one: CompletionItem) -> str:
+    shown = one.whole if one.state == CompletionState.KNOWN and one.value is not None else ""
+    return f"{one.path}\n{one.source}\n{shown}".casefold()
+
+
+_VARIABLE_SOURCES: Mapping[str, str] = {
+    "pipeline.variables": "Variables of the pipeline",
+    "service.variables": "Variables of the service",
+    "env.variables": "Variables of the environment",
+    "serviceVariables": "Variables that count for the service",
+    "variables": "Variables that count, with the pipeline's",
+}
+_ROOT_SOURCES: Mapping[str, str] = {
+    "pipeline": "Pipeline",
+    "stage": "Stage",
+    "service": "Service",
+    "env": "Environment",
+    "infra": "Infrastructure",
+    "primary": "Image",
+    "execution": "Run",
+    "provisioner": "Provisioner",
+}
+
+
+def describe_source(path: str, values: Mapping[str, Any]) -> str:
+    """Who sets a value; `values` are those of the stage, which know the names of things."""
+    before = next((one for one in _VARIABLE_SOURCES if path.startswith(f"{one}.")), "")
+    if before:
+        return _VARIABLE_SOURCES[before]
+    root = path.partition(".")[0]
+    name = values.get(root, {}).get("name", "") if root in values else ""
+    return f"{_ROOT_SOURCES.get(root, root)} {name}".strip()
+
+
+def describe_path(path: str) -> str:
+    """A sentence about one of the fixed names; nothing of the others."""
+    return FIXED.get(path) or DIGEST.get(path, "")

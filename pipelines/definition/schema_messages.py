@@ -1,0 +1,105 @@
+"""Messages for violations of the pipeline schema, with the correction."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from jsonschema.exceptions import ValidationError
+
+_TYPE_DESCRIPTIONS = {
+    "object": "a mapping of keys to values",
+    "array": "a list",
+    "string": "a text",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+}
+_MAX_VALUE_CHARACTERS = 60
+
+
+@dataclass(frozen=True)
+class _Violation:
+    """One breach: what was asked (`rule` and its `value`), of what, inside which schema."""
+
+    rule: str
+    value: Any
+    found: Any
+    schema: Any
+
+
+def describe_violation(error: ValidationError) -> str:
+    """What is wrong and what is right, of one breach."""
+    breach = _Violation(str(error.validator), error.validator_value, error.instance, error.schema)
+    return _DESCRIBERS[breach.rule](breach) if breach.rule in _DESCRIBERS else error.message
+
+
+def list_unknown_keys(error: ValidationError) -> list[str]:
+    """The keys that do not belong where they stand, for a breach of that kind; else none."""
+    breach = _Violation(str(error.validator), error.validator_value, error.instance, error.schema)
+    return _find_unknown_keys(breach) if breach.rule == "additionalProperties" else []
+
+
+def _find_unknown_keys(breach: _Violation) -> list[str]:
+    return [str(name) for name in breach.found if name not in breach.schema.get("properties", {})]
+
+
+def _describe_enum(breach: _Violation) -> str:
+    allowed = [str(one) for one in breach.value]
+    if len(allowed) == 1:
+        return f"must be {allowed[0]}, not {_format_value(breach.found)}"
+    return f"{_format_value(breach.found)} is not known here; known are {', '.join(allowed)}"
+
+
+def _describe_required(breach: _Violation) -> str:
+    absent = [name for name in breach.value if name not in breach.found]
+    return f"{' and '.join(absent)} {'is' if len(absent) == 1 else 'are'} missing"
+
+
+def _describe_unknown_key(breach: _Violation) -> str:
+    known, unknown = list(breach.schema.get("properties", {})), _find_unknown_keys(breach)
+    near = get_close_matches(unknown[0], known, n=1)
+    if not known:
+        return f"{_format_value(', '.join(unknown))} does not belong here: nothing can be chosen"
+    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+    return f"{_format_value(', '.join(unknown))} is not known here; {hint}"
+
+
+def _describe_type(breach: _Violation) -> str:
+    wanted = breach.value if isinstance(breach.value, list) else [breach.value]
+    shapes = [
+        _TYPE_DESCRIPTIONS.get(one, str(one)) for one in wanted if one != "integer" or "number" not in wanted
+    ]
+    return f"must be {' or '.join(shapes)}, not {_format_value(breach.found)}"
+
+
+def _describe_pattern(breach: _Violation) -> str:
+    if "smhd" in str(breach.value):
+        return f"{_format_value(breach.found)} is no time; write 90s, 30m, 2h or 1d"
+    return f"{_format_value(breach.found)} is no identifier; use letters, digits, _ and $, and no digit first"
+
+
+def _format_value(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return text if len(text) <= _MAX_VALUE_CHARACTERS else f"{text[: _MAX_VALUE_CHARACTERS - 1]}…"
+
+
+_DESCRIBERS: dict[str, Callable[[_Violation], str]] = {
+    "enum": _describe_enum,
+    "required": _describe_required,
+    "additionalProperties": _describe_unknown_key,
+    "type": _describe_type,
+    "pattern": _describe_pattern,
+    "minItems": lambda breach: "must not be empty",
+    "maxItems": lambda breach: f"may have {breach.value} entries at most",
+    "minProperties": lambda breach: f"names none of {', '.join(breach.schema.get('properties', {}))}",
+    "maxProperties": lambda breach: f"names {' and '.join(map(str, breach.found))}; write them one by one",
+    "minLength": lambda breach: "must not be empty",
+    "maxLength": lambda breach: f"may have {breach.value} characters at most",
+}

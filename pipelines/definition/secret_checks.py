@@ -1,0 +1,68 @@
+"""Checks for secrets in fields that must not hold them."""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from catalog.manifests.documents import iterate_scalars
+from pipelines.definition.deferred_expressions import ExpressionProblem
+from pipelines.definition.nesting import DocumentPath
+from steps.actions.terraform import TERRAFORM_CONFIGURATION
+from steps.expressions import (
+    describe_secret_problem,
+    find_expressions,
+    is_secret_expression,
+    parse_secret_reference,
+)
+from steps.kinds.registry import StepKind
+from steps.variables import SECRET_TYPE
+
+
+def list_misplaced_secrets(
+    kind: StepKind, spec: Mapping[str, Any], hidden: Collection[str] = ()
+) -> Iterator[ExpressionProblem]:
+    """Yield each secret of a spec that stands where this kind of step takes none.
+
+    `hidden` are the paths of inputs that are secrets. They may stand wherever the value is only filled in
+    while the step runs, and in manifests.
+    """
+    for where, text in iterate_scalars(spec):
+        field = str(where[0])
+        # The files of a program have expressions of their own.
+        if not isinstance(text, str) or kind.manifests.get(field) == TERRAFORM_CONFIGURATION:
+            continue
+        shown = () if field in kind.scripts or field in kind.manifests else hidden
+        for named in find_expressions(text):
+            message = (
+                _describe_secret_problem(kind, where, text, named)
+                if is_secret_expression(named)
+                else describe_secret_input_problem(named, shown)
+            )
+            if message:
+                yield ExpressionProblem(where, message)
+
+
+def list_secret_inputs(variables: Mapping[str, Any]) -> set[str]:
+    """Return the paths of the variables of a pipeline, as they are written, that are secrets."""
+    said = {name: one for name, one in variables.items() if isinstance(one, Mapping)}
+    return {f"pipeline.variables.{name}" for name, one in said.items() if one.get("type") == SECRET_TYPE}
+
+
+def describe_secret_input_problem(path: str, hidden: Collection[str]) -> str:
+    """What is said of an input that is a secret, where its value would be shown; empty for any other path."""
+    if path not in hidden:
+        return ""
+    return (
+        f"<+{path}> is a secret, and people read what stands here. It may stand in the script and the "
+        "variables of ShellScript, in url, headers and requestBody of Http, and in manifests."
+    )
+
+
+def _describe_secret_problem(kind: StepKind, where: DocumentPath, text: str, named: str) -> str:
+    place = ".".join("*" if isinstance(part, int) else part for part in where)
+    if place not in kind.secrets:
+        return describe_secret_problem(text)
+    if parse_secret_reference(f"<+{named}>") == "":
+        return f'<+{named}> is no secret: write <+secrets.getValue("identifier")>, with double quotes.'
+    if place.endswith(".value") and not parse_secret_reference(text):
+        return f"<+{named}> has to be the whole value: take away what stands around it."
+    return ""

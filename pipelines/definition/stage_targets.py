@@ -1,0 +1,192 @@
+"""Services, environments and infrastructures that stages name, looked up and checked."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from catalog.manifests.locations import load_named_connectors
+from catalog.models import Environment, Infrastructure, Service
+from catalog.overrides.override_sets import ServiceOverrideSet, load_override_set
+from catalog.overrides.variables import merge_values
+from connectors.specs.aws import parse_aws_spec
+from pipelines.definition.deferred_expressions import LOCATION_PATHS
+from pipelines.definition.parser import PipelineSpec, StageSpec, StepSpec
+from rbac.models import Scope
+from steps.conditions import parse_condition
+from steps.expressions import find_paths
+from steps.kinds.outputs import (
+    describe_path_problem,
+    is_provisioner_path,
+    list_provisioner_outputs,
+    list_provisioner_types,
+)
+from steps.kinds.registry import get_step_kind
+
+
+def get_dynamic_location(place: Infrastructure) -> dict[str, str] | None:
+    """Region and cluster of a dynamic infrastructure as they are written; None of another one."""
+    return {"region": place.region, "cluster": place.cluster} if place.is_dynamic else None
+
+
+def find_provisioning_problems(stage: StageSpec, place: Infrastructure) -> Iterator[str]:
+    """Why a stage could never settle where it deploys, as sentences; nothing of a pre-existing place."""
+    if not place.is_dynamic:
+        return
+    yield from _find_early_references(stage)
+    steps = [step for step in stage.steps[: stage.provisioner_steps] if step.type in list_provisioner_types()]
+    known = list_provisioner_outputs((step.type, step.spec) for step in steps)
+    for field in ("region", "cluster"):
+        for _, path in find_paths(getattr(place, field)):
+            if is_provisioner_path(path) and (
+                problem := describe_path_problem(path, known, has_any=bool(steps))
+            ):
+                yield f"infrastructure {place.identifier} maps its {field}: {problem}"
+
+
+def _find_early_references(stage: StageSpec) -> Iterator[str]:
+    """The steps of a provisioner that name where it all goes, which they themselves decide."""
+    for step in stage.steps[: stage.provisioner_steps]:
+        condition = (step.when or {}).get("condition")
+        named = [path for _, path in find_paths(step.spec)]
+        named += parse_condition(condition).paths if condition else ()
+        for path in dict.fromkeys(one for one in named if one in LOCATION_PATHS):
+            yield (
+                f"step {step.identifier} names <+{path}>, which is known once the provisioner's steps have "
+                "ended: say it in the step itself, as by a variable of the pipeline"
+            )
+
+
+_RELATED_FIELDS = ("environment__scope", "connector__scope", "connector__secret__scope")
+
+
+@dataclass(frozen=True)
+class ReferenceProblem:
+    """Something that a stage names and nobody has made."""
+
+    path: str
+    message: str
+
+
+@dataclass(frozen=True)
+class StageTarget:
+    """What one stage deploys and where, looked up by the names in the pipeline."""
+
+    spec: StageSpec
+    service: Service
+    environment: Environment
+    infrastructure: Infrastructure
+    overridden: ServiceOverrideSet
+    path: str = ""
+    """Where in the pipeline the spec of the stage is."""
+
+
+def find_stage_targets(
+    pipeline: PipelineSpec, scope: Scope
+) -> tuple[list[StageTarget], list[ReferenceProblem]]:
+    """Look up what each stage names, in the scope and those above it."""
+    targets: list[StageTarget] = []
+    missing: list[ReferenceProblem] = []
+    for number, stage in enumerate(pipeline.stages):
+        path = f"pipeline.stages.{number}.stage.spec"
+        service = find_service(scope, stage.service)
+        environment = find_nearest_resource(Environment, scope, stage.environment)
+        infrastructure = (
+            Infrastructure.objects.select_related(*_RELATED_FIELDS)
+            .filter(environment=environment, identifier=stage.infrastructure)
+            .first()
+        )
+        if service is None:
+            missing.append(
+                build_not_found_problem("service", stage.service, scope, f"{path}.service.serviceRef")
+            )
+        if environment is None:
+            at = f"{path}.environment.environmentRef"
+            missing.append(build_not_found_problem("environment", stage.environment, scope, at))
+        elif infrastructure is None:
+            text = f"environment {stage.environment} has no infrastructure {stage.infrastructure}"
+            missing.append(
+                ReferenceProblem(f"{path}.environment.infrastructureDefinitions.0.identifier", text)
+            )
+        if service and environment and infrastructure:
+            found = load_override_set(service, environment, infrastructure)
+            targets.append(StageTarget(stage, service, environment, infrastructure, found, path))
+            missing += [ReferenceProblem(f"{path}.service.serviceRef", text) for text in found.conflicts]
+            missing += _find_missing_connectors(found, scope, f"{path}.service.serviceRef")
+            at = f"{path}.environment.infrastructureDefinitions.0.identifier"
+            missing += [
+                ReferenceProblem(at, text) for text in find_provisioning_problems(stage, infrastructure)
+            ]
+    return targets, missing
+
+
+def _find_missing_connectors(found: ServiceOverrideSet, scope: Scope, path: str) -> list[ReferenceProblem]:
+    """The connectors that manifests in Git or S3 name and nobody has made."""
+    return [
+        ReferenceProblem(
+            path,
+            f"{build_not_found_problem('connector', name, scope, path).message}, which a manifest in "
+            f"{store} names",
+        )
+        for (store, name), connector in load_named_connectors(scope, found.sources()).items()
+        if connector is None
+    ]
+
+
+def find_delegate_conflicts(targets: list[StageTarget]) -> list[ReferenceProblem]:
+    """The stages that ask for delegates although their connector calls from this Slipway itself."""
+    return [
+        ReferenceProblem(
+            f"pipeline.stages.{number}.stage",
+            f"the step {asking.identifier} asks for delegates with {', '.join(asking.selectors)}, but the "
+            f"connector {target.infrastructure.connector.identifier} makes its calls from this Slipway: "
+            "let the connector go through a delegate, or remove delegateSelectors",
+        )
+        for number, target in enumerate(targets)
+        if (asking := _find_step_with_selectors(target.spec)) is not None
+        and not parse_aws_spec(target.infrastructure.connector.spec).is_remote
+    ]
+
+
+def _find_step_with_selectors(stage: StageSpec) -> StepSpec | None:
+    return next(
+        (
+            step
+            for step in (*stage.steps, *stage.rollback_steps)
+            if step.selectors and not get_step_kind(step.type).goes_to_delegates
+        ),
+        None,
+    )
+
+
+def find_missing_values(targets: list[StageTarget]) -> list[ReferenceProblem]:
+    """The variables that a service requires and that no level gives a value."""
+    return [
+        ReferenceProblem(
+            f"pipeline.stages.{number}.stage.spec",
+            f"the variable {name} of service {target.service.identifier} is required and has no value: "
+            f"give it one in the service or in environment {target.environment.identifier}",
+        )
+        for number, target in enumerate(targets)
+        for name in target.service.required_variables
+        if merge_values(*target.overridden.values).get(name, "") == ""
+    ]
+
+
+def find_service(scope: Scope, identifier: str) -> Service | None:
+    """The service that a pipeline of a scope means by an identifier, None where there is none."""
+    found: Service | None = find_nearest_resource(Service, scope, identifier)
+    return found
+
+
+def build_not_found_problem(kind: str, identifier: str, scope: Scope, path: str) -> ReferenceProblem:
+    """What is said of a name that means nothing, or nothing that the reader may know of."""
+    return ReferenceProblem(path, f"there is no {kind} {identifier} in {scope.path}")
+
+
+def find_nearest_resource(model: Any, scope: Scope, identifier: str) -> Any:
+    """The resource with this identifier, from the scope itself or the nearest scope above."""
+    for one in reversed(list(scope.ancestors_and_self())):
+        found = model.objects.select_related("scope").filter(scope=one, identifier=identifier).first()
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,100 @@
+"""Connectors and secrets that steps name: lookup, required permissions, missing ones."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from connectors.models import Connector
+from connectors.queries import SecretNotFound, find_connector, find_secret
+from connectors.required_access import RequiredPermission, get_connector_requirements
+from pipelines.definition.parser import PipelineSpec, StageSpec
+from pipelines.definition.stage_targets import ReferenceProblem
+from rbac.models import Scope
+from steps.kinds.registry import BadStepError, get_step_kind
+
+ConnectorReference = tuple[str, str]
+
+
+def list_step_connectors(type_: str, spec: Mapping[str, Any]) -> tuple[ConnectorReference, ...]:
+    """The references of connectors that a step uses, each with the kind that it must be of."""
+    try:
+        found: tuple[ConnectorReference, ...] = getattr(
+            get_step_kind(type_).spec_from(spec), "connector_references", ()
+        )
+    except BadStepError:
+        return ()
+    return found
+
+
+def list_connector_needs(stage: StageSpec, scope: Scope, path: str) -> Iterator[RequiredPermission]:
+    """Yield what it takes to use the connectors of a stage's steps; missing ones are left out."""
+    yield from list_connector_reference_needs(
+        (one for step in stage.steps for one in list_step_connectors(step.type, step.spec)), scope, path
+    )
+
+
+def list_connector_reference_needs(
+    named: Iterable[ConnectorReference], scope: Scope, path: str
+) -> Iterator[RequiredPermission]:
+    for reference, kind in dict.fromkeys(named):
+        if (found := find_connector(scope, reference, kind)) is not None:
+            yield from get_connector_requirements(
+                found, hint=f"the connector {reference} of a step", path=path
+            )
+
+
+def find_missing_connectors(pipeline: PipelineSpec, scope: Scope) -> list[ReferenceProblem]:
+    """The references of steps that lead to no connector of the kind that they need."""
+    return [
+        ReferenceProblem(
+            f"pipeline.stages.{number}.stage.spec.execution",
+            f"step {step.identifier}: there is no {Connector.Kind(kind).label} connector {reference} in "
+            f"{scope.path}: make it, or write its reference as name, org.name or account.name.",
+        )
+        for number, stage in enumerate(pipeline.stages)
+        for step in stage.steps
+        for reference, kind in list_step_connectors(step.type, step.spec)
+        if find_connector(scope, reference, kind) is None
+    ]
+
+
+def list_step_secrets(type_: str, spec: Mapping[str, Any]) -> tuple[str, ...]:
+    """The references of the secrets that a step uses."""
+    return get_step_kind(type_).secrets_of(spec)
+
+
+def list_secret_needs(stage: StageSpec, scope: Scope, path: str) -> Iterator[RequiredPermission]:
+    """Yield what it takes to use the secrets of a stage's steps; missing ones are left out."""
+    yield from list_secret_reference_needs(
+        (ref for step in stage.steps for ref in list_step_secrets(step.type, step.spec)), scope, path
+    )
+
+
+def list_secret_reference_needs(refs: Iterator[str], scope: Scope, path: str) -> Iterator[RequiredPermission]:
+    for ref in dict.fromkeys(refs):
+        try:
+            secret = find_secret(scope, ref)
+        except SecretNotFound:
+            continue
+        title = f"the secret {ref}"
+        yield RequiredPermission("core_secret_access", secret, title, title, path)
+
+
+def find_missing_secrets(pipeline: PipelineSpec, scope: Scope) -> list[ReferenceProblem]:
+    """The references of steps that lead to no secret."""
+    return [
+        ReferenceProblem(
+            f"pipeline.stages.{number}.stage.spec.execution", f"step {step.identifier}: {problem}"
+        )
+        for number, stage in enumerate(pipeline.stages)
+        for step in stage.steps
+        for ref in list_step_secrets(step.type, step.spec)
+        if (problem := _describe_missing_secret(scope, ref))
+    ]
+
+
+def _describe_missing_secret(scope: Scope, ref: str) -> str:
+    try:
+        find_secret(scope, ref)
+    except SecretNotFound as missing:
+        return str(missing)
+    return ""

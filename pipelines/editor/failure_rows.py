@@ -1,0 +1,137 @@
+"""Failure strategies as form rows: errors, action, retries and timeout."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from guards.limits import RETRIES
+from pipelines.definition.failure_strategy_schema import DURATION_PATTERN
+from pipelines.editor.cells import parse_cell, render_cell
+from pipelines.editor.form_rows import CellErrors, CellTexts
+from steps.failure_strategies import ERROR_TYPES, FINAL_REACTIONS, REACTIONS, REACTIONS_AFTER_RETRIES
+from steps.kinds.registry import SpecColumn
+
+RETRY, MANUAL_INTERVENTION = "Retry", "ManualIntervention"
+_DURATION_ADVICE = "Write a time such as 90s, 30m, 2h or 1d."
+_INTERVALS_ADVICE = "Write times such as 10s, 1m: before the first retry, the second, and so on."
+
+
+class FailureRows:
+    """Entries of `failureStrategies`; cells about retries and about asking count where those are meant."""
+
+    style = "failures"
+    columns = (
+        SpecColumn("errors", "checks", choices=ERROR_TYPES, is_needed=True),
+        SpecColumn("action", "choice", "What is done about them.", choices=REACTIONS, is_needed=True),
+        SpecColumn("retryCount", "number", f"How often, {int(RETRIES)} at most.", is_needed=True),
+        SpecColumn("retryIntervals", "text", _INTERVALS_ADVICE, is_needed=True),
+        SpecColumn(
+            "afterRetries",
+            "choice",
+            "If no retry helps.",
+            choices=REACTIONS_AFTER_RETRIES,
+            default="StageRollback",
+        ),
+        SpecColumn("timeout", "text", "How long somebody is waited for, such as 1h.", is_needed=True),
+        SpecColumn(
+            "onTimeout", "choice", "If nobody decides.", choices=FINAL_REACTIONS, default="StageRollback"
+        ),
+    )
+
+    def cells_of(self, entry: Any) -> dict[str, str] | None:
+        """None for what does not keep to the schema, or says more than the cells can."""
+        try:
+            reaction = entry["onFailure"]
+            cells = {"errors": list(reaction["errors"]), **_build_action_cells(reaction["action"])}
+            shown = {one.name: render_cell(one, cells.get(one.name)) for one in self.columns}
+            found = {name: text for name, text in shown.items() if text is not None}
+            is_whole = len(found) == len(shown) and _remove_empty_specs(entry) == self.entry_of(found)
+        except (KeyError, TypeError, AttributeError, CellErrors):
+            return None
+        return found if is_whole else None
+
+    def entry_of(self, cells: CellTexts) -> dict[str, Any]:
+        """Raises `CellErrors`."""
+        errors: dict[str, str] = {}
+        of = _CellReader(cells, errors)
+        named, type_ = of.read("errors"), of.read("action")
+        action: dict[str, Any] = {"type": type_}
+        if type_ == RETRY:
+            action["spec"] = _build_retry(of)
+        elif type_ == MANUAL_INTERVENTION:
+            action["spec"] = _build_manual_intervention(of)
+        if errors:
+            raise CellErrors(errors)
+        return {"onFailure": {"errors": named, "action": action}}
+
+
+class _CellReader:
+    """Reads cells by their names and notes what is wrong with each."""
+
+    def __init__(self, cells: CellTexts, errors: dict[str, str]) -> None:
+        self.cells, self.errors = cells, errors
+        self.columns = {one.name: one for one in FailureRows.columns}
+
+    def read(self, name: str) -> Any:
+        try:
+            return parse_cell(self.columns[name], self.cells.get(name, ""))
+        except ValueError as bad:
+            self.errors[name] = str(bad)
+            return None
+
+    def time(self, name: str) -> Any:
+        found = self.read(name)
+        if found is not None and not re.search(DURATION_PATTERN, found):
+            self.errors[name] = _DURATION_ADVICE
+        return found
+
+    def times(self, name: str) -> list[str]:
+        found = [one.strip() for one in str(self.read(name) or "").split(",") if one.strip()]
+        if name not in self.errors and not all(re.search(DURATION_PATTERN, one) for one in found):
+            self.errors[name] = _INTERVALS_ADVICE
+        return found
+
+    def count(self, name: str) -> Any:
+        found = self.read(name)
+        if found is not None and not (isinstance(found, int) and 1 <= found <= RETRIES):
+            self.errors[name] = f"Enter a whole number from 1 to {int(RETRIES)}."
+        return found
+
+
+def _build_retry(of: _CellReader) -> dict[str, Any]:
+    spec = {"retryCount": of.count("retryCount"), "retryIntervals": of.times("retryIntervals")}
+    if after := of.read("afterRetries"):
+        action = {
+            "type": after,
+            **({"spec": _build_manual_intervention(of)} if after == MANUAL_INTERVENTION else {}),
+        }
+        spec["onRetryFailure"] = {"action": action}
+    return spec
+
+
+def _build_manual_intervention(of: _CellReader) -> dict[str, Any]:
+    spec = {"timeout": of.time("timeout")}
+    if end := of.read("onTimeout"):
+        spec["onTimeout"] = {"action": {"type": end}}
+    return spec
+
+
+def _build_action_cells(action: Mapping[str, Any]) -> dict[str, Any]:
+    spec = action.get("spec") or {}
+    cells: dict[str, Any] = {"action": action["type"]}
+    if action["type"] == RETRY:
+        after = spec.get("onRetryFailure", {}).get("action", {})
+        cells |= {"retryCount": spec["retryCount"], "retryIntervals": ", ".join(spec["retryIntervals"])}
+        cells["afterRetries"] = after.get("type")
+        spec = after.get("spec") or {}
+    return cells | {
+        "timeout": spec.get("timeout"),
+        "onTimeout": spec.get("onTimeout", {}).get("action", {}).get("type"),
+    }
+
+
+def _remove_empty_specs(value: Any) -> Any:
+    """Without specs that say nothing, which the schema allows beside an action that has none."""
+    if not isinstance(value, Mapping):
+        return value
+    return {key: _remove_empty_specs(one) for key, one in value.items() if not (key == "spec" and one == {})}

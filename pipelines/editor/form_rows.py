@@ -1,0 +1,216 @@
+"""Lists of mappings as form rows, with unchanged entries kept as written."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from catalog.manifests.yaml_drafts import is_identical
+from pipelines.editor.cells import parse_cell, render_cell
+from pipelines.editor.controls import ROW_PLACEHOLDER, FieldRow, StepField, format_label
+from steps.kinds.registry import SpecColumn
+
+ROWS_SUFFIX = ".rows"
+CellTexts = Mapping[str, str]
+
+
+class CellErrors(ValueError):
+    """Something entered in an entry makes no sense; `errors` says what, by the name of the cell."""
+
+    def __init__(self, errors: Mapping[str, str]) -> None:
+        super().__init__("; ".join(errors.values()))
+        self.errors = errors
+
+
+class RowTable(Protocol):
+    """How the entries of a list become cells, and cells an entry."""
+
+    @property
+    def columns(self) -> Sequence[SpecColumn]:
+        """What each entry consists of."""
+
+    @property
+    def style(self) -> str:
+        """What the page calls this kind of rows."""
+
+    def cells_of(self, entry: Any) -> dict[str, str] | None:
+        """What the cells of an entry show; None for an entry that cells cannot say."""
+
+    def entry_of(self, cells: CellTexts) -> Any:
+        """The entry that cells say. Raises `CellErrors`."""
+
+
+class MappingRows:
+    """Entries that are mappings with a cell for each key."""
+
+    style = ""
+
+    def __init__(self, columns: Sequence[SpecColumn]) -> None:
+        self.columns = columns
+
+    def cells_of(self, entry: Any) -> dict[str, str] | None:
+        """Raises nothing: an entry with other keys, or with values that do not fit, has no cells."""
+        if not isinstance(entry, Mapping) or not set(entry) <= {one.name for one in self.columns}:
+            return None
+        found = {one.name: render_cell(one, entry.get(one.name)) for one in self.columns}
+        shown = {name: text for name, text in found.items() if text is not None}
+        return shown if len(shown) == len(found) else None
+
+    def entry_of(self, cells: CellTexts) -> dict[str, Any]:
+        """The mapping without the keys whose cells are empty. Raises `CellErrors`."""
+        found: dict[str, Any] = {}
+        errors: dict[str, str] = {}
+        for column in self.columns:
+            try:
+                value = parse_cell(column, cells.get(column.name, ""))
+            except ValueError as bad:
+                errors[column.name] = str(bad)
+            else:
+                found |= {} if value is None else {column.name: value}
+        if errors:
+            raise CellErrors(errors)
+        return found
+
+
+def is_presentable(table: RowTable, value: Any) -> bool:
+    """Whether rows can show a value: nothing, or a list of entries that cells can say."""
+    return value is None or (
+        isinstance(value, list) and all(table.cells_of(one) is not None for one in value)
+    )
+
+
+def is_submitted(name: str, entered: Mapping[str, str]) -> bool:
+    """Whether a form asked for the rows of a field."""
+    return f"{name}{ROWS_SUFFIX}" in entered
+
+
+def build_rows(name: str, table: RowTable, value: Any, errors: Mapping[str, str]) -> tuple[FieldRow, ...]:
+    """The rows of a list as it is written."""
+    return tuple(
+        _build_row(name, table, str(n), table.cells_of(one) or {}, errors)
+        for n, one in enumerate(value or ())
+    )
+
+
+def build_entered_rows(
+    name: str, table: RowTable, entered: Mapping[str, str], errors: Mapping[str, str]
+) -> tuple[FieldRow, ...]:
+    """The rows of a list as somebody entered them."""
+    return tuple(
+        _build_row(name, table, str(n), cells, errors)
+        for n, cells in group_cells_by_row(name, table, entered).items()
+    )
+
+
+def build_blank_row(name: str, table: RowTable) -> FieldRow:
+    """The row that is added, with its number to be filled in."""
+    return _build_row(name, table, ROW_PLACEHOLDER, {}, {})
+
+
+def parse_entries(name: str, table: RowTable, entered: Mapping[str, str], written: Any) -> list[Any]:
+    """The list that was entered; an entry in which nothing was changed is the one that was written.
+
+    Raises `CellErrors` with the names that the page uses.
+    """
+    old = written if isinstance(written, list) else []
+    found, errors = [], {}
+    for n, cells in group_cells_by_row(name, table, entered).items():
+        before = old[n] if n < len(old) else None
+        if before is not None and is_unchanged(table, before, cells):
+            found.append(before)
+            continue
+        if before is None and not any(cells.values()):
+            continue
+        try:
+            found.append(merge_value(before, table.entry_of(cells)))
+        except CellErrors as bad:
+            errors.update({f"{name}.{n}.{key}": sentence for key, sentence in bad.errors.items()})
+    if errors:
+        raise CellErrors(errors)
+    if isinstance(written, list):
+        written[:] = found
+        return written
+    return found
+
+
+def merge_value(old: Any, new: Any) -> Any:
+    """A value in place of another: mappings stay the same objects, so that they keep their comments."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in [key for key in old if key not in new]:
+            del old[key]
+        for key, value in new.items():
+            old[key] = merge_value(old.get(key), value)
+        return old
+    return old if is_identical(old, new) else new
+
+
+def is_unchanged(table: RowTable, entry: Any, cells: CellTexts) -> bool:
+    """Whether the cells of an entry still say what they showed."""
+    before = table.cells_of(entry) or {}
+    return all(
+        _normalize_newlines(cells.get(name, "")) == _normalize_newlines(text) for name, text in before.items()
+    )
+
+
+def _normalize_newlines(text: str) -> str:
+    return text.replace("\r\n", "\n").rstrip("\n")
+
+
+def group_cells_by_row(name: str, table: RowTable, entered: Mapping[str, str]) -> dict[int, dict[str, str]]:
+    """The cells of each row that was entered, in the order of their numbers."""
+    pattern = re.compile(rf"{re.escape(name)}\.([0-9]{{1,6}})\.([A-Za-z]+)(?:\.([A-Za-z]+))?")
+    kinds = {one.name: one.kind for one in table.columns}
+    found: dict[int, dict[str, str]] = {}
+    for key, value in entered.items():
+        match = pattern.fullmatch(key)
+        if not match or match[2] not in kinds:
+            continue
+        cells = found.setdefault(int(match[1]), {})
+        if kinds[match[2]] == "checks":
+            cells[match[2]] = "\n".join(filter(None, [cells.get(match[2], ""), match[3] or ""]))
+        else:
+            cells[match[2]] = value
+    return dict(sorted(found.items()))
+
+
+def _build_row(
+    name: str, table: RowTable, number: str, cells: CellTexts, errors: Mapping[str, str]
+) -> FieldRow:
+    return FieldRow(
+        number,
+        tuple(
+            build_cell(one, f"{name}.{number}.{one.name}", cells.get(one.name, ""), errors)
+            for one in table.columns
+        ),
+    )
+
+
+def _format_empty_choice(column: SpecColumn) -> str:
+    if column.is_needed:
+        return "Choose one"
+    return f"Default: {column.default}" if column.default else "None"
+
+
+def build_cell(column: SpecColumn, name: str, value: str, errors: Mapping[str, str]) -> StepField:
+    """The control of one cell."""
+    kind, choices = column.kind, tuple((one, one) for one in column.choices)
+    if kind == "flag":
+        default = column.default or "no"
+        kind, choices = "choice", (("", f"Default: {default}"), ("true", "Yes"), ("false", "No"))
+    elif kind == "choice" and not (column.is_needed and value):
+        choices = (("", _format_empty_choice(column)), *choices)
+    if kind == "choice" and value and value not in dict(choices):
+        choices = (*choices, (value, value))
+    if kind == "checks":
+        choices = tuple((one, format_label(one)) for one in column.choices)
+    return StepField(
+        name=name,
+        key=column.name,
+        label=format_label(column.name),
+        kind=kind,
+        value=value,
+        help=column.help,
+        is_required=column.is_needed,
+        choices=choices,
+        error=errors.get(name, ""),
+        default=column.default,
+    )

@@ -1,0 +1,294 @@
+"""Form fields of a step, built from the dataclass of its spec."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, is_dataclass
+from typing import Any, Literal, get_args, get_origin
+
+from catalog.manifests.yaml_drafts import NotEditable, is_identical
+from catalog.manifests.yaml_rendering import render_value
+from guards.input_problems import InputRejected
+from guards.yaml_parser import parse_yaml
+from pipelines.editor.cells import parse_cell, render_cell
+from pipelines.editor.controls import StepField, format_label
+from pipelines.editor.form_rows import (
+    CellErrors,
+    MappingRows,
+    RowTable,
+    build_blank_row,
+    build_entered_rows,
+    build_rows,
+    is_presentable,
+    is_submitted,
+    parse_entries,
+)
+from pipelines.editor.manifest_rows import StepManifestRow
+from pipelines.editor.variable_rows import VariableRows
+from steps.expressions import has_expression
+from steps.kinds.registry import SpecColumn, StepKind, resolve_plain_type
+
+SPEC_PREFIX = "spec."
+_FLAG_TEXTS = {True: "true", False: "false"}
+# Texts that people write over several lines.
+_MULTILINE_FIELDS = ("script", "requestBody", "approvalMessage", "assertion", "description")
+_NAMES_COLUMN, _FLAG_COLUMN = SpecColumn("names", "names"), SpecColumn("flag", "flag")
+
+
+@dataclass(frozen=True)
+class FieldSpec:
+    """A field: the keys that lead to it, what it may hold, and what is there if nothing is said."""
+
+    keys: tuple[str, ...]
+    type: Any
+    default: Any
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    table: RowTable | None = None
+    before: str = SPEC_PREFIX
+
+    @property
+    def name(self) -> str:
+        """What the form calls it."""
+        return self.before + ".".join(self.keys)
+
+
+def build_fields(kind: StepKind, spec: Any) -> list[StepField]:
+    """The fields of a step's form with what the text says."""
+    return [build_field(one, value) for one, value in _list_shown_fields(kind, spec)]
+
+
+def build_entered_fields(
+    kind: StepKind, spec: Any, entered: Mapping[str, str], errors: Mapping[str, str]
+) -> list[StepField]:
+    """The fields of a step's form with what somebody entered, and what is wrong with it."""
+    return [build_field(one, value, entered, errors) for one, value in _list_shown_fields(kind, spec)]
+
+
+def write_spec(kind: StepKind, body: dict[str, Any], entered: Mapping[str, str]) -> dict[str, str]:
+    """Put what was entered into a step; returns what is wrong by field, and then nobody uses the step.
+
+    What was not changed in the form is not touched in the text.
+    """
+    written = body.get("spec")
+    spec = written if isinstance(written, dict) else {}
+    errors = write_fields(_list_fields(kind), spec, entered)
+    if errors:
+        return errors
+    if spec:
+        body["spec"] = spec
+    elif "spec" in body:
+        del body["spec"]
+    return {}
+
+
+def write_fields(
+    places: Iterator[FieldSpec], around: dict[str, Any], entered: Mapping[str, str]
+) -> dict[str, str]:
+    """Put what was entered for some fields into the mapping that holds them; returns what is wrong."""
+    changes: dict[tuple[str, ...], Any] = {}
+    errors: dict[str, str] = {}
+    for place in places:
+        value = _get_value(around, place.keys)
+        try:
+            if _is_submitted(place, value, entered):
+                changes[place.keys] = _parse_field(place, value, entered)
+        except CellErrors as bad:
+            errors |= bad.errors
+        except ValueError as bad:
+            errors[place.name] = str(bad)
+    if not errors:
+        for keys, value in changes.items():
+            _set_value(around, keys, value)
+    return errors
+
+
+def _is_submitted(place: FieldSpec, value: Any, entered: Mapping[str, str]) -> bool:
+    if _get_control(place, value)[0] in ("rows", "item"):
+        return is_submitted(place.name, entered)
+    given = entered.get(place.name)
+    return given is not None and not _is_unchanged(given, place, value)
+
+
+def _parse_field(place: FieldSpec, value: Any, entered: Mapping[str, str]) -> Any:
+    """What was entered for a field; None where the default is meant. Raises `ValueError` in words."""
+    kind = _get_control(place, value)[0]
+    if place.table and kind == "item":
+        found = parse_entries(place.name, place.table, entered, [value] if value else [])
+        return found[0] if found else None
+    if isinstance(place.table, VariableRows) and kind == "rows":
+        return place.table.gathered(place.name, entered, value)
+    if place.table and kind == "rows":
+        return parse_entries(place.name, place.table, entered, value) or None
+    return _parse_value(entered[place.name], place, kind)
+
+
+def _list_shown_fields(kind: StepKind, spec: Any) -> Iterator[tuple[FieldSpec, Any]]:
+    written = spec if isinstance(spec, dict) else {}
+    for place in _list_fields(kind):
+        value = _get_value(written, place.keys)
+        if value is not None or not place.metadata.get("is_rare"):
+            yield place, value
+
+
+def _list_fields(kind: StepKind) -> Iterator[FieldSpec]:
+    return _list_dataclass_fields(kind.spec, kind.manifests)
+
+
+def _list_dataclass_fields(
+    spec: Any, manifests: Mapping[str, str], before: tuple[str, ...] = ()
+) -> Iterator[FieldSpec]:
+    for name, one in spec.__dataclass_fields__.items():
+        if not one.init:
+            continue
+        wanted = resolve_plain_type(one.type)
+        if is_dataclass(wanted):
+            yield from _list_dataclass_fields(wanted, {}, (*before, name))
+            continue
+        default = one.default if one.default_factory is MISSING else one.default_factory()
+        columns = one.metadata.get("columns")
+        table: RowTable | None = MappingRows(columns) if columns else None
+        if name in manifests:
+            table = StepManifestRow(is_needed=default is MISSING)
+        yield FieldSpec((*before, name), one.type, default, one.metadata, table)
+
+
+def build_field(
+    place: FieldSpec,
+    value: Any,
+    entered: Mapping[str, str] | None = None,
+    errors: Mapping[str, str] | None = None,
+) -> StepField:
+    """The control of a field with the value that is written, or with what somebody entered."""
+    errors = errors or {}
+    kind, choices = _get_control(place, value)
+    shown = _render_value(value, kind) if entered is None else entered.get(place.name, "")
+    if kind == "choice" and shown and shown not in dict(choices):
+        choices = (*choices, (shown, shown))
+    metadata = place.metadata
+    return StepField(
+        name=place.name,
+        label=metadata.get("label") or format_label(place.keys[-1]),
+        kind=kind,
+        value=shown,
+        help=metadata.get("help", ""),
+        is_required=place.default is MISSING,
+        choices=choices,
+        error=errors.get(place.name, ""),
+        default=_format_default(place),
+        **_build_rows(place, kind, value, entered, errors),
+    )
+
+
+def _build_rows(
+    place: FieldSpec, kind: str, value: Any, entered: Mapping[str, str] | None, errors: Mapping[str, str]
+) -> dict[str, Any]:
+    if place.table is None or kind not in ("rows", "item"):
+        return {}
+    name, table = place.name, place.table
+    written = [value or {}] if kind == "item" else _list_entries(table, value)
+    rows = (
+        build_rows(name, table, written, errors)
+        if entered is None
+        else build_entered_rows(name, table, entered, errors)
+    )
+    return {"rows": rows, "blank": build_blank_row(name, table), "style": table.style}
+
+
+def _get_control(place: FieldSpec, value: Any) -> tuple[str, tuple[tuple[str, str], ...]]:
+    wanted = resolve_plain_type(place.type)
+    options = place.metadata.get("choices") or (
+        get_args(place.type) if get_origin(place.type) is Literal else ()
+    )
+    if options:
+        none = () if place.default is MISSING else (("", f"Default: {place.default}"),)
+        return "choice", (*none, *((str(one), str(one)) for one in options))
+    if wanted is bool:
+        said = {True: "yes", False: "no"}.get(place.default, "as the service definition says")
+        return "choice", (("", f"Default: {said}"), ("true", "Yes"), ("false", "No"))
+    if wanted is int:
+        return "number", ()
+    if wanted is str:
+        is_long = place.keys[-1] in _MULTILINE_FIELDS or (isinstance(value, str) and "\n" in value)
+        return ("lines" if is_long else "text"), ()
+    return _get_list_control(place, value), ()
+
+
+def _list_entries(table: RowTable, value: Any) -> Any:
+    """The entries that rows show: of variables each with its name."""
+    return table.listed(value) if isinstance(table, VariableRows) else value
+
+
+def _get_list_control(place: FieldSpec, value: Any) -> str:
+    if isinstance(place.table, StepManifestRow):
+        return "item" if is_presentable(place.table, None if value is None else [value]) else "yaml"
+    if place.table:
+        return "rows" if is_presentable(place.table, _list_entries(place.table, value)) else "yaml"
+    holds_names = str in get_args(place.type) and resolve_plain_type(place.type) in (list, tuple)
+    return "names" if holds_names and render_cell(_NAMES_COLUMN, value) is not None else "yaml"
+
+
+def _render_value(value: Any, kind: str) -> str:
+    if value is None or kind in ("rows", "item"):
+        return ""
+    if kind == "names":
+        return render_cell(_NAMES_COLUMN, value) or ""
+    if kind == "yaml":
+        return render_value(value)
+    return _FLAG_TEXTS[value] if isinstance(value, bool) else str(value)
+
+
+def _format_default(place: FieldSpec) -> str:
+    if place.default is MISSING or isinstance(place.default, bool) or place.default in (None, "", [], {}, ()):
+        return ""
+    return str(place.default)
+
+
+def _is_unchanged(given: str, place: FieldSpec, value: Any) -> bool:
+    kind, _ = _get_control(place, value)
+    return given.replace("\r\n", "\n").rstrip("\n") == _render_value(value, kind).rstrip("\n")
+
+
+def _parse_value(given: str, place: FieldSpec, kind: str) -> Any:
+    """What a text means for a field, None where the default is meant. Raises `ValueError` in words."""
+    given = given.replace("\r\n", "\n")
+    if not given.strip():
+        if place.default is MISSING:
+            raise ValueError("This is needed.")
+        return None
+    if has_expression(given) and resolve_plain_type(place.type) in (bool, int):
+        return given.strip()
+    if resolve_plain_type(place.type) is bool:
+        return parse_cell(_FLAG_COLUMN, given)
+    if kind == "number":
+        if not re.fullmatch(r"-?[0-9]{1,12}", given.strip()):
+            raise ValueError("Enter a whole number, or an expression such as <+pipeline.variables.count>.")
+        return int(given)
+    if kind == "names":
+        return parse_cell(_NAMES_COLUMN, given)
+    return _parse_yaml(given) if kind == "yaml" else given
+
+
+def _parse_yaml(given: str) -> Any:
+    try:
+        return parse_yaml(given).value
+    except InputRejected as refused:
+        raise ValueError(refused.fault.sentence) from refused
+
+
+def _get_value(spec: Any, keys: tuple[str, ...]) -> Any:
+    for key in keys:
+        spec = spec.get(key) if isinstance(spec, dict) else None
+    return spec
+
+
+def _set_value(spec: dict[str, Any], keys: tuple[str, ...], value: Any) -> None:
+    if len(keys) > 1:
+        inner = spec.setdefault(keys[0], {})
+        if not isinstance(inner, dict):
+            raise NotEditable(f"{keys[0]} is no mapping in the text; change it in the YAML.")
+        _set_value(inner, keys[1:], value)
+        if not inner:
+            del spec[keys[0]]
+    elif value is None:
+        spec.pop(keys[0], None)
+    elif not is_identical(spec.get(keys[0]), value):
+        spec[keys[0]] = value

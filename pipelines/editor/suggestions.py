@@ -1,0 +1,128 @@
+"""Suggestions of the text editor: full JSON Schema, and names of existing resources."""
+
+from copy import deepcopy
+from dataclasses import is_dataclass
+from typing import Any
+
+from django.db.models import QuerySet
+
+from catalog.manifests.locations import LOCATION_FIELDS
+from catalog.models import Environment, Infrastructure, Service
+from pipelines.definition.schema import PIPELINE_SCHEMA, STEPS
+from pipelines.definition.step_manifest_sources import list_step_stores
+from rbac.models import Scope
+from rbac.policy import Principal, filter_visible
+from steps.kinds.registry import StepKind, get_step_kinds, resolve_plain_type
+from steps.strategies.registry import get_strategies
+
+MAX_SUGGESTIONS = 200
+_STAGE_SPEC_PATH = "pipeline.stages.stage.spec"
+_JSON_TYPES = {bool: "boolean", int: "integer", str: "string", float: "number"}
+
+
+def build_suggestions(scope: Scope | None, principal: Principal) -> dict[str, Any]:
+    """What the editor suggests: the schema, and what a pipeline of `scope` can name."""
+    if scope is None:
+        return {"schema": build_full_schema(), "values": {}}
+    services = _list_names(Service.objects.all(), "core_service_view", scope, principal)
+    environments = _list_names(Environment.objects.all(), "core_environment_view", scope, principal)
+    places = filter_visible(principal, "core_environment_view", Infrastructure.objects.all()).filter(
+        environment__scope__path__in=scope.ancestor_paths()
+    )
+    infrastructures = [
+        {"value": one.identifier, "detail": f"in {one.environment.identifier}: {one.cluster}, {one.region}"}
+        for one in places.select_related("environment").order_by("identifier")[:MAX_SUGGESTIONS]
+    ]
+    return {
+        "schema": build_full_schema(),
+        "values": {
+            f"{_STAGE_SPEC_PATH}.service.serviceRef": services,
+            f"{_STAGE_SPEC_PATH}.environment.environmentRef": environments,
+            f"{_STAGE_SPEC_PATH}.environment.infrastructureDefinitions.identifier": infrastructures,
+        },
+    }
+
+
+def build_full_schema() -> dict[str, Any]:
+    """The schema of pipelines with every strategy, every kind of step, and the fields of each."""
+    schema = deepcopy(PIPELINE_SCHEMA)
+    stages = schema["properties"]["pipeline"]["properties"]["stages"]
+    spec = stages["items"]["properties"]["stage"]["properties"]["spec"]
+    spec["properties"]["strategy"] = {"enum": sorted(get_strategies())}
+    execution = spec["properties"]["execution"]["properties"]
+    kinds = get_step_kinds().values()
+    for section in execution:
+        # Groups and parallels hold steps of the section that they stand in.
+        schema["$defs"][section] = _build_steps_schema(
+            _replace_references(STEPS, section), [kind for kind in kinds if section in kind.sections]
+        )
+        execution[section] = {"$ref": f"#/$defs/{section}"}
+    return schema
+
+
+def _replace_references(schema: Any, section: str) -> Any:
+    """A part of the schema whose lists of steps are those of this section."""
+    if isinstance(schema, dict):
+        return {
+            key: f"#/$defs/{section}" if key == "$ref" else _replace_references(one, section)
+            for key, one in schema.items()
+        }
+    return schema
+
+
+def _build_steps_schema(schema: dict[str, Any], kinds: list[StepKind]) -> dict[str, Any]:
+    found = deepcopy(schema)
+    step = found["items"]["properties"]["step"]
+    step["properties"]["type"] = {"enum": sorted(kind.type for kind in kinds)}
+    step["oneOf"] = [
+        {
+            "properties": {
+                "type": {"const": kind.type},
+                "spec": {"type": "object", "properties": _build_fields_schema(kind)},
+            }
+        }
+        for kind in sorted(kinds, key=lambda kind: kind.type)
+    ]
+    return found
+
+
+def _build_fields_schema(kind: StepKind) -> dict[str, Any]:
+    own = {name: _build_manifest_schema() for name in kind.manifests}
+    return {**_build_properties(kind.spec), **own}
+
+
+def _build_manifest_schema() -> dict[str, Any]:
+    """A manifest that a step brings itself: the store, and what lies there."""
+    return {
+        "type": "object",
+        "properties": {
+            "type": {"enum": list_step_stores()},
+            "spec": {
+                "type": "object",
+                "properties": {name: {"type": "string"} for name in ("content", "files", *LOCATION_FIELDS)},
+            },
+        },
+    }
+
+
+def _build_properties(spec: Any) -> dict[str, Any]:
+    return {
+        name: _build_property(resolve_plain_type(field.type))
+        for name, field in spec.__dataclass_fields__.items()
+    }
+
+
+def _build_property(of: Any) -> dict[str, Any]:
+    if is_dataclass(of):
+        return {"type": "object", "properties": _build_properties(of)}
+    return {"type": _JSON_TYPES[of]} if of in _JSON_TYPES else {}
+
+
+def _list_names(
+    rows: "QuerySet[Any]", permission: str, scope: Scope, principal: Principal
+) -> list[dict[str, str]]:
+    near = filter_visible(principal, permission, rows).filter(scope__path__in=scope.ancestor_paths())
+    return [
+        {"value": one.identifier, "detail": one.name}
+        for one in near.select_related("scope").order_by("identifier")[:MAX_SUGGESTIONS]
+    ]

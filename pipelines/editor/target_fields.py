@@ -1,0 +1,122 @@
+"""Form fields for the service, environment and infrastructure of a stage."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from catalog.manifests.yaml_drafts import NotEditable
+from pipelines.editor.controls import FieldRow, StepField
+from pipelines.editor.manifest_rows import StepManifestRow
+from pipelines.editor.tree_paths import TreePath, get_body, get_kind, get_node
+
+LabeledChoices = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class EditorChoices:
+    """What stages and steps can name, each with its label: places are environment/infrastructure.
+
+    `connectors` are those that manifests of steps lie behind.
+    """
+
+    services: LabeledChoices = ()
+    places: LabeledChoices = ()
+    connectors: LabeledChoices = ()
+    regions: LabeledChoices = ()
+
+
+def set_target(tree: Any, stage_at: TreePath, place: str) -> None:
+    """Let a stage deploy to environment/infrastructure. Raises `NotEditable` where there is no stage."""
+    stage = get_node(tree, stage_at)
+    if get_kind(stage) != "stage" or not isinstance(get_body(stage).get("spec", {}), dict):
+        raise NotEditable("Only a stage deploys somewhere; mend its spec in the YAML first.")
+    write_target(get_body(stage), {"place": place})
+
+
+def build_target_fields(body: Mapping[str, Any], nearby: EditorChoices) -> list[StepField]:
+    """What a stage deploys, and where, each chosen from what is near."""
+    service, place = _get_target(body)
+    return [
+        _build_choice_field("service", "Service", service, nearby.services, "Choose a service"),
+        _build_choice_field(
+            "place", "Environment and infrastructure", place, nearby.places, "Choose where it goes"
+        ),
+    ]
+
+
+def add_choices(nearby: EditorChoices, field: StepField) -> StepField:
+    """A field whose connectors and regions are chosen from what is near; others are as they were."""
+    if field.style != StepManifestRow.style:
+        return field
+    rows = tuple(_add_row_choices(nearby, row) for row in field.rows)
+    return replace(field, rows=rows, blank=_add_row_choices(nearby, field.blank) if field.blank else None)
+
+
+def _add_row_choices(nearby: EditorChoices, row: FieldRow) -> FieldRow:
+    known = {"connector": nearby.connectors, "region": nearby.regions}
+    return replace(
+        row,
+        cells=tuple(
+            _add_cell_choices(known[one.key], one) if known.get(one.key) else one for one in row.cells
+        ),
+    )
+
+
+def _add_cell_choices(known: LabeledChoices, cell: StepField) -> StepField:
+    """What is written and not known, an expression perhaps, can stay."""
+    empty = ("", f"Choose a {cell.key}")
+    other = ((cell.value, f"{cell.value} (not known here)"),) if cell.value not in {"", *dict(known)} else ()
+    return replace(cell, kind="choice", choices=(empty, *other, *known), help="")
+
+
+def _build_choice_field(name: str, label: str, value: str, known: LabeledChoices, empty: str) -> StepField:
+    choices = [*(() if value else (("", empty),)), *known]
+    if value and value not in dict(known):
+        choices.insert(0, (value, f"{value} (not known here)"))
+    return StepField(
+        name=name, label=label, kind="choice", value=value, choices=tuple(choices), is_required=True
+    )
+
+
+def _get_target(body: Mapping[str, Any]) -> tuple[str, str]:
+    spec = body.get("spec")
+    spec = spec if isinstance(spec, dict) else {}
+    service, environment = spec.get("service"), spec.get("environment")
+    named = str(service.get("serviceRef") or "") if isinstance(service, dict) else ""
+    if not isinstance(environment, dict) or not environment.get("environmentRef"):
+        return named, ""
+    places = environment.get("infrastructureDefinitions")
+    first = places[0] if isinstance(places, list) and places and isinstance(places[0], dict) else {}
+    return named, f"{environment['environmentRef']}/{first.get('identifier') or ''}"
+
+
+def write_target(body: dict[str, Any], entered: Mapping[str, str]) -> None:
+    """Write the service and the place that were chosen, where they are others than before."""
+    service, place = _get_target(body)
+    spec = body.setdefault("spec", {"deploymentType": "ECS"})
+    if not isinstance(spec, dict):
+        return
+    if (chosen := entered.get("service", "")) and chosen != service:
+        _get_or_create_mapping(spec, "service")["serviceRef"] = chosen
+    if (chosen := entered.get("place", "")) and chosen != place:
+        environment, _, infrastructure = chosen.partition("/")
+        inner = _get_or_create_mapping(spec, "environment")
+        inner["environmentRef"] = environment
+        inner["infrastructureDefinitions"] = [{"identifier": infrastructure}]
+    _sort_keys(spec)
+
+
+def _get_or_create_mapping(around: dict[str, Any], name: str) -> dict[str, Any]:
+    if not isinstance(around.get(name), dict):
+        around[name] = {}
+    inner: dict[str, Any] = around[name]
+    return inner
+
+
+def _sort_keys(spec: dict[str, Any]) -> None:
+    """What is deployed where is read before how, also where it was chosen last."""
+    order = ("deploymentType", "service", "environment")
+    if all(name in spec for name in order) and list(spec)[:3] != list(order):
+        whole = {name: spec[name] for name in order} | spec
+        spec.clear()
+        spec.update(whole)

@@ -1,0 +1,128 @@
+"""Paths in the tree of a pipeline, and lookup of stages, groups and steps by path."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from catalog.manifests.yaml_drafts import NotEditable
+
+TreePath = tuple[str | int, ...]
+STAGES_PATH: TreePath = ("pipeline", "stages")
+SECTIONS = ("steps", "rollbackSteps")
+ITEM_KINDS = ("stage", "step", "parallel", "stepGroup")
+TEXT_CHANGED_MESSAGE = "The text has changed since this was shown. Look again."
+
+
+def parse_path(text: str) -> TreePath:
+    """A path as pages write it, its parts joined by dots."""
+    return tuple(int(part) if part.isascii() and part.isdigit() else part for part in text.split(".") if part)
+
+
+def format_path(path: TreePath) -> str:
+    """A path as pages write it."""
+    return ".".join(map(str, path))
+
+
+def get_node(value: Any, path: TreePath) -> Any:
+    """What stands at a path. Raises `NotEditable` where nothing does."""
+    for part in path:
+        try:
+            value = value[part]
+        except (KeyError, IndexError, TypeError) as exc:
+            raise NotEditable(TEXT_CHANGED_MESSAGE) from exc
+    return value
+
+
+def get_or_create_list(tree: Any, path: TreePath) -> list[Any]:
+    """The list at a path, made if there is none yet. Raises `NotEditable` where something else stands."""
+    around, name = get_node(tree, path[:-1]), path[-1]
+    if not isinstance(around, dict) or not isinstance(name, str):
+        raise NotEditable(TEXT_CHANGED_MESSAGE)
+    items = around.get(name)
+    if items is None:
+        items = around[name] = []
+    if not isinstance(items, list):
+        raise NotEditable(f"{name} is no list in the text; mend it there first.")
+    return items
+
+
+def get_list_position(tree: Any, path: TreePath) -> tuple[list[Any], int]:
+    """The list that an item stands in, and its number. Raises `NotEditable`."""
+    items, number = get_node(tree, path[:-1]), path[-1] if path else ""
+    if not isinstance(items, list) or not isinstance(number, int) or number >= len(items):
+        raise NotEditable(TEXT_CHANGED_MESSAGE)
+    return items, number
+
+
+def get_kind(item: Any) -> str:
+    """What an item of a list is: one of `KINDS`, or nothing that is known."""
+    if isinstance(item, dict) and len(item) == 1:
+        name = next(iter(item))
+        return name if name in ITEM_KINDS else ""
+    return ""
+
+
+def get_body(item: Any) -> dict[str, Any]:
+    """What is written of a stage, a step or a group; empty for anything else."""
+    body = item.get(get_kind(item)) if isinstance(item, dict) else None
+    return body if isinstance(body, dict) else {}
+
+
+def get_children(item: Any, path: TreePath) -> tuple[list[Any], TreePath]:
+    """The items inside a group or a parallel block, and the path of their list."""
+    kind = get_kind(item)
+    inner: Any = item.get("parallel") if kind == "parallel" else get_body(item).get("steps")
+    where = (*path, "parallel") if kind == "parallel" else (*path, "stepGroup", "steps")
+    return (inner if isinstance(inner, list) and kind in ("parallel", "stepGroup") else []), where
+
+
+def get_stage_path(path: TreePath) -> TreePath:
+    """The stage that a path leads into."""
+    return path[:3]
+
+
+def get_execution_path(stage: TreePath) -> TreePath:
+    """Where the steps of a stage stand."""
+    return (*stage, "stage", "spec", "execution")
+
+
+def get_provisioner_path(stage: TreePath) -> TreePath:
+    """Where the steps stand that make the infrastructure of a stage, and those that take it down."""
+    return (*stage, "stage", "spec", "environment", "provisioner")
+
+
+def list_provisioner_items(stage: Any, section: str) -> list[Any]:
+    """The items of a stage's provisioner in a section; none where it has no provisioner."""
+    found: Any = get_body(stage)
+    for name in ("spec", "environment", "provisioner", section):
+        found = found.get(name) if isinstance(found, dict) else None
+    return found if isinstance(found, list) else []
+
+
+def list_execution_items(stage: Any, section: str) -> list[Any]:
+    """The items that a stage lists in a section; none where it lists none."""
+    spec = get_body(stage).get("spec")
+    execution = spec.get("execution") if isinstance(spec, dict) else None
+    items = execution.get(section) if isinstance(execution, dict) else None
+    return items if isinstance(items, list) else []
+
+
+def iterate_bodies(stage: Any) -> Iterator[dict[str, Any]]:
+    """Every step and group of a stage, of both sections and all depths."""
+    waiting = [one for section in SECTIONS for one in list_execution_items(stage, section)]
+    waiting += [one for section in SECTIONS for one in list_provisioner_items(stage, section)]
+    while waiting:
+        item = waiting.pop()
+        yield get_body(item)
+        waiting += get_children(item, ())[0]
+
+
+def build_unique_identifier(name: str, taken: set[str]) -> str:
+    """An identifier for a name that nothing else has."""
+    plain = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")[:110] or "item"
+    base = f"_{plain}" if plain[0].isdigit() else plain
+    found_name, number = base, 1
+    while found_name in taken:
+        number += 1
+        found_name = f"{base}_{number}"
+    return found_name

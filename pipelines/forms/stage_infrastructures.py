@@ -1,0 +1,136 @@
+"""Form that creates an infrastructure, and its environment, within a stage."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+
+from catalog.forms.environments import NewInfrastructureForm
+from catalog.forms.resources import MOST_NAME_CHARACTERS, suggest_identifier
+from catalog.models import Environment
+from catalog.operations import EnvironmentSpec
+from connectors.queries import list_connectors
+from connectors.specs.aws import parse_aws_spec
+from rbac.models import Scope
+from rbac.policy import Principal, filter_visible, list_permitted_scopes
+from web.forms.page_forms import ScopeField
+from web.http.problems import Problem
+
+EDIT = "core_environment_edit"
+# As many connectors as the form offers.
+MAX_CONNECTORS = 200
+_ENVIRONMENT_FIELDS = {"name": "environment_name", "identifier": "environment_identifier"}
+# What has a value before anybody enters something.
+_PRESELECTED_FIELDS = frozenset(
+    {"connector", "region", "cluster", "kind", "in_scope", "method", "mapped_region", "mapped_cluster"}
+)
+
+
+class EnvironmentField(forms.ModelChoiceField):
+    """An environment that the person may edit, with the scope it lies in."""
+
+    def label_from_instance(self, obj: Any) -> str:
+        return f"{obj.name} ({obj.scope.path})"
+
+
+class StageInfrastructureForm(NewInfrastructureForm):
+    """An infrastructure, in an environment that is there or in one that is made with it."""
+
+    depending = NewInfrastructureForm.depending | {"environment", "environment_name", "kind", "in_scope"}
+
+    environment = EnvironmentField(
+        Environment.objects.none(), label="Which", required=False, empty_label="A new one"
+    )
+    environment_name = forms.CharField(label="Name", max_length=MOST_NAME_CHARACTERS, required=False)
+    environment_identifier = forms.CharField(
+        label="Identifier",
+        required=False,
+        max_length=MOST_NAME_CHARACTERS,
+        help_text="How pipelines refer to it; it stays. Made from the name if empty.",
+    )
+    kind = forms.ChoiceField(
+        label="Type",
+        choices=Environment.Kind.choices,
+        initial=Environment.Kind.PRE_PRODUCTION,
+        required=False,
+    )
+    in_scope = ScopeField(
+        label="Lies in", help_text="Pipelines of this scope and of those below it can use it."
+    )
+
+    def __init__(
+        self,
+        *args: Any,
+        person: Principal,
+        scope: Scope,
+        entered: Mapping[str, str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """For a pipeline of `scope`: what lies there or above it, as far as the person may edit or use it.
+
+        `entered` is shown again without being judged: nobody has asked to create it yet.
+        """
+        found = filter_visible(person, "core_connector_access", list_connectors(scope))
+        self.connectors = list(found[:MAX_CONNECTORS])
+        super().__init__(*args, connectors=self.connectors, prefix="new", auto_id="visual-%s", **kwargs)
+        if self.connectors:
+            self.fields["region"].initial = parse_aws_spec(self.connectors[0].spec).test_region
+        above = scope.ancestor_paths()
+        rows = Environment.objects.filter(scope__path__in=above).select_related("scope")
+        shown = filter_visible(person, EDIT, rows).order_by("name", "pk")
+        environment, in_scope = self.fields["environment"], self.fields["in_scope"]
+        if isinstance(environment, EnvironmentField):
+            environment.queryset = shown
+        if isinstance(in_scope, ScopeField):
+            in_scope.queryset = list_permitted_scopes(person, EDIT).filter(path__in=above).order_by("path")
+            in_scope.initial = scope.path
+            in_scope.required = False
+        self.is_kept = False
+        if entered:
+            self._keep(entered)
+
+    def _keep(self, entered: Mapping[str, str]) -> None:
+        """Begin with what was entered; `is_kept` says whether that is anything."""
+        for name, field in self.fields.items():
+            text = entered.get(self.add_prefix(name))
+            if text is not None and text != str(self.get_initial_for_field(field, name) or ""):
+                self.initial[name] = text
+                self.is_kept |= name not in _PRESELECTED_FIELDS
+
+    @property
+    def may_make(self) -> bool:
+        """Whether the person may add a place anywhere that the pipeline can name."""
+        return any(self.fields[name].queryset.exists() for name in ("environment", "in_scope"))  # type: ignore[attr-defined]
+
+    def clean(self) -> dict[str, Any]:
+        """What a new environment cannot do without."""
+        given = super().clean() or self.cleaned_data
+        if given.get("environment"):
+            return given
+        if not given.get("environment_name", "").strip():
+            self.add_error("environment_name", "Give the environment a name, or choose one that is there.")
+        elif not given.get("environment_identifier"):
+            given["environment_identifier"] = suggest_identifier(given["environment_name"])
+        if not given.get("in_scope"):
+            self.add_error("in_scope", "Choose where the environment lies.")
+        return given
+
+    def environment_spec(self) -> EnvironmentSpec:
+        """What was entered of a new environment."""
+        given = self.cleaned_data
+        return EnvironmentSpec(
+            given["environment_name"], kind=given["kind"] or Environment.Kind.PRE_PRODUCTION
+        )
+
+    @property
+    def chosen(self) -> tuple[str, str]:
+        """The identifiers of the environment and of the infrastructure, as the stage names them."""
+        given = self.cleaned_data
+        found = given["environment"]
+        named = found.identifier if found else given["environment_identifier"]
+        return named, given["identifier"]
+
+    def refuse_environment(self, problem: Problem) -> None:
+        """Show why the environment was refused beside its own fields."""
+        for error in problem.errors or [{"path": "identifier", "message": problem.detail}]:
+            self.add_error(_ENVIRONMENT_FIELDS.get(str(error["path"])), str(error["message"]))

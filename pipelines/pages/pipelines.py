@@ -1,0 +1,205 @@
+"""Pages that create, edit, check, draw, delete and restore pipelines."""
+
+from typing import Any, Final
+
+from django.contrib import messages
+from django.http import HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from catalog.forms.resources import DeleteResourceForm
+from pipelines.definition.parser import InvalidPipelineError, parse_pipeline
+from pipelines.editor.graph import PipelineGraph, build_graph
+from pipelines.editor.suggestions import build_suggestions
+from pipelines.forms.pipelines import EmptyPipelineForm, NewPipelineForm, PipelineForm, PipelineTemplateForm
+from pipelines.models import Pipeline, PipelineVersion
+from pipelines.operations import pipelines
+from rbac.models import Scope
+from rbac.policy import NotVisible, can, filter_visible, list_permitted_scopes, require
+from web.forms.page_forms import get_posted_data
+from web.forms.pages import PageRequest, get_visible, require_sign_in
+from web.http.pagination import paginate_queryset
+from web.http.problems import Problem, VersionConflict
+from web.text_diffs import compare_texts
+
+VIEW: Final = "core_pipeline_view"
+EDIT: Final = "core_pipeline_edit"
+DELETE: Final = "core_pipeline_delete"
+GET_OR_POST: Final = ["GET", "HEAD", "POST"]
+
+
+def get_pipeline(request: PageRequest, pk: int) -> Pipeline:
+    """The pipeline that is meant. Raises `NotVisible` (404)."""
+    return get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
+
+
+def build_graph_of_text(yaml: str) -> PipelineGraph | None:
+    """The graph of a text, None where it is no pipeline."""
+    try:
+        return build_graph(parse_pipeline(yaml))
+    except InvalidPipelineError:
+        return None
+
+
+@require_sign_in
+@require_http_methods(GET_OR_POST)
+def create_pipeline(request: PageRequest) -> HttpResponse:
+    """Create a pipeline from a text that begins as a template."""
+    start = EmptyPipelineForm(request.GET if "name" in request.GET else None)
+    template = PipelineTemplateForm(
+        request.GET if "strategy" in request.GET else None, person=request.user, scope=request.current_scope
+    )
+    form = NewPipelineForm(
+        get_posted_data(request),
+        person=request.user,
+        permission=EDIT,
+        scope=request.current_scope,
+        initial={"yaml": start.text() or template.text()},
+    )
+    if request.method == "POST" and form.is_valid():
+        given = form.cleaned_data
+        try:
+            made = pipelines.save_pipeline(actor=request.user, scope=given["in_scope"], yaml=given["yaml"])
+        except Problem as problem:
+            form.refuse(problem)
+        else:
+            messages.success(request, f"{made.name} is there. Run it when you are ready.")
+            return redirect("pipeline", pk=made.pk)
+    return _render_form(request, form, request.current_scope, template=template, start=start)
+
+
+@require_sign_in
+@require_http_methods(GET_OR_POST)
+def edit_pipeline(request: PageRequest, pk: int) -> HttpResponse:
+    """Save a new version of a pipeline; what somebody else saved meanwhile is shown, not lost."""
+    # What one may not see is as gone as what is deleted: the answer must not tell them apart.
+    mine = filter_visible(request.user, VIEW, Pipeline.objects.filter(pk=pk))
+    if request.method == "POST" and not mine.exists():
+        return _render_deleted_conflict(request)
+    found = get_pipeline(request, pk)
+    require(request.user, EDIT, found)
+    if request.method != "POST":
+        form = PipelineForm(initial={"yaml": found.yaml, "version": found.version})
+        return _render_form(request, form, found.scope, pipeline=found)
+    form = PipelineForm(request.POST)
+    if not form.is_valid():
+        return _render_form(request, form, found.scope, pipeline=found)
+    given = form.cleaned_data
+    try:
+        saved = pipelines.save_pipeline(
+            actor=request.user,
+            scope=found.scope,
+            yaml=given["yaml"],
+            pipeline=found,
+            version=given["version"] or 0,
+        )
+    except VersionConflict:
+        return _render_edit_conflict(request, pk, given["yaml"])
+    except Problem as problem:
+        form.refuse(problem)
+        return _render_form(request, form, found.scope, pipeline=found)
+    messages.success(request, f"{saved.name} is saved as version {saved.version}.")
+    return redirect("pipeline", pk=pk)
+
+
+@require_sign_in
+@require_http_methods(GET_OR_POST)
+def delete_pipeline(request: PageRequest, pk: int) -> HttpResponse:
+    """Ask before a pipeline goes."""
+    found = get_pipeline(request, pk)
+    require(request.user, DELETE, found)
+    form = DeleteResourceForm(get_posted_data(request))
+    if request.method == "POST":
+        pipelines.delete_pipeline(actor=request.user, pipeline=found)
+        messages.success(request, f"{found.name} is deleted. Its executions can still be read.")
+        return redirect("pipelines")
+    return render(request, "pipelines/delete.html", {"pipeline": found, "form": form})
+
+
+@require_sign_in
+@require_POST
+def check_pipeline(request: PageRequest) -> HttpResponse:
+    """Say what is wrong with a pipeline that is being written; the editor asks."""
+    scopes = list_permitted_scopes(request.user, VIEW)
+    scope = get_object_or_404(scopes, path=request.POST.get("in_scope", ""))
+    return JsonResponse(pipelines.check_pipeline(request.POST.get("yaml", ""), scope, request.user))
+
+
+@require_sign_in
+@require_POST
+def draw_pipeline(request: PageRequest) -> HttpResponse:
+    """Draw the text that is being written; one that cannot be read leaves the last drawing."""
+    graph = build_graph_of_text(request.POST.get("yaml", ""))
+    response = render(request, "pipelines/_graph.html", {"graph": graph, "is_followed": True})
+    if graph is None:
+        response["HX-Reswap"] = "none"
+    return response
+
+
+@require_sign_in
+@require_safe
+def show_history(request: PageRequest, pk: int) -> HttpResponse:
+    """List the versions of a pipeline, and show one of them or the difference of two."""
+    found = get_pipeline(request, pk)
+    rows = PipelineVersion.objects.filter(pipeline=found).defer("yaml").select_related("saved_by")
+    content: dict[str, Any] = {
+        "pipeline": found,
+        "page": paginate_queryset(rows, request, order="number"),
+        "can_edit": can(request.user, EDIT, found),
+    }
+    if shown := request.GET.get("show"):
+        content["shown"] = _get_version(found, shown)
+        content["graph"] = build_graph_of_text(content["shown"].yaml)
+    elif found.version > 1:
+        newer = _get_version(found, request.GET.get("to") or str(found.version))
+        older = _get_version(found, request.GET.get("from") or str(newer.number - 1))
+        content |= {"older": older, "newer": newer, "diff": compare_texts(older.yaml, newer.yaml)}
+    return render(request, "pipelines/history.html", content)
+
+
+@require_sign_in
+@require_POST
+def restore_pipeline(request: PageRequest, pk: int, number: int) -> HttpResponse:
+    """Save an earlier version of a pipeline as its newest one."""
+    found = get_pipeline(request, pk)
+    restored = pipelines.restore_version(actor=request.user, pipeline=found, number=number)
+    messages.success(request, f"Version {number} of {restored.name} is version {restored.version} now.")
+    return redirect("pipeline-history", pk=pk)
+
+
+def _get_version(pipeline: Pipeline, number: str) -> PipelineVersion:
+    is_number = number.isascii() and number.isdigit() and len(number) < 10
+    version = pipeline.versions.filter(number=int(number)).first() if is_number else None
+    if version is None:
+        raise NotVisible("There is no such version.")
+    return version
+
+
+def _render_edit_conflict(request: PageRequest, pk: int, mine: str) -> HttpResponse:
+    """Show what was written over what was saved meanwhile; the next save means to replace that."""
+    stored = get_pipeline(request, pk)
+    mine = mine.replace("\r\n", "\n")
+    form = PipelineForm(initial={"yaml": mine, "version": stored.version})
+    return _render_form(
+        request, form, stored.scope, pipeline=stored, diff=compare_texts(stored.yaml, mine), status=409
+    )
+
+
+def _render_deleted_conflict(request: PageRequest) -> HttpResponse:
+    """Offer to keep what was written for a pipeline that is gone as a new one."""
+    begun = {name: request.POST.get(name, "") for name in ("in_scope", "yaml")}
+    scope = list_permitted_scopes(request.user, EDIT).filter(path=begun["in_scope"]).first()
+    form = NewPipelineForm(person=request.user, permission=EDIT, scope=scope, initial=begun)
+    return _render_form(request, form, scope, is_gone=True, status=409)
+
+
+def _render_form(request: PageRequest, form: PipelineForm, scope: Scope | None, **more: Any) -> HttpResponse:
+    yaml = str(form["yaml"].value() or "")
+    content = {
+        "form": form,
+        "graph": build_graph_of_text(yaml),
+        "guide": build_suggestions(scope, request.user),
+        "is_dirty": form.is_bound or "diff" in more or "is_gone" in more,
+    }
+    status = more.pop("status", form.http_status)
+    return render(request, "pipelines/edit.html", content | more, status=status)

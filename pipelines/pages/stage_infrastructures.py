@@ -1,0 +1,104 @@
+"""Creation of an environment and infrastructure within the form of a stage (R182)."""
+
+from dataclasses import replace
+from typing import Any, Final
+
+from django.db import transaction
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404
+from django.views.decorators.http import require_safe
+
+from catalog import operations
+from catalog.models import Environment
+from catalog.pages.infrastructures import ClusterFieldNames, render_cluster_field
+from pipelines.editor.commands import CHOOSE_TARGET, CommandResult, run_command
+from pipelines.editor.forms import EditorForm
+from pipelines.forms.stage_infrastructures import EDIT, StageInfrastructureForm
+from rbac.models import Scope
+from rbac.policy import Forbidden, list_permitted_scopes
+from web.forms.pages import PageRequest, require_sign_in
+from web.http.problems import Problem
+
+CREATE_INFRASTRUCTURE: Final = "create-place"
+CLUSTER_BOX: Final = ClusterFieldNames(id="visual-clusters", control="visual-new-cluster", prefix="new-")
+_NOT_CREATED_MESSAGE = "The environment was not created; see below."
+
+
+@require_sign_in
+@require_safe
+def list_stage_clusters(request: PageRequest) -> HttpResponse:
+    """Ask AWS which clusters a connector sees, for a place that a stage of a scope gets."""
+    scopes = list_permitted_scopes(request.user, "core_pipeline_view")
+    scope = get_object_or_404(scopes, path=request.GET.get("in_scope", ""))
+    form = StageInfrastructureForm(person=request.user, scope=scope)
+    if not form.may_make:
+        raise Forbidden(EDIT)
+    return render_cluster_field(request, form.connectors, CLUSTER_BOX)
+
+
+def create_stage_infrastructure(
+    request: PageRequest, scope: Scope, text: str, words: dict[str, str]
+) -> tuple[CommandResult, StageInfrastructureForm | None]:
+    """Make what was entered and let the stage deploy there; where either cannot be, neither is done."""
+    opened = words.get("at", "")
+    form = StageInfrastructureForm(request.POST, person=request.user, scope=scope)
+    if not form.is_valid():
+        return CommandResult(text, opened, problem=_NOT_CREATED_MESSAGE), form
+    place = "/".join(form.chosen)
+    outcome = run_command(text, words | {"do": CHOOSE_TARGET, "chosen": place})
+    if outcome.problem or outcome.errors:
+        return outcome, form
+    if not _create_from_form(request, form):
+        return CommandResult(text, opened, problem=_NOT_CREATED_MESSAGE), form
+    return replace(outcome, said=f"{place} was created. {outcome.said}"), None
+
+
+def build_infrastructure_form(
+    request: PageRequest, scope: Scope, stage: EditorForm, words: dict[str, str]
+) -> StageInfrastructureForm:
+    """The form for the stage that is open now, with what was entered for it and not created yet."""
+    is_of_it = stage.identifier in (words.get("new_of"), words.get("identifier")) and "new_of" in words
+    entered = words if is_of_it and words.get("do") != CREATE_INFRASTRUCTURE else None
+    return StageInfrastructureForm(person=request.user, scope=scope, entered=entered)
+
+
+def _create_from_form(request: PageRequest, form: StageInfrastructureForm) -> bool:
+    """Whether the environment and the infrastructure were both made; what was refused is in the form."""
+    try:
+        with transaction.atomic():
+            environment = form.cleaned_data["environment"] or _create_environment(request, form)
+            given: dict[str, Any] = form.cleaned_data
+            operations.create_infrastructure(
+                actor=request.user,
+                environment=environment,
+                identifier=given["identifier"],
+                spec=form.spec(),
+            )
+    except _EnvironmentNotCreatedError as refused:
+        form.refuse_environment(refused.problem)
+        return False
+    except Problem as problem:
+        form.refuse(problem)
+        return False
+    return True
+
+
+class _EnvironmentNotCreatedError(Exception):
+    """The environment itself could not be made, so that nothing else is tried."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.detail)
+        self.problem = problem
+
+
+def _create_environment(request: PageRequest, form: StageInfrastructureForm) -> Environment:
+    given = form.cleaned_data
+    try:
+        return operations.create_environment(
+            actor=request.user,
+            scope=given["in_scope"],
+            identifier=given["environment_identifier"],
+            spec=form.environment_spec(),
+        )
+    except Problem as problem:
+        raise _EnvironmentNotCreatedError(problem) from problem

@@ -1,0 +1,82 @@
+"""Templates of new pipelines, one per strategy."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from steps.kinds.registry import get_step_kind
+from steps.strategies.registry import get_strategies
+
+_WORD_BOUNDARY = re.compile(r"(?=[A-Z])")
+
+
+def render_pipeline_template(
+    strategy: str,
+    *,
+    service: str,
+    environment: str,
+    infrastructure: str,
+    title: str,
+    is_dynamic: bool = False,
+) -> str:
+    """A pipeline with one stage that deploys a service by a strategy, its steps written out.
+
+    For a dynamic infrastructure it has a provisioner too, a script to change.
+    """
+    filling = get_strategies()[strategy]()
+    stage = {
+        "identifier": f"deploy_to_{environment}",
+        "name": f"Deploy to {environment}",
+        "type": "Deployment",
+        "spec": {
+            "deploymentType": "ECS",
+            "service": {"serviceRef": service},
+            "environment": {
+                "environmentRef": environment,
+                "infrastructureDefinitions": [{"identifier": infrastructure}],
+                **({"provisioner": {"steps": [_build_script_provisioner()]}} if is_dynamic else {}),
+            },
+            "execution": {
+                "steps": [_add_example_values(one) for one in filling.steps],
+                "rollbackSteps": [_add_example_values(one) for one in filling.rollback_steps],
+            },
+        },
+    }
+    pipeline = {"identifier": f"deploy_{service}", "name": f"Deploy {title}", "stages": [{"stage": stage}]}
+    return yaml.dump(
+        {"pipeline": pipeline},
+        Dumper=_IndentedDumper,
+        sort_keys=False,
+        allow_unicode=True,
+        default_flow_style=False,
+    )
+
+
+def _build_script_provisioner() -> dict[str, Any]:
+    """A script that makes a cluster, for a provisioner to begin with."""
+    kind = get_step_kind("ShellScriptProvision")
+    step = {"type": kind.type, "identifier": "provision", "name": kind.title, "spec": dict(kind.starter)}
+    return {"step": step}
+
+
+def _add_example_values(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The step with a name to replace for each field that it cannot do without."""
+    step = document["step"]
+    spec = {
+        name: f"my-{_WORD_BOUNDARY.sub('-', name).lower()}" for name in get_step_kind(step["type"]).needed
+    }
+    return {"step": {**step, "spec": spec} if spec else {**step}}
+
+
+class _IndentedDumper(yaml.SafeDumper):
+    """Writes lists further in than the key that holds them, and each text where it is used."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        """Indent lists too."""
+        super().increase_indent(flow, False)
+
+    def ignore_aliases(self, data: object) -> bool:
+        """Write everything out: a pipeline may hold no references."""
+        return True

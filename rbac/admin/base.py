@@ -1,0 +1,208 @@
+"""Base of all model admins: checks the policy per row and shows refusals in the form."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
+from django.core.paginator import Paginator
+from django.db.models import ForeignKey, Model, QuerySet
+from django.forms import ModelChoiceField
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+
+from rbac.models import Scope, User
+from rbac.policy import can, filter_visible, get_permissions, get_permissions_anywhere, list_permitted_scopes
+from rbac.queries import list_choices
+
+if TYPE_CHECKING:
+    RefusalModelAdmin = admin.ModelAdmin[Any]
+else:
+    RefusalModelAdmin = admin.ModelAdmin
+
+
+class RefusalAdmin(RefusalModelAdmin):
+    """Shows a `ValidationError` of an operation as the framework shows its own."""
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> Any:
+        try:
+            return super().changeform_view(request, object_id, form_url, extra_context)
+        except ValidationError as refusal:
+            # What the operation did is rolled back; the form is gone through again, to show why.
+            request.refusal = refusal  # type: ignore[attr-defined]
+            return super().changeform_view(request, object_id, form_url, extra_context)
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        form = super().get_form(request, obj, change=change, **kwargs)
+        refusal: ValidationError | None = getattr(request, "refusal", None)
+        return form if refusal is None else _build_refused_form(form, refusal)
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        try:
+            return super().delete_view(request, object_id, extra_context)
+        except ValidationError as refusal:
+            for sentence in refusal.messages:
+                self.message_user(request, sentence, messages.ERROR)
+            return HttpResponseRedirect(request.path)
+
+
+def _build_refused_form(form: type[forms.BaseForm], refusal: ValidationError) -> type[forms.BaseForm]:
+    class RefusedForm(form):  # type: ignore[misc, valid-type]
+        def _post_clean(self) -> None:
+            super()._post_clean()
+            by_field = refusal.message_dict if hasattr(refusal, "error_dict") else {"": refusal.messages}
+            for field, sentences in by_field.items():
+                for sentence in sentences:
+                    self.add_error(field if field in self.fields else None, sentence)
+
+    return RefusedForm
+
+
+if TYPE_CHECKING:
+    ModelAdmin = admin.ModelAdmin[Any]
+    AnyPaginator = Paginator[Any]
+else:
+    ModelAdmin, AnyPaginator = admin.ModelAdmin, Paginator
+# What the links of filters and of the date hierarchy ask with.
+_ALLOWED_LOOKUPS = frozenset(("", "exact", "isnull", "id__exact", "year", "month", "day", "gte", "lt"))
+# Rows of a list that are counted and can be leafed through; a search finds those behind them.
+MOST_COUNTED_ROWS: Final = 10_000
+
+
+class CappedPaginator(AnyPaginator):
+    """Counts no further than people leaf: to count a long table is to read it."""
+
+    @cached_property
+    def count(self) -> int:
+        rows: Any = self.object_list
+        return int(rows.order_by()[:MOST_COUNTED_ROWS].count())
+
+
+class AllowedFiltersAdmin(ModelAdmin):
+    """Filters a list by what it offers only, and counts a long one only in part.
+
+    The framework takes every column of the table from the address, and every way of comparing: a way to guess
+    what is stored in columns that no page shows, and to hand the database patterns that it never ends.
+    """
+
+    paginator = CappedPaginator
+    show_full_result_count = False
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
+        field, _, asked_by = lookup.partition("__")
+        # A filter of its own class says how it is asked.
+        offered = {getattr(one, "parameter_name", one) for one in (*self.list_filter, self.date_hierarchy)}
+        return field in offered and asked_by in _ALLOWED_LOOKUPS
+
+
+class PolicyAdmin(RefusalAdmin, AllowedFiltersAdmin):
+    """Asks the policy instead of the framework's permissions, row by row."""
+
+    view_permission = ""
+    add_permission = ""
+    change_permission = ""
+    delete_permission = ""
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self._may(request, self.view_permission, None)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self._may(request, self.view_permission, obj)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self._may(request, self.add_permission, None)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self._may(request, self.change_permission, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self._may(request, self.delete_permission, obj)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return filter_visible(get_principal(request), self.view_permission, super().get_queryset(request))
+
+    def formfield_for_foreignkey(
+        self, db_field: "ForeignKey[Any, Any]", request: HttpRequest, **kwargs: Any
+    ) -> "ModelChoiceField[Any] | None":
+        if db_field.name == "scope" and self.add_permission:
+            kwargs["queryset"] = list_permitted_scopes(get_principal(request), self.add_permission).order_by(
+                "path"
+            )
+        elif (rows := list_choices(get_principal(request), db_field.related_model)) is not None:
+            kwargs.setdefault("queryset", rows)
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        # Rows are changed one by one, through operations that write the audit trail.
+        return {}
+
+    def _may(self, request: HttpRequest, permission: str, obj: Model | None) -> bool:
+        if not permission:
+            return False
+        if obj is None:
+            return has_permission_anywhere(request, permission)
+        known = _get_admin_permissions(request).on_rows
+        row = (type(self), permission, type(obj), obj.pk, getattr(obj, "scope_id", None))
+        if obj.pk is None or row not in known:
+            known[row] = self._may_on(get_principal(request), permission, obj)
+        return known[row]
+
+    def _may_on(self, principal: User, permission: str, obj: Any) -> bool:
+        return can(principal, permission, obj)
+
+
+class _AdminPermissions:
+    """What one request's principal may do, asked once: each admin page asks four things of every table.
+
+    Of the row on the page it asks each of them for every row below it, and again for each button.
+    """
+
+    def __init__(self, principal: User) -> None:
+        self._principal = principal
+        self.on_rows: dict[tuple[Any, ...], bool] = {}
+
+    @cached_property
+    def anywhere(self) -> frozenset[str]:
+        return get_permissions_anywhere(self._principal)
+
+    @cached_property
+    def at_account(self) -> frozenset[str]:
+        return get_permissions(self._principal, Scope.objects.account())
+
+
+def has_permission_anywhere(request: HttpRequest, permission: str) -> bool:
+    """Say whether `permission` is granted in any scope; one query for each request."""
+    return permission in _get_admin_permissions(request).anywhere
+
+
+def _get_admin_permissions(request: HttpRequest) -> _AdminPermissions:
+    found: _AdminPermissions | None = getattr(request, "granted_in_admin", None)
+    if found is None:
+        found = request.granted_in_admin = _AdminPermissions(get_principal(request))  # type: ignore[attr-defined]
+    return found
+
+
+def get_principal(request: HttpRequest) -> User:
+    """Return who uses the admin site; it lets nobody else in."""
+    if not isinstance(request.user, User):
+        raise TypeError("The admin site serves signed-in users only.")
+    return request.user
+
+
+class AccountPolicyAdmin(PolicyAdmin):
+    """Things that belong to the account as a whole, like users."""
+
+    def _may(self, request: HttpRequest, permission: str, obj: Model | None) -> bool:
+        return bool(permission) and permission in _get_admin_permissions(request).at_account
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = self.model._default_manager.all()
+        return rows if self._may(request, self.view_permission, None) else rows.none()

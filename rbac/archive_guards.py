@@ -1,0 +1,51 @@
+"""Guards that refuse to archive a scope with work in progress. Apps register them at startup."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rbac.models import Scope
+from rbac.policy import NotVisible, build_not_archived_filter
+
+
+@dataclass(frozen=True)
+class WorkInProgress:
+    """Things under way at or below a scope, as the subject of a sentence, and how they come to an end."""
+
+    what: str
+    next_step: str
+
+
+class ScopeBusy(Exception):
+    """The scope cannot be archived while something is under way there."""
+
+    def __init__(self, scope: Scope, work: list[WorkInProgress]) -> None:
+        under_way = " and ".join(one.what for one in work)
+        steps = " ".join(one.next_step for one in work)
+        super().__init__(f"{under_way} under way in {scope.path}. {steps}")
+        self.detail = str(self)
+
+
+ArchiveGuard = Callable[[Scope], WorkInProgress | None]
+_guards: list[ArchiveGuard] = []
+
+
+def register_archive_guard(question: ArchiveGuard) -> None:
+    """Have `question` asked before a scope is archived; it answers None where nothing is under way."""
+    if question not in _guards:
+        _guards.append(question)
+
+
+def list_work_in_progress(scope: Scope) -> list[WorkInProgress]:
+    """Return what is under way at or below `scope`."""
+    return [work for question in _guards if (work := question(scope)) is not None]
+
+
+def lock_scope(scope_id: int) -> None:
+    """Keep a scope as it is until the transaction ends: for what is begun there and would keep it busy.
+
+    Raises `NotVisible` where it has just been archived.
+    """
+    # Two statements: the second one sees what the first one waited for.
+    list(Scope.objects.select_for_update(no_key=True).filter(pk=scope_id).values_list("pk"))
+    if not Scope.objects.filter(build_not_archived_filter(), pk=scope_id).exists():
+        raise NotVisible("This scope is archived.")

@@ -1,0 +1,53 @@
+"""API keys that programs authenticate with."""
+
+import hashlib
+
+from django.db import models
+
+from rbac.models.names import NamedModel
+from rbac.models.scopes import Scope
+from rbac.models.users import ApiKeyLimits, User
+
+
+def hash_token(token: str) -> str:
+    """Return what is stored of a token: 256 random bits need no slow hash."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class ApiKey(NamedModel):
+    """A token that acts as its user; only its hash is kept."""
+
+    PREFIX = "slp_pat_"
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_keys")
+    name = models.CharField(max_length=128)
+    prefix = models.CharField(max_length=16, editable=False)
+    hash = models.CharField(max_length=64, unique=True, editable=False)
+    # What the key may be used for, of what its user may: at or below this scope, with these permissions.
+    scope = models.ForeignKey(Scope, on_delete=models.CASCADE, null=True, blank=True, related_name="api_keys")
+    permissions = models.JSONField(default=list, blank=True)
+    created_by = models.ForeignKey(
+        User, on_delete=models.SET_NULL, null=True, related_name="api_keys_made", editable=False
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    rotated_at = models.DateTimeField(null=True, blank=True, editable=False)
+    # The token before the last rotation, for as long as it still opens.
+    previous_hash = models.CharField(max_length=64, blank=True, editable=False, db_index=True)
+    previous_until = models.DateTimeField(null=True, blank=True, editable=False)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+    revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta:
+        verbose_name = "API key"
+        constraints = [models.UniqueConstraint(fields=["user", "name"], name="api_key_name_unique")]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"
+
+    @property
+    def limits(self) -> ApiKeyLimits | None:
+        """What the key is good for, None where that is all that its user may, for good."""
+        if self.scope_id is None and not self.permissions and self.expires_at is None:
+            return None
+        return ApiKeyLimits(self.scope, frozenset(self.permissions))

@@ -1,0 +1,134 @@
+"""Users, user groups, service accounts and the limits of API keys."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from django.contrib.auth.models import AbstractUser, UserManager
+from django.db import models
+
+from rbac.models.names import NamedModel, validate_name
+from rbac.models.roles import Role
+from rbac.models.scopes import Scope, validate_identifier
+
+
+@dataclass(frozen=True)
+class ApiKeyLimits:
+    """A narrowed key: at or below `scope` (None: anywhere), with `permissions` (empty: all of its user's)."""
+
+    scope: Scope | None
+    permissions: frozenset[str]
+
+
+class PersonManager(UserManager["User"]):
+    """Creates users; the framework's "superuser" is a staff member with the role Account Admin."""
+
+    def create_superuser(
+        self, username: str, email: str | None = None, password: str | None = None, **fields: Any
+    ) -> "User":
+        fields.pop("is_superuser", None)
+        user = self.create_user(username, email, password, **{**fields, "is_staff": True})
+        admin = Role.objects.get(identifier="account_admin", scope=None)
+        user.assignments.create(scope=Scope.objects.account(), role=admin)
+        return user
+
+
+class User(AbstractUser):
+    """A person or a program that signs in.
+
+    Rights come from role assignments alone: the framework's groups, permissions and superuser flag are gone,
+    so nothing can be granted behind the back of `rbac.policy`.
+    """
+
+    class Kind(models.TextChoices):
+        """Who signs in: a person with a password or by single sign-on, or a program with API keys only."""
+
+        PERSON = "PERSON", "Person"
+        SERVICE_ACCOUNT = "SERVICE_ACCOUNT", "Service account"
+
+    kind = models.CharField(max_length=16, choices=Kind.choices, default=Kind.PERSON, editable=False)
+
+    # Set where somebody came in by an API key that is good for less than its user.
+    key_limits: "ApiKeyLimits | None" = None
+
+    groups = None  # type: ignore[assignment]
+    user_permissions = None  # type: ignore[assignment]
+
+    objects = PersonManager()  # type: ignore[misc]
+
+    def __str__(self) -> str:
+        return self.username
+
+    @property
+    def is_superuser(self) -> bool:
+        return False
+
+    @is_superuser.setter
+    def is_superuser(self, value: bool) -> None:
+        if value:
+            raise TypeError("There are no superusers: assign the role Account Admin.")
+
+    def clean(self) -> None:
+        super().clean()
+        for field in ("first_name", "last_name"):
+            if value := getattr(self, field):
+                validate_name(value, field)
+
+    def has_perm(self, perm: str, obj: Any = None) -> bool:
+        return False
+
+    def has_perms(self, perm_list: Any, obj: Any = None) -> bool:
+        return False
+
+    def has_module_perms(self, app_label: str) -> bool:
+        return False
+
+
+class UserGroup(NamedModel):
+    """People who get their roles together."""
+
+    THING_TYPE: ClassVar[str] = "usergroup"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"usergroup": "identifier"}
+
+    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="user_groups")
+    identifier = models.CharField(max_length=128, validators=[validate_identifier])
+    name = models.CharField(max_length=128)
+    users = models.ManyToManyField(User, blank=True, related_name="user_groups")
+    # What the single sign-on provider calls it; such a group has the members that the provider says.
+    external_name = models.CharField(max_length=255, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["scope", "identifier"], name="user_group_unique_in_scope"),
+            models.UniqueConstraint(
+                fields=["external_name"],
+                name="user_group_external_name_unique",
+                condition=~models.Q(external_name=""),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ServiceAccount(NamedModel):
+    """A program of a scope; it acts as a user of its own that has no password and signs in by API key."""
+
+    THING_TYPE: ClassVar[str] = "serviceaccount"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"serviceaccount": "identifier"}
+
+    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="service_accounts")
+    identifier = models.CharField(max_length=128, validators=[validate_identifier])
+    name = models.CharField(max_length=128)
+    description = models.CharField(max_length=400, blank=True)
+    user = models.OneToOneField(
+        User, on_delete=models.PROTECT, related_name="service_account", editable=False
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["scope", "identifier"], name="service_account_unique_in_scope")
+        ]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,182 @@
+"""API keys: create, rotate, revoke, look up by token."""
+
+import secrets
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from guards.limits import KEY_GRACE_SECONDS
+from rbac import audit
+from rbac.models import ApiKey, Scope, User
+from rbac.models.api_keys import hash_token
+from rbac.models.names import validate_name
+from rbac.models.roles import validate_permission
+from rbac.operations.escalation_checks import (
+    list_user_assignments,
+    refuse_role_escalation,
+    require_permission,
+)
+from rbac.policy import Forbidden, can
+
+VISIBLE_CHARACTERS = 12
+MIN_TOKEN_CHARACTERS = 16
+MANAGE_API_KEYS = "core_serviceaccount_manageapikey"
+
+
+def create_api_key(
+    *,
+    actor: User | None,
+    user: User,
+    name: str,
+    expires_at: datetime | None = None,
+    scope: Scope | None = None,
+    permissions: Iterable[str] = (),
+    token: str = "",
+) -> tuple[ApiKey, str]:
+    """Give `user` a new key and return it with its token, which is shown this once.
+
+    The key is good for what its user may, or for less: at or below `scope`, with `permissions`. People make
+    their own keys; those of a service account makes who may manage them and has every permission that it has.
+    `token` is for an installation that brings its own.
+    Raises `ValidationError` where the name is taken or misleads, `Forbidden`, `NotVisible`.
+    """
+    _require_create(actor, user)
+    if actor is not None and actor.kind == User.Kind.SERVICE_ACCOUNT:
+        # A program may rotate what it has; another key would outlive the one that was found out.
+        require_permission(actor, MANAGE_API_KEYS, actor.service_account.scope)
+    if token and len(token) < MIN_TOKEN_CHARACTERS:
+        raise ValidationError({"token": f"An API key has {MIN_TOKEN_CHARACTERS} characters at least."})
+    validate_name(name)
+    wanted = _validate_permissions(permissions)
+    token = token or _generate_token()
+    key = ApiKey(
+        user=user, name=name, expires_at=expires_at, scope=scope, permissions=wanted, created_by=actor
+    )
+    key.prefix, key.hash = token[:VISIBLE_CHARACTERS], hash_token(token)
+    try:
+        with transaction.atomic():
+            key.save()
+            audit.record_audit_entry(
+                actor=actor, action="apikey.create", thing=key, after=_build_audit_values(key)
+            )
+    except IntegrityError as exc:
+        raise ValidationError({"name": "This user has an API key of that name already."}) from exc
+    return key, token
+
+
+@transaction.atomic
+def rotate_api_key(*, actor: User | None, key: ApiKey, grace_seconds: int = 0) -> str:
+    """Give `key` a new token and return it; the old one opens for `grace_seconds` more.
+
+    Raises `ValidationError` where the key is revoked or expired, or was rotated meanwhile.
+    """
+    _require_create(actor, key.user)
+    if not 0 <= grace_seconds <= KEY_GRACE_SECONDS:
+        raise ValidationError({"grace_seconds": f"Between 0 and {KEY_GRACE_SECONDS}."})
+    now, token = timezone.now(), _generate_token()
+    if key.expires_at is not None and key.expires_at <= now:
+        raise ValidationError("This API key has expired. Create a new one.", code="state")
+    previous = {
+        "previous_hash": key.hash if grace_seconds else "",
+        "previous_until": now + timedelta(seconds=grace_seconds) if grace_seconds else None,
+    }
+    changed = ApiKey.objects.filter(pk=key.pk, hash=key.hash, revoked_at=None).update(
+        hash=hash_token(token), prefix=token[:VISIBLE_CHARACTERS], rotated_at=now, **previous
+    )
+    if not changed:
+        raise ValidationError("This API key was revoked or rotated meanwhile. Load it again.", code="state")
+    before = {"prefix": key.prefix}
+    key.refresh_from_db()
+    after = {"prefix": key.prefix, "grace_seconds": grace_seconds}
+    audit.record_audit_entry(actor=actor, action="apikey.rotate", thing=key, before=before, after=after)
+    return token
+
+
+@transaction.atomic
+def revoke_api_key(*, actor: User | None, key: ApiKey) -> None:
+    """Make `key` useless at once; revoking it again changes nothing.
+
+    One's own, those of service accounts whose keys one manages, and anybody's for who manages people.
+    """
+    _require_revoke(actor, key.user)
+    changed = ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now())
+    if changed:
+        audit.record_audit_entry(
+            actor=actor, action="apikey.revoke", thing=key, before=_build_audit_values(key)
+        )
+
+
+def _require_create(actor: User | None, user: User) -> None:
+    if actor is None:
+        return
+    if actor.key_limits is not None:
+        # It could make itself another one that is good for more, or for longer.
+        sentence = "An API key that is narrowed or expires makes no keys. Use one without limits, or sign in."
+        raise ValidationError(sentence)
+    if user.pk == actor.pk:
+        return
+    if user.kind != User.Kind.SERVICE_ACCOUNT:
+        raise ValidationError({"user": "People make their own API keys."})
+    require_permission(actor, MANAGE_API_KEYS, user.service_account.scope)
+    refuse_role_escalation(actor, list_user_assignments(user))
+
+
+def _require_revoke(actor: User | None, user: User) -> None:
+    if actor is None or (user.pk == actor.pk and actor.key_limits is None):
+        return
+    if user.kind == User.Kind.SERVICE_ACCOUNT:
+        require_permission(actor, MANAGE_API_KEYS, user.service_account.scope)
+    elif not can(actor, "core_user_manage", Scope.objects.account()):
+        raise Forbidden("core_user_manage")
+
+
+def _validate_permissions(permissions: Iterable[str]) -> list[str]:
+    wanted = sorted(set(permissions))
+    for permission in wanted:
+        try:
+            validate_permission(permission)
+        except ValidationError as exc:
+            raise ValidationError({"permissions": exc.messages}) from exc
+    return wanted
+
+
+def _generate_token() -> str:
+    return ApiKey.PREFIX + secrets.token_urlsafe(32)
+
+
+def _build_audit_values(key: ApiKey) -> dict[str, Any]:
+    return {
+        "user": key.user.username,
+        "prefix": key.prefix,
+        "scope": key.scope.path if key.scope else None,
+        "permissions": key.permissions,
+        "expires_at": key.expires_at.isoformat() if key.expires_at else None,
+    }
+
+
+# A row written at each request would make every read a write.
+USE_RECORD_INTERVAL = timedelta(minutes=1)
+
+
+def get_api_key_by_token(token: str) -> ApiKey | None:
+    """Return the key of `token` with its user, or None where either of them no longer counts.
+
+    After a rotation the token before it opens too, until its grace ends.
+    """
+    now, hashed = timezone.now(), hash_token(token)
+    current = Q(expires_at__isnull=True) | Q(expires_at__gt=now)
+    opens = Q(hash=hashed) | Q(previous_hash=hashed, previous_until__gt=now)
+    keys = ApiKey.objects.select_related("user", "scope")
+    return keys.filter(opens, current, revoked_at=None, user__is_active=True).first()
+
+
+def record_api_key_use(key: ApiKey) -> None:
+    """Remember that `key` was used just now, once a minute at most."""
+    now = timezone.now()
+    if key.last_used_at is None or key.last_used_at < now - USE_RECORD_INTERVAL:
+        ApiKey.objects.filter(pk=key.pk).update(last_used_at=now)

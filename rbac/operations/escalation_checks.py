@@ -1,0 +1,38 @@
+"""Permission checks of operations: nobody grants more than they have."""
+
+from collections.abc import Iterable
+
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from rbac.models import RoleAssignment, Scope, User
+from rbac.policy import Forbidden, get_permissions_over_scope, require
+
+
+def require_permission(actor: User | None, permission: str, scope: Scope) -> None:
+    """Ask the policy; Slipway itself (no actor) may do everything."""
+    if actor is not None:
+        require(actor, permission, scope)
+
+
+def refuse_escalation(actor: User | None, permissions: Iterable[str], scope: Scope) -> None:
+    """Refuse to hand out what the actor has not got at `scope` and below. Raises `Forbidden`."""
+    if actor is None:
+        return
+    if lacking := sorted(set(permissions) - get_permissions_over_scope(actor, scope)):
+        raise Forbidden(lacking[0])
+
+
+def refuse_role_escalation(actor: User | None, assignments: QuerySet[RoleAssignment]) -> None:
+    """Refuse to hand out what `assignments` give where the actor has not got it. Raises `Forbidden`."""
+    if actor is None:
+        return
+    current = Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
+    for assignment in assignments.filter(current).select_related("scope"):
+        permissions = assignment.role.permissions.values_list("permission", flat=True)
+        refuse_escalation(actor, permissions, assignment.scope)
+
+
+def list_user_assignments(user: User) -> QuerySet[RoleAssignment]:
+    """Return what `user` was assigned, by themselves and by their groups."""
+    return RoleAssignment.objects.filter(Q(user=user) | Q(group__in=user.user_groups.values("pk")))

@@ -1,0 +1,191 @@
+"""Explanations of granted and missing permissions by role assignment."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from rbac.models import ResourceGroupEntry, Role, RoleAssignment, Scope, User, UserGroup
+from rbac.permissions import ALWAYS_GRANTED, BUILTIN_ROLES, PERMISSIONS, SHARED_VIEW_PERMISSIONS
+from rbac.policy.principals import get_key_scope, is_allowed_by_key
+from rbac.policy.resources import HasScope, get_identities, get_scope_id
+
+ExplainedPrincipal = User | UserGroup
+
+
+@dataclass(frozen=True)
+class PermissionVerdict:
+    """Whether `permission` is granted, by which assignments (the nearest first), and a sentence that says so.
+
+    `missing_from` names the built-in roles that would give it; empty where it is granted.
+    """
+
+    permission: str
+    permitted: bool
+    reason: str
+    assignments: tuple[RoleAssignment, ...] = ()
+    missing_from: tuple[str, ...] = ()
+
+    @property
+    def others(self) -> int:
+        """How many assignments grant it besides the first."""
+        return max(0, len(self.assignments) - 1)
+
+
+def explain_permissions(
+    subject: ExplainedPrincipal, thing: HasScope, permissions: Iterable[str] | None = None
+) -> list[PermissionVerdict]:
+    """Return a verdict on each of `permissions`, which default to those that can be asked of `thing`.
+
+    It says what `can` says; for a group, what its members have by it. The number of queries is constant.
+    """
+    asked = list_resource_permissions(thing) if permissions is None else permissions
+    case = _PermissionCase(subject, thing)
+    return [case.verdict(permission) for permission in asked]
+
+
+def list_resource_permissions(thing: HasScope) -> tuple[str, ...]:
+    """Return the permissions that can be asked of `thing`: all of them where it is a scope."""
+    kinds = get_identities(thing)
+    return tuple(p.identifier for p in PERMISSIONS.values() if not kinds or p.resource in kinds)
+
+
+class _PermissionCase:
+    """One subject and one thing, with all that was read about them."""
+
+    def __init__(self, subject: ExplainedPrincipal, thing: HasScope) -> None:
+        self.subject = subject
+        self.scope = Scope.objects.select_related("parent__parent").get(pk=get_scope_id(thing))
+        self.identities = get_identities(thing)
+        self.now = timezone.now()
+
+    def verdict(self, permission: str) -> PermissionVerdict:
+        found = [one for one in self.assignments if self._gives(one, permission)]
+        fault = self._fault(permission)
+        granting = [] if fault else [one for one in found if not self._flaw(one, permission)]
+        if granting:
+            return PermissionVerdict(permission, True, self._why(granting[0], permission), tuple(granting))
+        flaws = [flaw for one in found if (flaw := self._flaw(one, permission))]
+        reason = fault or next(iter(flaws), f"No role gives {permission} here.")
+        roles = tuple(role.name for role in BUILTIN_ROLES if permission in role.permissions)
+        return PermissionVerdict(permission, False, reason, missing_from=roles)
+
+    @cached_property
+    def assignments(self) -> list[RoleAssignment]:
+        """All of the subject's, those that have ended too: the nearest first, own ones before a group's."""
+        rows = _list_assignments(self.subject).select_related(
+            "role", "scope__parent__parent", "user__service_account", "group", "resource_group"
+        )
+        return sorted(rows, key=lambda one: (-one.scope.path.count("/"), one.group_id or 0, one.pk))
+
+    @cached_property
+    def roles(self) -> dict[int, set[str]]:
+        """The permissions of each role."""
+        found: dict[int, set[str]] = {}
+        rows = Role.objects.filter(pk__in={one.role_id for one in self.assignments})
+        for role, permission in rows.values_list("pk", "permissions__permission"):
+            found.setdefault(role, set()).add(permission)
+        return found
+
+    @cached_property
+    def listed(self) -> set[tuple[int, str]]:
+        """The resource groups that speak of the thing, each with the kind it does so as."""
+        called = Q(identifier="")
+        for resource, identifier in self.identities.items():
+            called |= Q(resource=resource, identifier=identifier)
+        groups = {one.resource_group_id for one in self.assignments}
+        rows = ResourceGroupEntry.objects.filter(called, group__in=groups - {None})
+        return set(rows.values_list("group_id", "resource"))
+
+    @cached_property
+    def subject_fault(self) -> str:
+        """Why the subject may do nothing at all."""
+        if isinstance(self.subject, UserGroup):
+            return ""
+        user = User.objects.select_related("service_account__scope__parent__parent").get(pk=self.subject.pk)
+        if not user.is_active:
+            return f"{user.username} is deactivated."
+        program = getattr(user, "service_account", None)
+        return _describe_archived(program.scope) if program is not None else ""
+
+    @cached_property
+    def key_lineage(self) -> list[Scope]:
+        """The scope that the API key is kept to and what lies above it; nothing where it is kept to none."""
+        key = get_key_scope(self.subject) if isinstance(self.subject, User) else None
+        scope = Scope.objects.select_related("parent__parent").filter(pk=key).first() if key else None
+        return [] if scope is None else _list_ancestors(scope)
+
+    def _gives(self, assignment: RoleAssignment, permission: str) -> bool:
+        """Whether the role has the permission, and reaches the scope of the thing."""
+        has_it = permission == ALWAYS_GRANTED or permission in self.roles[assignment.role_id]
+        return has_it and (self._covers(assignment) or self._looks_up(assignment, permission))
+
+    def _covers(self, assignment: RoleAssignment) -> bool:
+        return assignment.scope in _list_ancestors(self.scope)
+
+    def _looks_up(self, assignment: RoleAssignment, permission: str) -> bool:
+        return permission in SHARED_VIEW_PERMISSIONS and self.scope in _list_ancestors(assignment.scope)
+
+    def _fault(self, permission: str) -> str:
+        """Why nothing grants the permission, whatever is assigned."""
+        if archived := _describe_archived(self.scope):
+            return archived
+        if self.subject_fault:
+            return self.subject_fault
+        if isinstance(self.subject, User) and not is_allowed_by_key(self.subject, permission):
+            return f"The API key is not for {permission}."
+        return "" if self._is_within_key(permission) else f"The API key is not for {self.scope.path}."
+
+    def _is_within_key(self, permission: str) -> bool:
+        key = self.key_lineage
+        if not key or key[0] in _list_ancestors(self.scope):
+            return True
+        return permission in SHARED_VIEW_PERMISSIONS and not _describe_archived(key[0]) and self.scope in key
+
+    def _flaw(self, assignment: RoleAssignment, permission: str) -> str:
+        """Why this assignment grants nothing here, although its role has the permission."""
+        what = f"{assignment.role.name} at {assignment.scope.path}"
+        if assignment.expires_at is not None and assignment.expires_at <= self.now:
+            return f"{what} expired at {assignment.expires_at:%Y-%m-%d %H:%M} UTC."
+        if archived := _describe_archived(assignment.scope):
+            return archived
+        group, kind = assignment.resource_group, PERMISSIONS[permission].resource
+        if group is None or permission == ALWAYS_GRANTED or (group.pk, kind) in self.listed:
+            return ""
+        return f"{what} speaks of the resource group {group.name} only, and this is not in it."
+
+    def _why(self, assignment: RoleAssignment, permission: str) -> str:
+        parts = [f"{assignment.role.name} at {assignment.scope.path}"]
+        if permission == ALWAYS_GRANTED:
+            parts = [f"Every member sees delegates, also by {parts[0]}"]
+        if assignment.group is not None and assignment.group != self.subject:
+            parts.append(f"as a member of {assignment.group.name}")
+        if assignment.resource_group is not None and permission != ALWAYS_GRANTED:
+            parts.append(f"on the resource group {assignment.resource_group.name}")
+        if not self._covers(assignment):
+            parts.append("from where one also sees what is shared above")
+        if assignment.expires_at is not None:
+            parts.append(f"until {assignment.expires_at:%Y-%m-%d %H:%M} UTC")
+        return ", ".join(parts) + "."
+
+
+def _list_assignments(subject: ExplainedPrincipal) -> QuerySet[RoleAssignment]:
+    if isinstance(subject, UserGroup):
+        return RoleAssignment.objects.filter(group=subject)
+    groups = UserGroup.users.through.objects.filter(user=subject.pk).values("usergroup_id")
+    return RoleAssignment.objects.filter(Q(user=subject.pk) | Q(group__in=groups))
+
+
+def _list_ancestors(scope: Scope) -> list[Scope]:
+    """The scope and what lies above it; it must come with its parents."""
+    found = [scope]
+    while (parent := found[-1].parent) is not None:
+        found.append(parent)
+    return found
+
+
+def _describe_archived(scope: Scope) -> str:
+    archived = next((one for one in _list_ancestors(scope) if one.archived_at is not None), None)
+    return "" if archived is None else f"{archived.path} is archived: bring it back first."

@@ -1,0 +1,95 @@
+"""Cache of the principal's permissions during a request that changes nothing."""
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final
+
+from django.db.models import Model, Q, Subquery
+
+from rbac.models import Scope, User
+from rbac.policy.grants import Grants, ResourceLocation
+from rbac.policy.principals import Principal
+from rbac.policy.resources import HasScope, get_identities, get_identity_path, get_scope_id, get_scope_path
+
+# More scopes than that are asked of the database, where they are one condition.
+MOST_SCOPE_IDS: Final = 1_000
+
+
+class CachedPermissions:
+    """What one person may do, as it was when it was read.
+
+    Where an answer is None it has to be asked of the database.
+    """
+
+    def __init__(self, person: User) -> None:
+        self._person, self._grants = person, Grants([person])
+
+    def permissions_at(self, thing: HasScope) -> frozenset[str] | None:
+        """Return every permission on `thing`; None where only the database knows what it is called."""
+        names: dict[str, Any] = get_identities(thing) if self._grants.has_names(self._person) else {}
+        if any(isinstance(name, Subquery) for name in names.values()):
+            return None
+        return self._grants.permissions_at(self._person, ResourceLocation(get_scope_id(thing), names))
+
+    def permissions_anywhere(self) -> frozenset[str]:
+        """Return every permission on anything in any scope."""
+        return self._grants.permissions_anywhere(self._person)
+
+    def scopes_where(self, permission: str) -> frozenset[int]:
+        """Return the keys of the scopes where `permission` is granted on everything of its kind."""
+        return self._grants.scopes_where(self._person, permission)
+
+    def scopes_of_member(self) -> frozenset[int]:
+        """Return the keys of the scopes that the person belongs to."""
+        return self._grants.scopes_of_member(self._person)
+
+    def reach(
+        self, permission: str, model: type[Model], scope: Scope | None = None, above: Collection[int] = ()
+    ) -> Q | None:
+        """Return the condition that `permission` is granted on a row, at or below `scope` or at `above`.
+
+        A planner knows of it how many rows it leaves. None where it would name too many scopes.
+        """
+        path, identity = get_scope_path(model), get_identity_path(model, permission)
+        named = {} if identity is None else self._grants.named_where(self._person, permission)
+        scopes = self._within(self.scopes_where(permission), scope, above)
+        condition, listed = Q(**{f"{path}__in": scopes}), len(scopes)
+        for at, names in named.items():
+            scopes = self._within(at, scope, above)
+            condition |= Q(**{f"{path}__in": scopes, f"{identity}__in": sorted(names)})
+            listed += len(scopes)
+        return condition if listed <= MOST_SCOPE_IDS else None
+
+    def _within(self, scopes: frozenset[int], scope: Scope | None, above: Collection[int]) -> list[int]:
+        if scope is None or scope.kind == Scope.Kind.ACCOUNT:
+            return sorted(scopes)
+        return sorted(scopes & self._grants.below(scope.pk).union(above))
+
+
+_cached_permissions: ContextVar[dict[int, CachedPermissions] | None] = ContextVar(
+    "rights_of_this_request", default=None
+)
+
+
+@contextmanager
+def cache_permissions() -> Iterator[None]:
+    """Until the block ends, who asks again is answered from what was read at first."""
+    before = _cached_permissions.set({})
+    try:
+        yield
+    finally:
+        _cached_permissions.reset(before)
+
+
+def get_cached_permissions(principal: Principal) -> CachedPermissions | None:
+    """Return what is known of the rights of `principal`; None where each question is to be read afresh.
+
+    So it is outside `remembered_rights`, and for who came with a narrowed API key.
+    """
+    known = _cached_permissions.get()
+    if known is None or not isinstance(principal, User) or principal.pk is None or principal.key_limits:
+        return None
+    if principal.pk not in known:
+        known[principal.pk] = CachedPermissions(principal)
+    return known[principal.pk]

@@ -1,1 +1,0 @@
-"""Amazon ECS: the back end that moto lacks, from validation to the service scheduler."""

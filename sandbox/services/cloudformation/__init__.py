@@ -1,0 +1,1 @@
+"""CloudFormation: stacks that create resources of the account, event by event."""

@@ -1,0 +1,212 @@
+"""Resource handlers that create, update and delete each resource type."""
+
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sandbox.services.cloudformation.errors import ResourceFailed
+
+ServiceCall = Callable[[str, str, Mapping[str, Any]], dict[str, Any]]
+ResourceProperties = Mapping[str, Any]
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+
+@dataclass(frozen=True)
+class PhysicalResource:
+    """A resource that is there: what Ref comes to, and its attributes."""
+
+    physical_id: str
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+class ResourceHandler:
+    """Makes one type of resource. Each verb raises `ResourceFailed`."""
+
+    replacing: frozenset[str] = frozenset()
+    """The properties that cannot be changed: another value means another resource."""
+    name_property = ""
+
+    def create(self, call: ServiceCall, name: str, given: ResourceProperties) -> PhysicalResource:
+        """Make it; `name` is the one that it gets where the template gives none."""
+        raise NotImplementedError
+
+    def update(
+        self, call: ServiceCall, made: PhysicalResource, given: ResourceProperties
+    ) -> PhysicalResource:
+        """Bring it to these properties."""
+        return made
+
+    def delete(self, call: ServiceCall, made: PhysicalResource) -> None:
+        """Take it away."""
+
+
+class ClusterHandler(ResourceHandler):
+    """AWS::ECS::Cluster."""
+
+    replacing = frozenset({"ClusterName"})
+    name_property = "ClusterName"
+
+    def create(self, call: ServiceCall, name: str, given: ResourceProperties) -> PhysicalResource:
+        name = given.get("ClusterName") or name
+        found = call("ecs", "DescribeClusters", {"clusters": [name]})["clusters"]
+        if any(one["status"] == "ACTIVE" for one in found):
+            raise ResourceFailed(f"{name} already exists")
+        tags = [{"key": one["Key"], "value": str(one["Value"])} for one in given.get("Tags") or ()]
+        made = call("ecs", "CreateCluster", {"clusterName": name, "tags": tags})["cluster"]
+        return PhysicalResource(name, {"Arn": made["clusterArn"]})
+
+    def delete(self, call: ServiceCall, made: PhysicalResource) -> None:
+        call("ecs", "DeleteCluster", {"cluster": made.physical_id})
+
+
+class LogGroupHandler(ResourceHandler):
+    """AWS::Logs::LogGroup."""
+
+    replacing = frozenset({"LogGroupName"})
+    name_property = "LogGroupName"
+
+    def create(self, call: ServiceCall, name: str, given: ResourceProperties) -> PhysicalResource:
+        name = given.get("LogGroupName") or name
+        call("logs", "CreateLogGroup", {"logGroupName": name})
+        found = call("logs", "DescribeLogGroups", {"logGroupNamePrefix": name})["logGroups"]
+        made = PhysicalResource(
+            name, {"Arn": next(one["arn"] for one in found if one["logGroupName"] == name)}
+        )
+        return self.update(call, made, given)
+
+    def update(
+        self, call: ServiceCall, made: PhysicalResource, given: ResourceProperties
+    ) -> PhysicalResource:
+        if days := given.get("RetentionInDays"):
+            asked = {"logGroupName": made.physical_id, "retentionInDays": int(days)}
+            call("logs", "PutRetentionPolicy", asked)
+        return made
+
+    def delete(self, call: ServiceCall, made: PhysicalResource) -> None:
+        call("logs", "DeleteLogGroup", {"logGroupName": made.physical_id})
+
+
+class RoleHandler(ResourceHandler):
+    """AWS::IAM::Role."""
+
+    replacing = frozenset({"RoleName", "Path"})
+    name_property = "RoleName"
+
+    def create(self, call: ServiceCall, name: str, given: ResourceProperties) -> PhysicalResource:
+        name = given.get("RoleName") or name
+        trust = json.dumps(given.get("AssumeRolePolicyDocument") or {})
+        made = call("iam", "CreateRole", {"RoleName": name, "AssumeRolePolicyDocument": trust})["Role"]
+        return self.update(
+            call, PhysicalResource(name, {"Arn": made["Arn"], "RoleId": made["RoleId"]}), given
+        )
+
+    def update(
+        self, call: ServiceCall, made: PhysicalResource, given: ResourceProperties
+    ) -> PhysicalResource:
+        whom = {"RoleName": made.physical_id}
+        self._empty(call, whom)
+        for policy in given.get("Policies") or ():
+            document = json.dumps(policy["PolicyDocument"])
+            put = {**whom, "PolicyName": policy["PolicyName"], "PolicyDocument": document}
+            call("iam", "PutRolePolicy", put)
+        for arn in given.get("ManagedPolicyArns") or ():
+            call("iam", "AttachRolePolicy", {**whom, "PolicyArn": arn})
+        return made
+
+    def delete(self, call: ServiceCall, made: PhysicalResource) -> None:
+        self._empty(call, {"RoleName": made.physical_id})
+        call("iam", "DeleteRole", {"RoleName": made.physical_id})
+
+    def _empty(self, call: ServiceCall, whom: ResourceProperties) -> None:
+        for name in call("iam", "ListRolePolicies", whom)["PolicyNames"]:
+            call("iam", "DeleteRolePolicy", {**whom, "PolicyName": name})
+        for one in call("iam", "ListAttachedRolePolicies", whom)["AttachedPolicies"]:
+            call("iam", "DetachRolePolicy", {**whom, "PolicyArn": one["PolicyArn"]})
+
+
+class TargetGroupHandler(ResourceHandler):
+    """AWS::ElasticLoadBalancingV2::TargetGroup."""
+
+    replacing = frozenset({"Name", "Port", "Protocol", "VpcId", "TargetType"})
+    name_property = "Name"
+    _CHECKS = ("HealthCheckPath", "HealthCheckProtocol", "HealthCheckPort")
+    _COUNTS = (
+        "HealthCheckIntervalSeconds",
+        "HealthCheckTimeoutSeconds",
+        "HealthyThresholdCount",
+        "UnhealthyThresholdCount",
+    )
+
+    def create(self, call: ServiceCall, name: str, given: ResourceProperties) -> PhysicalResource:
+        asked = {key: given[key] for key in ("Protocol", "VpcId", "TargetType") if key in given}
+        asked |= {"Name": given.get("Name") or name[:32].strip("-"), **self._health(given)}
+        asked |= {"Port": int(given["Port"])} if "Port" in given else {}
+        (made,) = call("elbv2", "CreateTargetGroup", asked)["TargetGroups"]
+        arn, title = made["TargetGroupArn"], made["TargetGroupName"]
+        return PhysicalResource(
+            arn,
+            {"TargetGroupName": title, "TargetGroupFullName": arn.split(":", 5)[5], "TargetGroupArn": arn},
+        )
+
+    def update(
+        self, call: ServiceCall, made: PhysicalResource, given: ResourceProperties
+    ) -> PhysicalResource:
+        call("elbv2", "ModifyTargetGroup", {"TargetGroupArn": made.physical_id, **self._health(given)})
+        return made
+
+    def delete(self, call: ServiceCall, made: PhysicalResource) -> None:
+        call("elbv2", "DeleteTargetGroup", {"TargetGroupArn": made.physical_id})
+
+    def _health(self, given: ResourceProperties) -> dict[str, Any]:
+        return {
+            **{key: str(given[key]) for key in self._CHECKS if key in given},
+            **{key: int(given[key]) for key in self._COUNTS if key in given},
+        }
+
+
+class SecurityGroupHandler(ResourceHandler):
+    """AWS::EC2::SecurityGroup."""
+
+    replacing = frozenset({"GroupName", "GroupDescription", "VpcId"})
+    name_property = "GroupName"
+
+    def create(self, call: ServiceCall, name: str, given: ResourceProperties) -> PhysicalResource:
+        asked = {"GroupName": given.get("GroupName") or name, "Description": given["GroupDescription"]}
+        asked |= {"VpcId": given["VpcId"]} if "VpcId" in given else {}
+        made = call("ec2", "CreateSecurityGroup", asked)["GroupId"]
+        if rules := [self._rule(one) for one in given.get("SecurityGroupIngress") or ()]:
+            call("ec2", "AuthorizeSecurityGroupIngress", {"GroupId": made, "IpPermissions": rules})
+        return PhysicalResource(made, {"GroupId": made, "VpcId": str(given.get("VpcId", ""))})
+
+    def delete(self, call: ServiceCall, made: PhysicalResource) -> None:
+        call("ec2", "DeleteSecurityGroup", {"GroupId": made.physical_id})
+
+    def _rule(self, given: ResourceProperties) -> dict[str, Any]:
+        rule: dict[str, Any] = {"IpProtocol": str(given.get("IpProtocol", "-1"))}
+        rule |= {key: int(given[key]) for key in ("FromPort", "ToPort") if key in given}
+        return rule | ({"IpRanges": [{"CidrIp": given["CidrIp"]}]} if "CidrIp" in given else {})
+
+
+class WaitConditionHandler(ResourceHandler):
+    """AWS::CloudFormation::WaitConditionHandle: there is nothing behind it."""
+
+    def create(self, call: ServiceCall, name: str, given: ResourceProperties) -> PhysicalResource:
+        return PhysicalResource(f"https://cloudformation-waitcondition.example/{name}")
+
+
+RESOURCE_HANDLERS: Mapping[str, ResourceHandler] = {
+    "AWS::CloudFormation::WaitConditionHandle": WaitConditionHandler(),
+    "AWS::EC2::SecurityGroup": SecurityGroupHandler(),
+    "AWS::ECS::Cluster": ClusterHandler(),
+    "AWS::ElasticLoadBalancingV2::TargetGroup": TargetGroupHandler(),
+    "AWS::IAM::Role": RoleHandler(),
+    "AWS::Logs::LogGroup": LogGroupHandler(),
+}
+RESOURCE_TYPES = frozenset(RESOURCE_HANDLERS)
+
+
+def generate_name(stack: str, logical_id: str) -> str:
+    """The name of a resource that the template gives none."""
+    return f"{stack}-{logical_id}-{''.join(secrets.choice(_LETTERS) for _ in range(12))}"

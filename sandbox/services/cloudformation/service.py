@@ -1,0 +1,302 @@
+"""CloudFormation API, one method per operation, in the query protocol."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from moto.core.parse import QueryParser
+from moto.core.serialize import QuerySerializer
+from moto.core.utils import get_service_model
+from moto.iam.models import get_account_id_from
+from werkzeug.datastructures import MultiDict
+
+from sandbox.aws_protocol import AwsHttpResponse, AwsRequest, build_error_response
+from sandbox.journal import mark_unchanged
+from sandbox.services.cloudformation import documents, parameters
+from sandbox.services.cloudformation.errors import CloudFormationError, ResourceFailed
+from sandbox.services.cloudformation.internal_client import InternalClient
+from sandbox.services.cloudformation.resource_handlers import RESOURCE_TYPES
+from sandbox.services.cloudformation.stack_engine import INITIATED, StackEngine
+from sandbox.services.cloudformation.stacks import CloudFormationStack, StackTarget
+from sandbox.services.cloudformation.templates import MAX_BODY_BYTES, StackTemplate, parse_template
+
+SERVICE_NAME = "cloudformation"
+
+
+def parse_parameters(call: AwsRequest, body: bytes) -> dict[str, Any]:
+    """The parameters of a request."""
+    form = MultiDict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
+    model = get_service_model(SERVICE_NAME).operation_model(call.operation)
+    found: dict[str, Any] = QueryParser(model).parse({"values": form})
+    return found
+
+
+def build_response(call: AwsRequest, result: dict[str, Any]) -> AwsHttpResponse:
+    """The answer with this result."""
+    model = get_service_model(SERVICE_NAME).operation_model(call.operation)
+    said = QuerySerializer(operation_model=model).serialize(result)
+    body = said["body"]
+    return AwsHttpResponse(
+        int(said["status_code"]),
+        tuple(said["headers"].items()),
+        body.encode() if isinstance(body, str) else bytes(body),
+    )
+
+
+def build_error(call: AwsRequest, refusal: CloudFormationError) -> AwsHttpResponse:
+    """The answer of a refusal."""
+    return build_error_response(call, 400, refusal.code, refusal.message)
+
+
+NAME_PATTERN = r"[a-zA-Z][-a-zA-Z0-9]*"
+UPDATABLE_STATUSES = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE")
+NO_UPDATES_MESSAGE = "No updates are to be performed."
+RequestParameters = Mapping[str, Any]
+
+
+class CloudFormationService:
+    """The stacks, and what can be asked of them."""
+
+    def __init__(self, inside: InternalClient) -> None:
+        self.stacks: list[CloudFormationStack] = []
+        self._inside = inside
+        self._machine = StackEngine(inside)
+        self._operations: dict[str, Callable[[AwsRequest, RequestParameters], Any]] = {
+            "CancelUpdateStack": self._cancel,
+            "ContinueUpdateRollback": self._continue,
+            "CreateStack": self._create,
+            "DeleteStack": self._delete,
+            "DescribeStackEvents": self._events,
+            "DescribeStackResources": self._resources,
+            "DescribeStacks": self._describe,
+            "GetTemplate": self._template,
+            "ListStackResources": self._list_resources,
+            "ListStacks": self._list,
+            "UpdateStack": self._update,
+            "ValidateTemplate": self._validate,
+        }
+
+    def answer(self, call: AwsRequest, body: bytes) -> AwsHttpResponse:
+        """Answer one request."""
+        operation = self._operations.get(call.operation)
+        try:
+            if operation is None:
+                raise CloudFormationError(f"The sandbox does not know {call.operation}.", "InvalidAction")
+            return build_response(call, operation(call, parse_parameters(call, body)))
+        except CloudFormationError as no:
+            return build_error(call, no)
+
+    def tick(self) -> bool:
+        """Let every stack do what is due; whether anything changed."""
+        moved = [self._machine.tick(stack) for stack in self.stacks if stack.operation is not None]
+        return any(moved)
+
+    # --- finding ------------------------------------------------------------------------------------
+
+    def _of(self, call: AwsRequest) -> list[CloudFormationStack]:
+        account = get_account_id_from(call.access_key)
+        return [one for one in self.stacks if (one.account, one.region) == (account, call.region)]
+
+    def _find(self, call: AwsRequest, named: str) -> CloudFormationStack | None:
+        """By id also one that is gone, by name only one that is there."""
+        for one in reversed(self._of(call)):
+            if named == one.id or (named == one.name and not one.is_gone):
+                return one
+        return None
+
+    def _known(self, call: AwsRequest, named: str) -> CloudFormationStack:
+        found = self._find(call, named)
+        if found is None:
+            raise CloudFormationError(f"Stack with id {named} does not exist")
+        return found
+
+    # --- changing -----------------------------------------------------------------------------------
+
+    def _create(self, call: AwsRequest, given: RequestParameters) -> Any:
+        name = str(given.get("StackName", ""))
+        if not re.fullmatch(NAME_PATTERN, name) or len(name) > 128:
+            raise CloudFormationError(
+                f"1 validation error detected: Value '{name}' at 'stackName' failed to satisfy constraint: "
+                f"Member must satisfy regular expression pattern: {NAME_PATTERN}"
+            )
+        token = str(given.get("ClientRequestToken", ""))
+        existing = self._find(call, name)
+        if existing is not None:
+            if token and existing.tokens.get(token) == "CREATE":
+                mark_unchanged()
+                return {"StackId": existing.id}
+            raise CloudFormationError(f"Stack [{name}] already exists", "AlreadyExistsException")
+        template = self._read(call, given)
+        wanted = StackTarget(
+            template,
+            parameters.resolve_parameters(template, given.get("Parameters") or ()),
+            _read_tags(given),
+        )
+        self._check_agreed(template, given)
+        stack = CloudFormationStack(
+            name,
+            get_account_id_from(call.access_key),
+            call.region,
+            call.access_key,
+            wanted,
+            list(given.get("Capabilities") or ()),
+            self._role(call, given),
+            "DO_NOTHING" if given.get("DisableRollback") else str(given.get("OnFailure") or "ROLLBACK"),
+        )
+        self.stacks.append(stack)
+        self._machine.begin(stack, "CREATE", token)
+        return {"StackId": stack.id}
+
+    def _update(self, call: AwsRequest, given: RequestParameters) -> Any:
+        name, token = str(given.get("StackName", "")), str(given.get("ClientRequestToken", ""))
+        stack = self._find(call, name)
+        if stack is None or stack.is_gone:
+            raise CloudFormationError(f"Stack [{name}] does not exist")
+        if token and token in stack.tokens:
+            mark_unchanged()
+            return {"StackId": stack.id}
+        if stack.status not in UPDATABLE_STATUSES:
+            raise CloudFormationError(f"Stack:{stack.id} is in {stack.status} state and can not be updated.")
+        is_same_text = bool(given.get("UsePreviousTemplate"))
+        template = stack.wanted.template if is_same_text else self._read(call, given)
+        before = stack.wanted.parameters
+        said = parameters.resolve_parameters(template, given.get("Parameters") or (), before)
+        self._check_agreed(template, given)
+        wanted = StackTarget(template, said, _read_tags(given) if "Tags" in given else stack.wanted.tags)
+        if wanted.is_same(stack.wanted):
+            raise CloudFormationError(NO_UPDATES_MESSAGE)
+        stack.role = self._role(call, given) or stack.role
+        stack.capabilities = list(given.get("Capabilities") or ())
+        self._machine.begin(stack, "UPDATE", token, wanted)
+        return {"StackId": stack.id}
+
+    def _delete(self, call: AwsRequest, given: RequestParameters) -> Any:
+        name, token = str(given.get("StackName", "")), str(given.get("ClientRequestToken", ""))
+        stack = self._find(call, name)
+        if stack is None or stack.is_gone or stack.status == "DELETE_IN_PROGRESS":
+            mark_unchanged()
+            return {}
+        if stack.status == "UPDATE_ROLLBACK_IN_PROGRESS":
+            raise CloudFormationError(f"Stack [{name}] cannot be deleted while in status {stack.status}")
+        stack.role = self._role(call, given) or stack.role
+        self._machine.begin(stack, "DELETE", token)
+        return {}
+
+    def _cancel(self, call: AwsRequest, given: RequestParameters) -> Any:
+        stack = self._known(call, str(given.get("StackName", "")))
+        if stack.status != "UPDATE_IN_PROGRESS":
+            raise CloudFormationError("CancelUpdateStack cannot be called from current stack status")
+        self._machine.turn_back(stack, INITIATED)
+        return {}
+
+    def _continue(self, call: AwsRequest, given: RequestParameters) -> Any:
+        stack = self._known(call, str(given.get("StackName", "")))
+        if stack.status != "UPDATE_ROLLBACK_FAILED":
+            raise CloudFormationError(
+                f"Stack:{stack.id} is in {stack.status} state and can not continue an update rollback."
+            )
+        self._machine.begin(stack, "UPDATE_ROLLBACK", str(given.get("ClientRequestToken", "")))
+        return {}
+
+    # --- looking ------------------------------------------------------------------------------------
+
+    def _describe(self, call: AwsRequest, given: RequestParameters) -> Any:
+        named = given.get("StackName")
+        found = [self._known(call, named)] if named else [one for one in self._of(call) if not one.is_gone]
+        return documents.paginate([documents.build_stack(one) for one in found], given, "Stacks")
+
+    def _events(self, call: AwsRequest, given: RequestParameters) -> Any:
+        stack = self._known(call, str(given.get("StackName", "")))
+        return documents.paginate(
+            [documents.build_event(stack, one) for one in reversed(stack.events)], given, "StackEvents"
+        )
+
+    def _resources(self, call: AwsRequest, given: RequestParameters) -> Any:
+        stack = self._known(call, str(given.get("StackName", "")))
+        wanted = given.get("LogicalResourceId")
+        found = [one for one in stack.resources.values() if wanted in (None, one.logical_id)]
+        return {"StackResources": [documents.build_resource(stack, one) for one in found]}
+
+    def _list_resources(self, call: AwsRequest, given: RequestParameters) -> Any:
+        stack = self._known(call, str(given.get("StackName", "")))
+        found = [documents.build_resource_summary(one) for one in stack.resources.values()]
+        return documents.paginate(found, given, "StackResourceSummaries")
+
+    def _list(self, call: AwsRequest, given: RequestParameters) -> Any:
+        wanted = given.get("StackStatusFilter")
+        found = [one for one in self._of(call) if not wanted or one.status in wanted]
+        return documents.paginate(
+            [documents.build_stack_summary(one) for one in found], given, "StackSummaries"
+        )
+
+    def _template(self, call: AwsRequest, given: RequestParameters) -> Any:
+        stack = self._known(call, str(given.get("StackName", "")))
+        return {"TemplateBody": stack.wanted.template.text, "StagesAvailable": ["Original", "Processed"]}
+
+    def _validate(self, call: AwsRequest, given: RequestParameters) -> Any:
+        return documents.build_validation(self._read(call, given))
+
+    # --- what is given ------------------------------------------------------------------------------
+
+    def _read(self, call: AwsRequest, given: RequestParameters) -> StackTemplate:
+        body, url = given.get("TemplateBody"), given.get("TemplateURL")
+        if (body is None) == (url is None):
+            raise CloudFormationError("Either Template URL or Template Body must be specified.")
+        if body is not None and len(str(body).encode()) > MAX_BODY_BYTES:
+            raise CloudFormationError(
+                "1 validation error detected: Value at 'templateBody' failed to satisfy constraint: "
+                f"Member must have length less than or equal to {MAX_BODY_BYTES}"
+            )
+        return parse_template(
+            str(body) if body is not None else self._fetched(call, str(url)), RESOURCE_TYPES
+        )
+
+    def _fetched(self, call: AwsRequest, url: str) -> str:
+        place = _parse_s3_url(url)
+        if place is None:
+            raise CloudFormationError("TemplateURL must be a supported URL.")
+        bucket, key = place
+        try:
+            found = self._inside.call(
+                call.access_key, call.region, "s3", "GetObject", {"Bucket": bucket, "Key": key}
+            )
+        except ResourceFailed as failed:
+            text = "Access Denied" if "NoSuchKey" not in str(failed) else "The specified key does not exist."
+            raise CloudFormationError(f"S3 error: {text}") from failed
+        return bytes(found["Body"]).decode("utf-8", "replace")
+
+    def _check_agreed(self, template: StackTemplate, given: RequestParameters) -> None:
+        agreed = set(given.get("Capabilities") or ())
+        wanted = template.capabilities
+        if wanted and not agreed & {*wanted, "CAPABILITY_NAMED_IAM"}:
+            raise CloudFormationError(
+                f"Requires capabilities : [{wanted[0]}]", "InsufficientCapabilitiesException"
+            )
+
+    def _role(self, call: AwsRequest, given: RequestParameters) -> str:
+        arn = str(given.get("RoleARN") or "")
+        if arn:
+            try:
+                name = arn.rpartition("/")[2]
+                self._inside.call(call.access_key, call.region, "iam", "GetRole", {"RoleName": name})
+            except ResourceFailed as failed:
+                raise CloudFormationError(f"Role {arn} is invalid or cannot be assumed") from failed
+        return arn
+
+
+def _read_tags(given: RequestParameters) -> dict[str, str]:
+    listed: Sequence[RequestParameters] = given.get("Tags") or ()
+    return {str(one["Key"]): str(one["Value"]) for one in listed}
+
+
+def _parse_s3_url(url: str) -> tuple[str, str] | None:
+    """Bucket and key of a URL of S3, with the bucket in the host or in the path."""
+    parts = urlsplit(url)
+    host, path = parts.hostname or "", unquote(parts.path.lstrip("/"))
+    if found := re.fullmatch(r"(.+)\.s3[.-](?:[\w-]+\.)?amazonaws\.com(?:\.cn)?", host):
+        return (found[1], path) if path else None
+    if re.fullmatch(r"s3[.-](?:[\w-]+\.)?amazonaws\.com", host) or host in ("127.0.0.1", "localhost"):
+        bucket, _, key = path.partition("/")
+        return (bucket, key) if key else None
+    return None

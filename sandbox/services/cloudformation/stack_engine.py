@@ -1,0 +1,287 @@
+"""Stack engine: one resource after the other, with AWS's states, events and rollbacks."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sandbox.clock import CLOCK
+from sandbox.services.cloudformation.errors import CloudFormationError, ResourceFailed
+from sandbox.services.cloudformation.internal_client import InternalClient
+from sandbox.services.cloudformation.resource_handlers import RESOURCE_HANDLERS, generate_name
+from sandbox.services.cloudformation.stacks import (
+    CloudFormationStack,
+    StackOperation,
+    StackResource,
+    StackTarget,
+)
+
+RESOURCE_SECONDS = 4.0
+SLOW_RESOURCE_SECONDS = 900.0
+INITIATED = "User Initiated"
+
+
+class StackEngine:
+    """Moves stacks on. What a logical id begins with says how it goes.
+
+    `Fails…` cannot be made, `FailsToUpdate…` not changed, `FailsToDelete…` not deleted; `Slow…` takes a
+    quarter of an hour.
+    """
+
+    def __init__(self, inside: InternalClient) -> None:
+        self._inside = inside
+
+    def begin(
+        self, stack: CloudFormationStack, kind: str, token: str, wanted: StackTarget | None = None
+    ) -> None:
+        """Start an operation: CREATE, UPDATE or DELETE."""
+        operation = stack.operation = StackOperation(kind, token, before=stack.wanted)
+        if kind == "UPDATE" and wanted is not None:
+            stack.wanted, stack.updated_at = wanted, CLOCK.now()
+        if token:
+            stack.tokens[token] = kind
+        stack.tell(f"{kind}_IN_PROGRESS", INITIATED)
+        operation.todo = self._deletions(stack) if kind == "DELETE" else self._makings(stack)
+        operation.next_at = CLOCK.elapsed + 1.0
+
+    def turn_back(self, stack: CloudFormationStack, reason: str) -> None:
+        """Go back to what was before an update, as a failure or CancelUpdateStack does."""
+        operation = stack.operation
+        if operation is None or operation.before is None:
+            return
+        stack.tell("UPDATE_ROLLBACK_IN_PROGRESS", reason)
+        stack.wanted = operation.before
+        operation.kind, operation.todo, operation.failed = "UPDATE_ROLLBACK", self._makings(stack), []
+        operation.begun, operation.next_at = False, CLOCK.elapsed + 1.0
+
+    def tick(self, stack: CloudFormationStack) -> bool:
+        """Let a stack do what is due; whether anything changed."""
+        changed = False
+        while stack.operation is not None and stack.operation.next_at <= CLOCK.elapsed:
+            self._step(stack, stack.operation)
+            changed = True
+        return changed
+
+    def _makings(self, stack: CloudFormationStack) -> list[tuple[str, str]]:
+        values = stack.values()
+        return [("make", name) for name in stack.wanted.template.order() if values.is_wanted(name)]
+
+    def _deletions(self, stack: CloudFormationStack) -> list[tuple[str, str]]:
+        order = [name for name in stack.wanted.template.order() if name in stack.resources]
+        others = [name for name in stack.resources if name not in order]
+        return [
+            ("delete", name)
+            for name in [*others, *reversed(order)]
+            if stack.resources[name].status != "DELETE_COMPLETE"
+        ]
+
+    def _step(self, stack: CloudFormationStack, operation: StackOperation) -> None:
+        if not operation.todo:
+            self._end(stack, operation)
+            return
+        verb, name = operation.todo[0]
+        act = self._delete if verb == "delete" else self._make
+        if not act(stack, operation, name):
+            return
+        operation.todo.pop(0)
+        operation.begun = False
+        operation.next_at = CLOCK.elapsed + 0.5
+
+    def _wait(self, operation: StackOperation, name: str) -> None:
+        operation.begun = True
+        operation.next_at = CLOCK.elapsed + (
+            SLOW_RESOURCE_SECONDS if name.startswith("Slow") else RESOURCE_SECONDS
+        )
+
+    # --- making and changing ------------------------------------------------------------------------
+
+    def _make(self, stack: CloudFormationStack, operation: StackOperation, name: str) -> bool:
+        """Make or change one resource; whether that is over."""
+        body = stack.wanted.template.resources[name]
+        resource = stack.resources.get(name)
+        is_new = resource is None or resource.status == "DELETE_COMPLETE" or not resource.made.physical_id
+        if resource is None or (is_new and not operation.begun):
+            resource = stack.resources[name] = StackResource(name, body["Type"])
+        try:
+            given = stack.values().of(body.get("Properties") or {})
+            if not is_new and dict(resource.given) == given and resource.type == body["Type"]:
+                return True
+            verb = "CREATE" if is_new else "UPDATE"
+            if not operation.begun:
+                stack.tell_of(resource, f"{verb}_IN_PROGRESS")
+                self._wait(operation, name)
+                return False
+            if is_new:
+                self._create(stack, resource, given)
+            else:
+                self._change(stack, operation, resource, given)
+        except (ResourceFailed, CloudFormationError) as failed:
+            self._fail(stack, operation, resource, "CREATE" if is_new else "UPDATE", str(failed))
+            return False
+        resource.given = given
+        stack.tell_of(resource, f"{verb}_COMPLETE")
+        return True
+
+    def _create(self, stack: CloudFormationStack, resource: StackResource, given: Mapping[str, Any]) -> None:
+        _fail_by_name(resource.logical_id, "Fails", but=("FailsToUpdate", "FailsToDelete"))
+        maker = RESOURCE_HANDLERS[resource.type]
+        name = generate_name(stack.name, resource.logical_id)
+        resource.made = maker.create(self._call(stack), name, given)
+        stack.tell_of(resource, "CREATE_IN_PROGRESS", "Resource creation Initiated")
+
+    def _change(
+        self,
+        stack: CloudFormationStack,
+        operation: StackOperation,
+        resource: StackResource,
+        given: Mapping[str, Any],
+    ) -> None:
+        if operation.kind == "UPDATE":
+            _fail_by_name(resource.logical_id, "FailsToUpdate")
+        maker = RESOURCE_HANDLERS[resource.type]
+        changed = {key for key in {*resource.given, *given} if resource.given.get(key) != given.get(key)}
+        if not changed & maker.replacing:
+            resource.made = maker.update(self._call(stack), resource.made, given)
+            return
+        stack.tell_of(
+            resource,
+            "UPDATE_IN_PROGRESS",
+            "Requested update requires the creation of a new physical resource; hence creating one.",
+        )
+        old = StackResource(resource.logical_id, resource.type, resource.made, resource.given)
+        made = maker.create(self._call(stack), generate_name(stack.name, resource.logical_id), given)
+        operation.replaced.append(old)
+        resource.made = made
+
+    def _fail(
+        self,
+        stack: CloudFormationStack,
+        operation: StackOperation,
+        resource: StackResource,
+        verb: str,
+        reason: str,
+    ) -> None:
+        stack.tell_of(resource, f"{verb}_FAILED", reason)
+        listed = f"[{resource.logical_id}]"
+        if operation.kind == "UPDATE_ROLLBACK":
+            stack.tell("UPDATE_ROLLBACK_FAILED", f"The following resource(s) failed to update: {listed}. ")
+            stack.operation = None
+        elif operation.kind == "UPDATE":
+            what = "create" if verb == "CREATE" else "update"
+            self.turn_back(stack, f"The following resource(s) failed to {what}: {listed}. ")
+        else:
+            self._give_up_creating(stack, operation, listed)
+
+    def _give_up_creating(self, stack: CloudFormationStack, operation: StackOperation, listed: str) -> None:
+        reason = f"The following resource(s) failed to create: {listed}. "
+        if stack.on_failure == "DO_NOTHING":
+            stack.tell("CREATE_FAILED", reason)
+            stack.operation = None
+            return
+        is_deleting = stack.on_failure == "DELETE"
+        operation.kind = "DELETE" if is_deleting else "ROLLBACK"
+        stack.tell(
+            f"{operation.kind}_IN_PROGRESS",
+            f"{reason}{'Delete' if is_deleting else 'Rollback'} requested by user.",
+        )
+        operation.todo, operation.begun = self._deletions(stack), False
+        operation.next_at = CLOCK.elapsed + 1.0
+
+    # --- deleting -----------------------------------------------------------------------------------
+
+    def _delete(self, stack: CloudFormationStack, operation: StackOperation, name: str) -> bool:
+        resource = stack.resources[name]
+        if not resource.made.physical_id:
+            stack.tell_of(resource, "DELETE_COMPLETE")
+            return True
+        if (
+            stack.wanted.template.resources.get(name, {}).get("DeletionPolicy") == "Retain"
+            and operation.kind == "DELETE"
+        ):
+            stack.tell_of(resource, "DELETE_SKIPPED")
+            return True
+        if not operation.begun:
+            stack.tell_of(resource, "DELETE_IN_PROGRESS")
+            self._wait(operation, name)
+            return False
+        try:
+            _fail_by_name(name, "FailsToDelete")
+            RESOURCE_HANDLERS[resource.type].delete(self._call(stack), resource.made)
+        except ResourceFailed as failed:
+            operation.failed.append(name)
+            stack.tell_of(resource, "DELETE_FAILED", str(failed))
+            return True
+        stack.tell_of(resource, "DELETE_COMPLETE")
+        return True
+
+    # --- the end ------------------------------------------------------------------------------------
+
+    def _end(self, stack: CloudFormationStack, operation: StackOperation) -> None:
+        if operation.kind in ("UPDATE", "UPDATE_ROLLBACK") and not stack.status.endswith(
+            "CLEANUP_IN_PROGRESS"
+        ):
+            self._clean_up(stack, operation)
+            return
+        if operation.kind in ("DELETE", "ROLLBACK") and operation.failed:
+            listed = ", ".join(operation.failed)
+            stack.tell(
+                f"{operation.kind}_FAILED", f"The following resource(s) failed to delete: [{listed}]. "
+            )
+            stack.operation = None
+            return
+        makes = operation.kind in ("CREATE", "UPDATE", "UPDATE_ROLLBACK")
+        stack.outputs = _build_outputs(stack) if makes else []
+        if operation.kind == "DELETE":
+            stack.deleted_at = CLOCK.now()
+        stack.tell(f"{operation.kind}_COMPLETE")
+        stack.operation = None
+
+    def _clean_up(self, stack: CloudFormationStack, operation: StackOperation) -> None:
+        """What was replaced, or is in the template no more, goes."""
+        stack.tell(f"{operation.kind}_COMPLETE_CLEANUP_IN_PROGRESS")
+        values = stack.values()
+        for name, resource in list(stack.resources.items()):
+            if name not in stack.wanted.template.resources or not values.is_wanted(name):
+                self._take_away(stack, resource)
+                stack.resources.pop(name)
+        for old in operation.replaced:
+            self._take_away(stack, old)
+        operation.next_at = CLOCK.elapsed + RESOURCE_SECONDS
+
+    def _take_away(self, stack: CloudFormationStack, resource: StackResource) -> None:
+        if resource.status == "DELETE_COMPLETE" or not resource.made.physical_id:
+            return
+        stack.tell_of(resource, "DELETE_IN_PROGRESS")
+        try:
+            RESOURCE_HANDLERS[resource.type].delete(self._call(stack), resource.made)
+        except ResourceFailed as failed:
+            stack.tell_of(resource, "DELETE_FAILED", str(failed))
+            return
+        stack.tell_of(resource, "DELETE_COMPLETE")
+
+    def _call(self, stack: CloudFormationStack) -> Callable[[str, str, Mapping[str, Any]], dict[str, Any]]:
+        return lambda service, operation, params: self._inside.call(
+            stack.key, stack.region, service, operation, params
+        )
+
+
+def _fail_by_name(name: str, begins: str, but: tuple[str, ...] = ()) -> None:
+    if name.startswith(begins) and not name.startswith(but or ("\0",)):
+        raise ResourceFailed(
+            f'Resource handler returned message: "{name} fails by its name" '
+            "(HandlerErrorCode: GeneralServiceException)"
+        )
+
+
+def _build_outputs(stack: CloudFormationStack) -> list[dict[str, str]]:
+    values = stack.values()
+    found = []
+    for name, body in stack.wanted.template.outputs.items():
+        if "Condition" in body and not values.holds(body["Condition"]):
+            continue
+        value = values.of(body["Value"])
+        one = {"OutputKey": str(name), "OutputValue": value if isinstance(value, str) else str(value)}
+        if body.get("Description"):
+            one["Description"] = str(body["Description"])
+        if body.get("Export"):
+            one["ExportName"] = str(values.of(body["Export"]["Name"]))
+        found.append(one)
+    return found

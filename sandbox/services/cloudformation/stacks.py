@@ -1,0 +1,161 @@
+"""Stacks, resources, events and operations as plain records that the state file stores."""
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import uuid4
+
+from sandbox.clock import CLOCK
+from sandbox.services.cloudformation.functions import TemplateValues
+from sandbox.services.cloudformation.resource_handlers import PhysicalResource
+from sandbox.services.cloudformation.templates import StackTemplate
+
+STACK_TYPE = "AWS::CloudFormation::Stack"
+REDACTED_VALUE = "****"
+
+
+@dataclass
+class StackResource:
+    """A resource of a stack."""
+
+    logical_id: str
+    type: str
+    made: PhysicalResource = field(default_factory=lambda: PhysicalResource(""))
+    given: Mapping[str, Any] = field(default_factory=dict)
+    status: str = ""
+    reason: str = ""
+    at: datetime = field(default_factory=CLOCK.now)
+
+
+@dataclass
+class CloudFormationStackEvent:
+    """One line of what happened to a stack."""
+
+    id: str
+    logical_id: str
+    physical_id: str
+    type: str
+    status: str
+    reason: str
+    token: str
+    at: datetime
+    given: str = ""
+
+
+@dataclass(frozen=True)
+class StackTarget:
+    """What a stack is made of: a template, its parameters, and tags."""
+
+    template: StackTemplate
+    parameters: Mapping[str, Any]
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+    def is_same(self, other: "StackTarget") -> bool:
+        """Whether another one would change nothing."""
+        mine, theirs = self.template, other.template
+        is_same = (mine.resources, mine.outputs, mine.mappings, mine.conditions) == (
+            theirs.resources,
+            theirs.outputs,
+            theirs.mappings,
+            theirs.conditions,
+        )
+        return is_same and (dict(self.parameters), dict(self.tags)) == (
+            dict(other.parameters),
+            dict(other.tags),
+        )
+
+
+@dataclass
+class StackOperation:
+    """What goes on: `todo` is what is still to be done, (verb, logical id), the next one first."""
+
+    kind: str
+    token: str
+    todo: list[tuple[str, str]] = field(default_factory=list)
+    next_at: float = 0.0
+    begun: bool = False
+    failed: list[str] = field(default_factory=list)
+    replaced: list[StackResource] = field(default_factory=list)
+    before: "StackTarget | None" = None
+
+
+@dataclass
+class CloudFormationStack:
+    """A stack of one account and region; `key` is the access key of whoever made it."""
+
+    name: str
+    account: str
+    region: str
+    key: str
+    wanted: StackTarget
+    capabilities: list[str] = field(default_factory=list)
+    role: str = ""
+    on_failure: str = "ROLLBACK"
+    status: str = ""
+    reason: str = ""
+    created_at: datetime = field(default_factory=CLOCK.now)
+    updated_at: datetime | None = None
+    deleted_at: datetime | None = None
+    resources: dict[str, StackResource] = field(default_factory=dict)
+    events: list[CloudFormationStackEvent] = field(default_factory=list)
+    outputs: list[dict[str, str]] = field(default_factory=list)
+    operation: StackOperation | None = None
+    tokens: dict[str, str] = field(default_factory=dict)
+    unique: str = field(default_factory=lambda: str(uuid4()))
+
+    @property
+    def id(self) -> str:
+        return f"arn:aws:cloudformation:{self.region}:{self.account}:stack/{self.name}/{self.unique}"
+
+    @property
+    def is_gone(self) -> bool:
+        return self.status == "DELETE_COMPLETE"
+
+    @property
+    def is_busy(self) -> bool:
+        return self.status.endswith("_IN_PROGRESS")
+
+    def values(self, wanted: StackTarget | None = None) -> TemplateValues:
+        """What names of a template come to as the stack is now."""
+        wanted = wanted or self.wanted
+        pseudo = {
+            "AWS::AccountId": self.account,
+            "AWS::NotificationARNs": [],
+            "AWS::Partition": "aws",
+            "AWS::Region": self.region,
+            "AWS::StackId": self.id,
+            "AWS::StackName": self.name,
+            "AWS::URLSuffix": "amazonaws.com",
+        }
+        made = {name: one.made for name, one in self.resources.items() if one.made.physical_id}
+        return TemplateValues(
+            wanted.template,
+            wanted.parameters,
+            pseudo,
+            {name: one.physical_id for name, one in made.items()},
+            {name: one.attributes for name, one in made.items()},
+        )
+
+    def tell(self, status: str, reason: str = "") -> None:
+        """The stack itself comes to a status."""
+        self.status, self.reason = status, reason
+        self._note(self.name, self.id, STACK_TYPE, status, reason)
+
+    def tell_of(self, resource: StackResource, status: str, reason: str = "") -> None:
+        """A resource comes to a status."""
+        resource.status, resource.reason, resource.at = status, reason, CLOCK.now()
+        self._note(resource.logical_id, resource.made.physical_id, resource.type, status, reason)
+
+    def _note(self, logical_id: str, physical_id: str, type_: str, status: str, reason: str) -> None:
+        token = self.operation.token if self.operation else ""
+        is_own = type_ == STACK_TYPE
+        name = (
+            str(uuid4())
+            if is_own
+            else f"{logical_id}-{status}-{CLOCK.now():%Y-%m-%dT%H:%M:%S}-{secrets.token_hex(3)}"
+        )
+        self.events.append(
+            CloudFormationStackEvent(name, logical_id, physical_id, type_, status, reason, token, CLOCK.now())
+        )

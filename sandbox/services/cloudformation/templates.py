@@ -1,0 +1,205 @@
+"""Templates in YAML or JSON, parsed and validated as CloudFormation does."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+import yaml
+
+from sandbox.services.cloudformation.errors import CloudFormationError
+
+SECTIONS = (
+    "AWSTemplateFormatVersion",
+    "Description",
+    "Metadata",
+    "Parameters",
+    "Mappings",
+    "Conditions",
+    "Rules",
+    "Resources",
+    "Outputs",
+)
+PSEUDO_PARAMETERS = (
+    "AccountId",
+    "NotificationARNs",
+    "NoValue",
+    "Partition",
+    "Region",
+    "StackId",
+    "StackName",
+    "URLSuffix",
+)
+MAX_BODY_BYTES = 51_200
+_IAM_TYPES = (
+    "AWS::IAM::Role",
+    "AWS::IAM::Policy",
+    "AWS::IAM::ManagedPolicy",
+    "AWS::IAM::User",
+    "AWS::IAM::Group",
+)
+_IAM_NAME_PROPERTIES = ("RoleName", "PolicyName", "ManagedPolicyName", "UserName", "GroupName")
+_SUB_PATTERN = re.compile(r"\$\{([^!}][^}]*)\}")
+
+
+class _TemplateLoader(yaml.SafeLoader):
+    """Reads the short forms of functions, and leaves dates as they are written."""
+
+
+_TemplateLoader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in known if tag != "tag:yaml.org,2002:timestamp"]
+    for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _construct_function(loader: yaml.SafeLoader, name: str, node: yaml.Node) -> dict[str, Any]:
+    value: Any
+    if isinstance(node, yaml.ScalarNode):
+        value = loader.construct_scalar(node)
+    elif isinstance(node, yaml.SequenceNode):
+        value = loader.construct_sequence(node, deep=True)
+    elif isinstance(node, yaml.MappingNode):
+        value = loader.construct_mapping(node, deep=True)
+    if name == "GetAtt" and isinstance(value, str):
+        value = value.split(".", 1)
+    return {name if name in ("Ref", "Condition") else f"Fn::{name}": value}
+
+
+_TemplateLoader.add_multi_constructor("!", _construct_function)
+
+
+@dataclass(frozen=True)
+class StackTemplate:
+    """A template that was read."""
+
+    text: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    mappings: Mapping[str, Any] = field(default_factory=dict)
+    conditions: Mapping[str, Any] = field(default_factory=dict)
+    resources: Mapping[str, Any] = field(default_factory=dict)
+    outputs: Mapping[str, Any] = field(default_factory=dict)
+    description: str = ""
+
+    @property
+    def hidden(self) -> set[str]:
+        """The parameters whose values CloudFormation does not show."""
+        return {n for n, one in self.parameters.items() if str(one.get("NoEcho", "")).lower() == "true"}
+
+    @property
+    def capabilities(self) -> list[str]:
+        """What whoever makes a stack of it has to agree to."""
+        found = [one for one in self.resources.values() if one.get("Type") in _IAM_TYPES]
+        if not found:
+            return []
+        named = any(name in (one.get("Properties") or {}) for one in found for name in _IAM_NAME_PROPERTIES)
+        return ["CAPABILITY_NAMED_IAM"] if named else ["CAPABILITY_IAM"]
+
+    def order(self) -> list[str]:
+        """The resources in the order in which they are made. Raises `Refusal` where they need each other."""
+        needs = {
+            name: {
+                one for one in (*find_references(body), *_list_dependencies(body)) if one in self.resources
+            }
+            for name, body in self.resources.items()
+        }
+        try:
+            return list(TopologicalSorter(needs).static_order())
+        except CycleError as cycle:
+            names = ", ".join(sorted(set(cycle.args[1])))
+            raise CloudFormationError(f"Circular dependency between resources: [{names}]") from cycle
+
+
+def parse_template(text: str, known_types: frozenset[str]) -> StackTemplate:
+    """Read a template. Raises `Refusal` as CloudFormation words it."""
+    try:
+        # A loader made from the safe one: it makes nothing but plain values.
+        value = yaml.load(text, _TemplateLoader)  # noqa: S506
+    except (yaml.YAMLError, RecursionError) as bad:
+        at = getattr(bad, "problem_mark", None)
+        where = f" (line {at.line + 1}, column {at.column + 1})" if at else ""
+        raise CloudFormationError(f"Template format error: YAML not well-formed.{where}") from bad
+    if not isinstance(value, dict):
+        raise CloudFormationError("Template format error: unsupported structure.")
+    if unknown := [str(name) for name in value if name not in SECTIONS]:
+        raise CloudFormationError(f"Invalid template property or properties [{', '.join(unknown)}]")
+    for name in SECTIONS[3:]:
+        if not isinstance(value.get(name) or {}, dict):
+            raise CloudFormationError(f"Template format error: {name} must be an object")
+    template = StackTemplate(
+        text,
+        parameters=value.get("Parameters") or {},
+        mappings=value.get("Mappings") or {},
+        conditions=value.get("Conditions") or {},
+        resources=value.get("Resources") or {},
+        outputs=value.get("Outputs") or {},
+        description=str(value.get("Description") or ""),
+    )
+    _validate_template(template, known_types)
+    return template
+
+
+def _validate_template(template: StackTemplate, known_types: frozenset[str]) -> None:
+    if not template.resources:
+        raise CloudFormationError("Template format error: At least one Resources member must be defined.")
+    _validate_resources(template, known_types)
+    _validate_names(template)
+    for name, one in template.outputs.items():
+        if not isinstance(one, dict) or "Value" not in one:
+            raise CloudFormationError(f"Template format error: Output {name} is malformed.")
+    template.order()
+
+
+def _validate_resources(template: StackTemplate, known_types: frozenset[str]) -> None:
+    for name, body in template.resources.items():
+        if not isinstance(body, dict) or not isinstance(body.get("Type"), str):
+            raise CloudFormationError(
+                f"Template format error: [/Resources/{name}] Every Resources object must contain a Type "
+                "member."
+            )
+        if not str(name).isalnum():
+            raise CloudFormationError(f"Template format error: Resource name {name} is non alphanumeric.")
+    if strange := sorted({one["Type"] for one in template.resources.values()} - known_types):
+        raise CloudFormationError(
+            f"Template format error: Unrecognized resource types: [{', '.join(strange)}]"
+        )
+
+
+def _validate_names(template: StackTemplate) -> None:
+    known = {*template.resources, *template.parameters, *(f"AWS::{name}" for name in PSEUDO_PARAMETERS)}
+    for section, inside in (("Resources", template.resources), ("Outputs", template.outputs)):
+        if lost := sorted({one for one in find_references(inside) if one not in known}):
+            raise CloudFormationError(
+                f"Template format error: Unresolved resource dependencies [{', '.join(lost)}] in the "
+                f"{section} block of the template"
+            )
+
+
+def find_references(value: Any) -> Iterator[str]:
+    """Every name that a part of a template refers to."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key == "Ref":
+                yield str(inner)
+            elif key == "Fn::GetAtt":
+                yield str(inner[0] if isinstance(inner, list) else str(inner).split(".")[0])
+            elif key == "Fn::Sub":
+                yield from _find_sub_references(inner)
+            else:
+                yield from find_references(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from find_references(inner)
+
+
+def _find_sub_references(value: Any) -> Iterator[str]:
+    text, own = (value[0], value[1]) if isinstance(value, list) and len(value) == 2 else (value, {})
+    yield from find_references(own)
+    for name in _SUB_PATTERN.findall(str(text)):
+        if name not in own:
+            yield name if name.startswith("AWS::") else name.split(".")[0]
+
+
+def _list_dependencies(body: Mapping[str, Any]) -> list[str]:
+    said = body.get("DependsOn") or []
+    return [said] if isinstance(said, str) else list(said)

@@ -1,0 +1,86 @@
+"""CloudWatch metrics of ECS services under a varying load."""
+
+import math
+import zlib
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from moto.cloudwatch.models import CloudWatchBackend
+from moto.ecs.models import ecs_backends
+
+from sandbox.clock import CLOCK
+from sandbox.services.ecs.backend import SandboxEcs
+from sandbox.services.ecs.records import SandboxService
+
+NAMESPACE = "AWS/ECS"
+# Of each metric: the level around which a service lies, how far services differ, and how far it swings.
+_LEVELS = {"CPUUtilization": (28.0, 24.0, 12.0), "MemoryUtilization": (48.0, 26.0, 3.0)}
+_STATISTICS = {"Average": 1.0, "Minimum": 0.7, "Maximum": 1.3}
+_SWING_SECONDS = 5400.0
+
+
+def install_cloudwatch() -> None:
+    """Let moto's CloudWatch answer for what ECS measures; whatever was put there by a client stays first."""
+    original = CloudWatchBackend.get_metric_data
+
+    def get_metric_data(
+        self: CloudWatchBackend, queries: list[dict[str, Any]], start_time: datetime, end_time: datetime,
+        scan_by: str = "TimestampAscending",
+    ) -> list[dict[str, Any]]:  # fmt: skip
+        results = original(self, queries, start_time, end_time, scan_by)
+        asked = {str(query["Id"]): query["MetricStat"] for query in queries if "MetricStat" in query}
+        for result in results:
+            stat = asked.get(str(result["id"]))
+            if stat is None or result["values"]:
+                continue
+            points = list(_list_points(self, stat, start_time, end_time))
+            if scan_by == "TimestampDescending":
+                points.reverse()
+            result["timestamps"] = [at for at, _ in points]
+            result["values"] = [value for _, value in points]
+        return results
+
+    CloudWatchBackend.get_metric_data = get_metric_data
+
+
+def _list_points(
+    cloudwatch: CloudWatchBackend, stat: Mapping[str, Any], since: datetime, until: datetime
+) -> Iterator[tuple[datetime, float]]:
+    metric, period = stat["Metric"], int(stat["Period"])
+    service = _find_service(cloudwatch, metric)
+    share = _STATISTICS.get(stat["Stat"])
+    if service is None or share is None or not service.running_count:
+        return
+    first = max(_make_aware(since), service.created_at).timestamp() // period * period
+    at, end = datetime.fromtimestamp(first, UTC), min(_make_aware(until), CLOCK.now())
+    while at < end:
+        value = _compute_level(
+            f"{metric['MetricName']}:{service.service_arn}", metric["MetricName"], at.timestamp()
+        )
+        yield at, round(min(value * share, 100.0), 3)
+        at += timedelta(seconds=period)
+
+
+def _find_service(cloudwatch: CloudWatchBackend, metric: Mapping[str, Any]) -> SandboxService | None:
+    told = {one["Name"]: one["Value"] for one in metric.get("Dimensions") or ()}
+    if metric["Namespace"] != NAMESPACE or metric["MetricName"] not in _LEVELS:
+        return None
+    if set(told) != {"ClusterName", "ServiceName"}:
+        return None
+    ecs = ecs_backends[cloudwatch.account_id][cloudwatch.region_name]
+    key = f"{told['ClusterName']}:{told['ServiceName']}"
+    return ecs.services.get(key) if isinstance(ecs, SandboxEcs) else None
+
+
+def _compute_level(name: str, metric: str, at: float) -> float:
+    """The same for the same moment, whoever asks: a slow swing, and noise on it."""
+    level, differs, swings = _LEVELS[metric]
+    own = zlib.crc32(name.encode()) / 2**32
+    noise = zlib.crc32(f"{name}:{at:.0f}".encode()) / 2**32 - 0.5
+    swing = math.sin(2 * math.pi * (at / _SWING_SECONDS + own))
+    return level + differs * (own - 0.5) + swings * (swing + noise * 0.5)
+
+
+def _make_aware(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

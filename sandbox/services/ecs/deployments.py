@@ -1,0 +1,116 @@
+"""Deployments of ECS services: start, completion and recorded configuration."""
+
+import secrets
+from typing import TYPE_CHECKING
+
+from sandbox.clock import CLOCK
+from sandbox.services.ecs import events
+from sandbox.services.ecs.records import SandboxDeployment, SandboxService, ServiceDeployment, ServiceRevision
+
+if TYPE_CHECKING:
+    from sandbox.services.ecs.backend import SandboxEcs
+
+# What a deployment is made of: a change of any of these begins a new one.
+CONFIGURATION_FIELDS = (
+    "task_definition",
+    "launch_type",
+    "capacity_provider_strategy",
+    "platform_version",
+    "platform_family",
+    "network_configuration",
+    "load_balancers",
+    "service_registries",
+    "service_connect_configuration",
+    "volume_configurations",
+    "vpc_lattice_configurations",
+)
+MAX_DEPLOYMENTS = 100
+DIGITS = 19
+
+
+def generate_number() -> str:
+    """Nineteen digits, the first not zero, as in ecs-svc/9223370564341623665."""
+    return str(10 ** (DIGITS - 1) + secrets.randbelow(8 * 10 ** (DIGITS - 1)))
+
+
+def start_deployment(backend: "SandboxEcs", service: SandboxService) -> SandboxDeployment:
+    """Begin a deployment of the service as it is configured now; the one before drains."""
+    if service.task_definition is None:
+        raise ValueError("a service that ECS schedules has a task definition")
+    now = CLOCK.now()
+    number = generate_number()
+    made = SandboxDeployment(
+        id=f"ecs-svc/{number}",
+        created_at=now,
+        updated_at=now,
+        desired_count=service.desired_count,
+        rollout_state_reason=f"ECS deployment ecs-svc/{number} in progress.",
+        **{name: getattr(service, name) for name in CONFIGURATION_FIELDS},
+    )
+    sources = [r.service_revision_arn for d in service.deployments if (r := service.revisions.get(d.id))]
+    for earlier in service.deployments:
+        earlier.status = "ACTIVE"
+    service.deployments.insert(0, made)
+    events.reset_repeats(service)
+    _record_deployment(backend, service, made, sources)
+    return made
+
+
+def _record_deployment(
+    backend: "SandboxEcs", service: SandboxService, made: SandboxDeployment, sources: list[str]
+) -> None:
+    for earlier in service.history:
+        if earlier.status in ("IN_PROGRESS", "ROLLBACK_REQUESTED", "ROLLBACK_IN_PROGRESS"):
+            earlier.status = "STOPPED"
+            earlier.status_reason = "Service deployment was superseded by a new service deployment."
+            earlier.stopped_at = earlier.finished_at = earlier.updated_at = made.created_at
+    prefix = f"arn:aws:ecs:{backend.region_name}:{backend.account_id}"
+    place = f"{service.cluster_name}/{service.service_name}"
+    definition = backend.definitions.get(made.task_definition)
+    revision = ServiceRevision(
+        service_revision_arn=f"{prefix}:service-revision/{place}/{made.number}",
+        service_arn=service.service_arn,
+        cluster_arn=service.cluster_arn,
+        task_definition=made.task_definition,
+        created_at=made.created_at,
+        launch_type=made.launch_type,
+        platform_version=made.platform_version,
+        platform_family=made.platform_family,
+        capacity_provider_strategy=made.capacity_provider_strategy,
+        load_balancers=made.load_balancers,
+        network_configuration=made.network_configuration,
+        container_images=[{"containerName": c["name"], "image": c["image"]} for c in definition.containers],
+    )
+    service.revisions[made.id] = revision
+    service.history.insert(
+        0,
+        ServiceDeployment(
+            service_deployment_arn=f"{prefix}:service-deployment/{place}/{secrets.token_urlsafe(16)[:21]}",
+            service_arn=service.service_arn,
+            cluster_arn=service.cluster_arn,
+            target_service_revision_arn=revision.service_revision_arn,
+            source_revision_arns=sources,
+            created_at=made.created_at,
+            started_at=made.created_at,
+            updated_at=made.created_at,
+            deployment_configuration=service.deployment_configuration,
+            deployment_id=made.id,
+        ),
+    )
+    del service.history[MAX_DEPLOYMENTS:]
+    remembered = {d.deployment_id for d in service.history} | {d.id for d in service.deployments}
+    service.revisions = {k: v for k, v in service.revisions.items() if k in remembered}
+
+
+def complete_deployment(service: SandboxService, deployment: SandboxDeployment) -> None:
+    """Mark a deployment as completed and remember it as what a rollback returns to."""
+    deployment.rollout_state = "COMPLETED"
+    deployment.rollout_state_reason = f"ECS deployment {deployment.id} completed."
+    deployment.updated_at = CLOCK.now()
+    service.last_completed = deployment
+    service.deployments = [deployment]
+    events.add_deployment_completed(service, deployment)
+    for record in service.history:
+        if record.status in ("IN_PROGRESS", "ROLLBACK_IN_PROGRESS"):
+            record.status = "ROLLBACK_SUCCESSFUL" if record.status == "ROLLBACK_IN_PROGRESS" else "SUCCESSFUL"
+            record.finished_at = record.updated_at = CLOCK.now()

@@ -1,0 +1,288 @@
+"""Records of ECS under AWS's names in snake case, as moto's serializer expects."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+Tags = list[dict[str, str]]
+
+
+@dataclass(eq=False)
+class SandboxTaskDefinition:
+    """One revision of a family; `document` is what was registered, with AWS's defaults filled in."""
+
+    arn: str
+    family: str
+    revision: int
+    document: dict[str, Any]
+    registered_at: datetime
+    registered_by: str
+    tags: Tags = field(default_factory=list)
+    status: str = "ACTIVE"
+    deregistered_at: datetime | None = None
+    delete_requested_at: datetime | None = None
+
+    @property
+    def containers(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.document["containerDefinitions"]
+        return found
+
+    @property
+    def network_mode(self) -> str:
+        return str(self.document["networkMode"])
+
+    def to_wire(self) -> dict[str, Any]:
+        return {
+            **self.document,
+            "taskDefinitionArn": self.arn,
+            "revision": self.revision,
+            "status": self.status,
+            "registeredAt": self.registered_at,
+            "registeredBy": self.registered_by,
+            "deregisteredAt": self.deregistered_at,
+            "deleteRequestedAt": self.delete_requested_at,
+        }
+
+
+@dataclass(eq=False)
+class SandboxTask:
+    """One ECS task. `next_at` is when it leaves its state, in sandbox seconds."""
+
+    task_arn: str
+    cluster_arn: str
+    task_definition_arn: str
+    containers: list[dict[str, Any]]
+    created_at: datetime
+    group: str
+    started_by: str
+    launch_type: str | None
+    behavior: str
+    next_at: float
+    last_status: str = "PROVISIONING"
+    desired_status: str = "RUNNING"
+    health_status: str = "UNKNOWN"
+    connectivity: str | None = None
+    connectivity_at: datetime | None = None
+    pull_started_at: datetime | None = None
+    pull_stopped_at: datetime | None = None
+    started_at: datetime | None = None
+    stopping_at: datetime | None = None
+    stopped_at: datetime | None = None
+    execution_stopped_at: datetime | None = None
+    stop_code: str | None = None
+    stopped_reason: str | None = None
+    cpu: str | None = None
+    memory: str | None = None
+    version: int = 1
+    availability_zone: str | None = None
+    platform_version: str | None = None
+    platform_family: str | None = None
+    capacity_provider_name: str | None = None
+    enable_execute_command: bool = False
+    ephemeral_storage: dict[str, int] | None = None
+    overrides: dict[str, Any] = field(default_factory=dict)
+    attachments: list[dict[str, Any]] = field(default_factory=list)
+    attributes: list[dict[str, str]] = field(default_factory=list)
+    tags: Tags = field(default_factory=list)
+    # What the scheduler knows beyond what AWS tells.
+    service_arn: str | None = None
+    ip: str = ""
+    targets: list[tuple[str, int]] = field(default_factory=list)
+    running_since: float | None = None
+    stopped_since: float | None = None
+    printed: int = 0
+    counted_failed: bool = False
+    counted_healthy: bool = False
+    replaces_unhealthy: bool = False
+    is_replaced: bool = False
+    # On a container instance: which one, and the CPU units, MiB and host ports that it takes there.
+    container_instance_arn: str | None = None
+    reserved: dict[str, Any] | None = None
+    # Nothing happens to it before this moment, in sandbox seconds.
+    look_at: float = 0.0
+
+    @property
+    def id(self) -> str:
+        return self.task_arn.rpartition("/")[2]
+
+    @property
+    def is_live(self) -> bool:
+        return self.desired_status == "RUNNING"
+
+    @property
+    def is_running(self) -> bool:
+        return self.last_status == "RUNNING"
+
+
+@dataclass(eq=False)
+class SandboxDeployment:
+    """One deployment of a service; kept after it ended, because a rollback takes the old one up again."""
+
+    id: str
+    task_definition: str
+    created_at: datetime
+    updated_at: datetime
+    desired_count: int
+    launch_type: str | None = None
+    capacity_provider_strategy: list[dict[str, Any]] = field(default_factory=list)
+    platform_version: str | None = None
+    platform_family: str | None = None
+    network_configuration: dict[str, Any] | None = None
+    load_balancers: list[dict[str, Any]] = field(default_factory=list)
+    service_registries: list[dict[str, Any]] = field(default_factory=list)
+    service_connect_configuration: dict[str, Any] | None = None
+    volume_configurations: list[dict[str, Any]] | None = None
+    vpc_lattice_configurations: list[dict[str, Any]] | None = None
+    status: str = "PRIMARY"
+    running_count: int = 0
+    pending_count: int = 0
+    failed_tasks: int = 0
+    rollout_state: str = "IN_PROGRESS"
+    rollout_state_reason: str = ""
+    # What the scheduler knows beyond what AWS tells.
+    failed_launches: int = 0
+    no_launch_before: float = 0.0
+    settled_since: float | None = None
+    is_rollback: bool = False
+    steady_since: float | None = None
+
+    @property
+    def number(self) -> str:
+        return self.id.partition("/")[2]
+
+
+@dataclass(eq=False)
+class ServiceRevision:
+    """The configuration that a deployment brought, as DescribeServiceRevisions tells it."""
+
+    service_revision_arn: str
+    service_arn: str
+    cluster_arn: str
+    task_definition: str
+    created_at: datetime
+    launch_type: str | None
+    platform_version: str | None
+    platform_family: str | None
+    capacity_provider_strategy: list[dict[str, Any]]
+    load_balancers: list[dict[str, Any]]
+    network_configuration: dict[str, Any] | None
+    container_images: list[dict[str, str]]
+
+
+@dataclass(eq=False)
+class ServiceDeployment:
+    """A deployment as ListServiceDeployments tells it: it keeps its own record when AWS rolls back."""
+
+    service_deployment_arn: str
+    service_arn: str
+    cluster_arn: str
+    target_service_revision_arn: str
+    source_revision_arns: list[str]
+    created_at: datetime
+    started_at: datetime
+    updated_at: datetime
+    deployment_configuration: dict[str, Any]
+    deployment_id: str
+    status: str = "IN_PROGRESS"
+    status_reason: str | None = None
+    finished_at: datetime | None = None
+    stopped_at: datetime | None = None
+    rollback: dict[str, Any] | None = None
+    deployment_circuit_breaker: dict[str, Any] | None = None
+
+    @property
+    def target_service_revision(self) -> dict[str, Any]:
+        return {"arn": self.target_service_revision_arn}
+
+    @property
+    def source_service_revisions(self) -> list[dict[str, Any]]:
+        return [{"arn": arn} for arn in self.source_revision_arns]
+
+
+@dataclass(eq=False)
+class SandboxService:
+    """One ECS service."""
+
+    service_name: str
+    service_arn: str
+    cluster_name: str
+    cluster_arn: str
+    desired_count: int
+    created_at: datetime
+    created_by: str
+    task_definition: str | None
+    deployment_configuration: dict[str, Any]
+    deployment_controller: dict[str, str]
+    scheduling_strategy: str = "REPLICA"
+    status: str = "ACTIVE"
+    launch_type: str | None = None
+    capacity_provider_strategy: list[dict[str, Any]] = field(default_factory=list)
+    platform_version: str | None = None
+    platform_family: str | None = None
+    network_configuration: dict[str, Any] | None = None
+    load_balancers: list[dict[str, Any]] = field(default_factory=list)
+    service_registries: list[dict[str, Any]] = field(default_factory=list)
+    service_connect_configuration: dict[str, Any] | None = None
+    volume_configurations: list[dict[str, Any]] | None = None
+    vpc_lattice_configurations: list[dict[str, Any]] | None = None
+    placement_constraints: list[dict[str, Any]] = field(default_factory=list)
+    placement_strategy: list[dict[str, Any]] = field(default_factory=list)
+    health_check_grace_period_seconds: int | None = None
+    availability_zone_rebalancing: str = "ENABLED"
+    enable_ecs_managed_tags: bool = False
+    enable_execute_command: bool = False
+    propagate_tags: str = "NONE"
+    role_arn: str | None = None
+    tags: Tags = field(default_factory=list)
+    running_count: int = 0
+    pending_count: int = 0
+    deployments: list[SandboxDeployment] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
+    task_sets: list[Any] = field(default_factory=list)
+    # What the scheduler knows beyond what AWS tells.
+    history: list[ServiceDeployment] = field(default_factory=list)
+    revisions: dict[str, ServiceRevision] = field(default_factory=dict)
+    last_completed: SandboxDeployment | None = None
+    said_at: dict[str, float] = field(default_factory=dict)
+    inactive_since: float | None = None
+    # The scheduler has nothing to do for it before this moment, in sandbox seconds.
+    look_at: float = 0.0
+
+    # moto's other back ends know services by these names.
+    @property
+    def arn(self) -> str:
+        return self.service_arn
+
+    @property
+    def physical_resource_id(self) -> str:
+        return self.service_arn
+
+    @property
+    def name(self) -> str:
+        return self.service_name
+
+    @property
+    def primary(self) -> SandboxDeployment | None:
+        return next((d for d in self.deployments if d.status == "PRIMARY"), None)
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether ECS itself replaces the tasks, rather than CodeDeploy or an external controller."""
+        return self.deployment_controller.get("type", "ECS") == "ECS"
+
+    @property
+    def current_service_deployment(self) -> str | None:
+        return self.history[0].service_deployment_arn if self.history else None
+
+    @property
+    def current_service_revisions(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "arn": revision.service_revision_arn,
+                "requestedTaskCount": d.desired_count,
+                "runningTaskCount": d.running_count,
+                "pendingTaskCount": d.pending_count,
+            }
+            for d in self.deployments
+            if (revision := self.revisions.get(d.id))
+        ]

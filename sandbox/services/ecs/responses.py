@@ -1,0 +1,333 @@
+"""ECS API, one method per operation, with a serializer that caches response shapes."""
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any, cast
+
+import moto.ecs.urls
+from botocore import xform_name
+from botocore.model import ListShape, MapShape, Shape, StructureShape
+from moto.core.responses import TYPE_RESPONSE, ActionContext, ActionResult
+from moto.ecs.models import ecs_backends
+from moto.ecs.responses import EC2ContainerServiceResponse
+
+from sandbox.journal import mark_unchanged
+from sandbox.services.ecs import container_instances, rollbacks, services, tasks
+from sandbox.services.ecs.backend import SandboxEcs
+from sandbox.services.ecs.errors import ClusterNotEmpty, InvalidEcsParameter
+
+Writer = Callable[[Any], Any]
+CONTENT_TYPE = "application/x-amz-json-1.1"
+_writers: dict[str, Writer] = {}
+
+
+class EcsActionResult(ActionResult):
+    """The members of an operation's output; `hiding` names members that are left out of everything below.
+
+    Records give their attributes under AWS's names in snake case, dicts under AWS's own; what is None is left
+    out, as on the wire.
+    """
+
+    def __init__(self, result: dict[str, Any], *, hiding: tuple[str, str] | None = None) -> None:
+        super().__init__(result)
+        self.hiding = hiding
+
+    def execute_result(self, context: ActionContext) -> TYPE_RESPONSE:
+        shape = context.operation_model.output_shape
+        written = _get_writer(shape)(self.result) if shape is not None else {}
+        if self.hiding is not None:
+            key, member = self.hiding
+            for item in written.get(key, ()):
+                item.pop(member, None)
+        return 200, {"Content-Type": CONTENT_TYPE}, json.dumps(written)
+
+
+def _get_writer(shape: Shape) -> Writer:
+    """What turns a value of this shape into JSON's values; made once for each shape."""
+    found = _writers.get(shape.name)
+    if found is None:
+        # A shape may contain itself: whoever is made meanwhile looks the finished one up.
+        _writers[shape.name] = lambda value: _writers[shape.name](value)
+        found = _writers[shape.name] = _build_writer(shape)
+    return found
+
+
+def _build_writer(shape: Shape) -> Writer:
+    if isinstance(shape, StructureShape):
+        return _build_structure_writer(shape)
+    if isinstance(shape, ListShape):
+        member = _get_writer(shape.member)
+        return lambda value: [member(item) for item in value]
+    if isinstance(shape, MapShape):
+        inner = _get_writer(shape.value)
+        return lambda value: {str(k): inner(v) for k, v in value.items()}
+    return SCALAR_WRITERS.get(shape.type_name, _write_unchanged)
+
+
+def _build_structure_writer(shape: StructureShape) -> Writer:
+    members = [(name, xform_name(name), _get_writer(inner)) for name, inner in shape.members.items()]
+
+    def write(value: Any) -> dict[str, Any]:
+        written = {}
+        is_dict = isinstance(value, dict)
+        for name, attribute, member in members:
+            found = value.get(name) if is_dict else getattr(value, attribute, None)
+            if found is not None:
+                written[name] = member(found)
+        return written
+
+    return write
+
+
+def _write_unchanged(value: Any) -> Any:
+    return value
+
+
+def _write_timestamp(value: Any) -> Any:
+    return value.timestamp() if isinstance(value, datetime) else value
+
+
+SCALAR_WRITERS: dict[str, Writer] = {
+    "timestamp": _write_timestamp,
+    "string": str,
+    "integer": int,
+    "long": int,
+    "boolean": bool,
+    "double": float,
+    "float": float,
+}
+PAGE_SIZE = 100
+SERVICES_PAGE_SIZE = 10
+MAX_DESCRIBED_DEPLOYMENTS = 20
+
+
+def paginate(
+    items: Sequence[Any], params: dict[str, Any], *, key: str, size: int = PAGE_SIZE
+) -> dict[str, Any]:
+    """One page of a list, with the token of the next."""
+    limit = size if params.get("maxResults") is None else params["maxResults"]
+    if not 1 <= limit <= PAGE_SIZE:
+        raise InvalidEcsParameter(f"maxResults should be between 1 and {PAGE_SIZE}.")
+    try:
+        start = int(base64.b64decode(params.get("nextToken") or b"MA==").decode())
+    except (ValueError, binascii.Error) as exc:
+        raise InvalidEcsParameter("Invalid token.") from exc
+    end = start + limit
+    token = base64.b64encode(str(end).encode()).decode() if end < len(items) else None
+    return {key: list(items[start:end]), "nextToken": token}
+
+
+class SandboxEcsResponse(EC2ContainerServiceResponse):
+    """Answers ECS requests from `SandboxEcs`."""
+
+    @property
+    def backend(self) -> SandboxEcs:
+        found = ecs_backends[self.current_account][self.region]
+        return cast("SandboxEcs", found)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        params: dict[str, Any] = self._get_params()
+        return params
+
+    def _hidden_tags(self, key: str) -> tuple[str, str] | None:
+        return None if "TAGS" in (self.given.get("include") or []) else (key, "tags")
+
+    # Clusters
+
+    def create_cluster(self) -> ActionResult:
+        name = self.given.get("clusterName") or "default"
+        existing = self.backend.clusters.get(name)
+        if existing is not None and existing.status == "ACTIVE":
+            mark_unchanged()
+            return ActionResult({"cluster": existing})
+        made = super().create_cluster()
+        container_instances.add_tagged_container_instances(self.backend, name, self.given.get("tags") or [])
+        self.backend.count_clusters()
+        return made
+
+    def describe_clusters(self) -> ActionResult:
+        self.backend.count_clusters()
+        return super().describe_clusters()
+
+    def list_clusters(self) -> ActionResult:
+        arns = [c.arn for c in self.backend.clusters.values() if c.status == "ACTIVE"]
+        return ActionResult(paginate(arns, self.given, key="clusterArns"))
+
+    def delete_cluster(self) -> ActionResult:
+        cluster = services.get_cluster(self.backend, self.given)
+        if any(
+            s.cluster_name == cluster.name and s.status != "INACTIVE" for s in self.backend.services.values()
+        ):
+            raise ClusterNotEmpty("Services")
+        if any(t.last_status != "STOPPED" for t in self.backend.tasks.get(cluster.name, {}).values()):
+            raise ClusterNotEmpty("Tasks")
+        # The machines came with the cluster, and nobody but the sandbox could switch them off.
+        self.backend.container_instances.pop(cluster.name, None)
+        return super().delete_cluster()
+
+    # Container instances
+
+    def list_container_instances(self) -> ActionResult:
+        cluster = services.get_cluster(self.backend, self.given)
+        status = self.given.get("status") or "ACTIVE"
+        machines = self.backend.container_instances.get(cluster.name, {}).values()
+        arns = [m.container_instance_arn for m in machines if m.status == status]
+        return EcsActionResult(paginate(arns, self.given, key="containerInstanceArns"))
+
+    def describe_container_instances(self) -> ActionResult:
+        cluster = services.get_cluster(self.backend, self.given)
+        references = self.given.get("containerInstances") or []
+        found, failures = container_instances.describe_container_instances(
+            self.backend, cluster.name, references
+        )
+        hidden = self._hidden_tags("containerInstances")
+        return EcsActionResult({"containerInstances": found, "failures": failures}, hiding=hidden)
+
+    def update_container_instances_state(self) -> ActionResult:
+        cluster = services.get_cluster(self.backend, self.given)
+        references = self.given.get("containerInstances") or []
+        found, failures = container_instances.set_instance_status(
+            self.backend, cluster.name, references, self.given.get("status") or ""
+        )
+        return EcsActionResult({"containerInstances": found, "failures": failures})
+
+    def deregister_container_instance(self) -> ActionResult:
+        cluster = services.get_cluster(self.backend, self.given)
+        gone = container_instances.deregister_container_instance(
+            self.backend,
+            cluster.name,
+            self.given.get("containerInstance") or "",
+            force=bool(self.given.get("force")),
+        )
+        return EcsActionResult({"containerInstance": gone})
+
+    def register_container_instance(self) -> ActionResult:
+        # Only the ECS agent of a machine calls it; POST /sandbox/container-instances makes such machines.
+        raise NotImplementedError
+
+    # Task definitions
+
+    def register_task_definition(self) -> ActionResult:
+        made = self.backend.definitions.register(self.given)
+        return EcsActionResult({"taskDefinition": made.to_wire(), "tags": made.tags})
+
+    def describe_task_definition(self) -> ActionResult:
+        found = self.backend.definitions.get(self.given["taskDefinition"])
+        tags = found.tags if "TAGS" in (self.given.get("include") or []) else None
+        return EcsActionResult({"taskDefinition": found.to_wire(), "tags": tags})
+
+    def deregister_task_definition(self) -> ActionResult:
+        return EcsActionResult(
+            {"taskDefinition": self.backend.definitions.deregister(self.given["taskDefinition"]).to_wire()}
+        )
+
+    def delete_task_definitions(self) -> ActionResult:
+        deleted, failures = self.backend.definitions.delete(self.given.get("taskDefinitions") or [])
+        return EcsActionResult({"taskDefinitions": [d.to_wire() for d in deleted], "failures": failures})
+
+    def list_task_definitions(self) -> ActionResult:
+        arns = self.backend.definitions.list_arns(
+            family=self.given.get("familyPrefix"),
+            status=self.given.get("status") or "ACTIVE",
+            newest_first=self.given.get("sort") == "DESC",
+        )
+        return EcsActionResult(paginate(arns, self.given, key="taskDefinitionArns"))
+
+    def list_task_definition_families(self) -> ActionResult:
+        families = self.backend.definitions.list_families(
+            prefix=self.given.get("familyPrefix") or "", status=self.given.get("status") or "ACTIVE"
+        )
+        return EcsActionResult(paginate(families, self.given, key="families"))
+
+    # Services
+
+    def create_service(self) -> ActionResult:
+        return EcsActionResult({"service": services.create_service(self.backend, self.given)})
+
+    def update_service(self) -> ActionResult:
+        return EcsActionResult({"service": services.update_service(self.backend, self.given)})
+
+    def delete_service(self) -> ActionResult:
+        return EcsActionResult({"service": services.delete_service(self.backend, self.given)})
+
+    def describe_services(self) -> ActionResult:
+        found, failures = services.describe_services(self.backend, self.given)
+        return EcsActionResult(
+            {"services": found, "failures": failures}, hiding=self._hidden_tags("services")
+        )
+
+    def list_services(self) -> ActionResult:
+        arns = services.list_service_arns(self.backend, self.given)
+        return EcsActionResult(paginate(arns, self.given, key="serviceArns", size=SERVICES_PAGE_SIZE))
+
+    # Service deployments
+
+    def list_service_deployments(self) -> ActionResult:
+        service = services.find_service(self.backend, self.given, self.given["service"])
+        wanted = self.given.get("status") or []
+        created = self.given.get("createdAt") or {}
+        found = [
+            d
+            for d in service.history
+            if (not wanted or d.status in wanted)
+            and (not created.get("after") or d.created_at.timestamp() >= _parse_seconds(created["after"]))
+            and (not created.get("before") or d.created_at.timestamp() <= _parse_seconds(created["before"]))
+        ]
+        return EcsActionResult(
+            paginate(found, self.given, key="serviceDeployments", size=MAX_DESCRIBED_DEPLOYMENTS)
+        )
+
+    def describe_service_deployments(self) -> ActionResult:
+        known = {d.service_deployment_arn: d for s in self.backend.services.values() for d in s.history}
+        found, failures = _select_known(self.given.get("serviceDeploymentArns") or [], known)
+        return EcsActionResult({"serviceDeployments": found, "failures": failures})
+
+    def stop_service_deployment(self) -> ActionResult:
+        kind = self.given.get("stopType") or "ROLLBACK"
+        arn = rollbacks.request_rollback(self.backend, self.given["serviceDeploymentArn"], kind)
+        return EcsActionResult({"serviceDeploymentArn": arn})
+
+    def describe_service_revisions(self) -> ActionResult:
+        known = {
+            r.service_revision_arn: r for s in self.backend.services.values() for r in s.revisions.values()
+        }
+        found, failures = _select_known(self.given.get("serviceRevisionArns") or [], known)
+        return EcsActionResult({"serviceRevisions": found, "failures": failures})
+
+    # Tasks
+
+    def run_task(self) -> ActionResult:
+        made, failures = tasks.run_tasks(self.backend, self.given)
+        return EcsActionResult({"tasks": made, "failures": failures})
+
+    def stop_task(self) -> ActionResult:
+        return EcsActionResult({"task": tasks.stop_task_by_request(self.backend, self.given)})
+
+    def describe_tasks(self) -> ActionResult:
+        found, failures = tasks.describe_tasks(self.backend, self.given)
+        return EcsActionResult({"tasks": found, "failures": failures}, hiding=self._hidden_tags("tasks"))
+
+    def list_tasks(self) -> ActionResult:
+        return EcsActionResult(
+            paginate(tasks.list_task_arns(self.backend, self.given), self.given, key="taskArns")
+        )
+
+
+def _parse_seconds(value: Any) -> float:
+    return float(value.timestamp()) if hasattr(value, "timestamp") else float(value)
+
+
+def _select_known(arns: Sequence[str], known: dict[str, Any]) -> tuple[list[Any], list[dict[str, str]]]:
+    if len(arns) > MAX_DESCRIBED_DEPLOYMENTS:
+        raise InvalidEcsParameter(f"You can describe at most {MAX_DESCRIBED_DEPLOYMENTS} at once.")
+    missing = [{"arn": arn, "reason": "MISSING"} for arn in arns if arn not in known]
+    return [known[arn] for arn in arns if arn in known], missing
+
+
+def install_responses() -> None:
+    """Make moto answer ECS requests with these methods."""
+    moto.ecs.urls.url_paths = {"{0}/$": SandboxEcsResponse.dispatch}

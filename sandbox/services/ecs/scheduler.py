@@ -1,0 +1,305 @@
+"""Service scheduler that moves each ECS service towards its desired state on every tick."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from sandbox.clock import CLOCK
+from sandbox.services.ecs import deployments, events, rollbacks, targets, task_lifecycle
+from sandbox.services.ecs.container_instances import PlacementFailure
+from sandbox.services.ecs.records import SandboxDeployment, SandboxService, SandboxTask
+
+if TYPE_CHECKING:
+    from sandbox.services.ecs.backend import SandboxEcs
+
+STEADY_AFTER_SECONDS = 10.0
+# How seldom the scheduler looks at a service that nobody changes and whose tasks all run: in 2 to 4 minutes,
+# each service at another moment.
+IDLE_SECONDS = 120
+STARTING_STATUSES = ("PROVISIONING", "PENDING", "ACTIVATING")
+LIVE_STATUSES = (*STARTING_STATUSES, "RUNNING", "DEACTIVATING")
+
+
+@dataclass(frozen=True)
+class ServiceView:
+    """What one look at a service sees: its tasks that are meant to run, and which of them are healthy."""
+
+    service: SandboxService
+    tasks: tuple[SandboxTask, ...]
+    healthy: frozenset[str]
+    unchecked: frozenset[str]
+
+    def of(self, deployment: SandboxDeployment) -> list[SandboxTask]:
+        return [t for t in self.tasks if t.started_by == deployment.id]
+
+    def live_of(self, deployment: SandboxDeployment) -> list[SandboxTask]:
+        return [t for t in self.of(deployment) if t.is_live]
+
+    @property
+    def live(self) -> list[SandboxTask]:
+        return [t for t in self.tasks if t.is_live]
+
+    def is_healthy(self, task: SandboxTask) -> bool:
+        return task.task_arn in self.healthy
+
+    def serves(self, task: SandboxTask) -> bool:
+        """Whether a task of an earlier deployment counts: healthy, or running where nothing checks it."""
+        return self.is_healthy(task) or (task.is_running and task.task_arn in self.unchecked)
+
+
+def read_service_view(backend: "SandboxEcs", service: SandboxService) -> ServiceView:
+    tasks = tuple(backend.tasks_of(service))
+    healthy = frozenset(t.task_arn for t in tasks if task_lifecycle.is_healthy(backend, t))
+    unchecked = frozenset(t.task_arn for t in tasks if not task_lifecycle.has_health_check(backend, t))
+    return ServiceView(service, tasks, healthy, unchecked)
+
+
+def reconcile_service(backend: "SandboxEcs", service: SandboxService) -> bool:
+    """Take one step for a service; True if anything changed."""
+    if service.status == "INACTIVE":
+        return False
+    if service.status == "DRAINING":
+        return _drain_service(backend, service)
+    primary = service.primary
+    if not service.is_scheduled or primary is None:
+        return False
+    changed = _stop_unhealthy(backend, service)
+    view = read_service_view(backend, service)
+    changed |= _update_breaker(service, primary, view)
+    primary = service.primary or primary
+    if _scale_service(backend, view, primary):
+        changed, view = True, read_service_view(backend, service)
+    changed |= _update_counts(service, view)
+    changed |= _update_rollout(service, primary, view)
+    is_quiet = not changed and primary.rollout_state == "COMPLETED" and primary.settled_since is not None
+    service.look_at = CLOCK.elapsed + _get_idle_seconds(service) if is_quiet else 0.0
+    return changed
+
+
+def _get_idle_seconds(service: SandboxService) -> int:
+    return IDLE_SECONDS + crc32(service.service_arn.encode()) % IDLE_SECONDS
+
+
+def _drain_service(backend: "SandboxEcs", service: SandboxService) -> bool:
+    view = read_service_view(backend, service)
+    _stop_tasks(backend, service, view.live)
+    changed = _update_counts(service, view)
+    if any(t.last_status in LIVE_STATUSES for t in view.tasks):
+        return changed
+    service.status = "INACTIVE"
+    service.inactive_since = CLOCK.elapsed
+    service.deployments = []
+    return True
+
+
+def _stop_unhealthy(backend: "SandboxEcs", service: SandboxService) -> bool:
+    grace = float(service.health_check_grace_period_seconds or 0)
+    stopped = [
+        t for t in backend.tasks_of(service) if t.is_live and _stop_if_unhealthy(backend, service, t, grace)
+    ]
+    return bool(stopped)
+
+
+def _stop_if_unhealthy(
+    backend: "SandboxEcs", service: SandboxService, task: SandboxTask, grace: float
+) -> bool:
+    if task.health_status == "UNHEALTHY":
+        events.add_container_check_failed(service, task)
+        reason = "Task failed container health checks"
+    elif target := targets.find_unhealthy_target(backend, task, grace=grace):
+        events.add_load_balancer_check_failed(service, task, target[1], target[0])
+        reason = f"Task failed ELB health checks in (target-group {target[0]})"
+    else:
+        return False
+    events.add_running_tasks_stopped(service, [task])
+    task_lifecycle.stop_task(backend, task, code=task_lifecycle.BY_SCHEDULER, reason=reason)
+    return True
+
+
+def _update_breaker(service: SandboxService, primary: SandboxDeployment, view: ServiceView) -> bool:
+    """Count failures and recoveries of the primary deployment and let the circuit breaker decide."""
+    changed = rollbacks.start_requested_rollback(service, primary)
+    for task in view.of(primary):
+        if view.is_healthy(task) and not task.counted_healthy:
+            rollbacks.reset_failures(service, primary, task)
+            changed = True
+    changed |= rollbacks.count_failures(service, primary, view.of(primary))
+    if rollbacks.has_tripped(service, primary):
+        rollbacks.trip_breaker(service, primary)
+        changed = True
+    return changed
+
+
+def _scale_service(backend: "SandboxEcs", view: ServiceView, primary: SandboxDeployment) -> bool:
+    """Start and stop tasks as far as the percentages allow."""
+    service = view.service
+    configuration = service.deployment_configuration
+    lower = math.ceil(service.desired_count * configuration["minimumHealthyPercent"] / 100)
+    upper = math.floor(service.desired_count * configuration["maximumPercent"] / 100)
+    mine = view.live_of(primary)
+    others = [t for t in view.live if t not in mine]
+    wanted = service.desired_count - len(mine)
+    if primary.rollout_state == "FAILED":
+        return False
+    room = max(upper - len(view.live), 0)
+    stopped = _stop_tasks(
+        backend, service, _list_excess_tasks(view, mine, others, lower=lower, missing=max(wanted - room, 0))
+    )
+    room = max(upper - len(view.live), 0)
+    started = 0
+    if CLOCK.elapsed >= primary.no_launch_before:
+        started = _start_tasks(backend, service, primary, min(wanted, room))
+    if wanted > 0 == room and not stopped and all(view.is_healthy(t) for t in view.live):
+        events.add_blocked_by_percentages(service)
+    return bool(stopped or started)
+
+
+def _list_excess_tasks(
+    view: ServiceView, mine: Sequence[SandboxTask], others: Sequence[SandboxTask], *, lower: int, missing: int
+) -> list[SandboxTask]:
+    """The tasks to stop now.
+
+    Of earlier deployments: those that serve nobody, and of those that serve as many as are not needed to stay
+    above the minimum, either because enough new ones are healthy or because there is no room to start the new
+    ones otherwise. Of the primary deployment: what exceeds the desired count.
+    """
+    desired = view.service.desired_count
+    chosen = [t for t in others if not view.serves(t)]
+    # The youngest first: the older ones are known to be healthy.
+    serving = sorted((t for t in others if view.serves(t)), key=view.is_healthy)
+    counted = len(serving) + sum(1 for t in mine if view.is_healthy(t))
+    surplus = max(counted - desired, missing - len(chosen), 0)
+    allowed = max(min(counted - lower, surplus), 0)
+    chosen += serving[:allowed]
+    excess = len(mine) - desired
+    if excess > 0:
+        chosen += sorted(mine, key=view.is_healthy)[:excess]
+    return chosen
+
+
+def _stop_tasks(backend: "SandboxEcs", service: SandboxService, tasks: Sequence[SandboxTask]) -> bool:
+    if not tasks:
+        return False
+    running = [t for t in tasks if t.is_running]
+    pending = [t for t in tasks if not t.is_running]
+    if running:
+        events.add_running_tasks_stopped(service, running)
+    if pending:
+        events.add_pending_tasks_stopped(service, len(pending))
+    by = service.primary.id if service.primary else ""
+    for task in tasks:
+        reason = f"Scaling activity initiated by (deployment {by})"
+        task_lifecycle.stop_task(backend, task, code=task_lifecycle.BY_SCHEDULER, reason=reason)
+    return True
+
+
+def _start_tasks(
+    backend: "SandboxEcs", service: SandboxService, deployment: SandboxDeployment, count: int
+) -> int:
+    if count <= 0:
+        return 0
+    made: list[SandboxTask] = []
+    try:
+        for _ in range(count):
+            made.append(backend.start_service_task(service, deployment))
+    except PlacementFailure as exc:
+        events.add_no_container_instance(service, str(exc))
+    if not made:
+        return 0
+    unhealthy = [t for t in backend.tasks_of(service, stopped=True) if _is_unreplaced(t)]
+    for task, replaced in zip(made, unhealthy, strict=False):
+        task.replaces_unhealthy = replaced.is_replaced = True
+    events.add_tasks_started(service, made)
+    return len(made)
+
+
+def _is_unreplaced(task: SandboxTask) -> bool:
+    return not task.is_live and not task.is_replaced and (task.stopped_reason or "").startswith("Task failed")
+
+
+def _update_counts(service: SandboxService, view: ServiceView) -> bool:
+    """Set the counts of the service and its deployments; forget deployments that have drained."""
+    before = _get_counts(service)
+    service.running_count = sum(t.is_running for t in view.tasks)
+    service.pending_count = sum(t.is_live and t.last_status in STARTING_STATUSES for t in view.tasks)
+    for deployment in service.deployments:
+        tasks = view.of(deployment)
+        deployment.running_count = sum(t.is_running for t in tasks)
+        deployment.pending_count = sum(t.is_live and t.last_status in STARTING_STATUSES for t in tasks)
+        is_primary = deployment.status == "PRIMARY"
+        deployment.desired_count = service.desired_count if is_primary else sum(t.is_live for t in tasks)
+    rolling = any(d.status == "PRIMARY" and d.rollout_state == "IN_PROGRESS" for d in service.deployments)
+    service.deployments = [d for d in service.deployments if _is_shown(d, rolling=rolling)]
+    return before != _get_counts(service)
+
+
+def _is_shown(deployment: SandboxDeployment, *, rolling: bool) -> bool:
+    """An earlier deployment is shown until it has drained; one that failed, until the rollback is over."""
+    if deployment.status == "PRIMARY" or (rolling and deployment.rollout_state == "FAILED"):
+        return True
+    return bool(deployment.running_count + deployment.pending_count + deployment.desired_count)
+
+
+def _get_counts(service: SandboxService) -> list[tuple[str, int, int, int]]:
+    return [
+        (service.service_arn, service.desired_count, service.running_count, service.pending_count),
+        *((d.id, d.desired_count, d.running_count, d.pending_count) for d in service.deployments),
+    ]
+
+
+def _update_rollout(service: SandboxService, primary: SandboxDeployment, view: ServiceView) -> bool:
+    """Complete a deployment, or say that the service is steady, once all is as wanted for a while."""
+    mine = view.live_of(primary)
+    is_settled = (
+        not any(d.running_count + d.pending_count for d in service.deployments if d is not primary)
+        and len(mine) == service.desired_count
+        and len(view.live) == len(mine)
+        and all(view.is_healthy(t) for t in mine)
+    )
+    if not is_settled:
+        primary.settled_since = None
+        return False
+    if primary.settled_since is None:
+        primary.settled_since = CLOCK.elapsed
+        return False
+    if (
+        primary.rollout_state == "IN_PROGRESS"
+        and CLOCK.elapsed - primary.settled_since >= STEADY_AFTER_SECONDS
+    ):
+        deployments.complete_deployment(service, primary)
+        primary.steady_since = None
+    if primary.rollout_state != "COMPLETED":
+        return False
+    is_new = primary.settled_since != primary.steady_since
+    primary.steady_since = primary.settled_since
+    events.add_steady_state(service, again=is_new)
+    return is_new
+
+
+def tick_backend(backend: "SandboxEcs") -> bool:
+    """Let everything in one account and region move on; True if anything changed."""
+    changed = False
+    for task in backend.unstopped_tasks():
+        if CLOCK.elapsed >= task.look_at:
+            changed |= _advance_task(backend, task)
+    for service in list(backend.services.values()):
+        if CLOCK.elapsed >= service.look_at:
+            changed |= reconcile_service(backend, service)
+    return backend.purge() or changed
+
+
+def _advance_task(backend: "SandboxEcs", task: SandboxTask) -> bool:
+    """Let a task move on, and its service be looked at if that changed more than its log."""
+    before = task.version
+    changed = task_lifecycle.advance_task(backend, task)
+    if task.version != before and (service := backend.service_of(task)):
+        service.look_at = 0.0
+    return changed
+
+
+def wake_services(backend: "SandboxEcs") -> None:
+    """Look at every service at the next step: something outside them changed."""
+    for service in backend.services.values():
+        service.look_at = 0.0

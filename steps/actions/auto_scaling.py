@@ -1,0 +1,373 @@
+"""Actions that suspend, detach, resume and attach the auto scaling of an ECS service (P07, N06)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aws.apis.scaling import ALL_SUSPENDED, NOTHING_SUSPENDED, ScalableTarget, ScalingPolicy
+from aws.errors import Denied
+from steps.actions.base import Action, ChecklistEntry, action
+from steps.actions.confirmations import CallRecord, Confirmation
+from steps.actions.context import EarlierStep, StepContext
+from steps.actions.scaling_state import (
+    SERVICE_NAME,
+    ManifestScaling,
+    ScalingState,
+    compute_suspension,
+    confirm_scaling_write,
+    get_attached_key,
+    get_manifest_scaling,
+    get_saved_scaling,
+    get_suspended_key,
+    is_policy_changed,
+    is_target_changed,
+    read_scaling_state,
+    refuse_policies_without_target,
+)
+
+MISSING_TARGET = "does not exist"
+_READ_ONLY_FIELDS = (
+    "Alarms",
+    "CreationTime",
+    "PolicyARN",
+    "ResourceId",
+    "ScalableDimension",
+    "ServiceNamespace",
+)
+
+
+@action
+@dataclass(frozen=True)
+class AttachAutoScaling(Action):
+    """Register the scalable target and put the policies of the manifests, where they differ (R203, R256).
+
+    `of` is the fact that holds the name of the ECS service, `fetched_by` the type of the earlier step that
+    fetched the manifests, empty for this one. With `activate`, scaling that an earlier deployment has left
+    suspended goes on. Policies that the manifests do not name are left alone.
+    """
+
+    has_undo = True
+
+    of: str = SERVICE_NAME
+    fetched_by: str = ""
+    activate: bool = False
+
+    @property
+    def title(self) -> str:
+        return "Attach auto scaling"
+
+    def start(self, rollout: StepContext) -> None:
+        name, wanted = rollout.know(self.of), self._wanted(rollout)
+        if not name or not wanted:
+            return
+        before = read_scaling_state(rollout, name)
+        rollout.remember(get_attached_key(self.of), before.to_memory())
+        refuse_policies_without_target(wanted, before, name)
+        self._register(rollout, name, wanted, before.target)
+        for policy in wanted.policies:
+            _put_policy(rollout, name, policy, before.policy(policy["PolicyName"]))
+        ours = {policy["PolicyName"] for policy in wanted.policies}
+        for other in before.policies:
+            if other.name not in ours:
+                rollout.log(f"Scaling Policy {other.name} is in no manifest, it stays as it is")
+
+    def _register(
+        self, rollout: StepContext, name: str, wanted: ManifestScaling, live: ScalableTarget | None
+    ) -> None:
+        asked = {k: v for k, v in (wanted.target or {}).items() if k != "SuspendedState"}
+        state = (wanted.target or {}).get("SuspendedState")
+        if live is None:
+            rollout.log(f"Registering Scalable Target on service {name}..")
+            rollout.scaling.register(
+                rollout.cluster, name, {**asked, **({"SuspendedState": state} if state else {})}
+            )
+            rollout.log(f"Registered Scalable Target on service {name}: {_format_bounds(asked)}")
+            return
+        if self.activate and live.suspended != (goal := {**NOTHING_SUSPENDED, **(state or {})}):
+            asked["SuspendedState"] = goal
+        if "SuspendedState" not in asked and not is_target_changed(asked, live):
+            rollout.log(f"The Scalable Target of service {name} is as its manifest says")
+            return
+        rollout.log(f"Replacing Scalable Target of service {name}..")
+        rollout.scaling.register(rollout.cluster, name, asked)
+        rollout.log(f"Registered Scalable Target on service {name}: {_format_bounds({**live.raw, **asked})}")
+
+    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        return confirm_scaling_write(rollout, call)
+
+    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
+        kept = f"Scalable target and policies of Service {known.know(self.of)}: back to what they were before"
+        return (kept,)
+
+    def undo(self, rollout: StepContext) -> None:
+        name, wanted = rollout.know(self.of), self._wanted(rollout)
+        before, live = self._before(rollout), read_scaling_state(rollout, name)
+        if live.target is None:
+            rollout.log(f"Service {name} has no Scalable Target any more")
+            return
+        for policy in wanted.policies:
+            _restore_policy(
+                rollout, name, before.policy(policy["PolicyName"]), live.policy(policy["PolicyName"])
+            )
+        self._restore_target(rollout, name, before, live)
+
+    def _restore_target(
+        self, rollout: StepContext, name: str, before: ScalingState, live: ScalingState
+    ) -> None:
+        ours = {policy["PolicyName"] for policy in self._wanted(rollout).policies}
+        others = [one.name for one in live.policies if one.name not in ours]
+        if before.target is None and others:
+            text = f"Somebody added the Scaling Policies {', '.join(others)}: the Scalable Target stays"
+            rollout.log(text, "warning")
+        elif before.target is None:
+            rollout.log(f"Deregistering Scalable Targets from service {name}..")
+            rollout.scaling.deregister(rollout.cluster, name)
+        else:
+            self._restore_bounds(rollout, name, before.target, live.target)
+
+    def _restore_bounds(
+        self, rollout: StepContext, name: str, before: ScalableTarget, live: ScalableTarget | None
+    ) -> None:
+        asked: dict[str, Any] = {
+            key: before.raw[key] for key in ("MinCapacity", "MaxCapacity", "RoleARN") if key in before.raw
+        }
+        if self.activate and live is not None and live.suspended != before.suspended:
+            asked["SuspendedState"] = before.suspended
+        elif live is not None and not is_target_changed(asked, live):
+            return
+        rollout.log(f"Registering Scalable Target on service {name}: {_format_bounds(asked)}, as before")
+        rollout.scaling.register(rollout.cluster, name, asked)
+
+    def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
+        name, before = rollout.know(self.of), self._before(rollout)
+        now = read_scaling_state(rollout, name)
+        checks = [
+            _build_check(f"Scalable target of Service {name}", _format_target(before), _format_target(now))
+        ]
+        names = {one.name for one in before.policies} | {
+            one["PolicyName"] for one in self._wanted(rollout).policies
+        }
+        for policy in sorted(names):
+            checks.append(_check_policy(policy, before.policy(policy), now.policy(policy)))
+        return checks
+
+    def _before(self, rollout: StepContext) -> ScalingState:
+        return ScalingState.from_memory(rollout.recall(get_attached_key(self.of)))
+
+    def _wanted(self, rollout: StepContext) -> ManifestScaling:
+        if not self.fetched_by:
+            return get_manifest_scaling(rollout)
+        earlier = rollout.earlier(self.fetched_by)
+        return get_manifest_scaling(earlier) if earlier is not None else ManifestScaling()
+
+
+def _put_policy(
+    rollout: StepContext, name: str, policy: Mapping[str, Any], live: ScalingPolicy | None
+) -> None:
+    title = policy["PolicyName"]
+    if live is not None and not is_policy_changed(policy, live.raw):
+        rollout.log(f"Scaling Policy {title} of service {name} is as its manifest says")
+        return
+    verb = "Attaching" if live is None else "Replacing"
+    rollout.log(f"{verb} Scaling Policy {title} on service {name}..")
+    arn = rollout.scaling.put_policy(rollout.cluster, name, policy)
+    rollout.log(f"Attached Scaling Policy {title} with Arn {arn}")
+
+
+def _restore_policy(
+    rollout: StepContext, name: str, before: ScalingPolicy | None, live: ScalingPolicy | None
+) -> None:
+    """One policy of the manifests as it was: without it before, it goes."""
+    if before is None and live is not None:
+        rollout.log(f"Deleting Scaling Policy {live.name} from service {name}..")
+        rollout.scaling.delete_policy(rollout.cluster, name, live.name)
+    elif before is not None and (live is None or is_policy_changed(before.raw, live.raw)):
+        rollout.log(f"Attaching Scaling Policy {before.name} to service {name} as it was before..")
+        asked = {key: value for key, value in before.raw.items() if key not in _READ_ONLY_FIELDS}
+        rollout.scaling.put_policy(rollout.cluster, name, asked)
+
+
+def _check_policy(name: str, before: ScalingPolicy | None, now: ScalingPolicy | None) -> ChecklistEntry:
+    subject = f"Scaling policy {name}"
+    if before is None or now is None:
+        return _build_check(
+            subject, before.arn if before else MISSING_TARGET, now.arn if now else MISSING_TARGET
+        )
+    same = not is_policy_changed(before.raw, now.raw)
+    return ChecklistEntry(subject, "as before", "as before" if same else "configured otherwise", same)
+
+
+def _build_check(subject: str, expected: str, found: str) -> ChecklistEntry:
+    return ChecklistEntry(subject, expected, found, expected == found)
+
+
+def _format_target(state: ScalingState) -> str:
+    return _format_bounds(state.target.raw) if state.target else MISSING_TARGET
+
+
+def _format_bounds(raw: Mapping[str, Any]) -> str:
+    return f"{raw.get('MinCapacity')}-{raw.get('MaxCapacity')} tasks"
+
+
+SUSPENDED, RESUMED, RESTORED = "suspended", "resumed", "as before"
+
+
+@action
+@dataclass(frozen=True)
+class SuspendAutoScaling(Action):
+    """Suspend what scales an ECS service, so that nothing but this step moves its count (R196, R197).
+
+    `of` is the fact that holds the name of the ECS service. Target, policies and people's alarms survive.
+    """
+
+    has_undo = True
+    repeats = True
+
+    of: str = SERVICE_NAME
+
+    @property
+    def title(self) -> str:
+        return "Suspend auto scaling"
+
+    def start(self, rollout: StepContext) -> None:
+        name = rollout.know(self.of)
+        if not name:
+            return
+        found = _read_scaling(rollout, name)
+        rollout.remember(get_suspended_key(self.of), found.to_memory())
+        refuse_policies_without_target(get_manifest_scaling(rollout), found, name)
+        if found.target is None:
+            _log_no_scaling(rollout, name)
+            return
+        if found.target.is_suspended and is_suspended(rollout, self.of):
+            return  # by an earlier try of this step
+        rollout.log(f"Suspending Auto Scaling of service {name}..")
+        if found.target.is_suspended:
+            rollout.log(f"Auto Scaling of service {name} is suspended already, and stays so", "warning")
+            return
+        try:
+            rollout.scaling.suspend(found.target)
+        except Denied as denied:
+            rollout.log(f"{denied.sentence} Auto Scaling goes on while this step works.", "warning")
+            return
+        rollout.log(f"Auto Scaling of service {name} is suspended{self._until}; its policies stay")
+        rollout.learn(**{_get_output_name(self.of): SUSPENDED})
+
+    @property
+    def _until(self) -> str:
+        return " until this step ends"
+
+    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        return confirm_scaling_write(rollout, call)
+
+    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
+        name = known.know(self.of)
+        is_ours = name and known.know(_get_output_name(self.of)) == SUSPENDED
+        return (f"Resume auto scaling of Service {name} as it was before",) if is_ours else ()
+
+    def undo(self, rollout: StepContext) -> None:
+        before = get_saved_scaling(rollout, self.of).target
+        if before is None:
+            return
+        name = rollout.know(self.of)
+        rollout.log(f"Resuming Auto Scaling of service {name}..")
+        rollout.scaling.resume(before)
+        rollout.log(f"Auto Scaling of service {name} is as it was before")
+        rollout.learn(**{_get_output_name(self.of): RESTORED})
+
+    def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
+        before = get_saved_scaling(rollout, self.of)
+        if before.target is None:
+            return []
+        name = rollout.know(self.of)
+        now = read_scaling_state(rollout, name)
+        expected, found = _format_scaling(before), _format_scaling(now)
+        return [ChecklistEntry(f"Auto scaling of Service {name}", expected, found, expected == found)]
+
+
+@action
+@dataclass(frozen=True)
+class DetachAutoScaling(SuspendAutoScaling):
+    """Take auto scaling off an ECS service that no longer receives traffic (R235, R245).
+
+    It stays suspended, and is not deleted: with the service brought back, its policies and alarms are too.
+    """
+
+    @property
+    def title(self) -> str:
+        return "Take auto scaling off the old ECS service"
+
+    @property
+    def _until(self) -> str:
+        return ""
+
+
+@action
+@dataclass(frozen=True)
+class ResumeAutoScaling(Action):
+    """Let auto scaling go on, however the step ended (R203, R216)."""
+
+    runs_always = True
+    repeats = True
+
+    of: str = SERVICE_NAME
+
+    @property
+    def title(self) -> str:
+        return "Resume auto scaling"
+
+    def start(self, rollout: StepContext) -> None:
+        before = get_saved_scaling(rollout, self.of)
+        if before.target is None or not is_suspended(rollout, self.of):
+            return
+        name = rollout.know(self.of)
+        rollout.log(f"Resuming Auto Scaling of service {name}..")
+        attached = rollout.recall(get_attached_key(self.of)) is not None
+        wanted = get_manifest_scaling(rollout) if attached else ManifestScaling()
+        rollout.scaling.resume(before.target, compute_suspension(wanted, before))
+        rollout.log(f"Auto Scaling of service {name} goes on")
+        rollout.learn(**{_get_output_name(self.of): RESUMED})
+
+    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        return confirm_scaling_write(rollout, call)
+
+
+def is_suspended(rollout: StepContext, of: str = SERVICE_NAME) -> bool:
+    """Whether this step has suspended auto scaling and not let it go on since."""
+    return bool(rollout.know(_get_output_name(of)) == SUSPENDED)
+
+
+def _get_output_name(of: str) -> str:
+    """The fact that says what became of the auto scaling of an ECS service."""
+    return "autoScaling" if of == SERVICE_NAME else f"autoScalingOf{of[:1].upper()}{of[1:]}"
+
+
+def _read_scaling(rollout: StepContext, name: str) -> ScalingState:
+    try:
+        return read_scaling_state(rollout, name)
+    except Denied as denied:
+        rollout.log(f"{denied.sentence} Slipway takes it that the service has no auto scaling.", "warning")
+        return ScalingState()
+
+
+def _log_no_scaling(rollout: StepContext, name: str) -> None:
+    rollout.log("")
+    rollout.log(f"Deleting Scaling Policies from service {name}..")
+    rollout.log(f"Didn't find any Scaling Policies attached to service {name}")
+    rollout.log("")
+    rollout.log(f"Deregistering Scalable Targets from service {name}..")
+    rollout.log(f"Didn't find any Scalable Targets on service {name}")
+
+
+def _format_scaling(state: ScalingState) -> str:
+    """What scales an ECS service in one line, for a checklist."""
+    target = state.target
+    if target is None:
+        return "none"
+    if target.suspended == ALL_SUSPENDED:
+        mode = "suspended"
+    else:
+        held = [name for name, is_held in sorted(target.suspended.items()) if is_held]
+        mode = f"active without {', '.join(held)}" if held else "active"
+    names = ", ".join(sorted(one.arn for one in state.policies)) or "no policies"
+    return f"{target.min_capacity}-{target.max_capacity} tasks, {mode}, {names}"

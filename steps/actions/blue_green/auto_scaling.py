@@ -1,0 +1,80 @@
+"""Auto scaling in blue/green deployments: attached in the swap, restored with a recreated service."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aws.apis.scaling import ScalableTarget
+from aws.errors import Denied
+from steps.actions.auto_scaling import AttachAutoScaling, ResumeAutoScaling
+from steps.actions.base import action
+from steps.actions.blue_green.traffic import CREATE_STEP_TYPE
+from steps.actions.context import StepContext
+from steps.actions.scaling_state import ScalingState, compute_bounds, get_manifest_scaling, read_scaling_state
+
+OLD_SERVICE = "oldServiceName"
+"""The fact that holds the name of the ECS service that was live when the deployment began."""
+_POLICY_KEYS = ("PolicyName", "PolicyType", "TargetTracking", "StepScaling", "PredictiveScaling")
+ATTACH_IN_SWAP, SWAPPED = "attach scaling in swap", "swapped"
+
+
+def read_scaling_if_allowed(rollout: StepContext, name: str) -> ScalingState:
+    """What scales an ECS service; where that may not be read, nothing is taken to."""
+    try:
+        return read_scaling_state(rollout, name)
+    except Denied as denied:
+        rollout.log(f"{denied.sentence} Slipway takes it that {name} has no auto scaling.", "warning")
+        return ScalingState()
+
+
+def compute_stage_count(rollout: StepContext, live: Mapping[str, Any], scaling: ScalingState) -> int:
+    """As many tasks as the live service runs, within the bounds that the new one will have (P07)."""
+    # None running of those wanted says nothing about how many are wanted.
+    count = int(live["running"] or live["desired"])
+    bounds = compute_bounds(get_manifest_scaling(rollout), scaling)
+    return count if bounds is None else min(max(count, bounds[0]), bounds[1])
+
+
+def restore_scaling(rollout: StepContext, name: str, before: ScalingState) -> None:
+    """Give an ECS service that was created again what scaled it, where AWS dropped it with the service."""
+    if before.target is None or read_scaling_state(rollout, name).target is not None:
+        return
+    rollout.log(f"Registering Scalable Target on service {name}, as before..")
+    rollout.scaling.register(rollout.cluster, name, _build_target_definition(before.target))
+    for policy in before.policies:
+        kept = {key: value for key, value in policy.raw.items() if key.startswith(_POLICY_KEYS)}
+        rollout.scaling.put_policy(rollout.cluster, name, kept)
+
+
+def _build_target_definition(target: ScalableTarget) -> dict[str, Any]:
+    return {
+        "MinCapacity": target.min_capacity,
+        "MaxCapacity": target.max_capacity,
+        "SuspendedState": target.suspended,
+    }
+
+
+@action
+@dataclass(frozen=True)
+class AttachAutoScalingInSwap(AttachAutoScaling):
+    """Attach the auto scaling of the manifests after the swap, where the create step was told so (R239)."""
+
+    fetched_by: str = CREATE_STEP_TYPE
+    activate: bool = True
+
+    def start(self, rollout: StepContext) -> None:
+        created = rollout.earlier(CREATE_STEP_TYPE)
+        if created is not None and created.recall(ATTACH_IN_SWAP):
+            super().start(rollout)
+
+
+@action
+@dataclass(frozen=True)
+class ResumeUnlessSwapped(ResumeAutoScaling):
+    """A live service keeps its auto scaling, should the step end before traffic has left it."""
+
+    of: str = OLD_SERVICE
+
+    def start(self, rollout: StepContext) -> None:
+        if not rollout.know(SWAPPED):
+            super().start(rollout)

@@ -1,0 +1,361 @@
+"""Scale-down of ECS services whose traffic another one has taken over, also after a strategy change."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from aws.apis.ecs_types import EcsService
+from aws.apis.scaling import NOTHING_SUSPENDED
+from aws.errors import Denied
+from steps.actions.auto_scaling import is_suspended
+from steps.actions.base import Action, ActionFailed, ChangedByOthers, ChecklistEntry, action
+from steps.actions.blue_green.auto_scaling import read_scaling_if_allowed
+from steps.actions.blue_green.identity import GREEN, VERSION_TAG
+from steps.actions.blue_green.target_owners import read_target_owners
+from steps.actions.blue_green.traffic import (
+    count_healthy_targets,
+    find_other_rule,
+    list_target_groups,
+    refuse_production,
+)
+from steps.actions.confirmations import CallRecord, Confirmation, is_read_stale
+from steps.actions.context import EarlierStep, StepContext
+from steps.actions.ecs_service.confirmation import confirm_service_write
+from steps.actions.ecs_service.snapshots import (
+    GONE_STATUSES,
+    build_service_checks,
+    build_snapshot,
+    is_own_deployment,
+    is_restored,
+    refuse_foreign_deployment,
+)
+from steps.actions.scaling_state import confirm_scaling_write
+
+_SCALED_DOWN_KEY = "scaled down"
+_DEPLOYMENTS_BEFORE_KEY, _DEPLOYMENTS_BEFORE_UNDO_KEY = (
+    "deployments before scaling down",
+    "deployments before scaling up",
+)
+
+
+@dataclass(frozen=True)
+class ScaleDown(Action):
+    """Scale the ECS services that `snapshots` gives to 0; they stay, ready for a rollback."""
+
+    has_undo = True
+    moves_traffic = True
+
+    def snapshots(self, known: StepContext | EarlierStep) -> Sequence[Mapping[str, Any]]:
+        """The services as they were when the step began."""
+        raise NotImplementedError
+
+    def may_go(self, rollout: StepContext, live: EcsService) -> bool:
+        """Whether nobody needs the tasks of a service any more; says why where somebody does."""
+        raise NotImplementedError
+
+    def start(self, rollout: StepContext) -> None:
+        for before in self.snapshots(rollout):
+            self._scale_down(rollout, before["name"])
+
+    def _scale_down(self, rollout: StepContext, name: str) -> None:
+        live = rollout.ecs.describe_service(rollout.cluster, name)
+        if live is None or not live.is_active or live.desired == 0:
+            rollout.log(f"Service {name} has no tasks to scale down")
+            return
+        if not self.may_go(rollout, live):
+            return
+        kept = {"desired": live.desired, "healthy": _count_healthy_by_group(rollout, live)}
+        rollout.remember(f"{_SCALED_DOWN_KEY} {name}", kept)
+        rollout.remember(f"{_DEPLOYMENTS_BEFORE_KEY} {name}", [one.id for one in live.deployments])
+        rollout.log(f"Updating Service {name} with desired count 0")
+        rollout.ecs.update_service(rollout.cluster, name, {"desiredCount": 0})
+
+    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        return self._adopt(rollout, call, _DEPLOYMENTS_BEFORE_KEY)
+
+    def adopt_undo(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        return self._adopt(rollout, call, _DEPLOYMENTS_BEFORE_UNDO_KEY)
+
+    def _adopt(self, rollout: StepContext, call: CallRecord, deployments: str) -> Confirmation:
+        name = call.params["service"]
+        (before,) = (one for one in self.snapshots(rollout) if one["name"] == name)
+        task_definition = before["task_definition"]
+        return confirm_service_write(
+            rollout, call, task_definition=task_definition, before=f"{deployments} {name}"
+        )
+
+    def _scaled(self, known: StepContext | EarlierStep) -> list[dict[str, Any]]:
+        """The services that were scaled down, as they were right before, with `healthy` targets."""
+        found = []
+        for before in self.snapshots(known):
+            if kept := known.recall(f"{_SCALED_DOWN_KEY} {before['name']}"):
+                found.append({**before, "desired": kept["desired"], "healthy": kept["healthy"]})
+        return found
+
+    def is_done(self, rollout: StepContext) -> bool:
+        return all(self._is_down(rollout, before["name"]) for before in self._scaled(rollout))
+
+    def _is_down(self, rollout: StepContext, name: str) -> bool:
+        service = rollout.see_service(name).service
+        running = service.running if service is not None else 0
+        if rollout.progress.get(f"running {name}") == running == 0:
+            return True
+        if rollout.progress.get(f"running {name}") != running:
+            rollout.progress[f"running {name}"] = running
+            rollout.log(f"Waiting for Service {name} to scale down. {running} running ...")
+        if running:
+            rollout.rest()
+            return False
+        rollout.log(f"Service {name} is scaled down to 0 and stays for a rollback")
+        return True
+
+    def may_undo(self, rollout: StepContext) -> bool:
+        return all(self._may_undo(rollout, before) for before in self._scaled(rollout))
+
+    def _may_undo(self, rollout: StepContext, before: Mapping[str, Any]) -> bool:
+        seen = rollout.see_service(before["name"])
+        service = seen.service
+        if service is None or service.status in GONE_STATUSES or service.primary is None:
+            raise ChangedByOthers(f"Service {before['name']} is no longer there: somebody has deleted it.")
+        return is_own_deployment(rollout, seen, service.primary, {before["primary"]})
+
+    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
+        scaled = self._scaled(known)
+        return tuple(f"Service {one['name']}: count 0 back to {one['desired']}" for one in scaled)
+
+    def undo(self, rollout: StepContext) -> None:
+        for before in self._scaled(rollout):
+            name, count = before["name"], before["desired"]
+            live = rollout.ecs.describe_service(rollout.cluster, name)
+            deployments = [one.id for one in live.deployments] if live else []
+            rollout.remember(f"{_DEPLOYMENTS_BEFORE_UNDO_KEY} {name}", deployments)
+            refuse_foreign_deployment(live, {before["primary"]})
+            if live is not None and live.desired == count and not is_read_stale(rollout):
+                rollout.log(f"Service {name} wants {count} tasks already")
+                continue
+            rollout.log(f"Updating Service {name} with desired count {count}, before traffic goes back to it")
+            rollout.ecs.update_service(rollout.cluster, name, {"desiredCount": count})
+
+    def is_undone(self, rollout: StepContext) -> bool:
+        return all(self._is_up(rollout, before) for before in self._scaled(rollout))
+
+    def _is_up(self, rollout: StepContext, before: Mapping[str, Any]) -> bool:
+        """Running is not enough: the targets must be as healthy as they were."""
+        service = rollout.see_service(before["name"]).service
+        if service is not None:
+            rollout.show_counts(running=service.running, desired=service.desired, pending=service.pending)
+        if not is_restored(rollout, before, service):
+            return False
+        if not any(before["healthy"].values()):
+            return True
+        name, groups = before["name"], list(before["healthy"])
+        own = read_target_owners(rollout, groups, [name], names_others=False)
+        return all(own.healthy_of(name, group) >= count for group, count in before["healthy"].items())
+
+    def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
+        return [check for before in self._scaled(rollout) for check in build_service_checks(rollout, before)]
+
+
+def _count_healthy_by_group(rollout: StepContext, live: EcsService) -> dict[str, int]:
+    """How many healthy targets there are in each of its groups; empty where that may not be read."""
+    try:
+        # Others may be in the group too: more than its own tasks cannot be its own targets.
+        return {
+            group: min(count_healthy_targets(rollout, group), live.desired)
+            for group in list_target_groups(live.raw)
+        }
+    except Denied as denied:
+        rollout.log(
+            f"{denied.sentence} A rollback goes by the running tasks of Service {live.name}.", "warning"
+        )
+        return {}
+
+
+@action
+@dataclass(frozen=True)
+class WaitBeforeDownsizing(Action):
+    """Keep the old version ready for a while: an abort with rollback is instant as long as it runs."""
+
+    seconds: int
+
+    @property
+    def title(self) -> str:
+        return f"Keep the old service for {self.seconds} seconds"
+
+    def start(self, rollout: StepContext) -> None:
+        if not rollout.recall("pair")["blue"]:
+            return
+        until = rollout.now() + timedelta(seconds=self.seconds)
+        rollout.remember("downsize at", until.isoformat())
+        rollout.log(
+            f"Service {rollout.recall('pair')['blue']} is scaled down in {self.seconds} seconds; "
+            "abort with rollback until then, and it takes over again at once"
+        )
+
+    def is_done(self, rollout: StepContext) -> bool:
+        until = rollout.recall("downsize at")
+        return until is None or rollout.now() >= datetime.fromisoformat(until)
+
+
+@action
+@dataclass(frozen=True)
+class DownsizeOldService(ScaleDown):
+    """Scale the service that was live to 0; it stays, ready for the next deployment or a rollback (R244)."""
+
+    @property
+    def title(self) -> str:
+        return "Scale the old service down"
+
+    def snapshots(self, known: StepContext | EarlierStep) -> Sequence[Mapping[str, Any]]:
+        before = known.recall("blue before")
+        return [] if before is None else [before]
+
+    def may_go(self, rollout: StepContext, live: EcsService) -> bool:
+        if rule := find_other_rule(rollout, live):
+            rollout.log(
+                f"The {rule} still leads to Service {live.name}, so it is not scaled down. Let that rule "
+                "forward to the target group of the prod rule, and scale it down in AWS.",
+                "warning",
+            )
+            return False
+        refuse_production(rollout, live, "to scale it down")
+        return True
+
+
+_REPLACED_PAIR_KEY, _SCALING_RESUMED_KEY = "blue/green pair before", "scaling resumed after the pair"
+REPLACED_SERVICE = "takenOverServiceName"
+"""The fact that holds the name of the blue/green service that a rolling deployment takes over from."""
+
+
+def save_replaced_pair(
+    rollout: StepContext,
+    definition: Mapping[str, Any],
+    main: EcsService | None,
+    pair: Sequence[EcsService],
+) -> None:
+    """Keep those services of a blue/green pair that this deployment takes over from, by target group.
+
+    Raises `ActionFailed` where one of them serves production from a target group that is not deployed to:
+    the deployment would succeed beside an old version that goes on serving.
+    """
+    groups = list_target_groups(definition) or (list_target_groups(main.raw) if main is not None else [])
+    taken_over = []
+    for one in pair:
+        if not one.is_active or not (one.desired or one.running):
+            continue
+        if groups and set(list_target_groups(one.raw)) <= set(groups):
+            taken_over.append(build_snapshot(one))
+            rollout.log(
+                f"Service {one.name} of an earlier blue/green deployment runs {one.running}/{one.desired} "
+                "tasks in the same target groups; a rolling deployment takes over from it"
+            )
+        else:
+            _refuse_live_service(rollout, one, groups)
+    if len(taken_over) > 1:
+        names = " and ".join(one["name"] for one in taken_over)
+        raise ActionFailed(
+            "STRATEGY_CHANGED",
+            f"Services {names} of earlier blue/green deployments both run tasks in the target groups of this "
+            "one, so Slipway cannot tell which one serves. Scale one of them down to 0 tasks in AWS, and run "
+            "the pipeline again.",
+        )
+    rollout.remember(_REPLACED_PAIR_KEY, taken_over)
+    if taken_over:
+        rollout.learn(**{REPLACED_SERVICE: taken_over[0]["name"]})
+
+
+def _refuse_live_service(rollout: StepContext, one: EcsService, groups: Sequence[str]) -> None:
+    missing = [group for group in list_target_groups(one.raw) if group not in groups]
+    where = ", ".join(missing) or "no target group"
+    here = ", ".join(groups) or "no target group"
+    if _is_possibly_live(rollout, one):
+        raise ActionFailed(
+            "STRATEGY_CHANGED",
+            f"Service {one.name} of an earlier blue/green deployment runs {one.running} tasks in {where}, "
+            f"and this service definition registers its tasks in {here}: production would go on running the "
+            f"old version. Name {where} in the service definition too, and {one.name} is scaled down after "
+            "the deployment; or deploy with the strategy BlueGreen; or, if it serves nobody, scale it to 0 "
+            "in AWS.",
+        )
+    rollout.note(
+        f"Service {one.name} of an earlier blue/green deployment still runs {one.running} tasks in {where}. "
+        f"By its tag {VERSION_TAG} it receives no production traffic; check the listener rules, and "
+        "delete it with "
+        "Clean up on the page of this execution."
+    )
+
+
+def _is_possibly_live(rollout: StepContext, one: EcsService) -> bool:
+    """Whether it may serve production: only the tag that a swap wrote says that it does not."""
+    try:
+        return rollout.ecs.tags(one.arn).get(VERSION_TAG, "") != GREEN
+    except Denied as denied:
+        rollout.log(f"{denied.sentence} Whether {one.name} serves production is not known.", "warning")
+        return True
+
+
+def get_replaced_pair_count(rollout: StepContext) -> int:
+    """How many tasks the pair runs that this deployment takes over from; 0 where there is none."""
+    return max(
+        (int(one["running"] or one["desired"]) for one in rollout.recall(_REPLACED_PAIR_KEY) or ()), default=0
+    )
+
+
+@action
+@dataclass(frozen=True)
+class ScaleDownReplacedPair(ScaleDown):
+    """After a rolling deployment, scale the blue/green services down that served before in its place."""
+
+    @property
+    def title(self) -> str:
+        return "Take over from a blue/green deployment, if there was one"
+
+    def snapshots(self, known: StepContext | EarlierStep) -> Sequence[Mapping[str, Any]]:
+        return known.recall(_REPLACED_PAIR_KEY) or []
+
+    def may_go(self, rollout: StepContext, live: EcsService) -> bool:
+        name = rollout.know("serviceName")
+        main = rollout.ecs.describe_service(rollout.cluster, name)
+        if main is not None and main.running > 0:
+            return True
+        raise ActionFailed(
+            "NO_TASKS",
+            f"Service {name} runs no task, and {live.name} is all that serves: it is not scaled down. Set "
+            "desiredCount in the service definition and run the pipeline again.",
+        )
+
+    def start(self, rollout: StepContext) -> None:
+        super().start(rollout)
+        if self.snapshots(rollout):
+            self._resume_scaling(rollout)
+
+    def _resume_scaling(self, rollout: StepContext) -> None:
+        """Let auto scaling go on that a swap had taken off the service while the pair served."""
+        name = rollout.know("serviceName")
+        found = read_scaling_if_allowed(rollout, name).target
+        if found is None or not found.is_suspended or is_suspended(rollout):
+            return
+        rollout.remember(_SCALING_RESUMED_KEY, True)
+        rollout.scaling.resume(found, NOTHING_SUSPENDED)
+        rollout.log(
+            f"Auto Scaling of service {name}, suspended while {rollout.know(REPLACED_SERVICE)} served, "
+            "goes on"
+        )
+
+    def undo(self, rollout: StepContext) -> None:
+        if rollout.recall(_SCALING_RESUMED_KEY):
+            target = read_scaling_if_allowed(rollout, rollout.know("serviceName")).target
+            if target is not None:
+                rollout.scaling.suspend(target)
+        super().undo(rollout)
+
+    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        if call.service == "application-autoscaling":
+            return confirm_scaling_write(rollout, call)
+        return super().adopt(rollout, call)
+
+    def adopt_undo(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        if call.service == "application-autoscaling":
+            return confirm_scaling_write(rollout, call)
+        return super().adopt_undo(rollout, call)

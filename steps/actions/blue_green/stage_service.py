@@ -1,0 +1,291 @@
+"""Actions that replace the green ECS service: remove it, create the stage service, follow it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aws.apis.ecs_types import EcsService
+from steps.actions.base import Action, ActionFailed, ChecklistEntry, action
+from steps.actions.blue_green.auto_scaling import (
+    compute_stage_count,
+    read_scaling_if_allowed,
+    restore_scaling,
+)
+from steps.actions.blue_green.pair import is_service_inactive
+from steps.actions.blue_green.tags import confirm_tag_write, restore_tags
+from steps.actions.blue_green.traffic import refuse_production
+from steps.actions.confirmations import Applied, CallRecord, Confirmation, has_recent_write, is_read_stale
+from steps.actions.context import EarlierStep, StepContext
+from steps.actions.ecs_service.confirmation import confirm_service_write
+from steps.actions.ecs_service.snapshots import (
+    GONE_STATUSES,
+    build_service_checks,
+    delete_ecs_service,
+    describe_restore,
+    filter_stale_service,
+    format_service,
+    has_existed_before,
+    is_deleted,
+    is_own_deployment,
+    is_restored,
+    recreate_ecs_service,
+    refuse_foreign_deployment,
+    save_deployment_times,
+)
+from steps.actions.ecs_service.steady_state import WaitForSteadyState
+from steps.actions.ecs_service.update_fields import (
+    build_restoring_update,
+    list_ignored_fields,
+    select_changeable_fields,
+)
+from steps.actions.scaling_state import ScalingState, confirm_scaling_write
+
+
+@action
+@dataclass(frozen=True)
+class CreateStageService(Action):
+    """Create the stage service, or update green where the step asks for that (R236, R240)."""
+
+    has_undo = True
+
+    update: bool = False
+    keep_count: bool = False
+
+    @property
+    def title(self) -> str:
+        return "Create or update the stage service"
+
+    def start(self, rollout: StepContext) -> None:
+        name = rollout.know("serviceName")
+        wanted = {
+            **rollout.recall("service definition"),
+            "serviceName": name,
+            "taskDefinition": rollout.know("taskDefinitionArn"),
+        }
+        wanted["desiredCount"] = self._count(rollout, wanted)
+        live = rollout.ecs.describe_service(rollout.cluster, name)
+        if self._updates(rollout):
+            service = self._update(rollout, wanted, live)
+        else:
+            service = self._create(rollout, wanted, live)
+        rollout.learn(
+            serviceArn=service.arn,
+            deploymentId=service.primary.id if service.primary else "",
+            desiredCount=service.desired,
+        )
+        save_deployment_times(rollout, service)
+
+    def _updates(self, rollout: StepContext) -> bool:
+        return self.update and has_existed_before(rollout)
+
+    def _count(self, rollout: StepContext, wanted: Mapping[str, Any]) -> int:
+        """As many as the live service runs, where the step or auto scaling asks for that (R208, P07)."""
+        blue = rollout.recall("blue before")
+        scaling = ScalingState.from_memory(rollout.recall("scaling of blue"))
+        if blue is not None and (self.keep_count or scaling.target is not None):
+            return compute_stage_count(rollout, blue, scaling)
+        return int(wanted.get("desiredCount", 1))
+
+    def _create(self, rollout: StepContext, wanted: Mapping[str, Any], live: EcsService | None) -> EcsService:
+        if live is not None and live.is_active:
+            raise _build_superseded_error(live.name, "was created since this deployment looked at it")
+        _log_definition(rollout, "Creating", wanted)
+        return rollout.ecs.create_service(wanted, cluster=rollout.cluster, client_token=rollout.intent)
+
+    def _update(self, rollout: StepContext, wanted: Mapping[str, Any], live: EcsService | None) -> EcsService:
+        name = wanted["serviceName"]
+        before = rollout.recall("service before")
+        if live is None or live.primary is None or live.primary.id != before["primary"]:
+            raise _build_superseded_error(name, "was changed since this deployment looked at it")
+        refuse_production(rollout, live, "to overwrite it")
+        rollout.remember("deployments before update", [one.id for one in live.deployments])
+        _log_definition(rollout, "Updating", wanted)
+        # launchType, schedulingStrategy and role stay what they are for a service's life (R241).
+        for warning in list_ignored_fields(wanted, live):
+            rollout.log(warning, "warning")
+        changes = {**select_changeable_fields(wanted), "forceNewDeployment": True}
+        changes |= {key: wanted[key] for key in ("taskDefinition", "desiredCount")}
+        return rollout.ecs.update_service(rollout.cluster, name, changes)
+
+    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        return confirm_service_write(
+            rollout,
+            call,
+            task_definition=rollout.know("taskDefinitionArn"),
+            before="deployments before update",
+        )
+
+    def may_undo(self, rollout: StepContext) -> bool:
+        """Not while somebody else's deployment runs there, and never while production goes there."""
+        name = rollout.know("serviceName")
+        seen = rollout.see_service(name)
+        service = seen.service
+        before = rollout.recall("service before") or {}
+        if service is None or service.status in GONE_STATUSES or service.primary is None:
+            return True
+        refuse_production(rollout, service, "to take it back")
+        return is_own_deployment(
+            rollout, seen, service.primary, {rollout.know("deploymentId"), before.get("primary")}
+        )
+
+    def undo(self, rollout: StepContext) -> None:
+        name = rollout.know("serviceName")
+        live = rollout.ecs.describe_service(rollout.cluster, name)
+        before = rollout.recall("service before") or {}
+        refuse_foreign_deployment(live, {rollout.know("deploymentId"), before.get("primary")})
+        if not self._updates(rollout):
+            delete_ecs_service(rollout, name, live)
+            return
+        if live is None:
+            return
+        changes = build_restoring_update(
+            rollout.recall("service definition"),
+            before,
+            filter_stale_service(rollout, live),
+            count=before["desired"],
+            task_definition=before["task_definition"],
+        )
+        rollout.remember("deployments before undo", [one.id for one in live.deployments])
+        if not changes:
+            rollout.log(f"Service {name} is already as it was before")
+            return
+        rollout.log(
+            f"Updating Service {name} with task definition {before['task_definition']} "
+            f"and desired count {before['desired']}"
+        )
+        rollout.ecs.update_service(rollout.cluster, name, changes)
+
+    def adopt_undo(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        before = rollout.recall("service before") or {}
+        return confirm_service_write(
+            rollout, call, task_definition=before.get("task_definition", ""), before="deployments before undo"
+        )
+
+    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
+        return describe_restore(known)
+
+    def is_undone(self, rollout: StepContext) -> bool:
+        service = rollout.see_service(rollout.know("serviceName")).service
+        if self._updates(rollout):
+            return is_restored(rollout, rollout.recall("service before"), service)
+        if not is_deleted(rollout, service):
+            rollout.rest()
+            return False
+        live = rollout.recall("blue before") or {"running": 0, "desired": 0}
+        rollout.show_counts(running=live["running"], desired=live["desired"], pending=0)
+        return True
+
+    def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
+        if has_existed_before(rollout):
+            return build_service_checks(rollout, rollout.recall("service before")) if self.update else []
+        name = rollout.know("serviceName")
+        service = rollout.ecs.describe_service(rollout.cluster, name)
+        is_gone = service is None or service.status in GONE_STATUSES
+        found = "does not exist" if is_gone else format_service(service)
+        return [ChecklistEntry(f"Service {name}", "does not exist", found, is_gone)]
+
+
+def _log_definition(rollout: StepContext, verb: str, wanted: Mapping[str, Any]) -> None:
+    rollout.log("")
+    rollout.log(
+        f"{verb} Stage Service {wanted['serviceName']} with task definition {wanted['taskDefinition']} "
+        f"and desired count {wanted['desiredCount']}"
+    )
+
+
+def _build_superseded_error(name: str, what: str) -> ActionFailed:
+    return ActionFailed(
+        "SUPERSEDED",
+        f"Service {name} {what}, by somebody else. Nothing is changed; run the pipeline again.",
+        outcome="SUPERSEDED",
+    )
+
+
+@action
+@dataclass(frozen=True)
+class WaitForStageService(WaitForSteadyState):
+    """As any deployment is followed, by its id; what is said at the end is blue/green's."""
+
+    update: bool = False
+
+    @property
+    def title(self) -> str:
+        return "Wait for the stage service's steady state"
+
+    def tell_success(self, rollout: StepContext, name: str) -> None:
+        is_update = self.update and rollout.recall("service before")
+        verb = "Updated" if is_update else "Created"
+        rollout.log(f"{verb} Stage Service {name} with Arn {rollout.know('serviceArn')}")
+
+
+@action
+@dataclass(frozen=True)
+class RemoveGreenService(Action):
+    """Delete green if it exists, and wait until it is gone (R240, T20); undone by creating it again."""
+
+    has_undo = True
+
+    @property
+    def title(self) -> str:
+        return "Delete the old stage service, if there is one"
+
+    def start(self, rollout: StepContext) -> None:
+        if not has_existed_before(rollout):
+            return
+        name = rollout.know("serviceName")
+        live = rollout.ecs.describe_service(rollout.cluster, name)
+        if live is not None and live.is_active:
+            refuse_production(rollout, live, "to delete it")
+            rollout.remember("scaling of green", read_scaling_if_allowed(rollout, name).to_memory())
+        delete_ecs_service(rollout, name, live)
+
+    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        return confirm_service_write(rollout, call, task_definition="", before="")
+
+    def is_done(self, rollout: StepContext) -> bool:
+        return not has_existed_before(rollout) or is_service_inactive(rollout, rollout.know("serviceName"))
+
+    def may_undo(self, rollout: StepContext) -> bool:
+        """What was deleted must have gone before its name can be given again."""
+        service = rollout.see_service(rollout.know("serviceName")).service
+        if service is not None and service.is_active and has_recent_write(rollout):
+            return False
+        return service is None or service.status != "DRAINING"
+
+    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
+        before = known.recall("service before") or {}
+        count = before.get("desired")
+        return (f"Create Service {known.know('serviceName')} again as it was before, with count {count}",)
+
+    def undo(self, rollout: StepContext) -> None:
+        before = rollout.recall("service before")
+        live = rollout.ecs.describe_service(rollout.cluster, before["name"])
+        if live is not None and live.is_active and not is_read_stale(rollout):
+            rollout.log(f"Service {before['name']} is there already")
+            return
+        rollout.log(
+            f"Creating Service {before['name']} again with task definition {before['task_definition']} "
+            f"and desired count {before['desired']}"
+        )
+        service = recreate_ecs_service(rollout, before, before["task_definition"])
+        restore_tags(rollout, service.arn, before["name"], now={})
+        scaling = ScalingState.from_memory(rollout.recall("scaling of green"))
+        restore_scaling(rollout, before["name"], scaling)
+
+    def adopt_undo(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        if call.operation in ("TagResource", "UntagResource"):
+            return confirm_tag_write(rollout, call)
+        if call.service == "application-autoscaling":
+            return confirm_scaling_write(rollout, call)
+        before = rollout.recall("service before")
+        found = confirm_service_write(
+            rollout, call, task_definition=before["task_definition"], before="deployments before undo"
+        )
+        return Applied({"service": found.answer["service"]}) if isinstance(found, Applied) else found
+
+    def is_undone(self, rollout: StepContext) -> bool:
+        before = rollout.recall("service before")
+        return is_restored(rollout, before, rollout.see_service(before["name"]).service)
+
+    def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
+        return build_service_checks(rollout, rollout.recall("service before"))

@@ -1,0 +1,355 @@
+"""Actions that fetch a template, save a stack, create, update and delete it."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from aws.apis.cloudformation import (
+    CloudFormationClient,
+    Stack,
+    format_stack_parameters,
+    format_stack_tags,
+    is_no_update_error,
+)
+from aws.errors import AwsError
+from steps.actions.base import Action, ActionFailed, ChecklistEntry, action
+from steps.actions.cloudformation import rollback
+from steps.actions.cloudformation.operations import (
+    DELETED_STATUS,
+    FAILED_CREATION_STATUS,
+    SAVED_STACK,
+    SUCCESS_STATUSES,
+    UPDATABLE_STATUSES,
+    StackProgress,
+    confirm_stack_write,
+    follow_operation,
+    get_deletion_progress,
+    get_newest_event_id,
+    get_stack_region,
+    get_status_help,
+    is_terminal_status,
+    start_deletion,
+)
+from steps.actions.confirmations import CallRecord, Confirmation
+from steps.actions.context import EarlierStep, StepContext
+from steps.expressions import parse_secret_reference, render_expressions
+from steps.variables import SECRET_TYPE
+
+STACK_TEMPLATE = "CloudFormationTemplate"
+
+
+@action
+@dataclass(frozen=True)
+class FetchStackTemplate(Action):
+    """Fetch the template, so that what is wrong with it is said first; what lies at a URL AWS fetches."""
+
+    repeats = True
+    url: str = ""
+
+    @property
+    def title(self) -> str:
+        return "Fetch the template"
+
+    def start(self, rollout: StepContext) -> None:
+        if self.url:
+            rollout.log(f"CloudFormation fetches the template from {self.url}")
+            return
+        source = rollout.supplies.sources(STACK_TEMPLATE)[0]
+        rollout.log(f"Fetching the template from {source.store}")
+        rollout.supplies.template(STACK_TEMPLATE)
+        for path in source.paths:
+            rollout.log(f"- {path}")
+
+
+_LOGGED_STATUS_KEY = "told"
+_FAILED_STACK_KEY = "failed stack"
+
+
+@action
+@dataclass(frozen=True)
+class WaitForStack(Action):
+    """Wait while somebody else's operation on the stack goes on."""
+
+    repeats = True
+    stack: str
+
+    @property
+    def title(self) -> str:
+        return f"Wait until stack {self.stack} is at rest"
+
+    def is_done(self, rollout: StepContext) -> bool:
+        live = rollout.cloudformation.describe(self.stack)
+        if live is None or not live.is_busy:
+            return True
+        if rollout.progress.get(_LOGGED_STATUS_KEY) != live.status:
+            rollout.progress[_LOGGED_STATUS_KEY] = live.status
+            rollout.log(f"Stack {self.stack} is {live.status}: waiting for the end of that", "warning")
+        return False
+
+
+@action
+@dataclass(frozen=True)
+class SaveStack(Action):
+    """Remember the stack as it is: its template, its parameters as far as AWS shows them, its tags."""
+
+    repeats = True
+    stack: str
+
+    @property
+    def title(self) -> str:
+        return f"Remember stack {self.stack}"
+
+    def start(self, rollout: StepContext) -> None:
+        client = rollout.cloudformation
+        live = client.describe(self.stack)
+        if live is not None and live.status not in (*UPDATABLE_STATUSES, FAILED_CREATION_STATUS):
+            raise ActionFailed(
+                "STACK_NOT_USABLE", f"Stack {self.stack} is {live.status}. {get_status_help(live.status)}"
+            )
+        is_there = live is not None and live.status != FAILED_CREATION_STATUS
+        first = rollout.recall(SAVED_STACK) is None
+        if first:
+            rollout.remember(
+                SAVED_STACK, _build_snapshot(client, live) if live and is_there else {"exists": False}
+            )
+        rollout.log(_describe_stack(self.stack, live))
+
+
+def _build_snapshot(client: CloudFormationClient, live: Stack) -> dict[str, Any]:
+    return {
+        "exists": True,
+        "id": live.id,
+        "status": live.status,
+        "template": client.template(live.id),
+        "parameters": dict(live.parameters),
+        "tags": dict(live.tags),
+        "capabilities": list(live.capabilities),
+        "role": live.role,
+    }
+
+
+def _describe_stack(name: str, live: Stack | None) -> str:
+    if live is None:
+        return f"There is no stack {name} yet: it will be created"
+    if live.status == FAILED_CREATION_STATUS:
+        return f"Stack {name} is {live.status}: an earlier creation failed and left nothing in it"
+    return f"Stack {name} is {live.status}: it will be updated"
+
+
+@action
+@dataclass(frozen=True)
+class DeleteFailedStack(Action):
+    """Delete a stack whose creation failed: AWS lets nothing else be done with it, and it holds nothing."""
+
+    repeats = True
+    stack: str
+
+    @property
+    def title(self) -> str:
+        return f"Clear away stack {self.stack} if its creation failed"
+
+    def start(self, rollout: StepContext) -> None:
+        live = rollout.cloudformation.describe(self.stack)
+        if live is not None and live.status == FAILED_CREATION_STATUS:
+            said = f"Deleting stack {self.stack}, whose creation failed earlier"
+            start_deletion(rollout, live, _FAILED_STACK_KEY, role=live.role, said=said)
+
+    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        return confirm_stack_write(rollout, rollout.cloudformation, call)
+
+    def is_done(self, rollout: StepContext) -> bool:
+        course = get_deletion_progress(rollout, _FAILED_STACK_KEY)
+        if course is None:
+            return True
+        if course.status == "DELETE_FAILED":
+            raise ActionFailed("STACK_NOT_DELETED", f"Stack {self.stack} is DELETE_FAILED. {course.failure}")
+        return course.status == DELETED_STATUS
+
+
+NO_CHANGE = "NONE"
+
+
+@action
+@dataclass(frozen=True)
+class ApplyStack(Action):
+    """Create the stack where there is none, else update it; `values` and `tags` are [name, type, value].
+
+    A template that would change nothing is a success. The value of a parameter of type Secret is the
+    reference of the secret, which the journal keeps in its place.
+    """
+
+    has_undo = True
+
+    stack: str
+    url: str = ""
+    values: list[list[str]] = field(default_factory=list)
+    capabilities: list[str] = field(default_factory=list)
+    tags: list[list[str]] = field(default_factory=list)
+    role: str = ""
+    accepted: list[str] = field(default_factory=list)
+    """States in which a failed operation may leave the stack and the step goes on all the same."""
+
+    @property
+    def title(self) -> str:
+        return f"Create or update stack {self.stack}"
+
+    def start(self, rollout: StepContext) -> None:
+        client, region = rollout.cloudformation, get_stack_region(rollout, self.stack)
+        live = client.describe(self.stack)
+        request = self._request(rollout)
+        rollout.learn(stackName=self.stack, stackRegion=region)
+        if live is None:
+            rollout.log(f"Creating stack {self.stack} in {region}")
+            stack_id = client.create(request, rollout.intent)
+            rollout.learn(stackId=stack_id, stackChange="CREATE")
+            rollout.log(f"Stack id: {stack_id}")
+            return
+        _refuse_unusable(live)
+        rollout.remember(f"newest event {rollout.intent}", get_newest_event_id(rollout, client, live.id))
+        rollout.remember(f"changed before {rollout.intent}", live.changed)
+        rollout.learn(stackId=live.id)
+        rollout.log(f"Updating stack {self.stack} in {region}")
+        try:
+            client.update(request, rollout.intent)
+        except AwsError as error:
+            if not is_no_update_error(error):
+                raise
+            rollout.learn(stackChange=NO_CHANGE)
+            rollout.log(
+                f"Stack {self.stack} is as the template wants it: there is nothing to update", "success"
+            )
+            return
+        rollout.learn(stackChange="UPDATE")
+
+    def _request(self, rollout: StepContext) -> dict[str, Any]:
+        template = (
+            {"TemplateURL": self.url}
+            if self.url
+            else {"TemplateBody": rollout.supplies.template(STACK_TEMPLATE).text}
+        )
+        values = {name: _resolve_parameter(rollout, kind, value) for name, kind, value in self.values}
+        tags = {name: render_expressions(value, rollout.value_of) for name, _, value in self.tags}
+        request = {"StackName": self.stack, **template, "Parameters": format_stack_parameters(values)}
+        request |= {"Capabilities": list(self.capabilities)} if self.capabilities else {}
+        request |= {"Tags": format_stack_tags(tags)} if tags else {}
+        return request | ({"RoleARN": self.role} if self.role else {})
+
+    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        return confirm_stack_write(rollout, rollout.cloudformation, call)
+
+    def is_done(self, rollout: StepContext) -> bool:
+        client, stack_id = rollout.cloudformation, str(rollout.know("stackId"))
+        if rollout.know("stackChange") == NO_CHANGE:
+            return self._hand_over(rollout, client.describe(stack_id), "")
+        after = rollout.recall(f"newest event {rollout.intent}") or ""
+        before = rollout.recall(f"changed before {rollout.intent}") or ""
+        course = follow_operation(rollout, client, stack_id, rollout.intent, after=after, before=before)
+        if not is_terminal_status(course.status):
+            return False
+        if course.status not in SUCCESS_STATUSES and course.status not in self.accepted:
+            raise _build_failure(self.stack, course)
+        return self._hand_over(rollout, client.describe(stack_id), course.status)
+
+    def _hand_over(self, rollout: StepContext, live: Stack | None, status: str) -> bool:
+        """The outputs; False while AWS still shows the stack as it was before."""
+        if live is None or (status and live.status != status):
+            return False
+        rollout.learn(stackStatus=live.status)
+        for name, value in live.outputs.items():
+            rollout.learn_output(name, value)
+        rollout.log(
+            f"Stack {self.stack} is {live.status}, with {_format_parameter_count(len(live.outputs))}",
+            "success",
+        )
+        return True
+
+    def may_undo(self, rollout: StepContext) -> bool:
+        return rollback.is_undo_possible(rollout, self.stack)
+
+    def prepare_undo(self, rollout: StepContext) -> None:
+        rollback.cancel_update(rollout, self.stack)
+
+    def undo(self, rollout: StepContext) -> None:
+        rollback.undo_stack_change(rollout, self.stack, self.role)
+
+    def adopt_undo(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        return confirm_stack_write(rollout, rollout.cloudformation, call)
+
+    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
+        return rollback.describe_stack_undo(self.stack, known)
+
+    def is_undone(self, rollout: StepContext) -> bool:
+        return rollback.is_stack_restored(rollout, self.stack)
+
+    def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
+        return rollback.build_stack_checks(rollout, self.stack)
+
+
+def _resolve_parameter(rollout: StepContext, kind: str, value: str) -> str:
+    """The value of a parameter; of a secret its reference, which becomes the value as the call leaves."""
+    if kind == SECRET_TYPE:
+        return f'<+secrets.getValue("{value}")>'
+    return value if parse_secret_reference(value) else render_expressions(value, rollout.value_of)
+
+
+def _refuse_unusable(live: Stack) -> None:
+    if live.status not in UPDATABLE_STATUSES:
+        raise ActionFailed(
+            "STACK_NOT_USABLE", f"Stack {live.name} is {live.status}. {get_status_help(live.status)}"
+        )
+
+
+def _build_failure(name: str, course: StackProgress) -> ActionFailed:
+    went = {
+        FAILED_CREATION_STATUS: "AWS took back what it had created.",
+        "UPDATE_ROLLBACK_COMPLETE": "AWS put the stack back to what it was.",
+        DELETED_STATUS: "It was deleted meanwhile.",
+    }.get(course.status, get_status_help(course.status))
+    cause = f" {course.failure.rstrip('.')}." if course.failure else ""
+    return ActionFailed("STACK_FAILED", f"Stack {name} is {course.status}.{cause} {went}")
+
+
+def _format_parameter_count(number: int) -> str:
+    return "no outputs" if not number else f"{number} output{'s' if number > 1 else ''}"
+
+
+_STACK_TO_DELETE_KEY = "stack to delete"
+
+
+@action
+@dataclass(frozen=True)
+class DeleteStack(Action):
+    """Delete the stack and wait until it is gone; one that is not there is no failure. Not undone."""
+
+    stack: str
+    role: str = ""
+
+    @property
+    def title(self) -> str:
+        return f"Delete stack {self.stack}"
+
+    def start(self, rollout: StepContext) -> None:
+        live = rollout.cloudformation.describe(self.stack)
+        rollout.learn(stackName=self.stack)
+        if live is None:
+            rollout.log(f"There is no stack {self.stack}: nothing to delete", "success")
+            return
+        rollout.learn(stackId=live.id)
+        said = f"Deleting stack {self.stack}, which is {live.status}"
+        start_deletion(rollout, live, _STACK_TO_DELETE_KEY, role=self.role, said=said)
+
+    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        return confirm_stack_write(rollout, rollout.cloudformation, call)
+
+    def is_done(self, rollout: StepContext) -> bool:
+        course = get_deletion_progress(rollout, _STACK_TO_DELETE_KEY)
+        if course is None:
+            return True
+        if course.status == "DELETE_FAILED":
+            raise ActionFailed(
+                "STACK_NOT_DELETED",
+                f"Stack {self.stack} is DELETE_FAILED. {course.failure or 'Its events say why'}. See to what "
+                "keeps its resources, and run again.",
+            )
+        if course.status == DELETED_STATUS:
+            rollout.log(f"Stack {self.stack} is deleted", "success")
+        return course.status == DELETED_STATUS

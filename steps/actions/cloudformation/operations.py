@@ -1,0 +1,223 @@
+"""Operations on stacks: statuses, events, progress, deletion, confirmation of lost calls."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from aws.apis.cloudformation import CloudFormationClient, Stack, StackEvent
+from aws.errors import Denied
+from steps.actions.base import ActionFailed
+from steps.actions.confirmations import (
+    Applied,
+    CallRecord,
+    Confirmation,
+    NotApplied,
+    Unconfirmed,
+    is_past_read_lag,
+)
+from steps.actions.context import StepContext
+
+DELETED_STATUS = "DELETE_COMPLETE"
+FAILED_CREATION_STATUS = "ROLLBACK_COMPLETE"
+SUCCESS_STATUSES = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE")
+UPDATABLE_STATUSES = (*SUCCESS_STATUSES, "UPDATE_ROLLBACK_COMPLETE", "IMPORT_ROLLBACK_COMPLETE")
+ROLLED_BACK_STATUS = "UPDATE_ROLLBACK_COMPLETE"
+ROLLBACK_FAILED_STATUS = "UPDATE_ROLLBACK_FAILED"
+_STATUS_HELP: Mapping[str, str] = {
+    "CREATE_FAILED": "It was made without a way back and is in pieces: delete it, then run again.",
+    "DELETE_FAILED": "Some of its resources could not be deleted: see to those and delete it again.",
+    "ROLLBACK_FAILED": "Some of its resources could not be deleted: see to those and delete the stack.",
+    "REVIEW_IN_PROGRESS": "A change set waits to be executed, and the stack is empty: execute or delete it.",
+    ROLLBACK_FAILED_STATUS: "Its last update could not be taken back: mend what its events name, then "
+    "continue the "
+    "rollback of the update in CloudFormation.",
+}
+
+
+def is_terminal_status(status: str) -> bool:
+    """Whether nothing more happens by itself."""
+    return bool(status) and not status.endswith("_IN_PROGRESS")
+
+
+def get_status_help(status: str) -> str:
+    """What to do about a stack in this state."""
+    return _STATUS_HELP.get(status, "Look at it in CloudFormation.")
+
+
+def get_stack_region(rollout: StepContext, name: str) -> str:
+    """The region of a stack. Raises `ActionFailed` where nothing says it yet."""
+    if not rollout.region:
+        raise ActionFailed(
+            "REGION_MISSING",
+            f"Nothing says in which region the stack {name} is: the infrastructure gets its region from what "
+            "is provisioned. Write region under the spec of the step.",
+        )
+    return rollout.region
+
+
+# When the operation of this run changed the stack, remembered where its events cannot be seen.
+STACK_CHANGED = "stack changed"
+_NEWEST_EVENT_KEY, _STATUS_KEY, _FAILURE_KEY = "newest event", "status", "first failure"
+_BEGUN_KEY, _DENIED_KEY = "begun", "events denied"
+# What AWS says of resources that it stopped because of another one.
+_CANCELLED_REASON = "cancelled"
+REASON_CHARACTERS = 1_000
+
+
+@dataclass(frozen=True)
+class StackProgress:
+    """How far an operation on a stack has come: the state of the stack, and its first failure in words."""
+
+    status: str
+    failure: str
+
+
+def get_newest_event_id(rollout: StepContext, client: CloudFormationClient, named: str) -> str:
+    """The id of the last thing that happened to a stack; nothing of one that is not there."""
+    try:
+        return next((event.id for event in client.events(named)), "")
+    except Denied as denied:
+        _log_denied(rollout, denied)
+        return ""
+
+
+def get_last_token(rollout: StepContext, client: CloudFormationClient, named: str) -> str | None:
+    """The token of whoever last did something to the stack as a whole; None if events are denied."""
+    try:
+        return next((event.token for event in client.events(named) if event.is_of_stack), "")
+    except Denied as denied:
+        _log_denied(rollout, denied)
+        return None
+
+
+def has_event_with_token(rollout: StepContext, client: CloudFormationClient, named: str, token: str) -> bool:
+    """Whether a request with this token has had an effect: each of its events bears the token.
+
+    Where events are denied, False: AWS carries out a request that is sent again under its token only once.
+    """
+    try:
+        return any(event.token == token for event in client.events(named))
+    except Denied as denied:
+        _log_denied(rollout, denied)
+        return False
+
+
+def follow_operation(
+    rollout: StepContext, client: CloudFormationClient, named: str, token: str, *, after: str, before: str
+) -> StackProgress:
+    """Tell what is new since the last look, and say how far the operation with this token has come.
+
+    A token that ends with `-` stands for all that begin so. `after` is the newest event before it began,
+    `before` when the stack was changed last before that: where events are denied, its state decides.
+    """
+    try:
+        fresh = list(
+            reversed(
+                list(_list_newer_events(client, named, rollout.progress.get(_NEWEST_EVENT_KEY) or after))
+            )
+        )
+    except Denied as denied:
+        _log_denied(rollout, denied)
+        return _get_progress_by_status(rollout, client.describe(named), before)
+    for event in fresh:
+        rollout.log(format_event(event), "error" if event.is_failure else "event")
+        is_ours = event.token.startswith(token) if token.endswith("-") else event.token == token
+        if not is_ours:
+            continue
+        if event.is_of_stack:
+            rollout.progress[_STATUS_KEY] = event.status
+        elif event.is_failure and _CANCELLED_REASON not in event.reason.lower():
+            _record_failure(rollout, event)
+    if fresh:
+        rollout.progress[_NEWEST_EVENT_KEY] = fresh[-1].id
+    return StackProgress(rollout.progress.get(_STATUS_KEY, ""), rollout.progress.get(_FAILURE_KEY, ""))
+
+
+def _get_progress_by_status(rollout: StepContext, live: Stack | None, before: str) -> StackProgress:
+    """How far an operation has come as the stack itself shows it; nothing while it shows what was before."""
+    if live is None:
+        return StackProgress("", "")
+    rollout.progress[_BEGUN_KEY] = has_begun = live.is_busy or bool(rollout.progress.get(_BEGUN_KEY))
+    # A deletion that fails leaves no other trace.
+    is_failed_deletion = has_begun and live.status == "DELETE_FAILED"
+    if live.changed == before and not (live.is_busy or live.status == DELETED_STATUS or is_failed_deletion):
+        return StackProgress("", "")
+    if live.changed != before:
+        rollout.remember(STACK_CHANGED, live.changed)
+    return StackProgress(
+        live.status, "" if live.status in SUCCESS_STATUSES else live.reason[:REASON_CHARACTERS]
+    )
+
+
+def _log_denied(rollout: StepContext, denied: Denied) -> None:
+    if not rollout.progress.get(_DENIED_KEY):
+        rollout.progress[_DENIED_KEY] = True
+        rollout.log(f"{denied.sentence} Slipway goes by the state of the stack instead.", "warning")
+
+
+def _list_newer_events(client: CloudFormationClient, named: str, than: str) -> Iterator[StackEvent]:
+    for event in client.events(named):
+        if event.id == than:
+            return
+        yield event
+
+
+def _record_failure(rollout: StepContext, event: StackEvent) -> None:
+    if _FAILURE_KEY in rollout.progress:
+        return
+    reason = event.reason[:REASON_CHARACTERS].strip() or "AWS gave no reason"
+    verb = event.status.removesuffix("_FAILED").lower()
+    done = {"create": "created", "update": "updated", "delete": "deleted"}.get(verb, verb)
+    text = f"{event.logical_id} ({event.type}) could not be {done}: {reason}"
+    rollout.progress[_FAILURE_KEY] = text
+    rollout.log(f"First failure: {text}", "error")
+
+
+def format_event(event: StackEvent) -> str:
+    """An event as a line."""
+    where = "" if event.is_of_stack or not event.physical_id else f" {event.physical_id}"
+    reason = f": {event.reason[:REASON_CHARACTERS]}" if event.reason else ""
+    return f"# {event.status} {event.type} {event.logical_id}{where}{reason}"
+
+
+def confirm_stack_write(rollout: StepContext, client: CloudFormationClient, call: CallRecord) -> Confirmation:
+    """Judge a CreateStack, UpdateStack, DeleteStack, CancelUpdateStack or ContinueUpdateRollback."""
+    late = is_past_read_lag(rollout, call)
+    named, token = call.params["StackName"], call.params["ClientRequestToken"]
+    live = client.describe(named)
+    if live is None:
+        # By name one that is deleted is not found, and so had its effect.
+        if call.operation == "DeleteStack":
+            return Applied({})
+        return NotApplied() if late else Unconfirmed()
+    if has_event_with_token(rollout, client, live.id, token) or _is_proven_by_status(call.operation, live):
+        return Applied({"StackId": live.id})
+    return NotApplied() if late else Unconfirmed()
+
+
+def _is_proven_by_status(operation: str, live: Stack) -> bool:
+    """What the state of a stack alone proves."""
+    if operation == "CancelUpdateStack":
+        return live.status.startswith("UPDATE_ROLLBACK")
+    return operation == "DeleteStack" and live.status in ("DELETE_IN_PROGRESS", "DELETE_COMPLETE")
+
+
+def start_deletion(rollout: StepContext, live: Stack, note: str, *, role: str, said: str) -> None:
+    """Delete a stack; under `note` is remembered which one, and what was the newest of its events."""
+    client = rollout.cloudformation
+    newest = get_newest_event_id(rollout, client, live.id)
+    rollout.remember(f"{note} {rollout.intent}", [live.id, newest, live.changed])
+    rollout.log(said)
+    client.delete(live.id, rollout.intent, role)
+
+
+def get_deletion_progress(rollout: StepContext, note: str) -> StackProgress | None:
+    """How far the deletion has come that was begun under `note`; None where none was."""
+    begun = rollout.recall(f"{note} {rollout.intent}")
+    if begun is None:
+        return None
+    return follow_operation(
+        rollout, rollout.cloudformation, begun[0], rollout.intent, after=begun[1], before=begun[-1]
+    )
+
+
+SAVED_STACK = "stack before"

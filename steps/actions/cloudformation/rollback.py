@@ -1,0 +1,226 @@
+"""Rollback of a stack: back to its earlier template, or deleted where this run created it."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
+from aws.apis.cloudformation import (
+    HIDDEN_PARAMETER_VALUE,
+    Stack,
+    format_stack_parameters,
+    format_stack_tags,
+    is_no_update_error,
+)
+from aws.errors import AwsError, Invalid
+from steps.actions.base import ActionFailed, ChangedByOthers, ChecklistEntry
+from steps.actions.cloudformation.operations import (
+    DELETED_STATUS,
+    ROLLBACK_FAILED_STATUS,
+    ROLLED_BACK_STATUS,
+    SAVED_STACK,
+    STACK_CHANGED,
+    SUCCESS_STATUSES,
+    follow_operation,
+    get_last_token,
+    is_terminal_status,
+)
+from steps.actions.context import EarlierStep, StepContext
+
+_RESTORED_OUTPUT = "stackRestored"
+# What a template shows of itself in 51,200 bytes; a larger one can only be handed over by a URL.
+TEMPLATE_BODY_BYTES = 51_200
+
+
+def is_undo_possible(rollout: StepContext, name: str) -> bool:
+    """Whether the stack is at rest, or can be deleted as it is. Raises `NotOurs`."""
+    client, before = rollout.cloudformation, rollout.recall(SAVED_STACK) or {}
+    live = client.describe(_get_stack_id(rollout, name))
+    if live is None or live.status == DELETED_STATUS:
+        if before.get("exists"):
+            _refuse_deleted(rollout, name, live)
+        return True
+    if (is_ours := _is_changed_by_this_run(rollout, live)) is None:
+        raise ChangedByOthers(
+            f"Without the events of stack {name} nobody can tell whether somebody else has changed it since "
+            f"({live.status}). It stays as it is."
+        )
+    if not is_ours:
+        raise ChangedByOthers(
+            f"Somebody else has changed stack {name} since ({live.status}). It stays as it is."
+        )
+    return not live.is_busy or (not before.get("exists") and live.status == "CREATE_IN_PROGRESS")
+
+
+def _refuse_deleted(rollout: StepContext, name: str, live: Stack | None) -> None:
+    """Say whether this run or somebody else has deleted a stack that was there before."""
+    if live is not None and _is_changed_by_this_run(rollout, live):
+        raise ActionFailed(
+            "STACK_DELETED", f"A later step of this run has deleted stack {name}: there is no way back."
+        )
+    raise ChangedByOthers(f"Stack {name} is no longer there: somebody has deleted it.")
+
+
+def cancel_update(rollout: StepContext, name: str) -> None:
+    """Let an update of ours that still goes on turn back."""
+    client = rollout.cloudformation
+    live = client.describe(_get_stack_id(rollout, name))
+    if live is None or live.status != "UPDATE_IN_PROGRESS":
+        return
+    if not _is_changed_by_this_run(rollout, live):
+        return
+    rollout.log(f"Cancelling the update of stack {name}")
+    try:
+        client.cancel_update(live.id, _build_token(rollout))
+    except Invalid as over:
+        rollout.log(f"{over.sentence} The update is over already.")
+
+
+def undo_stack_change(rollout: StepContext, name: str, role: str) -> None:
+    """Delete what this run created, or update the stack back."""
+    client, before = rollout.cloudformation, rollout.recall(SAVED_STACK) or {}
+    live = client.describe(_get_stack_id(rollout, name))
+    if live is None or live.status in (DELETED_STATUS, "DELETE_IN_PROGRESS"):
+        rollout.log(f"Stack {name} is deleted already")
+    elif not before.get("exists"):
+        rollout.log(f"Deleting stack {name}, which this run created")
+        client.delete(live.id, _build_token(rollout), role)
+    elif live.status == ROLLED_BACK_STATUS:
+        rollout.log(f"AWS has put stack {name} back already")
+    elif live.status == ROLLBACK_FAILED_STATUS:
+        rollout.log(f"Continuing the rollback of the update of stack {name}")
+        client.continue_rollback(live.id, _build_token(rollout))
+    else:
+        _restore_template(rollout, name, live, before)
+
+
+def _restore_template(rollout: StepContext, name: str, live: Stack, before: Mapping[str, Any]) -> None:
+    hidden = [name for name, value in before["parameters"].items() if value == HIDDEN_PARAMETER_VALUE]
+    kept = [name for name in hidden if name in live.parameters]
+    if hidden:
+        rollout.log(
+            f"AWS does not show the values before of {', '.join(hidden)}: they stay as this run set them",
+            "warning",
+        )
+    if len(before["template"].encode()) > TEMPLATE_BODY_BYTES:
+        raise ActionFailed(
+            "TEMPLATE_TOO_LARGE",
+            f"The template that stack {name} had is larger than {TEMPLATE_BODY_BYTES} bytes, which "
+            "CloudFormation takes from a URL only: update the stack from where that template lies.",
+        )
+    request = {
+        "StackName": live.id,
+        "TemplateBody": before["template"],
+        "Parameters": format_stack_parameters(
+            {k: v for k, v in before["parameters"].items() if k in kept or k not in hidden}, kept
+        ),
+        "Tags": format_stack_tags(before["tags"]),
+    }
+    request |= {"Capabilities": before["capabilities"]} if before["capabilities"] else {}
+    request |= {"RoleARN": before["role"]} if before["role"] else {}
+    rollout.log(f"Updating stack {name} back to the template and the parameters before")
+    try:
+        rollout.cloudformation.update(request, _build_token(rollout))
+    except AwsError as error:
+        if not is_no_update_error(error):
+            raise
+        rollout.learn(**{_RESTORED_OUTPUT: True})
+        rollout.log(f"Stack {name} is as it was before")
+
+
+def is_stack_restored(rollout: StepContext, name: str) -> bool:
+    """Whether the stack has come back. Raises `ActionFailed` with what keeps it from that."""
+    client, before = rollout.cloudformation, rollout.recall(SAVED_STACK) or {}
+    named = _get_stack_id(rollout, name)
+    live = client.describe(named)
+    if live is None or live.status == DELETED_STATUS:
+        return True
+    if before.get("exists") and rollout.know(_RESTORED_OUTPUT):
+        return True
+    if before.get("exists") and live.status == ROLLED_BACK_STATUS and not _is_restored_status(rollout, live):
+        return True
+    ours = str(rollout.recall(STACK_CHANGED) or "")
+    course = follow_operation(
+        rollout, client, live.id, f"{_get_token_prefix(rollout)}undo-", after="", before=ours
+    )
+    if not is_terminal_status(course.status):
+        return False
+    if (
+        course.status in (*SUCCESS_STATUSES, ROLLED_BACK_STATUS)
+        and before.get("exists")
+        and course.status == live.status
+    ):
+        if course.status == ROLLED_BACK_STATUS and course.failure:
+            raise _build_undo_error(name, course.status, course.failure)
+        return True
+    if course.status == live.status:
+        raise _build_undo_error(name, course.status, course.failure)
+    return False
+
+
+def _is_restored_status(rollout: StepContext, live: Stack) -> bool:
+    token = get_last_token(rollout, rollout.cloudformation, live.id)
+    if token is None:
+        return bool(live.changed != rollout.recall(STACK_CHANGED))
+    return token.startswith(f"{_get_token_prefix(rollout)}undo-")
+
+
+def _is_changed_by_this_run(rollout: StepContext, live: Stack) -> bool | None:
+    """Whether this execution was the last to change the stack; None if nothing that may be seen tells."""
+    token = get_last_token(rollout, rollout.cloudformation, live.id)
+    if token is not None:
+        return token.startswith(_get_token_prefix(rollout))
+    before = rollout.recall(SAVED_STACK) or {}
+    was_made_here = not before.get("exists") and live.id == rollout.know("stackId")
+    if was_made_here and not live.status.startswith("UPDATE_"):
+        return True
+    ours = rollout.recall(STACK_CHANGED)
+    return bool(live.changed == ours) if ours else None
+
+
+def _build_undo_error(name: str, status: str, failure: str) -> ActionFailed:
+    return ActionFailed("STACK_NOT_RESTORED", f"Stack {name} is {status}. {failure}".strip())
+
+
+def describe_stack_undo(name: str, known: EarlierStep) -> tuple[str, ...]:
+    """What `undo` would do."""
+    before = known.recall(SAVED_STACK)
+    if before is None:
+        return ()
+    if not before.get("exists"):
+        return (f"Stack {name}: deleted, as this run created it",)
+    return (f"Stack {name}: back to the template and the parameters before",)
+
+
+def build_stack_checks(rollout: StepContext, name: str) -> list[ChecklistEntry]:
+    """The stack as it was before, beside the stack as it is."""
+    client, before = rollout.cloudformation, rollout.recall(SAVED_STACK) or {}
+    live = client.describe(_get_stack_id(rollout, name))
+    subject = f"Stack {name}"
+    status = live.status if live and live.status != DELETED_STATUS else "not there"
+    if not before.get("exists"):
+        return [ChecklistEntry(subject, "not there", status, status == "not there")]
+    if live is None or status == "not there":
+        return [ChecklistEntry(subject, "there", status, ok=False)]
+    same = client.template(live.id) == before["template"]
+    checks = [
+        ChecklistEntry(f"Template of {subject}", "as before", "as before" if same else "another one", same)
+    ]
+    for name, value in before["parameters"].items():
+        if value != HIDDEN_PARAMETER_VALUE:
+            found = live.parameters.get(name, "")
+            checks.append(ChecklistEntry(f"Parameter {name} of {subject}", value, found, found == value))
+    return checks
+
+
+def _get_stack_id(rollout: StepContext, name: str) -> str:
+    return str(rollout.know("stackId") or name)
+
+
+def _get_token_prefix(rollout: StepContext) -> str:
+    """What the tokens of all requests of this execution begin with."""
+    return f"{rollout.intent.split('-', 1)[0]}-"
+
+
+def _build_token(rollout: StepContext) -> str:
+    """Each try of an undo has a token of its own: AWS answers one that it knows without doing anything."""
+    return str(rollout.remember("token", f"{_get_token_prefix(rollout)}undo-{uuid4().hex[:12]}"))

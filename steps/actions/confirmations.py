@@ -1,0 +1,85 @@
+"""Confirmations of calls whose answer was lost, and the lag of eventually consistent reads."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from steps.actions.context import StepContext
+
+
+@dataclass(frozen=True)
+class CallRecord:
+    """A write in the journal whose answer is unknown."""
+
+    service: str
+    operation: str
+    params: Mapping[str, Any]
+    sent_at: datetime
+    send_number: int
+
+
+@dataclass(frozen=True)
+class Applied:
+    """The write took effect; `answer` is what AWS would have said, as far as the world shows it."""
+
+    answer: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class NotApplied:
+    """The write took no effect and may be sent again."""
+
+
+@dataclass(frozen=True)
+class Unconfirmed:
+    """The world does not show yet whether the write took effect."""
+
+
+@dataclass(frozen=True)
+class Indeterminate:
+    """Nothing can show whether the write took effect, and it must not be sent again: it counts as failed."""
+
+    code: str
+    message: str
+
+
+Confirmation = Applied | NotApplied | Unconfirmed | Indeterminate
+READ_LAG = timedelta(seconds=30)
+RECHECK_INTERVAL = timedelta(seconds=30)
+
+
+def is_past_read_lag(rollout: StepContext, call: CallRecord) -> bool:
+    """Whether a read made now is late enough after the write to prove that it did not happen.
+
+    Ask before reading. AWS answers reads from copies that lag; half a minute later they no longer do.
+    """
+    return rollout.now() - call.sent_at >= READ_LAG
+
+
+def has_recent_write(rollout: StepContext) -> bool:
+    """Whether a read may still show what was before this action wrote.
+
+    An undo sees its work done in such a read although nothing is undone: it writes all the same, and does not
+    call itself done.
+    """
+    return rollout.written_at is not None and rollout.now() - rollout.written_at < READ_LAG
+
+
+def is_read_stale(rollout: StepContext) -> bool:
+    """`wrote_lately` for an undo that is about to write: decided once, as its replay comes later."""
+    return bool(rollout.remember("reads may be stale", has_recent_write(rollout)))
+
+
+def is_observed_twice(rollout: StepContext, what: str, begun: datetime) -> bool:
+    """Whether an odd sight has now been seen twice, thirty seconds apart.
+
+    Reads may go backwards, so one sight alone is not believed. `forget` clears it when it vanishes.
+    """
+    since = rollout.progress.setdefault(f"odd: {what}", begun.isoformat())
+    return begun - datetime.fromisoformat(since) >= RECHECK_INTERVAL
+
+
+def clear_observation(rollout: StepContext, what: str) -> None:
+    """The odd sight is gone; a later one starts anew."""
+    rollout.progress.pop(f"odd: {what}", None)

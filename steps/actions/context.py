@@ -1,0 +1,330 @@
+"""Step context handed to an action: AWS clients, inputs, outputs, rollback data, approvals, log."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from aws.apis.cloudformation import CloudFormationClient
+from aws.apis.cloudwatch import CloudWatchClient
+from aws.apis.ecs import EcsClient
+from aws.apis.ecs_types import EcsService
+from aws.apis.elb import ElbClient
+from aws.apis.logs import LogsClient
+from aws.apis.scaling import ScalingClient
+from aws.caller import Caller
+from steps.actions.non_aws_calls import NonAwsCalls
+
+
+@dataclass(frozen=True)
+class ApprovalRequest:
+    """What people are asked to approve; `groups` are named as a pipeline of the scope names them."""
+
+    message: str
+    groups: tuple[str, ...]
+    minimum: int
+    without_executor: bool
+    inputs: tuple[Mapping[str, Any], ...]
+    with_history: bool
+
+
+@dataclass(frozen=True)
+class ApprovalState:
+    """What has become of it: WAITING, APPROVED, REJECTED or EXPIRED."""
+
+    verdict: str
+    approvers: tuple[str, ...] = ()
+    """The names of those whose approval counts."""
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    by: str = ""
+    """Who rejected it."""
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class LoadedManifest:
+    """A manifest, fetched, with its expressions resolved, checked against AWS's own model.
+
+    `overrides` says what was laid over it, the weakest first (R178).
+    """
+
+    value: dict[str, Any]
+    paths: tuple[str, ...]
+    warnings: tuple[str, ...]
+    overrides: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LoadedTemplate:
+    """A text that a step hands to AWS as it is, with its expressions filled in, and where it came from."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class ManifestSource:
+    """Where a manifest lies."""
+
+    identifier: str
+    store: str
+    paths: tuple[str, ...]
+
+
+class StepInputs(Protocol):
+    """The manifests of the stage, or those that the step brings itself: fetched once, then pinned."""
+
+    def sources(self, kind: str) -> tuple[ManifestSource, ...]:
+        """Where the manifests of a kind lie; none where there are none."""
+        ...
+
+    def load(self, kind: str) -> LoadedManifest:
+        """Fetch, resolve and check the manifest of `kind`; raises `ActionFailed` naming file and line.
+
+        Expressions may name what this step has learned, such as `<+targetGroupArn>`.
+        """
+        ...
+
+    def load_all(self, kind: str) -> tuple[LoadedManifest, ...]:
+        """As `load`, every manifest of a kind of which a service may have several."""
+        ...
+
+    def template(self, kind: str) -> LoadedTemplate:
+        """Fetch the template that the step brings. Raises `ActionFailed` naming the file."""
+        ...
+
+    def program_files(self, kind: str) -> Mapping[str, str]:
+        """The texts of the files of a program that the step brings itself, by path; fetched where needed."""
+        ...
+
+
+@dataclass(frozen=True)
+class AppliedRun:
+    """A configuration that was applied with success: `used` are the parameters of that run, without secrets.
+
+    `by` says which execution it was.
+    """
+
+    id: str
+    used: Mapping[str, Any] = field(repr=False)
+    by: str = ""
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A plan that is kept for the step that is to apply it; None where only a run can know of what sort."""
+
+    id: str
+    used: Mapping[str, Any] = field(repr=False)
+    destroys: bool | None = False
+
+
+class Provisions(Protocol):
+    """What this scope has applied, by the provisioner's identifier; changes are kept with the action."""
+
+    def latest(self, identifier: str) -> AppliedRun | None:
+        """What is applied now, as far as Slipway knows."""
+        ...
+
+    def find(self, applied_id: str) -> AppliedRun | None:
+        """One of those that were applied, also where it was destroyed since."""
+        ...
+
+    def keep(self, identifier: str, used: Mapping[str, Any]) -> str:
+        """Note what this step has applied; gives back the id of the note, the same each time."""
+        ...
+
+    def forget(self, identifier: str, *, after: str = "") -> None:
+        """Note that nothing is left of what was applied, or nothing of what came after one of them."""
+        ...
+
+    def keep_plan(self, identifier: str, used: Mapping[str, Any], content: str, *, destroys: bool) -> None:
+        """Keep a plan, base64, until it is applied, or too old."""
+        ...
+
+    def plan(self, identifier: str) -> PlannedRun | None:
+        """The newest plan that a step of this execution has made and nobody has applied."""
+        ...
+
+    def free_plan(self, plan_id: str) -> None:
+        """Drop what a plan holds: it was used."""
+        ...
+
+
+@dataclass(frozen=True)
+class ServiceObservation:
+    """What the world showed of the ECS service of this name; `begun` is when that look at the world began."""
+
+    name: str
+    service: EcsService | None
+    begun: datetime
+
+
+class EarlierStep(Protocol):
+    """A step that ran before this one in the same stage: what it remembered, and what it learned."""
+
+    def recall(self, name: str) -> Any: ...
+    def know(self, name: str) -> Any: ...
+
+
+class StepContext(Protocol):
+    """The execution under way, as an action sees it: AWS verbs, memory, facts, log."""
+
+    @property
+    def cluster(self) -> str: ...
+    @property
+    def ecs(self) -> EcsClient: ...
+    @property
+    def scaling(self) -> ScalingClient: ...
+    @property
+    def logs(self) -> LogsClient: ...
+    @property
+    def elb(self) -> ElbClient: ...
+    @property
+    def cloudwatch(self) -> CloudWatchClient: ...
+    @property
+    def work(self) -> NonAwsCalls: ...
+    @property
+    def provisions(self) -> Provisions: ...
+    @property
+    def supplies(self) -> StepInputs: ...
+    @property
+    def region(self) -> str:
+        """The region that the step names, else that of the stage; empty while nothing has settled it."""
+        ...
+
+    @property
+    def cloudformation(self) -> CloudFormationClient: ...
+
+    @property
+    def execution_id(self) -> str:
+        """The id of the execution, 36 characters, by which AWS can tell who started an ECS task."""
+        ...
+
+    @property
+    def force_new_deployment(self) -> bool | None:
+        """What the request of the run says of replacing tasks where nothing differs; None: nothing."""
+        ...
+
+    @property
+    def was_asked(self) -> bool:
+        """Whether a person has asked for this undo again after it had been given up, and why was told."""
+        ...
+
+    @property
+    def written_at(self) -> datetime | None:
+        """When the start of this action last sent a write that AWS did not refuse."""
+        ...
+
+    @property
+    def intent(self) -> str:
+        """A text that names this action of this execution in this attempt, at most 36 characters."""
+        ...
+
+    @property
+    def progress(self) -> dict[str, Any]:
+        """What earlier looks of this action noted; changes are kept with the look."""
+        ...
+
+    def earlier(self, step_type: str) -> EarlierStep | None:
+        """The last step of this type before this one in the stage; None if there is none."""
+        ...
+
+    def account(self) -> str:
+        """The AWS account behind the connector."""
+        ...
+
+    def take_slot(self, ecs_service: str, *, is_main: bool = True) -> None:
+        """Hold the right to change this ECS service until the stage or its rollback ends (rule 13).
+
+        `is_main` unless it may be another ECS service than the one that the stage deploys.
+        """
+        ...
+
+    def remember(self, name: str, value: Any) -> Any:
+        """Keep what undo will need. The first value given stays; it is returned."""
+        ...
+
+    def recall(self, name: str) -> Any: ...
+    def learn_output(self, name: str, value: str, *, is_secret: bool = False) -> None:
+        """Hand on what a person named: as `learn`, and hidden from everybody where it is a secret."""
+        ...
+
+    def value_of(self, path: str) -> Any:
+        """What an expression comes to now; raises `ActionFailed` naming the nearest one that is known."""
+        ...
+
+    def learn(self, **facts: Any) -> None:
+        """Hand facts to later actions, to expressions and to the outputs tab."""
+        ...
+
+    def know(self, name: str) -> Any: ...
+    def log(self, text: str, level: str = "info") -> None: ...
+    def note(self, text: str) -> None:
+        """Log a warning, and keep it beside the outcome: somebody interfered, or the result needs a word."""
+        ...
+
+    def now(self) -> datetime: ...
+    def see_service(self, name: str) -> ServiceObservation:
+        """The ECS service in a snapshot begun after this step's last write was answered (rule 10)."""
+        ...
+
+    def await_service(self, name: str) -> None:
+        """Let this action wait for an ECS service from now on: the first look comes at its next turn."""
+        ...
+
+    def rest(self, until: datetime | None = None) -> None:
+        """Say of this look that another one would say the same while the ECS service looks the same.
+
+        At `until` it wants to look again all the same.
+        """
+        ...
+
+    def sleep(self, until: datetime) -> None:
+        """Look again at that moment and not before, however the ECS service looks meanwhile."""
+        ...
+
+    def ask_approval(self, asked: ApprovalRequest) -> None:
+        """Ask people to approve what the steps after this one would do; asking again changes nothing.
+
+        Raises `ActionFailed` where a group does not exist.
+        """
+        ...
+
+    def approval_state(self) -> ApprovalState:
+        """What has become of the approval that this action asked for."""
+        ...
+
+    def show_counts(self, *, running: int, desired: int, pending: int) -> None: ...
+
+
+class AwsClients:
+    """Each service of AWS as a rollout offers it; `caller` is the way that its calls take."""
+
+    @property
+    def caller(self) -> Caller:
+        raise NotImplementedError
+
+    @property
+    def ecs(self) -> EcsClient:
+        return EcsClient(self.caller)
+
+    @property
+    def scaling(self) -> ScalingClient:
+        return ScalingClient(self.caller)
+
+    @property
+    def logs(self) -> LogsClient:
+        return LogsClient(self.caller)
+
+    @property
+    def cloudwatch(self) -> CloudWatchClient:
+        return CloudWatchClient(self.caller)
+
+    @property
+    def elb(self) -> ElbClient:
+        return ElbClient(self.caller)
+
+    @property
+    def cloudformation(self) -> CloudFormationClient:
+        return CloudFormationClient(self.caller)

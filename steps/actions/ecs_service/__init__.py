@@ -1,0 +1,1 @@
+"""Actions on ECS services: create, update, count, tags, diagnosis, steady state."""

@@ -1,0 +1,288 @@
+"""Desired count of an ECS service: computation beside auto scaling, and the scale actions (P07)."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aws.apis.ecs_types import EcsService
+from steps.actions.auto_scaling import is_suspended
+from steps.actions.base import Action, ActionFailed, ChangedByOthers, ChecklistEntry, action
+from steps.actions.blue_green.scale_down import get_replaced_pair_count
+from steps.actions.confirmations import CallRecord, Confirmation, has_recent_write, is_read_stale
+from steps.actions.context import EarlierStep, StepContext
+from steps.actions.ecs_service.confirmation import confirm_service_write
+from steps.actions.ecs_service.snapshots import GONE_STATUSES, build_snapshot, is_own_deployment
+from steps.actions.scaling_state import (
+    compute_bounds,
+    get_manifest_scaling,
+    get_saved_scaling,
+    has_saved_scaling,
+)
+
+# Remembered where somebody else changed the count during the deployment.
+FOREIGN_COUNT = "others changed the count"
+
+
+def compute_initial_count(
+    rollout: StepContext, definition: Mapping[str, Any], *, as_running: bool = False
+) -> int:
+    """The desired count of an ECS service that does not exist yet.
+
+    One that takes over from a blue/green pair needs as many tasks as that, where no manifest says how many.
+    """
+    before = get_replaced_pair_count(rollout)
+    if before and (as_running or "desiredCount" not in definition):
+        return _clamp_to_bounds(rollout, before)
+    return _clamp_to_bounds(rollout, int(definition.get("desiredCount", 1)))
+
+
+def compute_update_count(
+    rollout: StepContext, definition: Mapping[str, Any], live: EcsService, *, as_running: bool
+) -> int | None:
+    """The desired count of an update; None leaves it alone.
+
+    With a scalable target the count is auto scaling's, and only moved into the bounds. A service that was
+    scaled down for a blue/green pair takes over its count.
+    """
+    before, count = get_replaced_pair_count(rollout), definition.get("desiredCount")
+    is_scaled = get_saved_scaling(rollout).target is not None or bool(get_manifest_scaling(rollout))
+    if before and live.desired == 0 and (as_running or is_scaled or count is None):
+        return _clamp_to_bounds(rollout, max(before, int(count or 0)))
+    if get_saved_scaling(rollout).target is not None:
+        moved = _clamp_to_bounds(rollout, live.desired)
+        return None if moved == live.desired else moved
+    if as_running:
+        return _clamp_to_bounds(rollout, choose_running_count(rollout, live.name, live.running, live.desired))
+    return None if count is None else _clamp_to_bounds(rollout, int(count))
+
+
+def compute_restored_count(rollout: StepContext, before: Mapping[str, Any], live: EcsService) -> int:
+    """The desired count that an undo asks for: what was there, unless others have the say.
+
+    Auto scaling that goes on again has it, and somebody who has changed the count since we asked for it.
+    """
+    target = get_saved_scaling(rollout).target
+    if target is None:
+        return live.desired if is_foreign_count(rollout, before, live.desired) else int(before["desired"])
+    count = int(before["desired"]) if is_suspended(rollout) else live.desired
+    return min(max(count, target.min_capacity), target.max_capacity)
+
+
+def is_foreign_count(rollout: StepContext, before: Mapping[str, Any], count: int) -> bool:
+    """Whether others changed the count while this step watched, to neither what was nor what it asked for."""
+    return bool(rollout.recall(FOREIGN_COUNT)) and count not in (
+        rollout.know("desiredCount"),
+        before["desired"],
+    )
+
+
+def is_count_restored(rollout: StepContext, before: Mapping[str, Any], count: int) -> bool:
+    """Whether a count is what a rollback should have come to."""
+    target = get_saved_scaling(rollout).target
+    if count == before["desired"]:
+        return True
+    if target is None:
+        return is_foreign_count(rollout, before, count)
+    return target.min_capacity <= count <= target.max_capacity
+
+
+def choose_running_count(rollout: StepContext, name: str, running: int, desired: int) -> int:
+    """The running count (R208). Where none runs of those wanted, that is no wish: the desired count stays.
+
+    What runs beyond the desired count is only being replaced.
+    """
+    if running == 0 and desired > 0:
+        rollout.log(
+            f"None of the {desired} wanted tasks of Service {name} is running: "
+            "the desired count stays as it is",
+            "warning",
+        )
+        return desired
+    return min(running, desired)
+
+
+def _clamp_to_bounds(rollout: StepContext, count: int) -> int:
+    bounds = (
+        compute_bounds(get_manifest_scaling(rollout), get_saved_scaling(rollout))
+        if has_saved_scaling(rollout)
+        else None
+    )
+    if bounds is None or bounds[0] <= count <= bounds[1]:
+        return count
+    least, most = bounds
+    moved = min(max(count, least), most)
+    rollout.log(
+        f"The desired count {count} is outside the scalable target's {least}-{most}: it becomes {moved}"
+    )
+    return moved
+
+
+COUNT, PERCENTAGE = "Count", "Percentage"
+SAVED_SERVICE = "service before"
+
+
+@action
+@dataclass(frozen=True)
+class FindServiceToScale(Action):
+    """Hold the ECS service, and remember how it is."""
+
+    service: str
+
+    @property
+    def title(self) -> str:
+        return f"Look at Service {self.service}"
+
+    def start(self, rollout: StepContext) -> None:
+        rollout.take_slot(self.service, is_main=False)
+        live = rollout.ecs.describe_service(rollout.cluster, self.service)
+        if live is None or live.status in GONE_STATUSES:
+            raise ActionFailed(
+                "NO_SERVICE",
+                f"There is no ECS service {self.service} in cluster {rollout.cluster}. Correct service of "
+                "the step, or deploy it first.",
+            )
+        if live.raw.get("schedulingStrategy") == "DAEMON":
+            raise ActionFailed(
+                "CONTROLLER_NOT_SUPPORTED",
+                f"Service {self.service} runs one task on each instance: it has no count to change.",
+            )
+        rollout.remember(SAVED_SERVICE, build_snapshot(live))
+        rollout.learn(serviceName=live.name, serviceArn=live.arn, countBefore=live.desired)
+        rollout.log(f"Service {live.name} has {live.running} of {live.desired} tasks running")
+
+
+@action
+@dataclass(frozen=True)
+class ScaleService(Action):
+    """Ask for so many tasks, or so many of a hundred of those that were wanted before."""
+
+    has_undo = True
+
+    instances: int
+    unit: str = COUNT
+
+    @property
+    def title(self) -> str:
+        return f"Scale to {self.instances}{'%' if self.unit == PERCENTAGE else ' tasks'}"
+
+    def start(self, rollout: StepContext) -> None:
+        before = rollout.recall(SAVED_SERVICE)
+        name = before["name"]
+        wanted = self._count(before["desired"])
+        _refuse_out_of_bounds(rollout, name, wanted)
+        live = rollout.ecs.describe_service(rollout.cluster, name)
+        rollout.remember("deployments before scaling", [one.id for one in live.deployments] if live else [])
+        rollout.learn(desiredCount=wanted)
+        if live is not None and live.desired == wanted:
+            rollout.log(f"Service {name} wants {wanted} tasks already")
+            return
+        rollout.log(f"Updating Service {name} from {before['desired']} to {wanted} tasks")
+        rollout.ecs.update_service(rollout.cluster, name, {"desiredCount": wanted})
+
+    def _count(self, before: int) -> int:
+        return math.ceil(before * self.instances / 100) if self.unit == PERCENTAGE else self.instances
+
+    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        definition = rollout.recall(SAVED_SERVICE)["task_definition"]
+        return confirm_service_write(
+            rollout, call, task_definition=definition, before="deployments before scaling"
+        )
+
+    def may_undo(self, rollout: StepContext) -> bool:
+        before = rollout.recall(SAVED_SERVICE)
+        seen = rollout.see_service(before["name"])
+        if seen.service is None or seen.service.status in GONE_STATUSES or seen.service.primary is None:
+            raise ChangedByOthers(f"Service {before['name']} is no longer there: somebody has deleted it.")
+        return is_own_deployment(rollout, seen, seen.service.primary, {before["primary"]})
+
+    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
+        before, count = known.recall(SAVED_SERVICE) or {}, known.know("desiredCount")
+        if not before or count == before["desired"]:
+            return ()
+        return (f"Service {before['name']}: count {count} back to {before['desired']}",)
+
+    def undo(self, rollout: StepContext) -> None:
+        before = rollout.recall(SAVED_SERVICE)
+        name = before["name"]
+        live = rollout.ecs.describe_service(rollout.cluster, name)
+        rollout.remember("deployments before undo", [one.id for one in live.deployments] if live else [])
+        count = rollout.remember(
+            "count to restore", compute_restored_count(rollout, before, live) if live else 0
+        )
+        # Where auto scaling or somebody else has the say, what is shown stays.
+        is_hidden = count == before["desired"] and is_read_stale(rollout)
+        if live is not None and live.desired == count and not is_hidden:
+            rollout.log(f"Service {name} wants {count} tasks already")
+            return
+        rollout.log(f"Updating Service {name} back to {count} tasks")
+        rollout.ecs.update_service(rollout.cluster, name, {"desiredCount": count})
+
+    def adopt_undo(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        definition = rollout.recall(SAVED_SERVICE)["task_definition"]
+        return confirm_service_write(
+            rollout, call, task_definition=definition, before="deployments before undo"
+        )
+
+    def is_undone(self, rollout: StepContext) -> bool:
+        service = rollout.see_service(rollout.recall(SAVED_SERVICE)["name"]).service
+        if service is None:
+            return True
+        return _is_at_count(rollout, service) and not has_recent_write(rollout)
+
+    def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
+        before = rollout.recall(SAVED_SERVICE)
+        live = rollout.ecs.describe_service(rollout.cluster, before["name"])
+        found = live.desired if live is not None else 0
+        expected = compute_restored_count(rollout, before, live) if live is not None else before["desired"]
+        return [
+            ChecklistEntry(
+                f"Desired count of Service {before['name']}", str(expected), str(found), expected == found
+            )
+        ]
+
+
+@action
+@dataclass(frozen=True)
+class WaitForCount(Action):
+    """Look until as many tasks run as are wanted."""
+
+    @property
+    def title(self) -> str:
+        return "Wait for the tasks"
+
+    def start(self, rollout: StepContext) -> None:
+        rollout.await_service(str(rollout.know("serviceName")))
+
+    def is_done(self, rollout: StepContext) -> bool:
+        name = str(rollout.know("serviceName"))
+        service = rollout.see_service(name).service
+        if service is None or service.status in GONE_STATUSES:
+            raise ActionFailed("NO_SERVICE", f"Service {name} is no longer there: somebody has deleted it.")
+        if not _is_at_count(rollout, service):
+            return False
+        rollout.log(f"Service {name} has {service.running} of {service.desired} tasks running", "success")
+        return True
+
+
+def _is_at_count(rollout: StepContext, service: EcsService) -> bool:
+    rollout.show_counts(running=service.running, desired=service.desired, pending=service.pending)
+    counts = f"{service.running}/{service.desired}"
+    if rollout.progress.get("counts") != counts:
+        rollout.progress["counts"] = counts
+        rollout.log(f"Waiting for the tasks of Service {service.name}. {counts} running ...")
+    if service.running == service.desired and not service.pending:
+        return True
+    rollout.rest()
+    return False
+
+
+def _refuse_out_of_bounds(rollout: StepContext, name: str, wanted: int) -> None:
+    target = get_saved_scaling(rollout).target
+    if target is None or target.min_capacity <= wanted <= target.max_capacity:
+        return
+    raise ActionFailed(
+        "OUT_OF_BOUNDS",
+        f"Auto scaling keeps Service {name} between {target.min_capacity} and {target.max_capacity} tasks "
+        f"and would undo a count of {wanted}. Change the scalable target first, or ask for another count.",
+    )

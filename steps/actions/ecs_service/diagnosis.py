@@ -1,0 +1,341 @@
+"""Diagnosis of failed ECS tasks: evidence, stop reasons, most likely cause (P02, N02)."""
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from aws.apis.ecs_types import EcsContainer, EcsDeployment, EcsService, EcsTask, parse_timestamp
+from aws.errors import AwsError
+from steps.actions.base import ActionFailed
+from steps.actions.context import StepContext
+
+
+@dataclass(frozen=True)
+class FailureCause:
+    """A cause of failure. `fatal` means that trying again cannot help."""
+
+    code: str
+    message: str
+    advice: str
+    fatal: bool = False
+
+
+@dataclass(frozen=True)
+class _CausePattern:
+    text: str
+    code: str
+    message: str
+    advice: str
+    fatal: bool = False
+
+
+_PATTERNS = (
+    _CausePattern(
+        r"CannotPull\w*.*(not found|manifest unknown|not exist|unauthorized|denied|failed to resolve ref)",
+        "IMAGE_NOT_FOUND",
+        "The image of container {container} cannot be pulled: {image}.",
+        "Check the image name and tag, and that the execution role may pull from this registry.",
+        fatal=True,
+    ),
+    _CausePattern(
+        r"CannotPull",
+        "IMAGE_PULL_FAILED",
+        "The image of container {container} could not be pulled: {image}.",
+        "Check the route of the subnet to the registry (NAT, public IP, endpoint) and the registry's limits.",
+    ),
+    _CausePattern(
+        r"exec format error",
+        "WRONG_ARCHITECTURE",
+        "The image of container {container} was built for another processor.",
+        "Build the image for runtimePlatform.cpuArchitecture of the task definition, or change that.",
+        fatal=True,
+    ),
+    _CausePattern(
+        r"ResourceInitializationError.*(secret|parameter).*(can't find|not ?found|AccessDenied)",
+        "SECRET_MISSING",
+        "A secret that the task definition names cannot be read.",
+        "Check valueFrom in secrets, and that the execution role may read secrets and parameters.",
+        fatal=True,
+    ),
+    _CausePattern(
+        r"ResourceInitializationError.*(log|logger)",
+        "LOG_GROUP_MISSING",
+        "The log group of the task cannot be used.",
+        "Create the log group, or set awslogs-create-group and allow the role logs:CreateLogGroup.",
+        fatal=True,
+    ),
+    _CausePattern(
+        r"ResourceInitializationError",
+        "RESOURCE_INITIALIZATION",
+        "The task could not get what it needs to start.",
+        "Read the reason above: most often the subnet has no route to AWS's endpoints.",
+    ),
+    _CausePattern(
+        r"failed ELB health checks",
+        "TARGET_UNHEALTHY",
+        "The load balancer found the task unhealthy.",
+        "Check path and port of the health check, the security group, and healthCheckGracePeriodSeconds.",
+    ),
+    _CausePattern(
+        r"failed container health checks",
+        "CONTAINER_UNHEALTHY",
+        "The health check of a container in the task failed.",
+        "Run the healthCheck command inside the image; raise startPeriod if the program starts slowly.",
+    ),
+    _CausePattern(
+        r"SpotInterruption|TerminationNotice",
+        "INTERRUPTED",
+        "AWS took the capacity away under the task.",
+        "Run again, or keep some tasks on capacity that is not Spot.",
+    ),
+    # Below what AWS says of the whole task: a container that AWS stopped may be killed as well.
+    _CausePattern(
+        r"OutOfMemory",
+        "OUT_OF_MEMORY",
+        "Container {container} was killed because it used more memory than it may.",
+        "Raise memory in the task definition, or find out what needs that much.",
+    ),
+)
+KILLED_EXIT_CODE = 137
+# AWS says less; a delegate could answer with megabytes, which the patterns would take hours for.
+REASON_CHARACTERS = 2_000
+
+
+def find_cause(task: EcsTask, container: EcsContainer | None) -> FailureCause:
+    """The most likely cause for which this task stopped."""
+    evidence = _format_evidence(task)
+    words = {
+        "container": container.name if container else "?",
+        "image": container.image if container and container.image else "see the reason above",
+    }
+    for pattern in _PATTERNS:
+        if re.search(pattern.text, evidence, re.IGNORECASE | re.DOTALL):
+            return FailureCause(
+                pattern.code, pattern.message.format(**words), pattern.advice, fatal=pattern.fatal
+            )
+    return _find_cause_by_exit_code(container, task)
+
+
+def _format_evidence(task: EcsTask) -> str:
+    parts = [task.stop_code, task.stopped_reason, *(container.reason for container in task.containers)]
+    return "\n".join(part[:REASON_CHARACTERS] for part in parts if part)
+
+
+def _find_cause_by_exit_code(container: EcsContainer | None, task: EcsTask) -> FailureCause:
+    if container is not None and container.exit_code == KILLED_EXIT_CODE:
+        return FailureCause(
+            "KILLED",
+            f"Container {container.name} was killed (exit code {KILLED_EXIT_CODE}), and AWS does not say "
+            "why.",
+            "A guess: it used more memory than it may. Compare its memory use with the limit in the task "
+            "definition; a container that does not end within its stopTimeout is killed too.",
+        )
+    if container is not None and container.exit_code is not None:
+        return FailureCause(
+            "CONTAINER_EXITED",
+            f"Essential container {container.name} exited with code {container.exit_code}.",
+            "Read the last lines of its log above: the program in the image ended by itself.",
+        )
+    return FailureCause(
+        "TASK_STOPPED",
+        f"ECS task {task.id} stopped: {task.stopped_reason or 'no reason given'}.",
+        "Look at the task in the AWS console and at the events above.",
+    )
+
+
+LOG_LINES = 10
+HEALTHY_AFTER = timedelta(seconds=40)
+# How far the clocks of two parts of AWS may differ.
+CLOCK_SKEW = timedelta(seconds=5)
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """The failed tasks of one deployment, the first of them explained."""
+
+    cause: FailureCause
+    lines: tuple[str, ...]
+    failures: int
+    any_healthy: bool
+    lived: float
+    """For how many seconds the task ran that failed last."""
+    container: str
+    exit_code: int | None
+
+    @property
+    def fatal(self) -> bool:
+        return self.cause.fatal
+
+    def failure(self, outcome: str, before: str = "") -> ActionFailed:
+        return ActionFailed(
+            self.cause.code,
+            f"{before}{self.cause.message}",
+            outcome=outcome,
+            container=self.container,
+            exit_code=self.exit_code,
+        )
+
+    def as_notes(self) -> dict[str, Any]:
+        """What later looks need of the first failure, fit for JSON."""
+        return {
+            "code": self.cause.code,
+            "message": self.cause.message,
+            "container": self.container,
+            "exit_code": self.exit_code,
+        }
+
+
+def diagnose_deployment(
+    rollout: StepContext, service: EcsService, deployment_id: str, *, enough: int = 3
+) -> Diagnosis | None:
+    """Look at the stopped tasks of this deployment; None while none has failed.
+
+    Whether any task is healthy is asked once `enough` have failed; 0 is never.
+    Raises `AwsError` where AWS refuses to show the tasks.
+    """
+    arns = rollout.ecs.list_tasks(rollout.cluster, service=service.name, desired_status="STOPPED")
+    stopped = rollout.ecs.describe_tasks(rollout.cluster, arns[:100]) if arns else []
+    ours = service.deployment(deployment_id)
+    mine = [task for task in stopped if is_of_deployment(task, deployment_id, ours)]
+    _log_manual_stops(rollout, mine)
+    failed = sorted((task for task in mine if _has_failed(task)), key=_get_stop_time)
+    if not failed:
+        return None
+    first = failed[0]
+    container = find_failed_container(first)
+    cause = find_cause(first, container)
+    diagnosis = Diagnosis(
+        cause=cause,
+        lines=tuple(log_diagnosis(rollout, first, container, cause))
+        if not rollout.progress.get("diagnosed")
+        else (),
+        failures=len(failed),
+        any_healthy=0 < enough <= len(failed)
+        and _has_healthy_task_started(rollout, service, deployment_id, failed[-1]),
+        lived=_get_lifetime(failed[-1]),
+        container=container.name if container else "",
+        exit_code=container.exit_code if container else None,
+    )
+    rollout.progress["first failure"] = diagnosis.as_notes()
+    return diagnosis
+
+
+def is_of_deployment(task: EcsTask, deployment_id: str, deployment: EcsDeployment | None) -> bool:
+    """Whether a deployment started a task: its id, its task definition, and not before it began."""
+    if task.started_by != deployment_id:
+        return False
+    if deployment is None:
+        return True
+    begun = deployment.created_at
+    is_later = begun is None or task.created_at is None or task.created_at >= begun - CLOCK_SKEW
+    return is_later and task.task_definition == deployment.task_definition
+
+
+def _log_manual_stops(rollout: StepContext, tasks: list[EcsTask]) -> None:
+    """Name each task of this deployment that somebody stopped by hand, once, with the reason given."""
+    told = rollout.progress.setdefault("stopped by others", [])
+    for task in tasks:
+        if task.stop_code == "UserInitiated" and task.id not in told:
+            told.append(task.id)
+            why = task.stopped_reason or "no reason given"
+            rollout.note(f"Somebody stopped ECS task {task.id} of this deployment: {why}")
+
+
+def _has_failed(task: EcsTask) -> bool:
+    """A task that the scheduler stopped for scaling or replacing did not fail."""
+    if task.stop_code in ("ServiceSchedulerInitiated", "UserInitiated"):
+        return "health checks" in task.stopped_reason
+    return task.last_status == "STOPPED" or bool(task.stop_code)
+
+
+def _get_lifetime(task: EcsTask) -> float:
+    ended = (
+        parse_timestamp(task.raw.get("executionStoppedAt") or task.raw.get("stoppingAt")) or task.stopped_at
+    )
+    if task.started_at is None or ended is None:
+        return 0.0
+    return (ended - task.started_at).total_seconds()
+
+
+def _get_stop_time(task: EcsTask) -> str:
+    return str(task.raw.get("stoppingAt") or task.raw.get("stoppedAt") or task.raw.get("createdAt") or "")
+
+
+def find_failed_container(task: EcsTask) -> EcsContainer | None:
+    """The container that failed: first what AWS says of memory, then a bad exit code, then a reason."""
+    for container in task.containers:
+        if "OutOfMemory" in container.reason:
+            return container
+    for container in task.containers:
+        if container.exit_code:
+            return container
+    for container in task.containers:
+        if container.reason:
+            return container
+    return task.containers[0] if task.containers else None
+
+
+def _has_healthy_task_started(
+    rollout: StepContext, service: EcsService, deployment_id: str, latest: EcsTask
+) -> bool:
+    """Whether some task of ours has been running for longer than failing ones live, by AWS's own clock."""
+    arns = rollout.ecs.list_tasks(rollout.cluster, service=service.name, desired_status="RUNNING")
+    running = rollout.ecs.describe_tasks(rollout.cluster, arns[:100]) if arns else []
+    for task in running:
+        if task.started_by != deployment_id or task.started_at is None:
+            continue
+        old = latest.stopped_at is not None and latest.stopped_at - task.started_at >= HEALTHY_AFTER
+        if task.health == "HEALTHY" or old:
+            return True
+    return False
+
+
+def log_diagnosis(
+    rollout: StepContext,
+    task: EcsTask,
+    container: EcsContainer | None,
+    cause: FailureCause,
+    *,
+    title: str = "First failure of this deployment",
+) -> list[str]:
+    """The lines that explain a failed task: why it stopped, each container's end, its last words, a cause."""
+    lines = ["", f"{title}: ECS task {task.id} stopped"]
+    lines.append(f"  {task.stop_code or 'Stopped'}: {task.stopped_reason or 'AWS gave no reason'}")
+    for part in task.containers:
+        if part.exit_code is not None or part.reason:
+            code = "never ran" if part.exit_code is None else f"exited with code {part.exit_code}"
+            lines.append(f"  Container {part.name} {code}" + (f": {part.reason}" if part.reason else ""))
+    if container is not None:
+        lines += _log_last_output(rollout, task, container)
+    lines += [f"Cause: {cause.message}", f"What to do: {cause.advice}", ""]
+    return lines
+
+
+def _log_last_output(rollout: StepContext, task: EcsTask, container: EcsContainer) -> list[str]:
+    place = find_log_stream(rollout, task, container)
+    if place is None:
+        return [
+            f"  Container {container.name} has no awslogs configuration, so its output is not to be had here"
+        ]
+    group, stream = place
+    try:
+        said = rollout.logs.tail(group, stream, LOG_LINES)
+    except AwsError as error:
+        return [f"  Its log could not be read ({group}): {error.sentence}"]
+    if not said:
+        return [f"  It wrote nothing to its log ({group}, {stream})"]
+    return [f"  Last lines of its log ({group}, {stream}):", *(f"  | {event.message}" for event in said)]
+
+
+def find_log_stream(rollout: StepContext, task: EcsTask, container: EcsContainer) -> tuple[str, str] | None:
+    """The log group and stream of a container, if its task definition says where it writes."""
+    definition = rollout.recall("task definition") or {}
+    for wanted in definition.get("containerDefinitions", []):
+        log = wanted.get("logConfiguration") or {}
+        options = log.get("options") or {}
+        if wanted.get("name") == container.name and log.get("logDriver") == "awslogs":
+            if "awslogs-group" not in options or "awslogs-stream-prefix" not in options:
+                return None
+            return options["awslogs-group"], f"{options['awslogs-stream-prefix']}/{container.name}/{task.id}"
+    return None

@@ -1,0 +1,221 @@
+"""Snapshots of ECS services: saved state, ownership checks, restore and deletion."""
+
+from collections.abc import Mapping, Set
+from datetime import datetime
+from typing import Any
+
+from aws.apis.ecs_types import EcsDeployment, EcsService, get_arn_name
+from aws.errors import NotFound
+from aws.shapes import get_parameter_names
+from steps.actions.base import ActionFailed, ChangedByOthers, ChecklistEntry
+from steps.actions.confirmations import clear_observation, has_recent_write, is_observed_twice, is_read_stale
+from steps.actions.context import EarlierStep, ServiceObservation, StepContext
+from steps.actions.ecs_service.update_fields import merge_deployment_fields
+
+_CONTROLLER_TOOLS = {"CODE_DEPLOY": "AWS CodeDeploy", "EXTERNAL": "the tool that owns its task sets"}
+GONE_STATUSES = ("INACTIVE", "DRAINING")
+# What DescribeServices shows and CreateService takes, but that belongs to neither a manifest nor a copy.
+_NOT_COPIED = ("cluster", "tags", "clientToken", "role", "deploymentController")
+CANARY_SUFFIX = "Canary"
+"""What the name of a canary's ECS service ends with."""
+
+
+def get_pair_names(base: str) -> tuple[str, str]:
+    """The two ECS services that blue/green deployments of a service change between."""
+    return f"{base}__1", f"{base}__2"
+
+
+def format_service(service: EcsService | None) -> str:
+    """An ECS service in three words, for a checklist."""
+    return (
+        "does not exist"
+        if service is None
+        else f"{service.status}, {service.running}/{service.desired} running"
+    )
+
+
+def has_existed_before(rollout: StepContext | EarlierStep) -> bool:
+    """Whether the ECS service was there when the step began."""
+    before = rollout.recall("service before")
+    return bool(before) and before["status"] not in GONE_STATUSES
+
+
+def build_snapshot(service: EcsService) -> dict[str, Any]:
+    """What a rollback and a diagnosis need of an ECS service as it is now."""
+    primary = service.primary
+    return {
+        "name": service.name,
+        "arn": service.arn,
+        "status": service.status,
+        "primary": primary.id if primary else "",
+        "task_definition": service.task_definition,
+        "desired": service.desired,
+        "running": service.running,
+        "newest_events": [event.id for event in service.events],
+        "raw": merge_deployment_fields(service),
+    }
+
+
+def save_deployment_times(rollout: StepContext, service: EcsService) -> None:
+    """Remember when AWS began the deployment that our write answered with, and when it made the service."""
+    primary = service.primary
+    if primary is not None and primary.created_at is not None:
+        rollout.remember(f"begun {primary.id}", primary.created_at.isoformat())
+    if primary is not None and service.raw.get("createdAt"):
+        rollout.remember(f"created {primary.id}", str(service.raw["createdAt"]))
+
+
+def get_deployment_start(rollout: StepContext, deployment_id: str) -> datetime | None:
+    """When AWS began a deployment of ours; None where that is not known."""
+    begun = rollout.recall(f"begun {deployment_id}")
+    return datetime.fromisoformat(begun) if begun else None
+
+
+def describe_restore(known: EarlierStep) -> tuple[str, ...]:
+    """What putting an ECS service back as it was before this step would do (P05)."""
+    name = known.know("serviceName")
+    if not has_existed_before(known):
+        return (f"Delete Service {name} with its tasks: this execution created it",)
+    before = known.recall("service before")
+    words = []
+    if (arn := known.know("taskDefinitionArn")) and arn != before["task_definition"]:
+        old, new = (text.rsplit("/", 1)[-1] for text in (before["task_definition"], arn))
+        words.append(f"Service {name}: task definition {new} back to {old}")
+    count = known.know("desiredCount")
+    if count is not None and count != before["desired"]:
+        words.append(f"Service {name}: count {count} back to {before['desired']}")
+    return (*words,) or (f"Service {name}: the settings that changed, back to what they were",)
+
+
+def refuse_foreign_controller(before: Mapping[str, Any]) -> None:
+    """Raise `ActionFailed` where something other than ECS's own rolling update deploys a service."""
+    raw = before["raw"]
+    controller = raw.get("deploymentController", {}).get("type", "ECS")
+    strategy = raw.get("deploymentConfiguration", {}).get("strategy", "ROLLING")
+    scheduling = raw.get("schedulingStrategy", "REPLICA")
+    name = before["name"]
+    if controller != "ECS":
+        cluster = get_arn_name(raw.get("clusterArn", ""))
+        raise _build_controller_error(
+            f"Service {name} is deployed by the {controller} controller. Deploy it with "
+            f"{_CONTROLLER_TOOLS.get(controller, controller)}, or hand it to ECS and run again: "
+            f"aws ecs update-service --cluster {cluster} --service {name} --deployment-controller type=ECS"
+        )
+    if strategy != "ROLLING":
+        raise _build_controller_error(
+            f"Service {name} has AWS's own {strategy} strategy, which moves traffic by itself. Set its "
+            "deployment strategy to ROLLING in AWS and run again, or go on deploying it there."
+        )
+    if scheduling != "REPLICA":
+        raise _build_controller_error(
+            f"Service {name} has {scheduling} scheduling: one task on each instance, with no desired "
+            "count to follow. Deploy it in AWS, or give the service definition another serviceName."
+        )
+
+
+def _build_controller_error(message: str) -> ActionFailed:
+    return ActionFailed("CONTROLLER_NOT_SUPPORTED", message)
+
+
+def recreate_ecs_service(rollout: StepContext, before: Mapping[str, Any], task_definition: str) -> EcsService:
+    """Create an ECS service that was deleted, as a snapshot has it."""
+    fields = get_parameter_names("ecs", "CreateService") - set(_NOT_COPIED)
+    # AWS shows what was never given as an empty list, and takes some of those for a choice.
+    definition = {
+        key: value for key, value in before["raw"].items() if key in fields and value not in (None, [], "")
+    }
+    definition |= {"taskDefinition": task_definition, "desiredCount": before["desired"]}
+    if "capacityProviderStrategy" in definition:
+        definition.pop("launchType", None)
+    return rollout.ecs.create_service(definition, cluster=rollout.cluster, client_token=rollout.intent)
+
+
+def delete_ecs_service(rollout: StepContext, name: str, live: EcsService | None) -> None:
+    """Delete an ECS service with its tasks; one that is gone already is fine."""
+    is_hidden = live is None and is_read_stale(rollout)
+    if not is_hidden and (live is None or live.status in GONE_STATUSES):
+        rollout.log(f"Service {name} is gone already")
+        return
+    rollout.log(f"Deleting service {name}..")
+    try:
+        rollout.ecs.delete_service(rollout.cluster, name, force=True)
+    except NotFound:
+        rollout.log(f"Service {name} is gone already")
+
+
+def is_deleted(rollout: StepContext, service: EcsService | None) -> bool:
+    """Whether a look shows that a service is gone; one that this action has just created may be hidden."""
+    if service is None:
+        return not has_recent_write(rollout)
+    return service.status == "INACTIVE"
+
+
+def filter_stale_service(rollout: StepContext, live: EcsService) -> EcsService | None:
+    """What an undo may compare with; None where the read is so old that it does not show our deployment."""
+    is_stale = live.deployment(rollout.know("deploymentId") or "") is None and is_read_stale(rollout)
+    return None if is_stale else live
+
+
+def refuse_foreign_deployment(live: EcsService | None, known: Set[Any]) -> None:
+    """Raise `ActionFailed` where the PRIMARY deployment is not one of `known`, right before an undo writes.
+
+    The look that allowed the undo may be a minute old by then; the next try of the undo looks anew.
+    """
+    if live is None or live.status in GONE_STATUSES or live.primary is None or live.primary.id in known:
+        return
+    raise ActionFailed(
+        "SUPERSEDED",
+        f"Deployment {live.primary.id} of Service {live.name} is not ours: somebody may have deployed since "
+        "this rollback looked. It looks again.",
+        outcome="SUPERSEDED",
+    )
+
+
+def is_own_deployment(
+    rollout: StepContext, seen: ServiceObservation, primary: EcsDeployment, known: Set[Any]
+) -> bool:
+    """Whether an undo may touch a service: its PRIMARY deployment is one of `known`. False: look again.
+
+    Raises `NotOurs` once it is certain that somebody else has deployed there (rule 12).
+    """
+    if primary.id in known:
+        clear_observation(rollout, "foreign primary")
+        return True
+    if not is_observed_twice(rollout, "foreign primary", seen.begun):
+        return False
+    raise ChangedByOthers(
+        f"Somebody else deployed Service {seen.name} meanwhile (deployment {primary.id}). "
+        "The rollback touches nothing."
+    )
+
+
+def is_restored(rollout: StepContext, before: Mapping[str, Any], service: EcsService | None) -> bool:
+    """One look at whether the task definition and the running tasks are those from before."""
+    if service is None or service.primary is None:
+        return False
+    if service.primary.task_definition != before["task_definition"] or len(service.deployments) > 1:
+        return False
+    is_over = service.primary.rollout_state in ("COMPLETED", "", None)
+    is_back = is_over and service.running == service.desired == before["desired"]
+    if is_back and not has_recent_write(rollout):
+        return True
+    rollout.rest()
+    return False
+
+
+def build_service_checks(rollout: StepContext, before: Mapping[str, Any]) -> list[ChecklistEntry]:
+    """What the ECS service was, beside what it is."""
+    name = before["name"]
+    service = rollout.ecs.describe_service(rollout.cluster, name)
+    if service is None or service.primary is None or service.status in GONE_STATUSES:
+        return [ChecklistEntry(f"Service {name}", before["status"], format_service(service), ok=False)]
+    pairs = (
+        ("Task definition", before["task_definition"], service.primary.task_definition),
+        ("Desired count", before["desired"], service.desired),
+        ("Running tasks", before["desired"], service.running),
+        ("Deployments under way", 1, len(service.deployments)),
+    )
+    return [
+        ChecklistEntry(f"{what} of Service {name}", str(expected), str(found), expected == found)
+        for what, expected, found in pairs
+    ]

@@ -1,0 +1,392 @@
+"""Action that follows a deployment to its outcome and explains a failure (P01-P03)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from aws.apis.ecs_types import EcsService
+from aws.errors import AwsError, Denied, NotFound
+from steps.actions.base import Action, ActionFailed, action
+from steps.actions.confirmations import clear_observation, is_observed_twice
+from steps.actions.context import ServiceObservation, StepContext
+from steps.actions.ecs_service.deployment_health import (
+    FailFast,
+    HealthVerdict,
+    OwnDeployment,
+    enforce_health_deadline,
+    find_deployment,
+    get_health_deadline,
+    has_rollback_breaker,
+    is_verdict_certain,
+    judge_deployment,
+    was_rolled_back_by_aws,
+)
+from steps.actions.ecs_service.desired_count import FOREIGN_COUNT
+from steps.actions.ecs_service.diagnosis import Diagnosis, diagnose_deployment
+from steps.actions.ecs_service.snapshots import get_deployment_start, has_existed_before
+
+_UNCERTAIN_VERDICTS = (
+    HealthVerdict.MAYBE_BACK,
+    HealthVerdict.MAYBE_SUPERSEDED,
+    HealthVerdict.MAYBE_NO_TASKS,
+    HealthVerdict.MAYBE_GONE,
+)
+
+
+# What the looks note of the time after ECS has reported the deployment completed.
+_COMPLETED_AT_KEY, _FAILED_AT_COMPLETION_KEY, _WATCHED_KEY = (
+    "completed at",
+    "failed when completed",
+    "watched for",
+)
+# However long a task lived before it failed, in seconds.
+LONGEST_TASK_LIFETIME = 300
+_FAILURES_KEY, _EARLIER_FAILURES_KEY, _LIFETIME_KEY = (
+    "failed tasks",
+    "failed before completed",
+    "seconds the last one lived",
+)
+
+
+@action
+@dataclass(frozen=True)
+class WaitForSteadyState(Action):
+    """Look until our deployment, named by its id, is COMPLETED; fail at once when it cannot be (P01-P03)."""
+
+    again_with = ("CreateOrUpdateService", "CreateCanary")
+
+    fail_fast: FailFast = field(default_factory=FailFast)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.fail_fast, Mapping):  # as a stored row has it
+            object.__setattr__(self, "fail_fast", FailFast(**self.fail_fast))
+
+    @property
+    def title(self) -> str:
+        return "Wait for steady state"
+
+    def start(self, rollout: StepContext) -> None:
+        rollout.await_service(rollout.know("serviceName"))
+
+    def is_done(self, rollout: StepContext) -> bool:
+        name = rollout.know("serviceName")
+        ours = _build_own_deployment(rollout)
+        seen = rollout.see_service(name)
+        service = seen.service
+        if find_deployment(service, ours.deployment_id) is not None:
+            rollout.progress["seen"] = True
+        verdict = judge_deployment(service, ours)
+        if service is not None:
+            _log_progress(rollout, service, ours)
+        if (
+            verdict is HealthVerdict.COMPLETED
+            and service is not None
+            and not self._is_watched(rollout, service)
+        ):
+            return self._succeed(rollout, name)
+        diagnosis = _diagnose_if_suspicious(rollout, service, ours, self.fail_fast)
+        if verdict is HealthVerdict.COMPLETED and service is not None:
+            return self._stands(rollout, seen) and self._succeed(rollout, name)
+        rollout.progress.pop(_COMPLETED_AT_KEY, None)
+        _fail_on_verdict(rollout, verdict, seen, ours, diagnosis)
+        if service is not None and diagnosis is not None:
+            _fail_fast(rollout, service, ours, diagnosis, self.fail_fast)
+        minutes = self.fail_fast.minutesWithoutHealthyTask
+        if service is not None and verdict is HealthVerdict.GOING:
+            enforce_health_deadline(rollout, service, ours.deployment_id, minutes)
+            rollout.rest(until=get_health_deadline(rollout, minutes))
+        return False
+
+    def _is_watched(self, rollout: StepContext, service: EcsService) -> bool:
+        """Whether ECS is not believed at once: nothing but itself vouches for the tasks."""
+        return bool(
+            self.fail_fast.stableSeconds and service.desired and not _has_health_check(rollout, service)
+        )
+
+    def _succeed(self, rollout: StepContext, name: str) -> bool:
+        _log_stability_window(rollout, name)
+        rollout.log(f"Service {name} reached steady state")
+        self.tell_success(rollout, name)
+        return True
+
+    def _stands(self, rollout: StepContext, seen: ServiceObservation) -> bool:
+        """Whether the service has stayed completed for long enough; a failed task begins that time anew."""
+        _log_stability_window(rollout, seen.name)
+        progress, failures = rollout.progress, rollout.progress.get(_FAILURES_KEY, 0)
+        progress.setdefault(_EARLIER_FAILURES_KEY, failures)
+        _fail_after_completed(rollout, self.fail_fast)
+        if _COMPLETED_AT_KEY not in progress or failures > progress[_FAILED_AT_COMPLETION_KEY]:
+            # A task that failed since then shows for how long one has to watch.
+            lived = progress.get(_LIFETIME_KEY, 0) if failures > progress[_EARLIER_FAILURES_KEY] else 0
+            seconds = self.fail_fast.stableSeconds + min(lived, LONGEST_TASK_LIFETIME)
+            began = seen.begun.isoformat()
+            progress.update(
+                {_COMPLETED_AT_KEY: began, _FAILED_AT_COMPLETION_KEY: failures, _WATCHED_KEY: seconds}
+            )
+            rollout.log(f"ECS reports completed, watching for {seconds} s")
+        until = datetime.fromisoformat(progress[_COMPLETED_AT_KEY]) + timedelta(
+            seconds=progress[_WATCHED_KEY]
+        )
+        if seen.begun >= until:
+            return True
+        rollout.sleep(until)
+        return False
+
+    def last_look(self, rollout: StepContext) -> ActionFailed | bool:
+        progress, name = rollout.progress, rollout.know("serviceName")
+        if "first failure" in progress and _COMPLETED_AT_KEY not in progress:
+            return _build_failure_from_notes(progress["first failure"], "TIMED_OUT")
+        ours = _build_own_deployment(rollout)
+        service = rollout.see_service(name).service
+        is_calm = progress.get(_FAILURES_KEY, 0) == progress.get(_EARLIER_FAILURES_KEY, 0)
+        if judge_deployment(service, ours) is HealthVerdict.COMPLETED and is_calm:
+            rollout.log("The time of the step is over, so the service is watched no longer")
+            return self._succeed(rollout, name)
+        if service is not None:
+            _log_first_diagnosis(rollout, service, ours, self.fail_fast)
+        known = progress.get("first failure")
+        return _build_failure_from_notes(known, "TIMED_OUT") if known else False
+
+    def tell_success(self, rollout: StepContext, name: str) -> None:
+        """The last lines of the step."""
+        verb = "Updated" if has_existed_before(rollout) else "Created"
+        rollout.log(f"{verb} Service {name} with Arn {rollout.know('serviceArn')}")
+        rollout.log("")
+        rollout.log(" Deployment Successful.", "success")
+
+
+def _log_stability_window(rollout: StepContext, name: str) -> None:
+    if not rollout.progress.get("settling"):
+        rollout.progress["settling"] = True
+        rollout.log(f"Waiting for Service {name} to reach steady state")
+
+
+def _note_deregistered_revision(rollout: StepContext) -> None:
+    """Name it where somebody deregistered the revision that was deployed. Looked at once tasks have failed:
+    a calm deployment is worth no call more.
+    """
+    arn = rollout.know("taskDefinitionArn")
+    try:
+        is_active = rollout.ecs.describe_task_definition(arn).is_active
+    except (Denied, NotFound):
+        return
+    if not is_active:
+        rollout.note(
+            f"Task definition {arn} was deregistered by somebody while this deployment ran. What runs goes "
+            "on; a later deployment or rollback registers what it needs again."
+        )
+
+
+def _build_own_deployment(rollout: StepContext) -> OwnDeployment:
+    before = rollout.recall("service before") or {}
+    deployment_id = rollout.know("deploymentId")
+    return OwnDeployment(
+        deployment_id=deployment_id,
+        task_definition=rollout.know("taskDefinitionArn"),
+        primary_before=before.get("primary", ""),
+        was_seen=bool(rollout.progress.get("seen")),
+        wanted=rollout.know("desiredCount"),
+        begun=get_deployment_start(rollout, deployment_id),
+        service_created=rollout.recall(f"created {deployment_id}") or "",
+        known_events=frozenset(before.get("newest_events", ())),
+    )
+
+
+def _has_health_check(rollout: StepContext, service: EcsService) -> bool:
+    """Whether a load balancer or a health check of a container vouches for the tasks."""
+    containers = (rollout.recall("task definition") or {}).get("containerDefinitions", [])
+    is_behind_balancer = any(one.get("targetGroupArn") for one in service.raw.get("loadBalancers", []))
+    return is_behind_balancer or any(one.get("healthCheck") for one in containers)
+
+
+def _log_progress(rollout: StepContext, service: EcsService, ours: OwnDeployment) -> None:
+    """One line per change of the counts, and one when only the rollout is still under way (R199, R200)."""
+    deployment = find_deployment(service, ours.deployment_id)
+    if deployment is None:
+        return
+    rollout.show_counts(running=deployment.running, desired=deployment.desired, pending=deployment.pending)
+    told = rollout.progress.setdefault("count told", ours.wanted)
+    if service.desired != told:
+        rollout.progress["count told"] = service.desired
+        rollout.remember(FOREIGN_COUNT, True)
+        rollout.note(
+            f"The desired count of Service {service.name} was changed from {told} to {service.desired} while "
+            "this deployment ran: by somebody else, or by auto scaling"
+        )
+    counts = f"{deployment.running}/{deployment.desired}"
+    if rollout.progress.get("counts") != counts:
+        rollout.progress["counts"] = counts
+        rollout.log(f"Waiting for pending tasks to finish. {counts} running ...")
+    if deployment.running >= deployment.desired and not rollout.progress.get("settling"):
+        rollout.progress["settling"] = True
+        rollout.log(f"Waiting for Service {service.name} to reach steady state")
+
+
+def _diagnose_if_suspicious(
+    rollout: StepContext, service: EcsService | None, ours: OwnDeployment, settings: FailFast
+) -> Diagnosis | None:
+    """Ask for stopped tasks only when something hints at a failure: the quota of AWS is shared."""
+    if service is None or not _is_suspicious(rollout, service, ours):
+        return None
+    return _log_first_diagnosis(rollout, service, ours, settings)
+
+
+def _log_first_diagnosis(
+    rollout: StepContext, service: EcsService, ours: OwnDeployment, settings: FailFast
+) -> Diagnosis | None:
+    """Explain the first failure in the log, once. Where AWS refuses to show the tasks, say that once."""
+    try:
+        diagnosis = diagnose_deployment(rollout, service, ours.deployment_id, enough=settings.failedTasks)
+    except AwsError as error:
+        if not rollout.progress.get("diagnosis refused"):
+            rollout.progress["diagnosis refused"] = True
+            rollout.log(f"Why tasks stop is not known: {error.sentence}", "warning")
+        return None
+    if diagnosis is None:
+        return None
+    rollout.progress.update({_FAILURES_KEY: diagnosis.failures, _LIFETIME_KEY: round(diagnosis.lived)})
+    if not rollout.progress.get("diagnosed"):
+        rollout.progress["diagnosed"] = True
+        _note_deregistered_revision(rollout)
+        for line in diagnosis.lines:
+            rollout.log(line, "error" if line else "info")
+    return diagnosis
+
+
+def _is_suspicious(rollout: StepContext, service: EcsService, ours: OwnDeployment) -> bool:
+    deployment = find_deployment(service, ours.deployment_id)
+    known = set((rollout.recall("service before") or {}).get("newest_events", []))
+    odd = sum(1 for event in service.events if event.id not in known and _is_suspicious_event(event.message))
+    starts = sum(1 for event in service.events if event.id not in known and "has started" in event.message)
+    failed = deployment.failed if deployment else 0
+    evidence = [odd, failed, starts]
+    if rollout.progress.get("evidence") == evidence:
+        return False
+    rollout.progress["evidence"] = evidence
+    return bool(odd or failed or starts > 1 or deployment is None)
+
+
+def _is_suspicious_event(message: str) -> bool:
+    return any(word in message for word in ("unable to", "unhealthy", "failed", "rolling back"))
+
+
+def _fail_on_verdict(
+    rollout: StepContext,
+    verdict: HealthVerdict,
+    seen: ServiceObservation,
+    ours: OwnDeployment,
+    diagnosis: Diagnosis | None,
+) -> None:
+    if verdict is HealthVerdict.FAILED:
+        raise _build_failure(
+            "FAILED", "AWS gave this deployment up: its tasks failed to start.", diagnosis, rollout
+        )
+    if verdict is HealthVerdict.ROLLED_BACK_BY_AWS:
+        raise _build_failure(
+            "ROLLED_BACK_BY_AWS", "The circuit breaker of the service rolled it back.", diagnosis, rollout
+        )
+    for odd in _UNCERTAIN_VERDICTS:
+        if verdict is not odd:
+            clear_observation(rollout, odd.value)
+            continue
+        is_sure = is_verdict_certain(verdict, seen.service, ours)
+        if is_sure or (
+            is_observed_twice(rollout, odd.value, seen.begun)
+            and _is_conclusive_read(rollout, verdict, ours, seen)
+        ):
+            outcome, text = _describe_outcome(verdict, seen, ours)
+            raise _build_failure(outcome, text, diagnosis, rollout)
+
+
+def _describe_outcome(
+    verdict: HealthVerdict, seen: ServiceObservation, ours: OwnDeployment
+) -> tuple[str, str]:
+    """The outcome of a deployment that others ended, and the sentence for it."""
+    service, name = seen.service, seen.name
+    if verdict is HealthVerdict.MAYBE_GONE or service is None or service.primary is None:
+        return "FAILED", f"Service {name} is no longer there: somebody has deleted it."
+    if verdict is HealthVerdict.MAYBE_NO_TASKS:
+        return "FAILED", (
+            f"The desired count of Service {name} was changed from {ours.wanted} to 0 while this deployment "
+            "ran. No task of the new version runs, so nobody knows whether it works."
+        )
+    primary = service.primary
+    if verdict is HealthVerdict.MAYBE_BACK and was_rolled_back_by_aws(service, ours):
+        return (
+            "ROLLED_BACK_BY_AWS",
+            "AWS rolled the service back: the deployment from before is PRIMARY again.",
+        )
+    if verdict is HealthVerdict.MAYBE_BACK:
+        return "SUPERSEDED", (
+            f"The deployment from before ({primary.id}) is PRIMARY again, and nothing shows that AWS rolled "
+            "back: somebody else has set the service back."
+        )
+    if primary.task_definition == ours.task_definition:
+        return "SUPERSEDED", (
+            "Somebody else forced a new deployment of the same task definition meanwhile: deployment "
+            f"{primary.id} is PRIMARY, not ours ({ours.deployment_id})."
+        )
+    return "SUPERSEDED", (
+        f"Somebody else deployed this service meanwhile: deployment {primary.id} of "
+        f"{primary.task_definition} is PRIMARY, not ours ({ours.deployment_id})."
+    )
+
+
+def _is_conclusive_read(
+    rollout: StepContext, verdict: HealthVerdict, ours: OwnDeployment, seen: ServiceObservation
+) -> bool:
+    """Ours can only be gone after it was seen once, or when it has stayed away for a minute (rule 10)."""
+    if ours.was_seen or verdict is HealthVerdict.MAYBE_SUPERSEDED:
+        return True
+    first = rollout.progress.setdefault("looked since", seen.begun.timestamp())
+    return bool(seen.begun.timestamp() - first >= 60)
+
+
+def _fail_after_completed(rollout: StepContext, settings: FailFast) -> None:
+    """As many failed tasks after ECS has reported it completed as end a deployment before that."""
+    failed = rollout.progress.get(_FAILURES_KEY, 0) - rollout.progress[_EARLIER_FAILURES_KEY]
+    if 0 < settings.failedTasks <= failed:
+        words = f"{_format_task_count(failed)} of this deployment failed after ECS reported it completed."
+        raise _build_failure_from_notes(rollout.progress["first failure"], "FAILED", words)
+
+
+def _fail_fast(
+    rollout: StepContext, service: EcsService, ours: OwnDeployment, diagnosis: Diagnosis, settings: FailFast
+) -> None:
+    """A fatal reason ends it at once; otherwise so many failed tasks with none ever healthy (P03)."""
+    if diagnosis.fatal and settings.onFatalReason:
+        raise diagnosis.failure("FAILED")
+    if _EARLIER_FAILURES_KEY in rollout.progress:
+        _fail_after_completed(rollout, settings)
+        return
+    if not settings.failedTasks or diagnosis.failures < settings.failedTasks or diagnosis.any_healthy:
+        return
+    if has_rollback_breaker(service) and ours.primary_before:
+        return  # AWS itself is about to roll back; two rollbacks at once would fight.
+    raise diagnosis.failure(
+        "FAILED", f"{_format_task_count(diagnosis.failures)} of this deployment failed, none got healthy. "
+    )
+
+
+def _format_task_count(count: int) -> str:
+    return "1 task" if count == 1 else f"{count} tasks"
+
+
+def _build_failure(
+    outcome: str, sentence: str, diagnosis: Diagnosis | None, rollout: StepContext
+) -> ActionFailed:
+    known = diagnosis.as_notes() if diagnosis else rollout.progress.get("first failure")
+    if known is None:
+        return ActionFailed(outcome, sentence, outcome=outcome)
+    return _build_failure_from_notes(known, outcome, sentence)
+
+
+def _build_failure_from_notes(notes: Mapping[str, Any], outcome: str, sentence: str = "") -> ActionFailed:
+    return ActionFailed(
+        notes.get("code", outcome),
+        f"{sentence} {notes.get('message', '')}".strip(),
+        outcome=outcome,
+        container=notes.get("container", ""),
+        exit_code=notes.get("exit_code"),
+    )

@@ -1,0 +1,91 @@
+"""Action that tags an ECS service as its definition says."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from aws.apis.ecs_types import parse_tags
+from aws.errors import Denied
+from steps.actions.base import Action, ChecklistEntry, action
+from steps.actions.confirmations import (
+    Applied,
+    CallRecord,
+    Confirmation,
+    NotApplied,
+    Unconfirmed,
+    is_past_read_lag,
+)
+from steps.actions.context import EarlierStep, StepContext
+from steps.actions.ecs_service.snapshots import has_existed_before
+
+_SAVED_TAGS = "service tags before"
+
+
+@action
+@dataclass(frozen=True)
+class TagService(Action):
+    """Tag an ECS service that existed before as its definition says; tags that it does not name stay."""
+
+    has_undo = True
+
+    @property
+    def title(self) -> str:
+        return "Tag the ECS service"
+
+    def start(self, rollout: StepContext) -> None:
+        wanted = _get_definition_tags(rollout)
+        if not wanted or not has_existed_before(rollout):
+            return
+        arn = rollout.know("serviceArn")
+        try:
+            before = rollout.ecs.tags(arn)
+            rollout.remember(_SAVED_TAGS, before)
+            missing = {key: value for key, value in wanted.items() if before.get(key) != value}
+            if missing:
+                rollout.ecs.tag(arn, missing)
+                rollout.log(f"Tagged Service {rollout.know('serviceName')} with {', '.join(sorted(missing))}")
+        except Denied as denied:
+            rollout.log(f"{denied.sentence} The tags of the service stay as they are.", "warning")
+
+    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        late = is_past_read_lag(rollout, call)
+        now = rollout.ecs.tags(call.params["resourceArn"])
+        if call.operation == "UntagResource":
+            is_so = not set(call.params["tagKeys"]) & set(now)
+        else:
+            is_so = all(now.get(key) == value for key, value in parse_tags(call.params["tags"]).items())
+        return Applied({}) if is_so else NotApplied() if late else Unconfirmed()
+
+    def undo(self, rollout: StepContext) -> None:
+        arn, wanted = rollout.know("serviceArn"), _get_definition_tags(rollout)
+        before: Mapping[str, str] = rollout.recall(_SAVED_TAGS) or {}
+        changed = {key: before[key] for key, value in wanted.items() if before.get(key, value) != value}
+        added = sorted(key for key in wanted if key not in before)
+        if changed:
+            rollout.ecs.tag(arn, changed)
+        if added:
+            rollout.ecs.untag(arn, added)
+        rollout.log(f"The tags of Service {rollout.know('serviceName')} are as they were before")
+
+    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
+        return (
+            f"Tags of Service {known.know('serviceName')}: back to "
+            f"{_format_tags(known.recall(_SAVED_TAGS) or {})}",
+        )
+
+    def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
+        before: Mapping[str, str] = rollout.recall(_SAVED_TAGS) or {}
+        now = rollout.ecs.tags(rollout.know("serviceArn"))
+        expected, found = _format_tags(before), _format_tags(now)
+        return [
+            ChecklistEntry(
+                f"Tags of Service {rollout.know('serviceName')}", expected, found, expected == found
+            )
+        ]
+
+
+def _get_definition_tags(rollout: StepContext) -> dict[str, str]:
+    return parse_tags(rollout.recall("service definition").get("tags"))
+
+
+def _format_tags(tags: Mapping[str, str]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in sorted(tags.items())) or "none"

@@ -1,0 +1,340 @@
+"""Actions that save an ECS service and then create or update it; undo restores it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aws.apis.ecs_types import EcsService
+from aws.errors import Invalid
+from steps.actions.base import Action, ActionFailed, ChecklistEntry, InterventionRequired, action
+from steps.actions.blue_green.scale_down import save_replaced_pair
+from steps.actions.confirmations import CallRecord, Confirmation, clear_observation, has_recent_write
+from steps.actions.context import EarlierStep, StepContext
+from steps.actions.ecs_service.confirmation import confirm_service_write
+from steps.actions.ecs_service.desired_count import (
+    compute_initial_count,
+    compute_restored_count,
+    compute_update_count,
+    is_count_restored,
+    is_foreign_count,
+)
+from steps.actions.ecs_service.snapshots import (
+    GONE_STATUSES,
+    build_snapshot,
+    delete_ecs_service,
+    describe_restore,
+    filter_stale_service,
+    format_service,
+    get_pair_names,
+    has_existed_before,
+    is_deleted,
+    is_own_deployment,
+    recreate_ecs_service,
+    refuse_foreign_controller,
+    refuse_foreign_deployment,
+    save_deployment_times,
+)
+from steps.actions.ecs_service.update_fields import (
+    build_restoring_update,
+    list_ignored_fields,
+    requires_new_deployment,
+    select_changeable_fields,
+)
+from steps.actions.manifests import TASK_DEFINITION_ARN
+from steps.actions.task_definitions import confirm_registration, reregister_task_definition
+
+# The output that names the task definition that stands in for an inactive one.
+RESTORED_TASK_DEFINITION = "restoredTaskDefinitionArn"
+
+
+@action
+@dataclass(frozen=True)
+class SaveCurrentService(Action):
+    """Collect what a rollback will need, before anything is changed (R193).
+
+    `definition` names the remembered service definition to go by; the slot is always that of the one deployed
+    in the end.
+    """
+
+    definition: str = "service definition"
+
+    @property
+    def title(self) -> str:
+        return "Remember the ECS service as it is"
+
+    def start(self, rollout: StepContext) -> None:
+        rollout.take_slot(rollout.recall("service definition")["serviceName"])
+        definition = rollout.recall(self.definition)
+        name = definition["serviceName"]
+        pair = get_pair_names(rollout.recall("service definition")["serviceName"])
+        found = {one.name: one for one in rollout.ecs.describe_services(rollout.cluster, [name, *pair])}
+        service = found.pop(name, None)
+        before = rollout.remember("service before", None if service is None else build_snapshot(service))
+        save_replaced_pair(rollout, definition, service, list(found.values()))
+        if before is None or before["status"] in GONE_STATUSES:
+            rollout.log(f"Service {name} does not exist yet, it will be created")
+            rollout.log("A rollback deletes it again")
+            return
+        refuse_foreign_controller(before)
+        rollout.log(
+            f"Service {name} runs {before['running']}/{before['desired']} tasks of "
+            f"{before['task_definition']} (deployment {before['primary']})"
+        )
+        rollout.log("A rollback brings back this task definition and this count")
+
+    def is_done(self, rollout: StepContext) -> bool:
+        """A service of this name that still drains would make CreateService fail (T20)."""
+        before = rollout.recall("service before")
+        if before is None or before["status"] != "DRAINING":
+            return True
+        name = before["name"]
+        if not rollout.progress.get("announced"):
+            rollout.log(f"Waiting for existing Service {name} to reach inactive state")
+            rollout.progress["announced"] = True
+        service = rollout.see_service(name).service
+        if service is not None and service.status == "DRAINING":
+            rollout.rest()
+            return False
+        rollout.log(f"Existing Service {name} reached inactive state")
+        return True
+
+
+@action
+@dataclass(frozen=True)
+class CreateOrUpdateService(Action):
+    """Point the ECS service at the new task definition, or create it (R198, R211).
+
+    Where nothing is said of `force`, a task definition by ARN is deployed with a new deployment (R162).
+    """
+
+    has_undo = True
+
+    force: bool | None = None
+    keep_count: bool = False
+    definition: str = "service definition"
+
+    @property
+    def title(self) -> str:
+        return "Create or update the ECS service"
+
+    def start(self, rollout: StepContext) -> None:
+        definition = rollout.recall(self.definition)
+        arn = rollout.know("taskDefinitionArn")
+        live = rollout.ecs.describe_service(rollout.cluster, definition["serviceName"])
+        if has_existed_before(rollout) or rollout.know("deploymentId"):
+            service = self._update(rollout, definition, arn, live)
+        else:
+            service = self._create(rollout, definition, arn, live)
+        rollout.learn(
+            serviceArn=service.arn,
+            deploymentId=service.primary.id if service.primary else "",
+            desiredCount=service.desired,
+        )
+        save_deployment_times(rollout, service)
+
+    def _create(
+        self, rollout: StepContext, definition: Mapping[str, Any], arn: str, live: EcsService | None
+    ) -> EcsService:
+        name = definition["serviceName"]
+        if live is not None and live.status == "ACTIVE":
+            raise ActionFailed(
+                "SUPERSEDED",
+                f"Service {name} did not exist when this deployment began, but somebody created it since. "
+                "Run the pipeline again to deploy onto it.",
+                outcome="SUPERSEDED",
+            )
+        count = compute_initial_count(rollout, definition, as_running=self.keep_count)
+        wanted = {**definition, "taskDefinition": arn, "desiredCount": count}
+        rollout.log(
+            f"Creating Service {name} with task definition {arn} and desired count {wanted['desiredCount']}"
+        )
+        return rollout.ecs.create_service(wanted, cluster=rollout.cluster, client_token=rollout.intent)
+
+    def _update(
+        self, rollout: StepContext, definition: Mapping[str, Any], arn: str, live: EcsService | None
+    ) -> EcsService:
+        name = definition["serviceName"]
+        # A retry finds what its earlier attempt deployed, and deploys the same once more.
+        earlier = rollout.know("deploymentId")
+        known = {earlier, (rollout.recall("service before") or {}).get("primary")}
+        if live is None or live.primary is None or live.primary.id not in known:
+            raise ActionFailed(
+                "SUPERSEDED",
+                f"Somebody else changed Service {name} since this one looked at it. Nothing is changed; "
+                "run the pipeline again.",
+                outcome="SUPERSEDED",
+            )
+        for warning in list_ignored_fields(definition, live):
+            rollout.log(warning, "warning")
+        changes = {**select_changeable_fields(definition), "taskDefinition": arn}
+        count = compute_update_count(rollout, definition, live, as_running=self.keep_count)
+        if count is not None:
+            changes["desiredCount"] = count
+        if earlier or self._is_forced(rollout) or requires_new_deployment(definition, live):
+            changes["forceNewDeployment"] = True
+        rollout.remember(_get_deployments_key(rollout), [one.id for one in live.deployments])
+        shown = live.desired if count is None else count
+        rollout.log(f"Updating Service {name} with task definition {arn} and desired count {shown}")
+        return rollout.ecs.update_service(rollout.cluster, name, changes)
+
+    def _is_forced(self, rollout: StepContext) -> bool:
+        if rollout.force_new_deployment is not None:
+            return rollout.force_new_deployment
+        by_arn = rollout.recall(TASK_DEFINITION_ARN) is not None
+        return by_arn if self.force is None else self.force
+
+    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        return confirm_service_write(
+            rollout,
+            call,
+            task_definition=rollout.know("taskDefinitionArn"),
+            before=_get_deployments_key(rollout),
+        )
+
+    def may_undo(self, rollout: StepContext) -> bool:
+        name = rollout.know("serviceName")
+        seen = rollout.see_service(name)
+        service = seen.service
+        if service is None or service.status in GONE_STATUSES or service.primary is None:
+            clear_observation(rollout, "foreign primary")
+            # A name is free once what had it has drained.
+            return service is None or service.status != "DRAINING" or not has_existed_before(rollout)
+        return is_own_deployment(rollout, seen, service.primary, _list_known_deployments(rollout))
+
+    def undo(self, rollout: StepContext) -> None:
+        name = rollout.know("serviceName")
+        live = rollout.ecs.describe_service(rollout.cluster, name)
+        refuse_foreign_deployment(live, _list_known_deployments(rollout))
+        if not has_existed_before(rollout):
+            delete_ecs_service(rollout, name, live)
+        elif live is None or live.status in GONE_STATUSES:
+            _recreate_deleted_service(rollout, name)
+        else:
+            _restore(rollout, rollout.recall(self.definition), live)
+
+    def adopt_undo(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        if call.operation == "RegisterTaskDefinition":
+            return confirm_registration(rollout, call)
+        asked = call.params.get("taskDefinition", "")
+        return confirm_service_write(rollout, call, task_definition=asked, before="deployments before undo")
+
+    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
+        return describe_restore(known)
+
+    def is_undone(self, rollout: StepContext) -> bool:
+        rollout.rest()
+        service = rollout.see_service(rollout.know("serviceName")).service
+        if not has_existed_before(rollout):
+            is_gone = is_deleted(rollout, service)
+            if is_gone:
+                rollout.show_counts(running=0, desired=0, pending=0)
+            return is_gone
+        if service is None or service.primary is None:
+            return False
+        rollout.show_counts(running=service.running, desired=service.desired, pending=service.pending)
+        if (
+            service.primary.task_definition != _get_restored_task_definition(rollout)
+            or len(service.deployments) > 1
+        ):
+            return False
+        if has_recent_write(rollout):
+            return False
+        settled = service.primary.rollout_state in ("COMPLETED", "", None)
+        return settled and service.running >= service.desired
+
+    def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
+        name = rollout.know("serviceName")
+        service = rollout.ecs.describe_service(rollout.cluster, name)
+        before = rollout.recall("service before")
+        if not has_existed_before(rollout):
+            gone = service is None or service.status in GONE_STATUSES
+            return [
+                ChecklistEntry(
+                    f"Service {name}",
+                    "does not exist",
+                    "does not exist" if gone else format_service(service),
+                    gone,
+                )
+            ]
+        if service is None or service.primary is None:
+            return [ChecklistEntry(f"Service {name}", "ACTIVE", "does not exist", ok=False)]
+        pairs = (
+            ("Task definition", _get_restored_task_definition(rollout), service.primary.task_definition),
+            ("Running tasks", service.desired, service.running),
+            ("Deployments under way", 1, len(service.deployments)),
+        )
+        is_kept = is_count_restored(rollout, before, service.desired)
+        note = ""
+        if service.desired != before["desired"]:
+            by_others = is_foreign_count(rollout, before, service.desired)
+            note = "somebody else set it, so it stays" if by_others else "auto scaling has moved it"
+        count = str(before["desired"])
+        return [
+            ChecklistEntry(f"Desired count of Service {name}", count, str(service.desired), is_kept, note),
+            *(
+                ChecklistEntry(f"{what} of Service {name}", str(expected), str(found), expected == found)
+                for what, expected, found in pairs
+            ),
+        ]
+
+
+def _restore(rollout: StepContext, definition: Mapping[str, Any], live: EcsService) -> None:
+    before, name = rollout.recall("service before"), live.name
+    count: int | None = compute_restored_count(rollout, before, live)
+    shown = filter_stale_service(rollout, live)
+    if shown is None and rollout.know("desiredCount") == before["desired"]:
+        count = None
+    changes = build_restoring_update(
+        definition, before, shown, count=count, task_definition=_get_restored_task_definition(rollout)
+    )
+    rollout.remember("deployments before undo", [one.id for one in live.deployments])
+    if not changes:
+        rollout.log(f"Service {name} is already as it was before")
+        return
+    rollout.log(
+        f"Updating Service {name} with task definition {_get_restored_task_definition(rollout)} "
+        f"and desired count {changes.get('desiredCount', live.desired)}"
+    )
+    try:
+        service = rollout.ecs.update_service(rollout.cluster, name, changes)
+    except Invalid as refused:
+        if "inactive" not in refused.message.lower() or "taskDefinition" not in changes:
+            raise
+        changes["taskDefinition"] = reregister_task_definition(rollout, before["task_definition"])
+        rollout.learn(**{RESTORED_TASK_DEFINITION: changes["taskDefinition"]})
+        service = rollout.ecs.update_service(rollout.cluster, name, changes)
+    rollout.learn(rollbackDeploymentId=service.primary.id if service.primary else "")
+
+
+def _list_known_deployments(rollout: StepContext) -> set[Any]:
+    """The deployments that an undo may meet: the one from before, ours, and that of an earlier try."""
+    before = rollout.recall("service before") or {}
+    return {rollout.know("deploymentId"), before.get("primary"), rollout.know("rollbackDeploymentId")}
+
+
+def _recreate_deleted_service(rollout: StepContext, name: str) -> None:
+    """Create a service that somebody deleted meanwhile, as it was before, once a person has agreed."""
+    before = rollout.recall("service before")
+    as_before = (
+        f"task definition {_get_restored_task_definition(rollout)} and desired count {before['desired']}"
+    )
+    if not rollout.was_asked:
+        raise InterventionRequired(
+            "SERVICE_DELETED",
+            f"Somebody has deleted Service {name} during the deployment. Try again, and Slipway creates it "
+            f"as it was before, with {as_before}; ignore it, and it stays deleted.",
+        )
+    rollout.note(f"Service {name} was deleted by somebody; the rollback created it again with {as_before}")
+    service = recreate_ecs_service(rollout, before, _get_restored_task_definition(rollout))
+    rollout.learn(rollbackDeploymentId=service.primary.id if service.primary else "")
+
+
+def _get_restored_task_definition(rollout: StepContext) -> str:
+    """The task definition that a rollback brings back: the one from before, or what was registered for it."""
+    return str(rollout.know(RESTORED_TASK_DEFINITION) or rollout.recall("service before")["task_definition"])
+
+
+def _get_deployments_key(rollout: StepContext) -> str:
+    """What is remembered of the deployments right before a write; each attempt finds others."""
+    earlier = rollout.know("deploymentId")
+    return f"deployments after {earlier}" if earlier else "deployments before update"

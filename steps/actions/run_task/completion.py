@@ -1,0 +1,245 @@
+"""Completion of ECS tasks: container output, exit codes, cause of a failure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aws.apis.ecs_types import EcsContainer, EcsTask
+from aws.errors import AwsError
+from guards.limits import TASK_LOG_LINES, TASK_LOG_READS
+from steps.actions.base import Action, ActionFailed, action
+from steps.actions.confirmations import clear_observation, is_observed_twice
+from steps.actions.context import StepContext
+from steps.actions.ecs_service.diagnosis import (
+    FailureCause,
+    find_cause,
+    find_failed_container,
+    find_log_stream,
+    log_diagnosis,
+)
+from steps.actions.run_task.launch import get_current_attempt
+
+LINES_PER_READ = 100
+STATUSES_WITH_OUTPUT = ("RUNNING", "DEACTIVATING", "STOPPING", "DEPROVISIONING", "STOPPED")
+
+
+def copy_output(rollout: StepContext, tasks: list[EcsTask]) -> set[str]:
+    """Log what the containers have written since the last look; the ARNs of tasks that had nothing to say.
+
+    A look makes a few reads only: whose turn it was not comes first in the next one.
+    """
+    streams: dict[str, Any] = rollout.progress.setdefault("streams", {})
+    waiting = [task for task in tasks if task.last_status in STATUSES_WITH_OUTPUT]
+    waiting.sort(key=lambda task: streams.get(task.arn, {}).get("read", 0))
+    quiet: set[str] = set()
+    left = int(TASK_LOG_READS)
+    for task in waiting:
+        if left <= 0:
+            break
+        reads, said = _read_task(rollout, task, streams.setdefault(task.arn, {"read": 0, "tokens": {}}))
+        left -= reads
+        if not said:
+            quiet.add(task.arn)
+    return quiet
+
+
+def _read_task(rollout: StepContext, task: EcsTask, notes: dict[str, Any]) -> tuple[int, bool]:
+    """Read each container of a task once; how many reads that took, and whether there was anything new."""
+    notes["read"] += 1
+    reads, said = 0, False
+    for container in task.containers:
+        if container.name in notes.get("closed", ()):
+            continue
+        place = find_log_stream(rollout, task, container)
+        if place is None:
+            _log_missing_output(rollout, container.name)
+            continue
+        reads += 1
+        said |= _read_container(rollout, task, container.name, place, notes)
+    return reads, said
+
+
+def _read_container(
+    rollout: StepContext, task: EcsTask, container: str, place: tuple[str, str], notes: dict[str, Any]
+) -> bool:
+    group, name = place
+    tokens: dict[str, str] = notes["tokens"]
+    try:
+        page = rollout.logs.read(group, name, tokens.get(container, ""), LINES_PER_READ)
+    except AwsError as error:
+        if error.is_retryable:
+            raise
+        notes.setdefault("closed", []).append(container)
+        rollout.log(f"The output of container {container} cannot be read: {error.sentence}", "warning")
+        return False
+    tokens[container] = page.token
+    for event in page.events:
+        for line in event.message.rstrip("\n").split("\n"):
+            if not _is_within_line_limit(rollout, group):
+                return False
+            rollout.log(f"{_get_line_prefix(rollout, task, container)} | {line}")
+    return bool(page.events)
+
+
+def _get_line_prefix(rollout: StepContext, task: EcsTask, container: str) -> str:
+    several = len(rollout.know("taskArns") or []) > 1
+    return f"{task.id[:8]} {container}" if several else container
+
+
+def _is_within_line_limit(rollout: StepContext, group: str) -> bool:
+    """The log of a step is for reading: the rest of a flood stays where it is."""
+    said: int = rollout.progress.get("said", 0) + 1
+    rollout.progress["said"] = said
+    if said == TASK_LOG_LINES + 1:
+        rollout.log(f"The tasks have written {TASK_LOG_LINES}; the rest is in log group {group}.", "warning")
+    return said <= TASK_LOG_LINES
+
+
+def _log_missing_output(rollout: StepContext, container: str) -> None:
+    told: list[str] = rollout.progress.setdefault("silent", [])
+    if container not in told:
+        told.append(container)
+        rollout.log(
+            f"Container {container} has no awslogs configuration with a stream prefix, so its output is not "
+            "shown here"
+        )
+
+
+NORMAL_STOP_CODES = ("", "EssentialContainerExited")
+
+
+@action
+@dataclass(frozen=True)
+class WaitForTasks(Action):
+    """Look until every task is STOPPED; each container must have ended with code 0 (T03)."""
+
+    repeats = True
+
+    @property
+    def title(self) -> str:
+        return "Wait for the tasks to end"
+
+    def is_done(self, rollout: StepContext) -> bool:
+        ended: dict[str, Any] = rollout.progress.setdefault("ended", {})
+        arns = [arn for arn in rollout.know("taskArns") or [] if arn not in ended]
+        tasks = rollout.ecs.describe_tasks(rollout.cluster, arns) if arns else []
+        _record_missing_tasks(rollout, arns, tasks)
+        _log_progress(rollout, tasks, len(ended))
+        quiet = copy_output(rollout, tasks)
+        for task in tasks:
+            if task.last_status == "STOPPED" and task.arn in quiet:
+                ended[task.arn] = _record_end(rollout, task)
+        if len(ended) < len(rollout.know("taskArns") or []):
+            return False
+        rollout.learn(exitCodes={arn.rsplit("/", 1)[-1]: end["codes"] for arn, end in ended.items()})
+        _check_exit_codes(list(ended.values()))
+        this = get_current_attempt(rollout)
+        if this is not None:
+            rollout.remember(f"{this.key} went well", True)
+        _log_success(rollout, len(ended))
+        return True
+
+
+def _log_success(rollout: StepContext, count: int) -> None:
+    what = "The ECS task has" if count == 1 else f"All {count} ECS tasks have"
+    rollout.log(f"{what} ended, every container with exit code 0", "success")
+
+
+def _record_missing_tasks(rollout: StepContext, arns: list[str], tasks: list[EcsTask]) -> None:
+    """AWS forgets a task an hour after its end; what became of one that was not seen ending is unknown."""
+    found = {task.arn for task in tasks}
+    for arn in arns:
+        if arn in found:
+            clear_observation(rollout, arn)
+        elif is_observed_twice(rollout, arn, rollout.now()):
+            raise ActionFailed(
+                "TASK_UNKNOWN",
+                f"AWS no longer knows ECS task {arn.rsplit('/', 1)[-1]}, so nobody can say how it ended. "
+                "Look at what it was to do, and run again if it was not done.",
+            )
+
+
+def _log_progress(rollout: StepContext, tasks: list[EcsTask], ended: int) -> None:
+    """One line per change of how many tasks are where."""
+    states: dict[str, int] = {"STOPPED": ended} if ended else {}
+    for task in tasks:
+        states[task.last_status] = states.get(task.last_status, 0) + 1
+    line = ", ".join(f"{count} {status}" for status, count in sorted(states.items()))
+    if rollout.progress.get("states") != line:
+        rollout.progress["states"] = line
+        rollout.log(f"Waiting for the ECS tasks to end: {line}")
+    rollout.show_counts(
+        running=states.get("RUNNING", 0), desired=len(tasks) + ended, pending=states.get("PENDING", 0)
+    )
+
+
+def _record_end(rollout: StepContext, task: EcsTask) -> dict[str, Any]:
+    """What a later look needs of a task that has ended; a failure is explained at once."""
+    codes = {one.name: one.exit_code for one in task.containers}
+    failed = _failed_container(task)
+    if failed is None and task.stop_code in NORMAL_STOP_CODES:
+        rollout.log(f"ECS task {task.id} has ended: {_format_exit_codes(codes)}")
+        return {"codes": codes}
+    container = failed or find_failed_container(task)
+    cause = _find_cause(rollout, task, failed, container)
+    for line in log_diagnosis(rollout, task, container, cause, title="This task failed"):
+        rollout.log(line, "error" if line else "info")
+    return {
+        "codes": codes,
+        "failure": {
+            "code": cause.code,
+            "message": f"ECS task {task.id} failed: {cause.message}",
+            "container": container.name if container else "",
+            "exit_code": container.exit_code if container else None,
+        },
+    }
+
+
+def _failed_container(task: EcsTask) -> EcsContainer | None:
+    """The container that keeps the task from counting as good: a bad code first, else one that never ran."""
+    bad = [one for one in task.containers if one.exit_code]
+    silent = [one for one in task.containers if one.exit_code is None]
+    return next(iter([*bad, *silent]), None)
+
+
+def _find_cause(
+    rollout: StepContext, task: EcsTask, failed: EcsContainer | None, shown: EcsContainer | None
+) -> FailureCause:
+    if failed is None:
+        # Every code is 0, but somebody ended the task: it may not have finished what it was to do.
+        why = task.stopped_reason or "no reason given"
+        return FailureCause(
+            "TASK_STOPPED",
+            f"it was stopped before its end ({task.stop_code}: {why}).",
+            "Find out who stopped it, and run again if its work is not done.",
+        )
+    if failed.exit_code and not _is_essential(rollout, failed.name):
+        return FailureCause(
+            "CONTAINER_EXITED",
+            f"container {failed.name}, which is not essential, exited with code {failed.exit_code}.",
+            "Every container of the task must end with code 0: let this one end well when it is stopped.",
+        )
+    return find_cause(task, shown)
+
+
+def _is_essential(rollout: StepContext, name: str) -> bool:
+    containers = (rollout.recall("task definition") or {}).get("containerDefinitions", [])
+    return all(one.get("essential", True) for one in containers if one.get("name") == name)
+
+
+def _check_exit_codes(ends: list[Mapping[str, Any]]) -> None:
+    failures = [end["failure"] for end in ends if "failure" in end]
+    if not failures:
+        return
+    first = failures[0]
+    how_many = f"{len(failures)} of {len(ends)} ECS tasks failed. " if len(ends) > 1 else ""
+    raise ActionFailed(
+        first["code"],
+        f"{how_many}{first['message']}",
+        container=first["container"],
+        exit_code=first["exit_code"],
+    )
+
+
+def _format_exit_codes(codes: Mapping[str, int | None]) -> str:
+    return ", ".join(f"container {name} exited with code {code}" for name, code in codes.items())

@@ -1,0 +1,265 @@
+"""Launch of ECS tasks: fetch and register their definition, start them, record each attempt."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aws.apis.ecs_types import TaskFailure
+from aws.errors import AwsError, NotFound
+from aws.validation.problems import format_path
+from aws.validation.rules import compatibility
+from guards.limits import RUN_TASK_COUNT
+from steps.actions.base import Action, ActionFailed, action
+from steps.actions.confirmations import (
+    Applied,
+    CallRecord,
+    Confirmation,
+    NotApplied,
+    Unconfirmed,
+    is_past_read_lag,
+)
+from steps.actions.context import LoadedManifest, StepContext
+from steps.actions.manifests import TASK_DEFINITION
+from steps.actions.task_definitions import RegisterTaskDefinition
+
+RUN_TASK_REQUEST = "EcsRunTaskRequestDefinition"
+
+
+@action
+@dataclass(frozen=True)
+class FetchRunTask(Action):
+    """Fetch and check the request and the task definition; `definition_arn` names a registered one."""
+
+    repeats = True
+    definition_arn: str = ""
+
+    @property
+    def title(self) -> str:
+        return "Fetch and check what is to run"
+
+    def start(self, rollout: StepContext) -> None:
+        if not self.definition_arn:
+            definition = _load_manifest(rollout, TASK_DEFINITION)
+            rollout.remember("task definition", definition.value)
+        request = _load_manifest(rollout, RUN_TASK_REQUEST)
+        if self.definition_arn:
+            self._take_registered(rollout, request)
+        count = request.value.get("count", 1)
+        if count > RUN_TASK_COUNT:
+            raise ActionFailed(
+                "TOO_MANY_TASKS",
+                f"The request asks for {count} tasks; one step runs {RUN_TASK_COUNT} at most.",
+            )
+        rollout.remember("request", request.value)
+
+    def _take_registered(self, rollout: StepContext, request: LoadedManifest) -> None:
+        """A task definition that is registered already, which only AWS can show."""
+        try:
+            found = rollout.ecs.describe_task_definition(self.definition_arn)
+        except NotFound as gone:
+            raise ActionFailed(
+                "TASK_DEFINITION_MISSING",
+                f"There is no task definition {self.definition_arn} in this region.",
+            ) from gone
+        if not found.is_active:
+            raise ActionFailed(
+                "TASK_DEFINITION_INACTIVE",
+                f"Task definition {found.arn} was deregistered; name one that is ACTIVE.",
+            )
+        misfits = [
+            one
+            for one in compatibility.validate_compatibility(request.value, found.raw)
+            if not one.is_warning
+        ]
+        if misfits:
+            lines = [f"{request.paths[0]}: {format_path(one.path)}: {one.message}" for one in misfits]
+            raise ActionFailed("BAD_MANIFEST", "\n".join(lines))
+        rollout.log(f"Using Task Definition {found.arn}")
+        rollout.remember("task definition", found.raw)
+        rollout.learn(taskDefinitionArn=found.arn)
+
+
+@action
+@dataclass(frozen=True)
+class RegisterTaskToRun(RegisterTaskDefinition):
+    """Register the revision that the step's tasks run; after a failure the step deregisters it itself."""
+
+    repeats = True
+
+
+def _load_manifest(rollout: StepContext, kind: str) -> LoadedManifest:
+    source = rollout.supplies.sources(kind)[0]
+    rollout.log(f"Fetching {kind} from {source.store}")
+    loaded = rollout.supplies.load(kind)
+    for path in loaded.paths:
+        rollout.log(f"- {path}")
+    for warning in loaded.warnings:
+        rollout.log(warning, "warning")
+    return loaded
+
+
+TASKS_PER_CALL = 10
+LISTED_STATUSES = ("RUNNING", "STOPPED")
+
+
+@dataclass(frozen=True)
+class RunAttempt:
+    """One try of running the tasks; `key` tells it from others of the same step."""
+
+    key: str
+    rollout: StepContext
+
+    def remember_before(self) -> None:
+        """Note which tasks this execution started earlier, so that they are never taken for ours."""
+        self.rollout.remember(f"{self.key} before", list_started_tasks(self.rollout))
+
+    def begin(self, number: int, count: int) -> None:
+        """Say that a call for so many tasks is about to be made."""
+        self.rollout.remember(f"{self.key} batch {number}", count)
+
+    def end(self, number: int, arns: Sequence[str]) -> None:
+        """Say what a call has started."""
+        self.rollout.remember(f"{self.key} tasks {number}", list(arns))
+
+    def answered(self) -> list[str]:
+        """The tasks of every call that was answered."""
+        return [arn for number in self._batches() for arn in self._recall(f"tasks {number}") or []]
+
+    def open_batches(self) -> list[int]:
+        """The calls that were about to be made, and whose answer nobody has noted."""
+        return [number for number in self._batches() if self._recall(f"tasks {number}") is None]
+
+    def not_yet_known(self) -> list[str]:
+        """The tasks that AWS shows as started by this execution and that no answer accounts for."""
+        accounted = {*(self._recall("before") or []), *self.answered()}
+        return [arn for arn in list_started_tasks(self.rollout) if arn not in accounted]
+
+    def _batches(self) -> list[int]:
+        numbers: list[int] = []
+        while self._recall(f"batch {len(numbers)}") is not None:
+            numbers.append(len(numbers))
+        return numbers
+
+    def _recall(self, name: str) -> Any:
+        return self.rollout.recall(f"{self.key} {name}")
+
+
+def list_started_tasks(rollout: StepContext) -> list[str]:
+    """Every task that this execution has started, running or stopped within the last hour."""
+    return [
+        arn
+        for status in LISTED_STATUSES
+        for arn in rollout.ecs.list_tasks_started_by(rollout.cluster, rollout.execution_id, status)
+    ]
+
+
+def start_attempt(rollout: StepContext) -> RunAttempt:
+    """The try that begins now; other actions of the step find it as the current one."""
+    number = 0
+    while (known := rollout.recall(f"try {number}")) not in (None, rollout.intent):
+        number += 1
+    rollout.remember(f"try {number}", rollout.intent)
+    return RunAttempt(known or rollout.intent, rollout)
+
+
+def get_current_attempt(rollout: StepContext) -> RunAttempt | None:
+    """The newest try of this step; None if none has begun."""
+    key, number = "", 0
+    while known := rollout.recall(f"try {number}"):
+        key, number = known, number + 1
+    return RunAttempt(key, rollout) if key else None
+
+
+_REFUSAL_TEXTS = (
+    ("RESOURCE:CPU", "No container instance has enough free CPU units: add instances, or ask for less."),
+    ("RESOURCE:MEMORY", "No container instance has enough free memory: add instances, or ask for less."),
+    ("RESOURCE:PORTS", "On no container instance are the host ports free that the task wants."),
+    ("RESOURCE:ENI", "No container instance has a free network interface for the task."),
+    ("RESOURCE:GPU", "No container instance has enough free GPUs."),
+    ("RESOURCE:FARGATE", "Fargate has no capacity for this task now: run again, or use other subnets."),
+    ("CAPACITY", "AWS has no capacity for this task now: run again, or use other subnets."),
+    ("AGENT", "The agent of the container instance is not connected, so it takes no tasks."),
+    ("ATTRIBUTE", "No container instance has the attributes that the task definition needs."),
+    ("LOCATION", "No container instance is where the placement constraints want the task."),
+    ("MEMBEROF", "No container instance meets the placement constraints."),
+    ("INACTIVE", "The capacity that the task was meant for is being taken away."),
+    ("MISSING", "What the request refers to does not exist in this cluster."),
+)
+
+
+def format_refusals(failures: Iterable[TaskFailure]) -> list[str]:
+    """One sentence for each task that was not started, with AWS's own word for it."""
+    return [_format_refusal(one) for one in failures]
+
+
+def _format_refusal(failure: TaskFailure) -> str:
+    asked = failure.reason.upper().replace(" ", "")
+    words = next((text for word, text in _REFUSAL_TEXTS if word in asked), "AWS did not place the task.")
+    where = f" at {failure.arn}" if failure.arn else ""
+    detail = f" {failure.detail}" if failure.detail else ""
+    return f"{words} ({failure.reason or 'no reason given'}{where}){detail}"
+
+
+@action
+@dataclass(frozen=True)
+class RunTasks(Action):
+    """Run the tasks in the name of this execution; `hands_over` means that nobody waits for their end."""
+
+    repeats = True
+    hands_over: bool = False
+
+    @property
+    def title(self) -> str:
+        return "Run the tasks"
+
+    def start(self, rollout: StepContext) -> None:
+        request = rollout.recall("request")
+        left = request.get("count", 1)
+        this = start_attempt(rollout)
+        this.remember_before()
+        rollout.log(f"Running {left} ECS task{'s' if left != 1 else ''} in cluster {rollout.cluster}")
+        number = 0
+        while left:
+            count = min(left, TASKS_PER_CALL)
+            self._run(rollout, this, number, count)
+            left, number = left - count, number + 1
+        if self.hands_over:
+            rollout.remember(f"{this.key} went well", True)
+            rollout.log("Skipped Steady State Check")
+
+    def _run(self, rollout: StepContext, this: RunAttempt, number: int, count: int) -> None:
+        request = {
+            **rollout.recall("request"),
+            "taskDefinition": rollout.know("taskDefinitionArn"),
+            "count": count,
+            "startedBy": rollout.execution_id,
+        }
+        this.begin(number, count)
+        try:
+            answer = rollout.ecs.run_task(request, rollout.cluster, f"{rollout.intent}-{number}")
+        except AwsError:
+            this.end(number, [])
+            raise
+        this.end(number, [task.arn for task in answer.tasks])
+        rollout.learn(taskArns=this.answered())
+        for task in answer.tasks:
+            rollout.log(f"Started ECS task {task.id} with Arn {task.arn}")
+        if answer.failures or len(answer.tasks) < count:
+            raise _build_refusal(rollout, count, len(answer.tasks), format_refusals(answer.failures))
+
+    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        late = is_past_read_lag(rollout, call)
+        this = get_current_attempt(rollout)
+        arns = this.not_yet_known() if this else []
+        if len(arns) >= call.params["count"]:
+            tasks = rollout.ecs.describe_tasks(rollout.cluster, arns)
+            return Applied({"tasks": [task.raw for task in tasks], "failures": []})
+        # Sent again with its token, it gives the tasks of the first time, with what was refused then.
+        return NotApplied() if late else Unconfirmed()
+
+
+def _build_refusal(rollout: StepContext, wanted: int, started: int, reasons: list[str]) -> ActionFailed:
+    for reason in reasons:
+        rollout.log(f"AWS did not start a task: {reason}", "error")
+    why = " ".join(dict.fromkeys(reasons)) or "AWS gave no reason."
+    return ActionFailed("TASK_NOT_STARTED", f"AWS started {started} of {wanted} ECS tasks. {why}")

@@ -1,0 +1,141 @@
+"""Actions that stop ECS tasks which an ended step or an earlier attempt left running."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from aws.apis.ecs_types import EcsTask
+from aws.errors import NotFound
+from steps.actions.base import Action, action
+from steps.actions.confirmations import (
+    Applied,
+    CallRecord,
+    Confirmation,
+    NotApplied,
+    Unconfirmed,
+    is_past_read_lag,
+)
+from steps.actions.context import StepContext
+from steps.actions.run_task.launch import get_current_attempt
+from steps.actions.task_definitions import deregister_task_definition
+
+# An answer that was lost with its worker: half a minute later AWS's lists show what it started.
+LISTING_LAG = timedelta(seconds=30)
+STOPPING_STATUSES = ("DEACTIVATING", "STOPPING", "DEPROVISIONING", "STOPPED")
+
+
+@action
+@dataclass(frozen=True)
+class StopEarlierTasks(Action):
+    """End what an earlier try of the step has left running, so that nothing runs twice at once."""
+
+    repeats = True
+
+    @property
+    def title(self) -> str:
+        return "Stop tasks of an earlier try"
+
+    def start(self, rollout: StepContext) -> None:
+        _stop_all(
+            rollout, _list_tasks_of_earlier_attempt(rollout), "The step that ran this task is tried again"
+        )
+
+    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        return _confirm_stop(rollout, call)
+
+    def is_done(self, rollout: StepContext) -> bool:
+        return all(task.last_status == "STOPPED" for task in _list_tasks_of_earlier_attempt(rollout))
+
+
+@action
+@dataclass(frozen=True)
+class FindLeftoverTasks(Action):
+    """After a failure or an abort, find every task that the step started, also those of a lost answer."""
+
+    repeats = True
+    runs_always = True
+
+    @property
+    def title(self) -> str:
+        return "Look for tasks that were left behind"
+
+    def is_done(self, rollout: StepContext) -> bool:
+        this = get_current_attempt(rollout)
+        if this is None or rollout.recall(f"{this.key} went well"):
+            return True
+        if not this.open_batches():
+            rollout.learn(leftTasks=this.answered())
+            return True
+        found = this.not_yet_known()
+        since = rollout.progress.setdefault("since", rollout.now().isoformat())
+        if not found and rollout.now() - datetime.fromisoformat(since) < LISTING_LAG:
+            return False
+        rollout.learn(leftTasks=[*this.answered(), *found])
+        return True
+
+
+@action
+@dataclass(frozen=True)
+class StopLeftoverTasks(Action):
+    """Stop what still runs, and deregister the revision that was made for it."""
+
+    repeats = True
+    runs_always = True
+    registered: bool = True
+
+    @property
+    def title(self) -> str:
+        return "Stop tasks that were left behind"
+
+    def start(self, rollout: StepContext) -> None:
+        this = get_current_attempt(rollout)
+        if this is not None and rollout.recall(f"{this.key} went well"):
+            return
+        _stop_all(rollout, _list_leftover_tasks(rollout), "The step that ran this task has ended")
+        if self.registered:
+            deregister_task_definition(rollout)
+
+    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        if call.operation == "StopTask":
+            return _confirm_stop(rollout, call)
+        late = is_past_read_lag(rollout, call)
+        if not rollout.ecs.describe_task_definition(call.params["taskDefinition"]).is_active:
+            return Applied({})
+        return NotApplied() if late else Unconfirmed()
+
+    def is_done(self, rollout: StepContext) -> bool:
+        return all(task.last_status == "STOPPED" for task in _list_leftover_tasks(rollout))
+
+
+def _list_leftover_tasks(rollout: StepContext) -> list[EcsTask]:
+    return _describe_tasks(rollout, rollout.know("leftTasks") or [])
+
+
+def _list_tasks_of_earlier_attempt(rollout: StepContext) -> list[EcsTask]:
+    """What the try before this one started; one whose answer is still to come goes on as the same try."""
+    this = get_current_attempt(rollout)
+    if this is None or this.open_batches() or rollout.recall(f"{this.key} went well"):
+        return []
+    return _describe_tasks(rollout, this.answered())
+
+
+def _describe_tasks(rollout: StepContext, arns: list[str]) -> list[EcsTask]:
+    return rollout.ecs.describe_tasks(rollout.cluster, arns) if arns else []
+
+
+def _stop_all(rollout: StepContext, tasks: list[EcsTask], reason: str) -> None:
+    for task in tasks:
+        if task.last_status in STOPPING_STATUSES or task.desired_status == "STOPPED":
+            continue
+        rollout.log(f"Stopping ECS task {task.id}..")
+        try:
+            rollout.ecs.stop_task(rollout.cluster, task.arn, reason)
+        except NotFound:
+            rollout.log(f"ECS task {task.id} is gone already")
+
+
+def _confirm_stop(rollout: StepContext, call: CallRecord) -> Confirmation:
+    late = is_past_read_lag(rollout, call)
+    tasks = rollout.ecs.describe_tasks(rollout.cluster, [call.params["task"]])
+    if all(task.desired_status == "STOPPED" for task in tasks):
+        return Applied({"task": tasks[0].raw if tasks else {}})
+    return NotApplied() if late else Unconfirmed()

@@ -1,0 +1,167 @@
+"""Actions that run a shell script or a provisioning script on a delegate."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from guards.input_problems import InputRejected
+from guards.json_parser import parse_json
+from guards.limits import PROVISIONER_OUTPUTS
+from steps.actions.base import Action, ActionFailed, action
+from steps.actions.confirmations import CallRecord, Confirmation, Indeterminate
+from steps.actions.context import StepContext
+from steps.actions.non_aws_calls import Script, ScriptRunResult
+from steps.expressions import is_path
+from steps.variables import SECRET_TYPE, ScriptEnvironment
+
+WORKER_LOST_MESSAGE = (
+    "The worker that asked for it was lost before it could note the task. It is not begun again."
+)
+
+
+def build_script_environment(rollout: StepContext, variables: Sequence[Sequence[str]]) -> ScriptEnvironment:
+    """What a script finds in its environment, of [name, type, value]; a secret is given by its reference."""
+    environment = ScriptEnvironment(rollout.value_of)
+    for name, kind, value in variables:
+        if kind == SECRET_TYPE:
+            environment.secrets[name] = value
+        else:
+            environment.add(name, value)
+    return environment
+
+
+def refuse_exit_code(end: ScriptRunResult) -> None:
+    """Raises `ActionFailed` for a script that ended with another exit code than 0."""
+    if end.exit_code:
+        raise ActionFailed(
+            "SCRIPT_FAILED",
+            f"The script ended with exit code {end.exit_code}. Its output above says why.",
+            exit_code=end.exit_code,
+        )
+
+
+@action
+@dataclass(frozen=True)
+class RunScript(Action):
+    """Run a script with its expressions as variables; `outputs` are [name, variable, type]."""
+
+    repeats = True
+
+    script: str
+    interpreter: str = "bash"
+    variables: list[list[str]] = field(default_factory=list)
+    """[name, type, value]; the value of a secret is its reference."""
+    outputs: list[list[str]] = field(default_factory=list)
+
+    @property
+    def title(self) -> str:
+        return "Run script"
+
+    def start(self, rollout: StepContext) -> None:
+        environment = build_script_environment(rollout, self.variables)
+        text = environment.taken_out_of(self.script)
+        rollout.log("Running the script")
+        end = rollout.work.run_script(
+            Script(
+                text,
+                self.interpreter,
+                environment.values,
+                environment.secrets,
+                [variable for _, variable, _ in self.outputs],
+            )
+        )
+        refuse_exit_code(end)
+        for name, variable, kind in self.outputs:
+            rollout.learn_output(name, end.outputs.get(variable, ""), is_secret=kind == SECRET_TYPE)
+        rollout.log("The script ended with exit code 0")
+
+    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        return Indeterminate("DELEGATE_LOST", WORKER_LOST_MESSAGE)
+
+
+OUTPUT_PATH_VARIABLE = "PROVISIONER_OUTPUT_PATH"
+_BAD_OUTPUTS = "BAD_OUTPUTS"
+
+
+@action
+@dataclass(frozen=True)
+class RunProvisionerScript(Action):
+    """Run a script that writes a JSON object to the file $PROVISIONER_OUTPUT_PATH; its keys are outputs.
+
+    `secret_outputs` names those that nobody may see.
+    """
+
+    repeats = True
+
+    script: str
+    interpreter: str = "bash"
+    variables: list[list[str]] = field(default_factory=list)
+    """[name, type, value]; the value of a secret is its reference."""
+    secret_outputs: list[str] = field(default_factory=list)
+
+    @property
+    def title(self) -> str:
+        return "Run provisioning script"
+
+    def start(self, rollout: StepContext) -> None:
+        environment = build_script_environment(rollout, self.variables)
+        text = environment.taken_out_of(self.script)
+        rollout.log("Running the provisioning script")
+        end = rollout.work.run_script(
+            Script(
+                text,
+                self.interpreter,
+                environment.values,
+                environment.secrets,
+                output_file=OUTPUT_PATH_VARIABLE,
+            )
+        )
+        refuse_exit_code(end)
+        self._hand_on(rollout, parse_provisioner_outputs(end.written))
+
+    def _hand_on(self, rollout: StepContext, outputs: Mapping[str, Any]) -> None:
+        missing = [name for name in self.secret_outputs if name not in outputs]
+        if missing:
+            raise ActionFailed(_BAD_OUTPUTS, f"The script wrote no output {', '.join(missing)}.")
+        others = {name: value for name, value in outputs.items() if not isinstance(value, str)}
+        if unhidden := [name for name in self.secret_outputs if name in others]:
+            raise ActionFailed(_BAD_OUTPUTS, f"The secret output {unhidden[0]} must be a text.")
+        rollout.learn(**others)
+        for name, value in outputs.items():
+            if isinstance(value, str):
+                rollout.learn_output(name, value, is_secret=name in self.secret_outputs)
+        names = ", ".join(sorted(outputs)) or "none"
+        rollout.log(f"The script ended with exit code 0. Outputs: {names}")
+
+    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        return Indeterminate("DELEGATE_LOST", WORKER_LOST_MESSAGE)
+
+
+def parse_provisioner_outputs(written: str | None) -> dict[str, Any]:
+    """The outputs that a script wrote. Raises `ActionFailed` for what is no JSON object of names."""
+    if written is None:
+        raise ActionFailed(
+            _BAD_OUTPUTS,
+            f"The script wrote no file ${OUTPUT_PATH_VARIABLE}: write a JSON object of outputs to it, "
+            "such as "
+            '{"cluster_name": "orders"}. A delegate of an older version sets no such variable: upgrade it.',
+        )
+    try:
+        outputs = parse_json(written)
+    except InputRejected as refused:
+        raise ActionFailed(
+            _BAD_OUTPUTS, f"What the script wrote to ${OUTPUT_PATH_VARIABLE} is no JSON: {refused}"
+        ) from refused
+    if not isinstance(outputs, dict):
+        raise ActionFailed(
+            _BAD_OUTPUTS, f"What the script wrote to ${OUTPUT_PATH_VARIABLE} is no JSON object of names."
+        )
+    if len(outputs) > PROVISIONER_OUTPUTS:
+        raise ActionFailed(_BAD_OUTPUTS, f"A provisioner may have {PROVISIONER_OUTPUTS} at most.")
+    if wrong := next((name for name in outputs if not is_path(name) or "." in name), None):
+        raise ActionFailed(
+            _BAD_OUTPUTS,
+            f"{wrong[:100]!r} is no name of an output: it has letters, digits, _, $ and -, and begins with "
+            "no digit.",
+        )
+    return outputs

@@ -1,0 +1,309 @@
+"""Registration, deregistration and normal form of task definitions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from aws.apis.ecs_types import TaskDefinition, format_tags, parse_tags
+from aws.errors import AwsError, Denied, NotFound
+from aws.shapes import get_parameter_names
+from steps.actions.base import Action, ChecklistEntry, action
+from steps.actions.confirmations import (
+    Applied,
+    CallRecord,
+    Confirmation,
+    NotApplied,
+    Unconfirmed,
+    is_past_read_lag,
+)
+from steps.actions.context import EarlierStep, StepContext
+from steps.actions.manifests import TASK_DEFINITION_ARN
+
+_AWS_FIELDS = (
+    "taskDefinitionArn",
+    "revision",
+    "status",
+    "requiresAttributes",
+    "compatibilities",
+    "registeredAt",
+    "registeredBy",
+    "deregisteredAt",
+    "tags",
+)
+# What AWS fills in where nothing was said.
+_DEFAULTS = {"cpu": 0, "essential": True, "protocol": "tcp"}
+
+
+def normalize_definition(definition: Mapping[str, Any]) -> dict[str, Any]:
+    """The definition as two that mean the same both are."""
+    kept = {key: value for key, value in definition.items() if key not in _AWS_FIELDS}
+    # Where tasks have addresses of their own, a container's port is the host's; elsewhere it is a choice.
+    is_same = kept.get("networkMode") in ("awsvpc", "host")
+    plain: dict[str, Any] = _drop_defaults(kept, is_same)
+    return plain
+
+
+def _drop_defaults(value: Any, is_same: bool) -> Any:
+    if isinstance(value, Mapping):
+        found = {key: _drop_defaults(inner, is_same) for key, inner in value.items()}
+        if found.get("hostPort") == (found.get("containerPort") if is_same else 0):
+            found.pop("hostPort", None)
+        return {
+            key: inner
+            for key, inner in found.items()
+            if inner not in ({}, [], None, "") and (key not in _DEFAULTS or inner != _DEFAULTS[key])
+        }
+    if isinstance(value, list | tuple):
+        inner = [_drop_defaults(one, is_same) for one in value]
+        return sorted(inner, key=_get_sort_key) if _is_named(value) else inner
+    return value
+
+
+def _is_named(items: list[Any] | tuple[Any, ...]) -> bool:
+    return all(isinstance(item, Mapping) and "name" in item for item in items)
+
+
+def _get_sort_key(item: Mapping[str, Any]) -> str:
+    return str(item["name"])
+
+
+INTENT_TAG = "slipway:intent"
+# How far AWS's clock and ours may differ.
+CLOCK_SKEW = timedelta(minutes=5)
+# Remembered: a revision below those that this step registers; without our tag, the newest before it.
+_OLDER, _OLDER_UNTAGGED = "newest revision", "newest revision before untagged"
+
+
+@action
+@dataclass(frozen=True)
+class RegisterTaskDefinition(Action):
+    """Register a revision, always a new one, tagged so that a lost answer can be found again (rule 9).
+
+    With `compares` it says where nothing differs from the revision that the ECS service runs; a run that
+    asks not to replace tasks then goes on with that one.
+    """
+
+    has_undo = True
+
+    compares: bool = False
+
+    @property
+    def title(self) -> str:
+        return "Register the task definition"
+
+    def start(self, rollout: StepContext) -> None:
+        definition = rollout.recall("task definition")
+        if arn := rollout.recall(TASK_DEFINITION_ARN):
+            _use_existing_revision(rollout, arn, definition)
+            return
+        family = definition["family"]
+        if self.compares and _reuse_running_revision(rollout, definition):
+            return
+        rollout.log(f"Creating Task Definition with family {family}")
+        # Remembered before the write, so that adopt knows which revisions can be ours.
+        rollout.remember(_OLDER, _find_older_revision(rollout, family))
+        registered = _register(rollout, definition)
+        rollout.log(f"Created Task Definition {family}:{registered.revision} with Arn {registered.arn}..")
+        rollout.learn(
+            taskDefinitionArn=registered.arn, taskDefinitionFamily=family, version=str(registered.revision)
+        )
+
+    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        if call.operation != "RegisterTaskDefinition":
+            return _confirm_deregistration(rollout, call)
+        return confirm_registration(rollout, call)
+
+    def undo(self, rollout: StepContext) -> None:
+        deregister_task_definition(rollout)
+
+    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
+        arn = known.know("taskDefinitionArn")
+        return (f"Deregister task definition {arn.rsplit('/', 1)[-1]}",) if arn else ()
+
+    def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
+        arn = rollout.know("taskDefinitionArn")
+        if not arn:
+            return []
+        expected = "used by no deployment of the service"
+        used = _describe_use(rollout, arn)
+        found = _describe(rollout, arn)
+        state = "ACTIVE" if found is not None and found.is_active else "deregistered"
+        words = f"{state}, {used or expected}"
+        return [ChecklistEntry(f"Task definition {arn}", expected, words, ok=not used)]
+
+
+def _reuse_running_revision(rollout: StepContext, definition: Mapping[str, Any]) -> bool:
+    """Whether the revision that runs is used again, because nothing differs; says what becomes of tasks."""
+    arn = _get_running_arn(rollout, definition["family"])
+    force = rollout.force_new_deployment
+    if not arn or rollout.know("deploymentId"):
+        return False
+    try:
+        running = rollout.ecs.describe_task_definition(arn, with_tags=True)
+    except (Denied, NotFound):
+        return False
+    tags = {key: value for key, value in running.tags.items() if key != INTENT_TAG}
+    is_same = normalize_definition(running.raw) == normalize_definition(definition) and tags == parse_tags(
+        definition.get("tags")
+    )
+    if not running.is_active or not is_same:
+        return False
+    same = f"Nothing differs from {running.family}:{running.revision}, which runs"
+    if force is False:
+        rollout.note(f"{same}: it is used again, and its tasks are left as they are.")
+        _use_existing_revision(rollout, arn, running.raw)
+        return True
+    if force is None:
+        rollout.note(
+            f"{same}. Its tasks are replaced all the same; a run with forceNewDeployment: false leaves them."
+        )
+    return False
+
+
+def _use_existing_revision(rollout: StepContext, arn: str, definition: Mapping[str, Any]) -> None:
+    """AWS has the task definition already: nothing is registered, and nothing will be deregistered (R161)."""
+    rollout.log(f"Using Task Definition with Arn {arn}")
+    rollout.learn(
+        taskDefinitionArn=arn, taskDefinitionFamily=definition["family"], version=str(definition["revision"])
+    )
+
+
+def deregister_task_definition(rollout: StepContext) -> None:
+    """Make the revision that a step registered inactive, unless the service still uses it.
+
+    Where that fails, say so and go on.
+    """
+    arn = rollout.know("taskDefinitionArn")
+    if not arn:
+        return
+    try:
+        used = _describe_use(rollout, arn)
+    except AwsError as error:
+        used = f"whether it is used is not known. {error.sentence}"
+    if used:
+        rollout.log(f"Task Definition {arn} stays registered: {used}", "warning")
+        return
+    try:
+        rollout.ecs.deregister_task_definition(arn)
+        rollout.log(f"Deregistered Task Definition {arn}")
+    except NotFound:
+        rollout.log(f"Task Definition {arn} is already gone")
+    except AwsError as error:
+        # The revision runs nowhere; leaving it behind harms nobody, a failed rollback would.
+        rollout.log(f"Task Definition {arn} stays registered: {error.sentence}", "warning")
+
+
+def _register(rollout: StepContext, definition: Mapping[str, Any]) -> TaskDefinition:
+    """Register a revision with our tag, or without it where tagging is denied."""
+    try:
+        return rollout.ecs.register_task_definition(definition, tags={INTENT_TAG: rollout.intent})
+    except Denied as denied:
+        if "TagResource" not in denied.action:
+            raise
+        rollout.log(f"{denied.sentence} The task definition is registered without Slipway's tag.", "warning")
+        # Without the tag only contents tell, and an older revision may have the same.
+        rollout.remember(_OLDER_UNTAGGED, rollout.ecs.newest_revision(definition["family"]))
+        return rollout.ecs.register_task_definition(definition, tags={})
+
+
+def confirm_registration(rollout: StepContext, call: CallRecord) -> Confirmation:
+    """Whether a registration whose answer was lost took effect."""
+    late = is_past_read_lag(rollout, call)
+    older = int(rollout.recall(_OLDER if _get_intent(call.params) else _OLDER_UNTAGGED) or 0)
+    family = call.params["family"]
+    for revision in range(rollout.ecs.newest_revision(family), older, -1):
+        found = _describe(rollout, f"{family}:{revision}")
+        if found is not None and _is_ours(found, call.params):
+            return Applied({"taskDefinition": found.raw, "tags": list(call.params.get("tags", []))})
+        if found is not None and _is_older(found, call):
+            break
+    return NotApplied() if late else Unconfirmed()
+
+
+def reregister_task_definition(rollout: StepContext, arn: str) -> str:
+    """Register what an inactive revision says as a new one; its ARN. AWS still describes inactive ones."""
+    old = rollout.ecs.describe_task_definition(arn, with_tags=True)
+    fields = get_parameter_names("ecs", "RegisterTaskDefinition")
+    definition = {
+        key: value for key, value in old.raw.items() if key in fields and value not in (None, [], "")
+    }
+    definition["tags"] = format_tags({key: value for key, value in old.tags.items() if key != INTENT_TAG})
+    rollout.remember(_OLDER, rollout.ecs.newest_revision(old.family))
+    registered = _register(rollout, definition)
+    rollout.note(
+        f"Task Definition {arn} was deregistered by somebody. The rollback needs it, so it was registered "
+        f"again as {registered.arn}"
+    )
+    return registered.arn
+
+
+def _describe_use(rollout: StepContext, arn: str) -> str:
+    """Which deployment of the step's ECS service uses a task definition, in words; empty if none does."""
+    name = rollout.know("serviceName")
+    service = rollout.ecs.describe_service(rollout.cluster, name) if name else None
+    for deployment in service.deployments if service is not None and service.status != "INACTIVE" else ():
+        if deployment.task_definition == arn:
+            return f"used by deployment {deployment.id} of Service {name}"
+    return ""
+
+
+def _confirm_deregistration(rollout: StepContext, call: CallRecord) -> Confirmation:
+    late = is_past_read_lag(rollout, call)
+    found = _describe(rollout, call.params["taskDefinition"])
+    if found is None or not found.is_active:
+        return Applied({"taskDefinition": found.raw if found else {}})
+    return NotApplied() if late else Unconfirmed()
+
+
+def _describe(rollout: StepContext, name: str) -> TaskDefinition | None:
+    try:
+        return rollout.ecs.describe_task_definition(name, with_tags=True)
+    except NotFound:
+        return None
+
+
+def _find_older_revision(rollout: StepContext, family: str) -> int:
+    """A revision that is older than any this step registers: the one that runs, else the newest."""
+    if running := _get_running_arn(rollout, family):
+        return int(running.rpartition(":")[2])
+    return rollout.ecs.newest_revision(family)
+
+
+def _get_running_arn(rollout: StepContext, family: str) -> str:
+    """The ARN of the revision of this family that the ECS service ran when the step began; or nothing."""
+    before = rollout.recall("service before") or {}
+    arn = str(before.get("task_definition") or "")
+    name, _, revision = arn.rpartition("/")[2].rpartition(":")
+    is_live = name == family and revision.isdecimal() and before.get("status") == "ACTIVE"
+    return arn if is_live else ""
+
+
+def _get_intent(params: Mapping[str, Any]) -> str | None:
+    return next((tag["value"] for tag in params.get("tags", []) if tag["key"] == INTENT_TAG), None)
+
+
+def _is_older(found: TaskDefinition, call: CallRecord) -> bool:
+    """Whether a revision was registered well before the call was sent, so that ours is none below it."""
+    try:
+        registered = datetime.fromisoformat(str(found.raw.get("registeredAt")))
+        return registered < call.sent_at - CLOCK_SKEW
+    except (ValueError, TypeError):
+        return False
+
+
+def _is_ours(found: TaskDefinition, params: Mapping[str, Any]) -> bool:
+    if intent := _get_intent(params):
+        return bool(found.tags.get(INTENT_TAG) == intent)
+    # Tagging was denied: contents are the only evidence. AWS adds keys, it changes none that was given.
+    return all(_contains(found.raw.get(key), value) for key, value in params.items() if key != "tags")
+
+
+def _contains(found: Any, wanted: Any) -> bool:
+    if isinstance(wanted, Mapping):
+        return isinstance(found, Mapping) and all(_contains(found.get(k), v) for k, v in wanted.items())
+    if isinstance(wanted, list):
+        if not isinstance(found, list) or len(found) != len(wanted):
+            return False
+        return all(_contains(f, w) for f, w in zip(found, wanted, strict=True))
+    return bool(found == wanted)

@@ -1,0 +1,291 @@
+"""Action that creates a run and follows its plan; undo restores the workspace."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from steps.actions.base import Action, ActionFailed, ChangedByOthers, ChecklistEntry, action
+from steps.actions.confirmations import CallRecord, Confirmation
+from steps.actions.context import EarlierStep, StepContext
+from steps.actions.terraform_cloud.api import (
+    TerraformCloud,
+    TerraformCloudRun,
+    TerraformCloudWorkspace,
+    confirm_terraform_cloud_call,
+)
+from steps.actions.terraform_cloud.progress import (
+    copy_log,
+    log_plan,
+    log_run_status,
+    refuse_ended_run,
+    require_usable_plan,
+)
+from steps.expressions import render_expressions
+
+
+def build_run_relationships(workspace: str, configuration: str = "") -> dict[str, Any]:
+    """The relationships of a run that is to be made; without a configuration the newest one is meant."""
+    relations: dict[str, Any] = {"workspace": {"data": {"type": "workspaces", "id": workspace}}}
+    if configuration:
+        relations["configuration-version"] = {"data": {"type": "configuration-versions", "id": configuration}}
+    return {"relationships": relations}
+
+
+def find_newer_run(cloud: TerraformCloud, run: TerraformCloudRun, workspace: str) -> str:
+    """The newest run that was applied, if it is another one than this; else nothing."""
+    applied = cloud.runs(workspace, "applied", most=1)
+    return applied[0].id if applied and applied[0].id != run.id else ""
+
+
+def start_rollback_run(cloud: TerraformCloud, run: TerraformCloudRun) -> None:
+    """Make the run that puts back what was applied before `run`, which is then `rollbackRunId`."""
+    rollout = cloud.rollout
+    workspace, before_id = str(rollout.recall("workspace")), str(rollout.recall("applied before") or "")
+    if before_id:
+        before = cloud.run(before_id)
+        is_destroy, configuration, variables = before.is_destroy, before.configuration, before.variables
+        rollout.log(f"Applying again what run {before_id} applied")
+    elif rollout.recall("state before"):
+        raise ActionFailed(
+            "NOTHING_TO_GO_BACK_TO",
+            "The state before this step was not made by a run that Terraform Cloud still shows, so there is "
+            "no configuration to apply again.",
+        )
+    else:
+        is_destroy, configuration, variables = True, run.configuration, run.variables
+        rollout.log(f"Nothing was there before run {run.id}: what it made is destroyed")
+    mark = rollout.remember("rollback mark", f"{rollout.intent} back {rollout.now():%Y%m%d%H%M%S}")
+    attributes = {
+        "message": f"Rolled back by Slipway: run {run.id} [Slipway {mark}]",
+        "auto-apply": True,
+        "is-destroy": is_destroy,
+    }
+    body = {
+        "data": {
+            "type": "runs",
+            "attributes": attributes,
+            **build_run_relationships(workspace, configuration),
+        }
+    }
+    made = cloud.create_run(body, {"hcl": _build_variables(variables)})
+    rollout.log(f"Run {made.id} is made in workspace {rollout.recall('workspace name')}")
+    rollout.learn(rollbackRunId=made.id)
+
+
+def is_rollback_run_over(cloud: TerraformCloud, run_id: str) -> bool:
+    """One look at the run that puts things back; raises `ActionFailed` where it does not come to that."""
+    if not run_id:
+        return True
+    run = cloud.run(run_id)
+    log_run_status(cloud.rollout, run)
+    is_planned = run.is_over or run.may_have_applied or run.is_undecided
+    if not copy_log(cloud, run.plan, is_over=is_planned):
+        return False
+    if run.is_undecided or run.status == "policy_soft_failed":
+        raise ActionFailed("POLICY_FAILED", f"Run {run.id} {run.words}: decide about it in Terraform Cloud.")
+    if run.apply.log_url and run.may_have_applied and not copy_log(cloud, run.apply, is_over=run.is_over):
+        return False
+    refuse_ended_run(run, "rollback")
+    return run.is_over
+
+
+def build_rollback_check(cloud: TerraformCloud) -> list[ChecklistEntry]:
+    """The line of the checklist: what was applied last, beside what was meant to be."""
+    rollout = cloud.rollout
+    back = str(rollout.know("rollbackRunId") or "")
+    if not back:
+        return []
+    run = cloud.run(back)
+    before = str(rollout.recall("applied before") or "")
+    expected = f"as run {before} applied it" if before else "nothing"
+    is_back = run.status in ("applied", "planned_and_finished")
+    found = expected if is_back else f"run {back} {run.words}"
+    return [ChecklistEntry(f"Workspace {rollout.recall('workspace name')}", expected, found, ok=is_back)]
+
+
+def _build_variables(variables: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in variables.items() if name}
+
+
+# Runs in these states wait for somebody who confirms or discards them, and keep others waiting.
+OPEN_STATUSES = "pending,planned,cost_estimated,policy_checked,policy_override,post_plan_completed"
+
+
+@action
+@dataclass(frozen=True)
+class CreateTerraformCloudRun(Action):
+    """Make a run and follow its plan; texts, hcl and secrets (to references) are its variables."""
+
+    has_undo = True
+
+    connector: str
+    organization: str
+    workspace: str
+    message: str = ""
+    is_destroy: bool = False
+    plan_only: bool = False
+    refresh_only: bool = False
+    discards_pending: bool = False
+    overrides_policies: bool = False
+    targets: list[str] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)
+    hcl: dict[str, str] = field(default_factory=dict)
+    secrets: dict[str, str] = field(default_factory=dict)
+    terraform_version: str = ""
+    provisioner: str = ""
+
+    @property
+    def title(self) -> str:
+        return "Plan in Terraform Cloud"
+
+    def start(self, rollout: StepContext) -> None:
+        cloud = TerraformCloud(rollout, self.connector)
+        workspace = cloud.workspace(
+            *(_resolve_text(rollout, one) for one in (self.organization, self.workspace))
+        )
+        _refuse_workspace(rollout, workspace)
+        rollout.remember("workspace", workspace.id)
+        rollout.remember("workspace name", str(workspace))
+        applied = cloud.runs(workspace.id, "applied", most=1)
+        rollout.remember("applied before", applied[0].id if applied else "")
+        rollout.remember("state before", workspace.has_state)
+        self._make_way(cloud, workspace)
+        for name in self.secrets:
+            rollout.log(
+                f"Variable {name} is a secret: Terraform Cloud shows variables of a run to whoever may read "
+                "the run. A sensitive variable of the workspace stays hidden.",
+                "warning",
+            )
+        run = cloud.create_run(
+            self._body(rollout, workspace),
+            {
+                "texts": {name: _resolve_text(rollout, one) for name, one in self.texts.items()},
+                "hcl": {name: _resolve_text(rollout, one) for name, one in self.hcl.items()},
+                "secrets": self.secrets,
+            },
+        )
+        rollout.log(f"Run {run.id} is made in workspace {workspace}")
+        rollout.learn(runId=run.id, workspaceId=workspace.id)
+        if self.provisioner:
+            rollout.learn(provisionerIdentifier=self.provisioner)
+
+    def _make_way(self, cloud: TerraformCloud, workspace: TerraformCloudWorkspace) -> None:
+        """Discard what this step left open in an earlier attempt, and what waits where that is wanted."""
+        rollout = cloud.rollout
+        earlier = str(rollout.know("runId") or "")
+        if earlier:
+            close_open_run(cloud, cloud.run(earlier))
+        if self.discards_pending:
+            for run in cloud.runs(workspace.id, OPEN_STATUSES):
+                close_open_run(cloud, run)
+
+    def _body(self, rollout: StepContext, workspace: TerraformCloudWorkspace) -> dict[str, Any]:
+        said = _resolve_text(rollout, self.message) or "Asked for by Slipway"
+        attributes: dict[str, Any] = {
+            "message": f"{said} [Slipway {rollout.intent}]",
+            "auto-apply": False,
+            "is-destroy": self.is_destroy,
+            "plan-only": self.plan_only,
+            "refresh-only": self.refresh_only,
+        }
+        if self.targets:
+            attributes["target-addrs"] = [_resolve_text(rollout, one) for one in self.targets]
+        if self.terraform_version:
+            attributes["terraform-version"] = self.terraform_version
+        # What the action at the end looks for, should the answer be lost and never be looked for.
+        rollout.remember("asked run", attributes["message"])
+        return {"data": {"type": "runs", "attributes": attributes, **build_run_relationships(workspace.id)}}
+
+    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        return confirm_terraform_cloud_call(rollout, self.connector, call, str(rollout.recall("workspace")))
+
+    def is_done(self, rollout: StepContext) -> bool:
+        cloud = TerraformCloud(rollout, self.connector)
+        run = cloud.run(str(rollout.know("runId")))
+        log_run_status(rollout, run)
+        is_planned = run.is_over or run.is_confirmable or run.is_undecided or run.may_have_applied
+        if not copy_log(cloud, run.plan, is_over=is_planned) or not is_planned:
+            return False
+        require_usable_plan(cloud, run, overrides=self.overrides_policies, plan_only=self.plan_only)
+        log_plan(rollout, run)
+        return True
+
+    def prepare_undo(self, rollout: StepContext) -> None:
+        cloud = TerraformCloud(rollout, self.connector)
+        run = _get_created_run(cloud)
+        if run is not None:
+            close_open_run(cloud, run)
+
+    def may_undo(self, rollout: StepContext) -> bool:
+        cloud = TerraformCloud(rollout, self.connector)
+        run = _get_created_run(cloud)
+        if run is None or not run.is_over:
+            return run is None
+        newest = find_newer_run(cloud, run, str(rollout.recall("workspace")))
+        if newest and newest != str(rollout.recall("applied before") or "") and run.may_have_applied:
+            raise ChangedByOthers(f"Run {newest} was applied after run {run.id}: nothing is put back.")
+        return True
+
+    def undo(self, rollout: StepContext) -> None:
+        cloud = TerraformCloud(rollout, self.connector)
+        run = _get_created_run(cloud)
+        if run is None or not run.may_have_applied:
+            rollout.log("Nothing was applied, so there is nothing to put back")
+            rollout.learn(rollbackRunId="")
+            return
+        start_rollback_run(cloud, run)
+
+    def adopt_undo(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+        return self.adopt(rollout, call)
+
+    def is_undone(self, rollout: StepContext) -> bool:
+        return is_rollback_run_over(
+            TerraformCloud(rollout, self.connector), str(rollout.know("rollbackRunId") or "")
+        )
+
+    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
+        before = str(known.recall("applied before") or "")
+        name = str(known.recall("workspace name") or self.workspace)
+        if before:
+            return (f"Workspace {name} is applied again as run {before} had it.",)
+        return (f"What run {known.know('runId')} made in workspace {name} is destroyed.",)
+
+    def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
+        return build_rollback_check(TerraformCloud(rollout, self.connector))
+
+
+def _resolve_text(rollout: StepContext, text: str) -> str:
+    return render_expressions(text, rollout.value_of)
+
+
+def _refuse_workspace(rollout: StepContext, workspace: TerraformCloudWorkspace) -> None:
+    if workspace.execution_mode == "local":
+        raise ActionFailed(
+            "WORKSPACE_IS_LOCAL",
+            f"Workspace {workspace} only keeps state: set its execution mode to remote or agent.",
+        )
+    if not workspace.can_queue:
+        raise ActionFailed(
+            "ACCESS_DENIED",
+            f"The connector's token may not make runs in workspace {workspace}: give its user or team the "
+            "permission to plan or to write.",
+        )
+    if workspace.is_locked:
+        rollout.log(f"Workspace {workspace} is locked: the run waits until somebody unlocks it", "warning")
+
+
+def _get_created_run(cloud: TerraformCloud) -> TerraformCloudRun | None:
+    """The run that this step made, if it is known."""
+    run_id = str(cloud.rollout.know("runId") or "")
+    return cloud.run(run_id) if run_id else None
+
+
+def close_open_run(cloud: TerraformCloud, run: TerraformCloudRun) -> None:
+    """Let a run that is open come to its end."""
+    if run.is_over or not (run.is_discardable or run.is_cancelable):
+        return
+    verb = "discard" if run.is_discardable else "cancel"
+    if cloud.act(("runs", run.id, "actions", verb), "Not wanted any more, says Slipway"):
+        cloud.rollout.log(
+            f"Run {run.id} is {'discarded' if verb == 'discard' else 'told to stop'}", "warning"
+        )

@@ -1,0 +1,161 @@
+"""Actions that wait: for a given time, or while CloudWatch alarms and metrics stay healthy."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from operator import ge, gt, le, lt
+from typing import Any
+
+from aws.apis.cloudwatch import CloudWatchMetric, MetricPoint
+from steps.actions.base import Action, ActionFailed, action
+from steps.actions.context import StepContext
+
+WAITS_UNTIL = "waitsUntil"
+
+
+@action
+@dataclass(frozen=True)
+class WaitForTime(Action):
+    """Wait so many seconds; a person may end it sooner."""
+
+    repeats = True
+    may_be_cut_short = True
+
+    seconds: int
+
+    @property
+    def title(self) -> str:
+        return f"Wait for {format_duration(self.seconds)}"
+
+    def start(self, rollout: StepContext) -> None:
+        until = rollout.now() + timedelta(seconds=self.seconds)
+        rollout.learn(**{WAITS_UNTIL: until.isoformat()})
+        rollout.log(f"Waiting for {format_duration(self.seconds)}, until {until:%Y-%m-%d %H:%M:%S} UTC")
+
+    def is_done(self, rollout: StepContext) -> bool:
+        until = datetime.fromisoformat(str(rollout.know(WAITS_UNTIL)))
+        if rollout.now() < until:
+            rollout.rest(until)
+            return False
+        rollout.log("The time is over")
+        return True
+
+
+def format_duration(seconds: int) -> str:
+    """A time in words, such as 1 hour 30 minutes."""
+    parts = [(seconds // 3600, "hour"), (seconds // 60 % 60, "minute"), (seconds % 60, "second")]
+    return " ".join(f"{n} {unit}{'' if n == 1 else 's'}" for n, unit in parts if n) or "0 seconds"
+
+
+ALARM_READ_INTERVAL = timedelta(seconds=15)
+# CloudWatch has the last values of a period a little after its end.
+COMPARISONS: Mapping[str, tuple[Callable[[float, float], bool], str]] = {
+    "GreaterThanThreshold": (gt, "above"),
+    "GreaterThanOrEqualToThreshold": (ge, "not below"),
+    "LessThanThreshold": (lt, "below"),
+    "LessThanOrEqualToThreshold": (le, "not above"),
+}
+
+
+@action
+@dataclass(frozen=True)
+class WatchAlarms(Action):
+    """Watch for so many seconds; each of `metrics` is what a step says of one."""
+
+    repeats = True
+
+    alarms: list[str]
+    metrics: list[dict[str, Any]] = field(default_factory=list)
+    seconds: int = 300
+
+    @property
+    def title(self) -> str:
+        return f"Watch alarms and metrics for {format_duration(self.seconds)}"
+
+    def start(self, rollout: StepContext) -> None:
+        self._refuse_unknown(rollout)
+        begun = rollout.now()
+        until = begun + timedelta(seconds=self.seconds)
+        rollout.learn(**{WAITS_UNTIL: until.isoformat(), "watchedSince": begun.isoformat()})
+        told = [*(f"alarm {name}" for name in self.alarms), *(_title(one) for one in self.metrics)]
+        rollout.log(f"Watching {', '.join(told)} for {format_duration(self.seconds)}")
+
+    def _refuse_unknown(self, rollout: StepContext) -> None:
+        known = rollout.cloudwatch.alarms(self.alarms) if self.alarms else {}
+        missing = [name for name in self.alarms if name not in known]
+        if missing:
+            raise ActionFailed(
+                "ALARM_MISSING",
+                f"CloudWatch has no alarm named {', '.join(missing)} in this account and region. Make it, "
+                "or correct alarms of the step.",
+            )
+
+    def is_done(self, rollout: StepContext) -> bool:
+        until = datetime.fromisoformat(str(rollout.know(WAITS_UNTIL)))
+        now = rollout.now()
+        quiet = self._alarms(rollout)
+        self._metrics(rollout, until)
+        if now < until:
+            rollout.rest(min(until, now + ALARM_READ_INTERVAL))
+            return False
+        for name in quiet:
+            rollout.log(f"Alarm {name} had too little data to say anything", "warning")
+        rollout.log("Nothing was found against it", "success")
+        return True
+
+    def _alarms(self, rollout: StepContext) -> list[str]:
+        """Tell what has changed; gives back the alarms without data. Raises `ActionFailed`."""
+        if not self.alarms:
+            return []
+        found = rollout.cloudwatch.alarms(self.alarms)
+        seen = rollout.progress.setdefault("alarms", {})
+        for name in self.alarms:
+            alarm = found.get(name)
+            state = alarm.state if alarm else "GONE"
+            if seen.get(name) != state:
+                seen[name] = state
+                rollout.log(f"Alarm {name}: {state}", "error" if state == "ALARM" else "info")
+            if alarm is not None and state == "ALARM":
+                raise ActionFailed(
+                    "ALARM", f"Alarm {name} is in ALARM: {alarm.reason or 'it says no reason'}"
+                )
+            if alarm is None:
+                raise ActionFailed("ALARM_MISSING", f"Alarm {name} was deleted while it was watched.")
+        return [name for name in self.alarms if seen[name] == "INSUFFICIENT_DATA"]
+
+    def _metrics(self, rollout: StepContext, until: datetime) -> None:
+        if not self.metrics:
+            return
+        since = datetime.fromisoformat(str(rollout.know("watchedSince")))
+        listed = rollout.cloudwatch.values([build_metric(one) for one in self.metrics], since, until)
+        told = rollout.progress.setdefault("told", {})
+        for number, (one, points) in enumerate(zip(self.metrics, listed, strict=True)):
+            for point in points:
+                if point.at > told.get(str(number), ""):
+                    rollout.log(f"{_title(one)} at {point.at[11:19]}: {point.value:g}")
+                    told[str(number)] = point.at
+                _refuse_threshold_breach(one, point)
+
+
+def _refuse_threshold_breach(one: Mapping[str, Any], point: MetricPoint) -> None:
+    is_broken, word = COMPARISONS[one["comparison"]]
+    if is_broken(point.value, float(one["threshold"])):
+        raise ActionFailed(
+            "THRESHOLD",
+            f"{_title(one)} was {point.value:g} at {point.at}, {word} the threshold of {one['threshold']:g}.",
+        )
+
+
+def build_metric(one: Mapping[str, Any]) -> CloudWatchMetric:
+    """The metric that a step names."""
+    return CloudWatchMetric(
+        one["namespace"],
+        one["metricName"],
+        {str(name): str(value) for name, value in one.get("dimensions", {}).items()},
+        one["statistic"],
+        one["period"],
+    )
+
+
+def _title(one: Mapping[str, Any]) -> str:
+    return f"{one['statistic']} of {one['namespace']} {one['metricName']}"

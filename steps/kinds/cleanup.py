@@ -1,0 +1,24 @@
+"""Cleanup step: deletes an ECS service that an earlier deployment left behind (P05)."""
+
+from dataclasses import dataclass
+
+from steps.actions.leftover_services import DeleteLeftover
+from steps.kinds.registry import Plan, step, unit
+
+
+@dataclass(frozen=True)
+class EcsCleanUpSpec:
+    """Which ECS service, and which listener and rule lead to versions that are only tried out."""
+
+    service: str
+    """The ECS service to delete."""
+    stageListener: str = ""
+    """The stage listener, whose traffic does not protect the ECS service from deletion."""
+    stageListenerRuleArn: str = ""
+    """The rule of the stage listener; empty for its default rule."""
+
+
+@step("EcsCleanUp", title="ECS Clean Up", spec=EcsCleanUpSpec, timeout_minutes=30)
+def ecs_clean_up(spec: EcsCleanUpSpec) -> Plan:
+    """Delete one leftover. It is looked at again first: what receives production traffic stays."""
+    yield unit("Clean up", DeleteLeftover(spec.service, spec.stageListener, spec.stageListenerRuleArn))

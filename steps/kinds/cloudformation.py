@@ -1,0 +1,284 @@
+"""CloudFormation steps: create or update a stack, delete it, roll it back (R185, R187)."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from guards.limits import STACK_PARAMETERS, STACK_TAGS
+from steps.actions.cloudformation import (
+    ApplyStack,
+    DeleteFailedStack,
+    DeleteStack,
+    FetchStackTemplate,
+    SaveStack,
+    WaitForStack,
+)
+from steps.actions.cloudformation.changes import STACK_TEMPLATE
+from steps.expressions import find_secret_references, has_expression
+from steps.kinds.registry import BadStepError, Plan, SpecColumn, describe_field, step, unit
+from steps.variables import SECRET_TYPE, TEXT_TYPE
+
+CAPABILITIES = ("CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND")
+ACCEPTED_STATUSES = (
+    "CREATE_FAILED",
+    "ROLLBACK_COMPLETE",
+    "ROLLBACK_FAILED",
+    "UPDATE_FAILED",
+    "UPDATE_ROLLBACK_COMPLETE",
+)
+_STACK_NAME: Final = re.compile(r"[a-zA-Z][-a-zA-Z0-9]{0,127}\Z")
+_ROLE_ARN: Final = re.compile(r"arn:aws[\w-]*:iam::\d{12}:role/[\w+=,.@/-]{1,512}\Z")
+_REGION: Final = re.compile(r"[a-z]{2}(-[a-z]+){1,3}-\d\Z")
+_PARAMETER_NAME: Final = re.compile(r"[A-Za-z0-9]{1,255}\Z")
+STARTER_TEMPLATE: Final = """\
+AWSTemplateFormatVersion: "2010-09-09"
+Description: An ECS cluster to deploy to
+Parameters:
+  ClusterName:
+    Type: String
+Resources:
+  ECSCluster:
+    Type: AWS::ECS::Cluster
+    Properties:
+      ClusterName: !Ref ClusterName
+Outputs:
+  region_name:
+    Value: !Ref AWS::Region
+  cluster_name:
+    Value: !Ref ECSCluster
+"""
+
+
+@dataclass(frozen=True)
+class CreateStackSpec:
+    """The stack, its template (in a store, or at a URL of S3 that AWS reads), and what it is given."""
+
+    stackName: str = field(
+        metadata=describe_field("Letters, digits and dashes; expressions may stand in it.")
+    )
+    templateFile: dict[str, Any] = field(
+        default_factory=dict, metadata=describe_field("The template: a store, and where it lies there.")
+    )
+    templateUrl: str = field(
+        default="",
+        metadata=describe_field(
+            "Instead of templateFile: the URL of an object in S3, which CloudFormation reads."
+        ),
+    )
+    parameters: list[dict[str, Any]] = field(
+        default_factory=list,
+        metadata=describe_field(
+            "Of a Secret the value is its identifier, such as account.db_password.",
+            columns=(
+                SpecColumn("name", is_needed=True),
+                SpecColumn("type", "choice", choices=(TEXT_TYPE, SECRET_TYPE), default=TEXT_TYPE),
+                SpecColumn("value"),
+            ),
+        ),
+    )
+    region: str = field(
+        default="", metadata=describe_field("Such as us-east-1; without it that of the infrastructure.")
+    )
+    capabilities: list[str] = field(
+        default_factory=list,
+        metadata=describe_field(f"What you agree to: {', '.join(CAPABILITIES)}."),
+    )
+    roleArn: str = field(
+        default="", metadata=describe_field("The role that CloudFormation takes on; without it your own.")
+    )
+    tags: list[dict[str, Any]] = field(
+        default_factory=list,
+        metadata=describe_field(
+            "Of the stack; its resources get them too.",
+            columns=(SpecColumn("name", is_needed=True), SpecColumn("value")),
+        ),
+    )
+    skipOnStackStatuses: list[str] = field(
+        default_factory=list,
+        metadata=describe_field(
+            "Where a failure leaves the stack in one of these states, the step goes on.", is_rare=True
+        ),
+    )
+    provisionerIdentifier: str = field(
+        default="",
+        metadata=describe_field("A name by which a rollback step can mean this step.", is_rare=True),
+    )
+
+    def __post_init__(self) -> None:
+        """Raises `BadStepError`."""
+        if problem := next(self._problems(), ""):
+            raise BadStepError(f"CreateStack: {problem}")
+
+    def _problems(self) -> Iterator[str]:
+        yield from _list_stack_problems(self.stackName, self.region, self.roleArn)
+        if bool(self.templateFile) == bool(self.templateUrl):
+            yield "it needs either templateFile or templateUrl under spec"
+        if self.templateUrl and (problem := _describe_url_problem(self.templateUrl)):
+            yield problem
+        yield from _list_entry_problems(
+            self.parameters, "parameter", int(STACK_PARAMETERS), ("name", "type", "value")
+        )
+        yield from (
+            f"parameter {one['name']}: a name has letters and digits only"
+            for one in self.parameters
+            if isinstance(one, Mapping) and not _PARAMETER_NAME.match(str(one.get("name", "")))
+        )
+        yield from _list_entry_problems(self.tags, "tag", int(STACK_TAGS), ("name", "value"))
+        for name, known in (("capabilities", CAPABILITIES), ("skipOnStackStatuses", ACCEPTED_STATUSES)):
+            if wrong := [one for one in getattr(self, name) if one not in known]:
+                yield f"{name}: {wrong[0]!r} is none of {', '.join(known)}"
+
+    @property
+    def secret_references(self) -> tuple[str, ...]:
+        """The secrets that the stack is given."""
+        own = [str(one.get("value", "")) for one in self.parameters if one.get("type") == SECRET_TYPE]
+        named = find_secret_references(*(str(one.get("value", "")) for one in self.parameters))
+        return tuple(dict.fromkeys([*own, *named]))
+
+
+@dataclass(frozen=True)
+class DeleteStackSpec:
+    """The stack to delete."""
+
+    stackName: str = field(metadata=describe_field("The stack; all that it made is deleted with it."))
+    region: str = field(
+        default="", metadata=describe_field("Such as us-east-1; without it that of the infrastructure.")
+    )
+    roleArn: str = field(
+        default="",
+        metadata=describe_field("The role that CloudFormation takes on; without it the one it has."),
+    )
+    provisionerIdentifier: str = field(
+        default="",
+        metadata=describe_field(
+            "Under rollbackSteps: only what has this name; without it all stacks.", is_rare=True
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        """Raises `BadStepError`."""
+        if problem := next(_list_stack_problems(self.stackName, self.region, self.roleArn), ""):
+            raise BadStepError(f"DeleteStack: {problem}")
+
+
+@dataclass(frozen=True)
+class RollbackStackSpec:
+    """It puts back what the steps CreateStack of its stage have done."""
+
+    provisionerIdentifier: str = field(
+        default="",
+        metadata=describe_field(
+            "Under rollbackSteps: only what has this name; without it all stacks.", is_rare=True
+        ),
+    )
+
+
+def _list_stack_problems(name: str, region: str, role: str) -> Iterator[str]:
+    if not has_expression(name) and not _STACK_NAME.match(name):
+        yield f"stackName {name[:60]!r}: a letter, then letters, digits and dashes, 128 in all"
+    if region and not has_expression(region) and not _REGION.match(region):
+        yield f"region {region[:60]!r} is not the name of a region, such as us-east-1"
+    if role and not has_expression(role) and not _ROLE_ARN.match(role):
+        yield "roleArn is the ARN of an IAM role, such as arn:aws:iam::123456789012:role/deployer"
+
+
+def _describe_url_problem(url: str) -> str:
+    parts = urlsplit(url) if not has_expression(url) else None
+    if parts is not None and (parts.scheme != "https" or not parts.hostname or len(url) > 5120):
+        return "templateUrl is an https URL of an object in S3"
+    return ""
+
+
+def _list_entry_problems(listed: list[Any], what: str, most: int, keys: tuple[str, ...]) -> Iterator[str]:
+    if len(listed) > most:
+        yield f"there are {len(listed)} {what}s; CloudFormation takes {most}"
+    for number, one in enumerate(listed, start=1):
+        if not isinstance(one, Mapping) or not set(one) <= set(keys) or not one.get("name"):
+            yield f"{what} {number} has {', '.join(keys)}"
+        elif not isinstance(one.get("value", ""), str | int | float | bool):
+            yield f"{what} {one['name']}: value is a text, a number, true or false"
+        elif one.get("type", TEXT_TYPE) not in (TEXT_TYPE, SECRET_TYPE):
+            yield f"{what} {one['name']}: type is {TEXT_TYPE} or {SECRET_TYPE}"
+    names = [one.get("name") for one in listed if isinstance(one, Mapping)]
+    if twice := next((name for name in names if names.count(name) > 1), ""):
+        yield f"{what} {twice} is there twice"
+
+
+def _format_value(value: Any) -> str:
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)
+
+
+@step(
+    "CreateStack",
+    title="CloudFormation Create Stack",
+    spec=CreateStackSpec,
+    undone_by="RollbackStack",
+    timeout_minutes=30,
+    manifests={"templateFile": STACK_TEMPLATE},
+    scripts=("parameters", "tags"),
+    secrets=("parameters.*.value",),
+    starter={
+        "stackName": "my-stack",
+        "templateFile": {"type": "Inline", "spec": {"content": STARTER_TEMPLATE}},
+        "parameters": [{"name": "ClusterName", "type": TEXT_TYPE, "value": "my-cluster"}],
+    },
+    provisions=True,
+    hands_secrets_to_aws=True,
+)
+def create_stack(spec: CreateStackSpec) -> Plan:
+    """Create the stack, or update it where it is there, and hand on its outputs."""
+    name = spec.stackName
+    yield unit("Fetch template", FetchStackTemplate(spec.templateUrl))
+    yield unit(
+        "Prepare rollback data",
+        WaitForStack(name),
+        SaveStack(name),
+        DeleteFailedStack(name),
+    )
+    yield unit(
+        "Create or update stack",
+        ApplyStack(
+            name,
+            spec.templateUrl,
+            [
+                [str(one["name"]), str(one.get("type", TEXT_TYPE)), _format_value(one.get("value", ""))]
+                for one in spec.parameters
+            ],
+            list(spec.capabilities),
+            [[str(one["name"]), TEXT_TYPE, _format_value(one.get("value", ""))] for one in spec.tags],
+            spec.roleArn,
+            list(spec.skipOnStackStatuses),
+        ),
+    )
+
+
+@step(
+    "DeleteStack",
+    title="CloudFormation Delete Stack",
+    spec=DeleteStackSpec,
+    undoes=("CreateStack",),
+    goes_forward=True,
+    timeout_minutes=30,
+    starter={"stackName": "my-stack"},
+)
+def delete_stack(spec: DeleteStackSpec) -> Plan:
+    """Delete the stack and all that it made, once it is at rest; under rollbackSteps as RollbackStack."""
+    yield unit(
+        "Delete stack",
+        WaitForStack(spec.stackName),
+        DeleteStack(spec.stackName, spec.roleArn),
+    )
+
+
+@step(
+    "RollbackStack",
+    title="CloudFormation Rollback Stack",
+    spec=RollbackStackSpec,
+    undoes=("CreateStack",),
+    timeout_minutes=30,
+)
+def rollback_stack(_spec: RollbackStackSpec) -> Plan:
+    """Put stacks back to the template and the parameters before, or delete what the run created."""
+    yield from ()

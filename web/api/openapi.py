@@ -1,0 +1,132 @@
+"""OpenAPI document: generation, and what serializers cannot say."""
+
+import threading
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, cast
+
+from drf_spectacular.generators import SchemaGenerator
+from rest_framework.request import Request
+
+from web.api.openapi_fields import resolve_request_only
+from web.http.problems import PROBLEM_MEDIA_TYPE
+
+_SCHEMAS = "#/components/schemas/"
+_GENERATION_LOCK = threading.Lock()
+PROBLEM_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "description": "Why something was refused.",
+    "required": ["type", "title", "status", "code", "detail", "request_id"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "code": {"type": "string", "description": "The same for the same kind of refusal; for programs."},
+        "detail": {"type": "string", "description": "A sentence for people."},
+        "request_id": {"type": "string", "description": "Names the request in the logs."},
+        "errors": {
+            "type": "array",
+            "description": "Each place that is wrong.",
+            "items": {
+                "type": "object",
+                "required": ["path", "message"],
+                "properties": {"path": {"type": "string"}, "message": {"type": "string"}},
+            },
+        },
+    },
+}
+
+
+class CachedSchemaGenerator(SchemaGenerator):
+    """The description for everybody, made once by each process: it takes a second, and anybody may ask."""
+
+    def get_schema(self, request: Request | None = None, public: bool = False) -> dict[str, Any]:
+        return get_public_schema() if public else cast(dict[str, Any], super().get_schema(request, public))
+
+
+def get_public_schema() -> dict[str, Any]:
+    """Return the description, the same object each time; nobody changes it."""
+    # The generator loads its extensions into globals without a lock: a second one beside it fails.
+    with _GENERATION_LOCK:
+        return _generate_schema()
+
+
+@cache
+def _generate_schema() -> dict[str, Any]:
+    return cast(dict[str, Any], SchemaGenerator().get_schema(None, public=True))
+
+
+def forbid_additional_properties(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Say of everything that is sent that it holds no other keys (see `web.api.request_bodies`)."""
+    schemas = result.get("components", {}).get("schemas", {})
+    operations = list(_list_operations(result))
+    sent = _list_reachable_schemas([operation.get("requestBody") for operation in operations], schemas)
+    answered = _list_reachable_schemas([operation.get("responses") for operation in operations], schemas)
+    for operation in operations:
+        resolve_request_only(operation.get("requestBody"), is_sent=True)
+        resolve_request_only(operation, is_sent=False)
+    for name, schema in schemas.items():
+        resolve_request_only(schema, is_sent=name in sent - answered)
+    for name in sent:
+        if schemas.get(name, {}).get("properties"):
+            schemas[name]["additionalProperties"] = False
+    return result
+
+
+def _list_reachable_schemas(parts: list[Any], schemas: dict[str, Any]) -> set[str]:
+    """The names of the schemas that these parts of the description are made of, however deep."""
+    found: set[str] = set()
+    new = set(_list_referenced_schemas(parts))
+    while new:
+        found |= new
+        new = {name for one in new for name in _list_referenced_schemas(schemas.get(one))} - found
+    return found
+
+
+def add_number_bounds(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Say of every number of a query how small and how large it may be, where the route says nothing else."""
+    for operation in _list_operations(result):
+        for parameter in operation.get("parameters", ()):
+            if parameter["in"] == "query" and parameter["schema"].get("type") == "integer":
+                parameter["schema"] = {"minimum": 0, "maximum": 10**15 - 1, **parameter["schema"]}
+    return result
+
+
+def add_problem_responses(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Add to every operation the refusals that it may answer with, all of one shape."""
+    components = result.setdefault("components", {})
+    components.setdefault("schemas", {})["Problem"] = PROBLEM_SCHEMA
+    components.setdefault("responses", {})["Problem"] = {
+        "description": "What is wrong, and what to do (RFC 9457).",
+        "content": {PROBLEM_MEDIA_TYPE: {"schema": {"$ref": f"{_SCHEMAS}Problem"}}},
+    }
+    for path, methods in result.get("paths", {}).items():
+        for method, operation in methods.items():
+            for status in _list_problem_statuses(path, method, operation):
+                operation["responses"].setdefault(str(status), {"$ref": "#/components/responses/Problem"})
+    return result
+
+
+def _list_problem_statuses(path: str, method: str, operation: dict[str, Any]) -> Iterator[int]:
+    yield from (400, 401, 403, 404, 406, 414, 429, 503)
+    if method != "get":
+        yield from (408, 409, 412, 413, 415)
+    elif "{" in path:
+        yield 409
+
+
+def _list_operations(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for path in result.get("paths", {}).values():
+        yield from (operation for operation in path.values() if isinstance(operation, dict))
+
+
+def _list_referenced_schemas(part: Any) -> Iterator[str]:
+    """The schemas that a part of the description refers to."""
+    if isinstance(part, dict):
+        if str(part.get("$ref", "")).startswith(_SCHEMAS):
+            yield part["$ref"].removeprefix(_SCHEMAS)
+        for inner in part.values():
+            yield from _list_referenced_schemas(inner)
+    elif isinstance(part, list):
+        for inner in part:
+            yield from _list_referenced_schemas(inner)

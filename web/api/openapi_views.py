@@ -1,0 +1,31 @@
+"""View of the OpenAPI document, rendered once per process."""
+
+from functools import cache
+from typing import Any
+
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from drf_spectacular.views import SpectacularAPIView
+from rest_framework.request import Request
+
+from web.api.openapi import get_public_schema
+
+_RENDERERS = {one.media_type: one for one in SpectacularAPIView.renderer_classes}
+
+
+class OpenApiView(SpectacularAPIView):
+    """Hand out the OpenAPI document; anybody may ask, and writing it takes long."""
+
+    @extend_schema(exclude=True)
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
+        named = super().get(request, *args, **kwargs)["Content-Disposition"]
+        writer = request.accepted_renderer
+        kind = "; charset=".join(filter(None, (writer.media_type, writer.charset)))
+        return HttpResponse(
+            _render_schema(writer.media_type), content_type=kind, headers={"Content-Disposition": named}
+        )
+
+
+@cache
+def _render_schema(media_type: str) -> Any:
+    return _RENDERERS[media_type]().render(get_public_schema(), media_type, {})

@@ -1,0 +1,71 @@
+"""Query parameters of the API: their descriptions and parsing."""
+
+from typing import Final
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.request import Request
+
+from guards.limits import PAGE_ROWS
+from web.http.problems import BadInput
+
+# Fifteen digits, which every database column and every number of a browser can hold.
+LARGEST_NUMBER: Final = 10**15 - 1
+
+
+def parse_number(request: Request, name: str, *, least: int = 0, most: int = LARGEST_NUMBER) -> int | None:
+    """Return the whole number that the query calls `name`; None where it does not.
+
+    Raises `BadInput` that names it where it is none, or not from `least` to `most`.
+    """
+    text = request.GET.get(name, "")
+    if not text:
+        return None
+    is_whole = text.isascii() and text.isdigit() and len(text) <= len(str(most))
+    if is_whole and least <= int(text) <= most:
+        return int(text)
+    message = (
+        "must be a whole number"
+        if most == LARGEST_NUMBER
+        else f"must be a whole number from {least} to {most}"
+    )
+    raise BadInput("The input is not valid.", errors=[{"path": name, "message": message}])
+
+
+_TRUE_WORDS, _FALSE_WORDS = ("1", "true"), ("", "0", "false")
+ORG_PARAMETER = OpenApiParameter("org", OpenApiTypes.STR, description="Identifier of an organization.")
+PROJECT_PARAMETER = OpenApiParameter(
+    "project", OpenApiTypes.STR, description="Identifier of a project of `org`."
+)
+IDENTIFIER_PARAMETER = OpenApiParameter(
+    "identifier", OpenApiTypes.STR, description="Only the one with this identifier."
+)
+PAGE_SIZE_PARAMETER = OpenApiParameter(
+    "page_size",
+    # As many digits as the most has: a page of 999 is one of 200.
+    {"type": "integer", "minimum": 1, "maximum": 10 ** len(f"{int(PAGE_ROWS)}") - 1},
+    description=f"Rows of a page, {int(PAGE_ROWS)} at most.",
+)
+CURSOR_PARAMETER = OpenApiParameter(
+    "cursor", OpenApiTypes.STR, description="Where the page begins; taken from `next`."
+)
+IF_MATCH_PARAMETER = OpenApiParameter(
+    "If-Match", OpenApiTypes.STR, OpenApiParameter.HEADER, description="The ETag of the version to change."
+)
+FORCE_DELETE_PARAMETER = OpenApiParameter(
+    "although_used", OpenApiTypes.BOOL, description="Delete it even if something refers to it."
+)
+PAGE_PARAMETERS = [PAGE_SIZE_PARAMETER, CURSOR_PARAMETER]
+LIST_PARAMETERS = [ORG_PARAMETER, PROJECT_PARAMETER, IDENTIFIER_PARAMETER, *PAGE_PARAMETERS]
+SHARED_PARAMETER = OpenApiParameter(
+    "shared",
+    OpenApiTypes.BOOL,
+    description="Also what hangs above that scope and is shared with it.",
+)
+
+
+def parse_boolean(text: str, name: str) -> bool:
+    """Read a parameter that is true or false. Raises `BadInput`."""
+    if text.lower() not in _TRUE_WORDS + _FALSE_WORDS:
+        raise BadInput("The input is not valid.", errors=[{"path": name, "message": "use true or false"}])
+    return text.lower() in _TRUE_WORDS

@@ -1,0 +1,73 @@
+"""Parsers of request bodies: strict JSON objects, and YAML as text."""
+
+from collections.abc import Mapping
+from typing import Any, BinaryIO
+
+from rest_framework.parsers import BaseParser
+
+from guards.input_problems import InputProblem, InputRejected
+from guards.json_parser import parse_json
+from guards.limits import BODY_BYTES
+from guards.text import find_text_problem
+from web.http.problems import BadInput, TooLarge
+
+
+class GuardedJSONParser(BaseParser):
+    """JSON objects, strictly: no NaN, no duplicate keys, no number that a database cannot hold."""
+
+    media_type = "application/json"
+
+    def parse(
+        self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        text = read_text(stream)
+        if not text.strip():
+            return {}
+        return parse_object(text)
+
+
+class GuardedYAMLParser(BaseParser):
+    """A YAML body, kept as text: it arrives as {"yaml": "..."} like one that was wrapped in JSON."""
+
+    media_type = "application/yaml"
+
+    def parse(
+        self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        text = read_text(stream)
+        if fault := find_text_problem(text):
+            raise build_body_error(fault)
+        return {"yaml": text}
+
+
+class LegacyYAMLParser(GuardedYAMLParser):
+    """The same under the name that was in use before RFC 9512."""
+
+    media_type = "application/x-yaml"
+
+
+def read_text(stream: BinaryIO) -> str:
+    """Read at most `BODY_BYTES` of UTF-8 from `stream`. Raises `TooLarge`, `BadInput`."""
+    body = stream.read(BODY_BYTES + 1)
+    if len(body) > BODY_BYTES:
+        raise TooLarge(f"A body may have {BODY_BYTES} at most.")
+    try:
+        return body.decode("utf-8-sig")
+    except UnicodeDecodeError as exc:
+        raise BadInput(f"The body is not UTF-8: look at byte {exc.start + 1}.") from exc
+
+
+def parse_object(text: str) -> dict[str, Any]:
+    """Read one JSON object. Raises `BadInput` naming what is wrong and where."""
+    try:
+        value = parse_json(text)
+    except InputRejected as refused:
+        raise build_body_error(refused.fault) from refused
+    if not isinstance(value, dict):
+        raise BadInput("The body must be a JSON object.")
+    return value
+
+
+def build_body_error(fault: InputProblem) -> BadInput:
+    """The refusal of a body."""
+    return BadInput(fault.sentence, errors=[fault.as_error()])

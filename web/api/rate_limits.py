@@ -1,0 +1,97 @@
+"""Rate limit of the API per caller, in a sliding window."""
+
+import math
+import time
+from dataclasses import dataclass
+
+from django.conf import settings
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.throttling import BaseThrottle
+from rest_framework.views import APIView
+
+from rbac.models import ApiKey
+from rbac.usage_counts import counts
+
+WINDOW_SECONDS = 10
+RATE_LIMIT_MESSAGE = (
+    "One caller may make {most} requests in {seconds} seconds; wait, or ask for more at a time."
+)
+_DECISION_ATTRIBUTE = "rate_verdict"
+
+
+@dataclass(frozen=True)
+class RateLimitDecision:
+    """What the count of a caller says about one request."""
+
+    most: int
+    left: int
+    wait_seconds: float
+
+    @property
+    def admits(self) -> bool:
+        return self.wait_seconds == 0
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The fields of the IETF draft "RateLimit header fields for HTTP"."""
+        return {
+            "RateLimit-Policy": f'"api";q={self.most};w={WINDOW_SECONDS}',
+            "RateLimit": f'"api";r={self.left};t={math.ceil(self.wait_seconds) or WINDOW_SECONDS}',
+        }
+
+
+class ApiRateThrottle(BaseThrottle):
+    """Counts per API key, so that one program does not use up what another one of the same person may ask."""
+
+    def allow_request(self, request: Request, view: APIView) -> bool:
+        self.verdict = count_request(_get_caller_key(request), most=get_window_limit(), now=time.time())
+        setattr(request, _DECISION_ATTRIBUTE, self.verdict)
+        return self.verdict.admits
+
+    def wait(self) -> float:
+        return self.verdict.wait_seconds
+
+
+def get_window_limit() -> int:
+    """How many requests a caller may make in a window."""
+    return max(1, int(settings.API_REQUESTS_PER_MINUTE) * WINDOW_SECONDS // 60)
+
+
+def count_request(caller: str, *, most: int, now: float) -> RateLimitDecision:
+    """Count a request of `caller` at `now` (seconds since the epoch) and say whether it may go on.
+
+    The window slides: what is left of the one before counts in proportion, so that no edge doubles the rate.
+    """
+    number, passed = int(now // WINDOW_SECONDS), now % WINDOW_SECONDS / WINDOW_SECONDS
+    key = f"api:{caller}:{number}"
+    before = counts.of(f"api:{caller}:{number - 1}")
+    here = counts.add(key, seconds=2 * WINDOW_SECONDS)
+    used = here + before * (1 - passed)
+    if used <= most:
+        return RateLimitDecision(most, int(most - used), 0.0)
+    # A refusal costs nothing, or whoever asks again and again would wait forever.
+    counts.take_back(key)
+    return RateLimitDecision(most, 0, _compute_wait(before, here - 1, passed, most))
+
+
+def add_rate_limit_headers(request: Request, response: Response) -> None:
+    """Tell the caller how much is left."""
+    verdict: RateLimitDecision | None = getattr(request, _DECISION_ATTRIBUTE, None)
+    if verdict is not None:
+        for name, value in verdict.headers.items():
+            response[name] = value
+
+
+def _get_caller_key(request: Request) -> str:
+    if isinstance(request.auth, ApiKey):
+        return f"key:{request.auth.pk}"
+    return f"user:{request.user.pk}"
+
+
+def _compute_wait(before: int, here: int, passed: float, most: int) -> float:
+    """Seconds until one more fits."""
+    if here + 1 <= most:
+        share = 1 - (most - here - 1) / before
+        return max((share - passed) * WINDOW_SECONDS, 0.01)
+    return (1 - passed + 1 - (most - 1) / here) * WINDOW_SECONDS

@@ -1,0 +1,140 @@
+"""Validation of request bodies: only the keys and types of the serializer, at every depth."""
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+from rest_framework.serializers import (
+    BaseSerializer,
+    BooleanField,
+    CharField,
+    DictField,
+    Field,
+    FloatField,
+    IntegerField,
+    ListField,
+    ListSerializer,
+    Serializer,
+)
+from rest_framework.views import APIView
+
+from web.http.problems import BadInput
+
+_BODILESS_CACHE: dict[tuple[type[APIView], str], bool] = {}
+_FIELD_TYPES: tuple[tuple[type[Any], Callable[[Any], bool], str], ...] = (
+    (CharField, lambda value: isinstance(value, str), "a text"),
+    (BooleanField, lambda value: isinstance(value, bool), "true or false"),
+    (IntegerField, lambda value: isinstance(value, int) and not isinstance(value, bool), "a whole number"),
+    (FloatField, lambda value: isinstance(value, int | float) and not isinstance(value, bool), "a number"),
+)
+_READ_ONLY_MESSAGE = "cannot be set, and is {shown} now; send it as it was read, or leave it out"
+_MOST_NAMES = 12
+_NAME_CHARACTERS = 100
+
+
+def validate_body(serializer: BaseSerializer[Any], body: Any) -> None:
+    """Do nothing for a body whose keys are all known, and of the type that the description says.
+
+    The framework would take 0 for a text and "yes" for true. Raises `BadInput` naming each place.
+    """
+    if errors := list(_find_errors(serializer, body, "")):
+        raise BadInput("The input is not valid.", errors=errors)
+
+
+def validate_empty_body(body: Any) -> None:
+    """Do nothing for an empty body. Raises `BadInput` naming what is in it."""
+    if body:
+        errors = [_build_error(str(name), "is not known here; nothing is taken") for name in body]
+        raise BadInput("The input is not valid: there is nothing to send.", errors=errors)
+
+
+def drop_unchanged(
+    body: Mapping[str, Any], document: Mapping[str, Any], *, known: Collection[str], needed: Collection[str]
+) -> dict[str, Any]:
+    """Return `body` without what says the same in `document`; keys that are `needed` stay.
+
+    What neither is `known` nor in `document` stays, for `refuse_strange`. Raises `BadInput` naming each key
+    that is not `known` and says something else.
+    """
+    readable = [name for name in body if name in document and name not in needed]
+    same = {name for name in readable if body[name] == document[name]}
+    if changed := [name for name in readable if name not in same and name not in known]:
+        errors = [
+            _build_error(name, _READ_ONLY_MESSAGE.format(shown=_format_value(document[name])))
+            for name in changed
+        ]
+        raise BadInput("The input is not valid.", errors=errors)
+    return {name: value for name, value in body.items() if name not in same}
+
+
+def is_bodiless(view: APIView) -> bool:
+    """Whether the description of what is asked for says that it has no body (`request=None`)."""
+    method = str(view.request.method)
+    key = (type(view), method)
+    if key not in _BODILESS_CACHE:
+        _BODILESS_CACHE[key] = method in ("POST", "PUT", "PATCH") and _is_described_bodiless(view, method)
+    return _BODILESS_CACHE[key]
+
+
+def _is_described_bodiless(view: APIView, method: str) -> bool:
+    handler = getattr(view, method.lower(), None)
+    described = getattr(handler, "kwargs", {}).get("schema")
+    if described is None:
+        return False
+    schema = described()
+    schema.view, schema.method = view, method
+    return schema.get_request_serializer() is None
+
+
+def _find_errors(field: Field[Any, Any, Any, Any] | None, value: Any, path: str) -> Iterator[dict[str, str]]:
+    if isinstance(field, Serializer) and isinstance(value, Mapping):
+        yield from _find_key_errors(field, value, path)
+    elif isinstance(field, ListSerializer | ListField) and isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _find_errors(field.child, inner, _join_path(path, index))
+    elif isinstance(field, DictField) and isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _find_errors(field.child, inner, _join_path(path, name))
+    elif wanted := _find_type_mismatch(field, value):
+        yield _build_error(path, f"must be {wanted}")
+
+
+def _find_key_errors(
+    serializer: Serializer[Any], value: Mapping[str, Any], path: str
+) -> Iterator[dict[str, str]]:
+    for name, inner in value.items():
+        known = serializer.fields.get(name)
+        if known is None:
+            yield _build_error(
+                _join_path(path, name), f"is not known here; known are {_list_field_names(serializer)}"
+            )
+        else:
+            yield from _find_errors(known, inner, _join_path(path, name))
+
+
+def _find_type_mismatch(field: Field[Any, Any, Any, Any] | None, value: Any) -> str:
+    """What a field of the framework's own wants instead of a value; "" where it takes it."""
+    # Fields of ours say by themselves what they take.
+    if value is None or type(field).__module__ != Field.__module__:
+        return ""
+    found = ((takes(value), what) for kind, takes, what in _FIELD_TYPES if isinstance(field, kind))
+    takes, what = next(found, (True, ""))
+    return "" if takes else what
+
+
+def _join_path(path: str, name: object) -> str:
+    return f"{path}.{name}".strip(".")
+
+
+def _list_field_names(serializer: Serializer[Any]) -> str:
+    names = sorted(serializer.fields)
+    return ", ".join(names[:_MOST_NAMES] + (["…"] if len(names) > _MOST_NAMES else []))
+
+
+def _format_value(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _NAME_CHARACTERS else f"{text[:_NAME_CHARACTERS]}…"
+
+
+def _build_error(path: str, message: str) -> dict[str, str]:
+    return {"path": path[:_NAME_CHARACTERS], "message": message}

@@ -1,0 +1,217 @@
+"""Base view of the API: principal, visible rows, checked bodies, paged lists, entity tags."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TypeVar, cast
+
+from django.db.models import Model, Q, QuerySet
+from rest_framework.exceptions import Throttled
+from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer, Serializer
+from rest_framework.views import APIView
+
+from rbac.models import Scope, User
+from rbac.permissions import SHARED_VIEW_PERMISSIONS
+from rbac.policy import NotVisible, filter_visible, list_member_scopes
+from web.api.parameters import parse_boolean
+from web.api.rate_limits import (
+    RATE_LIMIT_MESSAGE,
+    WINDOW_SECONDS,
+    ApiRateThrottle,
+    add_rate_limit_headers,
+    get_window_limit,
+)
+from web.api.request_bodies import drop_unchanged, is_bodiless, validate_body, validate_empty_body
+from web.forms.pages import get_visible
+from web.http.pagination import CursorPagination, paginate_items
+from web.http.problems import BadInput, ScopeNotFound, VersionConflict
+
+Thing = TypeVar("Thing", bound=Model)
+
+
+class BaseApiView(APIView):
+    """The base of every route: a signed-in principal, lists in pages."""
+
+    throttle_classes = [ApiRateThrottle]
+    # For the description alone: `page` is what cuts a list.
+    pagination_class: type[CursorPagination] | None = CursorPagination
+    order = "pk"
+    oldest_first = False
+
+    def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
+        finished = super().finalize_response(request, response, *args, **kwargs)
+        add_rate_limit_headers(request, finished)
+        return finished
+
+    def throttled(self, request: Request, wait: float) -> NoReturn:
+        raise Throttled(
+            wait, detail=RATE_LIMIT_MESSAGE.format(most=get_window_limit(), seconds=WINDOW_SECONDS)
+        )
+
+    @property
+    def principal(self) -> User:
+        """Who asks; nobody else gets this far."""
+        user = self.request.user
+        if not isinstance(user, User):
+            raise TypeError("Routes serve signed-in users only.")
+        return user
+
+    def is_set(self, name: str) -> bool:
+        """Whether ?name=true, or =1, is in the address. Raises `BadInput` for what is neither yes nor no."""
+        return parse_boolean(self.request.GET.get(name, ""), name)
+
+    def page(self, queryset: QuerySet[Any], document: Callable[[Any], Any]) -> Response:
+        """Answer with the page of `queryset` that is asked for, each row as its document."""
+        pages = CursorPagination()
+        rows = pages.paginate_queryset(queryset, self.request, self)
+        return pages.get_paginated_response([_get_plain_data(document(row)) for row in rows])
+
+    def page_of(
+        self, items: Sequence[Any], document: Callable[[Any], Any], *, key: Callable[[Any], str]
+    ) -> Response:
+        """As `page`, of what no table holds: in the order of the unique `key`."""
+        pages = CursorPagination()
+        pages.page = paginate_items(items, self.request, key=key)
+        return pages.get_paginated_response([_get_plain_data(document(row)) for row in pages.page.items])
+
+    def listed(
+        self,
+        permission: str,
+        queryset: QuerySet[Any],
+        document: Callable[[Any], Any],
+        *,
+        by_identifier: bool = True,
+    ) -> Response:
+        """Answer with what `permission` is granted on, narrowed by ?org=, ?project= and ?identifier=.
+
+        With ?shared=true a scope stands for what is shared with it from above too.
+        """
+        visible = filter_visible(self.principal, permission, queryset)
+        is_shared = permission in SHARED_VIEW_PERMISSIONS and self.is_set("shared")
+        found = filter_by_scope(self.request, visible, by_identifier=by_identifier, with_shared=is_shared)
+        return self.page(found, document)
+
+    def one(self, permission: str, queryset: QuerySet[Thing], **lookup: Any) -> Thing:
+        """Return the row that is meant. Raises `NotVisible` (404) where there is none for this principal."""
+        return get_visible(self.request, permission, queryset, **lookup)
+
+    def one_of(self, visible: QuerySet[Thing], **lookup: Any) -> Thing:
+        """Return the row that is meant of rows that may all be seen. Raises `NotVisible` (404)."""
+        found = visible.filter(**lookup).first()
+        if found is None:
+            raise NotVisible("There is nothing here that you may see.")
+        return found
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        if is_bodiless(self):
+            validate_empty_body(request.data)
+
+    def given(self, serializer: type[Serializer[Any]], *, partial: bool = False) -> dict[str, Any]:
+        """Return the body, checked by `serializer`; it may hold no other keys.
+
+        What GET answers may be sent back whole: there, keys that nobody sets are left out while they say what
+        GET says. Raises the serializer's `ValidationError`, or `BadInput`.
+        """
+        # The parsers give nothing else.
+        body, fields = cast(dict[str, Any], self.request.data), serializer().fields
+        if self.request.method in ("PUT", "PATCH") and not body.keys() <= fields.keys():
+            is_whole = self.request.method == "PUT"
+            # What a PATCH does not change need not be sent, and is not always sent as it is read.
+            needed = {name for name, field in fields.items() if is_whole or field.required}
+            body = drop_unchanged(body, self._document(), known=fields, needed=needed)
+        checked = serializer(data=body, partial=partial)
+        validate_body(checked, body)
+        checked.is_valid(raise_exception=True)
+        return dict(checked.validated_data)
+
+    def _document(self) -> dict[str, Any]:
+        """What GET answers at this address, as it is sent; empty where there is nothing."""
+        reading = getattr(self, "get", None)
+        try:
+            answer = reading(self.request, *self.args, **self.kwargs).data if reading else {}
+        except NotVisible:
+            return {}
+        found = json.loads(JSONRenderer().render(answer))
+        return found if isinstance(found, dict) else {}
+
+    def scope_named(self) -> Scope:
+        """Return where a new thing is to hang: `scope`, or `org` and `project`, of the body or address.
+
+        What exists hangs where its address says, whatever its document repeats.
+        """
+        if path := self._named("scope"):
+            return self.scope_at(path)
+        org, project = (self._named(name) for name in ("org", "project"))
+        if project and not org:
+            raise ScopeNotFound("A project needs its org.", errors=[{"path": "org", "message": "is missing"}])
+        return self.scope_at(build_scope_path(org, project))
+
+    def scope_at(self, path: str) -> Scope:
+        """Return the scope of `path`, of which one must be a member. Raises `NotVisible` (404)."""
+        found = list_member_scopes(self.principal).filter(path=path).first()
+        if found is None:
+            raise NotVisible("There is no such scope for you.")
+        return found
+
+    def _named(self, name: str) -> str:
+        body = self.request.data if self.request.method == "POST" else None
+        value = (body.get(name) if isinstance(body, dict) else None) or self.request.GET.get(name) or ""
+        if not isinstance(value, str):
+            raise BadInput("The input is not valid.", errors=[{"path": name, "message": "must be a text"}])
+        return value
+
+
+def filter_by_scope(
+    request: Request, queryset: QuerySet[Thing], *, by_identifier: bool = True, with_shared: bool = False
+) -> QuerySet[Thing]:
+    """Apply the filters that every list of resources has; a scope stands for itself and all below it."""
+    if by_identifier and (identifier := request.GET.get("identifier")):
+        queryset = queryset.filter(identifier=identifier)
+    org, project = request.GET.get("org", ""), request.GET.get("project", "")
+    if project and not org:
+        raise ScopeNotFound("A project needs its org.", errors=[{"path": "org", "message": "is missing"}])
+    if org:
+        path = build_scope_path(org, project)
+        near = Q(path=path) | Q(parent__path=path) | Q(parent__parent__path=path)
+        if with_shared:
+            near |= Q(path__in=[Scope.ROOT, build_scope_path(org, "")])
+        column = getattr(queryset.model, "SCOPE_PATH", "scope")
+        # Asked first, as in `visible_below`: a planner has to know how many rows to expect.
+        keys = Scope.objects.filter(near).values_list("pk", flat=True)
+        queryset = queryset.filter(**{f"{column}__in": list(keys)})
+    return queryset
+
+
+def _get_plain_data(document: Any) -> Any:
+    return document.data if isinstance(document, BaseSerializer) else document
+
+
+def build_scope_path(org: str, project: str) -> str:
+    """Return the path of a scope by what its parts are called."""
+    return "/".join(part for part in (Scope.ROOT, org, project) if part)
+
+
+def describe_scope(scope: Scope) -> dict[str, str]:
+    """Return how a document names its scope; `scope` must come with the row."""
+    return {"scope": scope.path, "org": scope.org, "project": scope.project}
+
+
+def build_etag(version: object) -> str:
+    """Return the entity tag of a version."""
+    return f'"{version}"'
+
+
+def check_version(request: Request, version: object) -> None:
+    """Do nothing where If-Match is absent or names `version`. Raises `ChangedMeanwhile` (412) otherwise."""
+    asked = [tag.strip().removeprefix("W/") for tag in request.headers.get("If-Match", "").split(",")]
+    if asked in ([""], ["*"]) or build_etag(version) in asked:
+        return
+    raise VersionConflict("Somebody changed this after you loaded it. Load it again, then make your change.")
+
+
+def respond_with_etag(content: Any, version: object, status: int = 200) -> Response:
+    """Answer with a document and the ETag that a later If-Match can name."""
+    return Response(content, status=status, headers={"ETag": build_etag(version)})

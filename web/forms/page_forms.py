@@ -1,0 +1,80 @@
+"""Base form of pages, which shows refusals of operations beside their fields."""
+
+import re
+from typing import Any, ClassVar
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+from django.http import HttpRequest, QueryDict
+
+from rbac.models import Scope
+from rbac.policy import Forbidden, Principal, list_permitted_scopes
+from web.http.problems import Problem, convert_exception
+
+
+def get_posted_data(request: HttpRequest) -> QueryDict | None:
+    """What was posted, be it nothing at all; None where the form is only asked for."""
+    return request.POST if request.method == "POST" else None
+
+
+# RadioSelect first: Django counts it among the selects, and it is drawn as several inputs.
+_UNSTYLED_WIDGETS = (forms.RadioSelect, forms.CheckboxInput, forms.FileInput, forms.Textarea)
+
+
+class PageForm(forms.Form):
+    """A form that shows what an operation said: beside the field, or above the form where there is none."""
+
+    # Needed or not, depending on what else is entered: neither marked as optional nor as required.
+    depending: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            widget = field.widget
+            css = "select" if isinstance(widget, forms.Select) else "input"
+            if not isinstance(widget, _UNSTYLED_WIDGETS):
+                widget.attrs.setdefault("class", css)
+                widget.attrs.setdefault("autocomplete", "off")
+
+    @property
+    def http_status(self) -> int:
+        """The status of a page that shows this form: 400 where something entered was refused."""
+        return 400 if self.is_bound and self.errors else 200
+
+    def refuse(self, problem: Problem | ValidationError) -> None:
+        """Show why an operation refused what was entered."""
+        content = convert_exception(problem) or {"detail": str(problem)}
+        for error in content.get("errors") or [{"path": "", "message": content["detail"]}]:
+            path = str(error.get("path", ""))
+            known = path if path in self.fields else None
+            # A refusal that names no field of this form keeps the name of its place.
+            message = str(error["message"]) if known or not path else f"{path}: {error['message']}"
+            self.add_error(known, message)
+
+
+def build_identifier(name: str) -> str:
+    """An identifier that reads like a name; empty if nothing of it can be used."""
+    found = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_").lower()[:100]
+    return f"_{found}" if found[:1].isdigit() else found
+
+
+class ScopeField(forms.ModelChoiceField):
+    """The scope of a new thing, of those where the person may make one; posted as its path."""
+
+    def __init__(self, *, label: str = "Scope", help_text: str = "") -> None:
+        super().__init__(
+            Scope.objects.none(), to_field_name="path", empty_label=None, label=label, help_text=help_text
+        )
+
+    def offer(self, person: Principal, permission: str, chosen: Scope | None) -> None:
+        """Offer the scopes where `permission` is granted, the chosen one among them; `Forbidden` if none."""
+        scopes: QuerySet[Scope] = list_permitted_scopes(person, permission).order_by("path")
+        self.queryset = scopes
+        if not scopes.exists():
+            raise Forbidden(permission)
+        if chosen is not None and scopes.filter(pk=chosen.pk).exists():
+            self.initial = chosen.path
+
+    def label_from_instance(self, obj: Any) -> str:
+        return f"{obj.name} ({obj.path})"

@@ -1,0 +1,117 @@
+"""Sign-in gate of pages, and the rows that a page may show."""
+
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+
+from django.conf import settings
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import ObjectDoesNotExist, ValidationError
+from django.db.models import Model, Q, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import resolve_url
+from rest_framework.request import Request
+
+from rbac.models import Scope, User
+from rbac.permissions import SHARED_VIEW_PERMISSIONS
+from rbac.policy import NotVisible, Principal, build_below_filter, filter_visible, filter_visible_below
+
+Parameters = ParamSpec("Parameters")
+Thing = TypeVar("Thing", bound=Model)
+View = Callable[Concatenate[HttpRequest, Parameters], HttpResponseBase]
+
+
+class PageRequest(HttpRequest):
+    """What a view behind `page` is handed: somebody is signed in, and a scope may be chosen."""
+
+    user: User
+    current_scope: Scope | None
+
+
+PageView = Callable[Concatenate[PageRequest, Parameters], HttpResponseBase]
+
+
+def require_sign_in(view: PageView[Parameters]) -> View[Parameters]:
+    """Serve `view` to signed-in people only; others go to the sign-in page and come back."""
+
+    @wraps(view)
+    def gated(request: HttpRequest, *args: Parameters.args, **kwargs: Parameters.kwargs) -> HttpResponseBase:
+        if request.user.is_authenticated:
+            return view(cast(PageRequest, request), *args, **kwargs)
+        if request.headers.get("HX-Request"):
+            # A fragment swapped into a page must not become a sign-in form in the middle of it.
+            return HttpResponse(status=401, headers={"HX-Redirect": resolve_url(settings.LOGIN_URL)})
+        return redirect_to_login(request.get_full_path())
+
+    return gated
+
+
+def get_visible(
+    request: HttpRequest | Request, permission: str, queryset: QuerySet[Thing], **lookup: Any
+) -> Thing:
+    """Return the one row of `queryset` that `permission` is granted on.
+
+    Raises `NotVisible` (404) where there is none, for whatever reason.
+    """
+    principal: Principal = request.user
+    try:
+        return filter_visible(principal, permission, queryset).get(**lookup)
+    except (ObjectDoesNotExist, ValueError, ValidationError, OverflowError) as exc:
+        raise NotVisible(f"No such {queryset.model._meta.verbose_name}.") from exc
+
+
+ListedRow = TypeVar("ListedRow", bound=Model)
+
+
+def list_visible(request: PageRequest, permission: str, queryset: QuerySet[ListedRow]) -> QuerySet[ListedRow]:
+    """Narrow a queryset to what the reader may see in the chosen scope.
+
+    What is shared downwards, such as connectors, is there too where it hangs above the chosen scope.
+    """
+    principal: Principal = request.user
+    scope = request.current_scope
+    if scope is None:
+        return queryset.none()
+    path = getattr(queryset.model, "SCOPE_PATH", "scope")
+    here = build_below_filter(scope, path)
+    if permission in SHARED_VIEW_PERMISSIONS:
+        here |= Q(**{f"{path}__in": list_ancestor_ids(scope)})
+    return filter_visible(principal, permission, queryset).filter(here)
+
+
+def list_visible_from_large_table(
+    request: PageRequest, permission: str, queryset: QuerySet[ListedRow]
+) -> QuerySet[ListedRow]:
+    """Narrow as `visible_here` does, in one or two queries more: for tables that grow all the time.
+
+    The scopes are asked for first, so that the database knows how many rows to expect.
+    """
+    scope = request.current_scope
+    if scope is None:
+        return queryset.none()
+    above = list_ancestor_ids(scope) if permission in SHARED_VIEW_PERMISSIONS else []
+    return filter_visible_below(request.user, permission, queryset, scope, above)
+
+
+def list_ancestor_ids(scope: Scope) -> list[int]:
+    """Return the keys of the scopes above `scope`; no query where its parent was read with it."""
+    above = (scope.parent_id, scope.parent.parent_id if scope.parent is not None else None)
+    return [key for key in above if key is not None]
+
+
+def get_list_topics(request: PageRequest, name: str, *, is_shared: bool = False) -> str:
+    """Name what a list of the chosen scope wants to hear of; `is_shared` adds what hangs above."""
+    scope = request.current_scope
+    if scope is None:
+        return ""
+    above = [f"{name}-at:{pk}" for pk in list_ancestor_ids(scope)] if is_shared else []
+    return " ".join([f"{name}:{scope.pk}", *above])
+
+
+def get_permitted_ids(
+    request: PageRequest, permission: str, model: type[ListedRow], items: Iterable[ListedRow]
+) -> set[Any]:
+    """Say on which rows of a list the reader may do something more; one query for all of them."""
+    principal: Principal = request.user
+    shown = model._default_manager.filter(pk__in=[item.pk for item in items])
+    return set(filter_visible(principal, permission, shown).values_list("pk", flat=True))

@@ -1,0 +1,104 @@
+"""ASGI middleware that limits size and duration of requests before Django stores them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from django.http import HttpRequest
+
+from guards.limits import BODY_BYTES, BODY_SECONDS, URL_BYTES
+from web.http.error_pages import render_problem
+from web.http.problems import build_problem
+
+AsgiMessage = Mapping[str, Any]
+AsgiScope = dict[str, Any]
+Receive = Callable[[], Awaitable[AsgiMessage]]
+Send = Callable[[AsgiMessage], Awaitable[None]]
+Application = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
+
+_DISCONNECT: AsgiMessage = {"type": "http.disconnect"}
+_TOO_LARGE = f"A body may have {BODY_BYTES} at most. Send less."
+_URL_TOO_LONG = f"An address may have {URL_BYTES} at most. Shorten what follows the question mark."
+_TOO_SLOW = f"A body has to arrive within {BODY_SECONDS}. Try again, with less or over a faster line."
+
+
+class RequestLimits:
+    """Refuses before anything is kept: Django by itself would store a body of any size, for any time."""
+
+    def __init__(self, application: Application) -> None:
+        self.application = application
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        visit = _LimitedRequest(scope, receive, send)
+        if len(scope.get("raw_path") or b"") + len(scope.get("query_string", b"")) > URL_BYTES:
+            await visit.refuse(414, "address_too_long", _URL_TOO_LONG)
+        elif _get_content_length(scope) > BODY_BYTES:
+            await visit.refuse(413, "too_large", _TOO_LARGE)
+        else:
+            await self.application(scope, visit.receive, visit.send)
+
+
+class _LimitedRequest:
+    """One request: counts what arrives of its body, and falls silent once it was refused."""
+
+    def __init__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        self.scope = scope
+        self.from_client = receive
+        self.to_client = send
+        self.until = asyncio.get_running_loop().time() + BODY_SECONDS
+        self.size = 0
+        self.is_read = False
+        self.is_refused = False
+        self.has_answer = False
+
+    async def receive(self) -> AsgiMessage:
+        if self.is_refused:
+            return _DISCONNECT
+        if self.is_read:
+            return await self.from_client()
+        try:
+            async with asyncio.timeout_at(self.until):
+                message = await self.from_client()
+        except TimeoutError:
+            return await self._refused(408, "too_slow", _TOO_SLOW)
+        self.size += len(message.get("body", b""))
+        self.is_read = not message.get("more_body", False)
+        if self.size > BODY_BYTES:
+            return await self._refused(413, "too_large", _TOO_LARGE)
+        return message
+
+    async def send(self, message: AsgiMessage) -> None:
+        self.has_answer = True
+        if not self.is_refused:
+            await self.to_client(message)
+
+    async def refuse(self, status: int, code: str, detail: str) -> None:
+        """Answer in the form that the caller reads, and hang up: what still comes is not wanted."""
+        request = HttpRequest()
+        request.path = self.scope["path"]
+        request.META = {"HTTP_ACCEPT": _get_header(self.scope, b"accept")}
+        answer = render_problem(request, status, content=build_problem(status, code=code, detail=detail))
+        headers = [
+            (b"content-type", answer["Content-Type"].encode()),
+            (b"content-length", str(len(answer.content)).encode()),
+            (b"x-content-type-options", b"nosniff"),
+            (b"connection", b"close"),
+        ]
+        await self.to_client({"type": "http.response.start", "status": status, "headers": headers})
+        await self.to_client({"type": "http.response.body", "body": answer.content})
+
+    async def _refused(self, status: int, code: str, detail: str) -> AsgiMessage:
+        self.is_refused = True
+        if not self.has_answer:
+            await self.refuse(status, code, detail)
+        return _DISCONNECT
+
+
+def _get_content_length(scope: AsgiScope) -> int:
+    length = _get_header(scope, b"content-length")
+    # Servers refuse what is no number; the longest right one has these digits.
+    return int(length) if length.isascii() and length.isdigit() and len(length) < 20 else 0
+
+
+def _get_header(scope: AsgiScope, name: bytes) -> str:
+    return next((value.decode("latin-1") for key, value in scope["headers"] if key.lower() == name), "")

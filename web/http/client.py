@@ -1,0 +1,66 @@
+"""HTTP client for addresses that people entered; it connects only to permitted networks."""
+
+from typing import Any
+
+import requests
+from django.conf import settings
+from requests.adapters import HTTPAdapter
+
+from guards.address_policy import AddressPolicy
+from guards.connection_pools import build_guarded_pools
+from guards.limits import PROVIDER_ANSWER_BYTES, REDIRECTS
+from guards.safe_http import CONNECT_SECONDS, READ_SECONDS
+from guards.urls import parse_url
+
+
+def get_outgoing_reach() -> AddressPolicy:
+    """The addresses that this Slipway asks for others: of private ones only those that are set."""
+    found: AddressPolicy = settings.OUTGOING_REACH
+    return found
+
+
+class ClientResponseTooLarge(requests.exceptions.RequestException):
+    """The answer is larger than is taken."""
+
+
+class SafeAdapter(HTTPAdapter):
+    """Sends each request, also one that a redirect led to, only where this Slipway may ask.
+
+    Raises what requests raises: `InvalidURL` for addresses that cannot be asked, `ConnectionError` for
+    refused ones, `AnswerTooLarge`.
+    """
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, **kwargs)
+        self.poolmanager.pool_classes_by_scheme = build_guarded_pools(get_outgoing_reach)
+
+    def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:  # type: ignore[override]
+        try:
+            parse_url(request.url or "")
+        except ValueError as problem:
+            raise requests.exceptions.InvalidURL(str(problem), request=request) from problem
+        options |= {"stream": True, "timeout": options.get("timeout") or (CONNECT_SECONDS, READ_SECONDS)}
+        request.headers["Accept-Encoding"] = "identity"
+        return _read_body(super().send(request, **options))
+
+
+def create_safe_session() -> requests.Session:
+    """A session for asking what people gave, such as an identity provider; it keeps no cookies of others."""
+    session = requests.Session()
+    session.trust_env = False
+    session.max_redirects = REDIRECTS
+    for scheme in ("https://", "http://"):
+        session.mount(scheme, SafeAdapter())
+    return session
+
+
+def _read_body(response: requests.Response) -> requests.Response:
+    """The same with its body read, no further than is taken."""
+    body = bytearray()
+    for piece in response.raw.stream(65_536, decode_content=False):
+        body += piece
+        if len(body) > PROVIDER_ANSWER_BYTES:
+            response.close()
+            raise ClientResponseTooLarge(f"the answer is larger than {PROVIDER_ANSWER_BYTES}")
+    response._content = bytes(body)
+    return response

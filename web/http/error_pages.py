@@ -1,0 +1,84 @@
+"""Errors as a page for people and as a problem document for programs."""
+
+import sys
+from typing import Any
+
+from django.core.exceptions import (
+    DisallowedHost,
+    RequestDataTooBig,
+    TooManyFieldsSent,
+    TooManyFilesSent,
+)
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http.multipartparser import MultiPartParserError
+from django.template.loader import render_to_string
+
+from guards.limits import BODY_BYTES, FORM_FIELDS, FORM_FILES
+from web.http.outages import RETRY_AFTER_SECONDS, describe_outage, is_outage, log_outage
+from web.http.problems import NOT_FOUND_DETAIL, PROBLEM_MEDIA_TYPE, build_problem
+
+SERVER_ERROR_STATUS = 500
+PROBLEM_CODES = {400: "bad_input", 403: "forbidden", 404: "not_found", 413: "too_large", 500: "server_error"}
+# What Django refuses before a view sees it, in words that say what to change.
+_DJANGO_REFUSALS: tuple[tuple[type[Exception], int, str], ...] = (
+    (DisallowedHost, 400, "This server does not answer to that host name; see ALLOWED_HOSTS."),
+    (RequestDataTooBig, 413, f"A form may have {BODY_BYTES} at most. Send less."),
+    (TooManyFieldsSent, 400, f"A form may have {FORM_FIELDS} at most. Leave some out."),
+    (TooManyFilesSent, 400, f"At most {FORM_FILES} may be sent at once."),
+    (MultiPartParserError, 400, "The form cannot be read: its parts do not follow RFC 7578."),
+)
+
+
+def render_problem(
+    request: HttpRequest, status: int, *, detail: str = "", content: dict[str, Any] | None = None
+) -> HttpResponse:
+    """Answer with `status` in the form that the caller reads."""
+    content = content or build_problem(status, code=PROBLEM_CODES.get(status, "problem"), detail=detail)
+    if request.path.startswith("/api/") or "application/json" in request.headers.get("Accept", ""):
+        return JsonResponse(content, status=status, content_type=PROBLEM_MEDIA_TYPE)
+    # A server error, and what is refused before anyone knows who asks, is drawn without the request:
+    # its page must not need a session or a database.
+    known = request if status < SERVER_ERROR_STATUS and hasattr(request, "user") else None
+    page = render_to_string([f"{status}.html", "400.html"], {"problem": content}, known)
+    return HttpResponse(page, status=status)
+
+
+def render_outage(request: HttpRequest, error: BaseException) -> HttpResponse:
+    """Answer that the database or the broker is away or full, and when to ask again."""
+    log_outage(error, request)
+    content = build_problem(503, code="not_available", detail=describe_outage(error))
+    response = render_problem(request, 503, content=content)
+    response["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    return response
+
+
+def handler400(request: HttpRequest, exception: Exception) -> HttpResponse:
+    status, detail = 400, "The request is malformed."
+    for kind, its_status, its_detail in _DJANGO_REFUSALS:
+        if isinstance(exception, kind):
+            status, detail = its_status, its_detail
+    return render_problem(request, status, detail=detail)
+
+
+def handler403(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return render_problem(request, 403, detail=str(exception))
+
+
+def handler404(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return render_problem(request, 404, detail=NOT_FOUND_DETAIL)
+
+
+def handler500(request: HttpRequest) -> HttpResponse:
+    # A session that could not be kept comes this way, past everything that could have caught it.
+    if (error := sys.exc_info()[1]) is not None and is_outage(error):
+        return render_outage(request, error)
+    return render_problem(
+        request, 500, detail="Something went wrong here. The request id names it in our logs."
+    )
+
+
+def handle_csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """Refuse a form that did not come from one of our own pages."""
+    return render_problem(
+        request, 403, detail="This form is too old or came from elsewhere. Load the page again."
+    )

@@ -1,0 +1,107 @@
+"""Middleware for request ids, cached permissions and the current scope."""
+
+import re
+import uuid
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponseBase
+
+from rbac.archive_guards import ScopeBusy
+from rbac.audit import RequestInfo, current_request
+from rbac.models import Scope
+from rbac.policy import cache_permissions, list_member_scopes
+from web.http.error_pages import render_outage, render_problem
+from web.http.outages import OUTAGE_ERRORS, is_outage
+from web.http.problems import Problem, convert_exception, is_number_too_large
+from web.http.sessions import SCOPE_KEY
+
+GetResponse = Callable[[HttpRequest], HttpResponseBase]
+REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._-]{8,64}")
+# Which door a request came by, as the audit trail calls it.
+_SOURCES_BY_PREFIX = {"/api/": "api", "/admin/": "admin"}
+
+
+class RequestIdMiddleware:
+    """Names the request, and answers anticipated problems of pages."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        sent = request.headers.get("X-Request-Id", "")
+        request_id = sent if REQUEST_ID_PATTERN.fullmatch(sent) else uuid.uuid4().hex
+        address = request.META.get("REMOTE_ADDR", "")
+        source = next(
+            (name for start, name in _SOURCES_BY_PREFIX.items() if request.path.startswith(start)), "page"
+        )
+        reset = current_request.set(RequestInfo(request_id=request_id, address=address, source=source))
+        try:
+            response = self.get_response(request)
+        finally:
+            current_request.reset(reset)
+        response["X-Request-Id"] = request_id
+        return response
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponseBase | None:
+        if is_outage(exception):
+            return render_outage(request, exception)
+        is_told = isinstance(exception, Problem | ScopeBusy) or is_number_too_large(exception)
+        content = convert_exception(exception) if is_told else None
+        return render_problem(request, content["status"], content=content) if content else None
+
+
+class DatabaseMiddleware:
+    """The base of what asks the database before any view: an outage then is answered as one in a view is."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def prepare(self, request: HttpRequest) -> None:
+        """Do what comes before the view."""
+        raise NotImplementedError
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        try:
+            self.prepare(request)
+        except OUTAGE_ERRORS as error:
+            if is_outage(error):
+                return render_outage(request, error)
+            raise
+        return self.get_response(request)
+
+
+class PermissionCacheMiddleware:
+    """Reads the rights of who asks once for a request that changes nothing.
+
+    Where something is changed each question is asked afresh: what a request does may change the answer.
+    """
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if request.method not in ("GET", "HEAD"):
+            return self.get_response(request)
+        with cache_permissions():
+            return self.get_response(request)
+
+
+class CurrentScopeMiddleware(DatabaseMiddleware):
+    """Sets `request.current_scope`: the one asked for, else the one of last time, else the first project."""
+
+    def prepare(self, request: HttpRequest) -> None:
+        request.current_scope = None  # type: ignore[attr-defined]
+        if not request.path.startswith("/api/") and request.user.is_authenticated:
+            request.current_scope = _get_current_scope(request)  # type: ignore[attr-defined]
+
+
+def _get_current_scope(request: HttpRequest) -> Scope | None:
+    asked, kept = request.GET.get("scope", ""), request.session.get(SCOPE_KEY, "")
+    # Rights may have changed since: the path is looked up among what is visible now, always.
+    visible = list_member_scopes(request.user).select_related("parent")
+    found = {scope.path: scope for scope in visible.filter(path__in=[asked, kept])}
+    scope = found.get(asked) or found.get(kept)
+    scope = scope or visible.filter(kind=Scope.Kind.PROJECT).order_by("pk").first()
+    if scope is not None and scope.path != kept:
+        request.session[SCOPE_KEY] = scope.path
+    return scope

@@ -1,0 +1,141 @@
+"""Detection of outages of database, broker and disk, and of writes that may be skipped in one."""
+
+import errno
+import logging
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import psycopg
+from django.db import DatabaseError, InterfaceError, OperationalError, connection
+from django.http import HttpRequest
+from kombu.exceptions import OperationalError as BrokerError
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import ResponseError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+# What an outage may look like; which of these are one, `is_outage` says.
+_BROKER_ERRORS = (RedisConnectionError, RedisTimeoutError, BrokerError)
+OUTAGE_ERRORS = (OperationalError, InterfaceError, *_BROKER_ERRORS, ResponseError, OSError)
+RETRY_AFTER_SECONDS = 5
+OUTAGE_MESSAGE = (
+    "The database or the broker does not answer just now. Nothing was lost; try again in a few seconds."
+)
+DISK_FULL_MESSAGE = (
+    "The disk of the database, the broker or the server is full: nothing can be saved before somebody frees"
+    " space on it. What is stored can still be read; try again later."
+)
+# No connection, too many of them, a server that ends or starts, a lock or query that takes too long.
+_TRANSIENT_SQLSTATES = ("08", "53", "57014", "57P", "25P03", "40001", "40P01", "55P03")
+_TRANSIENT_SQLITE_ERRORS = ("SQLITE_BUSY", "SQLITE_LOCKED")
+# A write that no space is left for; the last one: the memory that readers share lies in a file too.
+_DISK_FULL_SQLITE_ERRORS = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE")
+_DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
+_DISK_FULL_SQLSTATE = "53100"
+# So Redis and Valkey begin the refusal of a write that they could not keep.
+_DISK_FULL_BROKER_PREFIX = "MISCONF"
+_SHORT_BUSY_TIMEOUT_MS: Final = 200
+_MINUTE_SECONDS: Final = 60.0
+logger = logging.getLogger(__name__)
+
+
+def is_outage(error: BaseException | None) -> bool:
+    """Whether the same thing would succeed if it were tried again a little later, or on a disk with space."""
+    if isinstance(error, _BROKER_ERRORS) or is_disk_full(error):
+        return True
+    if not isinstance(error, DatabaseError | InterfaceError):
+        return False
+    cause = error.__cause__
+    if isinstance(cause, sqlite3.Error):
+        return _get_sqlite_error_name(cause).startswith(_TRANSIENT_SQLITE_ERRORS)
+    if isinstance(cause, psycopg.Error) and cause.sqlstate:
+        return cause.sqlstate.startswith(_TRANSIENT_SQLSTATES)
+    # Without a state there was nobody to give one: no connection, or none that was free in time.
+    return isinstance(error, OperationalError | InterfaceError)
+
+
+def is_disk_full(error: BaseException | None) -> bool:
+    """Whether a disk had no space left."""
+    if isinstance(error, ResponseError):
+        return str(error).startswith(_DISK_FULL_BROKER_PREFIX)
+    if isinstance(error, OSError):
+        return error.errno in _DISK_FULL_ERRNOS
+    cause = error.__cause__ if isinstance(error, DatabaseError) else None
+    if isinstance(cause, sqlite3.Error):
+        return _get_sqlite_error_name(cause).startswith(_DISK_FULL_SQLITE_ERRORS)
+    return isinstance(cause, psycopg.Error) and cause.sqlstate == _DISK_FULL_SQLSTATE
+
+
+def describe_outage(error: BaseException | None) -> str:
+    """What whoever asks is told of an outage."""
+    return DISK_FULL_MESSAGE if is_disk_full(error) else OUTAGE_MESSAGE
+
+
+def log_outage(error: BaseException, request: HttpRequest | None = None) -> None:
+    """Log why requests are answered 503, and mark this one: the framework need not log each of them."""
+    if request is not None:
+        request.is_outage = True  # type: ignore[attr-defined]
+    logger.error("Requests are answered 503. %s (%s)", describe_outage(error), error)
+
+
+@contextmanager
+def optional_write() -> Iterator[None]:
+    """Write what nobody misses, outside of any transaction, and go on without it in an outage.
+
+    On SQLite, where all writers share one lock, it is waited for only a moment.
+    """
+    try:
+        with _short_busy_timeout():
+            yield
+    except OUTAGE_ERRORS as error:
+        if not is_outage(error):
+            raise
+        logger.warning("Something optional was not written: %s", error)
+
+
+@contextmanager
+def _short_busy_timeout() -> Iterator[None]:
+    if connection.vendor != "sqlite":
+        yield
+        return
+    connection.ensure_connection()
+    database = connection.connection
+    (usual,) = database.execute("PRAGMA busy_timeout").fetchone()
+    database.execute(f"PRAGMA busy_timeout = {_SHORT_BUSY_TIMEOUT_MS}")
+    try:
+        yield
+    finally:
+        database.execute(f"PRAGMA busy_timeout = {usual}")
+
+
+def _get_sqlite_error_name(error: sqlite3.Error) -> str:
+    return str(getattr(error, "sqlite_errorname", ""))
+
+
+class OutageLogFilter(logging.Filter):
+    """Lets each line about an outage through once a minute, without traceback; none about one request."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._last: dict[tuple[str, str], float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the line is written."""
+        if getattr(getattr(record, "request", None), "is_outage", False):
+            return False
+        if not any(isinstance(one, OUTAGE_ERRORS) and is_outage(one) for one in _list_errors(record)):
+            return True
+        record.exc_info = record.exc_text = None
+        line, now = (record.name, str(record.msg)), time.monotonic()
+        if now - self._last.get(line, -_MINUTE_SECONDS) < _MINUTE_SECONDS:
+            return False
+        self._last[line] = now
+        return True
+
+
+def _list_errors(record: logging.LogRecord) -> Iterable[object]:
+    yield from record.args if isinstance(record.args, tuple) else ()
+    if record.exc_info:
+        yield record.exc_info[1]

@@ -1,0 +1,265 @@
+"""Broadcaster of changed topics: reads each source once for all viewers of a process."""
+
+import asyncio
+import contextlib
+import logging
+import weakref
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from channels.db import database_sync_to_async
+
+from rbac.policy import get_scope_ancestors
+from web.live.publisher import CHANGES_GROUP
+from web.live.sources import Audience, SnapshotsByKey, TopicSnapshot, TopicSource
+from web.live.subscriptions import subscribe
+
+# However often things change, they are read and told this often at most.
+BROADCAST_INTERVAL_SECONDS: Final = 1
+# A look at many things takes longer: the next one waits this many times as long.
+REST_FACTOR: Final = 20
+LONGEST_REST_SECONDS: Final = 5
+# While the channel layer is away, and just after, what nobody told is looked for this often.
+DISCONNECTED_POLL_SECONDS: Final = 5
+MOST_CHANGES: Final = 2000
+# Who goes on to the next page comes back to what is known: a page that is not old is not read again.
+LINGER_SECONDS: Final = 30
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class TopicChange:
+    """Something that is not as it was, under which topics, and who may hear so."""
+
+    number: int
+    at: float
+    audience: Audience
+    topics: frozenset[str]
+
+
+class _WatchedSource:
+    """One subject as it was when it was last looked at."""
+
+    def __init__(self, subject: TopicSource) -> None:
+        self.subject = subject
+        self.known: dict[str, tuple[TopicSnapshot, ...]] = {}
+        self.named: set[str] = set()
+        self.is_known = asyncio.Event()
+        # From when on every change has been noticed, and when all of it is looked at again.
+        self.since = 0.0
+        self.looked_at = 0.0
+        self.due_at = 0.0
+        # When the last viewer left.
+        self.left_at = 0.0
+
+    def differences(
+        self, found: SnapshotsByKey, asked: Collection[str], *, with_age: bool
+    ) -> Iterator[TopicSnapshot]:
+        """Take in what was found of the things asked for; yields where something is shown that changed."""
+        for key, look in found.items():
+            before = {one.where: one for one in self.known.get(key, ())}
+            kept = []
+            for one in look:
+                was = before.pop(one.where, None)
+                is_same = was is not None and was.seen == one.seen
+                if was is not None and is_same and not (with_age and was.fresh != one.fresh):
+                    # An age that is not told goes on to count as not told.
+                    kept.append(replace(one, fresh=was.fresh))
+                    continue
+                kept.append(one)
+                yield one
+            self.known[key] = tuple(kept)
+            yield from before.values()
+        for key in set(asked) - found.keys():
+            yield from self.known.pop(key, ())
+
+
+class Broadcaster:
+    """Listens for all subjects that are watched here, reads what is named, and wakes the viewers.
+
+    The channel layer is never the truth: everything that may change by itself is looked at each minute, once
+    for all viewers.
+    """
+
+    def __init__(self) -> None:
+        self.is_broken = False
+        self.news = asyncio.Event()
+        self.number = 0
+        self.viewers: Counter[str] = Counter()
+        self._watched: dict[str, _WatchedSource] = {}
+        self._changes: deque[TopicChange] = deque(maxlen=MOST_CHANGES)
+        self._wanted = asyncio.Event()
+        self._joined = asyncio.Event()
+        self._jobs: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Begin to listen."""
+        hearing = subscribe(CHANGES_GROUP, about="News", ready=self._begin, take=self._take)
+        self._jobs = [asyncio.create_task(job) for job in (hearing, self._keep())]
+        for job in self._jobs:
+            job.add_done_callback(self._job_ended)
+
+    def watch(self, subjects: Collection[TopicSource]) -> None:
+        """Look at these too, for one viewer more."""
+        for one in subjects:
+            self.viewers[one.name] += 1
+            if one.name not in self._watched:
+                self._watched[one.name] = _WatchedSource(one)
+                self._wanted.set()
+
+    def leave(self, subjects: Collection[TopicSource]) -> None:
+        """One viewer less; what nobody watches is soon looked at no more."""
+        for one in subjects:
+            self.viewers[one.name] -= 1
+            self._watched[one.name].left_at = asyncio.get_running_loop().time()
+
+    async def known(self, subjects: Collection[TopicSource]) -> None:
+        """Wait until these have been looked at once."""
+        for one in subjects:
+            await self._watched[one.name].is_known.wait()
+
+    def position_at(self, moment: float, subjects: Collection[TopicSource]) -> int | None:
+        """The number of the last change before a moment; None where one may have been missed since."""
+        is_missed = any(self._watched[one.name].since > moment for one in subjects)
+        if is_missed or (len(self._changes) == MOST_CHANGES and self._changes[0].at >= moment):
+            return None
+        return next((one.number for one in reversed(self._changes) if one.at < moment), 0)
+
+    def after(self, number: int) -> list[TopicChange] | None:
+        """What changed after a change that a viewer knows; None where that is not known any more."""
+        if len(self._changes) == MOST_CHANGES and self._changes[0].number > number + 1:
+            return None
+        found = []
+        for one in reversed(self._changes):
+            if one.number <= number:
+                break
+            found.append(one)
+        return found
+
+    def _job_ended(self, job: asyncio.Task[None]) -> None:
+        """A job that broke lets the viewers go: they come back to a new hub, and would else wait for ever."""
+        if job.cancelled() or job.exception() is None:
+            return
+        logger.error("Hearing news broke off", exc_info=job.exception())
+        self.is_broken = True
+        for other in self._jobs:
+            other.cancel()
+        for one in self._watched.values():
+            one.is_known.set()
+        self._wake()
+
+    async def _begin(self) -> None:
+        if self._joined.is_set():
+            # What was sent while nobody listened is lost.
+            for one in self._watched.values():
+                one.due_at = min(one.due_at, one.looked_at + DISCONNECTED_POLL_SECONDS)
+            self._wanted.set()
+        self._joined.set()
+
+    async def _take(self, message: dict[str, Any]) -> None:
+        watched = self._watched.get(message["about"])
+        if watched is not None:
+            watched.named.update(message["keys"])
+            self._wanted.set()
+
+    async def _keep(self) -> None:
+        loop = asyncio.get_running_loop()
+        await self._joined.wait()
+        while self._watched:
+            due_at = min(self._due_at(one) for one in self._watched.values())
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wanted.wait(), max(0.001, due_at - loop.time()))
+            self._wanted.clear()
+            self._drop_unwatched()
+            begun = loop.time()
+            told = [shown for one in list(self._watched.values()) for shown in await self._look_at(one)]
+            if told:
+                self._note(told, await self._lines())
+            rest = min(LONGEST_REST_SECONDS, REST_FACTOR * (loop.time() - begun))
+            await asyncio.sleep(max(BROADCAST_INTERVAL_SECONDS, rest))
+        # Nobody has come since: whoever comes now begins anew.
+        if _broadcasters.get(loop) is self:
+            del _broadcasters[loop]
+        self._jobs[0].cancel()
+
+    def _due_at(self, watched: _WatchedSource) -> float:
+        if self.viewers[watched.subject.name]:
+            return watched.due_at
+        return min(watched.due_at, watched.left_at + LINGER_SECONDS)
+
+    def _drop_unwatched(self) -> None:
+        left_before = asyncio.get_running_loop().time() - LINGER_SECONDS
+        for name, one in list(self._watched.items()):
+            if not self.viewers[name] and one.left_at <= left_before:
+                del self._watched[name]
+
+    async def _look_at(self, watched: _WatchedSource) -> list[TopicSnapshot]:
+        begun = asyncio.get_running_loop().time()
+        if begun < watched.due_at:
+            named, watched.named = watched.named, set()
+            return await self._compare(watched, named) if named else []
+        watched.named.clear()
+        found = await self._read(watched.subject, None)
+        gone = watched.known.keys() - found.keys()
+        told = list(watched.differences(found, (), with_age=True))
+        if gone:
+            # What is over has been told already, unless its message was lost.
+            told += await self._compare(watched, gone)
+            for key in gone:
+                watched.known.pop(key, None)
+        took = asyncio.get_running_loop().time() - begun
+        watched.looked_at = begun
+        watched.due_at = begun + max(watched.subject.look_every_seconds, REST_FACTOR * took)
+        if not watched.is_known.is_set():
+            watched.since = begun
+            watched.is_known.set()
+            return []
+        return told
+
+    async def _compare(self, watched: _WatchedSource, named: Collection[str]) -> list[TopicSnapshot]:
+        found = await self._read(watched.subject, named)
+        return list(watched.differences(found, named, with_age=False))
+
+    def _note(self, told: list[TopicSnapshot], lines: Mapping[int, tuple[int, ...]]) -> None:
+        now = asyncio.get_running_loop().time()
+        for one in told:
+            place = one.audience.place
+            above = lines.get(place.scope_id, ()) if place is not None and one.listed_as else ()
+            self.number += 1
+            topics = one.topics | {f"{one.listed_as}:{pk}" for pk in above}
+            self._changes.append(TopicChange(self.number, now, one.audience, topics))
+        self._wake()
+
+    def _wake(self) -> None:
+        self.news.set()
+        self.news = asyncio.Event()
+
+    @database_sync_to_async
+    def _read(self, subject: TopicSource, keys: Collection[str] | None) -> SnapshotsByKey:
+        return subject.looks(keys)
+
+    @database_sync_to_async
+    def _lines(self) -> Mapping[int, tuple[int, ...]]:
+        return get_scope_ancestors()
+
+
+_broadcasters: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Broadcaster] = weakref.WeakKeyDictionary()
+
+
+@asynccontextmanager
+async def watch_sources(subjects: Collection[TopicSource]) -> AsyncIterator[Broadcaster]:
+    """The hub of this process, once it knows these subjects."""
+    loop = asyncio.get_running_loop()
+    found = _broadcasters.get(loop)
+    if found is None or found.is_broken:
+        found = _broadcasters[loop] = Broadcaster()
+        found.start()
+    found.watch(subjects)
+    try:
+        await found.known(subjects)
+        yield found
+    finally:
+        found.leave(subjects)

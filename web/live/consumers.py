@@ -1,0 +1,189 @@
+"""WebSocket consumers: the base of all, and the one that reports changed topics."""
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import Coroutine, Sequence
+from typing import Any, ClassVar, Final, Self
+from urllib.parse import parse_qs
+
+from channels.generic.websocket import AsyncWebsocketConsumer
+
+from guards.limits import SOCKET_TOPICS
+from rbac.models import User
+from rbac.policy import Grants
+from web.live.broadcaster import Broadcaster, watch_sources
+from web.live.socket_authorization import CLOSE_INTERNAL_ERROR, SocketSession, authorize_socket
+from web.live.socket_middleware import get_session_key
+from web.live.sources import TopicSource, get_audiences, get_topic_source
+
+CLOSE_FORBIDDEN = 4403
+logger = logging.getLogger(__name__)
+
+
+class LiveConsumer(AsyncWebsocketConsumer):
+    """One watcher: who it is and whether that may be is asked for all watchers of a process together.
+
+    From a change of access until the answer nothing is sent: with many watchers that can take a moment.
+    """
+
+    # Hubs listen for all; a channel for each viewer would be one more queue to grow.
+    channel_layer_alias = "none"
+    shows: ClassVar[str] = ""
+
+    @classmethod
+    def refusals(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
+        """The codes to close these with, or None; what each person may do is noted.
+
+        Asks the database as often for many as for one.
+        """
+        raise NotImplementedError
+
+    async def follow(self) -> None:
+        """Send what there is to see, until there is nothing more."""
+        raise NotImplementedError
+
+    async def connect(self) -> None:
+        self._access: SocketSession | None = None
+        self._guard: asyncio.Task[None] | None = None
+        self._following: asyncio.Task[None] | None = None
+        await self.accept()
+        self._guard = self._begin(self._heed_access())
+
+    async def disconnect(self, code: int) -> None:
+        for job in (getattr(self, "_guard", None), getattr(self, "_following", None)):
+            if job is not None:
+                job.cancel()
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        """The page has nothing to say."""
+
+    async def send(
+        self, text_data: str | None = None, bytes_data: bytes | None = None, close: bool = False
+    ) -> None:
+        """Send once it is sure that the person may see it."""
+        await self.settled()
+        await super().send(text_data=text_data, bytes_data=bytes_data, close=close)
+
+    async def settled(self) -> None:
+        """Wait until it is sure what the person may see."""
+        if self._access is not None:
+            await self._access.settled.wait()
+
+    async def _heed_access(self) -> None:
+        async with authorize_socket(self, get_session_key(self.scope)) as mine:
+            self._access = mine
+            self._following = self._begin(self._follow_once_allowed(mine))
+            code = await mine.end
+        self._following.cancel()
+        await self.close(code=code)
+
+    async def _follow_once_allowed(self, mine: SocketSession) -> None:
+        await mine.settled.wait()
+        await self.follow()
+
+    def _begin(self, job: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(job)
+        task.add_done_callback(self._job_ended)
+        return task
+
+    def _job_ended(self, job: asyncio.Task[None]) -> None:
+        """A viewer who leaves in the middle of a message is no trouble; whatever else broke is said."""
+        error = None if job.cancelled() else job.exception()
+        if error is None or isinstance(error, OSError):
+            return
+        logger.error("A viewer of %s was let go", self.shows, exc_info=error)
+        self._following = asyncio.create_task(self.close(code=CLOSE_INTERNAL_ERROR))
+
+
+# So often a page hears that it is still connected: a browser does not tell it.
+KEEPALIVE_SECONDS: Final = 30
+MOST_TOPIC_CHARACTERS: Final = 128
+# A page that does not say how old it is, is read again.
+UNKNOWN_AGE_SECONDS: Final = 10.0**9
+
+
+class TopicConsumer(LiveConsumer):
+    """One page. It hears that a topic has changed, never what: the page is read again as its reader may."""
+
+    shows = "news"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.asked: frozenset[str] = frozenset()
+        self.age = UNKNOWN_AGE_SECONDS
+        self.person: User | None = None
+        self.grants: Grants | None = None
+        self.allowed: frozenset[str] = frozenset()
+
+    async def connect(self) -> None:
+        query = parse_qs(self.scope["query_string"].decode("latin-1"))
+        self.asked = frozenset(
+            one for one in query.get("topic", [])[:SOCKET_TOPICS] if len(one) <= MOST_TOPIC_CHARACTERS
+        )
+        self.age = _parse_age(query.get("age", [""])[0])
+        await super().connect()
+
+    @classmethod
+    def refusals(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
+        """Refuse who may hear of none of what they ask for; of what, and with which grants, is noted."""
+        audiences = get_audiences({topic for one, _ in asked for topic in one.asked})
+        grants = Grants(person for _, person in asked)
+        for one, person in asked:
+            one.person, one.grants = person, grants
+            one.allowed = frozenset(
+                topic
+                for topic in one.asked
+                if topic in audiences and audiences[topic].includes(person, grants)
+            )
+        return [None if one.allowed else CLOSE_FORBIDDEN for one, _ in asked]
+
+    async def follow(self) -> None:
+        subjects = self._subjects()
+        read_at = asyncio.get_running_loop().time() - self.age
+        async with watch_sources(subjects) as hub:
+            position = None if hub.is_broken else hub.position_at(read_at, subjects)
+            await self._tell("watching", stale=position is None)
+            sent = hub.number if position is None else position
+            while not hub.is_broken:
+                news = hub.news
+                sent = await self._tell_after(hub, sent)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(news.wait(), KEEPALIVE_SECONDS)
+                    continue
+                await self._tell("still")
+            await self.close(code=CLOSE_INTERNAL_ERROR)
+
+    def _subjects(self) -> list[TopicSource]:
+        found = {one.name: one for topic in self.asked if (one := get_topic_source(topic)) is not None}
+        return list(found.values())
+
+    async def _tell_after(self, hub: Broadcaster, sent: int) -> int:
+        changes = hub.after(sent)
+        if changes is None:
+            await self._tell("changed", topics=sorted(self.allowed))
+            return hub.number
+        if not changes:
+            return sent
+        # Looked at before anything is left out: meanwhile access may have become less.
+        await self.settled()
+        person, grants = self.person, self.grants
+        if person is not None and grants is not None:
+            topics = {
+                topic
+                for one in changes
+                if not self.allowed.isdisjoint(one.topics) and one.audience.includes(person, grants)
+                for topic in one.topics & self.allowed
+            }
+            if topics:
+                await self._tell("changed", topics=sorted(topics))
+        return changes[0].number
+
+    async def _tell(self, what: str, **more: Any) -> None:
+        await self.send(text_data=json.dumps({"type": what, **more}))
+
+
+def _parse_age(text: str) -> float:
+    """How old a page is, in seconds with a margin for its way here."""
+    return int(text) + 1.0 if text.isascii() and text.isdigit() and len(text) < 9 else UNKNOWN_AGE_SECONDS

@@ -1,0 +1,108 @@
+"""Publisher of messages to channel layer groups; a lost message delays pages and breaks nothing."""
+
+import asyncio
+import logging
+import os
+import threading
+from typing import Any, Final
+
+from channels.layers import get_channel_layer
+from django.db import transaction
+from redis.exceptions import RedisError
+
+MOST_PENDING: Final = 1000
+# What many commits change in a moment is told in one message.
+BATCH_WINDOW_SECONDS: Final = 0.2
+MOST_KEYS_PER_MESSAGE: Final = 1000
+logger = logging.getLogger(__name__)
+
+
+class Publisher:
+    """A thread with a loop of its own, because a connection to the broker lives as long as its loop."""
+
+    def __init__(self) -> None:
+        self.under_way = 0
+        self.is_heard = True
+        self._gathered: dict[tuple[str, str, str], set[str]] = {}
+        self.loop = asyncio.new_event_loop()
+        threading.Thread(target=self.loop.run_forever, name="teller", daemon=True).start()
+
+    def tell(self, group: str, messages: list[dict[str, Any]]) -> None:
+        """Queue messages for a group; what a stuck broker leaves behind is dropped."""
+        if self.under_way >= MOST_PENDING:
+            return
+        self.under_way += 1
+        asyncio.run_coroutine_threadsafe(self._send(group, messages), self.loop)
+
+    def gather(self, group: str, kind: str, about: str, keys: list[str]) -> None:
+        """Queue keys for the next message of this kind about this."""
+        self.loop.call_soon_threadsafe(self._gather, (group, kind, about), keys)
+
+    def _gather(self, message: tuple[str, str, str], keys: list[str]) -> None:
+        if message not in self._gathered:
+            self._gathered[message] = set()
+            self.loop.call_later(BATCH_WINDOW_SECONDS, self._send_gathered, message)
+        self._gathered[message].update(keys)
+
+    def _send_gathered(self, message: tuple[str, str, str]) -> None:
+        group, kind, about = message
+        keys = sorted(self._gathered.pop(message))
+        parts = [
+            keys[first : first + MOST_KEYS_PER_MESSAGE]
+            for first in range(0, len(keys), MOST_KEYS_PER_MESSAGE)
+        ]
+        self.tell(group, [{"type": kind, "about": about, "keys": part} for part in parts])
+
+    async def _send(self, group: str, messages: list[dict[str, Any]]) -> None:
+        try:
+            layer = get_channel_layer()
+            for message in messages:
+                await layer.group_send(group, message)
+            self.is_heard = True
+        except (OSError, RedisError) as error:
+            # Said once for each time that the broker goes away.
+            if self.is_heard:
+                logger.warning("Watchers are not told before the broker is back: %s", error)
+            self.is_heard = False
+        finally:
+            self.under_way -= 1
+
+
+_publishers: dict[int, Publisher] = {}
+_lock = threading.Lock()
+
+
+def publish(group: str, *messages: dict[str, Any]) -> None:
+    """Send messages to a group of the channel layer; nobody depends on their arrival."""
+    if get_channel_layer() is not None:
+        _get_publisher().tell(group, list(messages))
+
+
+def publish_batched(group: str, kind: str, about: str, *keys: str) -> None:
+    """Send keys to a group, together with others that come within a moment."""
+    if keys and get_channel_layer() is not None:
+        _get_publisher().gather(group, kind, about, list(keys))
+
+
+def _get_publisher() -> Publisher:
+    process = os.getpid()
+    with _lock:
+        # A thread does not come along into a forked process.
+        if process not in _publishers:
+            _publishers.clear()
+            _publishers[process] = Publisher()
+        return _publishers[process]
+
+
+CHANGES_GROUP: Final = "news"
+CHANGES_MESSAGE_TYPE: Final = "news.changed"
+
+
+def publish_change_on_commit(subject: str, *keys: Any) -> None:
+    """After the commit under way, have pages that show these things look; nobody depends on its arrival."""
+    transaction.on_commit(lambda: publish_change(subject, *keys), robust=True)
+
+
+def publish_change(subject: str, *keys: Any) -> None:
+    """The same, for what is committed already."""
+    publish_batched(CHANGES_GROUP, CHANGES_MESSAGE_TYPE, subject, *map(str, keys))

@@ -1,0 +1,149 @@
+"""Sources of topics: how their objects look now and who may subscribe. Apps register them at startup.
+
+Apps enter their subjects as they start, so that this one knows none of them.
+"""
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from django.core.exceptions import ValidationError
+from django.db.models import Model
+
+from rbac.models import Scope, User
+from rbac.policy import Grants, ResourceLocation, get_resource_locations
+
+# The largest key that the databases know.
+LARGEST_PRIMARY_KEY: Final = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Audience:
+    """Who may hear: whoever holds `permission` at `place` (any where it is empty), or one person alone."""
+
+    place: ResourceLocation | None = None
+    permission: str = ""
+    person_id: int | None = None
+
+    def includes(self, person: User, grants: Grants) -> bool:
+        """Whether this person belongs to it, as far as `grants` knows."""
+        if self.place is None:
+            return person.pk is not None and person.pk == self.person_id
+        held = grants.permissions_at(person, self.place)
+        return self.permission in held if self.permission else bool(held)
+
+
+@dataclass(frozen=True)
+class TopicSnapshot:
+    """How a thing looks under some topics, and to whom: they are told once `seen` differs.
+
+    `listed_as` names the topic of the lists of its scope and of the scopes above. `fresh` says how old it is:
+    that always differs, so it is told with the look of each minute only.
+    """
+
+    audience: Audience
+    seen: Hashable
+    topics: frozenset[str] = frozenset()
+    listed_as: str = ""
+    fresh: Hashable = None
+
+    @property
+    def where(self) -> tuple[frozenset[str], str]:
+        """Under what it is shown."""
+        return self.topics, self.listed_as
+
+
+# Where each thing is shown, by its key.
+SnapshotsByKey = Mapping[str, tuple[TopicSnapshot, ...]]
+# Who may listen to a topic with each of these keys; what there is not is left out. One query.
+AudienceLookup = Callable[[Collection[str]], Mapping[str, Audience]]
+
+
+@dataclass(frozen=True)
+class TopicSource:
+    """Things of one kind that pages show and that change by themselves.
+
+    `looks` reads those with these keys, or with `None` all that may change by themselves: in as many queries
+    however many there are. `topics` has what pages may name, with who may listen.
+    """
+
+    name: str
+    topics: Mapping[str, AudienceLookup]
+    looks: Callable[[Collection[str] | None], SnapshotsByKey]
+    # How soon is found what nobody told.
+    look_every_seconds: float = field(default=60, kw_only=True)
+
+
+_sources: Final[dict[str, TopicSource]] = {}
+_sources_by_topic: Final[dict[str, TopicSource]] = {}
+
+
+def register_source(subject: TopicSource) -> None:
+    """Have pages hear of a subject."""
+    _sources[subject.name] = subject
+    _sources_by_topic.update(dict.fromkeys(subject.topics, subject))
+
+
+def list_sources() -> list[TopicSource]:
+    """All that pages can hear of."""
+    return list(_sources.values())
+
+
+def get_source(name: str) -> TopicSource:
+    """The subject with this name."""
+    return _sources[name]
+
+
+def get_topic_source(topic: str) -> TopicSource | None:
+    """The subject that a topic such as `executions:12` is about."""
+    return _sources_by_topic.get(topic.partition(":")[0])
+
+
+def list_topic_names() -> frozenset[str]:
+    """What topics there are, without keys."""
+    return frozenset(_sources_by_topic)
+
+
+def get_audiences(topics: Iterable[str]) -> dict[str, Audience]:
+    """Who may listen to each of these topics, of those that there are; one query for each kind of topic."""
+    asked: dict[str, dict[str, str]] = {}
+    for topic in topics:
+        name, _, key = topic.partition(":")
+        if name in _sources_by_topic and key:
+            asked.setdefault(name, {})[key] = topic
+    found: dict[str, Audience] = {}
+    for name, keys in asked.items():
+        audiences = _sources_by_topic[name].topics[name](keys)
+        found.update((keys[key], audience) for key, audience in audiences.items())
+    return found
+
+
+def audience_of_rows(model: type[Model], permission: str) -> AudienceLookup:
+    """Topics that name a row of `model`: for whom holds `permission` on it."""
+
+    def audiences(keys: Collection[str]) -> dict[str, Audience]:
+        by_key = parse_primary_keys(model, keys)
+        places = get_resource_locations(model, by_key)
+        return {by_key[pk]: Audience(place, permission) for pk, place in places.items()}
+
+    return audiences
+
+
+def audience_of_scopes(keys: Collection[str]) -> dict[str, Audience]:
+    """Topics that name a scope: for whoever may do anything there; each change has its own audience."""
+    by_key = parse_primary_keys(Scope, keys)
+    there = Scope.objects.filter(pk__in=list(by_key)).values_list("pk", flat=True)
+    return {by_key[pk]: Audience(ResourceLocation(pk, {})) for pk in there}
+
+
+def parse_primary_keys(model: type[Model], keys: Iterable[str]) -> dict[Any, str]:
+    """What of these can be keys of `model`, as the database has them, with how each was written."""
+    found = {}
+    for key in keys:
+        try:
+            value = model._meta.pk.to_python(key)
+        except ValidationError:
+            continue
+        if not isinstance(value, int) or 0 < value <= LARGEST_PRIMARY_KEY:
+            found[value] = key
+    return found
