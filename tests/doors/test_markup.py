@@ -16,7 +16,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from connectors.encryption import EncryptedTextField
 from deployments.models import Execution, StepExecution
-from rbac.audit import record
+from rbac.audit import record_audit_entry
 from rbac.models import AuditEntry, Scope, User
 from tests.api.world import World, make_world
 from tests.browser.wire import blocks_of, line
@@ -41,7 +41,7 @@ KEPT = re.compile(
     r"|owner|group|outcome|ending|section|phase|service|operation|action|permission|source|address|value"
     r"|token|awaits|sight|quota|nudged|unit|event|request|content|time_zone|begins|ends"
 )
-NOT_PAGES = re.compile(r"^/(api|sign-out|static)/|download|/export/|\.json$")
+NOT_PAGES = re.compile(r"^/(api|docs|sign-out|static)/|download|/export/|\.json$")
 # What would run script, or shows that text became markup.
 TRACES = """() => [
     ...document.querySelectorAll('img[src=x], [onerror], [onclick], [onmouseover], [href^="javascript:"]'),
@@ -81,7 +81,9 @@ def spoil(world: World, actor: User) -> int:
     Execution.objects.update(failure=failure, status="FAILED", look_at=None)
     StepExecution.objects.update(failure=failure, outputs={HOSTILE: HOSTILE})
     world.connector.refresh_from_db()
-    record(actor=actor, action="connector.update", thing=world.connector, after={HOSTILE: HOSTILE})
+    record_audit_entry(
+        actor=actor, action="connector.update", thing=world.connector, after={HOSTILE: HOSTILE}
+    )
     return spoilt
 
 

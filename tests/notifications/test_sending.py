@@ -12,16 +12,22 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from guards.addresses import Reach
+from guards.address_policy import AddressPolicy
 from guards.limits import NOTIFICATION_ATTEMPTS
-from notifications import courier
-from notifications.facts import Event, Fact
+from notifications import outbox_sender
+from notifications.channels.webhook import WebhookResult, compute_signature
+from notifications.events import EventType, NotificationEvent
 from notifications.models import Notification, NotificationRule
-from notifications.operations import delete_rule, send_again
-from notifications.outbox import notify, wanted_events
-from notifications.posting import Answer, signature
-from notifications.pruning import prune
-from notifications.sending import AT_ONCE, CLAIM, claim_due, record, send_due
+from notifications.operations import delete_rule, resend_notification
+from notifications.outbox import list_subscribed_events, notify
+from notifications.outbox_sender import (
+    CLAIM_DURATION,
+    MOST_PARALLEL_SENDS,
+    claim_due_notifications,
+    prune_notifications,
+    record_result,
+    send_due_notifications,
+)
 from rbac.models import Scope, User
 from rbac.operations.scopes import archive_scope, restore_scope
 from tests.deployments.dying import KILLED, in_a_fork
@@ -40,9 +46,9 @@ Said = tuple[int, Mapping[str, str], bytes]
 LATER = timedelta(days=1)
 
 
-def failed(scope: Scope, text: str = "It failed.") -> Fact:
-    return Fact(
-        Event.EXECUTION_FAILED, scope, text, path="/deployments/x/", status="FAILED", cause="Because."
+def failed(scope: Scope, text: str = "It failed.") -> NotificationEvent:
+    return NotificationEvent(
+        EventType.EXECUTION_FAILED, scope, text, path="/deployments/x/", status="FAILED", cause="Because."
     )
 
 
@@ -75,25 +81,27 @@ class TestTheOutbox:
         account = Scope.objects.account()
         for number, scope in enumerate((project, project.parent, account, other_project)):
             assert scope is not None
-            ruled(scope, Event.EXECUTION_FAILED, url=receiver.url(f"/{number}"))
-        ruled(project, Event.DRIFT_FOUND, identifier="of_another_event", url=receiver.url("/4"))
-        off = ruled(project, Event.EXECUTION_FAILED, identifier="off", url=receiver.url("/5"))
+            ruled(scope, EventType.EXECUTION_FAILED, url=receiver.url(f"/{number}"))
+        ruled(project, EventType.DRIFT_FOUND, identifier="of_another_event", url=receiver.url("/4"))
+        off = ruled(project, EventType.EXECUTION_FAILED, identifier="off", url=receiver.url("/5"))
         NotificationRule.objects.filter(pk=off.pk).update(is_enabled=False)
         assert notify(failed(project)) == 3
-        send_due()
+        send_due_notifications()
         assert sorted(one.path for one in receiver.received) == ["/0", "/1", "/2"]
         assert len(set(receiver.ids)) == 3
 
     def test_tells_no_rule_of_an_archived_scope_for_nobody_could_turn_it_off(
         self, ruled: Ruled, project: Scope, receiver: Receiver, admin: User
     ) -> None:
-        ruled(project, Event.DELEGATE_DISCONNECTED, url=receiver.url("/archived"))
-        ruled(Scope.objects.account(), Event.DELEGATE_DISCONNECTED, url=receiver.url("/above"))
-        gone = Fact(Event.DELEGATE_DISCONNECTED, project, "eu is not heard any more.", "/delegates/1/")
+        ruled(project, EventType.DELEGATE_DISCONNECTED, url=receiver.url("/archived"))
+        ruled(Scope.objects.account(), EventType.DELEGATE_DISCONNECTED, url=receiver.url("/above"))
+        gone = NotificationEvent(
+            EventType.DELEGATE_DISCONNECTED, project, "eu is not heard any more.", "/delegates/1/"
+        )
         archive_scope(actor=admin, scope=project)
-        assert wanted_events(project, (Event.DELEGATE_DISCONNECTED,))
+        assert list_subscribed_events(project, (EventType.DELEGATE_DISCONNECTED,))
         assert notify(gone) == 1
-        send_due()
+        send_due_notifications()
         assert [one.path for one in receiver.received] == ["/above"]
         restore_scope(actor=admin, scope=project)
         assert notify(gone) == 2
@@ -101,21 +109,26 @@ class TestTheOutbox:
     def test_tells_nothing_of_what_is_rolled_back(
         self, ruled: Ruled, project: Scope, receiver: Receiver
     ) -> None:
-        ruled(project, Event.EXECUTION_FAILED)
+        ruled(project, EventType.EXECUTION_FAILED)
         with transaction.atomic():
             notify(failed(project))
             transaction.set_rollback(True)
-        send_due()
+        send_due_notifications()
         assert receiver.received == []
 
     def test_asks_the_database_as_often_for_many_facts_as_for_one(self, ruled: Ruled, project: Scope) -> None:
         for number in range(3):
-            ruled(project, Event.EXECUTION_FAILED, identifier=f"room{number}")
+            ruled(project, EventType.EXECUTION_FAILED, identifier=f"room{number}")
         with CaptureQueriesContext(connection) as for_one:
             notify(failed(project))
         with CaptureQueriesContext(connection) as for_many:
             assert notify(*[failed(project, f"{number}") for number in range(10)]) == 30
-        assert len(for_one) == len(for_many)
+        # PostgreSQL's clock is read now and then, by whoever needs it next.
+        one, many = (
+            [query["sql"] for query in queries if "clock_timestamp" not in query["sql"]]
+            for queries in (for_one, for_many)
+        )
+        assert len(one) == len(many) > 0
 
 
 @pytest.mark.django_db
@@ -124,9 +137,12 @@ class TestWhatIsSent:
         self, ruled: Ruled, project: Scope, receiver: Receiver, settings: Any
     ) -> None:
         settings.PUBLIC_URL = "https://slipway.example.com"
-        ruled(project, *(event for event in Event if event != Event.TEST))
-        notify(failed(project), Fact(Event.DELEGATE_CONNECTED, project, "eu is back.", "/delegates/1/"))
-        send_due()
+        ruled(project, *(event for event in EventType if event != EventType.TEST))
+        notify(
+            failed(project),
+            NotificationEvent(EventType.DELEGATE_CONNECTED, project, "eu is back.", "/delegates/1/"),
+        )
+        send_due_notifications()
         one, other = (each.document for each in receiver.received)
         assert one.keys() == other.keys()
         assert one["url"] == "https://slipway.example.com/deployments/x/"
@@ -134,33 +150,33 @@ class TestWhatIsSent:
         assert (other["status"], other["services"], other["execution"]) == (None, [], None)
 
     def test_can_be_checked_by_its_signature(self, ruled: Ruled, project: Scope, receiver: Receiver) -> None:
-        ruled(project, Event.EXECUTION_FAILED, secret=SECRET)
-        ruled(project, Event.EXECUTION_FAILED, identifier="unsigned", url=receiver.url("/unsigned"))
+        ruled(project, EventType.EXECUTION_FAILED, secret=SECRET)
+        ruled(project, EventType.EXECUTION_FAILED, identifier="unsigned", url=receiver.url("/unsigned"))
         notify(failed(project))
-        send_due()
+        send_due_notifications()
         (plain,) = (one for one in receiver.received if one.path == "/unsigned")
         (signed,) = (one for one in receiver.received if one.path != "/unsigned")
         sent_at = int(signed.headers["Slipway-Timestamp"])
-        assert signed.headers["Slipway-Signature"] == f"v1={signature(SECRET, sent_at, signed.body)}"
+        assert signed.headers["Slipway-Signature"] == f"v1={compute_signature(SECRET, sent_at, signed.body)}"
         assert "Slipway-Signature" not in plain.headers
 
     def test_calls_nobody_in_a_chat_and_stays_one_line(
         self, ruled: Ruled, project: Scope, receiver: Receiver
     ) -> None:
-        ruled(project, Event.EXECUTION_FAILED)
+        ruled(project, EventType.EXECUTION_FAILED)
         notify(
             failed(project, "<!channel> @here @\x1bhere\x00\n<https://evil.example|Sign in> " + "x" * 9000)
         )
-        send_due()
+        send_due_notifications()
         text = receiver.received[0].document["text"]
         assert not {"<", ">", "\n", "\x00"} & set(text)
         assert "@here" not in text
         assert len(text) <= 500
 
     def test_has_no_link_that_a_program_wrote(self, ruled: Ruled, project: Scope, receiver: Receiver) -> None:
-        ruled(project, Event.EXECUTION_FAILED)
+        ruled(project, EventType.EXECUTION_FAILED)
         notify(failed(project, "[Sign in](https://evil.example) []\x1b(x) or ![](http://evil.example/x.png)"))
-        send_due()
+        send_due_notifications()
         document = receiver.received[0].document
         assert "](" not in document["text"]
         assert "://" not in document["text"]
@@ -168,10 +184,10 @@ class TestWhatIsSent:
         assert document["url"].endswith("/deployments/x/")
 
     def test_comes_in_order(self, ruled: Ruled, project: Scope, receiver: Receiver) -> None:
-        ruled(project, Event.EXECUTION_FAILED)
+        ruled(project, EventType.EXECUTION_FAILED)
         for number in range(20):
             notify(failed(project, f"{number}"))
-        send_due()
+        send_due_notifications()
         assert [one.document["text"] for one in receiver.received] == [f"{number}" for number in range(20)]
 
 
@@ -181,12 +197,12 @@ class TestAReceiverThatDoesNotTakeIt:
         self, ruled: Ruled, project: Scope, receiver: Receiver
     ) -> None:
         receiver.answer = lambda one: (500, {}, b"Out of order")
-        ruled(project, Event.EXECUTION_FAILED)
+        ruled(project, EventType.EXECUTION_FAILED)
         notify(failed(project))
         clock, gaps = Clock(), []
         while Notification.objects.get().status == WAITING:
             gaps.append(clock.to_next_try())
-            assert send_due(now=clock) == 1
+            assert send_due_notifications(now=clock) == 1
         assert gaps[1:] == sorted(gaps[1:])
         assert len(receiver.received) == NOTIFICATION_ATTEMPTS
         assert len(set(receiver.ids)) == 1
@@ -197,15 +213,15 @@ class TestAReceiverThatDoesNotTakeIt:
         self, ruled: Ruled, project: Scope, receiver: Receiver
     ) -> None:
         receiver.answer = lambda one: (503, {}, b"")
-        ruled(project, Event.EXECUTION_FAILED)
+        ruled(project, EventType.EXECUTION_FAILED)
         for number in range(30):
             notify(failed(project, f"{number}"))
         clock = Clock()
-        send_due(now=clock)
+        send_due_notifications(now=clock)
         assert len(receiver.received) == 1
         receiver.answer = lambda one: (200, {}, b"ok")
         clock.moment += timedelta(minutes=1)
-        send_due(now=clock)
+        send_due_notifications(now=clock)
         assert Notification.objects.filter(status=DELIVERED).count() == 30
         assert NotificationRule.objects.get().failures == 0
 
@@ -213,11 +229,11 @@ class TestAReceiverThatDoesNotTakeIt:
         self, ruled: Ruled, project: Scope, receiver: Receiver
     ) -> None:
         receiver.answer = lambda one: (500 if one.path == "/dead" else 200, {}, b"")
-        dead = ruled(project, Event.EXECUTION_FAILED, url=receiver.url("/dead"))
+        dead = ruled(project, EventType.EXECUTION_FAILED, url=receiver.url("/dead"))
         notify(*[failed(project, f"{number}") for number in range(3000)])
-        ruled(project, Event.EXECUTION_FAILED, identifier="well", url=receiver.url("/well"))
+        ruled(project, EventType.EXECUTION_FAILED, identifier="well", url=receiver.url("/well"))
         notify(failed(project, "For both"))
-        send_due()
+        send_due_notifications()
         assert [one.path for one in receiver.received].count("/dead") == 1
         assert [one.document["text"] for one in receiver.received if one.path == "/well"] == ["For both"]
         assert dead.notifications.filter(status=WAITING).count() == 3001
@@ -235,19 +251,19 @@ class TestAReceiverThatDoesNotTakeIt:
             return 200, {}, b""
 
         receiver.answer = answer
-        ruled(project, Event.EXECUTION_FAILED, identifier="hangs", url=receiver.url("/hangs"))
-        ruled(project, Event.EXECUTION_FAILED, identifier="well", url=receiver.url("/well"))
+        ruled(project, EventType.EXECUTION_FAILED, identifier="hangs", url=receiver.url("/hangs"))
+        ruled(project, EventType.EXECUTION_FAILED, identifier="well", url=receiver.url("/well"))
         for number in range(20):
             notify(failed(project, f"{number}"))
-        send_due()
+        send_due_notifications()
         assert others.is_set()
 
     def test_that_redirects_is_not_followed(self, ruled: Ruled, project: Scope, receiver: Receiver) -> None:
         with listening() as elsewhere:
             receiver.answer = lambda one: (307, {"Location": elsewhere.url()}, b"")
-            ruled(project, Event.EXECUTION_FAILED)
+            ruled(project, EventType.EXECUTION_FAILED)
             notify(failed(project))
-            send_due()
+            send_due_notifications()
             assert elsewhere.received == []
         row = Notification.objects.get()
         assert (row.status, row.answer_code) == (WAITING, 307)
@@ -255,9 +271,9 @@ class TestAReceiverThatDoesNotTakeIt:
 
     def test_that_answers_without_end_has_it(self, ruled: Ruled, project: Scope, receiver: Receiver) -> None:
         receiver.answer = lambda one: (200, {}, b"x" * 5_000_000)
-        ruled(project, Event.EXECUTION_FAILED)
+        ruled(project, EventType.EXECUTION_FAILED)
         notify(failed(project))
-        send_due()
+        send_due_notifications()
         assert Notification.objects.get().status == DELIVERED
 
     @pytest.mark.parametrize("coding", ["br", "gzip"])
@@ -265,9 +281,9 @@ class TestAReceiverThatDoesNotTakeIt:
         self, ruled: Ruled, project: Scope, receiver: Receiver, coding: str
     ) -> None:
         receiver.answer = lambda one: (200, {"Content-Encoding": coding}, b"packed in some other way")
-        ruled(project, Event.EXECUTION_FAILED)
+        ruled(project, EventType.EXECUTION_FAILED)
         notify(failed(project))
-        send_due()
+        send_due_notifications()
         row = Notification.objects.get()
         assert (row.status, row.answer_code, row.reason) == (DELIVERED, 200, "")
 
@@ -276,9 +292,9 @@ class TestAReceiverThatDoesNotTakeIt:
     ) -> None:
         token = planted("a-token-in-the-path")
         receiver.answer = lambda one: (404, {}, f"No hook {one.path} for {SECRET}".encode())
-        ruled(project, Event.EXECUTION_FAILED, url=receiver.url(f"/{token}"), secret=SECRET)
+        ruled(project, EventType.EXECUTION_FAILED, url=receiver.url(f"/{token}"), secret=SECRET)
         notify(failed(project))
-        send_due()
+        send_due_notifications()
         reason = Notification.objects.get().reason
         assert reason.startswith("It answered 404: No hook")
         assert token not in reason
@@ -295,11 +311,11 @@ class TestAReceiverThatDoesNotTakeIt:
         )
         ruled(
             project,
-            Event.EXECUTION_FAILED,
+            EventType.EXECUTION_FAILED,
             url=receiver.url(f"/hook?room=1&token={quote(token, safe='')}&v=2"),
         )
         notify(failed(project))
-        send_due()
+        send_due_notifications()
         reason = Notification.objects.get().reason
         assert reason.startswith("It answered 403: Nobody is called")
         assert token not in reason
@@ -308,10 +324,10 @@ class TestAReceiverThatDoesNotTakeIt:
     def test_that_is_in_a_private_network_is_not_asked(
         self, ruled: Ruled, project: Scope, receiver: Receiver, settings: Any
     ) -> None:
-        ruled(project, Event.EXECUTION_FAILED)
-        settings.OUTGOING_REACH = Reach(advice="name its network in SLIPWAY_PRIVATE_NETWORKS")
+        ruled(project, EventType.EXECUTION_FAILED)
+        settings.OUTGOING_REACH = AddressPolicy(advice="name its network in SLIPWAY_PRIVATE_NETWORKS")
         notify(failed(project))
-        send_due()
+        send_due_notifications()
         assert receiver.received == []
         assert "SLIPWAY_PRIVATE_NETWORKS" in Notification.objects.get().reason
 
@@ -326,17 +342,17 @@ def test_what_becomes_due_while_a_receiver_hangs_does_not_wait_for_it(
         if one.path == "/well":
             others.set()
             return 200, {}, b""
-        notify(Fact(Event.DRIFT_FOUND, project, "Meanwhile", path="/drift/"))
+        notify(NotificationEvent(EventType.DRIFT_FOUND, project, "Meanwhile", path="/drift/"))
         connection.close()
         # Longer than a receiver may take: were the other one to wait for it, this would have failed.
         others.wait(LONGEST_WAIT)
         return 200, {}, b""
 
     receiver.answer = answer
-    ruled(project, Event.EXECUTION_FAILED, identifier="hangs", url=receiver.url("/hangs"))
-    ruled(project, Event.DRIFT_FOUND, identifier="well", url=receiver.url("/well"))
+    ruled(project, EventType.EXECUTION_FAILED, identifier="hangs", url=receiver.url("/hangs"))
+    ruled(project, EventType.DRIFT_FOUND, identifier="well", url=receiver.url("/well"))
     notify(failed(project))
-    assert send_due() == 2
+    assert send_due_notifications() == 2
     assert set(Notification.objects.values_list("status", "attempts")) == {(DELIVERED, 1)}
 
 
@@ -345,7 +361,7 @@ class TestAWorkerThatDies:
     def test_between_sending_and_noting_it_has_the_same_sent_once_more(
         self, ruled: Ruled, project: Scope, receiver: Receiver
     ) -> None:
-        ruled(project, Event.EXECUTION_FAILED)
+        ruled(project, EventType.EXECUTION_FAILED)
         notify(failed(project))
         reading, writing = os.pipe()
 
@@ -355,24 +371,24 @@ class TestAWorkerThatDies:
 
         def work() -> None:
             os.write(writing, str(os.getpid()).encode())
-            send_due()
+            send_due_notifications()
 
         receiver.answer = kill
         assert in_a_fork(work) == -KILLED
         receiver.answer = lambda one: (200, {}, b"")
         clock = Clock()
-        assert send_due(now=clock) == 0
-        clock.moment += CLAIM
-        assert send_due(now=clock) == 1
+        assert send_due_notifications(now=clock) == 0
+        clock.moment += CLAIM_DURATION
+        assert send_due_notifications(now=clock) == 1
         assert len(receiver.ids) == 2
         assert len(set(receiver.ids)) == 1
         assert Notification.objects.get().status == DELIVERED
 
     def test_with_the_last_attempt_leaves_it_failed(self, ruled: Ruled, project: Scope) -> None:
-        ruled(project, Event.EXECUTION_FAILED)
+        ruled(project, EventType.EXECUTION_FAILED)
         notify(failed(project))
         Notification.objects.update(attempts=NOTIFICATION_ATTEMPTS, claimed_until=now())
-        assert send_due() == 0
+        assert send_due_notifications() == 0
         row = Notification.objects.get()
         assert (row.status, row.reason) == (FAILED, "Nothing is known of the last attempt.")
 
@@ -381,39 +397,39 @@ class TestAWorkerThatDies:
 def test_of_two_workers_one_sends_and_each_is_told_once(
     ruled: Ruled, project: Scope, receiver: Receiver
 ) -> None:
-    for number in range(AT_ONCE + 4):
-        ruled(project, Event.EXECUTION_FAILED, identifier=f"room{number}", url=receiver.url(f"/{number}"))
+    for number in range(MOST_PARALLEL_SENDS + 4):
+        ruled(project, EventType.EXECUTION_FAILED, identifier=f"room{number}", url=receiver.url(f"/{number}"))
     notify(failed(project))
-    done, wrong = split(at_once(send_due, send_due, send_due))
+    done, wrong = split(at_once(send_due_notifications, send_due_notifications, send_due_notifications))
     assert wrong == []
-    assert sum(done) == AT_ONCE + 4
-    assert len(receiver.ids) == len(set(receiver.ids)) == AT_ONCE + 4
-    assert courier.take(now()) is not None
+    assert sum(done) == MOST_PARALLEL_SENDS + 4
+    assert len(receiver.ids) == len(set(receiver.ids)) == MOST_PARALLEL_SENDS + 4
+    assert outbox_sender.claim_lease(now()) is not None
 
 
 @pytest.mark.django_db
 def test_what_is_answered_after_the_rule_is_deleted_is_forgotten(
     ruled: Ruled, project: Scope, admin: User
 ) -> None:
-    rule = ruled(project, Event.EXECUTION_FAILED)
+    rule = ruled(project, EventType.EXECUTION_FAILED)
     notify(failed(project))
-    (claimed,) = claim_due(now(), 1)
+    (claimed,) = claim_due_notifications(now(), 1)
     delete_rule(actor=admin, rule=rule)
-    record(claimed, Answer(500, "It answered 500"), now())
+    record_result(claimed, WebhookResult(500, "It answered 500"), now())
     assert not Notification.objects.exists()
 
 
 @pytest.mark.django_db
 def test_an_answer_to_an_older_claim_moves_nothing(ruled: Ruled, project: Scope, admin: User) -> None:
-    ruled(project, Event.EXECUTION_FAILED)
+    ruled(project, EventType.EXECUTION_FAILED)
     notify(failed(project))
-    (older,) = claim_due(now(), 1)
-    later = now() + CLAIM
-    (newer,) = claim_due(later, 1)
-    record(older, Answer(500, "It answered 500"), later)
+    (older,) = claim_due_notifications(now(), 1)
+    later = now() + CLAIM_DURATION
+    (newer,) = claim_due_notifications(later, 1)
+    record_result(older, WebhookResult(500, "It answered 500"), later)
     assert Notification.objects.get().claimed_until is not None
-    record(newer, Answer(204), later)
-    record(older, Answer(500, "It answered 500"), later)
+    record_result(newer, WebhookResult(204), later)
+    record_result(older, WebhookResult(500, "It answered 500"), later)
     row = Notification.objects.get()
     assert (row.status, row.answer_code, row.attempts) == (DELIVERED, 204, 2)
 
@@ -422,13 +438,13 @@ def test_an_answer_to_an_older_claim_moves_nothing(ruled: Ruled, project: Scope,
 def test_what_was_not_taken_within_a_day_has_failed_and_can_be_sent_again(
     ruled: Ruled, project: Scope, receiver: Receiver, admin: User
 ) -> None:
-    ruled(project, Event.EXECUTION_FAILED)
+    ruled(project, EventType.EXECUTION_FAILED)
     notify(failed(project))
-    assert send_due(now=lambda: now() + LATER) == 0
+    assert send_due_notifications(now=lambda: now() + LATER) == 0
     row = Notification.objects.select_related("rule__scope").get()
     assert row.status == FAILED
-    send_again(actor=admin, notification=row)
-    assert send_due() == 1
+    resend_notification(actor=admin, notification=row)
+    assert send_due_notifications() == 1
     assert receiver.ids == [str(row.pk)]
     assert Notification.objects.get().status == DELIVERED
 
@@ -437,10 +453,10 @@ def test_what_was_not_taken_within_a_day_has_failed_and_can_be_sent_again(
 def test_what_ended_is_kept_for_a_month_and_what_waits_for_as_long_as_it_waits(
     ruled: Ruled, project: Scope
 ) -> None:
-    ruled(project, Event.EXECUTION_FAILED)
+    ruled(project, EventType.EXECUTION_FAILED)
     notify(failed(project), failed(project))
     first = Notification.objects.earliest("pk")
     Notification.objects.filter(pk=first.pk).update(status=DELIVERED)
-    assert prune(now() + 29 * LATER) == 0
-    assert prune(now() + 31 * LATER) == 1
+    assert prune_notifications(now() + 29 * LATER) == 0
+    assert prune_notifications(now() + 31 * LATER) == 1
     assert Notification.objects.get().status == WAITING
