@@ -30,7 +30,7 @@ _COLUMNS: Final = (
 def export_entries(request: HttpRequest, entries: QuerySet[AuditEntry], form: str) -> StreamingHttpResponse:
     """Answer with `entries` as a file, the newest where there are more than an export holds.
 
-    Raises `BadInput` where `form` is none of `FORMS`.
+    Raises `BadInput` where `form` is none of `EXPORT_FORMATS`.
     """
     if form not in EXPORT_FORMATS:
         message = f"must be one of {', '.join(EXPORT_FORMATS)}"

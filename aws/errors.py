@@ -42,7 +42,7 @@ class AwsError(Exception):
         return self.sentence
 
     def to_record(self) -> dict[str, Any]:
-        """The error as JSON, for the journal; `from_record` makes it an exception again."""
+        """The error as JSON, for the journal; `parse_error_record` makes it an exception again."""
         return {
             "kind": type(self).__name__,
             "code": self.code,

@@ -56,7 +56,7 @@ def find_pipeline_usage(thing: Service | Environment | Infrastructure, principal
 
 
 def require_unused(thing: Service | Environment | Infrastructure, principal: Principal) -> None:
-    """Raise `StillUsed` where something refers to the thing."""
+    """Raise `ResourceInUse` where something refers to the thing."""
     if found := find_pipeline_usage(thing, principal):
         raise ResourceInUse(
             f"{thing.name} is still used by {found}. Change that first, or say that you want this although "

@@ -217,7 +217,7 @@ class EnvironmentSettings(BaseSettings):
 def read_environment() -> EnvironmentSettings:
     """Read and check the environment.
 
-    Raises `BadSettingError` (which ends the program with a sentence) on a value that makes no sense.
+    Raises `InvalidSettingError` (which ends the program with a sentence) on a value that makes no sense.
     """
     try:
         environment = EnvironmentSettings()

@@ -40,7 +40,7 @@ class EncryptedTextField(models.TextField):
     `bound_to` names columns that never change and tell the row from all others: a token that somebody copies
     to another row cannot be read there. A bound column is written with its row, never by an update.
     Without it, a token can be read in its column alone.
-    Reading it may raise `WrongKey`; `values()` gives it `Sealed`.
+    Reading it may raise `DecryptionFailed`; `values()` gives it `EncryptedValue`.
     """
 
     descriptor_class = DecryptingAttribute

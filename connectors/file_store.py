@@ -45,7 +45,7 @@ def read_file(scope: Scope, ref: str) -> StoredFile:
     """Read the one file that `ref` names, seen from `scope`.
 
     `/a/b.yaml` lies in the scope itself, `org:/…` and `account:/…` above it (R170).
-    Raises `FileMissing`.
+    Raises `FileNotInStore`.
     """
     owner, prefix, path = _resolve_reference(scope, ref)
     node = FileNode.objects.filter(scope=owner, path=path, is_folder=False).first()
@@ -57,7 +57,7 @@ def read_file(scope: Scope, ref: str) -> StoredFile:
 def read_files(scope: Scope, ref: str) -> list[StoredFile]:
     """Read the file that `ref` names, or every file in the folder that it names, by path (R171).
 
-    Raises `FileMissing` if there is neither, or nothing in the folder.
+    Raises `FileNotInStore` if there is neither, or nothing in the folder.
     """
     prefix = split_reference(ref)[0]
     return [
@@ -67,7 +67,7 @@ def read_files(scope: Scope, ref: str) -> list[StoredFile]:
 
 
 def list_referenced_nodes(scope: Scope, ref: str) -> list[FileNode]:
-    """The rows of the files that `read_files` reads. Raises `FileMissing` as it does."""
+    """The rows of the files that `read_files` reads. Raises `FileNotInStore` as it does."""
     owner, prefix, path = _resolve_reference(scope, ref)
     nodes = FileNode.objects.filter(scope=owner, is_folder=False).select_related("scope")
     found = list(nodes.filter(path=path)) or list(filter_folder_contents(nodes, path).order_by("path"))
@@ -111,7 +111,7 @@ def split_reference(ref: str) -> tuple[str, str]:
 
 
 def get_owner_scope(scope: Scope, ref: str) -> Scope:
-    """The scope whose file store a reference, written in `scope`, means. Raises `FileMissing`."""
+    """The scope whose file store a reference, written in `scope`, means. Raises `FileNotInStore`."""
     return _resolve_reference(scope, ref)[0]
 
 

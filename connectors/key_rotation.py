@@ -159,7 +159,7 @@ def rotate_column(
 
 
 def count_keys(column: RotatableColumn, *, size: int = BATCH_SIZE) -> Counter[str]:
-    """Count the values of a column by the name of their key; see `UNREADABLE` and `OLDER_FORM`."""
+    """Count the values of a column by the name of their key; see `UNREADABLE` and `UNBOUND_SUFFIX`."""
     return Counter(_get_key_name(one) for batch in column.batches(size) for one in batch)
 
 

@@ -53,7 +53,7 @@ class SecretNotFound(ValueError):
 
 
 def find_secret(scope: Scope, reference: str) -> Secret:
-    """The secret that a reference names, seen from `scope`. Raises `SecretMissing`.
+    """The secret that a reference names, seen from `scope`. Raises `SecretNotFound`.
 
     `account.name` lies at the account, `org.name` at the organization; a bare name at the scope itself, or
     at the nearest one above it.

@@ -70,7 +70,7 @@ class MissingAccess(Problem, Forbidden):
 def require_access(person: Principal, needs: Iterable[RequiredPermission]) -> None:
     """Do nothing where every need is met.
 
-    Raises `LacksAccess` with all that are not, `NotVisible` where somebody may not know of the thing.
+    Raises `MissingAccess` with all that are not, `NotVisible` where somebody may not know of the thing.
     """
     lacks = find_missing_permissions(person, needs)
     if any(not one.is_seen and not one.need.hint for one in lacks):

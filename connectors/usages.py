@@ -72,7 +72,7 @@ def find_secret_usages(thing: UsableResource, principal: Principal) -> ResourceU
 
 
 def require_unused_file(node: FileNode, principal: Principal) -> None:
-    """Do nothing where nothing refers to the file. Raises `StillUsed`."""
+    """Do nothing where nothing refers to the file. Raises `ResourceInUse`."""
     if found := find_usages(node, principal):
         raise ResourceInUse(
             f"{node.path} is still referred to by {found}. Change it there first, or say that you want this "

@@ -11,8 +11,7 @@ from django.conf import settings
 from django.db import connection
 
 from delegates.agent import VERSION
-from delegates.agent.executors import ExecutorContext, execute_task
-from delegates.agent.executors import TaskResult as Outcome
+from delegates.agent.executors import ExecutorContext, TaskResult, execute_task
 from delegates.agent.isolation import IsolationLevel, detect_isolation
 from delegates.agent.tasks import HeldTask, parse_task
 from delegates.models import Delegate, DelegateInstance, DelegateTask
@@ -124,7 +123,12 @@ def _build_context(lines: "_LogBuffer") -> ExecutorContext:
 
 
 def _record_outcome(
-    worker: DelegateInstance, task: DelegateTask, lines: "_LogBuffer", outcome: Outcome, *, duration_ms: int
+    worker: DelegateInstance,
+    task: DelegateTask,
+    lines: "_LogBuffer",
+    outcome: TaskResult,
+    *,
+    duration_ms: int,
 ) -> None:
     try:
         if lines.written:

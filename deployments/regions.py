@@ -28,7 +28,7 @@ def known_region(stage: StageExecution, step: StepExecution) -> str:
 
 
 def region_for(stage: StageExecution, step: StepExecution) -> str:
-    """Where the calls of a step go. Raises `DoorClosed` where that is known only later."""
+    """Where the calls of a step go. Raises `ConnectorUnavailable` where that is known only later."""
     if region := known_region(stage, step):
         return region
     raise ConnectorUnavailable(NOT_YET.format(step=step.identifier))

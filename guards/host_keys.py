@@ -40,7 +40,10 @@ class HostKey:
 
 
 def parse_host_keys(text: str) -> tuple[HostKey, ...]:
-    """The keys of a text, one a line, as `ssh-keyscan` or a `.pub` file have them. Raises `BadHostKey`."""
+    """The keys of a text, one a line, as `ssh-keyscan` or a `.pub` file have them.
+
+    Raises `InvalidHostKey`.
+    """
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     if len(lines) > HOST_KEYS:
         raise InvalidHostKey(f"there are more than {HOST_KEYS}")

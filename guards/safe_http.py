@@ -106,7 +106,7 @@ class SafeRequest:
 def send_request(asked: SafeRequest, way: RequestPolicy) -> SafeResponse:
     """Ask, and follow as many redirects as the way allows, each checked as the first one was.
 
-    Raises `BadAddress`, `AddressRefused`, `NameNotResolved`, `NotReached`, `TooMuch`.
+    Raises `InvalidUrl`, `AddressRefused`, `NameNotResolved`, `RequestFailed`, `ResponseTooLarge`.
     """
     for _ in range(min(way.redirects, REDIRECTS) + 1):
         reply = _send_once(asked, way)

@@ -45,7 +45,7 @@ def find_text_problem(text: str) -> InputProblem | None:
 
 
 def find_control_problem(text: str) -> InputProblem | None:
-    """As `text_fault`, refusing every control character but tab and the line ends too."""
+    """As `find_text_problem`, refusing every control character but tab and the line ends too."""
     if fault := find_text_problem(text):
         return fault
     if found := _CONTROL.search(text):
@@ -56,7 +56,7 @@ def find_control_problem(text: str) -> InputProblem | None:
 
 
 def find_size_problem(text: str, most: int) -> InputProblem | None:
-    """Refuses more than `most` bytes of UTF-8; `text` must be one that `text_fault` found right."""
+    """Refuses more than `most` bytes of UTF-8; `text` must be one that `find_text_problem` found right."""
     # A character has one to four bytes, so most texts need not be encoded to know.
     if len(text) * 4 <= most or (len(text) <= most and len(text.encode()) <= most):
         return None

@@ -55,7 +55,7 @@ class ResolvedHost:
 
 
 def parse_url(url: str) -> UrlTarget:
-    """What a URL names. Raises `BadAddress` for other schemes, other ports and what libraries read apart."""
+    """What a URL names. Raises `InvalidUrl` for other schemes, other ports and what libraries read apart."""
     # Looked for first: `urlsplit` drops some of them, and the host becomes another.
     if any(ord(character) <= 32 or ord(character) == 127 or character == "\\" for character in url):
         raise InvalidUrl("the address holds spaces, control characters or backslashes")

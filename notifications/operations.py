@@ -75,7 +75,7 @@ def update_rule(
 ) -> NotificationRule:
     """Change a rule; what waits goes to the new address, and not at all where it is turned off.
 
-    Raises `BadInput`, and `ChangedMeanwhile` where `version` is not the current one any more.
+    Raises `BadInput`, and `VersionConflict` where `version` is not the current one any more.
     """
     require(actor, EDIT, rule)
     before = build_audit_values(rule)

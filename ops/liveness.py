@@ -27,7 +27,7 @@ async def restart_when_unresponsive(
     pause: float = CHECK_INTERVAL_SECONDS,
     answer_within: float = RESPONSE_TIMEOUT_SECONDS,
 ) -> None:
-    """End the web server of `child` each time that it misses `MISSES` checks in a row, until cancelled.
+    """End the web server of `child` whenever it misses `FAILURE_THRESHOLD` checks in a row, until cancelled.
 
     Times are seconds. A process that has never answered is still starting and is left alone.
     """

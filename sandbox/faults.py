@@ -80,7 +80,7 @@ def parse_fault(record: Mapping[str, Any], snapshot: bytes = b"") -> InjectedFau
 
     `seconds` is sandbox time in which the fault lasts, except for `hang` and `refuse`, where it is real time:
     how long the call is held, and how long nothing listens. Without `count` and `seconds` a fault lasts until
-    it is cleared. Raises `BadFault`.
+    it is cleared. Raises `InvalidFault`.
     """
     kind = record.get("kind")
     if kind not in FAULT_KINDS:

@@ -56,7 +56,7 @@ def _convert_errors(ask: Callable[Given, Answer]) -> Callable[Given, Answer]:
 
 @_convert_errors
 def discover_endpoints() -> ProviderEndpoints:
-    """Read the provider's own description. Raises `NotSignedOn`."""
+    """Read the provider's own description. Raises `SignOnFailed`."""
     issuer = settings.OIDC_ISSUER
     with create_safe_session() as session:
         found = _fetch_json(session.get(f"{issuer.rstrip('/')}/.well-known/openid-configuration"))
@@ -95,7 +95,7 @@ def build_authorization_url(
 def fetch_claims(code: str, *, callback: str, verifier: str, nonce: str) -> dict[str, Any]:
     """Turn a code into what the provider says of its person, `iss` and `sub` at least.
 
-    Raises `NotSignedOn`.
+    Raises `SignOnFailed`.
     """
     endpoints = discover_endpoints()
     with create_safe_session() as session:

@@ -9,7 +9,7 @@ from web.http.problems import TooManyRequests
 def verify_identity(person: User, given: str, *, address: str) -> bool:
     """Say whether `given` is the person's password, or a code where there is no password.
 
-    Failures are counted, as those of signing in. Raises `TooMany`.
+    Failures are counted, as those of signing in. Raises `TooManyRequests`.
     """
     if not person.has_usable_password():
         return verify_code(person, given, address=address)
@@ -22,7 +22,10 @@ def verify_identity(person: User, given: str, *, address: str) -> bool:
 
 
 def verify_code(person: User, code: str, *, address: str) -> bool:
-    """Say whether `code` is one of the person's second factor. Failures are counted. Raises `TooMany`."""
+    """Say whether `code` is one of the person's second factor.
+
+    Failures are counted. Raises `TooManyRequests`.
+    """
     account = f"code of {person.pk}"
     _require_attempt(account, address)
     if not accept_code(person, code):

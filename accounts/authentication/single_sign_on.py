@@ -31,7 +31,7 @@ def get_or_create_user(claims: Mapping[str, Any]) -> User:
     """Return the person that `claims` speak of, made where new people are let in, with their groups of today.
 
     Only issuer and subject say who it is: an e-mail address or a user name that happens to be the same opens
-    nobody's account. Raises `NotSignedOn`.
+    nobody's account. Raises `SignOnFailed`.
     """
     account = SocialAccount.objects.select_related("user").filter(**_get_identity(claims)).first()
     user: User = account.user if account else _create_user(claims)
@@ -43,7 +43,7 @@ def get_or_create_user(claims: Mapping[str, Any]) -> User:
 
 @transaction.atomic
 def link_identity(*, actor: User, claims: Mapping[str, Any]) -> None:
-    """Let `actor`, who is signed in, sign on as the person of `claims` from now on. Raises `NotSignedOn`."""
+    """Let `actor`, who is signed in, sign on as the person of `claims` from now on. Raises `SignOnFailed`."""
     known = SocialAccount.objects.filter(**_get_identity(claims)).first()
     if known is not None and known.user_id != actor.pk:
         raise SignOnFailed("Somebody else of Slipway signs on with that account of the provider.")

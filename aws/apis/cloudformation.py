@@ -126,7 +126,7 @@ class CloudFormationClient:
         return str(require_member(answer, "StackId", SERVICE, "CreateStack"))
 
     def update(self, request: Mapping[str, Any], token: str) -> str:
-        """Begin to change a stack. Raises `Invalid` with `NO_UPDATES` where nothing would change."""
+        """Begin to change a stack. Raises `Invalid` with `NO_UPDATES_MESSAGE` where nothing would change."""
         answer = self._call("UpdateStack", {**request, "ClientRequestToken": token})
         return str(require_member(answer, "StackId", SERVICE, "UpdateStack"))
 

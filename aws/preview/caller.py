@@ -104,7 +104,7 @@ class PreviewCaller:
         return self._live.names.give(text)
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer of AWS, as far as a preview knows it. Raises `AwsError`, `PreviewStopped`."""
+        """The answer of AWS, as far as a preview knows it. Raises `AwsError`, `PreviewLimitReached`."""
         given = deepcopy(dict(params))
         overlay = self._overlays.get(service)
         if is_write(service, operation):
@@ -115,7 +115,7 @@ class PreviewCaller:
 
     @property
     def looking(self) -> Caller:
-        """For reads that a run would not make, of the account as it is. Raises `PreviewStopped` too."""
+        """For reads that a run would not make, of the account as it is. Raises `PreviewLimitReached` too."""
         return _LiveCaller(self._live)
 
     def _write(

@@ -31,7 +31,7 @@ class ReadBudget:
     _began: float | None = None
 
     def spend(self) -> None:
-        """Count one read. Raises `PreviewStopped` where that is one too many, or too late."""
+        """Count one read. Raises `PreviewLimitReached` where that is one too many, or too late."""
         if self._began is None:
             self._began = self.monotonic()
         if self.monotonic() - self._began > self.seconds:

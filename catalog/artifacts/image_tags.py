@@ -25,7 +25,7 @@ NO_SOURCE_MESSAGE: Final = (
 def list_service_tags(*, actor: User, service: Service) -> ImageTags | LookupRequest:
     """The tags of a service's image now, or the inquiry while a delegate looks.
 
-    Raises `Conflict` where it has no source, and as `tags_by_connector` does.
+    Raises `Conflict` where it has no source, and as `list_image_tags` does.
     """
     artifact = Artifact.objects.filter(service=service).first()
     return list_source_tags(actor=actor, scope=service.scope, source=artifact.source if artifact else {})
@@ -48,7 +48,7 @@ def list_source_tags(
 def list_source_repositories(*, actor: User, scope: Scope, source: ImageSource) -> ImageTags | LookupRequest:
     """The repositories to choose from where a source in `scope` names a connector, and of ECR a region.
 
-    Raises `BadInput` where it does not, and as `repositories_by_connector` does.
+    Raises `BadInput` where it does not, and as `list_repositories` does.
     """
     wanted = {**source, "imagePath": source.get("imagePath") or "any"}
     if why := describe_source_problem(wanted):

@@ -86,7 +86,7 @@ class MergedDocument:
 def merge_layers(kind: str, layers: Sequence[ManifestLayer]) -> MergedDocument:
     """The layers of one manifest, the weakest first, as one document (R178).
 
-    Mappings are merged, null takes a key out, lists are replaced but for `NAMED_LISTS`. A layer of mode
+    Mappings are merged, null takes a key out, lists are replaced but for `NAMED_LIST_KEYS`. A layer of mode
     `replace` hides those below it. Raises `BadDocument` where `$remove` is anything but true.
     """
     shown = _drop_replaced_layers(layers)

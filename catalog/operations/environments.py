@@ -55,7 +55,7 @@ def update_environment(
 ) -> Environment:
     """Change what is said of an environment; executions keep what they began with.
 
-    Raises `ChangedMeanwhile` where a `version` is given that is no longer the current one.
+    Raises `VersionConflict` where a `version` is given that is no longer the current one.
     """
     require(actor, "core_environment_edit", environment)
     before = _build_audit_record(environment)
@@ -73,7 +73,7 @@ def update_environment(
 def delete_environment(*, actor: User, environment: Environment, although_used: bool = False) -> None:
     """Remove an environment with its infrastructures; what is deployed there keeps running.
 
-    Raises `StillUsed` while a pipeline means it, unless that is accepted by `although_used`.
+    Raises `ResourceInUse` while a pipeline means it, unless that is accepted by `although_used`.
     """
     require(actor, "core_environment_delete", environment)
     if not although_used:

@@ -60,7 +60,7 @@ def update_infrastructure(
 ) -> Infrastructure:
     """Replace everything about a place but its identifier.
 
-    Raises `ChangedMeanwhile` where a `version` is given that is no longer the current one.
+    Raises `VersionConflict` where a `version` is given that is no longer the current one.
     """
     require(actor, "core_environment_edit", infrastructure)
     before = _build_audit_record(infrastructure)
@@ -80,7 +80,7 @@ def delete_infrastructure(
 ) -> None:
     """Remove a place from its environment; what is deployed there keeps running.
 
-    Raises `StillUsed` while a pipeline means it, unless that is accepted by `although_used`.
+    Raises `ResourceInUse` while a pipeline means it, unless that is accepted by `although_used`.
     """
     require(actor, "core_environment_edit", infrastructure)
     if not although_used:

@@ -57,7 +57,7 @@ def list_manifest_problems(manifests: Sequence[ManifestSpec]) -> Iterator[dict[s
 def require_store_access(actor: User, scope: Scope, manifests: Sequence[ManifestSpec]) -> None:
     """R082: who lets manifests come from somewhere must be allowed to use what leads there.
 
-    Raises `LacksAccess`, and `BadInput` for a connector that is not there.
+    Raises `MissingAccess`, and `BadInput` for a connector that is not there.
     """
     needs = [
         need

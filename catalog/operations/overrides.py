@@ -49,7 +49,7 @@ def override_service(
     """Say what a service has in an environment, or in one infrastructure of it; nothing at all removes it.
 
     `version` is the one that the writer began from, 0 for none. Raises `BadInput`, also where a manifest
-    that could be deployed before no longer could, and `ChangedMeanwhile` where a version is given that is
+    that could be deployed before no longer could, and `VersionConflict` where a version is given that is
     no longer the current one.
     """
     require(actor, "core_environment_edit", environment)

@@ -39,7 +39,7 @@ def describe_variable_problem(name: str, value: Any) -> str:
 def increment_version(thing: Model, expected: int | None) -> None:
     """Raise the `version` of a row; inside the transaction that changes it.
 
-    Raises `ChangedMeanwhile` where `expected` is given and no longer the version that the row has.
+    Raises `VersionConflict` where `expected` is given and no longer the version that the row has.
     """
     rows = type(thing)._default_manager.filter(pk=thing.pk)
     if expected is not None:

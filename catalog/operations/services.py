@@ -66,7 +66,7 @@ def update_service(
 ) -> Service:
     """Replace everything about a service but its identifier; executions keep what they began with.
 
-    Raises `ChangedMeanwhile` where a `version` is given that is no longer the current one.
+    Raises `VersionConflict` where a `version` is given that is no longer the current one.
     """
     require(actor, "core_service_edit", service)
     _validate_spec(spec)
@@ -90,7 +90,7 @@ def update_service(
 def delete_service(*, actor: User, service: Service, although_used: bool = False) -> None:
     """Remove a service; what is deployed keeps running.
 
-    Raises `StillUsed` while a pipeline means it, unless that is accepted by `although_used`.
+    Raises `ResourceInUse` while a pipeline means it, unless that is accepted by `although_used`.
     """
     require(actor, "core_service_delete", service)
     if not although_used:

@@ -23,8 +23,8 @@ def delete_file(
 ) -> FileDeletion:
     """Delete a file with its history, or a folder: an empty one, or any `with_content`.
 
-    It can be had back for 30 days. Raises `Conflict` for a folder that is not empty, and `StillUsed` while
-    something refers to it, unless that is accepted by `although_used`.
+    It can be had back for 30 days. Raises `Conflict` for a folder that is not empty, and `ResourceInUse`
+    while something refers to it, unless that is accepted by `although_used`.
     """
     require(actor, "core_file_delete", node)
     with transaction.atomic():

@@ -36,7 +36,7 @@ def save_file(
 ) -> FileNode:
     """Create a file or replace its content, making the folders above it; the version is kept for ever.
 
-    `expected_version` is the version that the writer saw, 0 for none. Raises `ChangedMeanwhile` if it is no
+    `expected_version` is the version that the writer saw, 0 for none. Raises `VersionConflict` if it is no
     longer that one, `Conflict` if a folder has the path, `BadInput` for a bad path, content or note.
     """
     require(actor, "core_file_edit", scope)
@@ -156,7 +156,7 @@ def _insert_node(node: FileNode) -> FileNode:
 def move_file(*, actor: User, node: FileNode, path: str, although_used: bool = False) -> FileNode:
     """Give a file, or a folder with all that is in it, another path in the same scope; the history stays.
 
-    Raises `BadInput` for a path that is none, `Conflict` if something has it already, `StillUsed` while
+    Raises `BadInput` for a path that is none, `Conflict` if something has it already, `ResourceInUse` while
     something refers to the old one, unless that is accepted by `although_used`.
     """
     require(actor, "core_file_edit", node)

@@ -168,7 +168,7 @@ def _get_kind(form: AnyConnectorForm) -> Connector.Kind:
 def _update_connector(
     request: PageRequest, form: EditAwsConnectorForm | EditSiteConnectorForm, pk: int
 ) -> Connector:
-    """Change a connector if it is still the one that was shown. Raises `ChangedMeanwhile` otherwise."""
+    """Change a connector if it is still the one that was shown. Raises `VersionConflict` otherwise."""
     locked = _get_connector(request, pk, lock=True)
     if get_connector_version(locked) != form.cleaned_data["version"]:
         raise VersionConflict(

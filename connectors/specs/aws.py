@@ -54,7 +54,7 @@ class AwsSpec(ConnectorSpec):
 
 
 def parse_aws_spec(spec: Mapping[str, Any]) -> AwsSpec:
-    """The spec of a connector, with unknown keys left out; `spec_problems` is for telling people."""
+    """The spec of a connector, with unknown keys left out; `find_aws_spec_problems` is for telling people."""
     return AwsSpec.from_json(spec)
 
 
@@ -74,8 +74,8 @@ def get_credentials(connector: Connector) -> Credentials:
     """The credentials that a connector stands for.
 
     Raises `ConnectorIncomplete` without the secret that it needs, or if it needs the credentials of this
-    process and may not have them, or is for something else than AWS; `WrongKey` if the secret cannot be
-    decrypted.
+    process and may not have them, or is for something else than AWS; `DecryptionFailed` if the secret cannot
+    be decrypted.
     """
     if connector.kind != Connector.Kind.AWS:
         raise ConnectorIncomplete(

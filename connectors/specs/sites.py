@@ -56,7 +56,7 @@ class SiteSpec(ConnectorSpec):
 
 
 def parse_site_spec(spec: Mapping[str, Any]) -> SiteSpec:
-    """The spec of a connector, with unknown keys left out; `site_problems` is for telling people."""
+    """Return the spec of a connector without unknown keys; `find_site_spec_problems` reports those."""
     return SiteSpec.from_json(spec)
 
 

@@ -62,7 +62,8 @@ class DelegateAwsAccess:
 def open_aws_access(connector: Connector, region: str) -> Caller | DelegateAwsAccess:
     """The way to AWS for a connector and region: boto3 in this process, or tasks for delegates.
 
-    Raises `DoorClosed` if the connector lacks something, or the built-in delegate that it needs is disabled.
+    Raises `ConnectorUnavailable` if the connector lacks something, or the built-in delegate that it needs is
+    disabled.
     """
     try:
         spec, endpoint = parse_aws_spec(connector.spec), get_endpoint(connector)
@@ -81,7 +82,7 @@ def build_aws_payload(
 ) -> TaskPayload:
     """What an agent needs to make one call, its credentials among it; made only when a delegate takes it.
 
-    Raises `DoorClosed` if the connector lacks something.
+    Raises `ConnectorUnavailable` if the connector lacks something.
     """
     try:
         credentials, endpoint = get_credentials(connector), get_endpoint(connector)
@@ -118,7 +119,7 @@ def _serialize_credentials(credentials: Credentials) -> dict[str, Any]:
 
 
 def require_built_in_enabled(connector: Connector) -> None:
-    """Do nothing while the built-in delegate may work. Raises `DoorClosed`."""
+    """Do nothing while the built-in delegate may work. Raises `ConnectorUnavailable`."""
     built_in = Delegate.objects.filter(is_built_in=True).exclude(admission=Delegate.Admission.ENABLED)
     if built_in.exists():
         raise ConnectorUnavailable(
@@ -134,7 +135,7 @@ def build_cache_key(connector: Connector) -> str:
 
 
 def get_local_caller(connector: Connector, region: str) -> Caller:
-    """The caller of a connector whose calls go out from this Slipway. Raises `DoorClosed`."""
+    """The caller of a connector whose calls go out from this Slipway. Raises `ConnectorUnavailable`."""
     found = open_aws_access(connector, region)
     if isinstance(found, DelegateAwsAccess):
         raise ConnectorUnavailable(f"The connector {connector} makes its calls through a delegate.")
@@ -142,7 +143,10 @@ def get_local_caller(connector: Connector, region: str) -> Caller:
 
 
 def list_clusters(*, actor: Principal, connector: Connector, region: str) -> list[EcsCluster]:
-    """The clusters of a region, by name (R183). Raises `DoorClosed` with AWS's reason if it refuses."""
+    """The clusters of a region, by name (R183).
+
+    Raises `ConnectorUnavailable` with AWS's reason if it refuses.
+    """
     require_access(actor, get_connector_requirements(connector))
     try:
         return fetch_clusters(get_local_caller(connector, region))

@@ -89,7 +89,7 @@ def fetch_tags(caller: Caller, image: str, region: str) -> ImageTags:
 
 
 def fetch_repositories(caller: Caller, region: str) -> Repositories:
-    """The repositories of a registry, of ECR those of a region. Raises as `tags_seen_by` does."""
+    """The repositories of a registry, of ECR those of a region. Raises as `fetch_tags` does."""
     found: dict[str, None] = {}
 
     def take(answer: Mapping[str, Any]) -> int:

@@ -40,7 +40,10 @@ def create_lookup_request(
     subject: str = "",
     said: Mapping[str, Any] | None = None,
 ) -> LookupRequest:
-    """Ask through a delegate; the answer is in the inquiry once it is finished. Raises `DoorClosed`."""
+    """Ask through a delegate; the answer is in the inquiry once it is finished.
+
+    Raises `ConnectorUnavailable`.
+    """
     require_access(actor, get_connector_requirements(connector))
     if connector.kind == Connector.Kind.AWS:
         region = region or parse_aws_spec(connector.spec).test_region
@@ -121,7 +124,7 @@ def _delete_old_requests(connector: Connector, kind: str) -> None:
 def list_clusters_by_delegate(
     *, actor: User, connector: Connector, region: str
 ) -> list[EcsCluster] | LookupRequest:
-    """The clusters that a delegate sees, or the inquiry while it looks. Raises `DoorClosed`."""
+    """The clusters that a delegate sees, or the inquiry while it looks. Raises `ConnectorUnavailable`."""
     asked = get_or_create_lookup_request(
         actor=actor, connector=connector, kind=LookupRequest.Kind.CLUSTERS, region=region
     )
@@ -137,7 +140,7 @@ def fetch_files_by_delegate(
 ) -> dict[str, Any] | LookupRequest:
     """The files that `FetchFiles` is asked for, or the inquiry while a delegate fetches them.
 
-    Raises the error of whoever refused, or `DoorClosed`.
+    Raises the error of whoever refused, or `ConnectorUnavailable`.
     """
     require_access(actor, get_connector_requirements(connector))
     subject = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
@@ -163,7 +166,8 @@ def list_options(
 ) -> LookupOptions | LookupRequest:
     """What a connector sees now, or the inquiry while a delegate looks.
 
-    Raises `DoorClosed` with AWS's reason if it refuses, `BadInput` for a subject that is no ARN of its kind.
+    Raises `ConnectorUnavailable` with AWS's reason if it refuses, `BadInput` for a subject that is no ARN of
+    its kind.
     """
     require_access(actor, get_connector_requirements(connector))
     subject = validate_subject(kind, subject)
@@ -190,7 +194,8 @@ def list_image_tags(
 ) -> ImageTags | LookupRequest:
     """The tags of a repository now, or the inquiry while a delegate looks.
 
-    Raises `BadInput` for what is no repository, `DoorClosed` with the reason where the registry refuses.
+    Raises `BadInput` for what is no repository, `ConnectorUnavailable` with the reason where the registry
+    refuses.
     """
     require_access(actor, get_connector_requirements(connector))
     if not IMAGE_PATH.match(image) or len(image) > MAX_IMAGE_PATH:
@@ -203,7 +208,8 @@ def list_image_tags(
 def list_repositories(*, actor: User, connector: Connector, region: str) -> Repositories | LookupRequest:
     """The repositories of a registry, or of ECR in a region, now, or the inquiry while a delegate looks.
 
-    Raises `DoorClosed` with the reason where it refuses or shows no list, and for what is no registry.
+    Raises `ConnectorUnavailable` with the reason where it refuses or shows no list, and for what is no
+    registry.
     """
     require_access(actor, get_connector_requirements(connector))
     if connector.kind not in (Connector.Kind.AWS, Connector.Kind.DOCKER_REGISTRY):

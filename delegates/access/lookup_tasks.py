@@ -105,7 +105,7 @@ def resume_lookup(inquiry: LookupRequest) -> None:
 def open_delegate_access(
     connector: Connector, kind: str, region: str
 ) -> DelegateAwsAccess | DelegateSiteAccess:
-    """The way through delegates for one kind of question. Raises `DoorClosed`."""
+    """The way through delegates for one kind of question. Raises `ConnectorUnavailable`."""
     if connector.kind != Connector.Kind.AWS or kind == LookupRequest.Kind.FILES:
         return DelegateSiteAccess(connector)
     door = open_aws_access(connector, region)

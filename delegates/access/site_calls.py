@@ -154,7 +154,7 @@ class SiteCaller:
     connector: Connector
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The result of an errand. Raises `Undelivered` with the reason, `DoorClosed`."""
+        """The result of an errand. Raises `Undelivered` with the reason, `ConnectorUnavailable`."""
         require_built_in_enabled(self.connector)
         answer = run_site_call_locally(self.connector, operation, params, seconds=LOCAL_TIMEOUT_SECONDS)
         if operation in OPERATIONS:
@@ -184,7 +184,10 @@ def run_site_call_locally(
     seconds: float,
     secrets: Mapping[str, str] | None = None,
 ) -> TaskResult:
-    """Do an errand within this process; `secrets` go along beside the login. Raises `DoorClosed`."""
+    """Do an errand within this process; `secrets` go along beside the login.
+
+    Raises `ConnectorUnavailable`.
+    """
     payload = build_site_payload(connector, operation, params, secrets)
     answer = run_locally(get_task_kind(operation, connector), payload, seconds=seconds)
     record_answered_host_key(connector, parse_site_spec(connector.spec).url, answer)
@@ -213,8 +216,8 @@ def build_site_payload(
 ) -> TaskPayload:
     """What an executor needs for an errand, the connector's login among it; made only when it is begun.
 
-    `secrets` are values that go along beside the login. Raises `DoorClosed` if the connector lacks something
-    or is of another kind.
+    `secrets` are values that go along beside the login. Raises `ConnectorUnavailable` if the connector lacks
+    something or is of another kind.
     """
     if get_task_kind(operation, connector) == DelegateTask.Kind.AWS:
         return build_aws_payload(connector, str(params["region"]), *_aws_call(operation, params))

@@ -172,7 +172,7 @@ class Agent:
         wait_seconds: float = 0,
         read_seconds: float = READ_SECONDS,
     ) -> dict[str, Any]:
-        """Post with the session. Raises `NotRegistered`, `Unreachable`, `Refused`."""
+        """Post with the session. Raises `NotRegistered`, `ManagerUnreachable`, `Refused`."""
         session = self.manager.session
         if not self.registered.is_set():
             raise NotRegistered

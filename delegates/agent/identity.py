@@ -37,7 +37,7 @@ class InstanceIdentity:
 
 
 def read_identity(environ: Mapping[str, str], manager_url: str) -> InstanceIdentity:
-    """Who we are. Raises `NoIdentity` if ECS named an address for metadata that gives no task."""
+    """Who we are. Raises `IdentityUnavailable` if ECS named an address for metadata that gives no task."""
     # Container runtimes say it there, too; in the sandbox, whose containers share this machine, only there.
     hostname = environ.get("HOSTNAME", "").strip() or socket.gethostname()
     metadata = environ.get("ECS_CONTAINER_METADATA_URI_V4", "")

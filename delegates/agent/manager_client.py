@@ -62,7 +62,7 @@ class ManagerClient:
     ) -> tuple[int, dict[str, Any]]:
         """Post and give back status and JSON, which may take `wait_seconds` and then `read_seconds`.
 
-        Raises `Unreachable`, `Refused`, `SessionLost`.
+        Raises `ManagerUnreachable`, `Refused`, `SessionLost`.
         """
         session = bearer or self.session
         content, headers = _packed(body)

@@ -46,7 +46,7 @@ class AgentSettings:
 
 
 def read_environment(environ: Mapping[str, str]) -> AgentSettings:
-    """The settings of this agent. Raises `BadEnvironment` with a sentence naming the variable."""
+    """The settings of this agent. Raises `InvalidEnvironment` with a sentence naming the variable."""
     account = _required(environ, "HARNESS_ACCOUNT_ID", "ACCOUNT_ID")
     url_variable, url = _required(environ, "HARNESS_URL", "MANAGER_HOST_AND_PORT")
     return AgentSettings(
@@ -186,7 +186,7 @@ _NEVER_THROUGH_PROXY = ("169.254.169.254", "169.254.170.2", "localhost", "127.0.
 
 
 def build_proxy_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """What PROXY_HOST and its kin say, as the variables that libraries read. Raises `BadEnvironment`."""
+    """What PROXY_HOST and its kin say, as the variables that libraries read. Raises `InvalidEnvironment`."""
     found: dict[str, str] = {}
     host = environ.get("PROXY_HOST", "").strip()
     if host:
@@ -218,7 +218,7 @@ def configure_process_network(
     """Set the process's proxy and certificates; the result is for talking to the manager.
 
     Certificates of our own are trusted beside the public ones, by the manager's client and by AWS's alike.
-    Raises `BadEnvironment`.
+    Raises `InvalidEnvironment`.
     """
     environ.update(build_proxy_variables(environ))
     if ca_bundle is None:

@@ -173,7 +173,7 @@ class DocumentSource:
 
 
 def serialize_delegates(delegates: Iterable[Delegate], now: datetime) -> list[dict[str, Any]]:
-    """Delegates that came from `with_instances`, each as its document; one query more for all of them."""
+    """Delegates that came from `prefetch_instances`, each as its document; one query more for all of them."""
     found = list(delegates)
     running = count_running_tasks(instance.pk for one in found for instance in one.instances.all())
     ends = list_last_ends(found)

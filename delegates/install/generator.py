@@ -167,7 +167,7 @@ _SIZES = {"cpu": "cpu", "memory": "memory_mib"}
 
 
 def write_spec(request: SpecRequest) -> DelegateSpecFiles:
-    """Make every file and command of a delegate. Raises `BadSpec` where a value makes no sense."""
+    """Make every file and command of a delegate. Raises `InvalidSpec` where a value makes no sense."""
     validate_request(request)
     plan = SpecPlan(request)
     return _write_docker_spec(plan) if request.kind == "DOCKER" else _write_ecs_spec(plan)

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from aws.regions import list_regions
-from connectors.delegate_tags import find_tag_problems as selector_problems
+from connectors.delegate_tags import find_tag_problems
 from guards.input_problems import InputProblem
 from guards.limits import DELEGATE_TAGS, DELEGATE_TASKS, NAME_CHARACTERS
 from guards.text import find_control_problem, find_name_problem
@@ -50,7 +50,7 @@ def list_tag_problems(tags: Sequence[str]) -> Iterator[str]:
         yield f"A delegate may have {DELEGATE_TAGS:d} tags at most."
         return
     for tag in tags:
-        yield from selector_problems([tag])
+        yield from find_tag_problems([tag])
 
 
 Kind = Literal["ECS", "DOCKER"]
@@ -177,7 +177,7 @@ class InvalidSpec(ValueError):
 
 
 def validate_request(request: SpecRequest) -> None:
-    """Do nothing where a spec can be made. Raises `BadSpec`."""
+    """Do nothing where a spec can be made. Raises `InvalidSpec`."""
     if faults := list(list_request_faults(request)):
         raise InvalidSpec(faults)
 

@@ -35,7 +35,8 @@ def create_delegate(
 ) -> Delegate:
     """Make a delegate that nobody has heard of yet, and a token for it where none is given.
 
-    Raises `BadInput` with the questions of `Wish` as paths, or `Conflict` if the scope has that name.
+    Raises `BadInput` with the questions of `WizardAnswers` as paths, or `Conflict` if the scope has that
+    name.
     """
     require(actor, INSTALL_PERMISSION, scope)
     chosen = configuration or DelegateConfiguration.objects.get(is_primary=True)

@@ -86,7 +86,7 @@ def check_spec(
 ) -> list[SpecFinding]:
     """Everything that is wrong with a spec; its network is asked for where there is a connector.
 
-    Raises `DoorClosed` where the connector cannot be used from here.
+    Raises `ConnectorUnavailable` where the connector cannot be used from here.
     """
     found = lint_spec(task_definition, service)
     named = _list_network_ids(service) if service and not any(map(_has_fatal_finding, found)) else {}

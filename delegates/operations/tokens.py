@@ -103,7 +103,7 @@ def rename_token(*, actor: User, token: DelegateToken, name: str) -> DelegateTok
 def reveal_token(*, actor: User, token: DelegateToken, shown_for: str = "") -> str:
     """Return the value of a token, and write down who saw it and what for.
 
-    Raises `Conflict` if it is revoked, `NotAvailable` if the key that encrypted it is missing.
+    Raises `Conflict` if it is revoked, `ServiceUnavailable` if the key that encrypted it is missing.
     """
     require(actor, EDIT, token)
     if token.status != DelegateToken.Status.ACTIVE:

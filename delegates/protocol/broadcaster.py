@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from delegates.protocol.heartbeats import HeartbeatBuffer
 from delegates.protocol.notices import AGENTS_GROUP, NoticeScan, scan_notices
 from delegates.protocol.requests import run_in_thread
-from rbac.access_changes import ACCESS_GROUP as ACCESS
+from rbac.access_changes import ACCESS_GROUP
 from web.http.outages import OUTAGE_ERRORS, is_outage
 from web.live.subscriptions import subscribe
 
@@ -59,7 +59,9 @@ class AgentBroadcaster:
     def start(self) -> None:
         """Begin to listen."""
         told = subscribe(AGENTS_GROUP, about="Notices to agents", ready=self._begin, take=self._pass_on)
-        access = subscribe(ACCESS, about="Changes of access", ready=self._want_look, take=self._want_look)
+        access = subscribe(
+            ACCESS_GROUP, about="Changes of access", ready=self._want_look, take=self._want_look
+        )
         self._jobs = [asyncio.create_task(job) for job in (told, access, self._look(), self._heed_access())]
         for job in self._jobs:
             job.add_done_callback(_log_job_error)

@@ -133,7 +133,10 @@ async def _refuse(send: Send, code: int, reason: str) -> None:
 
 
 def record_connect(bearer: str) -> tuple[int, int]:
-    """Note that an instance has a socket; its id and its delegate's. Raises what `instance_of` raises."""
+    """Note that an instance has a socket; its id and its delegate's.
+
+    Raises what `get_session_instance` raises.
+    """
     instance = get_session_instance(bearer)
     now = get_database_time()
     was = (instance.connection, instance.suspect_since)
@@ -255,7 +258,7 @@ async def _wait_for_notice(poll: LongPoll, seconds: float) -> bool:
 
 
 def _open_poll(bearer: str, has_more: Callable[[int], bool]) -> tuple[int, int]:
-    """The instance that polls, and its delegate. Raises what `instance_of` raises."""
+    """The instance that polls, and its delegate. Raises what `get_session_instance` raises."""
     instance = get_session_instance(bearer)
     if not has_more(instance.pk):
         _record_poll(instance)
@@ -263,7 +266,7 @@ def _open_poll(bearer: str, has_more: Callable[[int], bool]) -> tuple[int, int]:
 
 
 def acquire_documents(bearer: str, free: int, polls: bool = False) -> list[dict[str, Any]]:
-    """The documents of tasks for who shows this session. Raises what `instance_of` raises."""
+    """The documents of tasks for who shows this session. Raises what `get_session_instance` raises."""
     instance = get_session_instance(bearer)
     _record_contact(instance, polls=polls)
     return [one.document() for one in leases.acquire_tasks(instance, free=free)]

@@ -105,7 +105,7 @@ def list_selectable_tags(
 
 
 def list_delegate_facts(delegates: Iterable[Delegate], now: datetime | None = None) -> list[DelegateFacts]:
-    """Facts of delegates that came from `with_instances`; one query more, for the tasks that run."""
+    """Facts of delegates that came from `prefetch_instances`; one query more, for the tasks that run."""
     found = list(delegates)
     running = count_running_tasks(instance.pk for one in found for instance in one.instances.all())
     ends = list_last_ends(found)
@@ -149,7 +149,7 @@ def list_last_ends(delegates: Iterable[Delegate]) -> dict[int, DelegateEvent]:
 def build_delegate_facts(
     delegate: Delegate, running: dict[int, int], now: datetime, end: DelegateEvent | None = None
 ) -> DelegateFacts:
-    """One delegate; `running` counts tasks by instance, `end` is what `last_ends` found."""
+    """One delegate; `running` counts tasks by instance, `end` is what `list_last_ends` found."""
     instances = list(delegate.instances.all())
     status = compute_delegate_status(delegate, instances, now)
     expected = [one for one in instances if one.status in EXPECTED_STATUSES]

@@ -36,7 +36,7 @@ class AwsAccessPool:
     def open(
         self, world: EngineRuntime, connector: Connector, region: str
     ) -> DirectAwsAccess | QueuedAwsAccess:
-        """The way of a connector in a region. Raises `DoorClosed`."""
+        """The way of a connector in a region. Raises `ConnectorUnavailable`."""
         key = (build_cache_key(connector), region)
         if key not in self._opened:
             self._opened[key] = world.open_door(connector, region)
@@ -115,7 +115,7 @@ class ReconcileContext:
         return build_expression_values(self.execution, self.stage, self.rows.steps_until(self.stage))
 
     def door_for(self, step: StepExecution) -> DirectAwsAccess | QueuedAwsAccess:
-        """The way of a step's calls. Raises `DoorClosed`."""
+        """The way of a step's calls. Raises `ConnectorUnavailable`."""
         return self.snapshot.doors.open(self.world, self.stage.connector, region_for(self.stage, step))
 
     @property

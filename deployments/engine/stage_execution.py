@@ -66,7 +66,7 @@ def build_condition_failure(what: str, trouble: str) -> ActionFailed:
 def _resolve_spec(shared: ReconcileContext, step: StepExecution, rows: list[ActionRun]) -> list[ActionRun]:
     """Fill in what is known only now; the actions whose parameters change with it, still to be written.
 
-    Once an action has begun, all stay as they are: the journal holds what they sent. Raises `_CannotBegin`.
+    Once an action has begun, all stay as they are: the journal holds what they sent. Raises `_CannotStart`.
     """
     if step.unfilled is None or any(row.state != ActionState.WAITING for row in rows):
         return []

@@ -31,7 +31,7 @@ def list_leftovers(*, actor: User, execution: Execution) -> list[Leftover]:
     """The ECS services that strategies left beside the one that an execution deployed, as AWS shows them now.
 
     Where a delegate makes the calls nobody looks before the execution does: then all names that there can be.
-    Raises `DoorClosed` where AWS refuses, or cannot be asked from here.
+    Raises `ConnectorUnavailable` where AWS refuses, or cannot be asked from here.
     """
     require(actor, "core_pipeline_execute", execution.pipeline)
     stage = _get_stage(execution)

@@ -82,7 +82,7 @@ def create_freeze(*, actor: User, scope: Scope, identifier: str, spec: FreezeSpe
 def update_freeze(
     *, actor: User, window: FreezeWindow, spec: FreezeSpec, version: int | None = None
 ) -> FreezeWindow:
-    """Change a freeze window; what runs already goes on. Raises `ChangedMeanwhile` as environments do."""
+    """Change a freeze window; what runs already goes on. Raises `VersionConflict` as environments do."""
     _require_managing(actor, window.scope, window)
     before = _record(window)
     _apply_spec(window, spec)

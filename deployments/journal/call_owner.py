@@ -174,7 +174,7 @@ def _select_calls() -> QuerySet[AwsCall]:
 
 
 def _build_payload(call: AwsCall, task: DelegateTask) -> TaskPayload:
-    """Raises `DoorClosed`, or `NotSent` where this Slipway would lend credentials that it must not lend.
+    """Raises `ConnectorUnavailable`, or `NotSent` where Slipway must not lend these credentials.
 
     Raises `Undelivered` where a secret of work is missing.
     """

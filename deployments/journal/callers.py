@@ -87,7 +87,7 @@ class JournaledPhase(Protocol):
         ...
 
     def take_token(self, row: AwsCall) -> None:
-        """Raise `Parked` unless this account and region may be asked for this call now."""
+        """Raise `AnswerPending` unless this account and region may be asked for this call now."""
         ...
 
     def keep_call(self, row: AwsCall) -> None:
@@ -296,7 +296,7 @@ class CheckCaller:
         self.begun = rollout.world.now()
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """A fresh answer; raises `Parked` while a delegate still looks for it."""
+        """A fresh answer; raises `AnswerPending` while a delegate still looks for it."""
         if is_write_call(service, operation, params):
             raise AssertionError(f"a look may only read, not {operation}")
         number, self.made = self.made, self.made + 1

@@ -293,7 +293,7 @@ class InProcessReads:
 def find_work_connector(scope: Scope, params: Mapping[str, Any]) -> Connector | None:
     """The connector whose login is used, where one is named, by its key or as people write it.
 
-    Raises `DoorClosed` if it is gone.
+    Raises `ConnectorUnavailable` if it is gone.
     """
     named = params.get("connector")
     if named is None:
@@ -320,7 +320,8 @@ def refuse_credential_lending(task: DelegateTask, params: Mapping[str, Any]) -> 
 def build_work_payload(scope: Scope, operation: str, params: Mapping[str, Any]) -> TaskPayload:
     """What does the work gets: the parameters with their secrets put in.
 
-    Raises `Undelivered` where a secret is missing, `DoorClosed` where the connector lacks something.
+    Raises `Undelivered` where a secret is missing, `ConnectorUnavailable` where the connector lacks
+    something.
     """
     found = _read_secrets(scope, params)
     if (connector := find_work_connector(scope, params)) is not None and operation == READ_AWS:

@@ -222,7 +222,7 @@ def get_rate_limit(service: str, operation: str) -> RateLimit:
 
 
 def take_token(quota: str, service: str, operation: str, *, holder: str, now: datetime) -> None:
-    """Take one token, or raise `NoToken`: `holder` then has a place in line and comes back for it."""
+    """Take one token, or raise `RateLimited`: `holder` then has a place in line and comes back for it."""
     limit = get_rate_limit(service, operation)
     answer = _query_buckets(
         _build_request(quota, limit, now, wanted=1, place=f"{_key(quota, limit)}:{holder}")

@@ -57,7 +57,7 @@ class _InProcessAccess:
     step: StepExecution
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer. Raises its error, or `DoorClosed`."""
+        """The answer. Raises its error, or `ConnectorUnavailable`."""
         if service == SITE_SERVICE:
             return SiteCaller(_find_connector(params)).call(service, operation, params)
         stage = self.step.stage
@@ -67,7 +67,7 @@ class _InProcessAccess:
 
 
 def _find_connector(params: Mapping[str, Any]) -> Connector:
-    """The connector that an errand names. Raises `DoorClosed`."""
+    """The connector that an errand names. Raises `ConnectorUnavailable`."""
     found = Connector.objects.select_related("scope", "secret").filter(pk=params["connector"]).first()
     if found is None:
         raise ConnectorUnavailable("The connector of a manifest is no longer there: change the manifest.")
@@ -106,7 +106,10 @@ class _RoutedAccess:
     step: StepExecution
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer. Raises its error, `DoorClosed`, or `CallPending` where it is still to come."""
+        """The answer.
+
+        Raises its error, `ConnectorUnavailable`, or `CallPending` where it is still to come.
+        """
         stage = self.step.stage
         is_errand = service == SITE_SERVICE
         found = (

@@ -15,8 +15,7 @@ from delegates.access.aws_access import ConnectorUnavailable
 from deployments.preview.change_summaries import summarize_write
 from deployments.preview.dry_run import PreviewedStep, PreviewFailure
 from guards.masks import SecretMask
-from guards.parameter_redaction import HIDDEN
-from guards.parameter_redaction import redact_parameters as masked
+from guards.parameter_redaction import HIDDEN, redact_parameters
 from steps.actions.ecs_service.snapshots import GONE_STATUSES
 from steps.actions.non_aws_calls import DELEGATE_SERVICE
 from steps.actions.task_definitions import normalize_definition
@@ -301,7 +300,7 @@ def build_step_details(step: PreviewedStep) -> PreviewedStepDetails:
 
 def _build_call(call: PlannedCall) -> PreviewedCall:
     return PreviewedCall(
-        call.service, call.operation, masked(call.params, SecretMask()), summarize_write(call)
+        call.service, call.operation, redact_parameters(call.params, SecretMask()), summarize_write(call)
     )
 
 

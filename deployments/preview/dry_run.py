@@ -50,7 +50,7 @@ def is_infrastructure_unknown(step: StepExecution) -> bool:
 def resolve_actions(
     shared: PreviewedStageData, planned: PlannedStep, outputs: Mapping[str, Any]
 ) -> list[Action]:
-    """The actions of a step with what it names filled in. Raises `OnlyInARun` with a sentence."""
+    """The actions of a step with what it names filled in. Raises `KnownOnlyInRun` with a sentence."""
     step = planned.step
     if is_infrastructure_unknown(step):
         raise KnownOnlyInRun(NOT_PROVISIONED)
@@ -73,7 +73,7 @@ def resolve_actions(
 
 
 AwsAccessOpener = Callable[[StepExecution], Caller]
-"""The way to AWS of a step. Raises `DoorClosed`."""
+"""The way to AWS of a step. Raises `ConnectorUnavailable`."""
 
 
 @dataclass(frozen=True)

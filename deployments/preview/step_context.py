@@ -85,7 +85,7 @@ class PreviewedStageData:
 
 
 class PreviewStepInputs:
-    """The protocol `Supplies`; `own` is what the step brings itself, `known` what expressions may name."""
+    """The protocol `StepInputs`; `own` is what the step brings itself, `known` what expressions may name."""
 
     def __init__(
         self, shared: PreviewedStageData, own: list[dict[str, Any]], known: Callable[[], Mapping[str, Any]]
@@ -145,7 +145,7 @@ class PlannedWork:
         self._step = step
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Files that this Slipway itself fetches. Raises `WorkPlanned`, `PreviewStopped`, `AwsError`."""
+        """Files that this Slipway itself fetches. Raises `WorkPlanned`, `PreviewLimitReached`, `AwsError`."""
         if operation != FETCH_FILES:
             self._shared.caller.made.append(PlannedCall(service, operation, dict(params)))
             raise WorkPlanned
@@ -166,7 +166,7 @@ def _list_groups(step: StepExecution) -> list[StepGroup]:
 
 
 class PreviewStepContext(AwsClients):
-    """One action of a previewed step, as the action sees it: the protocol `Rollout`."""
+    """One action of a previewed step, as the action sees it: the protocol `StepContext`."""
 
     def __init__(
         self, shared: PreviewedStageData, memory: PreviewedStepData, number: int, outputs: Mapping[str, Any]

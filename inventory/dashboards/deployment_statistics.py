@@ -58,7 +58,7 @@ def _build_result_case(
 
 
 def _build_result_expression() -> Case:
-    """How an execution ended, as its place in `ENDINGS`."""
+    """How an execution ended, as its place in `RESULTS`."""
     names = (ROLLED_BACK, ROLLED_BACK, SUCCEEDED, ABORTED, FAILED)
     places = [Value(RESULTS.index(name)) for name in names]
     return _build_result_case(IntegerField(), *places)

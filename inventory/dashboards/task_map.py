@@ -19,7 +19,7 @@ UNHEALTHY_STATUS: Final = "UNHEALTHY"
 
 @dataclass
 class TaskMapZone:
-    """The tasks in one availability zone; `drawn` are those that ask for an eye first, then the newest."""
+    """The tasks in one availability zone. `drawn` has the unhealthy ones first, then the newest."""
 
     name: str
     total: int = 0

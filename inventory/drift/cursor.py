@@ -88,7 +88,7 @@ class DriftCursor:
         return {"ResourceId": build_resource_id(cluster, next(iter(self.targets)))}
 
     def answered(self, cluster: str, answer: Mapping[str, Any]) -> Self:
-        """After an answer. Raises `NoSense` for a page after which no other can be asked for."""
+        """After an answer. Raises `InvalidAwsResponse` for a page after which no other can be asked for."""
         if self.phase == TRAFFIC:
             traffic = self.traffic.answered(answer)
             return replace(self, calls=self.calls + 1, traffic=traffic)._settled()

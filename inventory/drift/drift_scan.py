@@ -60,7 +60,7 @@ class DriftScan(ClusterScan):
         return self.row.cluster
 
     def use_recent_reads(self) -> None:
-        """Take over what was read of scaling since its last change. Raises `TakenOver`."""
+        """Take over what was read of scaling since its last change. Raises `ScanLeaseLost`."""
         # Who asked for a look at once wants it from AWS.
         if self.reading.phase != TARGETS or self.reading.token or self.row.compared_at is None:
             return
@@ -72,7 +72,10 @@ class DriftScan(ClusterScan):
             self.go_on(get_database_time())
 
     def take(self, question: ReadCall, answer: Mapping[str, Any]) -> None:
-        """Keep an answer and say where it goes on, in one commit. Raises `TakenOver`, `NoSense`."""
+        """Keep an answer and say where it goes on, in one commit.
+
+        Raises `ScanLeaseLost`, `InvalidAwsResponse`.
+        """
         now = get_database_time()
         with transaction.atomic():
             if self.reading.phase == REVISIONS:
@@ -81,7 +84,7 @@ class DriftScan(ClusterScan):
             self.go_on(now)
 
     def close(self) -> None:
-        """Compare, now that all is read, and say when it is done again. Raises `TakenOver`."""
+        """Compare, now that all is read, and say when it is done again. Raises `ScanLeaseLost`."""
         now, row = get_database_time(), self.row
         with transaction.atomic():
             self.end(now, SCAN_INTERVAL, compared_at=now, scaling_unread=self.reading.scaling_unread)
@@ -96,7 +99,10 @@ class DriftScan(ClusterScan):
                 lift_drift_pause(row, now)
 
     def fail(self, failure: ScanFailure, *, shared: str = "") -> None:
-        """As every chain does; pages that wait for what it would have read are told. Raises `TakenOver`."""
+        """As every chain does; pages that wait for what it would have read are told.
+
+        Raises `ScanLeaseLost`.
+        """
         with transaction.atomic():
             super().fail(failure, shared=shared)
             publish_pending_adoptions_changed(self.cluster.pk)
@@ -106,7 +112,7 @@ class DriftScan(ClusterScan):
         return self.reading.without(error) is not None
 
     def skip(self, error: AwsError) -> None:
-        """Go on without what AWS keeps back. Raises `TakenOver`."""
+        """Go on without what AWS keeps back. Raises `ScanLeaseLost`."""
         self.reading = self.reading.without(error) or self.reading
         self.go_on(get_database_time())
 

@@ -72,8 +72,8 @@ _COMPARISON_FIELDS: Final = ("state", "reason", "execution", "chosen", "chosen_f
 class IncompleteComparisons:
     """Whether there are ECS services that this look could not judge.
 
-    `is_news`: sync has seen since what the look has not read; `is_settling`: an execution has changed since
-    what sync, or the look, has seen.
+    `is_unread_revision`: sync has seen since what the look has not read; `is_settling`: an execution has
+    changed since what sync, or the look, has seen.
     """
 
     is_news: bool

@@ -15,7 +15,7 @@ from guards.text import sanitize_text
 from inventory.drift.desired_state import DesiredState
 from inventory.drift.documents.differences import FieldDifference, is_sensitive_path
 from inventory.models.drift import DriftComparison
-from inventory.sync.column_values import clean_text as text_of_column
+from inventory.sync.column_values import clean_text
 from rbac.encryption import DecryptionFailed
 from rbac.models import Scope
 
@@ -94,7 +94,7 @@ def redact_path(one: FieldDifference, mask: SecretMask | None) -> str:
     hidden = sanitize_text(mask.text(one.path)) if mask is not None else REDACTED_VALUE
     if hidden != one.path:
         hidden = f"{hidden} #{_hash_text(one.path)[:8]}"
-    return text_of_column(hidden, MAX_PATH_LENGTH)
+    return clean_text(hidden, MAX_PATH_LENGTH)
 
 
 def compute_drift_fingerprint(one: FieldDifference) -> str:

@@ -17,7 +17,7 @@ class Adoption(models.Model):
     """An ECS service that Slipway takes over as it runs: read back first, then confirmed by a person.
 
     `documents` is what runs, as JSON of manifests by kind; once adopted, what drift is compared with until
-    the first deployment. `traffic` is the row of a `Fit`, for one of a blue/green pair.
+    the first deployment. `traffic` is the row of a `TrafficOptions`, for one of a blue/green pair.
     """
 
     class State(models.TextChoices):

@@ -28,8 +28,8 @@ _ALREADY_DEPLOYED_REASON: Final = (
 def undo_adoption(*, actor: User, adoption: Adoption) -> Adoption:
     """Remove the service and the pipeline that an adoption made; nothing in AWS is called.
 
-    What was read back stays for a day. Raises `Conflict` once an execution of it exists, `StillUsed` while
-    another pipeline means the service, and `Forbidden`.
+    What was read back stays for a day. Raises `Conflict` once an execution of it exists, `ResourceInUse`
+    while another pipeline means the service, and `Forbidden`.
     """
     require(actor, EDIT_ENVIRONMENT, adoption)
     if reason := describe_undo_obstacle(adoption):

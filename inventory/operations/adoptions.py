@@ -71,7 +71,7 @@ def list_unmanaged_services(infrastructure: Infrastructure) -> QuerySet[EcsServi
 def read_for_adoption(*, actor: User, infrastructure: Infrastructure, ecs_service: str) -> Adoption:
     """Have an ECS service read back; what was read before is read anew.
 
-    Raises `BadInput` where there is none of that name that is not Slipway's, and `LacksAccess`.
+    Raises `BadInput` where there is none of that name that is not Slipway's, and `MissingAccess`.
     """
     require(actor, EDIT_ENVIRONMENT, infrastructure)
     require_access(actor, get_connector_requirements(infrastructure.connector, path="connector"))
@@ -136,7 +136,7 @@ def adopt_service(*, actor: User, adoption: Adoption, spec: AdoptionSpec) -> Ado
 
     All of it is made, or nothing; asked for again by the same person, the same is answered. Raises `Conflict`
     where it is not ready or changed since it was read, `BadInput` for what cannot be made, `Forbidden` and
-    `LacksAccess`.
+    `MissingAccess`.
     """
     require(actor, EDIT_ENVIRONMENT, adoption)
     if _is_repeated_request(actor, adoption, spec):

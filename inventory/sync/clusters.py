@@ -121,7 +121,7 @@ def stop_unused_clusters(now: datetime) -> int:
 def advance_due_date(cluster: SyncedCluster, now: datetime) -> None:
     """Bring the next sync of a cluster forward: somebody wants to see it as it is now.
 
-    However often somebody asks, one look begins in `ASKED_APART`.
+    However often somebody asks, one look begins in `REQUEST_INTERVAL`.
     """
     soonest = max(now, cluster.asked_at + REQUEST_INTERVAL) if cluster.asked_at else now
     # It may have been allowed meanwhile what a policy denied.

@@ -138,7 +138,7 @@ class SyncCursor:
 
         `ended` are described too where the list is over.
 
-        Raises `NoSense` for a page after which no other can be asked for.
+        Raises `InvalidAwsResponse` for a page after which no other can be asked for.
         """
         _, member, _ = _LIST_CALLS[self.phase]
         skip, token = set(known), self._following(answer)
@@ -149,7 +149,10 @@ class SyncCursor:
         )._settled()
 
     def turned(self, answer: Mapping[str, Any]) -> Self:
-        """After a page of a batch that has several, when the next is wanted too. Raises `NoSense`."""
+        """After a page of a batch that has several, when the next is wanted too.
+
+        Raises `InvalidAwsResponse`.
+        """
         token = self._following(answer, "NextToken")
         return replace(self, token=token, calls=self.calls + 1) if token else self.described()
 

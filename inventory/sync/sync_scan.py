@@ -100,7 +100,7 @@ class SyncScan(ClusterScan):
         return datetime.fromisoformat(self.reading.began)
 
     def use_recent_reads(self) -> None:
-        """Take over services that the engine described since their last change. Raises `TakenOver`."""
+        """Take over services that the engine described since their last change. Raises `ScanLeaseLost`."""
         now, pending = get_database_time(), self.reading.pending
         if not pending or self.reading.phase != SERVICES:
             return
@@ -113,7 +113,10 @@ class SyncScan(ClusterScan):
             self._fill(now)
 
     def take(self, question: ReadCall, answer: Mapping[str, Any]) -> None:
-        """Keep an answer and say where it goes on, in one commit. Raises `TakenOver`, `NoSense`."""
+        """Keep an answer and say where it goes on, in one commit.
+
+        Raises `ScanLeaseLost`, `InvalidAwsResponse`.
+        """
         now = get_database_time()
         is_first = not self.reading.calls
         with transaction.atomic():
@@ -123,7 +126,7 @@ class SyncScan(ClusterScan):
                 pauses.lift_sync_pause(self.cluster, now)
 
     def update(self, **fields: Any) -> None:
-        """Write columns of the cluster, and let pages hear of it. Raises `TakenOver`."""
+        """Write columns of the cluster, and let pages hear of it. Raises `ScanLeaseLost`."""
         super().update(**fields)
         publish_clusters_changed(self.cluster.pk)
 
@@ -133,7 +136,7 @@ class SyncScan(ClusterScan):
         return self.reading.phase in OPTIONAL_PHASES and not is_general
 
     def skip(self, error: AwsError) -> None:
-        """Go on without what AWS keeps back, noting which part that is. Raises `TakenOver`."""
+        """Go on without what AWS keeps back, noting which part that is. Raises `ScanLeaseLost`."""
         now, question = get_database_time(), self.question()
         if self.reading.phase == HEALTH and isinstance(error, NotFound):
             # Only this target group is gone.
@@ -154,7 +157,7 @@ class SyncScan(ClusterScan):
         return CLUSTER_NOT_FOUND_ADVICE
 
     def close(self) -> None:
-        """Close what is gone, and say when the next sync is due. Raises `TakenOver`."""
+        """Close what is gone, and say when the next sync is due. Raises `ScanLeaseLost`."""
         now = get_database_time()
         with transaction.atomic():
             end_missing_rows(self.cluster, self.began, now)

@@ -105,7 +105,7 @@ class PipelineSpec:
 def parse_pipeline(text: str, name: str = "pipeline") -> PipelineSpec:
     """Read a pipeline's YAML.
 
-    Raises `BadPipelineError` with every problem found, each with its path and line.
+    Raises `InvalidPipelineError` with every problem found, each with its path and line.
     """
     try:
         document = parse_document(text, name)

@@ -68,7 +68,7 @@ def update_input_set(
 ) -> InputSet:
     """Replace everything about an input set but its identifier.
 
-    Raises `ChangedMeanwhile` where a `version` is given that is no longer the current one.
+    Raises `VersionConflict` where a `version` is given that is no longer the current one.
     """
     require(actor, EDIT, input_set)
     before = serialize_input_set(input_set)

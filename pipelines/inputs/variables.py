@@ -92,7 +92,10 @@ def format_variable_value(value: Any) -> str:
 
 
 def parse_variables(written: Mapping[str, Any]) -> tuple[PipelineVariable, ...]:
-    """The variables of a pipeline. Raises `BadVariable` for what `variable_faults` would name."""
+    """The variables of a pipeline.
+
+    Raises `InvalidVariableError` for what `find_variable_problems` would name.
+    """
     return tuple(_parse_variable(str(name), value) for name, value in written.items())
 
 

@@ -43,7 +43,7 @@ def save_pipeline(
 ) -> Pipeline:
     """Create a pipeline, or save a new version of one; each version is kept.
 
-    Raises `PipelineNotRunnable` with path and line of every mistake, and `ChangedMeanwhile` where a
+    Raises `PipelineNotRunnable` with path and line of every mistake, and `VersionConflict` where a
     `version` is given that is no longer the current one.
     """
     require(actor, "core_pipeline_edit", pipeline or scope)

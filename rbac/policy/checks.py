@@ -86,7 +86,7 @@ def filter_visible_below(
     scope: Scope | None = None,
     above: Collection[int] = (),
 ) -> QuerySet[Thing]:
-    """Narrow a long list as `visible_to` does, and to what hangs at or below `scope`; asks for scopes first.
+    """Narrow a long list to what is visible at or below `scope`; reads the scopes first.
 
     A planner that is told the scopes knows how many rows to expect and takes the index that fits. `above` has
     the keys of scopes that count too, where what hangs there is shared downwards.

@@ -85,7 +85,7 @@ def cache_permissions() -> Iterator[None]:
 def get_cached_permissions(principal: Principal) -> CachedPermissions | None:
     """Return what is known of the rights of `principal`; None where each question is to be read afresh.
 
-    So it is outside `remembered_rights`, and for who came with a narrowed API key.
+    So it is outside `cache_permissions`, and for who came with a narrowed API key.
     """
     known = _cached_permissions.get()
     if known is None or not isinstance(principal, User) or principal.pk is None or principal.key_limits:

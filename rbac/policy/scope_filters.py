@@ -42,7 +42,7 @@ def list_granted_scopes(principal: Principal, permission: str, entries: Q) -> Qu
 
 
 def is_granted(principal: Principal, permission: str, entries: Q, scope: int) -> bool:
-    """Say whether the scope with this key is among `scopes_granted`; one query, and a small one."""
+    """Say whether the scope with this key is among `list_granted_scopes`; one query, and a small one."""
     validate_known_permission(permission)
     if not is_allowed_by_key(principal, permission):
         return False

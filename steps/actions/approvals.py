@@ -89,7 +89,10 @@ class Approvers:
 
     @classmethod
     def from_written(cls, value: Any) -> Self:
-        """Read what a pipeline says under `approvers`; expressions count as right. Raises `BadSetting`."""
+        """Read what a pipeline says under `approvers`; expressions count as right.
+
+        Raises `BadStepSettingError`.
+        """
         written = _mapping(value, cls, ("approvers",))
         groups = written.get("userGroups")
         if not isinstance(groups, list | tuple) or not groups or not all(map(_is_name, groups)):
@@ -114,7 +117,7 @@ class ApproverInput:
 
     @classmethod
     def from_written(cls, value: Any, place: tuple[str, ...]) -> Self:
-        """Read one entry of `approverInputs`. Raises `BadSetting`."""
+        """Read one entry of `approverInputs`. Raises `BadStepSettingError`."""
         written = _mapping(value, cls, place)
         name, allowed = written.get("name"), written.get("allowedValues", ())
         if not _is_name(name):
@@ -132,7 +135,7 @@ class ApproverInput:
 
 
 def parse_approver_inputs(value: Any) -> tuple[ApproverInput, ...]:
-    """Read what a pipeline says under `approverInputs`. Raises `BadSetting`."""
+    """Read what a pipeline says under `approverInputs`. Raises `BadStepSettingError`."""
     here = ("approverInputs",)
     if not isinstance(value, list | tuple) or len(value) > APPROVAL_INPUTS:
         raise BadStepSettingError(f"approverInputs is a list of {APPROVAL_INPUTS} inputs at most", here)

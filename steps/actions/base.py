@@ -101,7 +101,7 @@ class Action:
         """What must be written before `may_undo` can come true; most undos need nothing."""
 
     def may_undo(self, rollout: StepContext) -> bool:
-        """One look before an undo: False means look again, `NotOurs` that it must not be."""
+        """One look before an undo: False means look again, `ChangedByOthers` that it must not be."""
         return True
 
     def undo(self, rollout: StepContext) -> None:

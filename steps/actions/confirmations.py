@@ -67,7 +67,7 @@ def has_recent_write(rollout: StepContext) -> bool:
 
 
 def is_read_stale(rollout: StepContext) -> bool:
-    """`wrote_lately` for an undo that is about to write: decided once, as its replay comes later."""
+    """`has_recent_write` for an undo that is about to write: decided once, as its replay comes later."""
     return bool(rollout.remember("reads may be stale", has_recent_write(rollout)))
 
 

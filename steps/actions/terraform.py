@@ -291,7 +291,7 @@ class ApplyTerraform(TerraformAction):
     # --- going back -------------------------------------------------------------------------------
 
     def may_undo(self, rollout: StepContext) -> bool:
-        """Raises `NotOurs` where somebody has applied it since."""
+        """Raises `ChangedByOthers` where somebody has applied it since."""
         latest = rollout.provisions.latest(self.identifier)
         if latest is not None and latest.id not in (rollout.recall("kept"), rollout.recall("before")):
             raise ChangedByOthers(

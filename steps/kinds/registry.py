@@ -167,7 +167,7 @@ def is_undone_by_step(rollback: str, said: Mapping[str, Any], of: str, written: 
     return not named or has_expression(named) or str(written.get(PROVISIONER_IDENTIFIER) or "") == named
 
 
-# How fields that hold settings of their own are read. Raises `BadSetting`.
+# How fields that hold settings of their own are read. Raises `BadStepSettingError`.
 _SETTING_PARSERS: dict[Any, Callable[[Any], Any]] = {
     FailFast: FailFast.from_mapping,
     Approvers: Approvers.from_written,

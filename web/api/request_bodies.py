@@ -53,7 +53,7 @@ def drop_unchanged(
 ) -> dict[str, Any]:
     """Return `body` without what says the same in `document`; keys that are `needed` stay.
 
-    What neither is `known` nor in `document` stays, for `refuse_strange`. Raises `BadInput` naming each key
+    What neither is `known` nor in `document` stays, for `validate_body`. Raises `BadInput` naming each key
     that is not `known` and says something else.
     """
     readable = [name for name in body if name in document and name not in needed]

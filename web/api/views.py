@@ -179,7 +179,7 @@ def filter_by_scope(
         if with_shared:
             near |= Q(path__in=[Scope.ROOT, build_scope_path(org, "")])
         column = getattr(queryset.model, "SCOPE_PATH", "scope")
-        # Asked first, as in `visible_below`: a planner has to know how many rows to expect.
+        # Asked first, as in `filter_visible_below`: a planner has to know how many rows to expect.
         keys = Scope.objects.filter(near).values_list("pk", flat=True)
         queryset = queryset.filter(**{f"{column}__in": list(keys)})
     return queryset
@@ -205,7 +205,7 @@ def build_etag(version: object) -> str:
 
 
 def check_version(request: Request, version: object) -> None:
-    """Do nothing where If-Match is absent or names `version`. Raises `ChangedMeanwhile` (412) otherwise."""
+    """Do nothing where If-Match is absent or names `version`. Raises `VersionConflict` (412) otherwise."""
     asked = [tag.strip().removeprefix("W/") for tag in request.headers.get("If-Match", "").split(",")]
     if asked in ([""], ["*"]) or build_etag(version) in asked:
         return

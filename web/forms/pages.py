@@ -82,7 +82,7 @@ def list_visible(request: PageRequest, permission: str, queryset: QuerySet[Liste
 def list_visible_from_large_table(
     request: PageRequest, permission: str, queryset: QuerySet[ListedRow]
 ) -> QuerySet[ListedRow]:
-    """Narrow as `visible_here` does, in one or two queries more: for tables that grow all the time.
+    """Narrow as `list_visible` does, in one or two queries more: for tables that grow all the time.
 
     The scopes are asked for first, so that the database knows how many rows to expect.
     """

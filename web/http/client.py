@@ -27,7 +27,7 @@ class SafeAdapter(HTTPAdapter):
     """Sends each request, also one that a redirect led to, only where this Slipway may ask.
 
     Raises what requests raises: `InvalidURL` for addresses that cannot be asked, `ConnectionError` for
-    refused ones, `AnswerTooLarge`.
+    refused ones, `ClientResponseTooLarge`.
     """
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:

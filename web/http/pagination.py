@@ -54,7 +54,7 @@ def paginate_queryset(
     """Return the page that `?cursor=` names, newest first by `order` and then by key.
 
     `order` is a column that never changes in a row, such as created_at.
-    Raises `NoSuchPage` (404) on a foreign cursor.
+    Raises `PageNotFound` (404) on a foreign cursor.
     """
     wanted = size or _parse_page_size(request)
     cursor = _parse_row_cursor(request, queryset.model, order)
@@ -85,7 +85,7 @@ def paginate_items(
 ) -> Page:
     """Return the page that `?cursor=` names of what no table holds, in ascending order of its unique `key`.
 
-    Raises `NoSuchPage` (404) on a foreign cursor.
+    Raises `PageNotFound` (404) on a foreign cursor.
     """
     wanted = size or _parse_page_size(request)
     back, place = _parse_item_cursor(request)
@@ -172,7 +172,7 @@ def _parse_item_cursor(request: HttpRequest | Request) -> tuple[bool, str | None
 
 
 def _decode_cursor(request: HttpRequest | Request) -> Any:
-    """What a cursor holds. Raises `ValueError` or `NoSuchPage` for what none holds."""
+    """What a cursor holds. Raises `ValueError` or `PageNotFound` for what none holds."""
     given = request.GET.get("cursor", "")
     if len(given) > CURSOR_CHARACTERS:
         raise PageNotFound(_INVALID_CURSOR)

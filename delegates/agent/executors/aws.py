@@ -114,7 +114,7 @@ _READS_OBJECTS = ("GetObject", "ListObjectsV2")
 
 
 def run_aws(held: HeldTask, around: ExecutorContext) -> TaskResult:
-    """Make the call of a task. Raises `KeyError` where a parameter is missing, and as `find_place` does."""
+    """Make the call of a task. Raises `KeyError` where a parameter is missing, and as `resolve_host` does."""
     params = held.task.params
     service, operation = str(params["service"]), str(params["operation"])
     asked = _READS_OBJECTS if (service, operation) == FETCH_OBJECTS else (operation,)

@@ -245,7 +245,7 @@ class _Run:
         self.result |= {"begun": False, "ended": "", "exit_code": 0, "errors": []}
 
     def to_its_end(self) -> TaskResult:
-        """Raises `_Over` where a command fails."""
+        """Raises `_RunFinished` where a command fails."""
         self._init()
         if self.job.command == PLAN:
             self._plan()
@@ -339,7 +339,7 @@ class _Run:
         return self._read(path)
 
     def _read(self, path: Path) -> str:
-        """A text that the task wrote, nothing where it wrote none. Raises `_Over` where it is too large.
+        """Return a text that the task wrote, or "". Raises `_RunFinished` where it is too large.
 
         All tasks share the memory of the agent.
         """
@@ -357,7 +357,7 @@ class _Run:
         return run_process(self.held, listener, program, stop)
 
     def _judge(self, ended: ProcessExit, command: str) -> None:
-        """Raises `_Over` unless the command did what it should."""
+        """Raises `_RunFinished` unless the command did what it should."""
         if not (ended.exit_code or ended.was_stopped or ended.timed_out):
             return
         if ended.was_stopped and not self.is_changing:

@@ -37,7 +37,8 @@ class NamedTexts(dict[str, str]):
 def normalize_document(kind: str, document: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a document that its operation takes, without those that say what is so anyway.
 
-    `kind` is a kind of manifest. Named lists become `Named`, pairs `Texts`, lists in no order are sorted.
+    `kind` is a kind of manifest. Named lists become `Named`, pairs `NamedTexts`, lists in no order are
+    sorted.
     """
     fields = get_parameter_names(*_CREATE_OPERATIONS[kind]) - IGNORED_FIELDS[kind]
     kept = {key: value for key, value in document.items() if key in fields}

@@ -75,22 +75,25 @@ class ClusterScan(ABC):
         """What it reads."""
 
     def use_recent_reads(self) -> None:  # noqa: B027  -- a chain may have none to use
-        """Take over what another process has just read instead of a call. Raises `TakenOver`."""
+        """Take over what another process has just read instead of a call. Raises `ScanLeaseLost`."""
 
     @abstractmethod
     def take(self, question: ReadCall, answer: Mapping[str, Any]) -> None:
-        """Keep an answer and say where it goes on, in one commit. Raises `TakenOver`, `NoSense`."""
+        """Keep an answer and say where it goes on, in one commit.
+
+        Raises `ScanLeaseLost`, `InvalidAwsResponse`.
+        """
 
     @abstractmethod
     def close(self) -> None:
-        """Draw what follows from all that was read, and say when it begins anew. Raises `TakenOver`."""
+        """Draw what follows from all that was read, and say when it begins anew. Raises `ScanLeaseLost`."""
 
     def skips(self, error: AwsError) -> bool:
         """Whether it can go on without what this call would have told."""
         return False
 
     def skip(self, error: AwsError) -> None:
-        """Go on without what AWS keeps back. Raises `TakenOver`."""
+        """Go on without what AWS keeps back. Raises `ScanLeaseLost`."""
         raise NotImplementedError
 
     def note_refusal(self, error: AwsError) -> str:
@@ -127,7 +130,7 @@ class ClusterScan(ABC):
         return found
 
     def ask(self, door: DelegateAwsAccess, question: ReadCall) -> None:
-        """Let a delegate make the next call; its answer goes on with the chain. Raises `TakenOver`."""
+        """Let a delegate make the next call; its answer goes on with the chain. Raises `ScanLeaseLost`."""
         until = get_database_time() + DELEGATE_TASK_TIMEOUT
         read = AwsRead(question.service, question.operation, question.params, str(self.cluster))
         with transaction.atomic():
@@ -135,7 +138,7 @@ class ClusterScan(ABC):
             self.update(task=task, claimed_until=until + LEASE_DURATION, reading=self.reading.to_row())
 
     def refuse(self, error: AwsError) -> bool:
-        """What becomes of a call that AWS refused; whether the chain goes on. Raises `TakenOver`."""
+        """What becomes of a call that AWS refused; whether the chain goes on. Raises `ScanLeaseLost`."""
         if isinstance(error, Throttled):
             rate_limits.record_throttling(self.quota, error, get_database_time())
         if self.skips(error):
@@ -147,13 +150,13 @@ class ClusterScan(ABC):
         return False
 
     def shut(self, closed: ConnectorUnavailable) -> None:
-        """What becomes of a chain whose connector cannot be used. Raises `TakenOver`."""
+        """What becomes of a chain whose connector cannot be used. Raises `ScanLeaseLost`."""
         _, way = pauses.list_pause_keys(self.cluster, self.OWNER)
         with transaction.atomic():
             self.fail(ScanFailure(str(closed), "CONNECTOR_NOT_USABLE", CONNECTOR_ADVICE), shared=way)
 
     def fail(self, failure: ScanFailure, *, shared: str = "") -> None:
-        """Note why it does not go on, and when it is tried again: later each time. Raises `TakenOver`.
+        """Note why it does not go on, and when it is tried again: later each time. Raises `ScanLeaseLost`.
 
         `shared` is the key of those that fail with it (`inventory.sync.pauses`); they rest together.
         """
@@ -173,15 +176,15 @@ class ClusterScan(ABC):
         )
 
     def pause(self, until: datetime) -> None:
-        """Go on later from here. Raises `TakenOver`."""
+        """Go on later from here. Raises `ScanLeaseLost`."""
         self.update(due_at=until, claimed_until=None, task=None)
 
     def go_on(self, now: datetime, **known: Any) -> None:
-        """Write where it goes on, and keep it in these hands. Raises `TakenOver`."""
+        """Write where it goes on, and keep it in these hands. Raises `ScanLeaseLost`."""
         self.update(reading=self.reading.to_row(), claimed_until=now + LEASE_DURATION, **known)
 
     def end(self, now: datetime, again: timedelta, **known: Any) -> None:
-        """Write that it went well, and when it begins anew. Raises `TakenOver`."""
+        """Write that it went well, and when it begins anew. Raises `ScanLeaseLost`."""
         self.update(
             reading=None,
             task=None,
@@ -197,7 +200,7 @@ class ClusterScan(ABC):
         )
 
     def update(self, **fields: Any) -> None:
-        """Write columns of its row, while it is in these hands. Raises `TakenOver`."""
+        """Write columns of its row, while it is in these hands. Raises `ScanLeaseLost`."""
         mine = type(self.row).objects.filter(pk=self.row.pk, fence=self.row.fence)
         if not mine.update(**fields):
             raise ScanLeaseLost

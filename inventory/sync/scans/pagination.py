@@ -16,7 +16,8 @@ class InvalidAwsResponse(Exception):
 def read_next_token(answer: Mapping[str, Any], name: str, *, before: str, calls: int) -> str:
     """The token of the next page, empty after the last. A list cut short would end what is still there.
 
-    `before` is the token by which this page was asked for, `calls` how many were made. Raises `NoSense`.
+    `before` is the token by which this page was asked for, `calls` how many were made. Raises
+    `InvalidAwsResponse`.
     """
     token = answer.get(name) or ""
     if not isinstance(token, str) or len(token) > _MAX_TOKEN_LENGTH or find_control_problem(token):

@@ -141,7 +141,10 @@ class SandboxEcs(EC2ContainerServiceBackend):
         platform_version: str | None = None,
         service_arn: str | None = None,
     ) -> SandboxTask:
-        """Make a task in PROVISIONING. Raises `NoPlace` where no container instance has room for it."""
+        """Make a task in PROVISIONING.
+
+        Raises `PlacementFailure` where no container instance has room for it.
+        """
         name = self._get_cluster(cluster).name
         prefix = f"arn:aws:ecs:{self.region_name}:{self.account_id}"
         task_id = secrets.token_hex(16)

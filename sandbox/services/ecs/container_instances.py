@@ -167,7 +167,7 @@ def add_tagged_container_instances(
 def place_task(
     backend: "SandboxEcs", task: SandboxTask, definition: SandboxTaskDefinition, cluster: str
 ) -> None:
-    """Put a new task on the machine with the fewest tasks that has room. Raises `NoPlace`."""
+    """Put a new task on the machine with the fewest tasks that has room. Raises `PlacementFailure`."""
     machines = [m for m in backend.container_instances.get(cluster, {}).values() if m.status == "ACTIVE"]
     if not machines:
         raise PlacementFailure

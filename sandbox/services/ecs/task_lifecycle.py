@@ -4,8 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sandbox.clock import CLOCK
-from sandbox.images import BEHAVIORS, DEFAULT_BEHAVIOR, ImageBehavior, get_digest
-from sandbox.images import get_behavior as image_behavior
+from sandbox.images import BEHAVIORS, DEFAULT_BEHAVIOR, ImageBehavior, get_behavior, get_digest
 from sandbox.services.ecs import container_logs, containers, secret_values, targets
 from sandbox.services.ecs.records import SandboxTask
 
@@ -105,7 +104,7 @@ def _fail_to_start(backend: "SandboxEcs", task: SandboxTask, reason: str) -> Non
 
 
 def _describe_pull_failure(definitions: list[dict[str, Any]]) -> str:
-    image = next(d["image"] for d in definitions if not image_behavior(d["image"]).pullable)
+    image = next(d["image"] for d in definitions if not get_behavior(d["image"]).pullable)
     host = image.partition("/")[0]
     if "/" not in image:
         image = f"docker.io/library/{image}"
@@ -146,7 +145,7 @@ def _finish_running(backend: "SandboxEcs", task: SandboxTask) -> None:
         return
     age = behavior.exits_after or 0
     # What has not ended by itself is stopped with the task, and ends well.
-    ends = {d["name"]: image_behavior(d["image"]) for d in _list_container_definitions(backend, task)}
+    ends = {d["name"]: get_behavior(d["image"]) for d in _list_container_definitions(backend, task)}
     for container in task.containers:
         own = ends.get(container["name"], DEFAULT_BEHAVIOR)
         has_ended = own.exits_after is not None and own.exits_after <= age
@@ -168,7 +167,7 @@ def _stop_containers(task: SandboxTask) -> None:
     for container in task.containers:
         container["lastStatus"] = "STOPPED"
         if task.started_at is not None:
-            container.setdefault("exitCode", image_behavior(container["image"]).stopped_code)
+            container.setdefault("exitCode", get_behavior(container["image"]).stopped_code)
 
 
 def _finish_stopping(_: "SandboxEcs", task: SandboxTask) -> None:

@@ -32,7 +32,7 @@ TEMPLATE_BODY_BYTES = 51_200
 
 
 def is_undo_possible(rollout: StepContext, name: str) -> bool:
-    """Whether the stack is at rest, or can be deleted as it is. Raises `NotOurs`."""
+    """Whether the stack is at rest, or can be deleted as it is. Raises `ChangedByOthers`."""
     client, before = rollout.cloudformation, rollout.recall(SAVED_STACK) or {}
     live = client.describe(_get_stack_id(rollout, name))
     if live is None or live.status == DELETED_STATUS:

@@ -230,7 +230,7 @@ class FailFast:
     def from_mapping(cls, values: Mapping[str, Any]) -> Self:
         """Read what a pipeline says under `failFast`; expressions count as right.
 
-        Raises `BadSetting` that names the field.
+        Raises `BadStepSettingError` that names the field.
         """
         if not isinstance(values, Mapping):
             raise BadStepSettingError(f"failFast must be a mapping, not {values!r}", ("failFast",))

@@ -176,7 +176,7 @@ def is_own_deployment(
 ) -> bool:
     """Whether an undo may touch a service: its PRIMARY deployment is one of `known`. False: look again.
 
-    Raises `NotOurs` once it is certain that somebody else has deployed there (rule 12).
+    Raises `ChangedByOthers` once it is certain that somebody else has deployed there (rule 12).
     """
     if primary.id in known:
         clear_observation(rollout, "foreign primary")

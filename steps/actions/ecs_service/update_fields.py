@@ -75,8 +75,8 @@ def build_restoring_update(
 ) -> dict[str, Any]:
     """The update that makes an ECS service what it was, as small as `live` shows that it can be.
 
-    `before` is what `snapshot_of` gave, `count` None where the desired count is left alone, and `live` None
-    where no read can be trusted.
+    `before` is what `build_snapshot` gave, `count` None where the desired count is left alone, and `live`
+    None where no read can be trusted.
     """
     changes = select_restored_fields(definition, before["raw"], live)
     if count is not None and (live is None or live.desired != count):
