@@ -20,7 +20,7 @@ urlpatterns = [
     path("access/scopes/<int:pk>/", scopes.scope, name="access-scope"),
     path("access/scopes/<int:pk>/new/", scopes.new_project, name="new-project"),
     path("access/scopes/<int:pk>/rename/", scopes.rename_scope, name="rename-scope"),
-    path("access/scopes/<int:pk>/archive/", scopes.archive_scope, name="archive-scope"),
+    path("access/scopes/<int:pk>/archive/", scopes.ArchiveScope.as_view(), name="archive-scope"),
     path("access/scopes/<int:pk>/restore/", scopes.restore_scope, name="restore-scope"),
     path("access/service-accounts/", service_accounts.service_accounts, name="service-accounts"),
     path("access/service-accounts/new/", service_accounts.new_service_account, name="new-service-account"),
@@ -32,7 +32,7 @@ urlpatterns = [
     ),
     path(
         "access/service-accounts/<int:pk>/delete/",
-        service_accounts.delete_service_account,
+        service_accounts.DeleteServiceAccount.as_view(),
         name="delete-service-account",
     ),
     path(
@@ -41,13 +41,17 @@ urlpatterns = [
     path("access/keys/", api_keys.list_own_api_keys, name="my-api-keys"),
     path("access/keys/new/", api_keys.new_key, name="new-api-key"),
     path("access/keys/<int:pk>/rotate/", api_keys.rotate_key, name="rotate-api-key"),
-    path("access/keys/<int:pk>/revoke/", api_keys.revoke_key, name="revoke-api-key"),
+    path("access/keys/<int:pk>/revoke/", api_keys.RevokeApiKey.as_view(), name="revoke-api-key"),
     path("access/invitations/", invitations.invitations, name="invitations"),
     path("access/invitations/new/", invitations.new_invitation, name="new-invitation"),
     path(
         "access/invitations/<int:pk>/send/", invitations.send_invitation_again, name="send-invitation-again"
     ),
-    path("access/invitations/<int:pk>/revoke/", invitations.revoke_invitation, name="revoke-invitation"),
+    path(
+        "access/invitations/<int:pk>/revoke/",
+        invitations.RevokeInvitation.as_view(),
+        name="revoke-invitation",
+    ),
     path("join/", invitation_acceptance.accept_invitation_page, name="join"),
     path("join/<str:token>/", invitation_acceptance.open_invitation_link, name="join-by-link"),
     path("access/effective/", access_checks.effective_access, name="effective-access"),

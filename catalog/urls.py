@@ -23,12 +23,14 @@ urlpatterns = [
     path("services/check/", services.check_manifest, name="check-manifest"),
     path("services/clean-up/", services.clean_up_manifest, name="clean-up-manifest"),
     path("services/<int:pk>/edit/", services.edit_service, name="edit-service"),
-    path("services/<int:pk>/delete/", services.delete_service, name="delete-service"),
+    path("services/<int:pk>/delete/", services.DeleteService.as_view(), name="delete-service"),
     path("environments/", environments.list_environments, name="environments"),
     path("environments/new/", environments.new_environment, name="new-environment"),
     path("environments/<int:pk>/", environments.show_environment, name="environment"),
     path("environments/<int:pk>/edit/", environments.edit_environment, name="edit-environment"),
-    path("environments/<int:pk>/delete/", environments.delete_environment, name="delete-environment"),
+    path(
+        "environments/<int:pk>/delete/", environments.DeleteEnvironment.as_view(), name="delete-environment"
+    ),
     path(
         "environments/<int:pk>/services/<int:service>/",
         overrides.edit_override,
@@ -72,7 +74,7 @@ urlpatterns = [
     ),
     path(
         "environments/<int:pk>/infrastructures/<int:infrastructure>/delete/",
-        infrastructures.delete_infrastructure,
+        infrastructures.DeleteInfrastructure.as_view(),
         name="delete-infrastructure",
     ),
 ]

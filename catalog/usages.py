@@ -10,9 +10,10 @@ from typing import Any
 from django.urls import reverse
 
 from catalog.models import Environment, Infrastructure, Service, ServiceOverride
-from connectors.usages import ResourceInUse, ResourceUsage, ResourceUsages
+from connectors.usages import ResourceUsage, ResourceUsages
 from rbac.models import User
 from rbac.policy import Principal, filter_visible
+from web.http.problems import ResourceInUse
 
 MOST_NAMED_PIPELINES = 5
 
@@ -26,6 +27,11 @@ class PipelineUsage:
 
     def __bool__(self) -> bool:
         return bool(self.shown or self.hidden)
+
+    def to_links(self) -> ResourceUsages:
+        """Return the pipelines as a page links to them."""
+        shown = (ResourceUsage(one.name, reverse("pipeline", args=[one.pk])) for one in self.shown)
+        return ResourceUsages(tuple(shown), self.hidden)
 
     def __str__(self) -> str:
         named = [f"pipeline {one.name}" for one in self.shown[:MOST_NAMED_PIPELINES]]

@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from connectors.models import Connector, FileNode, Secret
 from rbac.policy import Principal, filter_visible
-from web.http.problems import Conflict
+from web.http.problems import ResourceInUse
 
 _MAX_NAMED = 5
 
@@ -36,12 +36,6 @@ class ResourceUsages:
         named = [use.title for use in self.shown[:_MAX_NAMED]]
         rest = len(self.shown) - len(named) + self.hidden
         return " and ".join(part for part in (", ".join(named), f"{rest} more" if rest else "") if part)
-
-
-class ResourceInUse(Conflict):
-    """The thing cannot go away: something still uses it."""
-
-    code = "still_used"
 
 
 UsageFinder = Callable[[UsableResource, Principal], ResourceUsages]

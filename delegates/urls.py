@@ -8,8 +8,8 @@ urlpatterns = [
     path("delegates/", delegates.list_delegates, name="delegates"),
     path("delegates/<int:pk>/", delegates.show_delegate, name="delegate"),
     path("delegates/<int:pk>/edit/", delegates.edit_delegate, name="edit-delegate"),
-    path("delegates/<int:pk>/disable/", delegates.disable_delegate, name="disable-delegate"),
-    path("delegates/<int:pk>/delete/", delegates.delete_delegate, name="delete-delegate"),
+    path("delegates/<int:pk>/disable/", delegates.DisableDelegate.as_view(), name="disable-delegate"),
+    path("delegates/<int:pk>/delete/", delegates.DeleteDelegate.as_view(), name="delete-delegate"),
     path("delegates/<int:pk>/approve/", delegates.approve_delegate, name="approve-delegate"),
     path("delegates/<int:pk>/reject/", delegates.reject_delegate, name="reject-delegate"),
     path("delegates/<int:pk>/enable/", delegates.enable_delegate, name="enable-delegate"),
@@ -54,7 +54,7 @@ urlpatterns = [
     ),
     path(
         "delegates/configurations/<int:pk>/delete/",
-        configurations.delete_configuration,
+        configurations.DeleteConfiguration.as_view(),
         name="delete-delegate-configuration",
     ),
     path("delegates/tokens/", tokens.list_tokens, name="delegate-tokens"),
@@ -62,6 +62,6 @@ urlpatterns = [
     path("delegates/tokens/<int:pk>/", tokens.show_token, name="delegate-token"),
     path("delegates/tokens/<int:pk>/show/", tokens.reveal_token, name="show-delegate-token"),
     path("delegates/tokens/<int:pk>/rename/", tokens.rename_token, name="rename-delegate-token"),
-    path("delegates/tokens/<int:pk>/revoke/", tokens.revoke_token, name="revoke-delegate-token"),
-    path("delegates/tokens/<int:pk>/delete/", tokens.delete_token, name="delete-delegate-token"),
+    path("delegates/tokens/<int:pk>/revoke/", tokens.RevokeToken.as_view(), name="revoke-delegate-token"),
+    path("delegates/tokens/<int:pk>/delete/", tokens.DeleteToken.as_view(), name="delete-delegate-token"),
 ]

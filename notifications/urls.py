@@ -9,7 +9,11 @@ urlpatterns = [
     path("notifications/new/", rules.new_rule, name="new-notification-rule"),
     path("notifications/<int:pk>/", rules.show_rule, name="notification-rule"),
     path("notifications/<int:pk>/edit/", rules.edit_rule, name="edit-notification-rule"),
-    path("notifications/<int:pk>/delete/", rules.remove_rule, name="delete-notification-rule"),
+    path(
+        "notifications/<int:pk>/delete/",
+        rules.DeleteNotificationRule.as_view(),
+        name="delete-notification-rule",
+    ),
     path("notifications/<int:pk>/test/", rules.test_rule, name="test-notification-rule"),
     path("notifications/sent/<uuid:pk>/again/", rules.resend, name="notification-again"),
 ]

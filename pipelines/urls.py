@@ -19,13 +19,13 @@ urlpatterns = [
     ),
     path(
         "pipelines/<int:pk>/input-sets/<int:number>/delete/",
-        input_sets.delete_input_set,
+        input_sets.DeleteInputSet.as_view(),
         name="delete-input-set",
     ),
     path("pipelines/visual/", visual_editor.edit_visually, name="edit-pipeline-visually"),
     path("pipelines/visual/clusters/", stage_infrastructures.list_stage_clusters, name="clusters-for-stage"),
     path("pipelines/<int:pk>/edit/", pipelines.edit_pipeline, name="edit-pipeline"),
-    path("pipelines/<int:pk>/delete/", pipelines.delete_pipeline, name="delete-pipeline"),
+    path("pipelines/<int:pk>/delete/", pipelines.DeletePipeline.as_view(), name="delete-pipeline"),
     path("pipelines/<int:pk>/history/", pipelines.show_history, name="pipeline-history"),
     path("pipelines/<int:pk>/restore/<int:number>/", pipelines.restore_pipeline, name="restore-pipeline"),
 ]

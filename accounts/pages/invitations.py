@@ -1,9 +1,12 @@
 """Pages of invitations."""
 
+from typing import Any
+
 from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.html import format_html
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.forms.invitations import DEFAULT_EXPIRY_DAYS, InvitationForm
@@ -13,10 +16,28 @@ from rbac.models import Invitation
 from rbac.policy import Forbidden, can_anywhere, require
 from web.forms.page_forms import get_posted_data
 from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
+from web.forms.resource_pages import ConfirmPage, ResourcePage
 from web.http.pagination import paginate_queryset
 
 VIEW = "core_user_view"
 MANAGE = "core_user_manage"
+
+
+def _get_invitation(request: PageRequest, pk: int) -> Invitation:
+    rows = Invitation.objects.select_related("scope", "role", "invited_by")
+    return get_visible(request, VIEW, rows, pk=pk)
+
+
+class InvitationPage(ResourcePage[Invitation]):
+    """A page about an invitation."""
+
+    load = staticmethod(_get_invitation)
+    permission = MANAGE
+    noun = "invitation"
+    parents = (("Invitations", "invitations"),)
+
+    def get_name(self) -> str:
+        return f"invitation of {self.object.email}"
 
 
 @require_sign_in
@@ -69,26 +90,19 @@ def send_invitation_again(request: PageRequest, pk: int) -> HttpResponse:
     return redirect("invitations")
 
 
-@require_sign_in
-@require_http_methods(["GET", "HEAD", "POST"])
-def revoke_invitation(request: PageRequest, pk: int) -> HttpResponse:
-    """Take an invitation back, after asking."""
-    found = _get_invitation(request, pk)
-    require(request.user, MANAGE, found)
-    if request.method != "POST":
-        return render(request, "accounts/invitations/revoke.html", {"invitation": found})
-    try:
-        operations.revoke_invitation(actor=request.user, invitation=found)
-    except ValidationError as error:
-        messages.error(request, error.messages[0])
-    else:
-        messages.success(request, f"The invitation of {found.email} is taken back.")
-    return redirect("invitations")
+class RevokeInvitation(InvitationPage, ConfirmPage[Invitation]):
+    """Revoke an invitation that is not accepted yet."""
 
+    verb = "Revoke"
+    participle = "revoked"
+    done = "The {name} is revoked."
 
-def _get_invitation(request: PageRequest, pk: int) -> Invitation:
-    rows = Invitation.objects.select_related("scope", "role", "invited_by")
-    return get_visible(request, VIEW, rows, pk=pk)
+    def get_texts(self) -> list[str]:
+        text = "Its link stops working, and does not grant the role {} at <code>{}</code> any more."
+        return [format_html(text, self.object.role.name, self.object.scope.path)]
+
+    def perform(self, **given: Any) -> None:
+        operations.revoke_invitation(actor=self.request.user, invitation=self.object)
 
 
 def _send_mail(request: HttpRequest, invitation: Invitation, token: str) -> None:

@@ -1,22 +1,31 @@
 """Pages of organizations and projects."""
 
+from typing import Any
+from urllib.parse import urlencode
+
 from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.template.defaultfilters import pluralize
+from django.urls import reverse
+from django.utils.functional import cached_property
+from django.utils.html import format_html
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.forms.scopes import NewScopeForm, RenameScopeForm
 from accounts.queries.scopes import list_organization_projects
 from rbac import operations
-from rbac.archive_guards import ScopeBusy, list_work_in_progress
+from rbac.archive_guards import ScopeBusy, WorkInProgress, list_work_in_progress
 from rbac.models import Scope
 from rbac.policy import NotVisible, can, get_permissions, list_member_scopes, list_permitted_scopes, require
 from rbac.queries import list_restorable_scopes
 from web.forms.page_forms import get_posted_data
 from web.forms.pages import PageRequest, require_sign_in
+from web.forms.resource_pages import Breadcrumb, ConfirmPage, Notice, Obstacle, ResourcePage
 from web.http.pagination import paginate_queryset
+from web.http.problems import Conflict
 from web.navigation import MOST_SEARCH_CHARACTERS, list_scope_choices
 
 # What can be made inside a scope, and the permission for it.
@@ -102,6 +111,14 @@ def get_member_scope_or_404(request: PageRequest, pk: int) -> Scope:
     return found
 
 
+def list_scope_parents(scope: Scope) -> list[Breadcrumb]:
+    """Return the pages above the page of a scope."""
+    above = [Breadcrumb("Organizations and projects", reverse("access-scopes"))]
+    if scope.kind == Scope.Kind.PROJECT and scope.parent is not None:
+        above.append(Breadcrumb(scope.parent.name, reverse("access-scope", args=[scope.parent.pk])))
+    return above
+
+
 GET_OR_POST = ["GET", "HEAD", "POST"]
 
 
@@ -141,30 +158,69 @@ def rename_scope(request: PageRequest, pk: int) -> HttpResponse:
     return render(request, "accounts/scopes/rename.html", content, status=form.http_status)
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def archive_scope(request: PageRequest, pk: int) -> HttpResponse:
-    """Put a scope away in which nothing is under way."""
-    found = get_member_scope_or_404(request, pk)
-    if found.parent is None:
-        raise NotVisible("The account is never archived.")
-    require(request.user, f"core_{found.resource}_delete", found)
-    refusal = ""
-    if request.method == "POST":
+class ScopePage(ResourcePage[Scope]):
+    """A page about an organization or project."""
+
+    load = staticmethod(get_member_scope_or_404)
+    detail = "access-scope"
+
+    def get_noun(self) -> str:
+        return self.object.resource
+
+    def get_parents(self) -> list[Breadcrumb]:
+        return list_scope_parents(self.object)
+
+
+class ArchiveScope(ScopePage, ConfirmPage[Scope]):
+    """Archive a scope without work in progress."""
+
+    verb = "Archive"
+    participle = "archived"
+    done = "{name} is archived. It can be restored at any time."
+
+    def check_access(self, found: Scope) -> None:
+        if found.parent is None:
+            raise NotVisible("The account is never archived.")
+        require(self.request.user, f"core_{found.resource}_delete", found)
+
+    @cached_property
+    def work(self) -> list[WorkInProgress]:
+        """Return the work that keeps the scope from being archived."""
+        return list_work_in_progress(self.object)
+
+    def get_texts(self) -> list[str]:
+        found, inside, owner = self.object, "", "organizations"
+        if found.kind == Scope.Kind.ORGANIZATION:
+            count = Scope.objects.filter(parent=found, archived_at=None).count()
+            inside = f" and in its {count} project{pluralize(count)}"
+        elif found.parent is not None:
+            owner = f"projects of {found.parent.name}"
+        return [
+            format_html(
+                "From then on nobody sees or uses anything in <code>{}</code>{}. Pages, API requests, open "
+                "connections and delegates of it are refused.",
+                found.path,
+                inside,
+            ),
+            f"Nothing is deleted. Users with the permission to delete {owner} can restore it at any time.",
+        ]
+
+    def get_notice(self) -> Notice | None:
+        lines = [f"{item.what} under way here. {item.next_step}" for item in self.work]
+        return Notice("Work is still in progress", lines) if lines else None
+
+    def get_obstacle(self) -> Obstacle | None:
+        url = f"{reverse('executions')}?{urlencode({'scope': self.object.path})}"
+        return Obstacle("", "Show executions", url) if self.work else None
+
+    def get_success_url(self) -> str:
+        return reverse("access-scopes")
+
+    def perform(self, **given: Any) -> None:
         try:
-            operations.archive_scope(actor=request.user, scope=found)
-        except (ScopeBusy, ValidationError) as error:
-            refusal = " ".join(getattr(error, "messages", [str(error)]))
-        else:
-            messages.success(request, f"{found.name} is archived. It can be brought back at any time.")
-            return redirect("access-scopes")
-    content = {
-        "scope": found,
-        "refusal": refusal,
-        "work": list_work_in_progress(found),
-        "projects": Scope.objects.filter(parent=found, archived_at=None).count(),
-    }
-    return render(request, "accounts/scopes/archive.html", content, status=409 if refusal else 200)
+            operations.archive_scope(actor=self.request.user, scope=self.object)
+        except ScopeBusy as error:
+            raise Conflict(error.detail) from error
 
 
 @require_sign_in

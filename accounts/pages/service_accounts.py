@@ -1,12 +1,14 @@
 """Pages of service accounts."""
 
-from typing import Final
+from typing import Any, Final
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
-from django.db.models import Count, Max, Q, QuerySet
+from django.db.models import Count, Max, Q
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.template.defaultfilters import pluralize
+from django.utils.html import format_html
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.forms.api_keys import EDIT, NewServiceAccountForm, ServiceAccountForm
@@ -16,12 +18,27 @@ from rbac.operations.escalation_checks import list_user_assignments
 from rbac.policy import can_anywhere, filter_visible, get_permissions, require
 from web.forms.page_forms import get_posted_data
 from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
+from web.forms.resource_pages import DeletePage, ResourcePage
 from web.http.pagination import paginate_queryset
 
 VIEW: Final = "core_serviceaccount_view"
 DELETE: Final = "core_serviceaccount_delete"
 GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 MOST_ROLES: Final = 100
+
+
+def get_service_account(request: PageRequest, pk: int) -> ServiceAccount:
+    """Return a service account that may be seen. Raises `NotVisible` (404)."""
+    return get_visible(request, VIEW, ServiceAccount.objects.select_related("scope", "user"), pk=pk)
+
+
+class ServiceAccountPage(ResourcePage[ServiceAccount]):
+    """A page about a service account."""
+
+    load = staticmethod(get_service_account)
+    noun = "service account"
+    parents = (("Service accounts", "service-accounts"),)
+    detail = "service-account"
 
 
 @require_sign_in
@@ -96,24 +113,21 @@ def edit_service_account(request: PageRequest, pk: int) -> HttpResponse:
     return render(request, "accounts/service_accounts/edit.html", content, status=form.http_status)
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def delete_service_account(request: PageRequest, pk: int) -> HttpResponse:
-    """Say what ends with a service account, then delete it."""
-    account = get_service_account(request, pk)
-    require(request.user, DELETE, account)
-    if request.method == "POST":
-        operations.delete_service_account(actor=request.user, account=account)
-        messages.success(request, f"{account.name} is deleted, its keys open nothing any more.")
-        return redirect("service-accounts")
-    content = {"account": account, "key_count": _list_valid_keys(account).count()}
-    return render(request, "accounts/service_accounts/delete.html", content)
+class DeleteServiceAccount(ServiceAccountPage, DeletePage[ServiceAccount]):
+    """Delete a service account, after telling how many of its keys stop working."""
 
+    permission = DELETE
+    done = "{name} is deleted, its keys open nothing any more."
 
-def get_service_account(request: PageRequest, pk: int) -> ServiceAccount:
-    """Return a service account that may be seen. Raises `NotVisible` (404)."""
-    return get_visible(request, VIEW, ServiceAccount.objects.select_related("scope", "user"), pk=pk)
+    def get_texts(self) -> list[str]:
+        count = ApiKey.objects.filter(user=self.object.user, revoked_at=None).count()
+        keys = (
+            f"{count} API key{pluralize(count, ' stops,s stop')} working at once."
+            if count
+            else "It has no API key."
+        )
+        stays = "Its roles are removed. In the history it keeps its name <code>{}</code>."
+        return [keys, format_html(stays, self.object.user.username)]
 
-
-def _list_valid_keys(account: ServiceAccount) -> QuerySet[ApiKey]:
-    return ApiKey.objects.filter(user=account.user, revoked_at=None)
+    def perform(self, **given: Any) -> None:
+        operations.delete_service_account(actor=self.request.user, account=self.object)

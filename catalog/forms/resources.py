@@ -1,4 +1,4 @@
-"""Form bases for resources with a name, an identifier and a scope, and the delete form."""
+"""Form bases for resources with a name, an identifier and a scope."""
 
 import re
 from typing import Any
@@ -65,22 +65,3 @@ class OverrideVersionForm(PageForm):
     """Which version of the overrides the writer began from; 0 where there were none."""
 
     version = forms.IntegerField(min_value=0, required=False, widget=forms.HiddenInput)
-
-
-class DeleteResourceForm(PageForm):
-    """What must be said before a thing goes that something still refers to."""
-
-    although_used = forms.BooleanField(
-        required=False, label="Delete it although what refers to it can no longer be run"
-    )
-
-    def is_agreed(self, *, is_used: bool) -> bool:
-        """Whether it may go; says beside the box what is missing."""
-        if not self.is_valid():
-            return False
-        if is_used and not self.cleaned_data["although_used"]:
-            self.add_error(
-                "although_used", "Something still refers to it. Tick this box to delete it anyway."
-            )
-            return False
-        return True

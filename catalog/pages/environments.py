@@ -10,14 +10,15 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from catalog import operations
 from catalog.forms.environments import EnvironmentForm, NewEnvironmentForm
-from catalog.forms.resources import DeleteResourceForm
 from catalog.forms.variables import VariableFormSet, build_variable_formset
 from catalog.models import Environment, Service, ServiceOverride
+from catalog.pages.delete_pages import DeleteUsedPage
 from catalog.pages.edit_conflicts import diff_values
 from catalog.usages import find_pipeline_usage
 from rbac.policy import can_anywhere, filter_visible, get_permissions, require
 from web.forms.page_forms import get_posted_data
 from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
+from web.forms.resource_pages import ResourcePage
 from web.http.pagination import paginate_queryset
 from web.http.problems import Problem, VersionConflict
 
@@ -113,21 +114,27 @@ def edit_environment(request: PageRequest, pk: int) -> HttpResponse:
     return redirect("environment", pk=pk)
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def delete_environment(request: PageRequest, pk: int) -> HttpResponse:
-    """Ask before an environment goes, and name who deploys to it."""
-    found = get_environment(request, pk)
-    require(request.user, DELETE, found)
-    users = find_pipeline_usage(found, request.user)
-    form = DeleteResourceForm(get_posted_data(request))
-    if request.method == "POST" and form.is_agreed(is_used=bool(users)):
-        operations.delete_environment(actor=request.user, environment=found, although_used=True)
-        messages.success(request, f"{found.name} is deleted. What is deployed there keeps running.")
-        return redirect("environments")
-    places = found.infrastructures.count()
-    content = {"environment": found, "form": form, "used_by": users, "places": places}
-    return render(request, "catalog/environments/delete.html", content, status=_get_form_status(form))
+class EnvironmentPage(ResourcePage[Environment]):
+    """A page about an environment."""
+
+    load = staticmethod(get_environment)
+    noun = "environment"
+    parents = (("Environments", "environments"),)
+    detail = "environment"
+
+
+class DeleteEnvironment(EnvironmentPage, DeleteUsedPage[Environment]):
+    """Delete an environment, after naming the pipelines that deploy to it."""
+
+    permission = DELETE
+    text = (
+        "The environment is deleted with its variables and infrastructures. What is deployed there keeps "
+        "running in AWS, and the execution history stays."
+    )
+    done = "{name} is deleted. What is deployed there keeps running."
+
+    def perform(self, **given: Any) -> None:
+        operations.delete_environment(actor=self.request.user, environment=self.object, **given)
 
 
 def _list_overrides(request: PageRequest, environment: Environment) -> list[ServiceOverride]:

@@ -13,11 +13,10 @@ from django.views.decorators.http import require_http_methods, require_safe
 from aws.regions import list_regions
 from catalog import operations
 from catalog.forms.environments import DYNAMIC, STATIC, InfrastructureForm, NewInfrastructureForm
-from catalog.forms.resources import DeleteResourceForm
 from catalog.models import Environment, Infrastructure
+from catalog.pages.delete_pages import DeleteUsedPage
 from catalog.pages.edit_conflicts import diff_values
 from catalog.pages.environments import EDIT, GET_OR_POST, VIEW, get_environment, list_deployable_services
-from catalog.usages import find_pipeline_usage
 from connectors.models import Connector
 from connectors.queries import list_connectors
 from connectors.specs.aws import parse_aws_spec
@@ -27,10 +26,16 @@ from delegates.models import LookupRequest
 from rbac.policy import filter_visible, require
 from web.forms.page_forms import get_posted_data
 from web.forms.pages import PageRequest, get_visible, require_sign_in
+from web.forms.resource_pages import Breadcrumb, ResourcePage
 from web.http.problems import Problem, VersionConflict
 
 ACCESS: Final = "core_connector_access"
 _LOCATION_FIELDS: Final = ("region", "cluster")
+
+
+def _get_infrastructure(request: PageRequest, pk: int, infrastructure: int) -> Infrastructure:
+    rows = Infrastructure.objects.select_related("environment__scope", "connector__scope")
+    return get_visible(request, VIEW, rows, pk=infrastructure, environment_id=pk)
 
 
 @require_sign_in
@@ -95,20 +100,32 @@ def edit_infrastructure(request: PageRequest, pk: int, infrastructure: int) -> H
     return redirect("environment", pk=pk)
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def delete_infrastructure(request: PageRequest, pk: int, infrastructure: int) -> HttpResponse:
-    """Ask before a place goes, and name who deploys to it."""
-    found = _get_infrastructure(request, pk, infrastructure)
-    require(request.user, EDIT, found)
-    users = find_pipeline_usage(found, request.user)
-    form = DeleteResourceForm(get_posted_data(request))
-    if request.method == "POST" and form.is_agreed(is_used=bool(users)):
-        operations.delete_infrastructure(actor=request.user, infrastructure=found, although_used=True)
-        messages.success(request, f"{found.name} is deleted. What is deployed there keeps running.")
-        return redirect("environment", pk=pk)
-    content = {"place": found, "environment": found.environment, "form": form, "used_by": users}
-    return render(request, "catalog/environments/delete_place.html", content, status=form.http_status)
+class InfrastructurePage(ResourcePage[Infrastructure]):
+    """A page about an infrastructure, which belongs to an environment."""
+
+    load = staticmethod(_get_infrastructure)
+    noun = "infrastructure"
+
+    def get_parents(self) -> list[Breadcrumb]:
+        environment = self.object.environment
+        return [
+            Breadcrumb("Environments", reverse("environments")),
+            Breadcrumb(environment.name, reverse("environment", args=[environment.pk])),
+        ]
+
+
+class DeleteInfrastructure(InfrastructurePage, DeleteUsedPage[Infrastructure]):
+    """Delete an infrastructure, after naming the pipelines that deploy to it."""
+
+    permission = EDIT
+    text = (
+        "The infrastructure is deleted with its overrides. What is deployed in its cluster keeps running in "
+        "AWS."
+    )
+    done = "{name} is deleted. What is deployed there keeps running."
+
+    def perform(self, **given: Any) -> None:
+        operations.delete_infrastructure(actor=self.request.user, infrastructure=self.object, **given)
 
 
 @require_sign_in
@@ -184,11 +201,6 @@ def _build_default_values(connectors: Sequence[Connector]) -> dict[str, Any]:
     if not connectors:
         return {}
     return {"connector": connectors[0].pk, "region": parse_aws_spec(connectors[0].spec).test_region}
-
-
-def _get_infrastructure(request: PageRequest, pk: int, infrastructure: int) -> Infrastructure:
-    rows = Infrastructure.objects.select_related("environment__scope", "connector__scope")
-    return get_visible(request, VIEW, rows, pk=infrastructure, environment_id=pk)
 
 
 def _build_initial_values(found: Infrastructure) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from aws.validation.rules.common import NAME_PATTERN
 from catalog import operations
 from catalog.forms.manifests import ManifestFormSet, build_manifest_formset
-from catalog.forms.resources import DeleteResourceForm
 from catalog.forms.sample_manifests import SAMPLE_MANIFESTS, build_default_manifests
 from catalog.forms.services import SOURCE_FIELDS, NewServiceForm, ServiceForm, build_service_spec
 from catalog.forms.variables import VariableFormSet, build_variable_formset
@@ -24,9 +23,9 @@ from catalog.manifests.manifest_files import (
     get_ecs_service_name,
 )
 from catalog.models import Manifest, Service
+from catalog.pages.delete_pages import DeleteUsedPage
 from catalog.pages.edit_conflicts import diff_values
 from catalog.pages.image_tags import build_tag_list_url
-from catalog.usages import find_pipeline_usage
 from connectors.file_store import build_reference
 from connectors.models import Connector, FileNode
 from connectors.queries import list_connectors
@@ -34,6 +33,7 @@ from rbac.models import Scope
 from rbac.policy import NotVisible, can_anywhere, filter_visible, require
 from web.forms.page_forms import get_posted_data
 from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
+from web.forms.resource_pages import ResourcePage
 from web.http.pagination import paginate_queryset
 from web.http.problems import Problem, VersionConflict
 
@@ -117,20 +117,27 @@ def edit_service(request: PageRequest, pk: int) -> HttpResponse:
     return redirect("service", pk=pk)
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def delete_service(request: PageRequest, pk: int) -> HttpResponse:
-    """Ask before a service goes, and name who deploys it."""
-    found = get_service(request, pk)
-    require(request.user, DELETE, found)
-    users = find_pipeline_usage(found, request.user)
-    form = DeleteResourceForm(get_posted_data(request))
-    if request.method == "POST" and form.is_agreed(is_used=bool(users)):
-        operations.delete_service(actor=request.user, service=found, although_used=True)
-        messages.success(request, f"{found.name} is deleted. What is deployed keeps running.")
-        return redirect("services")
-    content = {"service": found, "form": form, "used_by": users}
-    return render(request, "catalog/services/delete.html", content, status=form.http_status)
+class ServicePage(ResourcePage[Service]):
+    """A page about a service."""
+
+    load = staticmethod(get_service)
+    noun = "service"
+    parents = (("Services", "services"),)
+    detail = "service"
+
+
+class DeleteService(ServicePage, DeleteUsedPage[Service]):
+    """Delete a service, after naming the pipelines that deploy it."""
+
+    permission = DELETE
+    text = (
+        "The service is deleted with its manifests and variables. What is deployed keeps running in AWS, and "
+        "the execution history stays."
+    )
+    done = "{name} is deleted. What is deployed keeps running."
+
+    def perform(self, **given: Any) -> None:
+        operations.delete_service(actor=self.request.user, service=self.object, **given)
 
 
 @require_sign_in

@@ -9,7 +9,7 @@ from connectors.operations.files import NOTE_CHARACTERS
 from guards.limits import PATH_CHARACTERS, SPEC_BYTES
 from rbac.models import Scope
 from rbac.policy import Principal
-from web.forms.page_forms import PageForm, ScopeField
+from web.forms.page_forms import ConfirmForm, PageForm, ScopeField
 
 FILE_EDIT_PERMISSION = "core_file_edit"
 
@@ -81,12 +81,9 @@ class MoveFileForm(PageForm):
         super().__init__(*args, auto_id="file-%s", **kwargs)
 
 
-class DeleteFileForm(PageForm):
-    """What must be said before a file or folder goes."""
+class DeleteFileForm(ConfirmForm):
+    """The boxes to tick before a file or folder is deleted."""
 
-    although_used = forms.BooleanField(
-        required=False, label="Delete it although what refers to it will no longer find it"
-    )
     with_content = forms.BooleanField(required=False, label="Delete everything in it too")
 
 

@@ -16,11 +16,11 @@ from connectors.operations.identifiers import (
 )
 from connectors.required_access import RequiredPermission, require_access
 from connectors.specs.kinds import find_connector_spec_problems, has_same_login, parse_connector_spec
-from connectors.usages import ResourceInUse, find_usages
+from connectors.usages import find_usages
 from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
 from rbac.policy import require
-from web.http.problems import BadInput, Conflict
+from web.http.problems import BadInput, Conflict, ResourceInUse
 
 
 def create_connector(

@@ -22,11 +22,12 @@ from connectors.operations import (
     update_connector,
 )
 from connectors.required_access import find_missing_permissions, get_connector_requirements
-from connectors.usages import find_usages
+from connectors.usages import ResourceUsages, find_usages
 from rbac.models import Scope
 from rbac.policy import can_anywhere, get_permissions, require
 from web.forms.page_forms import get_posted_data
 from web.forms.pages import PageRequest, get_permitted_ids, get_visible, list_visible, require_sign_in
+from web.forms.resource_pages import DeletePage, ResourcePage
 from web.http.pagination import paginate_queryset
 from web.http.problems import Problem, VersionConflict
 
@@ -40,6 +41,22 @@ SAVED_CONNECTOR_KEY: Final = "connector_just_saved"
 AnyConnectorForm = AwsConnectorForm | SiteConnectorForm
 # What the form of a new connector calls what is asked for in place of a secret.
 _SECRET_NAMES: Final = {Connector.Kind.AWS: ("secret_key", "Secret access key of")}
+
+
+def _get_connector(request: PageRequest, pk: int, *, lock: bool = False) -> Connector:
+    rows = Connector.objects.select_related("scope", "secret__scope")
+    return get_visible(
+        request, VIEW_PERMISSION, rows.select_for_update(of=("self",)) if lock else rows, pk=pk
+    )
+
+
+class ConnectorPage(ResourcePage[Connector]):
+    """A page about a connector."""
+
+    load = staticmethod(_get_connector)
+    noun = "connector"
+    parents = (("Connectors", "connectors"),)
+    detail = "connector"
 
 
 @require_sign_in
@@ -119,30 +136,18 @@ def edit_connector(request: PageRequest, pk: int) -> HttpResponse:
     return _render_form(request, form, connector=found)
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def remove_connector(request: PageRequest, pk: int) -> HttpResponse:
+class DeleteConnector(ConnectorPage, DeletePage[Connector]):
     """Delete a connector that nothing uses."""
-    found = _get_connector(request, pk)
-    require(request.user, DELETE_PERMISSION, found)
-    refusal = ""
-    if request.method == "POST":
-        try:
-            delete_connector(actor=request.user, connector=found)
-        except Problem as problem:
-            refusal = problem.detail
-        else:
-            messages.success(request, f"The connector {found.name} is deleted.")
-            return redirect("connectors")
-    content = {"connector": found, "uses": find_usages(found, request.user), "refusal": refusal}
-    return render(request, "connectors/delete_connector.html", content, status=409 if refusal else 200)
 
+    permission = DELETE_PERMISSION
+    text = "Nothing uses it. Its secret stays."
+    done = "The connector {name} is deleted."
 
-def _get_connector(request: PageRequest, pk: int, *, lock: bool = False) -> Connector:
-    rows = Connector.objects.select_related("scope", "secret__scope")
-    return get_visible(
-        request, VIEW_PERMISSION, rows.select_for_update(of=("self",)) if lock else rows, pk=pk
-    )
+    def get_usages(self) -> ResourceUsages:
+        return find_usages(self.object, self.request.user)
+
+    def perform(self, **given: Any) -> None:
+        delete_connector(actor=self.request.user, connector=self.object)
 
 
 def _build_new_form(request: PageRequest, kind: str) -> NewAwsConnectorForm | NewSiteConnectorForm:

@@ -1,14 +1,16 @@
 """Pages of file actions: create folder, upload, move, delete."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from django.contrib import messages
 from django.core.files.uploadedfile import UploadedFile
 from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.template.defaultfilters import pluralize
 from django.urls import reverse
+from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.views.decorators.http import require_http_methods
 
@@ -16,16 +18,32 @@ from connectors.file_store import filter_folder_contents
 from connectors.forms.files import DeleteFileForm, MoveFileForm, NewFolderForm, UploadFilesForm
 from connectors.models import FileNode
 from connectors.operations import create_folder, delete_file, move_file, save_file
+from connectors.operations.file_deletions import DELETED_FILE_DAYS
 from connectors.pages.files import EDIT_PERMISSION, get_node
-from connectors.usages import find_usages
+from connectors.usages import ResourceUsages, find_usages
 from rbac.models import Scope, User
 from rbac.policy import require
-from web.forms.page_forms import PageForm, get_posted_data
+from web.forms.page_forms import ConfirmForm, PageForm, get_posted_data
 from web.forms.pages import PageRequest, require_sign_in
+from web.forms.resource_pages import DeletePage, ResourcePage
 from web.http.problems import BadInput, Problem, VersionConflict
 
 GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 DELETE_PERMISSION: Final = "core_file_delete"
+
+
+class FilePage(ResourcePage[FileNode]):
+    """A page about a file or folder."""
+
+    load = staticmethod(get_node)
+    parents = (("Files", "files"),)
+    detail = "file"
+
+    def get_name(self) -> str:
+        return self.object.path
+
+    def get_noun(self) -> str:
+        return "folder" if self.object.is_folder else "file"
 
 
 @require_sign_in
@@ -97,35 +115,46 @@ def move_node(request: PageRequest, pk: int) -> HttpResponse:
     return render(request, "connectors/files/move.html", content, status=form.http_status)
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def delete_node(request: PageRequest, pk: int) -> HttpResponse:
-    """Delete a file or folder, once it is clear what goes with it and who would miss it."""
-    node = get_node(request, pk)
-    require(request.user, DELETE_PERMISSION, node)
-    form = DeleteFileForm(get_posted_data(request))
-    if request.method == "POST" and form.is_valid():
-        try:
-            delete_file(actor=request.user, node=node, **form.cleaned_data)
-        except Problem as problem:
-            form.refuse(problem)
+class DeleteFile(FilePage, DeletePage[FileNode]):
+    """Delete a file or folder, with its content only if that is accepted."""
+
+    permission = DELETE_PERMISSION
+    form_class = DeleteFileForm
+    done = '{name} is deleted. <a href="{undo}">Restore</a>'
+    usage_title = "Something still refers to it"
+    usage_advice = "Their next deployment fails until they refer to something else."
+    although_used = "Delete it although what refers to it will no longer find it"
+
+    @cached_property
+    def content_count(self) -> int:
+        """Return how many files and folders are in the folder."""
+        rows = FileNode.objects.filter(scope=self.object.scope)
+        return filter_folder_contents(rows, self.object.path).count() if self.object.is_folder else 0
+
+    def get_usages(self) -> ResourceUsages:
+        return find_usages(self.object, self.request.user)
+
+    def get_texts(self) -> list[str]:
+        node, count = self.object, self.content_count
+        if not node.is_folder:
+            text = f"The file is deleted with its {node.version} version{pluralize(node.version)}."
+        elif count:
+            text = f"The folder is deleted, and with it {count} file{pluralize(count)} and folders in it."
         else:
-            undo = reverse("deleted-files")
-            said = format_html('{} is deleted. <a href="{}">Have it back</a>', node.path, undo)
-            messages.success(request, said)
-            return redirect("files")
-    held = (
-        filter_folder_contents(FileNode.objects.filter(scope=node.scope), node.path)
-        if node.is_folder
-        else None
-    )
-    content = {
-        "form": form,
-        "node": node,
-        "uses": find_usages(node, request.user),
-        "held": held.count() if held is not None else 0,
-    }
-    return render(request, "connectors/files/delete.html", content, status=form.http_status)
+            text = "The folder is deleted."
+        return [f"{text} It can be restored for {DELETED_FILE_DAYS} days."]
+
+    def build_form(self) -> ConfirmForm:
+        form = super().build_form()
+        if not self.content_count:
+            del form.fields["with_content"]
+        return form
+
+    def perform(self, **given: Any) -> None:
+        delete_file(actor=self.request.user, node=self.object, **given)
+
+    def get_done_message(self, name: str) -> str:
+        return format_html(self.done, name=name, undo=reverse("deleted-files"))
 
 
 def _save_uploads(

@@ -1,6 +1,6 @@
 """Pages of secrets: list, detail, create, rotate, rename, delete."""
 
-from typing import Final
+from typing import Any, Final
 
 from django.contrib import messages
 from django.http import HttpResponse
@@ -11,10 +11,11 @@ from django.views.decorators.http import require_http_methods, require_safe
 from connectors.forms.secrets import NewSecretForm, RenameSecretForm, SecretValueForm
 from connectors.models import Secret
 from connectors.operations import create_secret, delete_secret, update_secret
-from connectors.usages import find_usages
+from connectors.usages import ResourceUsages, find_usages
 from rbac.policy import can_anywhere, get_permissions, require
 from web.forms.page_forms import get_posted_data
 from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
+from web.forms.resource_pages import DeletePage, ResourcePage
 from web.http.pagination import paginate_queryset
 from web.http.problems import Problem
 
@@ -22,6 +23,19 @@ VIEW_PERMISSION: Final = "core_secret_view"
 EDIT_PERMISSION: Final = "core_secret_edit"
 DELETE_PERMISSION: Final = "core_secret_delete"
 GET_OR_POST: Final = ["GET", "HEAD", "POST"]
+
+
+def _get_secret(request: PageRequest, pk: int) -> Secret:
+    return get_visible(request, VIEW_PERMISSION, Secret.objects.defer("value").select_related("scope"), pk=pk)
+
+
+class SecretPage(ResourcePage[Secret]):
+    """A page about a secret."""
+
+    load = staticmethod(_get_secret)
+    noun = "secret"
+    parents = (("Secrets", "secrets"),)
+    detail = "secret"
 
 
 @require_sign_in
@@ -113,24 +127,15 @@ def rename_secret(request: PageRequest, pk: int) -> HttpResponse:
     return render(request, "connectors/secrets/rename.html", content, status=form.http_status)
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def remove_secret(request: PageRequest, pk: int) -> HttpResponse:
-    """Forget a secret that nothing uses."""
-    found = _get_secret(request, pk)
-    require(request.user, DELETE_PERMISSION, found)
-    refusal = ""
-    if request.method == "POST":
-        try:
-            delete_secret(actor=request.user, secret=found)
-        except Problem as problem:
-            refusal = problem.detail
-        else:
-            messages.success(request, f"The secret {found.name} is deleted.")
-            return redirect("secrets")
-    content = {"secret": found, "uses": find_usages(found, request.user), "refusal": refusal}
-    return render(request, "connectors/secrets/delete.html", content, status=409 if refusal else 200)
+class DeleteSecret(SecretPage, DeletePage[Secret]):
+    """Delete a secret that nothing uses."""
 
+    permission = DELETE_PERMISSION
+    text = "Nothing uses it. Its value cannot be restored."
+    done = "The secret {name} is deleted."
 
-def _get_secret(request: PageRequest, pk: int) -> Secret:
-    return get_visible(request, VIEW_PERMISSION, Secret.objects.defer("value").select_related("scope"), pk=pk)
+    def get_usages(self) -> ResourceUsages:
+        return find_usages(self.object, self.request.user)
+
+    def perform(self, **given: Any) -> None:
+        delete_secret(actor=self.request.user, secret=self.object)

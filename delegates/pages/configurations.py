@@ -5,6 +5,7 @@ from typing import Any, Final
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.template.defaultfilters import pluralize
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from delegates.forms.delegates import ApplyConfigurationForm, ConfigurationForm, NewConfigurationForm
@@ -14,6 +15,7 @@ from delegates.queries.configurations import list_configuration_runs, list_confi
 from rbac.policy import can_anywhere, filter_visible, get_permissions, require
 from web.forms.page_forms import get_posted_data
 from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
+from web.forms.resource_pages import DeletePage, Obstacle, ResourcePage
 from web.http.pagination import paginate_queryset
 from web.http.problems import Problem
 
@@ -22,6 +24,19 @@ EDIT: Final = "core_delegateconfiguration_edit"
 DELETE: Final = "core_delegateconfiguration_delete"
 GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 SHOWN_DELEGATES: Final = 50
+
+
+def _get_configuration(request: PageRequest, pk: int) -> DelegateConfiguration:
+    return get_visible(request, VIEW, list_configurations_with_use(), pk=pk)
+
+
+class ConfigurationPage(ResourcePage[DelegateConfiguration]):
+    """A page about a delegate configuration."""
+
+    load = staticmethod(_get_configuration)
+    noun = "configuration"
+    parents = (("Delegates", "delegates"), ("Configurations", "delegate-configurations"))
+    detail = "delegate-configuration"
 
 
 @require_sign_in
@@ -105,23 +120,25 @@ def apply_configuration(request: PageRequest, pk: int) -> HttpResponse:
     return render(request, "delegates/configurations/configuration.html", content, status=form.http_status)
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def delete_configuration(request: PageRequest, pk: int) -> HttpResponse:
-    """Forget a configuration that no delegate has."""
-    found = _get_configuration(request, pk)
-    require(request.user, DELETE, found)
-    refusal = ""
-    if request.method == "POST":
-        try:
-            operations.delete_configuration(actor=request.user, configuration=found)
-        except Problem as problem:
-            refusal = problem.detail
-        else:
-            messages.success(request, f"The configuration {found.name} is deleted.")
-            return redirect("delegate-configurations")
-    content = {"configuration": found, "refusal": refusal}
-    return render(request, "delegates/configurations/delete.html", content, status=409 if refusal else 200)
+class DeleteConfiguration(ConfigurationPage, DeletePage[DelegateConfiguration]):
+    """Delete a configuration that no delegate has."""
+
+    permission = DELETE
+    text = "No delegate has it. Its script and the output of its runs are deleted too."
+    done = "The configuration {name} is deleted."
+
+    def get_obstacle(self) -> Obstacle | None:
+        if self.object.is_primary:
+            return Obstacle("The primary configuration cannot be deleted. Empty its script to disable it.")
+        count = Delegate.objects.filter(configuration=self.object).count()
+        if not count:
+            return None
+        have, them = pluralize(count, "has,have"), pluralize(count, "it,them")
+        text = f"{count} delegate{pluralize(count)} {have} it. Give {them} another configuration first."
+        return Obstacle(text)
+
+    def perform(self, **given: Any) -> None:
+        operations.delete_configuration(actor=self.request.user, configuration=self.object)
 
 
 def _content(
@@ -139,7 +156,3 @@ def _content(
         "form": form,
         "can_apply": "core_delegate_edit" in rights,
     }
-
-
-def _get_configuration(request: PageRequest, pk: int) -> DelegateConfiguration:
-    return get_visible(request, VIEW, list_configurations_with_use(), pk=pk)

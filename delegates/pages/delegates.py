@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from connectors.usages import ResourceUsages
 from delegates.connectivity import Connectivity
 from delegates.forms.delegates import DelegateForm
 from delegates.models import Delegate, DelegateInstance
@@ -33,6 +34,7 @@ from rbac.policy import Principal, can_anywhere, get_permissions, require
 from web.clock import get_database_time
 from web.forms.page_forms import get_posted_data
 from web.forms.pages import PageRequest, get_visible, require_sign_in
+from web.forms.resource_pages import ConfirmPage, DeletePage, Notice, Obstacle, ResourcePage
 from web.http.pagination import paginate_queryset
 from web.http.problems import Problem
 from web.statuses import STATUS_BADGES
@@ -240,6 +242,20 @@ DELETE: Final = operations.DELETE
 GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 
 
+def _find_delegate(request: PageRequest, pk: int) -> Delegate:
+    rows = select_page_relations(Delegate.objects.defer("token__value"))
+    return get_visible(request, queries.VIEW, rows, pk=pk)
+
+
+class DelegatePage(ResourcePage[Delegate]):
+    """A page about a delegate."""
+
+    load = staticmethod(_find_delegate)
+    noun = "delegate"
+    parents = (("Delegates", "delegates"),)
+    detail = "delegate"
+
+
 @require_sign_in
 @require_http_methods(GET_OR_POST)
 def edit_delegate(request: PageRequest, pk: int) -> HttpResponse:
@@ -264,40 +280,60 @@ def edit_delegate(request: PageRequest, pk: int) -> HttpResponse:
     return render(request, "delegates/edit.html", content, status=form.http_status)
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def disable_delegate(request: PageRequest, pk: int) -> HttpResponse:
-    """Name the connectors that then stop, before a delegate gets no more tasks."""
-    found = _get_delegate(request, pk, EDIT)
-    if request.method == "POST":
-        return _run_decision(request, found, operations.disable_delegate, f"{found.name} gets no more tasks.")
-    content = {"delegate": found, "uses": list_connector_uses(request.user, found, get_database_time())}
-    return render(request, "delegates/disable.html", content)
+class DisableDelegate(DelegatePage, ConfirmPage[Delegate]):
+    """Disable a delegate, after naming the connectors that it serves."""
+
+    permission = EDIT
+    verb = "Disable"
+    participle = "disabled"
+    text = "It gets no more tasks until it is enabled. Tasks that run there now are completed."
+    done = "{name} gets no more tasks."
+
+    def get_notice(self) -> Notice | None:
+        uses = list_connector_uses(self.request.user, self.object, get_database_time())
+        if not uses:
+            return None
+        if self.object.is_built_in:
+            advice = "They are reached from this Slipway. Change them to use another delegate first."
+            return Notice("These connectors stop", [advice], uses)
+        advice = "They keep working where another delegate has their tags, and stop where none has."
+        return Notice("Connectors can use it", [advice], uses)
+
+    def perform(self, **given: Any) -> None:
+        operations.disable_delegate(actor=self.request.user, delegate=self.object)
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def delete_delegate(request: PageRequest, pk: int) -> HttpResponse:
-    """Ask before a delegate goes, and name the connectors that choose it by its tags."""
-    found = _get_delegate(request, pk, DELETE)
-    refusal = ""
-    if request.method == "POST":
-        try:
-            operations.delete_delegate(
-                actor=request.user, delegate=found, although_used=bool(request.POST.get("although_used"))
-            )
-        except Problem as problem:
-            refusal = problem.detail
-        else:
-            messages.success(request, f"The delegate {found.name} is deleted.")
-            return redirect("delegates")
-    content = {
-        "delegate": found,
-        "refusal": refusal,
-        "uses": get_delegate_uses(found, request.user),
-        "running": operations.count_open_tasks(found),
-    }
-    return render(request, "delegates/delete.html", content, status=409 if refusal else 200)
+class DeleteDelegate(DelegatePage, DeletePage[Delegate]):
+    """Delete a delegate, after naming the connectors that select it by its tags."""
+
+    permission = DELETE
+    text = (
+        "Its instances, log and events are deleted too. Stop its agents first: an agent that "
+        "still runs registers again as a new delegate."
+    )
+    done = "The delegate {name} is deleted."
+    usage_title = "Connectors name its tags"
+    usage_advice = "They stop where no other delegate has those tags."
+    although_used = "Delete it although it is used"
+
+    def get_usages(self) -> ResourceUsages:
+        return get_delegate_uses(self.object, self.request.user)
+
+    def get_notice(self) -> Notice | None:
+        return None if self.get_obstacle() else super().get_notice()
+
+    def get_obstacle(self) -> Obstacle | None:
+        pk = self.object.pk
+        if self.object.is_built_in:
+            text = "The built-in delegate cannot be deleted. It can be disabled."
+            return Obstacle(text, "Disable delegate", reverse("disable-delegate", args=[pk]))
+        if running := operations.count_open_tasks(self.object):
+            text = f"{running} of its tasks still run. Drain it and wait until they have ended."
+            return Obstacle(text, "Show its tasks", f"{reverse('delegate', args=[pk])}?tab=tasks")
+        return None
+
+    def perform(self, **given: Any) -> None:
+        operations.delete_delegate(actor=self.request.user, delegate=self.object, **given)
 
 
 @require_sign_in
@@ -344,9 +380,7 @@ def delete_block(request: PageRequest, pk: int, entry: int) -> HttpResponse:
 
 
 def _get_delegate(request: PageRequest, pk: int, permission: str) -> Delegate:
-    found = get_visible(
-        request, queries.VIEW, select_page_relations(Delegate.objects.defer("token__value")), pk=pk
-    )
+    found = _find_delegate(request, pk)
     require(request.user, permission, found)
     return found
 

@@ -5,6 +5,8 @@ from typing import Any, Final
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.template.defaultfilters import pluralize
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -15,6 +17,7 @@ from delegates.queries.delegates import get_revocation_impact, list_tokens_with_
 from rbac.policy import can_anywhere, get_permissions, require
 from web.forms.page_forms import get_posted_data
 from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
+from web.forms.resource_pages import ConfirmPage, DeletePage, Notice, Obstacle, ResourcePage
 from web.http.pagination import paginate_queryset
 from web.http.problems import Problem
 
@@ -22,6 +25,19 @@ VIEW: Final = "core_delegate_view"
 EDIT: Final = "core_delegate_edit"
 DELETE: Final = "core_delegate_delete"
 GET_OR_POST: Final = ["GET", "HEAD", "POST"]
+
+
+def _get_token(request: PageRequest, pk: int) -> DelegateToken:
+    return get_visible(request, VIEW, list_tokens_with_use(), pk=pk)
+
+
+class TokenPage(ResourcePage[DelegateToken]):
+    """A page about a delegate token."""
+
+    load = staticmethod(_get_token)
+    noun = "token"
+    parents = (("Delegates", "delegates"), ("Tokens", "delegate-tokens"))
+    detail = "delegate-token"
 
 
 @require_sign_in
@@ -94,38 +110,53 @@ def rename_token(request: PageRequest, pk: int) -> HttpResponse:
     return render(request, "delegates/tokens/rename.html", content, status=form.http_status)
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def revoke_token(request: PageRequest, pk: int) -> HttpResponse:
-    """Name who loses a session, then revoke the token."""
-    found = _get_token(request, pk)
-    require(request.user, EDIT, found)
-    if request.method == "POST":
-        ended = operations.revoke_token(actor=request.user, token=found)
-        sessions = f"{len(ended)} session{'' if len(ended) == 1 else 's'} ended"
-        messages.success(request, f"The token {found.name} is revoked; {sessions}.")
-        return redirect("delegate-token", pk=pk)
-    content = {"token": found, "losing": get_revocation_impact(found, request.user)}
-    return render(request, "delegates/tokens/revoke.html", content)
+class RevokeToken(TokenPage, ConfirmPage[DelegateToken]):
+    """Revoke a token, which ends the sessions that were opened with it."""
+
+    permission = EDIT
+    verb = "Revoke"
+    participle = "revoked"
+    text = "Registrations with this token are refused from then on. A revoked token stays revoked."
+    done = "The token {name} is revoked; {sessions}."
+
+    def get_notice(self) -> Notice | None:
+        impact = get_revocation_impact(self.object, self.request.user)
+        if not impact:
+            return None
+        lines = [
+            f"{delegate.name}: {', '.join(one.hostname or one.key for one in instances)}"
+            for delegate, instances in impact.delegates
+        ]
+        if impact.hidden:
+            lines.append(f"{impact.hidden} instance{pluralize(impact.hidden)} that you may not see")
+        advice = "To keep these delegates connected, give them another token first."
+        return Notice("These sessions end at once", [*lines, advice])
+
+    def perform(self, **given: Any) -> None:
+        self.ended = operations.revoke_token(actor=self.request.user, token=self.object)
+
+    def get_done_message(self, name: str) -> str:
+        sessions = f"{len(self.ended)} session{pluralize(len(self.ended))} ended"
+        return self.done.format(name=name, sessions=sessions)
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def delete_token(request: PageRequest, pk: int) -> HttpResponse:
-    """Forget a revoked token."""
-    found = _get_token(request, pk)
-    require(request.user, DELETE, found)
-    refusal = ""
-    if request.method == "POST":
-        try:
-            operations.delete_token(actor=request.user, token=found)
-        except Problem as problem:
-            refusal = problem.detail
-        else:
-            messages.success(request, f"The token {found.name} is deleted.")
-            return redirect("delegate-tokens")
-    content = {"token": found, "refusal": refusal}
-    return render(request, "delegates/tokens/delete.html", content, status=409 if refusal else 200)
+class DeleteToken(TokenPage, DeletePage[DelegateToken]):
+    """Delete a revoked token."""
+
+    permission = DELETE
+    text = "It is revoked, so nothing uses it. The audit trail keeps who created and who revoked it."
+    done = "The token {name} is deleted."
+
+    def get_obstacle(self) -> Obstacle | None:
+        if self.object.status != DelegateToken.Status.ACTIVE:
+            return None
+        url = reverse("revoke-delegate-token", args=[self.object.pk])
+        return Obstacle(
+            "Agents can still use it. Revoke it first; then it can be deleted.", "Revoke token", url
+        )
+
+    def perform(self, **given: Any) -> None:
+        operations.delete_token(actor=self.request.user, token=self.object)
 
 
 def _content(request: PageRequest, found: DelegateToken) -> dict[str, Any]:
@@ -134,7 +165,3 @@ def _content(request: PageRequest, found: DelegateToken) -> dict[str, Any]:
         "losing": get_revocation_impact(found, request.user),
         "rights": get_permissions(request.user, found),
     }
-
-
-def _get_token(request: PageRequest, pk: int) -> DelegateToken:
-    return get_visible(request, VIEW, list_tokens_with_use(), pk=pk)

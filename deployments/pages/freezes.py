@@ -18,6 +18,7 @@ from deployments.models import FreezeWindow
 from rbac.policy import can_anywhere, require
 from web.forms.page_forms import get_posted_data
 from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
+from web.forms.resource_pages import DeletePage, ResourcePage
 from web.http.pagination import paginate_queryset
 from web.http.problems import Problem, VersionConflict
 
@@ -25,6 +26,19 @@ MANAGE: Final = operations.MANAGE
 GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 # As many windows of scopes above as the list shows.
 MOST_ABOVE: Final = 50
+
+
+def _get_window(request: PageRequest, pk: int) -> FreezeWindow:
+    return get_visible(request, MANAGE, FreezeWindow.objects.select_related("scope"), pk=pk)
+
+
+class FreezePage(ResourcePage[FreezeWindow]):
+    """A page about a freeze window."""
+
+    load = staticmethod(_get_window)
+    permission = MANAGE
+    noun = "freeze window"
+    parents = (("Freeze windows", "freezes"),)
 
 
 @require_sign_in
@@ -106,17 +120,13 @@ def edit_window(request: PageRequest, pk: int) -> HttpResponse:
     return render(request, "deployments/freezes/edit.html", context, status=form.http_status)
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def delete_window(request: PageRequest, pk: int) -> HttpResponse:
-    """Ask before a freeze window goes."""
-    found = _get_window(request, pk)
-    require(request.user, MANAGE, found)
-    if request.method == "POST":
-        operations.delete_freeze(actor=request.user, window=found)
-        messages.success(request, f"{found.name} is deleted.")
-        return redirect("freezes")
-    return render(request, "deployments/freezes/delete.html", {"window": found})
+class DeleteFreeze(FreezePage, DeletePage[FreezeWindow]):
+    """Delete a freeze window."""
+
+    text = "Deployments that it holds back can be run again at once."
+
+    def perform(self, **given: Any) -> None:
+        operations.delete_freeze(actor=self.request.user, window=self.object)
 
 
 def _changed_meanwhile(request: PageRequest, form: FreezeForm, pk: int) -> HttpResponse:
@@ -130,7 +140,3 @@ def _changed_meanwhile(request: PageRequest, form: FreezeForm, pk: int) -> HttpR
         "diff": diff_values(stored, entered),
     }
     return render(request, "deployments/freezes/edit.html", context, status=409)
-
-
-def _get_window(request: PageRequest, pk: int) -> FreezeWindow:
-    return get_visible(request, MANAGE, FreezeWindow.objects.select_related("scope"), pk=pk)

@@ -1,6 +1,6 @@
 """Pages of notification rules and their notifications."""
 
-from typing import Final
+from typing import Any, Final
 
 from django.contrib import messages
 from django.http import HttpResponse
@@ -24,6 +24,7 @@ from notifications.operations import (
 from rbac.policy import can_anywhere, get_permissions, require
 from web.forms.page_forms import get_posted_data
 from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
+from web.forms.resource_pages import DeletePage, ResourcePage
 from web.http.pagination import paginate_queryset
 from web.http.problems import Conflict, Problem, VersionConflict
 
@@ -32,6 +33,20 @@ EVENT_TITLES: Final = dict(SUBSCRIBABLE_EVENTS)
 VERSION_CONFLICT_MESSAGE: Final = (
     "Somebody changed this rule after you opened it. Saving again replaces what they saved."
 )
+
+
+def get_rule(request: PageRequest, pk: int) -> NotificationRule:
+    """The rule of the address. Raises `NotVisible` (404)."""
+    return get_visible(request, VIEW, NotificationRule.objects.select_related("scope"), pk=pk)
+
+
+class NotificationRulePage(ResourcePage[NotificationRule]):
+    """A page about a notification rule."""
+
+    load = staticmethod(get_rule)
+    noun = "notification rule"
+    parents = (("Notifications", "notification-rules"),)
+    detail = "notification-rule"
 
 
 @require_sign_in
@@ -120,22 +135,17 @@ def _render_version_conflict(request: PageRequest, form: EditNotificationRuleFor
     return render(request, "notifications/edit.html", {"form": form, "rule": stored}, status=409)
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def remove_rule(request: PageRequest, pk: int) -> HttpResponse:
-    """Ask before a rule goes."""
-    found = get_rule(request, pk)
-    require(request.user, DELETE, found)
-    if request.method == "POST":
-        delete_rule(actor=request.user, rule=found)
-        messages.success(request, f"{found.name} is deleted.")
-        return redirect("notification-rules")
-    return render(request, "notifications/delete.html", {"rule": found})
+class DeleteNotificationRule(NotificationRulePage, DeletePage[NotificationRule]):
+    """Delete a notification rule with its notifications."""
 
+    permission = DELETE
 
-def get_rule(request: PageRequest, pk: int) -> NotificationRule:
-    """The rule of the address. Raises `NotVisible` (404)."""
-    return get_visible(request, VIEW, NotificationRule.objects.select_related("scope"), pk=pk)
+    def get_texts(self) -> list[str]:
+        text = f"Nothing is sent to {self.object.host} any more."
+        return [text, "Waiting notifications and the list of sent ones are deleted."]
+
+    def perform(self, **given: Any) -> None:
+        delete_rule(actor=self.request.user, rule=self.object)
 
 
 def get_event_titles(rule: NotificationRule) -> list[str]:

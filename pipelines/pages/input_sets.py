@@ -6,6 +6,9 @@ from typing import Any, Final
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.template.defaultfilters import pluralize
+from django.urls import reverse
+from django.utils.html import format_html
 from django.views.decorators.http import require_http_methods, require_safe
 
 from catalog.pages.edit_conflicts import diff_values
@@ -14,11 +17,33 @@ from pipelines.inputs import input_sets
 from pipelines.models import InputSet, Pipeline
 from rbac.policy import can, require
 from web.forms.pages import PageRequest, get_visible, require_sign_in
+from web.forms.resource_pages import Breadcrumb, DeletePage, Notice, ResourcePage
 from web.http.pagination import paginate_queryset
 from web.http.problems import Problem, VersionConflict
+from web.templatetags.slipway import when
 
 GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 PIPELINE: Final = "core_pipeline_view"
+
+
+def _get_input_set(request: PageRequest, pk: int, number: int) -> InputSet:
+    rows = input_sets.list_input_sets()
+    return get_visible(request, input_sets.VIEW, rows, pk=number, pipeline_id=pk)
+
+
+class InputSetPage(ResourcePage[InputSet]):
+    """A page about an input set, which belongs to a pipeline."""
+
+    load = staticmethod(_get_input_set)
+    noun = "input set"
+
+    def get_parents(self) -> list[Breadcrumb]:
+        pipeline = self.object.pipeline
+        return [
+            Breadcrumb("Pipelines", reverse("pipelines")),
+            Breadcrumb(pipeline.name, reverse("pipeline", args=[pipeline.pk])),
+            Breadcrumb("Input sets", reverse("input-sets", args=[pipeline.pk])),
+        ]
 
 
 @require_sign_in
@@ -92,18 +117,29 @@ def edit_input_set(request: PageRequest, pk: int, number: int) -> HttpResponse:
     return redirect("input-sets", pk=pk)
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def delete_input_set(request: PageRequest, pk: int, number: int) -> HttpResponse:
-    """Ask before an input set goes, and say how much it is used."""
-    found = _get_input_set(request, pk, number)
-    require(request.user, input_sets.DELETE, found)
-    if request.method == "POST":
-        input_sets.delete_input_set(actor=request.user, input_set=found)
-        messages.success(request, f"The input set {found.name} is deleted.")
-        return redirect("input-sets", pk=pk)
-    content = {"pipeline": found.pipeline, "input_set": found}
-    return render(request, "pipelines/delete_input_set.html", content)
+class DeleteInputSet(InputSetPage, DeletePage[InputSet]):
+    """Delete an input set, after telling how often runs took values from it."""
+
+    permission = input_sets.DELETE
+    done = "The input set {name} is deleted."
+
+    def get_texts(self) -> list[str]:
+        return [] if self.object.runs else ["No run has taken values from it."]
+
+    def get_notice(self) -> Notice | None:
+        found = self.object
+        if not found.runs:
+            return None
+        last = format_html(
+            "The last one was {}. These runs keep their values.", when(found.last_run_at, "ago")
+        )
+        refused = format_html(
+            "A program that names <code>{}</code> for a run is refused from now on.", found.identifier
+        )
+        return Notice(f"{found.runs} run{pluralize(found.runs)} took values from it", [last, refused])
+
+    def perform(self, **given: Any) -> None:
+        input_sets.delete_input_set(actor=self.request.user, input_set=self.object)
 
 
 def _render_edit_conflict(
@@ -123,11 +159,6 @@ def _build_initial_values(found: InputSet) -> dict[str, Any]:
 
 def _get_pipeline(request: PageRequest, pk: int) -> Pipeline:
     return get_visible(request, PIPELINE, Pipeline.objects.select_related("scope"), pk=pk)
-
-
-def _get_input_set(request: PageRequest, pk: int, number: int) -> InputSet:
-    rows = input_sets.list_input_sets()
-    return get_visible(request, input_sets.VIEW, rows, pk=number, pipeline_id=pk)
 
 
 def _build_spec(form: InputSetForm) -> input_sets.InputSetSpec:

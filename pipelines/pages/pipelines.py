@@ -7,7 +7,6 @@ from django.http import HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from catalog.forms.resources import DeleteResourceForm
 from pipelines.definition.parser import InvalidPipelineError, parse_pipeline
 from pipelines.editor.graph import PipelineGraph, build_graph
 from pipelines.editor.suggestions import build_suggestions
@@ -18,6 +17,7 @@ from rbac.models import Scope
 from rbac.policy import NotVisible, can, filter_visible, list_permitted_scopes, require
 from web.forms.page_forms import get_posted_data
 from web.forms.pages import PageRequest, get_visible, require_sign_in
+from web.forms.resource_pages import DeletePage, ResourcePage
 from web.http.pagination import paginate_queryset
 from web.http.problems import Problem, VersionConflict
 from web.text_diffs import compare_texts
@@ -102,18 +102,27 @@ def edit_pipeline(request: PageRequest, pk: int) -> HttpResponse:
     return redirect("pipeline", pk=pk)
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def delete_pipeline(request: PageRequest, pk: int) -> HttpResponse:
-    """Ask before a pipeline goes."""
-    found = get_pipeline(request, pk)
-    require(request.user, DELETE, found)
-    form = DeleteResourceForm(get_posted_data(request))
-    if request.method == "POST":
-        pipelines.delete_pipeline(actor=request.user, pipeline=found)
-        messages.success(request, f"{found.name} is deleted. Its executions can still be read.")
-        return redirect("pipelines")
-    return render(request, "pipelines/delete.html", {"pipeline": found, "form": form})
+class PipelinePage(ResourcePage[Pipeline]):
+    """A page about a pipeline."""
+
+    load = staticmethod(get_pipeline)
+    noun = "pipeline"
+    parents = (("Pipelines", "pipelines"),)
+    detail = "pipeline"
+
+
+class DeletePipeline(PipelinePage, DeletePage[Pipeline]):
+    """Delete a pipeline; its executions stay."""
+
+    permission = DELETE
+    text = (
+        "The pipeline can no longer be run. What it deployed keeps running, its executions can be read, and "
+        "executions in progress continue."
+    )
+    done = "{name} is deleted. Its executions can still be read."
+
+    def perform(self, **given: Any) -> None:
+        pipelines.delete_pipeline(actor=self.request.user, pipeline=self.object)
 
 
 @require_sign_in

@@ -64,7 +64,7 @@ def test_a_revoked_key_opens_nothing_and_cannot_be_rotated(viewer: User, browse:
     key, token = create_api_key(actor=viewer, user=viewer, name="CI")
     client = browse(viewer)
     page = client.post(f"/access/keys/{key.pk}/revoke/", follow=True).content.decode()
-    assert "opens nothing any more" in page
+    assert "The API key CI is revoked." in page
     assert get_api_key_by_token(token) is None
     refused = client.post(f"/access/keys/{key.pk}/rotate/", {"grace": "0"})
     assert refused.status_code == 400

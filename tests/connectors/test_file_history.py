@@ -6,10 +6,10 @@ from catalog.models import Manifest, Service
 from connectors.file_kinds import FileText, check_file, get_completion_guide
 from connectors.models import FileNode, FileVersion
 from connectors.operations import create_folder, delete_file, move_file, restore_file, save_file
-from connectors.usages import ResourceInUse, find_usages
+from connectors.usages import find_usages
 from rbac.models import AuditEntry, Scope, User
 from rbac.policy import Forbidden, NotVisible
-from web.http.problems import BadInput, Conflict
+from web.http.problems import BadInput, Conflict, ResourceInUse
 
 TASK = "family: app\ncontainerDefinitions:\n  - name: app\n    image: nginx\n    memory: 512\n"
 

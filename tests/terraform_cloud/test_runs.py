@@ -5,7 +5,7 @@ import pytest
 from connectors.models import Connector
 from connectors.operations import create_secret, delete_connector
 from connectors.required_access import MissingAccess
-from connectors.usages import ResourceInUse, find_usages
+from connectors.usages import find_usages
 from deployments.models import AwsCall, StepExecution
 from deployments.preview.documents import PreviewDetails
 from deployments.preview.operations import preview_pipeline
@@ -18,6 +18,7 @@ from tests.fixtures.terraform_cloud import FINAL, TOKEN, Output, PretendRun, Ter
 from tests.flow.conftest import Write
 from tests.terraform_cloud.conftest import BACK, run_step, terraform_connector, text_of
 from tests.watching.marker import planted
+from web.http.problems import ResourceInUse
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

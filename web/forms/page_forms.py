@@ -10,7 +10,7 @@ from django.http import HttpRequest, QueryDict
 
 from rbac.models import Scope
 from rbac.policy import Forbidden, Principal, list_permitted_scopes
-from web.http.problems import Problem, convert_exception
+from web.http.problems import Problem, ResourceInUse, convert_exception
 
 
 def get_posted_data(request: HttpRequest) -> QueryDict | None:
@@ -20,6 +20,9 @@ def get_posted_data(request: HttpRequest) -> QueryDict | None:
 
 # RadioSelect first: Django counts it among the selects, and it is drawn as several inputs.
 _UNSTYLED_WIDGETS = (forms.RadioSelect, forms.CheckboxInput, forms.FileInput, forms.Textarea)
+
+
+USAGES_NOT_ACCEPTED = "Something still refers to it. Tick this box to delete it anyway."
 
 
 class PageForm(forms.Form):
@@ -51,6 +54,26 @@ class PageForm(forms.Form):
             # A refusal that names no field of this form keeps the name of its place.
             message = str(error["message"]) if known or not path else f"{path}: {error['message']}"
             self.add_error(known, message)
+
+
+class ConfirmForm(PageForm):
+    """The boxes to tick before an operation; `although_used` is the label of the one that accepts usages."""
+
+    although_used = forms.BooleanField(required=False)
+
+    def __init__(self, *args: Any, although_used: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["although_used"].label = although_used
+        if not although_used:
+            del self.fields["although_used"]
+
+    def refuse_operation(self, problem: Problem | ValidationError) -> int:
+        """Show why the operation was refused, and return the status of the page."""
+        if isinstance(problem, ResourceInUse) and "although_used" in self.fields:
+            self.add_error("although_used", USAGES_NOT_ACCEPTED)
+            return 400
+        self.refuse(problem)
+        return 409
 
 
 def build_identifier(name: str) -> str:

@@ -84,6 +84,12 @@ class Conflict(Problem):
     code = "conflict"
 
 
+class ResourceInUse(Conflict):
+    """The thing cannot go away: something still uses it."""
+
+    code = "still_used"
+
+
 class VersionConflict(Problem):
     """If-Match names a version that is no longer the current one."""
 

@@ -1,0 +1,21 @@
+"""Base of the pages that delete what pipelines can refer to."""
+
+from typing import TypeVar
+
+from catalog.models import Environment, Infrastructure, Service
+from catalog.usages import find_pipeline_usage
+from connectors.usages import ResourceUsages
+from web.forms.resource_pages import DeletePage
+
+CatalogRow = TypeVar("CatalogRow", Service, Environment, Infrastructure)
+
+
+class DeleteUsedPage(DeletePage[CatalogRow]):
+    """A page that asks before something is deleted that pipelines can refer to."""
+
+    usage_title = "Pipelines still refer to it"
+    usage_advice = "They cannot be run until they refer to something else."
+    although_used = "Delete it although what refers to it can no longer be run"
+
+    def get_usages(self) -> ResourceUsages:
+        return find_pipeline_usage(self.object, self.request.user).to_links()
