@@ -116,7 +116,7 @@ class OverrideDetail(OverrideRoute):
         )
         return self._save(request, pk, service, infrastructure, spec)
 
-    @extend_schema(parameters=[IF_MATCH_PARAMETER], responses=OverrideDocument)
+    @extend_schema(parameters=[IF_MATCH_PARAMETER], responses={200: OverrideDocument})
     def delete(self, request: Request, pk: int, service: int, infrastructure: int | None = None) -> Response:
         return self._save(request, pk, service, infrastructure, operations.OverrideSpec())
 

@@ -205,6 +205,7 @@ def test_a_program_overrides_manifests_and_reads_what_counts(
     assert (saved.status_code, saved["etag"]) == (200, '"1"')
     assert saved.json()["manifests"] == [manifest | {"mode": "merge", "paths": [], "place": {}}]
     assert call(admin).put(address, body, format="json", headers={"if-match": '"0"'}).status_code == 412
+    assert call(admin).get(f"{address}/manifests?fetch=perhaps").status_code == 400
     counting = call(admin).get(f"{address}/manifests").json()["manifests"][0]
     assert counting["value"]["memory"] == "512"
     assert {
