@@ -45,7 +45,7 @@ class BotoCaller:
     credentials: Credentials
     region: str
     endpoint_url: str | None = None
-    reach: AddressPolicy = PRIVATE_ALLOWED
+    address_policy: AddressPolicy = PRIVATE_ALLOWED
     """Where an endpoint of one's own may lead."""
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False, compare=False)
 
@@ -64,7 +64,7 @@ class BotoCaller:
 
     @property
     def _endpoint(self) -> Endpoint | None:
-        return Endpoint(self.endpoint_url, self.reach) if self.endpoint_url else None
+        return Endpoint(self.endpoint_url, self.address_policy) if self.endpoint_url else None
 
     def _send(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         try:

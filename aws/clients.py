@@ -34,7 +34,7 @@ class Endpoint:
     """Where calls go instead of AWS, and the addresses to which its name may lead."""
 
     url: str
-    reach: AddressPolicy = PRIVATE_ALLOWED
+    address_policy: AddressPolicy = PRIVATE_ALLOWED
 
 
 _ClientKey = tuple[Credentials, str, Endpoint | None, str]
@@ -83,7 +83,7 @@ def _create_client(key: _ClientKey) -> Any:
     url = endpoint.url if endpoint else None
     client = session.create_client(service, region_name=region, endpoint_url=url, config=_build_config())
     if endpoint:
-        _guard_connections(client, endpoint.reach)
+        _guard_connections(client, endpoint.address_policy)
     client.meta.events.register(
         f"after-call.{client.meta.service_model.service_id.hyphenize()}", _refuse_truncated_response
     )

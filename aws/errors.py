@@ -29,7 +29,7 @@ class AwsError(Exception):
         self.operation = operation
 
     @property
-    def sentence(self) -> str:
+    def display_message(self) -> str:
         """The error as a person should read it."""
         text = self.message.rstrip(".") or "no reason given"
         return f"AWS refused {self._call}: {text} ({self.code})."
@@ -39,7 +39,7 @@ class AwsError(Exception):
         return f"{self.service} {self.operation}".strip() or "the call"
 
     def __str__(self) -> str:
-        return self.sentence
+        return self.display_message
 
     def to_record(self) -> dict[str, Any]:
         """The error as JSON, for the journal; `parse_error_record` makes it an exception again."""
@@ -56,7 +56,7 @@ class NotFound(AwsError):
     """What the call names does not exist."""
 
     @property
-    def sentence(self) -> str:
+    def display_message(self) -> str:
         return f"AWS does not know what {self._call} names: {self.message.rstrip('.')} ({self.code})."
 
 
@@ -66,7 +66,7 @@ class Throttled(AwsError):
     is_retryable = True
 
     @property
-    def sentence(self) -> str:
+    def display_message(self) -> str:
         return f"AWS is throttling {self._call} ({self.code}): too many calls in this account and region."
 
 
@@ -78,7 +78,7 @@ class Unauthenticated(AwsError):
     """The credentials themselves are missing, unknown or expired."""
 
     @property
-    def sentence(self) -> str:
+    def display_message(self) -> str:
         text = self.message.rstrip(".")
         return f"The credentials were not accepted for {self._call}: {text} ({self.code})."
 
@@ -103,7 +103,7 @@ class Denied(AwsError):
         self.principal = principal or _search_group(_DENIED_PRINCIPAL, message)
 
     @property
-    def sentence(self) -> str:
+    def display_message(self) -> str:
         where = f" on {self.resource}" if self.resource else ""
         whom = f" of {self.principal}" if self.principal else " of these credentials"
         return f"AWS denied {self.action}{where}: allow this action in the IAM policy{whom}."
@@ -122,7 +122,7 @@ class NotSent(AwsError):
     is_retryable = True
 
     @property
-    def sentence(self) -> str:
+    def display_message(self) -> str:
         return f"{self._call} was not sent: {self.message.rstrip('.')} ({self.code})."
 
 
@@ -130,7 +130,7 @@ class Unavailable(NotSent):
     """Whoever was asked has no time or is not there; the message is a whole sentence, nothing happened."""
 
     @property
-    def sentence(self) -> str:
+    def display_message(self) -> str:
         return self.message
 
 
@@ -141,7 +141,7 @@ class Unanswered(AwsError):
     is_retryable = True
 
     @property
-    def sentence(self) -> str:
+    def display_message(self) -> str:
         return f"AWS gave no answer to {self._call}: {self.message.rstrip('.')} ({self.code})."
 
 
@@ -149,7 +149,7 @@ class Undelivered(AwsError):
     """No delegate made the call; the message is a whole sentence, and nothing happened."""
 
     @property
-    def sentence(self) -> str:
+    def display_message(self) -> str:
         return self.message
 
 

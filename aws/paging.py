@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 from aws.caller import Caller
 from aws.errors import Unanswered
 
-# Far above any account's lists; an AWS that repeats itself must not keep a worker for ever.
-MOST_PAGES = 200
+# Far above the size of any account. A response that repeats its token must not block a worker for ever.
+MAX_PAGES = 200
 
 
 def paginate(
@@ -16,39 +16,40 @@ def paginate(
     operation: str,
     params: Mapping[str, Any],
     *,
-    member: str,
-    page: str,
-    following: str = "",
+    result_key: str,
+    cursor_key: str,
+    response_cursor_key: str = "",
 ) -> Iterator[Any]:
-    """Yield what `member` lists on every page; `page` is the page token's name in question and answer.
+    """Yield the items under `result_key` on every page.
 
-    Where the answer calls it otherwise, `following` is its name there.
+    `cursor_key` names the page token in request and response; `response_cursor_key` is set where the
+    response uses another name.
     """
-    asked = dict(params)
-    for _ in range(MOST_PAGES):
-        answer = caller.call(service, operation, asked)
-        yield from answer.get(member) or ()
-        token = answer.get(following or page)
-        if not token or token == asked.get(page):
+    request = dict(params)
+    for _ in range(MAX_PAGES):
+        response = caller.call(service, operation, request)
+        yield from response.get(result_key) or ()
+        token = response.get(response_cursor_key or cursor_key)
+        if not token or token == request.get(cursor_key):
             return
-        asked[page] = token
-    raise Unanswered("TooManyPages", f"more than {MOST_PAGES} pages came back", service, operation)
+        request[cursor_key] = token
+    raise Unanswered("TooManyPages", f"more than {MAX_PAGES} pages came back", service, operation)
 
 
 T = TypeVar("T")
 
 
 def split_batches(items: Sequence[T], size: int) -> Iterator[list[T]]:
-    """Cut a list to what AWS takes in one call."""
+    """Yield the items in lists of at most `size`, the limit of one AWS call."""
     for start in range(0, len(items), size):
         yield list(items[start : start + size])
 
 
-def require_member(answer: Mapping[str, Any], member: str, service: str, operation: str) -> Any:
-    """The part of an answer that it cannot do without.
+def require_member(response: Mapping[str, Any], member: str, service: str, operation: str) -> Any:
+    """Return a required member of a response.
 
-    Raises `Unanswered` where it is missing: an answer cut short may still have had its effect.
+    Raises `Unanswered` if it is missing: a truncated response does not show whether the call took effect.
     """
-    if not answer.get(member):
+    if not response.get(member):
         raise Unanswered("UnreadableAnswer", f"the answer holds no {member}", service, operation)
-    return answer[member]
+    return response[member]

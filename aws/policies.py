@@ -15,17 +15,17 @@ class IamPolicy:
 
     identifier: str
     title: str
-    about: str
-    purposes: Mapping[str, str]
+    description: str
+    action_purposes: Mapping[str, str]
 
     @property
     def actions(self) -> tuple[str, ...]:
-        return tuple(self.purposes)
+        return tuple(self.action_purposes)
 
     @property
     def document(self) -> dict[str, Any]:
         """The policy as IAM takes it."""
-        statement = {"Effect": "Allow", "Action": list(self.purposes), "Resource": "*"}
+        statement = {"Effect": "Allow", "Action": list(self.action_purposes), "Resource": "*"}
         return {"Version": "2012-10-17", "Statement": [statement]}
 
 
@@ -163,17 +163,17 @@ POLICIES = (BASE_POLICY, *EXTENSION_POLICIES)
 def list_policies(actions: Iterable[str]) -> tuple[IamPolicy, ...]:
     """`BASE`, and each extension that holds one of the actions."""
     needed = set(actions)
-    return (BASE_POLICY, *(one for one in EXTENSION_POLICIES if needed & one.purposes.keys()))
+    return (BASE_POLICY, *(one for one in EXTENSION_POLICIES if needed & one.action_purposes.keys()))
 
 
 def get_action_purpose(action: str) -> str:
     """Why an action is needed; empty if no policy knows it."""
-    return next((one.purposes[action] for one in POLICIES if action in one.purposes), "")
+    return next((one.action_purposes[action] for one in POLICIES if action in one.action_purposes), "")
 
 
 def get_policy_title(action: str) -> str:
     """The title of the policy that holds an action; empty if none does."""
-    return next((one.title for one in POLICIES if action in one.purposes), "")
+    return next((one.title for one in POLICIES if action in one.action_purposes), "")
 
 
 def get_policy(identifier: str) -> IamPolicy | None:

@@ -128,7 +128,7 @@ def _as_rows(lines: int, batch: int) -> int:
                     cursor.execute(
                         "INSERT INTO bench_line (execution, number, at, step, unit, level, origin, text) "
                         "VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
-                        [*values, mask.text(next(source))],
+                        [*values, mask.mask_text(next(source))],
                     )
     return lines
 

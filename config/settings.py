@@ -195,8 +195,8 @@ CACHES: dict[str, dict[str, Any]] = {
 FIELD_ENCRYPTION_KEYS = ENV.field_encryption_keys
 ALLOW_AWS_ENDPOINTS = EMBEDDED if ENV.aws_endpoints_allowed is None else ENV.aws_endpoints_allowed
 OUTGOING_REACH = AddressPolicy(
-    private=EMBEDDED,
-    also=parse_networks(ENV.private_networks),
+    allows_private=EMBEDDED,
+    allowed_networks=parse_networks(ENV.private_networks),
     advice="where that is meant, name its network in SLIPWAY_PRIVATE_NETWORKS",
 )
 AWS_QUOTA_SHARE = ENV.aws_quota_share

@@ -94,7 +94,9 @@ def normalize_content(content: str) -> str:
     """The text as it is stored, with plain line ends. Raises `BadInput` if it cannot be kept."""
     cleaned = content.replace("\r\n", "\n")
     if fault := find_text_problem(cleaned) or find_size_problem(cleaned, SPEC_BYTES):
-        raise BadInput(f"A file is a text: {fault.sentence}", errors=[fault.as_error() | {"path": "content"}])
+        raise BadInput(
+            f"A file is a text: {fault.display_message}", errors=[fault.to_json() | {"path": "content"}]
+        )
     return cleaned
 
 

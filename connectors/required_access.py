@@ -45,7 +45,7 @@ class MissingPermission:
     is_seen: bool
     sentence: str
 
-    def as_error(self) -> dict[str, str]:
+    def to_json(self) -> dict[str, str]:
         return {"path": self.need.path, "message": self.sentence}
 
 
@@ -61,7 +61,7 @@ class MissingAccess(Problem, Forbidden):
         Problem.__init__(
             self,
             f"{told} And {rest} more." if rest > 0 else told,
-            errors=[one.as_error() for one in lacks],
+            errors=[one.to_json() for one in lacks],
         )
         # Both parents write the text; pages print it.
         self.args, self.permission = (self.detail,), lacks[0].need.permission

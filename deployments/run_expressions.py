@@ -229,7 +229,7 @@ def _shown(one: CompletionItem, unseen: frozenset[str], mask: SecretMask) -> Com
 def _masked(value: Any, mask: SecretMask) -> Any:
     """A value without the secrets that may have got into it."""
     if isinstance(value, Mapping):
-        return {mask.text(str(key)): _masked(item, mask) for key, item in value.items()}
+        return {mask.mask_text(str(key)): _masked(item, mask) for key, item in value.items()}
     if isinstance(value, list):
         return [_masked(item, mask) for item in value]
-    return mask.text(value).replace(HIDDEN, MASKED_VALUE) if isinstance(value, str) else value
+    return mask.mask_text(value).replace(HIDDEN, MASKED_VALUE) if isinstance(value, str) else value

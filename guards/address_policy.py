@@ -53,35 +53,37 @@ class AddressPolicy:
     `advice` ends the sentence that refuses: what to change where the address is meant.
     """
 
-    private: bool = False
-    also: tuple[Network, ...] = ()
+    allows_private: bool = False
+    allowed_networks: tuple[Network, ...] = ()
     advice: str = field(default="", compare=False)
 
     def require(self, host: str, address: str) -> None:
         """Raises `AddressRefused` for an address (as text) that is not within reach; `host` is its name."""
-        if why := self._refusal(address):
+        if why := self._describe_refusal(address):
             advice = f"; {self.advice}" if self.advice and "private" in why else ""
             raise AddressRefused(f"{host} leads to {address}, {why}{advice}")
 
-    def require_literal(self, host: str) -> None:
+    def require_literal_address(self, host: str) -> None:
         """The same for a host that is an address itself, in any form that systems read; names pass."""
         if address := parse_literal_address(host):
             self.require(host, address)
 
-    def _refusal(self, address: str) -> str:
+    def _describe_refusal(self, address: str) -> str:
         one = ipaddress.ip_address(address.split("%", 1)[0])
         meant = [one, *_extract_ipv4_addresses(one)]
         if any(_is_in(form, _BLOCKED_NETWORKS) for form in meant):
             return "and nothing goes there: machines' metadata is there, or nobody in particular"
         mapped = isinstance(one, ipaddress.IPv6Address) and one.ipv4_mapped is not None
         judged = meant[1:] if mapped else meant
-        if self.private or all(_is_public(form) or _is_in(form, self.also) for form in judged):
+        if self.allows_private or all(
+            _is_public(form) or _is_in(form, self.allowed_networks) for form in judged
+        ):
             return ""
         return "which is a private address"
 
 
 PUBLIC_ONLY = AddressPolicy()
-PRIVATE_ALLOWED = AddressPolicy(private=True)
+PRIVATE_ALLOWED = AddressPolicy(allows_private=True)
 
 
 def parse_literal_address(host: str) -> str:

@@ -19,18 +19,18 @@ class ParsedDocument:
     value: Any
     lines: dict[InputPath, int] = field(default_factory=dict, repr=False)
     columns: dict[InputPath, int] = field(default_factory=dict, repr=False)
-    spellings: dict[InputPath, str] = field(default_factory=dict, repr=False)
+    number_texts: dict[InputPath, str] = field(default_factory=dict, repr=False)
 
 
 class _OpenNode:
     """A mapping or list whose end has not come yet; `path` is kept where places are."""
 
-    __slots__ = ("awaits_key", "is_mapping", "key", "path", "value")
+    __slots__ = ("expects_key", "is_mapping", "key", "path", "value")
 
     def __init__(self, path: InputPath, value: Any) -> None:
         self.path = path
         self.value = value
-        self.is_mapping = self.awaits_key = type(value) is dict
+        self.is_mapping = self.expects_key = type(value) is dict
         self.key = ""
 
 
@@ -43,79 +43,81 @@ class DocumentTree(Generic[SourcePosition]):
     def __init__(
         self,
         *,
-        depth: int,
-        values: int,
-        place: Callable[[SourcePosition], tuple[int, int]],
-        keeps_places: bool = False,
+        max_depth: int,
+        max_values: int,
+        get_position: Callable[[SourcePosition], tuple[int, int]],
+        keeps_positions: bool = False,
     ) -> None:
-        self.depth = int(depth)
-        self.left = int(values)
-        self.values = int(values)
-        self.place = place
-        self.keeps_places = keeps_places
+        self.max_depth = int(max_depth)
+        self.values_left = int(max_values)
+        self.max_values = int(max_values)
+        self.get_position = get_position
+        self.keeps_positions = keeps_positions
         self.lines: dict[InputPath, int] = {}
         self.columns: dict[InputPath, int] = {}
-        self.open: list[_OpenNode] = []
-        self.inner: _OpenNode | None = None
+        self.open_nodes: list[_OpenNode] = []
+        self.current_node: _OpenNode | None = None
         self.root: Any = None
 
     @property
     def path(self) -> InputPath:
         """Where the next value goes."""
         parts: list[str | int] = []
-        for number, inner in enumerate(self.open):
-            is_last = number == len(self.open) - 1
+        for number, inner in enumerate(self.open_nodes):
+            is_last = number == len(self.open_nodes) - 1
             parts.append(inner.key if inner.is_mapping else len(inner.value) - (not is_last))
-        if self.inner is not None and self.inner.awaits_key:
+        if self.current_node is not None and self.current_node.expects_key:
             parts.pop()
         return tuple(parts)
 
-    def start(self, value: dict[str, Any] | list[Any], at: SourcePosition) -> None:
+    def start_collection(self, value: dict[str, Any] | list[Any], at: SourcePosition) -> None:
         """Begin a mapping or a list. Raises `Refused`."""
-        if len(self.open) >= self.depth:
-            raise self.refused(at, f"nested deeper than {self.depth} levels", "flatten it")
-        self.inner = _OpenNode(self.put(value, at), value)
-        self.open.append(self.inner)
+        if len(self.open_nodes) >= self.max_depth:
+            raise self.build_rejection(at, f"nested deeper than {self.max_depth} levels", "flatten it")
+        self.current_node = _OpenNode(self.add_value(value, at), value)
+        self.open_nodes.append(self.current_node)
 
-    def end(self) -> None:
+    def end_collection(self) -> None:
         """End the innermost one."""
-        self.open.pop()
-        self.inner = self.open[-1] if self.open else None
+        self.open_nodes.pop()
+        self.current_node = self.open_nodes[-1] if self.open_nodes else None
 
-    def key(self, key: str, at: SourcePosition) -> None:
+    def add_key(self, key: str, at: SourcePosition) -> None:
         """Take the key of the value that comes next. Raises `Refused` on one that is there already."""
-        inner = self.open[-1]
-        inner.key, inner.awaits_key = key, False
+        inner = self.open_nodes[-1]
+        inner.key, inner.expects_key = key, False
         if key in inner.value:
-            first = f" on line {self.lines[(*inner.path, key)]}" if self.keeps_places else ""
-            raise self.refused(at, f'the key "{key[:100]}" is already given{first}', "keep one of them")
-        if self.keeps_places:
+            first = f" on line {self.lines[(*inner.path, key)]}" if self.keeps_positions else ""
+            raise self.build_rejection(
+                at, f'the key "{key[:100]}" is already given{first}', "keep one of them"
+            )
+        if self.keeps_positions:
             # The key's line, not the value's: that is where a person looks for it.
-            self._keep((*inner.path, key), at)
+            self._record_position((*inner.path, key), at)
 
-    def put(self, value: Any, at: SourcePosition) -> InputPath:
+    def add_value(self, value: Any, at: SourcePosition) -> InputPath:
         """Put a value where it belongs, and return where that is. Raises `Refused`."""
-        self.left -= 1
-        if self.left < 0:
-            raise self.refused(at, f"more than {self.values} values", "split it")
-        inner = self.inner
+        self.values_left -= 1
+        if self.values_left < 0:
+            raise self.build_rejection(at, f"more than {self.max_values} values", "split it")
+        inner = self.current_node
         path: InputPath = ()
         if inner is None:
             self.root = value
         elif inner.is_mapping:
             inner.value[inner.key] = value
-            inner.awaits_key = True
-            return (*inner.path, inner.key) if self.keeps_places else ()
+            inner.expects_key = True
+            return (*inner.path, inner.key) if self.keeps_positions else ()
         else:
-            path = (*inner.path, len(inner.value)) if self.keeps_places else ()
+            path = (*inner.path, len(inner.value)) if self.keeps_positions else ()
             inner.value.append(value)
-        if self.keeps_places:
-            self._keep(path, at)
+        if self.keeps_positions:
+            self._record_position(path, at)
         return path
 
-    def _keep(self, path: InputPath, at: SourcePosition) -> None:
-        self.lines[path], self.columns[path] = self.place(at)
+    def _record_position(self, path: InputPath, at: SourcePosition) -> None:
+        self.lines[path], self.columns[path] = self.get_position(at)
 
-    def refused(self, at: SourcePosition, what: str, fix: str = "") -> InputRejected:
+    def build_rejection(self, at: SourcePosition, what: str, fix: str = "") -> InputRejected:
         """The refusal of what stands at a position."""
-        return InputRejected(InputProblem(what, fix, *self.place(at), self.path))
+        return InputRejected(InputProblem(what, fix, *self.get_position(at), self.path))

@@ -9,8 +9,8 @@ InputPath = tuple[str | int, ...]
 class InputProblem:
     """One thing that is wrong; line and column count from 1 and are None where there are none."""
 
-    what: str
-    fix: str = ""
+    reason: str
+    remedy: str = ""
     line: int | None = None
     column: int | None = None
     path: InputPath = ()
@@ -18,17 +18,17 @@ class InputProblem:
     @property
     def message(self) -> str:
         """The reason and what to do about it, without the place."""
-        return f"{self.what}; {self.fix}" if self.fix else self.what
+        return f"{self.reason}; {self.remedy}" if self.remedy else self.reason
 
     @property
-    def sentence(self) -> str:
+    def display_message(self) -> str:
         """All of it, to be shown by itself."""
         said = (
             self.message if self.line is None else f"Line {self.line}, column {self.column}: {self.message}"
         )
         return f"{said[:1].upper()}{said[1:]}."
 
-    def as_error(self) -> dict[str, str | int]:
+    def to_json(self) -> dict[str, str | int]:
         """The fault as problem documents list it; path is dotted, and empty for the whole."""
         error: dict[str, str | int] = {"path": ".".join(map(str, self.path)), "message": self.message}
         if self.line is not None and self.column is not None:
@@ -40,8 +40,8 @@ class InputRejected(ValueError):
     """An input is not taken; `fault` says why."""
 
     def __init__(self, fault: InputProblem) -> None:
-        super().__init__(fault.sentence)
-        self.fault = fault
+        super().__init__(fault.display_message)
+        self.problem = fault
 
 
 def get_line_and_column(text: str, position: int) -> tuple[int, int]:

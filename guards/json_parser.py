@@ -48,98 +48,110 @@ class _JsonReader:
     def __init__(self, text: str, *, depth: int, values: int) -> None:
         self.text = text
         self.tree: DocumentTree[int] = DocumentTree(
-            depth=depth, values=values, place=lambda at: get_line_and_column(text, at)
+            max_depth=depth, max_values=values, get_position=lambda at: get_line_and_column(text, at)
         )
-        self.awaits = _VALUE
+        self.expected = _VALUE
         self.may_end = False
 
     def read(self) -> Any:
         """The value of the whole text. Raises `Refused`."""
-        next_token, position, steps = _TOKEN.match, 0, self._steps()
+        next_token, position, steps = _TOKEN.match, 0, self._list_token_handlers()
         while found := next_token(self.text, position):
             position, kind = found.end(), found.lastindex
             if kind is None:
                 break
             steps[kind](found[kind], found.start(kind))
         if found is None:
-            raise self._unreadable(position)
-        if self.awaits != _END:
-            raise self.tree.refused(len(self.text), f"the JSON ends where {self.awaits} should stand")
+            raise self._describe_unreadable(position)
+        if self.expected != _END:
+            raise self.tree.build_rejection(
+                len(self.text), f"the JSON ends where {self.expected} should stand"
+            )
         return self.tree.root
 
-    def _steps(self) -> tuple[Callable[[str, int], None], ...]:
+    def _list_token_handlers(self) -> tuple[Callable[[str, int], None], ...]:
         """What to do with each kind of piece, in the order of the pattern's groups, which count from 1."""
-        return (self._unexpected, self._punctuation, self._text, self._number, self._word)
+        return (
+            self._reject_token,
+            self._read_punctuation,
+            self._read_text,
+            self._read_number,
+            self._read_keyword,
+        )
 
-    def _punctuation(self, piece: str, at: int) -> None:
-        if piece == "," and self.awaits == _NEXT:
-            self.awaits = _KEY if self._is_mapping() else _VALUE
-        elif piece == ":" and self.awaits == _COLON:
-            self.awaits = _VALUE
-        elif piece in "{[" and self.awaits == _VALUE:
-            self.tree.start({} if piece == "{" else [], at)
-            self.awaits, self.may_end = (_KEY if piece == "{" else _VALUE), True
-        elif self._closes(piece):
-            self.tree.end()
-            self.awaits, self.may_end = (_NEXT if self.tree.open else _END), False
+    def _read_punctuation(self, piece: str, at: int) -> None:
+        if piece == "," and self.expected == _NEXT:
+            self.expected = _KEY if self._is_mapping() else _VALUE
+        elif piece == ":" and self.expected == _COLON:
+            self.expected = _VALUE
+        elif piece in "{[" and self.expected == _VALUE:
+            self.tree.start_collection({} if piece == "{" else [], at)
+            self.expected, self.may_end = (_KEY if piece == "{" else _VALUE), True
+        elif self._is_expected_end(piece):
+            self.tree.end_collection()
+            self.expected, self.may_end = (_NEXT if self.tree.open_nodes else _END), False
         else:
-            self._unexpected(piece, at)
+            self._reject_token(piece, at)
 
     def _is_mapping(self) -> bool:
-        return self.tree.inner is not None and self.tree.inner.is_mapping
+        return self.tree.current_node is not None and self.tree.current_node.is_mapping
 
-    def _closes(self, piece: str) -> bool:
-        awaited = self.awaits == _NEXT or self.may_end
-        return awaited and self.tree.inner is not None and piece == ("}" if self._is_mapping() else "]")
+    def _is_expected_end(self, piece: str) -> bool:
+        awaited = self.expected == _NEXT or self.may_end
+        return (
+            awaited and self.tree.current_node is not None and piece == ("}" if self._is_mapping() else "]")
+        )
 
-    def _text(self, piece: str, at: int) -> None:
-        text = piece[1:-1] if "\\" not in piece else self._unescaped(piece, at)
-        if self.awaits == _KEY:
-            self.tree.key(text, at)
-            self.awaits, self.may_end = _COLON, False
+    def _read_text(self, piece: str, at: int) -> None:
+        text = piece[1:-1] if "\\" not in piece else self._unescape(piece, at)
+        if self.expected == _KEY:
+            self.tree.add_key(text, at)
+            self.expected, self.may_end = _COLON, False
         else:
-            self._value(text, piece, at)
+            self._add_value(text, piece, at)
 
-    def _number(self, piece: str, at: int) -> None:
+    def _read_number(self, piece: str, at: int) -> None:
         number = parse_number(piece)
         if number is None:
-            raise self.tree.refused(at, "the number is too large", "send it as a text")
-        self._value(number, piece, at)
+            raise self.tree.build_rejection(at, "the number is too large", "send it as a text")
+        self._add_value(number, piece, at)
 
-    def _word(self, piece: str, at: int) -> None:
+    def _read_keyword(self, piece: str, at: int) -> None:
         if piece in _NON_FINITE_NUMBERS:
-            raise self.tree.refused(at, f"{piece} is not a JSON number", "send null, or leave it out")
+            raise self.tree.build_rejection(at, f"{piece} is not a JSON number", "send null, or leave it out")
         if piece not in _KEYWORDS:
-            self._unexpected(piece, at)
-        self._value(_KEYWORDS[piece], piece, at)
+            self._reject_token(piece, at)
+        self._add_value(_KEYWORDS[piece], piece, at)
 
-    def _value(self, value: Any, piece: str, at: int) -> None:
-        if self.awaits != _VALUE:
-            self._unexpected(piece, at)
-        self.tree.put(value, at)
-        self.awaits, self.may_end = (_NEXT if self.tree.open else _END), False
+    def _add_value(self, value: Any, piece: str, at: int) -> None:
+        if self.expected != _VALUE:
+            self._reject_token(piece, at)
+        self.tree.add_value(value, at)
+        self.expected, self.may_end = (_NEXT if self.tree.open_nodes else _END), False
 
-    def _unescaped(self, piece: str, at: int) -> str:
+    def _unescape(self, piece: str, at: int) -> str:
         try:
             text: str = json.loads(piece)
         except ValueError as problem:
-            raise self.tree.refused(at, "a text holds an escape that JSON does not know") from problem
+            raise self.tree.build_rejection(at, "a text holds an escape that JSON does not know") from problem
         if fault := find_text_problem(text):
-            raise self.tree.refused(at, fault.what, fault.fix)
+            raise self.tree.build_rejection(at, fault.reason, fault.remedy)
         return text
 
-    def _unexpected(self, piece: str, at: int) -> NoReturn:
+    def _reject_token(self, piece: str, at: int) -> NoReturn:
         shown = piece if len(piece) <= 20 else f"{piece[:20]}…"
-        raise self.tree.refused(at, f"{shown} stands where {self.awaits} should stand")
+        raise self.tree.build_rejection(at, f"{shown} stands where {self.expected} should stand")
 
-    def _unreadable(self, position: int) -> InputRejected:
+    def _describe_unreadable(self, position: int) -> InputRejected:
         at = position + len(self.text[position:]) - len(self.text[position:].lstrip(" \t\n\r"))
         character = self.text[at]
         if character == '"':
-            return self.tree.refused(at, "a text has no end, or a line end in it", "write line ends as \\n")
+            return self.tree.build_rejection(
+                at, "a text has no end, or a line end in it", "write line ends as \\n"
+            )
         if character == "'":
-            return self.tree.refused(at, "a single quote is not JSON", 'use "')
-        return self.tree.refused(at, f"{character!r} stands where {self.awaits} should stand")
+            return self.tree.build_rejection(at, "a single quote is not JSON", 'use "')
+        return self.tree.build_rejection(at, f"{character!r} stands where {self.expected} should stand")
 
 
 def parse_number(digits: str) -> int | float | None:

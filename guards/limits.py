@@ -6,13 +6,13 @@ from typing import Final
 class Limit(int):
     """The most that is taken; an int, so that it compares and formats as one."""
 
-    what: str
+    subject: str
     unit: str
     source: str
 
-    def __new__(cls, number: int, unit: str, what: str, source: str) -> "Limit":
+    def __new__(cls, number: int, unit: str, subject: str, source: str) -> "Limit":
         limit = super().__new__(cls, number)
-        limit.unit, limit.what, limit.source = unit, what, source
+        limit.unit, limit.subject, limit.source = unit, subject, source
         return limit
 
     def __str__(self) -> str:

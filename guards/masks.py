@@ -103,16 +103,18 @@ class SecretMask:
         unbroken = [form for form in self._forms if not re.search(r"\s", form)]
         # What a secret itself holds of escaped ends of lines is taken for breaks too.
         bare = [_LINE_BREAK.sub("", form) for form in unbroken if "\\n" in form]
-        self._unbroken = [*unbroken, *(form for form in bare if len(form) >= MIN_SECRET_CHARACTERS)]
+        self._unbroken_forms = [*unbroken, *(form for form in bare if len(form) >= MIN_SECRET_CHARACTERS)]
         # One text to look into; what stands between two forms is in no piece.
-        self._solid = "\0".join(form for form in self._unbroken if _ENCODED_TEXT.fullmatch(form))
+        self._searchable_forms = "\0".join(
+            form for form in self._unbroken_forms if _ENCODED_TEXT.fullmatch(form)
+        )
 
     @property
-    def longest(self) -> int:
+    def longest_form(self) -> int:
         """Characters of the longest form."""
         return len(self._forms[0]) if self._forms else 0
 
-    def text(self, text: str) -> str:
+    def mask_text(self, text: str) -> str:
         """A text with every known secret hidden; it keeps as many ends of lines as it has."""
         if not self._forms:
             return text
@@ -120,38 +122,40 @@ class SecretMask:
             if form in text:
                 text = text.replace(form, MASK_TEXT + "\n" * form.count("\n"))
         if "\n" in text or "\\n" in text:
-            text = self._over_lines(text)
-        return self._without_pieces(text) if self._solid else text
+            text = self._mask_wrapped_forms(text)
+        return self._mask_pieces(text) if self._searchable_forms else text
 
-    def inside(self, value: Any) -> Any:
+    def mask_json(self, value: Any) -> Any:
         """The same for each text in what JSON can hold, names included."""
         if not self._forms:
             return value
         if isinstance(value, str):
-            return self.text(value)
+            return self.mask_text(value)
         if isinstance(value, Mapping):
-            return {self.text(str(name)): self.inside(one) for name, one in value.items()}
-        return [self.inside(one) for one in value] if isinstance(value, list | tuple) else value
+            return {self.mask_text(str(name)): self.mask_json(one) for name, one in value.items()}
+        return [self.mask_json(one) for one in value] if isinstance(value, list | tuple) else value
 
-    def texts(self, texts: Sequence[str]) -> list[str]:
+    def mask_lines(self, texts: Sequence[str]) -> list[str]:
         """The same for many lines at once, also where a secret runs over the end of a line."""
         if not self._forms or not texts:
             return list(texts)
-        return self.text("\n".join(texts)).split("\n")
+        return self.mask_text("\n".join(texts)).split("\n")
 
-    def _over_lines(self, text: str) -> str:
+    def _mask_wrapped_forms(self, text: str) -> str:
         """Hide what is wrapped: forms that would be there if the lines were one."""
         joined = _join_lines(text)
-        for form in self._unbroken:
+        for form in self._unbroken_forms:
             if form in joined:
                 text = _mask_wrapped(text, form)
                 joined = _join_lines(text)
         return text
 
-    def _without_pieces(self, text: str) -> str:
+    def _mask_pieces(self, text: str) -> str:
         """Hide what lines end with if that is nothing but a piece of a secret: one line of a wrapped form."""
         ends = [line.rpartition(" ")[2].strip(_QUOTES) for line in text.split("\n")]
-        for piece in {end for end in ends if len(end) >= MIN_PIECE_CHARACTERS and end in self._solid}:
+        for piece in {
+            end for end in ends if len(end) >= MIN_PIECE_CHARACTERS and end in self._searchable_forms
+        }:
             text = text.replace(piece, MASK_TEXT)
         return text
 
@@ -201,25 +205,25 @@ class MaskedLineReader:
     def __init__(self, mask: SecretMask = EMPTY_MASK) -> None:
         self._mask = mask
         self._decoder = getincrementaldecoder("utf-8")("replace")
-        self._begun = ""
+        self._pending = ""
 
     def feed(self, data: bytes) -> list[str]:
         """The lines that one more read completes, without their ends."""
-        text = self._begun + self._decoder.decode(data)
-        *lines, self._begun = text.replace("\r\n", "\n").split("\n")
-        self._begun = self._take_apart(lines, self._begun)
+        text = self._pending + self._decoder.decode(data)
+        *lines, self._pending = text.replace("\r\n", "\n").split("\n")
+        self._pending = self._split_long_line(lines, self._pending)
         return [line.removesuffix("\r") for line in lines]
 
     def end(self) -> list[str]:
         """What is left when nothing more comes."""
-        rest, self._begun = self._begun + self._decoder.decode(b"", final=True), ""
+        rest, self._pending = self._pending + self._decoder.decode(b"", final=True), ""
         return [rest] if rest else []
 
-    def _take_apart(self, lines: list[str], begun: str) -> str:
-        longest = self._mask.longest
+    def _split_long_line(self, lines: list[str], begun: str) -> str:
+        longest = self._mask.longest_form
         if len(begun) <= MAX_LINE_BYTES + longest:
             return begun
-        begun = self._mask.text(begun)
+        begun = self._mask.mask_text(begun)
         while len(begun) > MAX_LINE_BYTES + longest:
             lines.append(begun[:MAX_LINE_BYTES])
             begun = begun[MAX_LINE_BYTES:]

@@ -30,4 +30,4 @@ def _redact_value(key: str, value: Any, mask: SecretMask) -> Any:
         return HIDDEN
     if key in _ABBREVIATED_KEYS and isinstance(value, str):
         return f"{len(value):,} characters"
-    return mask.text(value) if isinstance(value, str) else value
+    return mask.mask_text(value) if isinstance(value, str) else value

@@ -31,7 +31,7 @@ class RequestFailed(Exception):
         self.code, self.message = code, message
 
     @property
-    def capability(self) -> bool:
+    def is_local_failure(self) -> bool:
         """Whether another place might fare better: nothing was heard from the other side's program."""
         return self.code not in ("NoAnswer", "TooManyRedirects")
 
@@ -63,19 +63,19 @@ class RequestPolicy:
     status alone. `seconds` is all the time there is, also for who sends a byte now and then.
     """
 
-    reach: AddressPolicy = PUBLIC_ONLY
+    address_policy: AddressPolicy = PUBLIC_ONLY
     proxy: str = ""
-    from_environment: bool = False
+    uses_environment_proxy: bool = False
     redirects: int = 0
-    most: int = TASK_ANSWER_BYTES
-    cuts: bool = False
-    seconds: float = TOTAL_SECONDS
+    max_bytes: int = TASK_ANSWER_BYTES
+    truncates: bool = False
+    timeout_seconds: float = TOTAL_SECONDS
 
     def is_proxied(self, target: UrlTarget) -> bool:
         """Whether requests to a target leave through a proxy."""
         if self.proxy:
             return True
-        in_use = self.from_environment and target.scheme in urllib.request.getproxies()
+        in_use = self.uses_environment_proxy and target.scheme in urllib.request.getproxies()
         return in_use and not urllib.request.proxy_bypass(target.host)
 
 
@@ -89,7 +89,7 @@ class SafeRequest:
     body: bytes = field(default=b"", repr=False)
     auth: tuple[str, str] | None = field(default=None, repr=False)
 
-    def moved(self, status: int, to: str) -> "SafeRequest":
+    def build_redirect(self, status: int, to: str) -> "SafeRequest":
         """The request that follows a redirect, without what was meant for the first host only."""
         url = urljoin(self.url, to)
         following = replace(self, url=url)
@@ -113,7 +113,7 @@ def send_request(asked: SafeRequest, way: RequestPolicy) -> SafeResponse:
         to = reply.headers.get("location", "")
         if reply.status not in _REDIRECT_STATUSES or not to or not way.redirects:
             return reply
-        following = asked.moved(reply.status, to)
+        following = asked.build_redirect(reply.status, to)
         if asked.url.startswith("https:") and not following.url.startswith("https:"):
             raise RequestFailed(
                 "NoAnswer", f"{urlsplit(asked.url).hostname} redirects to an address without TLS"
@@ -138,20 +138,24 @@ def _send_once(asked: SafeRequest, way: RequestPolicy) -> SafeResponse:
                 verify=build_tls_context(),
                 timeout=timeout,
                 auth=asked.auth,
-                trust_env=way.from_environment,
+                trust_env=way.uses_environment_proxy,
                 proxy=way.proxy or None,
             ) as client,
-            _close_after(client, way.seconds, late),
+            _close_after(client, way.timeout_seconds, late),
             client.stream(
                 asked.method, url, headers=headers, content=asked.body or None, extensions=extensions
             ) as answer,
         ):
             return SafeResponse(
-                answer.status_code, dict(answer.headers), _read_body(answer, way.most, cuts=way.cuts)
+                answer.status_code,
+                dict(answer.headers),
+                _read_body(answer, way.max_bytes, cuts=way.truncates),
             )
     except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, zlib.error, OSError) as problem:
         why = (
-            httpx.ReadTimeout(f"its answer took more than {way.seconds:.0f} s") if late.is_set() else problem
+            httpx.ReadTimeout(f"its answer took more than {way.timeout_seconds:.0f} s")
+            if late.is_set()
+            else problem
         )
         raise _classify_failure(asked.url, why) from problem
 
@@ -160,12 +164,12 @@ def _pin_address(url: str, way: RequestPolicy) -> tuple[str, str, dict[str, str]
     """The URL to connect to, what to call the host, and the name that the certificate must bear."""
     target = parse_url(url)
     if way.is_proxied(target):
-        way.reach.require_literal(target.host)
-        return url, target.named, {}
+        way.address_policy.require_literal_address(target.host)
+        return url, target.host_header, {}
     # No second look at the name: whoever owns it could answer differently.
-    place = resolve_host(target.host, target.port, way.reach)
-    pinned = urlsplit(url)._replace(netloc=f"{place.url_host}:{target.port}")
-    return urlunsplit(pinned), target.named, {"sni_hostname": target.host}
+    place = resolve_host(target.host, target.port, way.address_policy)
+    pinned = urlsplit(url)._replace(netloc=f"{place.url_address}:{target.port}")
+    return urlunsplit(pinned), target.host_header, {"sni_hostname": target.host}
 
 
 def _get_origin(url: str) -> tuple[str, str]:

@@ -32,7 +32,7 @@ class UrlTarget:
     scheme: str
     host: str
     port: int
-    named: str
+    host_header: str
     """Host and port as they stand in the URL, for the Host header."""
 
 
@@ -49,7 +49,7 @@ class ResolvedHost:
         return self.addresses[0]
 
     @property
-    def url_host(self) -> str:
+    def url_address(self) -> str:
         """The address as it stands in a URL."""
         return f"[{self.address}]" if ":" in self.address else self.address
 
@@ -95,7 +95,7 @@ def describe_url_problem(url: str, reach: AddressPolicy = PUBLIC_ONLY) -> str:
     """Why a URL cannot be taken, as far as that is known without asking for its name; "" for a good one."""
     try:
         target = parse_url(url)
-        reach.require_literal(target.host)
+        reach.require_literal_address(target.host)
     except (InvalidUrl, AddressRefused) as problem:
         return str(problem)
     return "the address must not hold a user name or password" if "@" in urlsplit(url).netloc else ""

@@ -57,7 +57,7 @@ def parse_yaml(
     `values` and `most` limit what aliases expand to as well.
     """
     if fault := find_text_problem(text) or find_size_problem(text, most):
-        raise InputRejected(fault if fault.line else InputProblem(fault.what, fault.fix, 1, 1))
+        raise InputRejected(fault if fault.line else InputProblem(fault.reason, fault.remedy, 1, 1))
     if found := _DIRECTIVE.search(text):
         # The parser compares every %TAG with every other before it says a word.
         what = "directives (%) are not allowed"
@@ -65,11 +65,11 @@ def parse_yaml(
     reader = _YamlReader(depth=depth, values=values, anchors=_AnchorEvents() if expands_aliases else None)
     try:
         if expands_aliases and "*" in text and "&" in text:
-            expansion = _AliasExpansion(values=values, most=most)
+            expansion = _AliasExpansion(values=values, max_characters=most)
             for event in yaml.parse(_replace_surrogate_escapes(text), Loader=_EVENT_LOADER):
-                expansion.take(event)
+                expansion.add_event(event)
         for event in yaml.parse(_replace_surrogate_escapes(text), Loader=_EVENT_LOADER):
-            reader.take(event)
+            reader.add_event(event)
     except yaml.reader.ReaderError as problem:
         what = f"the character U+{problem.character:04X} is not allowed"
         raise InputRejected(
@@ -79,7 +79,7 @@ def parse_yaml(
         mark = problem.problem_mark or problem.context_mark
         what, fix = _describe_parser_error(problem, _get_marked_line(text, mark))
         raise InputRejected(InputProblem(what, fix, *_get_mark_position(mark), reader.tree.path)) from problem
-    return reader.parsed()
+    return reader.build_document()
 
 
 def _replace_surrogate_escapes(text: str) -> str:
@@ -125,15 +125,15 @@ def _describe_parser_error(problem: yaml.MarkedYAMLError, line: str) -> tuple[st
 class _AliasExpansion:
     """The size of a document with its aliases expanded, added up without expanding any of them."""
 
-    def __init__(self, *, values: int, most: int) -> None:
+    def __init__(self, *, values: int, max_characters: int) -> None:
         # A mapping has a key for each value.
-        self.nodes = self.nodes_left = 2 * values
-        self.characters_left = int(most)
-        self.most = int(most)
+        self.max_nodes = self.nodes_left = 2 * values
+        self.characters_left = int(max_characters)
+        self.max_characters = int(max_characters)
         self.sizes: dict[str, tuple[int, int]] = {}
         self._open: list[tuple[str | None, int, int]] = []
 
-    def take(self, event: yaml.Event) -> None:
+    def add_event(self, event: yaml.Event) -> None:
         """Count an event. Raises `Refused` at the alias, or the value, that is too much."""
         if isinstance(event, yaml.CollectionStartEvent):
             self._open.append((event.anchor, self.nodes_left, self.characters_left))
@@ -155,7 +155,11 @@ class _AliasExpansion:
         self.characters_left -= characters
         if self.nodes_left >= 0 and self.characters_left >= 0:
             return
-        size = f"{self.nodes} values and keys" if self.nodes_left < 0 else f"{self.most // 1024} KiB"
+        size = (
+            f"{self.max_nodes} values and keys"
+            if self.nodes_left < 0
+            else f"{self.max_characters // 1024} KiB"
+        )
         what = f"aliases expand to more than {size}"
         raise InputRejected(InputProblem(what, "use fewer of them", *_get_mark_position(event.start_mark)))
 
@@ -185,7 +189,7 @@ class _AnchorEvents:
         elif anchor := self._open.pop():
             self.nodes[anchor] = (self.nodes[anchor][0], begin + 1)
 
-    def events_of(self, anchor: str) -> Iterator[yaml.Event]:
+    def iterate_events(self, anchor: str) -> Iterator[yaml.Event]:
         """The events of a node, without its anchors: an alias does not name anything anew."""
         begin, end = self.nodes[anchor]
         for event in self._events[begin:end]:
@@ -200,96 +204,96 @@ class _YamlReader:
 
     def __init__(self, *, depth: int, values: int, anchors: _AnchorEvents | None) -> None:
         self.tree: DocumentTree[Any] = DocumentTree(
-            depth=depth, values=values, place=_get_mark_position, keeps_places=True
+            max_depth=depth, max_values=values, get_position=_get_mark_position, keeps_positions=True
         )
-        self.documents = 0
+        self.document_count = 0
         self.anchors = anchors
-        self.spellings: dict[InputPath, str] = {}
+        self.number_texts: dict[InputPath, str] = {}
 
-    def take(self, event: yaml.Event) -> None:
+    def add_event(self, event: yaml.Event) -> None:
         if self.anchors and isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent):
             self.anchors.record(event)
         if isinstance(event, yaml.ScalarEvent):
-            self._scalar(event)
+            self._add_scalar(event)
         elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
-            self._start(event)
+            self._start_collection(event)
         elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
-            self.tree.end()
+            self.tree.end_collection()
         elif isinstance(event, yaml.AliasEvent):
-            self._expand(event)
+            self._expand_alias(event)
         elif isinstance(event, yaml.DocumentStartEvent):
-            self.documents += 1
-            if self.documents > 1:
-                self._refuse(event, "only one document may be in a file", "remove the --- and what follows")
+            self.document_count += 1
+            if self.document_count > 1:
+                self._reject(event, "only one document may be in a file", "remove the --- and what follows")
 
-    def parsed(self) -> ParsedDocument:
-        if self.documents == 0 or self.tree.root is None:
+    def build_document(self) -> ParsedDocument:
+        if self.document_count == 0 or self.tree.root is None:
             raise InputRejected(InputProblem("the document is empty", "", 1, 1))
-        return ParsedDocument(self.tree.root, self.tree.lines, self.tree.columns, self.spellings)
+        return ParsedDocument(self.tree.root, self.tree.lines, self.tree.columns, self.number_texts)
 
-    def _expand(self, event: yaml.AliasEvent) -> None:
+    def _expand_alias(self, event: yaml.AliasEvent) -> None:
         """Take the node that an alias stands for once more; it counts against the limits again.
 
         Raises `Refused` with the place of the alias, which is what has to go.
         """
         if self.anchors is None:
-            self._refuse(event, "aliases (*name) are not allowed", "write the value out")
+            self._reject(event, "aliases (*name) are not allowed", "write the value out")
         name = str(event.anchor)
         if name not in self.anchors.nodes:
-            self._refuse(event, f"no anchor &{name[:60]} stands before this alias", "write one")
+            self._reject(event, f"no anchor &{name[:60]} stands before this alias", "write one")
         if self.anchors.nodes[name][1] is None:
-            self._refuse(event, f"the alias *{name[:60]} stands inside its own anchor", "remove it")
+            self._reject(event, f"the alias *{name[:60]} stands inside its own anchor", "remove it")
         try:
-            for inner in self.anchors.events_of(name):
-                self.take(inner)
+            for inner in self.anchors.iterate_events(name):
+                self.add_event(inner)
         except InputRejected as refused:
             line, column = _get_mark_position(event.start_mark)
-            raise InputRejected(replace(refused.fault, line=line, column=column)) from refused
+            raise InputRejected(replace(refused.problem, line=line, column=column)) from refused
 
     def _expects_key(self) -> bool:
-        return self.tree.inner is not None and self.tree.inner.awaits_key
+        return self.tree.current_node is not None and self.tree.current_node.expects_key
 
-    def _start(self, event: yaml.CollectionStartEvent) -> None:
+    def _start_collection(self, event: yaml.CollectionStartEvent) -> None:
         if event.tag not in _COLLECTION_TAGS:
-            self._refuse(event, f"the tag {event.tag} is not allowed", "remove it")
+            self._reject(event, f"the tag {event.tag} is not allowed", "remove it")
         if self._expects_key():
-            self._refuse(event, "a key must be a plain word", "put it in quotes if it is one")
-        self.tree.start({} if isinstance(event, yaml.MappingStartEvent) else [], event.start_mark)
+            self._reject(event, "a key must be a plain word", "put it in quotes if it is one")
+        self.tree.start_collection({} if isinstance(event, yaml.MappingStartEvent) else [], event.start_mark)
 
-    def _scalar(self, event: yaml.ScalarEvent) -> None:
+    def _add_scalar(self, event: yaml.ScalarEvent) -> None:
         if fault := find_text_problem(event.value):
-            self._refuse(event, fault.what, fault.fix)
+            self._reject(event, fault.reason, fault.remedy)
         if self._expects_key():
             if self.anchors and event.value == "<<" and event.implicit[0]:
-                self._refuse(event, "merge keys (<<) are not part of YAML 1.2", "write the keys out")
-            self.tree.key(event.value, event.start_mark)
+                self._reject(event, "merge keys (<<) are not part of YAML 1.2", "write the keys out")
+            self.tree.add_key(event.value, event.start_mark)
             return
-        value = self._value_of(event)
-        path = self.tree.put(value, event.start_mark)
+        value = self._convert_scalar(event)
+        path = self.tree.add_value(value, event.start_mark)
         if isinstance(value, int | float) and str(value) != event.value and not isinstance(value, bool):
-            self.spellings[path] = event.value
+            self.number_texts[path] = event.value
 
-    def _value_of(self, event: yaml.ScalarEvent) -> Any:
+    def _convert_scalar(self, event: yaml.ScalarEvent) -> Any:
         if event.tag not in _TEXT_TAGS:
-            self._refuse(event, f"the tag {event.tag} is not allowed", "remove it")
+            self._reject(event, f"the tag {event.tag} is not allowed", "remove it")
         is_plain = event.implicit[0] and event.tag is None
-        return self._plain(event) if is_plain else event.value
+        return self._convert_plain_scalar(event) if is_plain else event.value
 
-    def _plain(self, event: yaml.ScalarEvent) -> Any:
+    def _convert_plain_scalar(self, event: yaml.ScalarEvent) -> Any:
         text = event.value
         if text in _KEYWORDS:
             return _KEYWORDS[text]
         if _NOT_A_NUMBER.match(text):
-            self._refuse(event, f"{text} is not a number", "put it in quotes if it is text")
+            self._reject(event, f"{text} is not a number", "put it in quotes if it is text")
         if not (_NUMBER.match(text) or _OCTAL_OR_HEX.match(text)):
             return text
         number = _parse_octal_or_hex(text) if _OCTAL_OR_HEX.match(text) else parse_number(text)
         if number is None:
-            self._refuse(event, "the number is too large", "put it in quotes if it is text")
+            self._reject(event, "the number is too large", "put it in quotes if it is text")
         return number
 
-    def _refuse(self, event: yaml.Event, what: str, fix: str) -> NoReturn:
-        raise self.tree.refused(event.start_mark, what, fix)
+    def _reject(self, event: yaml.Event, what: str, fix: str) -> NoReturn:
+        raise self.tree.build_rejection(event.start_mark, what, fix)
 
 
 def _get_mark_position(mark: Any) -> tuple[int, int]:

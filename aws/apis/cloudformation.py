@@ -32,7 +32,7 @@ class Stack:
     tags: Mapping[str, str] = field(default_factory=dict)
     capabilities: tuple[str, ...] = ()
     role: str = ""
-    changed: str = ""
+    changed_at: str = ""
     """When it was changed last, or was made; an update shows here from its beginning."""
 
     @classmethod
@@ -48,11 +48,11 @@ class Stack:
             tags=_parse_pairs(raw.get("Tags"), "Key", "Value"),
             capabilities=tuple(map(str, raw.get("Capabilities") or ())),
             role=str(raw.get("RoleARN") or ""),
-            changed=at.isoformat() if at else "",
+            changed_at=at.isoformat() if at else "",
         )
 
     @property
-    def is_busy(self) -> bool:
+    def is_in_progress(self) -> bool:
         """Whether an operation on it goes on."""
         return self.status.endswith("_IN_PROGRESS") and self.status != "REVIEW_IN_PROGRESS"
 
@@ -86,7 +86,7 @@ class StackEvent:
         )
 
     @property
-    def is_of_stack(self) -> bool:
+    def is_stack_event(self) -> bool:
         """Whether it is about the stack itself; a nested stack is a resource like any other."""
         return self.type == STACK_RESOURCE_TYPE and self.physical_id == self.stack_id
 
@@ -112,7 +112,7 @@ class CloudFormationClient:
         found = answer.get("Stacks") or ()
         return Stack.from_aws(found[0]) if found else None
 
-    def template(self, named: str) -> str:
+    def get_template(self, named: str) -> str:
         """The template as it was handed in."""
         body = self._call("GetTemplate", {"StackName": named, "TemplateStage": "Original"}).get(
             "TemplateBody"
@@ -143,15 +143,15 @@ class CloudFormationClient:
         """Go on with an update's way back that had failed."""
         self._call("ContinueUpdateRollback", {"StackName": named, "ClientRequestToken": token})
 
-    def events(self, named: str) -> Iterator[StackEvent]:
+    def list_events(self, named: str) -> Iterator[StackEvent]:
         """What happened to a stack, the newest first, page by page; nothing where there is no stack."""
         pages = paginate(
             self.caller,
             SERVICE,
             "DescribeStackEvents",
             {"StackName": named},
-            member="StackEvents",
-            page="NextToken",
+            result_key="StackEvents",
+            cursor_key="NextToken",
         )
         try:
             yield from (StackEvent.from_aws(one) for one in pages)

@@ -46,7 +46,7 @@ class CloudWatchClient:
 
     caller: Caller
 
-    def alarms(self, names: Sequence[str]) -> dict[str, CloudWatchAlarm]:
+    def describe_alarms(self, names: Sequence[str]) -> dict[str, CloudWatchAlarm]:
         """The alarms of these names that exist, at most 100 of them."""
         params = {"AlarmNames": list(names), "AlarmTypes": ["MetricAlarm", "CompositeAlarm"]}
         answer = self.caller.call("cloudwatch", "DescribeAlarms", {**params, "MaxRecords": MOST_ALARMS})
@@ -58,7 +58,7 @@ class CloudWatchClient:
             for one in listed
         }
 
-    def values(
+    def get_metric_values(
         self, metrics: Sequence[CloudWatchMetric], since: datetime, until: datetime
     ) -> list[list[MetricPoint]]:
         """The points of each metric in order, the oldest first; empty where there are none."""

@@ -20,7 +20,7 @@ class Subnet:
     id: str
     vpc: str
     zone: str
-    way_out: EgressRoute
+    egress_route: EgressRoute
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ class SecurityGroup:
 
     id: str
     vpc: str
-    ports_out: tuple[tuple[int, int], ...] | None
+    egress_ports: tuple[tuple[int, int], ...] | None
 
-    def lets_out(self, port: int) -> bool:
-        return self.ports_out is None or any(first <= port <= last for first, last in self.ports_out)
+    def allows_egress(self, port: int) -> bool:
+        return self.egress_ports is None or any(first <= port <= last for first, last in self.egress_ports)
 
 
 @dataclass(frozen=True)
@@ -41,24 +41,24 @@ class Ec2Client:
 
     caller: Caller
 
-    def subnets(self, ids: Sequence[str]) -> list[Subnet]:
+    def describe_subnets(self, ids: Sequence[str]) -> list[Subnet]:
         """Subnets with their ways out; one that has no route table of its own has its VPC's."""
-        found = self._all("DescribeSubnets", "Subnets", {"SubnetIds": list(ids)})
+        found = self._list_all("DescribeSubnets", "Subnets", {"SubnetIds": list(ids)})
         vpcs = sorted({one.get("VpcId", "") for one in found})
         by_vpc = {"Filters": [{"Name": "vpc-id", "Values": vpcs}]}
-        tables = self._all("DescribeRouteTables", "RouteTables", by_vpc) if vpcs else []
+        tables = self._list_all("DescribeRouteTables", "RouteTables", by_vpc) if vpcs else []
         return [
             Subnet(
                 id=one.get("SubnetId", ""),
                 vpc=one.get("VpcId", ""),
                 zone=one.get("AvailabilityZone", ""),
-                way_out=_find_egress_route(_find_route_table(one, tables)),
+                egress_route=_find_egress_route(_find_route_table(one, tables)),
             )
             for one in found
         ]
 
-    def security_groups(self, ids: Sequence[str]) -> list[SecurityGroup]:
-        found = self._all("DescribeSecurityGroups", "SecurityGroups", {"GroupIds": list(ids)})
+    def describe_security_groups(self, ids: Sequence[str]) -> list[SecurityGroup]:
+        found = self._list_all("DescribeSecurityGroups", "SecurityGroups", {"GroupIds": list(ids)})
         return [
             SecurityGroup(
                 one.get("GroupId", ""),
@@ -68,8 +68,10 @@ class Ec2Client:
             for one in found
         ]
 
-    def _all(self, operation: str, member: str, params: Json) -> list[Any]:
-        return list(paginate(self.caller, "ec2", operation, params, member=member, page="NextToken"))
+    def _list_all(self, operation: str, result_key: str, params: Json) -> list[Any]:
+        return list(
+            paginate(self.caller, "ec2", operation, params, result_key=result_key, cursor_key="NextToken")
+        )
 
 
 def _find_route_table(subnet: Json, tables: Iterable[Json]) -> Json:

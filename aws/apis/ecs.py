@@ -48,9 +48,9 @@ class EcsClient:
 
     def describe_services(self, cluster: str, names: Sequence[str]) -> list[EcsService]:
         """The services among `names` that exist, ten to a call."""
-        return [EcsService.from_aws(one) for one in self.services_as_answered(cluster, names)]
+        return [EcsService.from_aws(one) for one in self.describe_raw_services(cluster, names)]
 
-    def services_as_answered(self, cluster: str, names: Sequence[str]) -> list[dict[str, Any]]:
+    def describe_raw_services(self, cluster: str, names: Sequence[str]) -> list[dict[str, Any]]:
         """The same as AWS writes them, for who only wants to know whether anything has changed."""
         found: list[dict[str, Any]] = []
         for batch in split_batches(names, SERVICES_PER_CALL):
@@ -61,13 +61,13 @@ class EcsClient:
     def create_service(self, definition: Mapping[str, Any], cluster: str, client_token: str) -> EcsService:
         """Create the service; the same token again within a day gives the same answer, not a second one."""
         params = {**definition, "cluster": cluster, "clientToken": client_token}
-        return self._service("CreateService", params)
+        return self._call_for_service("CreateService", params)
 
     def update_service(self, cluster: str, name: str, changes: Mapping[str, Any]) -> EcsService:
-        return self._service("UpdateService", {**changes, "cluster": cluster, "service": name})
+        return self._call_for_service("UpdateService", {**changes, "cluster": cluster, "service": name})
 
     def delete_service(self, cluster: str, name: str, force: bool = False) -> EcsService:
-        return self._service("DeleteService", {"cluster": cluster, "service": name, "force": force})
+        return self._call_for_service("DeleteService", {"cluster": cluster, "service": name, "force": force})
 
     def register_task_definition(
         self, definition: Mapping[str, Any], tags: Mapping[str, str] | None = None
@@ -90,7 +90,7 @@ class EcsClient:
         found = require_member(answer, "taskDefinition", "ecs", "DescribeTaskDefinition")
         return TaskDefinition.from_aws(found, answer.get("tags", ()))
 
-    def newest_revision(self, family: str) -> int:
+    def get_latest_revision(self, family: str) -> int:
         """The number of the family's latest active revision, 0 if it has none."""
         try:
             return self.describe_task_definition(family).revision
@@ -104,21 +104,27 @@ class EcsClient:
     def list_tasks(self, cluster: str, service: str, desired_status: str = "RUNNING") -> list[str]:
         """The ARNs of a service's tasks; stopped ones stay listed for about an hour."""
         params = {"cluster": cluster, "serviceName": service, "desiredStatus": desired_status}
-        return list(paginate(self.caller, "ecs", "ListTasks", params, member="taskArns", page="nextToken"))
+        return list(
+            paginate(self.caller, "ecs", "ListTasks", params, result_key="taskArns", cursor_key="nextToken")
+        )
 
     def list_all_tasks(self, cluster: str) -> list[str]:
         """The ARNs of all tasks of a cluster that run or are to run."""
         params = {"cluster": cluster}
-        return list(paginate(self.caller, "ecs", "ListTasks", params, member="taskArns", page="nextToken"))
+        return list(
+            paginate(self.caller, "ecs", "ListTasks", params, result_key="taskArns", cursor_key="nextToken")
+        )
 
     def list_services(self, cluster: str) -> list[str]:
         """The ARNs of a cluster's services, a hundred to a call."""
         params = {"cluster": cluster, "maxResults": 100}
         return list(
-            paginate(self.caller, "ecs", "ListServices", params, member="serviceArns", page="nextToken")
+            paginate(
+                self.caller, "ecs", "ListServices", params, result_key="serviceArns", cursor_key="nextToken"
+            )
         )
 
-    def machine_ids(self, cluster: str, arns: Sequence[str]) -> dict[str, str]:
+    def get_instance_ids(self, cluster: str, arns: Sequence[str]) -> dict[str, str]:
         """The EC2 instance ids of container instances, by their ARNs."""
         found: dict[str, str] = {}
         for batch in split_batches(arns, CONTAINER_INSTANCES_PER_CALL):
@@ -145,7 +151,9 @@ class EcsClient:
     ) -> list[str]:
         """The ARNs of the tasks that were run in somebody's name; stopped ones stay listed for an hour."""
         params = {"cluster": cluster, "startedBy": started_by, "desiredStatus": desired_status}
-        return list(paginate(self.caller, "ecs", "ListTasks", params, member="taskArns", page="nextToken"))
+        return list(
+            paginate(self.caller, "ecs", "ListTasks", params, result_key="taskArns", cursor_key="nextToken")
+        )
 
     def describe_tasks(self, cluster: str, arns: Sequence[str]) -> list[EcsTask]:
         """The tasks among `arns` that AWS still knows, a hundred to a call."""
@@ -174,19 +182,21 @@ class EcsClient:
 
     def list_clusters(self) -> list[str]:
         """The ARNs of the region's clusters."""
-        return list(paginate(self.caller, "ecs", "ListClusters", {}, member="clusterArns", page="nextToken"))
+        return list(
+            paginate(self.caller, "ecs", "ListClusters", {}, result_key="clusterArns", cursor_key="nextToken")
+        )
 
-    def tags(self, arn: str) -> dict[str, str]:
+    def list_tags(self, arn: str) -> dict[str, str]:
         return parse_tags(self._call("ListTagsForResource", {"resourceArn": arn}).get("tags"))
 
-    def tag(self, arn: str, tags: Mapping[str, str]) -> None:
+    def add_tags(self, arn: str, tags: Mapping[str, str]) -> None:
         self._call("TagResource", {"resourceArn": arn, "tags": format_tags(tags)})
 
-    def untag(self, arn: str, keys: Sequence[str]) -> None:
+    def remove_tags(self, arn: str, keys: Sequence[str]) -> None:
         self._call("UntagResource", {"resourceArn": arn, "tagKeys": list(keys)})
 
     def _call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         return self.caller.call("ecs", operation, params)
 
-    def _service(self, operation: str, params: Mapping[str, Any]) -> EcsService:
+    def _call_for_service(self, operation: str, params: Mapping[str, Any]) -> EcsService:
         return EcsService.from_aws(require_member(self._call(operation, params), "service", "ecs", operation))

@@ -53,7 +53,7 @@ class EcsDeployment:
         )
 
     @property
-    def number(self) -> str:
+    def short_id(self) -> str:
         """The id as the AWS console shows it, without `ecs-svc/`."""
         return get_arn_name(self.id)
 
@@ -112,7 +112,7 @@ class EcsService:
         """The deployment that ECS is moving to, or has arrived at."""
         return next((one for one in self.deployments if one.status == "PRIMARY"), None)
 
-    def deployment(self, deployment_id: str) -> EcsDeployment | None:
+    def find_deployment(self, deployment_id: str) -> EcsDeployment | None:
         return next((one for one in self.deployments if one.id == deployment_id), None)
 
 

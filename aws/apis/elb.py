@@ -187,43 +187,43 @@ class ElbClient:
 
     caller: Caller
 
-    def target_health(self, target_group_arn: str) -> list[TargetHealth]:
+    def list_target_health(self, target_group_arn: str) -> list[TargetHealth]:
         answer = self._call("DescribeTargetHealth", {"TargetGroupArn": target_group_arn})
         return [TargetHealth.from_aws(one) for one in answer.get("TargetHealthDescriptions", ())]
 
-    def load_balancers(self) -> list[LoadBalancer]:
+    def list_load_balancers(self) -> list[LoadBalancer]:
         """Every load balancer of the region."""
         return [
-            LoadBalancer.from_aws(one) for one in self._every("DescribeLoadBalancers", {}, "LoadBalancers")
+            LoadBalancer.from_aws(one) for one in self._list_all("DescribeLoadBalancers", {}, "LoadBalancers")
         ]
 
-    def load_balancer(self, name: str) -> LoadBalancer:
+    def get_load_balancer(self, name: str) -> LoadBalancer:
         """The load balancer with this name or ARN; raises `NotFound`."""
         named = {"LoadBalancerArns": [name]} if name.startswith("arn:") else {"Names": [name]}
         answer = self._call("DescribeLoadBalancers", named)
         return LoadBalancer.from_aws(next(iter(answer.get("LoadBalancers", ())), {}))
 
-    def listeners(self, load_balancer_arn: str) -> list[Listener]:
+    def list_listeners(self, load_balancer_arn: str) -> list[Listener]:
         """The listeners of a load balancer."""
-        found = self._every("DescribeListeners", {"LoadBalancerArn": load_balancer_arn}, "Listeners")
+        found = self._list_all("DescribeListeners", {"LoadBalancerArn": load_balancer_arn}, "Listeners")
         return [Listener.from_aws(one) for one in found]
 
-    def listener(self, arn: str) -> Listener:
+    def get_listener(self, arn: str) -> Listener:
         """One listener; raises `NotFound`."""
         answer = self._call("DescribeListeners", {"ListenerArns": [arn]})
         return Listener.from_aws(next(iter(answer.get("Listeners", ())), {}))
 
-    def rules(self, listener_arn: str) -> list[ElbRule]:
+    def list_rules(self, listener_arn: str) -> list[ElbRule]:
         """The rules of an application load balancer's listener, the default rule among them."""
-        found = self._every("DescribeRules", {"ListenerArn": listener_arn}, "Rules")
+        found = self._list_all("DescribeRules", {"ListenerArn": listener_arn}, "Rules")
         return [ElbRule.from_aws(one) for one in found]
 
-    def rule(self, arn: str) -> ElbRule:
+    def get_rule(self, arn: str) -> ElbRule:
         """One rule; raises `NotFound`."""
         answer = self._call("DescribeRules", {"RuleArns": [arn]})
         return ElbRule.from_aws(next(iter(answer.get("Rules", ())), {}))
 
-    def target_groups(self, arns: Sequence[str]) -> list[TargetGroup]:
+    def get_target_groups(self, arns: Sequence[str]) -> list[TargetGroup]:
         """The target groups with these ARNs; raises `NotFound` if one of them does not exist."""
         found: list[TargetGroup] = []
         for batch in split_batches(arns, ARNS_PER_CALL):
@@ -231,17 +231,23 @@ class ElbClient:
             found += [TargetGroup.from_aws(one) for one in answer.get("TargetGroups", ())]
         return found
 
-    def modify_rule(self, arn: str, actions: Sequence[Mapping[str, Any]]) -> None:
+    def update_rule(self, arn: str, actions: Sequence[Mapping[str, Any]]) -> None:
         """Give a rule other actions; its conditions stay. A default rule follows its listener instead."""
         self._call("ModifyRule", {"RuleArn": arn, "Actions": list(actions)})
 
-    def modify_listener(self, arn: str, actions: Sequence[Mapping[str, Any]]) -> None:
+    def update_listener(self, arn: str, actions: Sequence[Mapping[str, Any]]) -> None:
         """Give the default rule of a listener other actions; the listener's other settings stay."""
         self._call("ModifyListener", {"ListenerArn": arn, "DefaultActions": list(actions)})
 
-    def _every(self, operation: str, params: Mapping[str, Any], member: str) -> list[dict[str, Any]]:
+    def _list_all(self, operation: str, params: Mapping[str, Any], result_key: str) -> list[dict[str, Any]]:
         pages = paginate(
-            self.caller, "elbv2", operation, params, member=member, page="Marker", following="NextMarker"
+            self.caller,
+            "elbv2",
+            operation,
+            params,
+            result_key=result_key,
+            cursor_key="Marker",
+            response_cursor_key="NextMarker",
         )
         return list(pages)
 

@@ -39,7 +39,7 @@ class IamClient:
 
     caller: Caller
 
-    def simulate(self, principal: str, actions: Sequence[str]) -> dict[str, IamDecision]:
+    def simulate_actions(self, principal: str, actions: Sequence[str]) -> dict[str, IamDecision]:
         """What the policies of a principal say of actions on all resources."""
         found: dict[str, IamDecision] = {}
         for batch in split_batches(actions, ACTIONS_PER_CALL):

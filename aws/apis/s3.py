@@ -29,39 +29,39 @@ def fetch_objects(caller: BotoCaller, bucket: str, paths: Sequence[str]) -> S3Ob
 
     Raises `AwsError`: `NotFound` for a path where nothing is, `Invalid` for what is too large.
     """
-    endpoint = Endpoint(caller.endpoint_url, caller.reach) if caller.endpoint_url else None
+    endpoint = Endpoint(caller.endpoint_url, caller.address_policy) if caller.endpoint_url else None
     reading = _S3Reader(get_client(caller.credentials, caller.region, endpoint, "s3"), bucket)
     try:
         for path in paths:
-            reading.take(path.strip("/"))
+            reading.fetch(path.strip("/"))
     except (ClientError, BotoCoreError, ResponseParserError) as problem:
         raise convert_error(problem, "s3", "GetObject") from problem
-    return reading.found
+    return reading.objects
 
 
 @dataclass
 class _S3Reader:
     client: Any
     bucket: str
-    found: S3Objects = field(default_factory=S3Objects)
-    left: int = int(GIT_BYTES)
+    objects: S3Objects = field(default_factory=S3Objects)
+    bytes_left: int = int(GIT_BYTES)
 
-    def take(self, path: str) -> None:
-        if path and self._got(path):
+    def fetch(self, path: str) -> None:
+        if path and self._fetch_object(path):
             return
-        keys = list(self._below(f"{path}/" if path else ""))
+        keys = list(self._list_keys(f"{path}/" if path else ""))
         if not keys:
             raise NotFound(
                 "NoSuchKey", f"there is no object {path} in the bucket {self.bucket}", "s3", "GetObject"
             )
         for key in keys:
-            self._got(key)
+            self._fetch_object(key)
 
-    def _below(self, prefix: str) -> Iterator[str]:
+    def _list_keys(self, prefix: str) -> Iterator[str]:
         answer = self.client.list_objects_v2(Bucket=self.bucket, Prefix=prefix, MaxKeys=int(GIT_FILES) + 1)
         yield from (one["Key"] for one in answer.get("Contents") or () if not one["Key"].endswith("/"))
 
-    def _got(self, key: str) -> bool:
+    def _fetch_object(self, key: str) -> bool:
         """Whether there is an object of this key; it is among what was found then."""
         try:
             answer = self.client.get_object(Bucket=self.bucket, Key=key)
@@ -70,8 +70,8 @@ class _S3Reader:
                 return False
             raise
         size = int(answer.get("ContentLength") or 0)
-        self.left -= size
-        if size > GIT_FILE_BYTES or self.left < 0 or len(self.found.files) >= GIT_FILES:
+        self.bytes_left -= size
+        if size > GIT_FILE_BYTES or self.bytes_left < 0 or len(self.objects.files) >= GIT_FILES:
             raise Invalid(
                 "TooLarge", f"{key} is too large, or with the others too much at once", "s3", "GetObject"
             )
@@ -79,6 +79,6 @@ class _S3Reader:
         if b"\0" in content:
             said = f"{key} is no text: name objects in place of what their keys begin with"
             raise Invalid("NoText", said, "s3", "GetObject")
-        self.found.files[key] = content.decode("utf-8", "replace")
-        self.found.versions[key] = str(answer.get("VersionId") or str(answer.get("ETag", "")).strip('"'))
+        self.objects.files[key] = content.decode("utf-8", "replace")
+        self.objects.versions[key] = str(answer.get("VersionId") or str(answer.get("ETag", "")).strip('"'))
         return True

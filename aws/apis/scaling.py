@@ -83,53 +83,55 @@ class ScalingClient:
 
     caller: Caller
 
-    def targets(self, cluster: str, service: str) -> list[ScalableTarget]:
+    def list_targets(self, cluster: str, service: str) -> list[ScalableTarget]:
         params = {"ResourceIds": [build_resource_id(cluster, service)], "ScalableDimension": DIMENSION}
-        found = self._every("DescribeScalableTargets", params, "ScalableTargets")
+        found = self._list_all("DescribeScalableTargets", params, "ScalableTargets")
         return [ScalableTarget.from_aws(one) for one in found]
 
-    def policies(self, cluster: str, service: str) -> list[ScalingPolicy]:
+    def list_policies(self, cluster: str, service: str) -> list[ScalingPolicy]:
         params = {"ResourceId": build_resource_id(cluster, service), "ScalableDimension": DIMENSION}
-        found = self._every("DescribeScalingPolicies", params, "ScalingPolicies")
+        found = self._list_all("DescribeScalingPolicies", params, "ScalingPolicies")
         return [ScalingPolicy.from_aws(one) for one in found]
 
     def suspend(self, target: ScalableTarget) -> None:
         """Pause all scaling and keep target, policies and alarms: deregistering would delete them."""
-        self._suspended(target, ALL_SUSPENDED)
+        self._set_suspended(target, ALL_SUSPENDED)
 
     def resume(self, target: ScalableTarget, suspended: Mapping[str, bool] | None = None) -> None:
         """Put the suspended state to `suspended`, or back to what `target` says it was."""
-        self._suspended(target, target.suspended if suspended is None else suspended)
+        self._set_suspended(target, target.suspended if suspended is None else suspended)
 
-    def register(self, cluster: str, service: str, definition: Mapping[str, Any]) -> None:
+    def register_target(self, cluster: str, service: str, definition: Mapping[str, Any]) -> None:
         """Register or change a scalable target; AWS moves the desired count into its bounds at once."""
-        self._call("RegisterScalableTarget", self._about(cluster, service, definition))
+        self._call("RegisterScalableTarget", self._build_params(cluster, service, definition))
 
     def put_policy(self, cluster: str, service: str, definition: Mapping[str, Any]) -> str:
         """Attach a policy, or change the one of the same name; answers its ARN."""
-        answer = self._call("PutScalingPolicy", self._about(cluster, service, definition))
+        answer = self._call("PutScalingPolicy", self._build_params(cluster, service, definition))
         return str(answer.get("PolicyARN", ""))
 
     def delete_policy(self, cluster: str, service: str, name: str) -> None:
-        self._call("DeleteScalingPolicy", self._about(cluster, service, {"PolicyName": name}))
+        self._call("DeleteScalingPolicy", self._build_params(cluster, service, {"PolicyName": name}))
 
-    def deregister(self, cluster: str, service: str) -> None:
+    def deregister_target(self, cluster: str, service: str) -> None:
         """Remove the scalable target and, with it, its policies and scheduled actions."""
-        self._call("DeregisterScalableTarget", self._about(cluster, service, {}))
+        self._call("DeregisterScalableTarget", self._build_params(cluster, service, {}))
 
-    def _about(self, cluster: str, service: str, definition: Mapping[str, Any]) -> dict[str, Any]:
+    def _build_params(self, cluster: str, service: str, definition: Mapping[str, Any]) -> dict[str, Any]:
         place = {"ResourceId": build_resource_id(cluster, service), "ScalableDimension": DIMENSION}
         return {**definition, **place, "ServiceNamespace": NAMESPACE}
 
-    def _suspended(self, target: ScalableTarget, state: Mapping[str, bool]) -> None:
+    def _set_suspended(self, target: ScalableTarget, state: Mapping[str, bool]) -> None:
         place = {"ResourceId": target.resource_id, "ScalableDimension": target.dimension}
         params = {"ServiceNamespace": NAMESPACE, **place, "SuspendedState": dict(state)}
         self._call("RegisterScalableTarget", params)
 
-    def _every(self, operation: str, params: Mapping[str, Any], member: str) -> list[dict[str, Any]]:
+    def _list_all(self, operation: str, params: Mapping[str, Any], result_key: str) -> list[dict[str, Any]]:
         asked = {"ServiceNamespace": NAMESPACE, **params}
         service = "application-autoscaling"
-        return list(paginate(self.caller, service, operation, asked, member=member, page="NextToken"))
+        return list(
+            paginate(self.caller, service, operation, asked, result_key=result_key, cursor_key="NextToken")
+        )
 
     def _call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         return self.caller.call("application-autoscaling", operation, params)

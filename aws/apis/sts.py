@@ -20,13 +20,13 @@ class StsClient:
 
     caller: Caller
 
-    def identity(self) -> AwsIdentity:
+    def get_identity(self) -> AwsIdentity:
         """Who AWS takes us for; needs no permission at all."""
         answer = self.caller.call("sts", "GetCallerIdentity", {})
         return AwsIdentity(
             require_member(answer, "Account", "sts", "GetCallerIdentity"), answer.get("Arn", "")
         )
 
-    def caller_identity(self) -> str:
+    def get_account_id(self) -> str:
         """The account id."""
-        return self.identity().account_id
+        return self.get_identity().account_id

@@ -61,13 +61,13 @@ class PlannedCall:
 class PreviewOverlay(Protocol):
     """What a service of AWS would show once the planned writes had been sent."""
 
-    def before(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    def get_state_before(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """What a write is about to change. Raises `AwsError`."""
 
-    def take(self, operation: str, params: Mapping[str, Any], answer: dict[str, Any]) -> None:
+    def apply_write(self, operation: str, params: Mapping[str, Any], answer: dict[str, Any]) -> None:
         """Take up a write, and complete its answer."""
 
-    def answer(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    def answer_read(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Answer a read. Raises `AwsError`."""
 
 
@@ -82,7 +82,7 @@ class PreviewCaller:
 
     caller: Caller
     budget: ReadBudget = field(default_factory=lambda: ReadBudget(calls=200, seconds=60))
-    made: list[PlannedCall] = field(default_factory=list)
+    calls: list[PlannedCall] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._live = LiveAccount(self.caller, self.budget, PreviewPlaceholders())
@@ -97,11 +97,11 @@ class PreviewCaller:
     @property
     def writes(self) -> list[PlannedCall]:
         """The calls that a run would change something with."""
-        return [one for one in self.made if one.is_write]
+        return [one for one in self.calls if one.is_write]
 
-    def placeholder(self, text: str) -> str:
+    def create_placeholder(self, text: str) -> str:
         """A name for what only a run can know; reads that name it are not sent."""
-        return self._live.names.give(text)
+        return self._live.placeholders.create(text)
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """The answer of AWS, as far as a preview knows it. Raises `AwsError`, `PreviewLimitReached`."""
@@ -109,26 +109,28 @@ class PreviewCaller:
         overlay = self._overlays.get(service)
         if is_write(service, operation):
             return deepcopy(self._write(service, operation, given, overlay))
-        self.made.append(PlannedCall(service, operation, given))
-        found = overlay.answer(operation, given) if overlay else self._live.read(service, operation, given)
+        self.calls.append(PlannedCall(service, operation, given))
+        found = (
+            overlay.answer_read(operation, given) if overlay else self._live.read(service, operation, given)
+        )
         return deepcopy(found)
 
     @property
-    def looking(self) -> Caller:
+    def live_caller(self) -> Caller:
         """For reads that a run would not make, of the account as it is. Raises `PreviewLimitReached` too."""
         return _LiveCaller(self._live)
 
     def _write(
         self, service: str, operation: str, params: dict[str, Any], overlay: PreviewOverlay | None
     ) -> dict[str, Any]:
-        before = overlay.before(operation, params) if overlay else {}
-        self.made.append(PlannedCall(service, operation, params, before))
+        before = overlay.get_state_before(operation, params) if overlay else {}
+        self.calls.append(PlannedCall(service, operation, params, before))
         place = f"{operation} {len(self.writes)}"
         answer = build_planned_response(
-            service, operation, params, lambda name: self.placeholder(f"{name} of {place}")
+            service, operation, params, lambda name: self.create_placeholder(f"{name} of {place}")
         )
         if overlay:
-            overlay.take(operation, params, answer)
+            overlay.apply_write(operation, params, answer)
         return answer
 
 

@@ -16,11 +16,11 @@ class StackOverlay:
         self._live = live
         self._stacks: dict[str, dict[str, Any] | None] = {}
 
-    def before(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    def get_state_before(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Nothing: a write says all that it does."""
         return {}
 
-    def take(self, operation: str, params: Mapping[str, Any], answer: dict[str, Any]) -> None:
+    def apply_write(self, operation: str, params: Mapping[str, Any], answer: dict[str, Any]) -> None:
         """Take up a write, and complete its answer."""
         name = _parse_stack_name(params)
         if operation == "DeleteStack":
@@ -32,7 +32,7 @@ class StackOverlay:
                 "StackStatus": "CREATE_COMPLETE",
             }
 
-    def answer(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    def answer_read(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Answer a read. Raises `AwsError`."""
         name = _parse_stack_name(params)
         if name not in self._stacks:

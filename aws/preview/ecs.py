@@ -15,13 +15,13 @@ class PlannedTaskDefinitions:
     def __init__(self, live: LiveAccount) -> None:
         self._live = live
         self._planned: dict[str, dict[str, Any]] = {}
-        self._newest: dict[str, int] = {}
+        self._latest_revisions: dict[str, int] = {}
         self._tags: dict[str, list[Any]] = {}
 
     def register(self, params: Mapping[str, Any], echo: Mapping[str, Any]) -> dict[str, Any]:
         """The revision that a registration makes; its number is the one that would be next now."""
         family = params["family"]
-        revision = self._newest[family] = self._newest_of(family) + 1
+        revision = self._latest_revisions[family] = self._get_latest_revision(family) + 1
         arn = echo["taskDefinitionArn"]
         self._tags[arn] = list(params.get("tags", ()))
         wanted = {key: value for key, value in params.items() if key != "tags"}
@@ -31,12 +31,12 @@ class PlannedTaskDefinitions:
 
     def deregister(self, name: str) -> dict[str, Any]:
         """The revision as a deregistration leaves it."""
-        found = self.described({"taskDefinition": name})["taskDefinition"]
+        found = self.describe({"taskDefinition": name})["taskDefinition"]
         gone = {**found, "status": "INACTIVE"}
         self._planned[found.get("taskDefinitionArn", name)] = gone
         return gone
 
-    def described(self, params: Mapping[str, Any]) -> dict[str, Any]:
+    def describe(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """DescribeTaskDefinition, by ARN, `family:revision` or family."""
         found = self._find(params["taskDefinition"])
         if found is not None:
@@ -47,7 +47,7 @@ class PlannedTaskDefinitions:
         answer = self._live.read("ecs", "DescribeTaskDefinition", params)
         definition = answer.get("taskDefinition", {})
         family, revision = definition.get("family", ""), definition.get("revision", 0)
-        self._newest[family] = max(self._newest.get(family, 0), revision)
+        self._latest_revisions[family] = max(self._latest_revisions.get(family, 0), revision)
         return answer
 
     def _find(self, name: str) -> dict[str, Any] | None:
@@ -57,14 +57,14 @@ class PlannedTaskDefinitions:
         named = [one for one in active if name in (one["family"], f"{one['family']}:{one['revision']}")]
         return named[-1] if named else None
 
-    def _newest_of(self, family: str) -> int:
-        if family not in self._newest:
+    def _get_latest_revision(self, family: str) -> int:
+        if family not in self._latest_revisions:
             try:
-                self.described({"taskDefinition": family})
+                self.describe({"taskDefinition": family})
             except AwsError:
                 # None so far, or nobody may know: the number is shown in sentences alone.
                 return 0
-        return self._newest.get(family, 0)
+        return self._latest_revisions.get(family, 0)
 
 
 class PlannedTasks:
@@ -77,19 +77,20 @@ class PlannedTasks:
 
     def run(self, params: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The tasks as RunTask answers them."""
-        containers = self._containers(params["taskDefinition"])
+        containers = self._list_containers(params["taskDefinition"])
         first = len(self._planned) + 1
         tasks = [
-            self._task(params, number, containers) for number in range(first, first + params.get("count", 1))
+            self._build_task(params, number, containers)
+            for number in range(first, first + params.get("count", 1))
         ]
         self._planned |= {task["taskArn"]: task for task in tasks}
         return [{**task, "lastStatus": "PROVISIONING", "desiredStatus": "RUNNING"} for task in tasks]
 
-    def _task(
+    def _build_task(
         self, params: Mapping[str, Any], number: int, containers: list[dict[str, Any]]
     ) -> dict[str, Any]:
         return {
-            "taskArn": self._live.names.give(f"task {number}"),
+            "taskArn": self._live.placeholders.create(f"task {number}"),
             "clusterArn": params.get("cluster", "default"),
             "taskDefinitionArn": params["taskDefinition"],
             "startedBy": params.get("startedBy", ""),
@@ -100,9 +101,9 @@ class PlannedTasks:
             "containers": [{**one} for one in containers],
         }
 
-    def _containers(self, task_definition: str) -> list[dict[str, Any]]:
+    def _list_containers(self, task_definition: str) -> list[dict[str, Any]]:
         try:
-            found = self._definitions.described({"taskDefinition": task_definition})
+            found = self._definitions.describe({"taskDefinition": task_definition})
         except AwsError:
             return []
         return [
@@ -116,24 +117,26 @@ class PlannedTasks:
         self._planned[params["task"]] = stopped
         return stopped
 
-    def described(self, params: Mapping[str, Any]) -> dict[str, Any]:
+    def describe(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """DescribeTasks; AWS is asked about those alone that are not planned."""
         planned = [self._planned[arn] for arn in params["tasks"] if arn in self._planned]
         others = [arn for arn in params["tasks"] if arn not in self._planned]
         live = self._live.read("ecs", "DescribeTasks", {**params, "tasks": others}) if others else {}
         return {"tasks": [*live.get("tasks", ()), *planned], "failures": list(live.get("failures", ()))}
 
-    def listed(self, params: Mapping[str, Any]) -> dict[str, Any]:
+    def list_tasks(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """ListTasks; the planned ones are those of RunTask, which have stopped and belong to no service."""
         found: dict[str, Any] = {}
-        if not self._live.names.are_in(params):
+        if not self._live.placeholders.are_used_in(params):
             found = self._live.read("ecs", "ListTasks", params)
         planned = (
-            [] if "serviceName" in params else [arn for arn in self._planned if self._is_meant(arn, params)]
+            []
+            if "serviceName" in params
+            else [arn for arn in self._planned if self._is_selected(arn, params)]
         )
         return {**found, "taskArns": [*found.get("taskArns", ()), *planned]}
 
-    def _is_meant(self, arn: str, params: Mapping[str, Any]) -> bool:
+    def _is_selected(self, arn: str, params: Mapping[str, Any]) -> bool:
         task = self._planned[arn]
         if params.get("startedBy") not in (None, task.get("startedBy")):
             return False
@@ -153,17 +156,17 @@ class EcsOverlay:
         self._definitions = PlannedTaskDefinitions(live)
         self._tasks = PlannedTasks(live, self._definitions)
 
-    def planned_targets(self, target_group_arn: str) -> list[str]:
+    def list_planned_targets(self, target_group_arn: str) -> list[str]:
         """A name for each target that a planned service puts into a target group."""
-        return self._services.targets_in(target_group_arn)
+        return self._services.list_targets(target_group_arn)
 
-    def before(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    def get_state_before(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """The service that a write is about to change."""
-        return self._services.now(params) if operation in ("UpdateService", "DeleteService") else {}
+        return self._services.get_current(params) if operation in ("UpdateService", "DeleteService") else {}
 
-    def take(self, operation: str, params: Mapping[str, Any], answer: dict[str, Any]) -> None:
+    def apply_write(self, operation: str, params: Mapping[str, Any], answer: dict[str, Any]) -> None:
         if operation in _SERVICE_WRITES:
-            answer["service"] = self._services.take(operation, params, answer.get("service", {}))
+            answer["service"] = self._services.apply_write(operation, params, answer.get("service", {}))
         elif operation == "RegisterTaskDefinition":
             answer["taskDefinition"] = self._definitions.register(params, answer["taskDefinition"])
         elif operation == "DeregisterTaskDefinition":
@@ -173,29 +176,29 @@ class EcsOverlay:
         elif operation == "StopTask":
             answer["task"] = self._tasks.stop(params)
         elif operation == "TagResource":
-            self._tags.put(params["resourceArn"], params["tags"])
+            self._tags.set_tags(params["resourceArn"], params["tags"])
         elif operation == "UntagResource":
-            self._tags.drop(params["resourceArn"], params["tagKeys"])
+            self._tags.remove_tags(params["resourceArn"], params["tagKeys"])
 
-    def answer(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    def answer_read(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         if operation == "DescribeServices":
-            return self._services.described(params)
+            return self._services.describe(params)
         if operation == "DescribeTaskDefinition":
-            return self._definitions.described(params)
+            return self._definitions.describe(params)
         if operation == "DescribeTasks":
-            planned, others = self._services.tasks_among(params["tasks"])
-            found = self._tasks.described({**params, "tasks": others})
+            planned, others = self._services.split_planned_tasks(params["tasks"])
+            found = self._tasks.describe({**params, "tasks": others})
             return {**found, "tasks": [*found["tasks"], *planned]}
-        if operation == "ListTasks" and self._services.are_tasks_planned(params):
-            return {"taskArns": self._services.tasks_of(params)}
+        if operation == "ListTasks" and self._services.has_planned_tasks(params):
+            return {"taskArns": self._services.list_tasks(params)}
         if operation == "ListTasks":
-            return self._tasks.listed(params)
+            return self._tasks.list_tasks(params)
         if operation == "ListTagsForResource":
-            return {"tags": self._tags_of(params)}
+            return {"tags": self._list_tags(params)}
         return self._live.read("ecs", operation, params)
 
-    def _tags_of(self, params: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def _list_tags(self, params: Mapping[str, Any]) -> list[dict[str, Any]]:
         arn = params["resourceArn"]
-        planned = self._live.names.are_in(arn)
+        planned = self._live.placeholders.are_used_in(arn)
         found = () if planned else self._live.read("ecs", "ListTagsForResource", params).get("tags", ())
-        return self._tags.over(arn, found)
+        return self._tags.apply_to(arn, found)

@@ -29,10 +29,12 @@ class PlannedServices:
         self._live = live
         self._tags = tags
         self._planned: dict[tuple[str, str], dict[str, Any]] = {}
-        self._found: dict[tuple[str, str], dict[str, Any]] = {}
-        self._deployments = 0
+        self._live_services: dict[tuple[str, str], dict[str, Any]] = {}
+        self._deployment_count = 0
 
-    def take(self, operation: str, params: Mapping[str, Any], echo: Mapping[str, Any]) -> dict[str, Any]:
+    def apply_write(
+        self, operation: str, params: Mapping[str, Any], echo: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """The service as a write leaves it."""
         change = {"CreateService": self._create, "UpdateService": self._update}.get(operation, self._delete)
         service = change(params, echo)
@@ -40,7 +42,7 @@ class PlannedServices:
         return service
 
     def _create(self, params: Mapping[str, Any], echo: Mapping[str, Any]) -> dict[str, Any]:
-        self._tags.put(echo["serviceArn"], params.get("tags", ()))
+        self._tags.set_tags(echo["serviceArn"], params.get("tags", ()))
         count = params.get("desiredCount", 1)
         service = {
             **_copy_service_fields(params),
@@ -52,7 +54,7 @@ class PlannedServices:
         return self._deploy(_set_counts(service, count))
 
     def _update(self, params: Mapping[str, Any], echo: Mapping[str, Any]) -> dict[str, Any]:
-        before = self.now(params)
+        before = self.get_current(params)
         wanted = _copy_service_fields(params)
         service = _set_counts({**before, **wanted}, wanted.get("desiredCount", before.get("desiredCount", 0)))
         changed = any(wanted[key] != before.get(key) for key in _DEPLOYMENT_FIELDS if key in wanted)
@@ -63,21 +65,21 @@ class PlannedServices:
         return service
 
     def _delete(self, params: Mapping[str, Any], echo: Mapping[str, Any]) -> dict[str, Any]:
-        return {**_set_counts(self.now(params), 0), "status": "INACTIVE", "deployments": []}
+        return {**_set_counts(self.get_current(params), 0), "status": "INACTIVE", "deployments": []}
 
-    def now(self, params: Mapping[str, Any]) -> dict[str, Any]:
+    def get_current(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """The service that a write names, before that write."""
         name = get_arn_name(params["service"])
         place = _get_service_key(params, name)
-        if place not in self._planned and place not in self._found:
-            self.described({"cluster": params.get("cluster", "default"), "services": [name]})
+        if place not in self._planned and place not in self._live_services:
+            self.describe({"cluster": params.get("cluster", "default"), "services": [name]})
         empty = {"serviceName": name, "status": "ACTIVE"}
-        return deepcopy(self._planned.get(place) or self._found.get(place) or empty)
+        return deepcopy(self._planned.get(place) or self._live_services.get(place) or empty)
 
     def _deploy(self, service: dict[str, Any]) -> dict[str, Any]:
-        self._deployments += 1
+        self._deployment_count += 1
         deployment = {
-            "id": self._live.names.give(f"deployment {self._deployments}"),
+            "id": self._live.placeholders.create(f"deployment {self._deployment_count}"),
             "status": "PRIMARY",
             "taskDefinition": service.get("taskDefinition", ""),
             "failedTasks": 0,
@@ -85,7 +87,7 @@ class PlannedServices:
         }
         return {**service, "deployments": [_set_counts(deployment, service["desiredCount"])]}
 
-    def described(self, params: Mapping[str, Any]) -> dict[str, Any]:
+    def describe(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """DescribeServices; AWS is asked about those alone that are not planned."""
         planned, others = [], []
         for asked in params["services"]:
@@ -95,20 +97,20 @@ class PlannedServices:
         live: dict[str, Any] = {}
         if others:
             live = self._live.read("ecs", "DescribeServices", {**params, "services": others})
-            self._found |= {
+            self._live_services |= {
                 _get_service_key(params, one["serviceName"]): one for one in live.get("services", ())
             }
         services = [deepcopy(one) for one in (*live.get("services", ()), *planned)]
         if "TAGS" in params.get("include", ()):
             for one in services:
-                one["tags"] = self._tags.over(one["serviceArn"], one.get("tags", ()))
+                one["tags"] = self._tags.apply_to(one["serviceArn"], one.get("tags", ()))
         return {"services": services, "failures": list(live.get("failures", ()))}
 
-    def are_tasks_planned(self, params: Mapping[str, Any]) -> bool:
+    def has_planned_tasks(self, params: Mapping[str, Any]) -> bool:
         """Whether the tasks asked for are those of a service that the preview has touched."""
         return _get_service_key(params, get_arn_name(params.get("serviceName", ""))) in self._planned
 
-    def targets_in(self, target_group_arn: str) -> list[str]:
+    def list_targets(self, target_group_arn: str) -> list[str]:
         """A name for each target of the planned services in a target group."""
         return [
             _get_target_name(task)
@@ -117,7 +119,7 @@ class PlannedServices:
             for task in _list_task_names(service)
         ]
 
-    def tasks_of(self, params: Mapping[str, Any]) -> list[str]:
+    def list_tasks(self, params: Mapping[str, Any]) -> list[str]:
         """A name for each task that a planned service would have."""
         running = params.get("desiredStatus", "RUNNING") == "RUNNING"
         return (
@@ -126,7 +128,7 @@ class PlannedServices:
             else []
         )
 
-    def tasks_among(self, arns: Sequence[str]) -> tuple[list[dict[str, Any]], list[str]]:
+    def split_planned_tasks(self, arns: Sequence[str]) -> tuple[list[dict[str, Any]], list[str]]:
         """Those of these tasks that planned services would have, by their targets, and all others."""
         known = {
             task: service["serviceName"]

@@ -10,7 +10,7 @@ from aws.preview.tags import TagOverlay
 class PlannedTargets(Protocol):
     """Who knows which planned ECS services put targets into a target group."""
 
-    def planned_targets(self, target_group_arn: str) -> list[str]:
+    def list_planned_targets(self, target_group_arn: str) -> list[str]:
         """A name for each target."""
 
 
@@ -23,55 +23,60 @@ class ElbOverlay:
         self._changes: dict[str, dict[str, Any]] = {}
         self._tags = TagOverlay("Key", "Value")
 
-    def before(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    def get_state_before(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """The listener or rule that a write is about to change."""
         if operation == "ModifyListener":
-            return self._one("DescribeListeners", "Listeners", {"ListenerArns": [params["ListenerArn"]]})
+            return self._get_first(
+                "DescribeListeners", "Listeners", {"ListenerArns": [params["ListenerArn"]]}
+            )
         if operation == "ModifyRule":
-            return self._one("DescribeRules", "Rules", {"RuleArns": [params["RuleArn"]]})
+            return self._get_first("DescribeRules", "Rules", {"RuleArns": [params["RuleArn"]]})
         return {}
 
-    def _one(self, operation: str, member: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        return next(iter(self.answer(operation, params)[member]), {})
+    def _get_first(self, operation: str, member: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        return next(iter(self.answer_read(operation, params)[member]), {})
 
-    def take(self, operation: str, params: Mapping[str, Any], answer: dict[str, Any]) -> None:
+    def apply_write(self, operation: str, params: Mapping[str, Any], answer: dict[str, Any]) -> None:
         if operation == "ModifyListener":
-            self._change(params["ListenerArn"], params)
-            answer.update(self.answer("DescribeListeners", {"ListenerArns": [params["ListenerArn"]]}))
+            self._record_change(params["ListenerArn"], params)
+            answer.update(self.answer_read("DescribeListeners", {"ListenerArns": [params["ListenerArn"]]}))
         elif operation == "ModifyRule":
-            self._change(params["RuleArn"], params)
-            answer.update(self.answer("DescribeRules", {"RuleArns": [params["RuleArn"]]}))
+            self._record_change(params["RuleArn"], params)
+            answer.update(self.answer_read("DescribeRules", {"RuleArns": [params["RuleArn"]]}))
         elif operation in ("AddTags", "RemoveTags"):
             for arn in params["ResourceArns"]:
-                self._tags.put(arn, params.get("Tags", ()))
-                self._tags.drop(arn, params.get("TagKeys", ()))
+                self._tags.set_tags(arn, params.get("Tags", ()))
+                self._tags.remove_tags(arn, params.get("TagKeys", ()))
 
-    def _change(self, arn: str, params: Mapping[str, Any]) -> None:
+    def _record_change(self, arn: str, params: Mapping[str, Any]) -> None:
         self._changes.setdefault(arn, {}).update(params)
 
-    def answer(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    def answer_read(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         found = self._live.read("elbv2", operation, params)
         if operation == "DescribeListeners":
-            return {**found, "Listeners": [self._listener(one) for one in found.get("Listeners", ())]}
+            return {
+                **found,
+                "Listeners": [self._apply_listener_change(one) for one in found.get("Listeners", ())],
+            }
         if operation == "DescribeRules":
-            return {**found, "Rules": [self._rule(one) for one in found.get("Rules", ())]}
+            return {**found, "Rules": [self._apply_rule_change(one) for one in found.get("Rules", ())]}
         if operation == "DescribeTags":
             return {
                 **found,
-                "TagDescriptions": [self._tagged(one) for one in found.get("TagDescriptions", ())],
+                "TagDescriptions": [self._apply_tag_changes(one) for one in found.get("TagDescriptions", ())],
             }
         if operation == "DescribeTargetHealth":
             more = [
                 _build_healthy_target(name)
-                for name in self._targets.planned_targets(params["TargetGroupArn"])
+                for name in self._targets.list_planned_targets(params["TargetGroupArn"])
             ]
             return {**found, "TargetHealthDescriptions": [*found.get("TargetHealthDescriptions", ()), *more]}
         return found
 
-    def _listener(self, found: dict[str, Any]) -> dict[str, Any]:
+    def _apply_listener_change(self, found: dict[str, Any]) -> dict[str, Any]:
         return {**found, **self._changes.get(found["ListenerArn"], {})}
 
-    def _rule(self, found: dict[str, Any]) -> dict[str, Any]:
+    def _apply_rule_change(self, found: dict[str, Any]) -> dict[str, Any]:
         if not found.get("IsDefault"):
             return {**found, **self._changes.get(found["RuleArn"], {})}
         # What the default rule does is what its listener does by default; the ARN names the listener.
@@ -79,8 +84,8 @@ class ElbOverlay:
         changed = self._changes.get(listener, {}).get("DefaultActions")
         return {**found, "Actions": changed} if changed else found
 
-    def _tagged(self, found: dict[str, Any]) -> dict[str, Any]:
-        return {**found, "Tags": self._tags.over(found["ResourceArn"], found.get("Tags", ()))}
+    def _apply_tag_changes(self, found: dict[str, Any]) -> dict[str, Any]:
+        return {**found, "Tags": self._tags.apply_to(found["ResourceArn"], found.get("Tags", ()))}
 
 
 def _build_healthy_target(name: str) -> dict[str, Any]:

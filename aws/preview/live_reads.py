@@ -28,13 +28,13 @@ class ReadBudget:
     calls: int
     seconds: float
     monotonic: Callable[[], float] = time.monotonic
-    _began: float | None = None
+    _started_at: float | None = None
 
-    def spend(self) -> None:
+    def consume(self) -> None:
         """Count one read. Raises `PreviewLimitReached` where that is one too many, or too late."""
-        if self._began is None:
-            self._began = self.monotonic()
-        if self.monotonic() - self._began > self.seconds:
+        if self._started_at is None:
+            self._started_at = self.monotonic()
+        if self.monotonic() - self._started_at > self.seconds:
             raise PreviewLimitReached(
                 f"AWS took more than {self.seconds:g} seconds to answer what was asked."
             )
@@ -47,18 +47,18 @@ class ReadBudget:
 class PreviewPlaceholders:
     """The names that stand for ids which only AWS can give."""
 
-    _given: set[str] = field(default_factory=set)
+    _names: set[str] = field(default_factory=set)
 
-    def give(self, text: str) -> str:
+    def create(self, text: str) -> str:
         """A name in angle brackets."""
         name = f"<{text}>"
-        self._given.add(name)
+        self._names.add(name)
         return name
 
-    def are_in(self, value: object) -> bool:
+    def are_used_in(self, value: object) -> bool:
         """Whether any of them is somewhere in a value."""
         text = json.dumps(value, default=str, ensure_ascii=False)
-        return any(json.dumps(name, ensure_ascii=False)[1:-1] in text for name in self._given)
+        return any(json.dumps(name, ensure_ascii=False)[1:-1] in text for name in self._names)
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,11 @@ class LiveAccount:
 
     caller: Caller
     budget: ReadBudget
-    names: PreviewPlaceholders
+    placeholders: PreviewPlaceholders
 
     def read(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """What AWS answers. Raises `AwsError`; `OnlyPlanned` without asking for what is only planned."""
-        if self.names.are_in(params):
+        if self.placeholders.are_used_in(params):
             raise ExistsOnlyInPreview(service, operation)
-        self.budget.spend()
+        self.budget.consume()
         return self.caller.call(service, operation, params)

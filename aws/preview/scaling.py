@@ -18,17 +18,17 @@ class ScalingOverlay:
         self._targets: dict[tuple[str, ...], dict[str, Any] | None] = {}
         self._policies: dict[tuple[str, ...], dict[str, Any] | None] = {}
 
-    def before(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    def get_state_before(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Nothing: a write says all that it does."""
         return {}
 
-    def take(self, operation: str, params: Mapping[str, Any], answer: dict[str, Any]) -> None:
+    def apply_write(self, operation: str, params: Mapping[str, Any], answer: dict[str, Any]) -> None:
         place = tuple(params[name] for name in _TARGET_KEYS)
         if operation == "RegisterScalableTarget":
-            self._register(place, params)
+            self._register_target(place, params)
         elif operation == "DeregisterScalableTarget":
             self._targets[place] = None
-            for policy in self._asked("DescribeScalingPolicies", place, "ScalingPolicies"):
+            for policy in self._read_live("DescribeScalingPolicies", place, "ScalingPolicies"):
                 self._policies.setdefault((*place, policy["PolicyName"]), None)
             self._policies = {
                 key: None if key[:3] == place else policy for key, policy in self._policies.items()
@@ -39,15 +39,15 @@ class ScalingOverlay:
         elif operation == "DeleteScalingPolicy":
             self._policies[*place, params["PolicyName"]] = None
 
-    def _register(self, place: tuple[str, ...], params: Mapping[str, Any]) -> None:
+    def _register_target(self, place: tuple[str, ...], params: Mapping[str, Any]) -> None:
         if place not in self._targets:
-            found = self._asked("DescribeScalableTargets", place, "ScalableTargets")
+            found = self._read_live("DescribeScalableTargets", place, "ScalableTargets")
             self._targets[place] = found[0] if found else None
         before = self._targets[place] or {"SuspendedState": dict.fromkeys(_SUSPENDED_FIELDS, False)}
         suspended = {**before.get("SuspendedState", {}), **params.get("SuspendedState", {})}
         self._targets[place] = {**before, **params, "SuspendedState": suspended}
 
-    def _asked(self, operation: str, place: tuple[str, ...], member: str) -> list[dict[str, Any]]:
+    def _read_live(self, operation: str, place: tuple[str, ...], member: str) -> list[dict[str, Any]]:
         namespace, resource, dimension = place
         named = (
             {"ResourceIds": [resource]}
@@ -57,7 +57,7 @@ class ScalingOverlay:
         params = {"ServiceNamespace": namespace, "ScalableDimension": dimension, **named}
         return list(self._live.read(_SERVICE, operation, params).get(member, ()))
 
-    def answer(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    def answer_read(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         found = self._live.read(_SERVICE, operation, params)
         if operation == "DescribeScalableTargets":
             wanted = params.get("ResourceIds")

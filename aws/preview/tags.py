@@ -15,17 +15,17 @@ class TagOverlay:
     value: str = "value"
     _changes: dict[str, dict[str, str | None]] = field(default_factory=dict)
 
-    def put(self, arn: str, tags: Sequence[TagPair]) -> None:
-        self._of(arn).update({tag[self.key]: tag.get(self.value, "") for tag in tags})
+    def set_tags(self, arn: str, tags: Sequence[TagPair]) -> None:
+        self._get_changes(arn).update({tag[self.key]: tag.get(self.value, "") for tag in tags})
 
-    def drop(self, arn: str, keys: Sequence[str]) -> None:
-        self._of(arn).update(dict.fromkeys(keys))
+    def remove_tags(self, arn: str, keys: Sequence[str]) -> None:
+        self._get_changes(arn).update(dict.fromkeys(keys))
 
-    def over(self, arn: str, found: Sequence[TagPair]) -> list[dict[str, Any]]:
+    def apply_to(self, arn: str, found: Sequence[TagPair]) -> list[dict[str, Any]]:
         """The tags that were found, as they would be now."""
         now: dict[str, str | None] = {tag[self.key]: tag.get(self.value, "") for tag in found}
         now.update(self._changes.get(arn, {}))
         return [{self.key: key, self.value: value} for key, value in now.items() if value is not None]
 
-    def _of(self, arn: str) -> dict[str, str | None]:
+    def _get_changes(self, arn: str) -> dict[str, str | None]:
         return self._changes.setdefault(arn, {})

@@ -20,7 +20,7 @@ class ShapeProblem:
     missing: str = ""
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The path as people write it: `containerDefinitions[0].portMappings[1]`."""
         return format_path(self.path)
 

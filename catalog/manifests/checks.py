@@ -209,7 +209,7 @@ def _build_checked_manifest(
 
 
 def _get_spelling(document: Document, path: ParameterPath) -> str | None:
-    return document.spellings.get(_restore_spelling(document.value, path))
+    return document.number_texts.get(_restore_spelling(document.value, path))
 
 
 def _get_problem_path(document: Document, problem: ShapeProblem) -> ParameterPath:

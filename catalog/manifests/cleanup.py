@@ -137,7 +137,7 @@ class _ManifestCleanup:
         if isinstance(inner, dict | list):
             self._inside(inner, wanted, answer, path)
             return
-        spelling = self.document.spellings.get((*self.begin, *path))
+        spelling = self.document.number_texts.get((*self.begin, *path))
         # True and False are words of people; what they mean as text is theirs to say.
         fitted = inner if isinstance(inner, bool) else convert_value(wanted, inner)
         if fitted is not inner and fitted != inner:

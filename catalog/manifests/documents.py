@@ -24,7 +24,7 @@ class Document:
     """A parsed text: its value, on which line and column each part of it stands, and what was written there.
 
     `written` differs from `value` once expressions were filled in. `names` says of which file a part is,
-    where the document was made of several. `spellings` holds the numbers that were written otherwise than
+    where the document was made of several. `number_texts` holds the numbers that were written otherwise than
     Python writes them.
     """
 
@@ -35,7 +35,7 @@ class Document:
     columns: Mapping[InputPath, int] = field(default_factory=dict, repr=False)
     names: Mapping[InputPath, str] = field(default_factory=dict, repr=False)
     text: str = field(default="", repr=False)
-    spellings: Mapping[InputPath, str] = field(default_factory=dict, repr=False)
+    number_texts: Mapping[InputPath, str] = field(default_factory=dict, repr=False)
 
     def line_of(self, path: InputPath) -> int | None:
         """The line (from 1) of a path, or of the nearest part around it that is in the text."""
@@ -64,10 +64,10 @@ def parse_document(text: str, name: str, *, expands_aliases: bool = False) -> Do
     try:
         parsed = parse_yaml(text, expands_aliases=expands_aliases)
     except InputRejected as refused:
-        fault = refused.fault
+        fault = refused.problem
         raise BadDocument(name, fault.line or 1, fault.column or 1, fault.message) from refused
     return Document(
-        name, parsed.value, parsed.lines, columns=parsed.columns, text=text, spellings=parsed.spellings
+        name, parsed.value, parsed.lines, columns=parsed.columns, text=text, number_texts=parsed.number_texts
     )
 
 

@@ -85,7 +85,7 @@ def _fetch_files(rows: Sequence[FetchRow], fetch: FetchFiles) -> dict[str, Any]:
         raise ActionFailed(
             problem.code or "MANIFEST_MISSING",
             f"The manifest {first['identifier']} could not be fetched from {describe_location(first)}: "
-            f"{_add_next_step(problem.sentence)}",
+            f"{_add_next_step(problem.display_message)}",
         ) from problem
 
 

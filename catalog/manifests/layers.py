@@ -165,7 +165,7 @@ def _build_node(layer: ManifestLayer, value: Any, written: Any, path: InputPath)
         document.column_of(path),
         value if is_scalar else None,
         None if isinstance(written, Mapping | list) else written,
-        spelling=document.spellings.get(path),
+        spelling=document.number_texts.get(path),
     )
     if isinstance(value, Mapping):
         return _MergeNode(
@@ -288,7 +288,7 @@ def _flatten(tree: _MergeNode, layers: tuple[ManifestLayer, ...]) -> MergedDocum
         _build_written_value(tree),
         {path: part.column for path, part in parts.items() if part.column is not None},
         {path: part.file for path, part in parts.items()},
-        spellings={path: part.spelling for path, part in parts.items() if part.spelling is not None},
+        number_texts={path: part.spelling for path, part in parts.items() if part.spelling is not None},
     )
     return MergedDocument(document, layers, parts)
 

@@ -60,7 +60,7 @@ class YamlDraft:
             snapshot = parse_yaml(self.text).value
             node = yaml.compose(self.text, Loader=_LOADER)
         except InputRejected as refused:
-            raise NotEditable(refused.fault.sentence) from refused
+            raise NotEditable(refused.problem.display_message) from refused
         except yaml.YAMLError as bad:
             raise NotEditable("The text cannot be read as YAML.") from bad
         self.origins: dict[int, _NodeOrigin] = {}
@@ -77,7 +77,7 @@ class YamlDraft:
         try:
             means = parse_yaml(text).value
         except InputRejected as refused:
-            raise NotEditable(refused.fault.sentence) from refused
+            raise NotEditable(refused.problem.display_message) from refused
         if not is_identical(means, self.value):
             raise NotEditable("This cannot be changed by a form; change it in the YAML.")
         return text

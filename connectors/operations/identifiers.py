@@ -13,7 +13,7 @@ def validate_name(name: str) -> str:
     """The name without spaces around it. Raises `BadInput` if nothing printable is left."""
     cleaned = name.strip()
     if fault := find_name_problem(cleaned, NAME_CHARACTERS):
-        raise BadInput(fault.sentence, errors=[fault.as_error() | {"path": "name"}])
+        raise BadInput(fault.display_message, errors=[fault.to_json() | {"path": "name"}])
     return cleaned
 
 

@@ -96,7 +96,9 @@ def _validate_value(value: str) -> None:
         message = f"A secret has at least {MIN_SECRET_CHARACTERS} characters."
         raise BadInput(message, errors=[{"path": "value", "message": message}])
     if fault := find_text_problem(value) or find_size_problem(value, SECRET_BYTES):
-        raise BadInput(f"A secret is a text: {fault.sentence}", errors=[fault.as_error() | {"path": "value"}])
+        raise BadInput(
+            f"A secret is a text: {fault.display_message}", errors=[fault.to_json() | {"path": "value"}]
+        )
 
 
 def _set_value(secret: Secret, value: str, file_name: str) -> None:

@@ -151,7 +151,7 @@ def list_clusters(*, actor: Principal, connector: Connector, region: str) -> lis
     try:
         return fetch_clusters(get_local_caller(connector, region))
     except AwsError as error:
-        raise ConnectorUnavailable(error.sentence) from error
+        raise ConnectorUnavailable(error.display_message) from error
 
 
 def fetch_clusters(caller: Caller) -> list[EcsCluster]:

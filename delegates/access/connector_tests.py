@@ -227,7 +227,7 @@ def run_aws_test(connector: Connector, region: str, caller: Caller, *, delegate:
     """Make the calls of a test; `delegate` is who makes them, where it is not this Slipway."""
     trial = _AwsTest(parse_aws_spec(connector.spec), region, delegate)
     try:
-        trial.identity = StsClient(caller).identity()
+        trial.identity = StsClient(caller).get_identity()
     except AwsError as problem:
         trial.failed(IDENTITY_CHECK, problem)
         return trial.result()

@@ -59,14 +59,14 @@ class ListenerRuleOption:
 
 def fetch_load_balancers(caller: Caller, _of: str = "") -> list[LoadBalancerOption]:
     """The application and network load balancers of the region, by name. Raises `AwsError`."""
-    found = [one for one in ElbClient(caller).load_balancers() if one.type != "gateway"]
+    found = [one for one in ElbClient(caller).list_load_balancers() if one.type != "gateway"]
     seen = [LoadBalancerOption(one.name, one.arn, one.type, one.dns_name) for one in found]
     return sorted(seen, key=lambda one: one.name)
 
 
 def fetch_listeners(caller: Caller, load_balancer: str) -> list[ListenerOption]:
     """The listeners of a load balancer, by port. Raises `AwsError`."""
-    found = ElbClient(caller).listeners(load_balancer)
+    found = ElbClient(caller).list_listeners(load_balancer)
     seen = [ListenerOption(one.arn, one.port, one.protocol, _targets(one.actions)) for one in found]
     return sorted(seen, key=lambda one: one.port)
 
@@ -74,7 +74,7 @@ def fetch_listeners(caller: Caller, load_balancer: str) -> list[ListenerOption]:
 def fetch_listener_rules(caller: Caller, listener: str) -> list[ListenerRuleOption]:
     """The rules of a listener in their order, the default rule last. Raises `AwsError`."""
     if _OF_NETWORK in listener:
-        only = ElbClient(caller).listener(listener)
+        only = ElbClient(caller).get_listener(listener)
         return [ListenerRuleOption("", "default", True, ("every connection",), _targets(only.actions))]
     rules = [
         ListenerRuleOption(
@@ -84,7 +84,7 @@ def fetch_listener_rules(caller: Caller, listener: str) -> list[ListenerRuleOpti
             tuple(describe_conditions(one.conditions)),
             _targets(one.actions),
         )
-        for one in ElbClient(caller).rules(listener)
+        for one in ElbClient(caller).list_rules(listener)
     ]
     return sorted(rules, key=lambda one: (one.is_default, int(one.priority) if one.priority.isdigit() else 0))
 

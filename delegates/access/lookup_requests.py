@@ -175,7 +175,7 @@ def list_options(
         try:
             return fetch_options(kind, get_local_caller(connector, region), subject)
         except AwsError as error:
-            raise ConnectorUnavailable(error.sentence) from error
+            raise ConnectorUnavailable(error.display_message) from error
     asked = get_or_create_lookup_request(
         actor=actor, connector=connector, kind=kind, region=region, subject=subject
     )

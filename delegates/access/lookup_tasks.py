@@ -139,7 +139,7 @@ def _build_report(inquiry: LookupRequest, caller: LookupCaller) -> dict[str, Any
     except AwsError as error:
         if inquiry.kind in _REGISTRY_KINDS:
             return {"error": describe_with_remedy(inquiry.connector, error, inquiry.region)}
-        return {"error": error.sentence}
+        return {"error": error.display_message}
 
 
 def _fetch_files(inquiry: LookupRequest, caller: LookupCaller) -> dict[str, Any]:

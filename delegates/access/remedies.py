@@ -165,7 +165,7 @@ def find_site_remedy(problem: str) -> str:
 
 def describe_with_remedy(connector: Connector, error: AwsError, region: str) -> str:
     """An error of a registry or of ECR in words, and what to do next."""
-    said = error.sentence.rstrip(".")
+    said = error.display_message.rstrip(".")
     if connector.kind != Connector.Kind.AWS:
         step = find_site_remedy(said)
     elif isinstance(error, NotFound):

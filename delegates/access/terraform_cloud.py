@@ -54,7 +54,7 @@ def redact_terraform_result(operation: str, token: str, result: Mapping[str, Any
     """What is kept of an answer: its status and its text, without a token that was said again."""
     text = str(result.get("body", ""))
     if operation == CALL_TERRAFORM:
-        text = SecretMask((token,) if token else ()).text(text)
+        text = SecretMask((token,) if token else ()).mask_text(text)
     headers = result.get("headers") or {}
     size = str(headers.get("content-length", "")) if isinstance(headers, Mapping) else ""
     return {"status": int(result.get("status", 0)), "body": text, "size": int(size) if size.isdigit() else -1}

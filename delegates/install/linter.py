@@ -64,14 +64,14 @@ def lint_network(
 
 def _lint_route(subnet: Subnet, place: str, *, has_address: bool) -> Iterator[SpecFinding]:
     """The rule that fails silently: an address without a gateway, or a gateway without an address."""
-    if not subnet.way_out:
+    if not subnet.egress_route:
         message = f"{subnet.id} has no route to anywhere else"
         fix = "give it a route to an internet gateway or a NAT gateway"
         yield SpecFinding("service", place, message, fix)
-    elif subnet.way_out == "internet" and not has_address:
+    elif subnet.egress_route == "internet" and not has_address:
         message = f"{subnet.id} is public, and tasks without a public address reach nothing through it"
         yield SpecFinding("service", place, message, "set assignPublicIp to ENABLED, or name private subnets")
-    elif subnet.way_out == "nat" and has_address:
+    elif subnet.egress_route == "nat" and has_address:
         message = f"{subnet.id} is private: a public address is of no use in it"
         yield SpecFinding("service", place, message, "set assignPublicIp to DISABLED", True)
 
@@ -87,7 +87,7 @@ def _groups(vpc: Document, groups: Sequence[SecurityGroup], vpcs: Sequence[str])
             yield SpecFinding(
                 "service", f"{NETWORK_PATH}.securityGroups[{number}]", message, "name a group of that VPC"
             )
-    if named and not any(group.lets_out(HTTPS_PORT) for _, group in named):
+    if named and not any(group.allows_egress(HTTPS_PORT) for _, group in named):
         message = "no security group lets HTTPS out to everywhere"
         fix = "let port 443 out, at least to Slipway, AWS and your registries"
         yield SpecFinding("service", f"{NETWORK_PATH}.securityGroups", message, fix, True)
@@ -155,7 +155,7 @@ def _is_shaped(operation: str, document: Document) -> bool:
 
 def _finding(source: Source, problem: ShapeProblem) -> SpecFinding:
     message, _, fix = problem.message.partition("; ")
-    return SpecFinding(source, problem.place, message, fix, problem.is_warning)
+    return SpecFinding(source, problem.location, message, fix, problem.is_warning)
 
 
 def _lint_task_definition(definition: Document) -> Iterator[SpecFinding]:

@@ -172,7 +172,7 @@ class InvalidSpec(ValueError):
     """No spec can be made of a request; `faults` say what to change."""
 
     def __init__(self, faults: list[InputProblem]) -> None:
-        super().__init__(" ".join(fault.sentence for fault in faults))
+        super().__init__(" ".join(fault.display_message for fault in faults))
         self.faults = faults
 
 
@@ -215,11 +215,11 @@ def _choices(request: SpecRequest) -> Iterator[InputProblem]:
 
 def _texts(request: SpecRequest) -> Iterator[InputProblem]:
     if request.name and (fault := find_name_problem(request.name, NAME_CHARACTERS)):
-        yield _fault("name", fault.what, fault.fix)
+        yield _fault("name", fault.reason, fault.remedy)
     for path in ("account_id", "token"):
         value = getattr(request, path)
         if (fault := find_control_problem(value)) or "\n" in value or "\r" in value:
-            yield _fault(path, fault.what if fault else "a line end is not allowed", "remove it")
+            yield _fault(path, fault.reason if fault else "a line end is not allowed", "remove it")
     for problem in list_tag_problems(request.tags):
         yield InputProblem(problem.rstrip("."), path=("tags",))
     url = urlsplit(request.manager_url)

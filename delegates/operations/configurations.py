@@ -139,7 +139,7 @@ def _clean_script(script: str) -> str:
     cleaned = script.replace("\r\n", "\n")
     if fault := find_control_problem(cleaned) or find_size_problem(cleaned, SCRIPT_BYTES):
         raise BadInput(
-            f"No agent can run this: {fault.sentence}", errors=[fault.as_error() | {"path": "script"}]
+            f"No agent can run this: {fault.display_message}", errors=[fault.to_json() | {"path": "script"}]
         )
     return cleaned
 

@@ -153,7 +153,7 @@ def _check_spec(request: SpecRequest) -> None:
         write_spec(request)
     except InvalidSpec as exc:
         errors = [
-            {"path": get_question_name(".".join(map(str, fault.path))), "message": fault.sentence}
+            {"path": get_question_name(".".join(map(str, fault.path))), "message": fault.display_message}
             for fault in exc.faults
         ]
         raise BadInput("No delegate can be made of this.", errors=errors) from exc

@@ -58,7 +58,7 @@ def render_spec(request: SpecRequest) -> DelegateSpecFiles:
     try:
         return write_spec(request)
     except InvalidSpec as exc:
-        raise BadInput("The input is not valid.", errors=[one.as_error() for one in exc.faults]) from exc
+        raise BadInput("The input is not valid.", errors=[one.to_json() for one in exc.faults]) from exc
 
 
 def _check_usable(token: DelegateToken) -> None:
@@ -121,12 +121,12 @@ def _describe_network(
     groups: list[SecurityGroup] = []
     refused = []
     try:
-        subnets = Ec2Client(caller).subnets(named.get("subnets", []))
+        subnets = Ec2Client(caller).describe_subnets(named.get("subnets", []))
     except AwsError as error:
         refused.append(_build_refusal_finding("subnets", error))
     try:
         if named.get("securityGroups"):
-            groups = Ec2Client(caller).security_groups(named["securityGroups"])
+            groups = Ec2Client(caller).describe_security_groups(named["securityGroups"])
     except AwsError as error:
         refused.append(_build_refusal_finding("securityGroups", error))
     return subnets, groups, refused
@@ -135,4 +135,4 @@ def _describe_network(
 def _build_refusal_finding(key: str, error: AwsError) -> SpecFinding:
     """What AWS would not describe is wrong, or may not be seen; either is worth saying."""
     fix = "check the ids and the region, or what the connector may do"
-    return SpecFinding("service", f"{NETWORK_PATH}.{key}", error.sentence, fix, True)
+    return SpecFinding("service", f"{NETWORK_PATH}.{key}", error.display_message, fix, True)

@@ -85,7 +85,7 @@ def _redact(task: DelegateTask, answer: TaskAnswer) -> TaskAnswer:
     owner = get_task_owner(task) if answer.error else None
     if owner is None:
         return answer
-    return replace(answer, error=SecretMask(owner.secrets(task)).inside(answer.error))
+    return replace(answer, error=SecretMask(owner.secrets(task)).mask_json(answer.error))
 
 
 def _claim(attempt: TaskAttempt, instance: DelegateInstance, answer: TaskAnswer, now: datetime) -> bool:

@@ -183,8 +183,8 @@ def _build_manager_line(now: datetime, text: str) -> dict[str, Any]:
 def _redact_lines(lines: list[dict[str, Any]], secrets: Sequence[str]) -> list[dict[str, Any]]:
     """The lines without what an agent of an older version, or a wrong one, has left in them."""
     mask, texts = SecretMask(secrets), [str(line["text"]) for line in lines]
-    shown = mask.texts(texts)
+    shown = mask.mask_lines(texts)
     if len(shown) != len(lines):
         # One has an end of line in itself.
-        shown = [mask.text(text) for text in texts]
+        shown = [mask.mask_text(text) for text in texts]
     return [{**line, "text": text} for line, text in zip(lines, shown, strict=True)]

@@ -139,11 +139,11 @@ class Policies(BaseApiView):
 
 
 def _policy_document(policy: IamPolicy) -> dict[str, Any]:
-    purposes = [{"action": action, "purpose": purpose} for action, purpose in policy.purposes.items()]
+    purposes = [{"action": action, "purpose": purpose} for action, purpose in policy.action_purposes.items()]
     return {
         "identifier": policy.identifier,
         "title": policy.title,
-        "about": policy.about,
+        "about": policy.description,
         "document": policy.document,
         "permissions": purposes,
     }

@@ -180,7 +180,7 @@ def _back_off(shared: ReconcileContext, rollout: EngineStepContext, trouble: Aws
     row = rollout.row
     rollout.abandon()
     if row.trouble == 0:
-        rollout.log(f"{trouble.error.sentence} Slipway tries again.", "warning")
+        rollout.log(f"{trouble.error.display_message} Slipway tries again.", "warning")
     shared.change(row, trouble=row.trouble + 1)
     _save_context(rollout)
     return PhaseWaiting(timedelta(seconds=min(2**row.trouble, LONGEST_BACKOFF_SECONDS)))
@@ -204,7 +204,9 @@ def _build_refusal(shared: ReconcileContext, error: AwsError) -> PhaseFailed:
         name = shared.stage.cluster
         message = f"Cluster {name} is not there: somebody has deleted it, or it is elsewhere."
         return PhaseFailed(ActionFailed(CLUSTER_NOT_FOUND, message), refuses=True)
-    return PhaseFailed(ActionFailed(_code_of(error), error.sentence), refuses=isinstance(error, Denied))
+    return PhaseFailed(
+        ActionFailed(_code_of(error), error.display_message), refuses=isinstance(error, Denied)
+    )
 
 
 def _code_of(error: AwsError) -> str:

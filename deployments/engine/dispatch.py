@@ -85,7 +85,7 @@ def _find_changed_in_cluster(
 ) -> list[UUID]:
     begun = world.now()
     try:
-        answered = EcsClient(door).services_as_answered(stage.cluster, [one.awaits for one in ten])
+        answered = EcsClient(door).describe_raw_services(stage.cluster, [one.awaits for one in ten])
     except AwsError as error:
         # Each look makes the call itself then, and tells its watchers what is wrong.
         rate_limits.record_throttling(get_rate_limit_key(stage), error, world.now())

@@ -217,7 +217,7 @@ def fail_step(
     shared: ReconcileContext, step: StepExecution, row: ActionRun | None, failure: ActionFailed
 ) -> None:
     """The step has failed: say why, and do what the pipeline says of such a failure."""
-    message = shared.mask.text(failure.message)
+    message = shared.mask.mask_text(failure.message)
     notes = {
         "code": failure.code,
         "message": message,

@@ -136,7 +136,7 @@ def _read_location(shared: ReconcileContext) -> dict[str, str]:
             raise ActionFailed(_CODE, f"The {name} of the infrastructure, {text}: {bad.message}") from bad
         if problem := problem_of(found[name]):
             what = f"The {name} of the infrastructure, {text}, came to {found[name][:100]!r}."
-            raise ActionFailed(_CODE, shared.mask.text(f"{what} {problem}"))
+            raise ActionFailed(_CODE, shared.mask.mask_text(f"{what} {problem}"))
     return found
 
 

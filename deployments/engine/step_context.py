@@ -256,7 +256,7 @@ class EngineStepContext(AwsClients):
         return RollbackData(self.step, run, self.shared.rows.memories_of(self.step, run))
 
     def account(self) -> str:
-        return StsClient(self.caller).caller_identity()
+        return StsClient(self.caller).get_account_id()
 
     def take_slot(self, ecs_service: str, *, is_main: bool = True) -> None:
         if not self.shared.slot_is_held_for(self.step, ecs_service):
@@ -466,7 +466,7 @@ class EngineStepContext(AwsClients):
         """Add what was noted to the execution, each text once."""
         execution = self.shared.execution
         known = {note["text"] for note in execution.notes}
-        texts = [self.shared.mask.text(text) for text in self._notes]
+        texts = [self.shared.mask.mask_text(text) for text in self._notes]
         new = [text for text in dict.fromkeys(texts) if text not in known]
         if new := new[: MOST_NOTES - len(known)]:
             at, step = self.world.now().isoformat(), self.told_in.identifier
@@ -479,7 +479,7 @@ class EngineStepContext(AwsClients):
         if name in self._secret_outputs:
             return value
         text = value if isinstance(value, str) else json.dumps(value, default=str)
-        shown = self.shared.mask.text(text)
+        shown = self.shared.mask.mask_text(text)
         if shown == text:
             return value
         self._secret_outputs[name] = text

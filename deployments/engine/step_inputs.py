@@ -62,7 +62,7 @@ def resolve_image(artifact: Mapping[str, Any], errand: SiteCall) -> dict[str, An
         digest = parse_digest(errand(FIND_DIGEST, {**asked, "tag": tag}))
     except (NotFound, Undelivered) as problem:
         image = f"{source['imagePath']}:{artifact['tag'] or source.get('tagPattern')}"
-        said = f"{problem.sentence} {find_site_remedy(problem.sentence)}".strip()
+        said = f"{problem.display_message} {find_site_remedy(problem.display_message)}".strip()
         raise ActionFailed(
             "IMAGE_NOT_FOUND",
             f"The image {image} was not found by the connector {source['connector']}: {said}",

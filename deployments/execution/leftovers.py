@@ -49,7 +49,7 @@ def list_leftovers(*, actor: User, execution: Execution) -> list[Leftover]:
             stage=_get_stage_route(stage),
         )
     except AwsError as error:
-        raise ConnectorUnavailable(error.sentence) from error
+        raise ConnectorUnavailable(error.display_message) from error
     found = assess_leftovers(world, base)
     if ServiceLock.objects.filter(key__in=stage.claims.values("key")).exists():
         return [

@@ -88,12 +88,12 @@ def _build_fact(execution: Execution, what: str, cause: str, mask: SecretMask) -
     deployed = list(execution.stages.order_by("position").values_list("values", flat=True))
     services, environments = _list_identifiers(deployed, "service"), _list_identifiers(deployed, "env")
     where = f" ({', '.join(services)} to {', '.join(environments)})" if services and environments else ""
-    said = mask.text(cause)
+    said = mask.mask_text(cause)
     reason = f": {said}" if said else "."
     return NotificationEvent(
         event=EventType.EXECUTION_FAILED,
         scope=execution.scope,
-        text=mask.text(f"{execution.pipeline.name} #{execution.number} {what}{where}{reason}"),
+        text=mask.mask_text(f"{execution.pipeline.name} #{execution.number} {what}{where}{reason}"),
         path=get_page_path("execution", execution.pk),
         status=execution.status,
         cause=said,

@@ -75,7 +75,7 @@ def redact_work_result(
         return redact_result(connector, operation, result)
     if operation != SEND_REQUEST:
         return trim_result(operation, result)
-    return {**result, "body": SecretMask(payload.mask).text(str(result.get("body", "")))}
+    return {**result, "body": SecretMask(payload.mask).mask_text(str(result.get("body", "")))}
 
 
 def is_confirmable(operation: str) -> bool:

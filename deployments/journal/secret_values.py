@@ -71,7 +71,7 @@ def add_masks(payload: TaskPayload, secrets: Sequence[str]) -> TaskPayload:
     said = json.dumps(payload.params, ensure_ascii=False, default=str)
     new = dict.fromkeys(one for one in secrets if one not in payload.mask)
     return replace(
-        payload, mask=(*payload.mask, *(one for one in new if SecretMask((one,)).text(said) != said))
+        payload, mask=(*payload.mask, *(one for one in new if SecretMask((one,)).mask_text(said) != said))
     )
 
 

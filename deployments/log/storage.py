@@ -149,7 +149,7 @@ def prepare_lines(
     if not new:
         return []
     # A secret is hidden before a long line is cut, which could leave half of it.
-    texts = mask.texts([sanitize_text(line.text) for line in new])
+    texts = mask.mask_lines([sanitize_text(line.text) for line in new])
     by_id = {step.pk: step for step in steps}
     return apply_output_limits(zip(new, map(truncate_text, texts), strict=True), by_id, change)
 

@@ -31,7 +31,7 @@ def check_permissions(steps: Sequence[PreviewedStep]) -> tuple[dict[str, IamDeci
     for caller in {id(step.caller): step.caller for step in steps if step.calls}.values():
         needed = list_required_actions(
             (call.service, call.operation, call.params)
-            for call in caller.made
+            for call in caller.calls
             if call.service != DELEGATE_SERVICE
         )
         said, reason = _simulate_policies(caller, needed)
@@ -45,15 +45,15 @@ def _simulate_policies(
     caller: PreviewCaller, actions: Sequence[str]
 ) -> tuple[Mapping[str, IamDecision], str]:
     try:
-        identity = StsClient(caller.looking).identity().arn
+        identity = StsClient(caller.live_caller).get_identity().arn
         principal = parse_principal_arn(identity)
         if not principal:
             return {}, f"IAM cannot be asked about {identity}: it is neither a user nor a role."
-        return IamClient(caller.looking).simulate(principal, actions), ""
+        return IamClient(caller.live_caller).simulate_actions(principal, actions), ""
     except Denied as denied:
         return {}, f"IAM could not be asked what is allowed: {denied.action} is not."
     except AwsError as error:
-        return {}, f"IAM could not be asked what is allowed: {error.sentence}"
+        return {}, f"IAM could not be asked what is allowed: {error.display_message}"
     except (ConnectorUnavailable, PreviewLimitReached) as stopped:
         return {}, f"IAM was not asked what is allowed: {stopped}"
 
@@ -85,7 +85,7 @@ def find_live_definition(step: PreviewedStep, params: Mapping[str, Any]) -> dict
     running = [str(one.get("task_definition", "")) for one in known if one.get("status") not in GONE_STATUSES]
     named = next((one for one in running if f"/{family}:" in one), family)
     try:
-        answer = step.caller.looking.call("ecs", "DescribeTaskDefinition", {"taskDefinition": named})
+        answer = step.caller.live_caller.call("ecs", "DescribeTaskDefinition", {"taskDefinition": named})
     except NotFound:
         return {}
     return dict(answer.get("taskDefinition", {}))

@@ -183,18 +183,20 @@ def run_actions(
     shared: PreviewedStageData, step: PreviewedStep, actions: Iterable[Action], outputs: Mapping[str, Any]
 ) -> None:
     """Run the actions of one step as far as they would go; what came of it is written into `step`."""
-    first = len(shared.caller.made)
+    first = len(shared.caller.calls)
     try:
         for number, action in enumerate(actions, start=1):
             _run_action(action, PreviewStepContext(shared, step.memory, number, outputs), step)
     except ActionFailed as failed:
-        step.failure = PreviewFailure(failed.code, shared.mask.text(failed.message))
+        step.failure = PreviewFailure(failed.code, shared.mask.mask_text(failed.message))
     except AwsError as error:
         missing = error.action if isinstance(error, Denied) else ""
-        step.failure = PreviewFailure(f"AWS_{error.code}", shared.mask.text(error.sentence), missing)
+        step.failure = PreviewFailure(
+            f"AWS_{error.code}", shared.mask.mask_text(error.display_message), missing
+        )
     except (ConnectorUnavailable, PreviewLimitReached) as stopped:
         step.failure = PreviewFailure("PREVIEW_STOPPED", str(stopped))
-    step.calls = shared.caller.made[first:]
+    step.calls = shared.caller.calls[first:]
 
 
 def _run_action(action: Action, rollout: PreviewStepContext, step: PreviewedStep) -> None:

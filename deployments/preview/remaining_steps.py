@@ -126,7 +126,7 @@ def _preview_step(
         previewed.failure = PreviewFailure("UNKNOWN_ACTION", str(unknown))
         return previewed
     except KnownOnlyInRun as unknown:
-        previewed.warnings.append(shared.mask.text(str(unknown)))
+        previewed.warnings.append(shared.mask.mask_text(str(unknown)))
         return previewed
     run_actions(shared, previewed, actions, outputs)
     return previewed

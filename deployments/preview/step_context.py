@@ -147,7 +147,7 @@ class PlannedWork:
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Files that this Slipway itself fetches. Raises `WorkPlanned`, `PreviewLimitReached`, `AwsError`."""
         if operation != FETCH_FILES:
-            self._shared.caller.made.append(PlannedCall(service, operation, dict(params)))
+            self._shared.caller.calls.append(PlannedCall(service, operation, dict(params)))
             raise WorkPlanned
         way = open_work_access(self._step, operation, params)
         if isinstance(way, InProcessWork):
@@ -204,7 +204,7 @@ class PreviewStepContext(AwsClients):
 
     @property
     def execution_id(self) -> str:
-        return self._shared.caller.placeholder("execution id")
+        return self._shared.caller.create_placeholder("execution id")
 
     @property
     def force_new_deployment(self) -> bool | None:
@@ -220,7 +220,9 @@ class PreviewStepContext(AwsClients):
 
     @property
     def intent(self) -> str:
-        return self._shared.caller.placeholder(f"intent {self._number} of {self._memory.step.identifier}")
+        return self._shared.caller.create_placeholder(
+            f"intent {self._number} of {self._memory.step.identifier}"
+        )
 
     def _known(self) -> dict[str, Any]:
         """What expressions may name beside the stage's values: no row knows what was only previewed."""
@@ -232,7 +234,7 @@ class PreviewStepContext(AwsClients):
         return next((one for one in reversed(before) if one.step.type == step_type), None)
 
     def account(self) -> str:
-        return StsClient(self._shared.caller).caller_identity()
+        return StsClient(self._shared.caller).get_account_id()
 
     def take_slot(self, ecs_service: str, *, is_main: bool = True) -> None:
         """A preview changes nothing, so it waits for nobody; what a run would refuse it refuses too."""
@@ -266,13 +268,13 @@ class PreviewStepContext(AwsClients):
             return get_path_value(path, known)
         except BadExpressionError:
             # Only a run can know it.
-            return self._shared.caller.placeholder(path)
+            return self._shared.caller.create_placeholder(path)
 
     def know(self, name: str) -> Any:
         return self._memory.know(name)
 
     def log(self, text: str, level: str = "info") -> None:
-        self._memory.lines.append((level, self._shared.mask.text(text)))
+        self._memory.lines.append((level, self._shared.mask.mask_text(text)))
 
     def note(self, text: str) -> None:
         self.log(text, "warning")

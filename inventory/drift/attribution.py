@@ -76,14 +76,14 @@ class DriftAttributor:
             sentences.append(self._of_revision(seen.task_definition))
             if primary is not None and primary.created_at is not None:
                 sentences.append(
-                    f"The deployment that runs it, {primary.number}, began at "
+                    f"The deployment that runs it, {primary.short_id}, began at "
                     f"{_format_time(primary.created_at)}."
                 )
         back = self._breaker(seen, primary)
         if back is not None:
             sentences.append(
                 f"AWS's circuit breaker gave up a deployment at {_format_time(back.at)} and went back to "
-                f"{primary.number if primary else 'an earlier one'}: nobody asked for what runs now."
+                f"{primary.short_id if primary else 'an earlier one'}: nobody asked for what runs now."
             )
         return sentences
 

@@ -122,9 +122,11 @@ class DriftCursor:
         """Where one thing may not be read, or is gone, all else is; None where that ends the reading."""
         is_denied, is_missing = isinstance(error, Denied), isinstance(error, NotFound)
         if self.phase in (TARGETS, POLICIES):
-            return self.without_scaling(error.sentence) if is_denied else None
+            return self.without_scaling(error.display_message) if is_denied else None
         if self.phase == TRAFFIC and (is_denied or is_missing):
-            traffic = self.traffic.without(error.sentence) if is_denied else self.traffic.without_missing()
+            traffic = (
+                self.traffic.without(error.display_message) if is_denied else self.traffic.without_missing()
+            )
             return replace(self, calls=self.calls + 1, traffic=traffic)._settled()
         return self.without_revision() if is_missing else None
 

@@ -61,7 +61,7 @@ def redact_value(path: str, value: Any, mask: SecretMask | None) -> Any:
     if mask is None:
         return None if value is None else REDACTED_VALUE
     # A control character is an escape in JSON, so each text is cleaned before that.
-    hidden = _clean_value(mask.inside(_redact_by_path(path, value)))
+    hidden = _clean_value(mask.mask_json(_redact_by_path(path, value)))
     text = json.dumps(hidden, ensure_ascii=False, sort_keys=True, default=str)
     return json.loads(text) if len(text) <= DRIFT_VALUE_CHARACTERS else f"{text[:DRIFT_VALUE_CHARACTERS]}…"
 
@@ -91,7 +91,7 @@ def _clean_value(value: Any) -> Any:
 
 def redact_path(one: FieldDifference, mask: SecretMask | None) -> str:
     """The path of a field as it is kept: no secret in it, and two that differ stay different."""
-    hidden = sanitize_text(mask.text(one.path)) if mask is not None else REDACTED_VALUE
+    hidden = sanitize_text(mask.mask_text(one.path)) if mask is not None else REDACTED_VALUE
     if hidden != one.path:
         hidden = f"{hidden} #{_hash_text(one.path)[:8]}"
     return clean_text(hidden, MAX_PATH_LENGTH)

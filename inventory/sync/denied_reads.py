@@ -24,7 +24,7 @@ def add_denied_read(
         "action": column_values.clean_text(
             denied.action if denied else get_iam_action(question.service, question.operation), 128
         ),
-        "why": column_values.clean_text(error.sentence),
+        "why": column_values.clean_text(error.display_message),
         "principal": column_values.clean_text(get_role_arn(denied.principal)) if denied else "",
         "until": (now + RETRY_INTERVAL).isoformat(),
     }

@@ -51,7 +51,12 @@ class WebhookResult:
 def send_webhook(letter: WebhookRequest, reach: AddressPolicy) -> WebhookResult:
     """Send it, and say what was answered. Raises nothing: whatever goes wrong is the answer."""
     body = letter.body.encode()
-    way = RequestPolicy(reach=reach, most=NOTIFICATION_ANSWER_BYTES, cuts=True, seconds=TIMEOUT_SECONDS)
+    way = RequestPolicy(
+        address_policy=reach,
+        max_bytes=NOTIFICATION_ANSWER_BYTES,
+        truncates=True,
+        timeout_seconds=TIMEOUT_SECONDS,
+    )
     try:
         reply = send_request(SafeRequest("POST", letter.url, build_headers(letter, body), body), way)
     except (InvalidUrl, AddressRefused, HostNotResolved, RequestFailed) as problem:
@@ -63,7 +68,7 @@ def send_webhook(letter: WebhookRequest, reach: AddressPolicy) -> WebhookResult:
             reply.status, "It redirects elsewhere, which is not followed. Enter where it leads to."
         )
     # A receiver may say back what it was sent, and what opens it.
-    said = _build_mask(letter).text(reply.text[:2_000])[:RESPONSE_CHARACTERS]
+    said = _build_mask(letter).mask_text(reply.text[:2_000])[:RESPONSE_CHARACTERS]
     return WebhookResult(reply.status, _format_reason(f"it answered {reply.status}: {said}".rstrip(": ")))
 
 

@@ -20,7 +20,7 @@ def _parts() -> Iterator[str]:
     )
     for policy in POLICIES:
         yield f"## {policy.title}"
-        yield plain(policy.about)
-        rows = [(code(action), plain(purpose)) for action, purpose in policy.purposes.items()]
+        yield plain(policy.description)
+        rows = [(code(action), plain(purpose)) for action, purpose in policy.action_purposes.items()]
         yield table(("Action", "Purpose"), rows)
         yield block(json.dumps(policy.document, indent=2), "json")

@@ -60,7 +60,7 @@ def _parts() -> Iterator[str]:
         if note := _NOTES.get(section):
             yield note
         found = [limits.LIMITS[name] for name in names]
-        rows = [(plain(one.what), str(one), plain(one.source)) for one in found]
+        rows = [(plain(one.subject), str(one), plain(one.source)) for one in found]
         yield table(("What", "At most", "Where the number comes from"), rows)
 
 

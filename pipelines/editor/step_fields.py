@@ -271,7 +271,7 @@ def _parse_yaml(given: str) -> Any:
     try:
         return parse_yaml(given).value
     except InputRejected as refused:
-        raise ValueError(refused.fault.sentence) from refused
+        raise ValueError(refused.problem.display_message) from refused
 
 
 def _get_value(spec: Any, keys: tuple[str, ...]) -> Any:

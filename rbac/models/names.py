@@ -12,7 +12,7 @@ from guards.text import find_name_problem
 def validate_name(name: str, field: str = "name") -> None:
     """Refuse control characters, invisible ones and those that turn the text. Raises `ValidationError`."""
     if fault := find_name_problem(name, NAME_CHARACTERS):
-        raise ValidationError({field: fault.sentence})
+        raise ValidationError({field: fault.display_message})
 
 
 class NamedModel(models.Model):

@@ -78,7 +78,7 @@ class AttachAutoScaling(Action):
         state = (wanted.target or {}).get("SuspendedState")
         if live is None:
             rollout.log(f"Registering Scalable Target on service {name}..")
-            rollout.scaling.register(
+            rollout.scaling.register_target(
                 rollout.cluster, name, {**asked, **({"SuspendedState": state} if state else {})}
             )
             rollout.log(f"Registered Scalable Target on service {name}: {_format_bounds(asked)}")
@@ -89,7 +89,7 @@ class AttachAutoScaling(Action):
             rollout.log(f"The Scalable Target of service {name} is as its manifest says")
             return
         rollout.log(f"Replacing Scalable Target of service {name}..")
-        rollout.scaling.register(rollout.cluster, name, asked)
+        rollout.scaling.register_target(rollout.cluster, name, asked)
         rollout.log(f"Registered Scalable Target on service {name}: {_format_bounds({**live.raw, **asked})}")
 
     def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
@@ -121,7 +121,7 @@ class AttachAutoScaling(Action):
             rollout.log(text, "warning")
         elif before.target is None:
             rollout.log(f"Deregistering Scalable Targets from service {name}..")
-            rollout.scaling.deregister(rollout.cluster, name)
+            rollout.scaling.deregister_target(rollout.cluster, name)
         else:
             self._restore_bounds(rollout, name, before.target, live.target)
 
@@ -136,7 +136,7 @@ class AttachAutoScaling(Action):
         elif live is not None and not is_target_changed(asked, live):
             return
         rollout.log(f"Registering Scalable Target on service {name}: {_format_bounds(asked)}, as before")
-        rollout.scaling.register(rollout.cluster, name, asked)
+        rollout.scaling.register_target(rollout.cluster, name, asked)
 
     def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
         name, before = rollout.know(self.of), self._before(rollout)
@@ -248,7 +248,7 @@ class SuspendAutoScaling(Action):
         try:
             rollout.scaling.suspend(found.target)
         except Denied as denied:
-            rollout.log(f"{denied.sentence} Auto Scaling goes on while this step works.", "warning")
+            rollout.log(f"{denied.display_message} Auto Scaling goes on while this step works.", "warning")
             return
         rollout.log(f"Auto Scaling of service {name} is suspended{self._until}; its policies stay")
         rollout.learn(**{_get_output_name(self.of): SUSPENDED})
@@ -346,7 +346,9 @@ def _read_scaling(rollout: StepContext, name: str) -> ScalingState:
     try:
         return read_scaling_state(rollout, name)
     except Denied as denied:
-        rollout.log(f"{denied.sentence} Slipway takes it that the service has no auto scaling.", "warning")
+        rollout.log(
+            f"{denied.display_message} Slipway takes it that the service has no auto scaling.", "warning"
+        )
         return ScalingState()
 
 

@@ -129,10 +129,10 @@ def _list_target_groups(service: EcsService) -> list[str]:
 
 def _find_live_groups(elb: ElbClient, groups: list[str], stage: StageRoute) -> frozenset[str]:
     """Those of the groups that any rule but the stage's sends traffic to: what is not known is production."""
-    balancers = sorted({arn for one in elb.target_groups(groups) for arn in one.load_balancers})
+    balancers = sorted({arn for one in elb.get_target_groups(groups) for arn in one.load_balancers})
     live: set[str] = set()
     for balancer in balancers:
-        for listener in elb.listeners(balancer):
+        for listener in elb.list_listeners(balancer):
             live |= _list_groups_of_listener(elb, listener.arn, listener.actions, stage)
     return frozenset(live)
 
@@ -144,7 +144,7 @@ def _list_groups_of_listener(
     if "/net/" in listener:
         return set() if is_stage else _list_weighted_groups(actions)
     fed: set[str] = set()
-    for rule in elb.rules(listener):
+    for rule in elb.list_rules(listener):
         if is_stage and (rule.arn == stage.rule or (not stage.rule and rule.is_default)):
             continue
         fed |= _list_weighted_groups(rule.actions)

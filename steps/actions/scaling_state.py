@@ -83,10 +83,10 @@ def has_saved_scaling(rollout: StepContext) -> bool:
 
 def read_scaling_state(rollout: StepContext, name: str) -> ScalingState:
     """What scales an ECS service now; raises `Denied` where that may not be read."""
-    targets = rollout.scaling.targets(rollout.cluster, name)
+    targets = rollout.scaling.list_targets(rollout.cluster, name)
     if not targets:
         return ScalingState()
-    return ScalingState(targets[0], tuple(rollout.scaling.policies(rollout.cluster, name)))
+    return ScalingState(targets[0], tuple(rollout.scaling.list_policies(rollout.cluster, name)))
 
 
 def get_manifest_scaling(fetched: StepContext | EarlierStep) -> ManifestScaling:

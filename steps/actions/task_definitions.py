@@ -180,7 +180,7 @@ def deregister_task_definition(rollout: StepContext) -> None:
     try:
         used = _describe_use(rollout, arn)
     except AwsError as error:
-        used = f"whether it is used is not known. {error.sentence}"
+        used = f"whether it is used is not known. {error.display_message}"
     if used:
         rollout.log(f"Task Definition {arn} stays registered: {used}", "warning")
         return
@@ -191,7 +191,7 @@ def deregister_task_definition(rollout: StepContext) -> None:
         rollout.log(f"Task Definition {arn} is already gone")
     except AwsError as error:
         # The revision runs nowhere; leaving it behind harms nobody, a failed rollback would.
-        rollout.log(f"Task Definition {arn} stays registered: {error.sentence}", "warning")
+        rollout.log(f"Task Definition {arn} stays registered: {error.display_message}", "warning")
 
 
 def _register(rollout: StepContext, definition: Mapping[str, Any]) -> TaskDefinition:
@@ -201,9 +201,11 @@ def _register(rollout: StepContext, definition: Mapping[str, Any]) -> TaskDefini
     except Denied as denied:
         if "TagResource" not in denied.action:
             raise
-        rollout.log(f"{denied.sentence} The task definition is registered without Slipway's tag.", "warning")
+        rollout.log(
+            f"{denied.display_message} The task definition is registered without Slipway's tag.", "warning"
+        )
         # Without the tag only contents tell, and an older revision may have the same.
-        rollout.remember(_OLDER_UNTAGGED, rollout.ecs.newest_revision(definition["family"]))
+        rollout.remember(_OLDER_UNTAGGED, rollout.ecs.get_latest_revision(definition["family"]))
         return rollout.ecs.register_task_definition(definition, tags={})
 
 
@@ -212,7 +214,7 @@ def confirm_registration(rollout: StepContext, call: CallRecord) -> Confirmation
     late = is_past_read_lag(rollout, call)
     older = int(rollout.recall(_OLDER if _get_intent(call.params) else _OLDER_UNTAGGED) or 0)
     family = call.params["family"]
-    for revision in range(rollout.ecs.newest_revision(family), older, -1):
+    for revision in range(rollout.ecs.get_latest_revision(family), older, -1):
         found = _describe(rollout, f"{family}:{revision}")
         if found is not None and _is_ours(found, call.params):
             return Applied({"taskDefinition": found.raw, "tags": list(call.params.get("tags", []))})
@@ -229,7 +231,7 @@ def reregister_task_definition(rollout: StepContext, arn: str) -> str:
         key: value for key, value in old.raw.items() if key in fields and value not in (None, [], "")
     }
     definition["tags"] = format_tags({key: value for key, value in old.tags.items() if key != INTENT_TAG})
-    rollout.remember(_OLDER, rollout.ecs.newest_revision(old.family))
+    rollout.remember(_OLDER, rollout.ecs.get_latest_revision(old.family))
     registered = _register(rollout, definition)
     rollout.note(
         f"Task Definition {arn} was deregistered by somebody. The rollback needs it, so it was registered "
@@ -267,7 +269,7 @@ def _find_older_revision(rollout: StepContext, family: str) -> int:
     """A revision that is older than any this step registers: the one that runs, else the newest."""
     if running := _get_running_arn(rollout, family):
         return int(running.rpartition(":")[2])
-    return rollout.ecs.newest_revision(family)
+    return rollout.ecs.get_latest_revision(family)
 
 
 def _get_running_arn(rollout: StepContext, family: str) -> str:

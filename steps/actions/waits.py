@@ -81,7 +81,7 @@ class WatchAlarms(Action):
         rollout.log(f"Watching {', '.join(told)} for {format_duration(self.seconds)}")
 
     def _refuse_unknown(self, rollout: StepContext) -> None:
-        known = rollout.cloudwatch.alarms(self.alarms) if self.alarms else {}
+        known = rollout.cloudwatch.describe_alarms(self.alarms) if self.alarms else {}
         missing = [name for name in self.alarms if name not in known]
         if missing:
             raise ActionFailed(
@@ -107,7 +107,7 @@ class WatchAlarms(Action):
         """Tell what has changed; gives back the alarms without data. Raises `ActionFailed`."""
         if not self.alarms:
             return []
-        found = rollout.cloudwatch.alarms(self.alarms)
+        found = rollout.cloudwatch.describe_alarms(self.alarms)
         seen = rollout.progress.setdefault("alarms", {})
         for name in self.alarms:
             alarm = found.get(name)
@@ -127,7 +127,9 @@ class WatchAlarms(Action):
         if not self.metrics:
             return
         since = datetime.fromisoformat(str(rollout.know("watchedSince")))
-        listed = rollout.cloudwatch.values([build_metric(one) for one in self.metrics], since, until)
+        listed = rollout.cloudwatch.get_metric_values(
+            [build_metric(one) for one in self.metrics], since, until
+        )
         told = rollout.progress.setdefault("told", {})
         for number, (one, points) in enumerate(zip(self.metrics, listed, strict=True)):
             for point in points:

@@ -219,7 +219,7 @@ def test_a_registry_within_the_network_is_asked_only_where_that_is_allowed(host:
 @pytest.mark.parametrize("host", INSIDE[:-1])
 def test_a_registry_cannot_lead_into_the_network_by_naming_where_tokens_are(host: str) -> None:
     challenge = {"WWW-Authenticate": f'Bearer realm="https://{host}/token"'}
-    only_here = AddressPolicy(also=(ip_network("127.0.0.0/8"),))
+    only_here = AddressPolicy(allowed_networks=(ip_network("127.0.0.0/8"),))
     with place(lambda _: (401, challenge, b"{}")) as url:
         held = held_task("docker_registry", {"url": url, "repository": "shop/web"})
         assert (

@@ -11,15 +11,15 @@ def test_listeners_are_read_to_the_last_page() -> None:
         {"Listeners": [LISTENER], "NextMarker": "more"},
         {"Listeners": [{**LISTENER, "ListenerArn": "arn:l2", "Port": 8080}]},
     )
-    found = ElbClient(caller).listeners("arn:lb")
+    found = ElbClient(caller).list_listeners("arn:lb")
     assert [(one.arn, one.port) for one in found] == [("arn:l1", 80), ("arn:l2", 8080)]
     assert caller.calls[1][2]["Marker"] == "more"
 
 
 def test_a_load_balancer_is_found_by_its_name_and_by_its_arn() -> None:
     caller = ListedCaller({"LoadBalancers": [{"LoadBalancerName": "web"}]}, {"LoadBalancers": [{}]})
-    assert ElbClient(caller).load_balancer("web").name == "web"
-    ElbClient(caller).load_balancer("arn:aws:elasticloadbalancing:lb")
+    assert ElbClient(caller).get_load_balancer("web").name == "web"
+    ElbClient(caller).get_load_balancer("arn:aws:elasticloadbalancing:lb")
     assert [call[2] for call in caller.calls] == [
         {"Names": ["web"]},
         {"LoadBalancerArns": ["arn:aws:elasticloadbalancing:lb"]},

@@ -80,7 +80,7 @@ def request(**changes: Any) -> dict[str, Any]:
 )
 def test_security_and_volumes_are_checked(definition: dict[str, Any], place: str, said: str) -> None:
     (found,) = of_task(definition)
-    assert found.place.endswith(place)
+    assert found.location.endswith(place)
     assert said in found.message
 
 
@@ -134,7 +134,7 @@ def test_a_request_goes_with_its_task_definition(
     asked: dict[str, Any], definition: dict[str, Any], place: str
 ) -> None:
     (found,) = compatibility.validate_compatibility(asked, definition)
-    assert found.place == place
+    assert found.location == place
 
 
 @pytest.mark.parametrize(
@@ -149,4 +149,4 @@ def test_a_request_goes_with_its_task_definition(
     ],
 )
 def test_a_request_that_ecs_would_refuse_is_told(asked: dict[str, Any], place: str) -> None:
-    assert place in [one.place for one in validate_parameters("ecs", "RunTask", asked)]
+    assert place in [one.location for one in validate_parameters("ecs", "RunTask", asked)]

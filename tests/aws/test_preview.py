@@ -84,10 +84,10 @@ def test_a_registered_task_definition_is_the_newest_of_its_family() -> None:
     newest = {"taskDefinition": {"family": "f", "revision": 3, "taskDefinitionArn": "f:3"}}
     ecs = EcsClient(PreviewCaller(Account({"DescribeTaskDefinition": newest})))
     made = ecs.register_task_definition({"family": "f", "cpu": "256"}, tags={"a": "b"})
-    assert (ecs.newest_revision("f"), made.revision) == (4, 4)
+    assert (ecs.get_latest_revision("f"), made.revision) == (4, 4)
     assert ecs.describe_task_definition(made.arn, with_tags=True).tags == {"a": "b"}
     ecs.deregister_task_definition(made.arn)
-    assert ecs.newest_revision("f") == 3
+    assert ecs.get_latest_revision("f") == 3
 
 
 def test_a_task_that_would_run_has_ended_well() -> None:
@@ -101,9 +101,9 @@ def test_a_task_that_would_run_has_ended_well() -> None:
 
 def test_tags_are_shown_as_they_will_be() -> None:
     ecs = EcsClient(PreviewCaller(Account({"ListTagsForResource": {"tags": [{"key": "a", "value": "1"}]}})))
-    ecs.tag("arn", {"b": "2"})
-    ecs.untag("arn", ["a"])
-    assert ecs.tags("arn") == {"b": "2"}
+    ecs.add_tags("arn", {"b": "2"})
+    ecs.remove_tags("arn", ["a"])
+    assert ecs.list_tags("arn") == {"b": "2"}
 
 
 def _forward(group: str) -> list[dict[str, str]]:
@@ -131,8 +131,8 @@ def test_the_targets_of_a_service_that_would_be_created_are_healthy() -> None:
     preview = PreviewCaller(Account({"DescribeTargetHealth": {"TargetHealthDescriptions": []}}))
     definition = {"serviceName": "green", "desiredCount": 2, "loadBalancers": [{"targetGroupArn": "tg"}]}
     EcsClient(preview).create_service(definition, cluster="demo", client_token="t")
-    assert [target.state for target in ElbClient(preview).target_health("tg")] == ["healthy", "healthy"]
-    assert ElbClient(preview).target_health("other") == []
+    assert [target.state for target in ElbClient(preview).list_target_health("tg")] == ["healthy", "healthy"]
+    assert ElbClient(preview).list_target_health("other") == []
 
 
 def test_scaling_is_shown_as_it_will_be() -> None:
@@ -148,23 +148,23 @@ def test_scaling_is_shown_as_it_will_be() -> None:
         "DescribeScalingPolicies": {"ScalingPolicies": [policy]},
     }
     scaling = ScalingClient(PreviewCaller(Account(answers)))
-    (before,) = scaling.targets("demo", "a")
+    (before,) = scaling.list_targets("demo", "a")
     scaling.suspend(before)
-    (after,) = scaling.targets("demo", "a")
+    (after,) = scaling.list_targets("demo", "a")
     assert all(after.suspended.values())
     assert (after.min_capacity, after.max_capacity) == (1, 4)
     scaling.put_policy("demo", "a", {"PolicyName": "new", "PolicyType": "StepScaling"})
     scaling.delete_policy("demo", "a", "old")
-    assert [one.name for one in scaling.policies("demo", "a")] == ["new"]
-    scaling.deregister("demo", "a")
-    assert scaling.targets("demo", "a") == scaling.policies("demo", "a") == []
+    assert [one.name for one in scaling.list_policies("demo", "a")] == ["new"]
+    scaling.deregister_target("demo", "a")
+    assert scaling.list_targets("demo", "a") == scaling.list_policies("demo", "a") == []
 
 
 def test_what_is_only_planned_is_not_asked_for() -> None:
     account = Account({"DescribeTasks": {}})
     preview = PreviewCaller(account)
     with pytest.raises(ExistsOnlyInPreview):
-        preview.call("ecs", "DescribeTasks", {"tasks": [preview.placeholder("task")]})
+        preview.call("ecs", "DescribeTasks", {"tasks": [preview.create_placeholder("task")]})
     assert account.asked == []
 
 

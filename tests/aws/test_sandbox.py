@@ -77,9 +77,9 @@ def deploy(ecs: EcsClient, sandbox: SandboxProcess, tag: str = "1") -> str:
 
 
 def test_revisions_are_registered_found_and_let_go(ecs: EcsClient, sandbox: SandboxProcess) -> None:
-    assert ecs.newest_revision("myapp") == 0
+    assert ecs.get_latest_revision("myapp") == 0
     first = ecs.register_task_definition(task_definition(sandbox), {"slipway:intent": "x"})
-    assert ecs.newest_revision("myapp") == first.revision
+    assert ecs.get_latest_revision("myapp") == first.revision
     found = ecs.describe_task_definition(first.arn, with_tags=True)
     assert found.is_active
     assert found.tags == {"slipway:intent": "x"}
@@ -108,9 +108,9 @@ def test_a_service_is_deployed_updated_and_deleted(ecs: EcsClient, sandbox: Sand
     revisions = [one.target_revision for one in ecs.list_service_deployments(CLUSTER, "myapp")]
     targets = {one.task_definition.rsplit(":", 1)[1] for one in ecs.describe_service_revisions(revisions)}
     assert targets == {"1", "2"}
-    ecs.tag(service.arn, {"extra": "1"})
-    ecs.untag(service.arn, ["team"])
-    assert ecs.tags(service.arn) == {"extra": "1"}
+    ecs.add_tags(service.arn, {"extra": "1"})
+    ecs.remove_tags(service.arn, ["team"])
+    assert ecs.list_tags(service.arn) == {"extra": "1"}
     assert ecs.delete_service(CLUSTER, "myapp", force=True).status == "DRAINING"
     sandbox.advance(120)
     gone = ecs.describe_service(CLUSTER, "myapp")
@@ -149,8 +149,8 @@ def test_scaling_is_suspended_and_resumed(
 ) -> None:
     deploy(ecs, sandbox)
     scaling = ScalingClient(caller)
-    assert scaling.targets(CLUSTER, "myapp") == []
-    scaling.register(CLUSTER, "myapp", {"MinCapacity": 1, "MaxCapacity": 3})
+    assert scaling.list_targets(CLUSTER, "myapp") == []
+    scaling.register_target(CLUSTER, "myapp", {"MinCapacity": 1, "MaxCapacity": 3})
     tracking = {
         "TargetValue": 60.0,
         "PredefinedMetricSpecification": {"PredefinedMetricType": "ECSServiceAverageCPUUtilization"},
@@ -161,24 +161,24 @@ def test_scaling_is_suspended_and_resumed(
         "TargetTrackingScalingPolicyConfiguration": tracking,
     }
     arn = scaling.put_policy(CLUSTER, "myapp", policy)
-    (before,) = scaling.targets(CLUSTER, "myapp")
+    (before,) = scaling.list_targets(CLUSTER, "myapp")
     scaling.suspend(before)
-    (suspended,) = scaling.targets(CLUSTER, "myapp")
+    (suspended,) = scaling.list_targets(CLUSTER, "myapp")
     assert set(suspended.suspended.values()) == {True}
     assert (suspended.min_capacity, suspended.max_capacity) == (1, 3)
     scaling.resume(before)
-    assert scaling.targets(CLUSTER, "myapp")[0].suspended == before.suspended
-    assert [(one.name, one.arn) for one in scaling.policies(CLUSTER, "myapp")] == [("P1", arn)]
+    assert scaling.list_targets(CLUSTER, "myapp")[0].suspended == before.suspended
+    assert [(one.name, one.arn) for one in scaling.list_policies(CLUSTER, "myapp")] == [("P1", arn)]
     scaling.delete_policy(CLUSTER, "myapp", "P1")
-    scaling.deregister(CLUSTER, "myapp")
-    assert scaling.targets(CLUSTER, "myapp") == []
+    scaling.deregister_target(CLUSTER, "myapp")
+    assert scaling.list_targets(CLUSTER, "myapp") == []
 
 
 def test_who_we_are_and_what_there_is(ecs: EcsClient, caller: BotoCaller) -> None:
-    assert StsClient(caller).caller_identity() == "123456789012"
+    assert StsClient(caller).get_account_id() == "123456789012"
     assert [arn.rsplit("/", 1)[-1] for arn in ecs.list_clusters()] == [CLUSTER]
     with pytest.raises(NotFound):
-        ElbClient(caller).target_health(
+        ElbClient(caller).list_target_health(
             "arn:aws:elasticloadbalancing:us-east-1:123456789012:targetgroup/none/0123456789abcdef"
         )
 
@@ -207,7 +207,7 @@ def test_a_write_that_fails_is_sent_once_and_says_what_may_have_happened(
         ecs.register_task_definition(task_definition(sandbox))
     assert type(caught.value) is kind
     assert caught.value.may_have_happened or not happened
-    assert (ecs.newest_revision("myapp") == 1) == happened
+    assert (ecs.get_latest_revision("myapp") == 1) == happened
     sent = [one for one in sandbox.journal() if one["operation"] == "RegisterTaskDefinition"]
     assert len(sent) == 1
 

@@ -98,14 +98,14 @@ def test_sound_definitions_have_no_problems() -> None:
 )
 def test_shapes_are_checked_at_their_place(definition: dict[str, Any], place: str, said: str) -> None:
     (found,) = [one for one in of_task(definition) if not one.is_warning]
-    assert found.place == place
+    assert found.location == place
     assert said in found.message
 
 
 def test_a_new_choice_of_aws_is_only_a_warning() -> None:
     (found,) = of_task(task(runtimePlatform={"operatingSystemFamily": "PLAN9"}))
     assert found.is_warning
-    assert found.place == "runtimePlatform.operatingSystemFamily"
+    assert found.location == "runtimePlatform.operatingSystemFamily"
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_a_new_choice_of_aws_is_only_a_warning() -> None:
     ],
 )
 def test_rules_of_task_definitions(definition: dict[str, Any], place: str, said: str) -> None:
-    found = [one for one in of_task(definition) if one.place == place]
+    found = [one for one in of_task(definition) if one.location == place]
     assert found, of_task(definition)
     assert said in found[0].message
     assert len(of_task(definition)) == 1, of_task(definition)
@@ -355,7 +355,7 @@ def vpc(**changes: Any) -> dict[str, Any]:
 )
 def test_rules_of_service_definitions(definition: dict[str, Any], place: str, said: str) -> None:
     (found,) = [one for one in of_service(definition) if not one.is_warning]
-    assert found.place == place
+    assert found.location == place
     assert said in found.message
 
 
@@ -395,7 +395,7 @@ def test_rules_of_scalable_targets(changes: dict[str, Any], place: str, said: st
     (found,) = validate_parameters(
         "application-autoscaling", "RegisterScalableTarget", {**SCALING, **changes}
     )
-    assert found.place == place
+    assert found.location == place
     assert said in found.message
 
 
@@ -418,7 +418,7 @@ def test_a_policy_needs_the_configuration_of_its_type() -> None:
 def test_a_service_must_go_with_its_task_definition(changes: dict[str, Any], place: str, said: str) -> None:
     definition = task(container(portMappings=[{"containerPort": 80}]))
     (found,) = compatibility.validate_compatibility(service(**changes), definition)
-    assert found.place == place
+    assert found.location == place
     assert said in found.message
 
 

@@ -44,9 +44,9 @@ def test_a_service_is_read_with_its_deployments_and_events() -> None:
     assert service is not None
     assert service.is_active
     assert (service.desired, service.running, service.pending) == (2, 1, 1)
-    assert service.primary is service.deployment("ecs-svc/9219274889298964351")
+    assert service.primary is service.find_deployment("ecs-svc/9219274889298964351")
     assert service.primary is not None
-    assert service.primary.number == "9219274889298964351"
+    assert service.primary.short_id == "9219274889298964351"
     assert service.primary.failed == 1
     assert service.events[0].at == datetime(2026, 1, 1, 10, 0, 1, 250_000, tzinfo=UTC)
     assert service.raw == SERVICE
@@ -97,8 +97,8 @@ def test_registering_adds_tags_to_those_of_the_definition() -> None:
 
 def test_the_newest_revision_of_an_unknown_family_is_none_at_all() -> None:
     unknown = NotFound("ClientException", "Unable to describe task definition.")
-    assert EcsClient(ListedCaller(unknown)).newest_revision("f") == 0
-    assert EcsClient(ListedCaller({"taskDefinition": {"revision": 9}})).newest_revision("f") == 9
+    assert EcsClient(ListedCaller(unknown)).get_latest_revision("f") == 0
+    assert EcsClient(ListedCaller({"taskDefinition": {"revision": 9}})).get_latest_revision("f") == 9
 
 
 def test_a_write_answered_without_its_result_may_have_happened() -> None:
@@ -150,7 +150,7 @@ def test_suspending_keeps_the_bounds_and_resuming_restores_what_was() -> None:
     }
     caller = ListedCaller({"ScalableTargets": [found]}, {}, {})
     scaling = ScalingClient(caller)
-    (target,) = scaling.targets("arn:aws:ecs:us-east-1:1:cluster/demo", "myapp")
+    (target,) = scaling.list_targets("arn:aws:ecs:us-east-1:1:cluster/demo", "myapp")
     scaling.suspend(target)
     scaling.resume(target)
     assert caller.calls[0][2]["ResourceIds"] == ["service/demo/myapp"]
@@ -179,14 +179,12 @@ def test_the_tail_of_a_stream_that_was_never_written_is_empty() -> None:
 
 def test_target_health_without_a_reason_is_empty_text() -> None:
     health = {"Target": {"Id": "10.0.0.1", "Port": 80}, "TargetHealth": {"State": "healthy"}}
-    (target,) = ElbClient(ListedCaller({"TargetHealthDescriptions": [health]})).target_health("arn")
+    (target,) = ElbClient(ListedCaller({"TargetHealthDescriptions": [health]})).list_target_health("arn")
     assert (target.state, target.reason) == ("healthy", "")
 
 
 def test_the_account_id_comes_from_the_caller_identity() -> None:
-    assert (
-        StsClient(ListedCaller({"Account": "123456789012", "Arn": "a"})).caller_identity() == "123456789012"
-    )
+    assert StsClient(ListedCaller({"Account": "123456789012", "Arn": "a"})).get_account_id() == "123456789012"
 
 
 def test_a_subnet_leads_where_its_own_route_table_says_or_else_that_of_its_vpc() -> None:
@@ -221,8 +219,8 @@ def test_a_subnet_leads_where_its_own_route_table_says_or_else_that_of_its_vpc()
         },
     ]
     caller = ListedCaller({"Subnets": described}, {"RouteTables": tables})
-    found = Ec2Client(caller).subnets(["subnet-a", "subnet-b", "subnet-c", "subnet-d"])
-    assert [one.way_out for one in found] == ["internet", "nat", "", "other"]
+    found = Ec2Client(caller).describe_subnets(["subnet-a", "subnet-b", "subnet-c", "subnet-d"])
+    assert [one.egress_route for one in found] == ["internet", "nat", "", "other"]
     assert caller.calls[1][2] == {"Filters": [{"Name": "vpc-id", "Values": ["vpc-1"]}]}
 
 
@@ -236,6 +234,6 @@ def test_a_security_group_lets_out_what_its_rules_for_everywhere_say() -> None:
         "sg-5": [],
     }
     groups = [{"GroupId": name, "VpcId": "vpc-1", "IpPermissionsEgress": one} for name, one in rules.items()]
-    found = Ec2Client(ListedCaller({"SecurityGroups": groups})).security_groups(list(rules))
-    assert [one.id for one in found if one.lets_out(443)] == ["sg-1", "sg-2"]
-    assert [one.id for one in found if one.lets_out(22)] == ["sg-1"]
+    found = Ec2Client(ListedCaller({"SecurityGroups": groups})).describe_security_groups(list(rules))
+    assert [one.id for one in found if one.allows_egress(443)] == ["sg-1", "sg-2"]
+    assert [one.id for one in found if one.allows_egress(22)] == ["sg-1"]

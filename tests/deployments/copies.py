@@ -82,6 +82,6 @@ def _sights(door: Caller, cluster: str, names: Sequence[str]) -> dict[str, str]:
     answered = [
         one
         for ten in split_batches(names, SERVICES_PER_CALL)
-        for one in ecs.services_as_answered(cluster, ten)
+        for one in ecs.describe_raw_services(cluster, ten)
     ]
     return {one["serviceName"]: hash_observed_state(one) for one in answered}

@@ -177,7 +177,7 @@ def test_public_addresses_are_within_reach(address: str) -> None:
 
 def test_a_private_network_is_reached_where_it_is_named() -> None:
     reach = AddressPolicy(
-        also=parse_networks(["10.1.0.0/16", "fd12::/16", "169.254.0.0/16"]), advice="set it"
+        allowed_networks=parse_networks(["10.1.0.0/16", "fd12::/16", "169.254.0.0/16"]), advice="set it"
     )
     reach.require("vpce", "10.1.2.3")
     reach.require("vpce", "::ffff:10.1.2.3")

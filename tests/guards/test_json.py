@@ -46,13 +46,13 @@ def refusal(text: str) -> InputRejected:
     ],
 )
 def test_a_refusal_names_the_place_and_the_reason(text: str, line: int, column: int, says: str) -> None:
-    fault = refusal(text).fault
+    fault = refusal(text).problem
     assert (fault.line, fault.column) == (line, column)
-    assert says in fault.sentence
+    assert says in fault.display_message
 
 
 def test_a_refusal_names_the_path_of_the_value() -> None:
-    assert refusal('{"a": [1, {"b": [NaN]}]}').fault.path == ("a", 1, "b", 0)
+    assert refusal('{"a": [1, {"b": [NaN]}]}').problem.path == ("a", 1, "b", 0)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ PEM = "-----BEGIN KEY-----\nMIIEvQIBADANBg\nkqhkiG9w0BAQEF\n-----END KEY-----"
     ],
 )
 def test_a_secret_is_hidden_as_programs_write_it(form: str):
-    assert SecretMask([SECRET]).text(f"before {form} after") == f"before {MASK_TEXT} after"
+    assert SecretMask([SECRET]).mask_text(f"before {form} after") == f"before {MASK_TEXT} after"
 
 
 @pytest.mark.parametrize("encode", [b64encode, urlsafe_b64encode])
@@ -40,7 +40,7 @@ def test_a_secret_is_hidden_as_programs_write_it(form: str):
 @pytest.mark.parametrize("after", ["", "x", "xy", "xyz"])
 def test_a_secret_is_hidden_in_base64_wherever_it_begins(encode: object, before: str, after: str):
     printed = encode(f"{before}{SECRET}{after}".encode()).decode()  # type: ignore[operator]
-    masked = SecretMask([SECRET]).text(f"Authorization: Basic {printed}")
+    masked = SecretMask([SECRET]).mask_text(f"Authorization: Basic {printed}")
     assert MASK_TEXT in masked
     left = masked.removeprefix("Authorization: Basic ").split(MASK_TEXT)
     assert all(part in printed for part in left)
@@ -51,20 +51,20 @@ def test_a_secret_is_hidden_in_base64_wherever_it_begins(encode: object, before:
 def test_each_line_of_a_secret_of_many_lines_is_hidden_by_itself():
     mask = SecretMask([PEM])
     for line in PEM.splitlines():
-        assert mask.texts([f"> {line}"]) == [f"> {MASK_TEXT}"]
+        assert mask.mask_lines([f"> {line}"]) == [f"> {MASK_TEXT}"]
 
 
 def test_a_secret_that_runs_over_short_lines_is_hidden_and_no_line_is_lost():
     mask = SecretMask(["ab\ncd\nef"])
-    assert mask.texts(["x ab", "cd", "ef y"]) == [f"x {MASK_TEXT}", "", " y"]
+    assert mask.mask_lines(["x ab", "cd", "ef y"]) == [f"x {MASK_TEXT}", "", " y"]
 
 
 def test_a_secret_inside_a_longer_one_leaves_no_rest():
-    assert SecretMask(["secret", "secret-and-more"]).text("a secret-and-more b") == f"a {MASK_TEXT} b"
+    assert SecretMask(["secret", "secret-and-more"]).mask_text("a secret-and-more b") == f"a {MASK_TEXT} b"
 
 
 def test_what_is_too_short_to_be_a_secret_is_left_alone():
-    assert SecretMask(["x" * (MIN_SECRET_CHARACTERS - 1), ""]).text("xxxxx") == "xxxxx"
+    assert SecretMask(["x" * (MIN_SECRET_CHARACTERS - 1), ""]).mask_text("xxxxx") == "xxxxx"
 
 
 SECRETS = st.text(
@@ -97,7 +97,7 @@ PRINTED: dict[str, Callable[[str], str]] = {
 @example("0000<&", "", "")
 def test_no_secret_comes_through(form: str, secret: str, before: str, after: str):
     printed = PRINTED[form](secret)
-    left = SecretMask([secret]).text(f"{before}{printed}{after}").replace(MASK_TEXT, "\0")
+    left = SecretMask([secret]).mask_text(f"{before}{printed}{after}").replace(MASK_TEXT, "\0")
     # Of base64 the last letter belongs to a neighbour too.
     assert printed[: -1 if form == "base64" else None] not in left
 
@@ -112,7 +112,7 @@ def test_no_secret_comes_through_that_is_wrapped(form: str, end: str, secret: st
     text = before.decode("latin-1") + secret if form == "base64" else secret
     printed = PRINTED[form](text)
     wrapped = end.join(printed[at : at + width] for at in range(0, len(printed), width))
-    masked = SecretMask([secret]).text(f"[{wrapped}]")
+    masked = SecretMask([secret]).mask_text(f"[{wrapped}]")
     assert masked.count("\n") == wrapped.count("\n")
     left = masked.replace(MASK_TEXT, "").replace("\\r", "").replace("\\n", "")
     # What remains are the letters of what stands before it, and one at each side.
@@ -124,26 +124,26 @@ def test_the_lines_of_wrapped_base64_are_hidden_one_by_one():
     secret = "a long secret, as a key or a certificate is: " * 6
     lines = encodebytes(f"user:{secret}:more".encode()).decode().splitlines()
     mask = SecretMask([secret])
-    left = [mask.texts([f"2026-11-21 12:00:00 {line}"])[0] for line in lines]
+    left = [mask.mask_lines([f"2026-11-21 12:00:00 {line}"])[0] for line in lines]
     assert [line for line in left if MASK_TEXT not in line] == [left[0], left[-1]]
 
 
 def test_letters_that_are_no_secret_stay():
     text = "\n".join(["sha256:" + "ab" * 32, "build " + "x" * 30, "", "C:\\new\\notes", "  indented"])
-    assert SecretMask([SECRET, PEM]).text(text) == text
+    assert SecretMask([SECRET, PEM]).mask_text(text) == text
 
 
 def test_many_secrets_do_not_slow_a_log_down():
     """200 secrets, and 5,000 lines with identifiers: well below what a second prints."""
     mask = SecretMask([f"secret-{number}-{'k' * 30}" for number in range(200)])
     lines = [f"request {number:032x} took 12 ms" for number in range(5000)]
-    assert within_cpu(2, lambda: mask.texts(lines)) == lines
+    assert within_cpu(2, lambda: mask.mask_lines(lines)) == lines
 
 
 def test_many_blanks_do_not_slow_a_log_down():
     """A program that fills its lines up with blanks, beside an end of line that is written as two letters."""
     text = "a \\n b" + " " * 60_000 + "c"
-    assert within_cpu(1, lambda: SecretMask([SECRET]).text(text)) == text
+    assert within_cpu(1, lambda: SecretMask([SECRET]).mask_text(text)) == text
 
 
 @given(st.text(alphabet=" \t\r\n\\nab", max_size=40))

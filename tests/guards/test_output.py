@@ -34,7 +34,7 @@ def test_a_line_without_an_end_takes_little_memory():
     output = MaskedLineReader()
     for _ in range(1000):
         assert all(len(line) == MAX_LINE_BYTES for line in output.feed(b"x" * 10_000))
-        assert len(output._begun) <= MAX_LINE_BYTES
+        assert len(output._pending) <= MAX_LINE_BYTES
 
 
 @given(st.integers(0, 60), st.lists(st.integers(0, 60_000), max_size=8))
@@ -42,7 +42,7 @@ def test_a_secret_on_the_border_of_two_pieces_is_hidden(shift: int, places: list
     secret = "wonderful-secret-value"
     mask = SecretMask([secret])
     data = b"x" * (MAX_LINE_BYTES - 40 + shift) + secret.encode() + b"y" * MAX_LINE_BYTES + b"\n"
-    told = [mask.text(line) for line in read(MaskedLineReader(mask), cut_at(data, places))]
+    told = [mask.mask_text(line) for line in read(MaskedLineReader(mask), cut_at(data, places))]
     assert "wonderful" not in "".join(told)
     assert "value" not in "".join(told)
     assert "•••" in "".join(told)

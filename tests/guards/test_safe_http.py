@@ -24,7 +24,7 @@ from guards.urls import InvalidUrl
 from tests.agent.places import Respond, place
 from tests.guards.names import Rebinding
 
-LOOPBACK = AddressPolicy(also=parse_networks(["127.0.0.1/32"]))
+LOOPBACK = AddressPolicy(allowed_networks=parse_networks(["127.0.0.1/32"]))
 FOLLOWING = RequestPolicy(LOOPBACK, redirects=3)
 
 
@@ -187,7 +187,10 @@ def test_who_sends_a_byte_now_and_then_has_only_so_long() -> None:
         thread.start()
         try:
             with pytest.raises(RequestFailed, match="its answer took more than 1 s"):
-                get(f"http://127.0.0.1:{server.getsockname()[1]}/", RequestPolicy(LOOPBACK, seconds=0.6))
+                get(
+                    f"http://127.0.0.1:{server.getsockname()[1]}/",
+                    RequestPolicy(LOOPBACK, timeout_seconds=0.6),
+                )
         finally:
             over.set()
             thread.join()

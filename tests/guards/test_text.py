@@ -24,7 +24,7 @@ def test_what_cannot_be_stored_is_refused(text: str) -> None:
 def test_the_place_is_named() -> None:
     fault = find_text_problem("first\nsec\0ond")
     assert fault is not None
-    assert fault.sentence == "Line 2, column 4: a NUL character is not allowed; remove it."
+    assert fault.display_message == "Line 2, column 4: a NUL character is not allowed; remove it."
 
 
 @pytest.mark.parametrize("text", ["a\x1b[31m", "\x7f", "a\x85", "\x01"])

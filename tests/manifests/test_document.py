@@ -185,7 +185,7 @@ def test_what_aliases_cannot_stand_for_is_refused_with_its_line(text: str, line:
 
 def test_numbers_keep_how_they_are_written_where_their_value_does_not_tell() -> None:
     document = parse_document("a: 012\nb: 1.10\nc: 12\nd: '012'\ne: true\n", "f")
-    assert document.spellings == {("a",): "012", ("b",): "1.10"}
+    assert document.number_texts == {("a",): "012", ("b",): "1.10"}
 
 
 @settings(max_examples=examples(300), deadline=None)

@@ -89,7 +89,7 @@ def test_every_operation_of_the_api_has_a_section(pages: dict[str, str]) -> None
 def test_every_limit_is_listed_in_a_section(pages: dict[str, str]) -> None:
     assert [name for names in list_sections().values() for name in names] == list(LIMITS)
     rows = pages["reference/limits.md"]
-    assert [name for name, one in LIMITS.items() if f"| {plain(one.what)} | {one} |" not in rows] == []
+    assert [name for name, one in LIMITS.items() if f"| {plain(one.subject)} | {one} |" not in rows] == []
 
 
 def test_every_contract_of_imports_has_a_section(pages: dict[str, str]) -> None:

@@ -59,7 +59,7 @@ def test_no_objects_are_fetched_from_an_endpoint_inside() -> None:
 def test_a_name_that_points_elsewhere_the_second_time_is_refused_then(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.OUTGOING_REACH = AddressPolicy(also=parse_networks(["127.0.0.1/32"]))
+    settings.OUTGOING_REACH = AddressPolicy(allowed_networks=parse_networks(["127.0.0.1/32"]))
     with place(lambda _: (200, {}, b"here")) as url:
         Rebinding(monkeypatch, "astray.example", "127.0.0.1", "169.254.169.254")
         address = f"http://astray.example:{url.rpartition(':')[2]}/"
@@ -73,7 +73,9 @@ def test_a_name_that_points_elsewhere_the_second_time_is_refused_then(
 def test_an_answer_cannot_send_the_next_request_inside(
     write: Write, drive: Drive, site: Site, settings: Settings
 ) -> None:
-    settings.OUTGOING_REACH = AddressPolicy(also=parse_networks(["127.0.0.1/32"]), advice="name its network")
+    settings.OUTGOING_REACH = AddressPolicy(
+        allowed_networks=parse_networks(["127.0.0.1/32"]), advice="name its network"
+    )
     site.body = '{"next": "http://169.254.169.254/latest/meta-data/"}'
     outputs = "outputVariables: [{name: next, value: <+json.next>}]"
     first = f"- step: {{identifier: ask, type: Http, spec: {{url: '{site.url}', {outputs}}}}}\n"

@@ -84,7 +84,7 @@ def work(
     seed_demo(SandboxFacts.from_wire(pretend_aws.seed()))
     key = AccessKey("AKIASANDBOX", planted("of-the-test"))
     caller = BotoCaller(
-        key, "us-east-1", pretend_aws.url, AddressPolicy(also=parse_networks(["127.0.0.1/32"]))
+        key, "us-east-1", pretend_aws.url, AddressPolicy(allowed_networks=parse_networks(["127.0.0.1/32"]))
     )
     alarm = {"Namespace": "Shop", "MetricName": "Errors", "Statistic": "Sum", "Period": 60}
     alarm |= {"ComparisonOperator": "GreaterThanThreshold", "EvaluationPeriods": 1, "Threshold": 1.0}

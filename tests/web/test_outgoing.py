@@ -14,7 +14,7 @@ from web.http.client import ClientResponseTooLarge, create_safe_session
 
 @pytest.fixture(autouse=True)
 def _reach(settings: Any) -> None:
-    settings.OUTGOING_REACH = AddressPolicy(also=parse_networks(["127.0.0.1/32"]))
+    settings.OUTGOING_REACH = AddressPolicy(allowed_networks=parse_networks(["127.0.0.1/32"]))
 
 
 @pytest.fixture

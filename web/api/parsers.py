@@ -62,7 +62,7 @@ def parse_object(text: str) -> dict[str, Any]:
     try:
         value = parse_json(text)
     except InputRejected as refused:
-        raise build_body_error(refused.fault) from refused
+        raise build_body_error(refused.problem) from refused
     if not isinstance(value, dict):
         raise BadInput("The body must be a JSON object.")
     return value
@@ -70,4 +70,4 @@ def parse_object(text: str) -> dict[str, Any]:
 
 def build_body_error(fault: InputProblem) -> BadInput:
     """The refusal of a body."""
-    return BadInput(fault.sentence, errors=[fault.as_error()])
+    return BadInput(fault.display_message, errors=[fault.to_json()])

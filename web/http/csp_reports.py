@@ -47,7 +47,7 @@ def record_csp_reports(request: HttpRequest) -> HttpResponse:
     try:
         given = parse_json(request.body.decode("utf-8", "replace"))
     except InputRejected as refused:
-        return render_problem(request, 400, detail=refused.fault.sentence)
+        return render_problem(request, 400, detail=refused.problem.display_message)
     for report in _list_reports(given)[:_MOST_REPORTS]:
         log.warning("A page was not allowed something: %s", json.dumps(report))
     return HttpResponse(status=204)

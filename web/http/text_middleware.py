@@ -25,14 +25,14 @@ class TextMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if fault := find_text_problem(request.path):
-            return _render_refusal(request, [fault.as_error() | {"path": "path"}])
+            return _render_refusal(request, [fault.to_json() | {"path": "path"}])
         if request.headers.get("Content-Encoding", "identity").lower() != "identity":
             return render_problem(
                 request, 415, content=build_problem(415, code="packed", detail=_COMPRESSED_BODY)
             )
         if request.META.get("QUERY_STRING", "").count("&") >= QUERY_FIELDS:
             what = InputProblem(f"an address may have {QUERY_FIELDS}", "leave out what is empty")
-            return _render_refusal(request, [what.as_error() | {"path": "query"}])
+            return _render_refusal(request, [what.to_json() | {"path": "query"}])
         if errors := _find_faults(request.GET):
             return _render_refusal(request, errors)
         return self.get_response(request)
@@ -56,9 +56,7 @@ def _find_faults(fields: QueryDict) -> list[dict[str, Any]]:
         for value in values
     )
     return [
-        fault.as_error() | {"path": name.replace("\0", "")[:100]}
-        for name, fault in found
-        if fault is not None
+        fault.to_json() | {"path": name.replace("\0", "")[:100]} for name, fault in found if fault is not None
     ]
 
 

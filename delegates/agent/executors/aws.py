@@ -129,7 +129,7 @@ def run_aws(held: HeldTask, around: ExecutorContext) -> TaskResult:
         credentials=credentials,
         region=str(params["region"]),
         endpoint_url=endpoint or None,
-        reach=around.reach,
+        address_policy=around.reach,
     )
     try:
         if (service, operation) == FETCH_OBJECTS:

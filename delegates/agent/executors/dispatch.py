@@ -65,7 +65,7 @@ def _run(executor: Executor, held: HeldTask, around: ExecutorContext) -> TaskRes
     except HostNotResolved as problem:
         return build_failure("NameNotResolved", str(problem), capability=True)
     except RequestFailed as problem:
-        return build_failure(problem.code, problem.message, capability=problem.capability)
+        return build_failure(problem.code, problem.message, capability=problem.is_local_failure)
     except (AddressRefused, ResponseTooLarge) as problem:
         return build_failure(_WIRE_CODES[type(problem)], str(problem))
     except CannotIsolate as problem:
@@ -85,6 +85,6 @@ def _redact_result(answer: TaskResult, mask: SecretMask) -> TaskResult:
     if answer.error is None:
         return answer
     hidden = {
-        key: mask.text(value) if isinstance(value, str) else value for key, value in answer.error.items()
+        key: mask.mask_text(value) if isinstance(value, str) else value for key, value in answer.error.items()
     }
     return replace(answer, error=hidden)

@@ -38,11 +38,11 @@ class ExecutorContext:
     @property
     def way(self) -> RequestPolicy:
         """How requests of tasks leave: as the process's own environment says."""
-        return RequestPolicy(self.reach, from_environment=True)
+        return RequestPolicy(self.reach, uses_environment_proxy=True)
 
     def tell(self, texts: Sequence[str], level: str = "INFO") -> None:
         """Add lines to the task's log, its secrets hidden, also where one runs over several lines."""
-        for text in self.mask.texts(texts):
+        for text in self.mask.mask_lines(texts):
             self.lines.write(level, truncate_text(sanitize_text(text)))
 
 

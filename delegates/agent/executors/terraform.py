@@ -73,7 +73,7 @@ class TerraformProgress:
             locks = (pattern.search(text) for pattern in _LOCK_IDS)
             self.lock_id = next((one[1] for one in locks if one), self.lock_id)
             if len(self.errors) < MOST_ERRORS:
-                self.errors.append(self.mask.text(text)[:LONGEST_ERROR])
+                self.errors.append(self.mask.mask_text(text)[:LONGEST_ERROR])
         changes = said.get("changes")
         if said.get("type") == "change_summary" and isinstance(changes, Mapping):
             self.counts = {
@@ -292,7 +292,7 @@ class _Run:
         self.result |= {
             "plan": base64.b64encode(plan).decode(),
             "lock": lock,
-            "words": self.around.mask.text(text)[:TERRAFORM_PLAN_TEXT_CHARACTERS],
+            "words": self.around.mask.mask_text(text)[:TERRAFORM_PLAN_TEXT_CHARACTERS],
             "counts": self.progress.counts,
         }
 
@@ -424,7 +424,7 @@ def _outputs(text: str, around: ExecutorContext) -> dict[str, dict[str, Any]]:
 
 def _holds_secret(output: Mapping[str, Any], around: ExecutorContext) -> bool:
     text = output["value"] if isinstance(output["value"], str) else json.dumps(output["value"])
-    return around.mask.text(text) != text
+    return around.mask.mask_text(text) != text
 
 
 _NO_BACKEND = (

@@ -45,7 +45,7 @@ class LogFormatter(logging.Formatter):
         self._mask = mask
 
     def format(self, record: logging.LogRecord) -> str:
-        return self._mask.text(super().format(record))
+        return self._mask.mask_text(super().format(record))
 
 
 class DelegateLog(logging.Handler):

@@ -146,7 +146,7 @@ class ClusterScan(ABC):
             return True
         shared = pauses.choose_pause_key(self.cluster, error, self.OWNER)
         with transaction.atomic():
-            self.fail(ScanFailure(error.sentence, error.code, self.note_refusal(error)), shared=shared)
+            self.fail(ScanFailure(error.display_message, error.code, self.note_refusal(error)), shared=shared)
         return False
 
     def shut(self, closed: ConnectorUnavailable) -> None:

@@ -23,7 +23,7 @@ def read_scaling_if_allowed(rollout: StepContext, name: str) -> ScalingState:
     try:
         return read_scaling_state(rollout, name)
     except Denied as denied:
-        rollout.log(f"{denied.sentence} Slipway takes it that {name} has no auto scaling.", "warning")
+        rollout.log(f"{denied.display_message} Slipway takes it that {name} has no auto scaling.", "warning")
         return ScalingState()
 
 
@@ -40,7 +40,7 @@ def restore_scaling(rollout: StepContext, name: str, before: ScalingState) -> No
     if before.target is None or read_scaling_state(rollout, name).target is not None:
         return
     rollout.log(f"Registering Scalable Target on service {name}, as before..")
-    rollout.scaling.register(rollout.cluster, name, _build_target_definition(before.target))
+    rollout.scaling.register_target(rollout.cluster, name, _build_target_definition(before.target))
     for policy in before.policies:
         kept = {key: value for key, value in policy.raw.items() if key.startswith(_POLICY_KEYS)}
         rollout.scaling.put_policy(rollout.cluster, name, kept)

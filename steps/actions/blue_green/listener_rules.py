@@ -112,11 +112,11 @@ def _join_alternatives(values: Sequence[str]) -> str:
 def read_route(rollout: StepContext, kept: ListenerRoute) -> ListenerRoute:
     """The same rule as it is now."""
     if kept.rule:
-        rule = rollout.elb.rule(kept.rule)
+        rule = rollout.elb.get_rule(kept.rule)
         return ListenerRoute(
             kept.listener, kept.port, rule.arn, rule.is_default, rule.conditions, rule.actions
         )
-    listener = rollout.elb.listener(kept.listener)
+    listener = rollout.elb.get_listener(kept.listener)
     return ListenerRoute(kept.listener, listener.port, "", True, [], listener.actions)
 
 
@@ -124,9 +124,9 @@ def write_route(rollout: StepContext, kept: ListenerRoute, actions: Sequence[Map
     """Give the rule these actions: a default rule changes with its listener, others by themselves (T13)."""
     sent = [_drop_read_only_fields(one) for one in actions]
     if kept.is_default:
-        rollout.elb.modify_listener(kept.listener, sent)
+        rollout.elb.update_listener(kept.listener, sent)
     else:
-        rollout.elb.modify_rule(kept.rule, sent)
+        rollout.elb.update_rule(kept.rule, sent)
 
 
 def confirm_route_write(rollout: StepContext, call: CallRecord, routes: Sequence[ListenerRoute]) -> bool:

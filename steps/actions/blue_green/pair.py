@@ -180,10 +180,11 @@ def is_service_inactive(rollout: StepContext, name: str) -> bool:
 
 def _read_tags(rollout: StepContext, service: EcsService) -> dict[str, str] | None:
     try:
-        return rollout.ecs.tags(service.arn)
+        return rollout.ecs.list_tags(service.arn)
     except Denied as denied:
         rollout.log(
-            f"{denied.sentence} Slipway tells blue from green without the tags of {service.name}.", "warning"
+            f"{denied.display_message} Slipway tells blue from green without the tags of {service.name}.",
+            "warning",
         )
         return None
 

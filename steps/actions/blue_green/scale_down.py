@@ -167,7 +167,8 @@ def _count_healthy_by_group(rollout: StepContext, live: EcsService) -> dict[str,
         }
     except Denied as denied:
         rollout.log(
-            f"{denied.sentence} A rollback goes by the running tasks of Service {live.name}.", "warning"
+            f"{denied.display_message} A rollback goes by the running tasks of Service {live.name}.",
+            "warning",
         )
         return {}
 
@@ -289,9 +290,9 @@ def _refuse_live_service(rollout: StepContext, one: EcsService, groups: Sequence
 def _is_possibly_live(rollout: StepContext, one: EcsService) -> bool:
     """Whether it may serve production: only the tag that a swap wrote says that it does not."""
     try:
-        return rollout.ecs.tags(one.arn).get(VERSION_TAG, "") != GREEN
+        return rollout.ecs.list_tags(one.arn).get(VERSION_TAG, "") != GREEN
     except Denied as denied:
-        rollout.log(f"{denied.sentence} Whether {one.name} serves production is not known.", "warning")
+        rollout.log(f"{denied.display_message} Whether {one.name} serves production is not known.", "warning")
         return True
 
 

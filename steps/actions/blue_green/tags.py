@@ -23,7 +23,7 @@ def confirm_tag_write(rollout: StepContext, call: CallRecord) -> Confirmation:
     """Whether a TagResource or UntagResource took effect."""
     late = is_past_read_lag(rollout, call)
     try:
-        tags = rollout.ecs.tags(call.params["resourceArn"])
+        tags = rollout.ecs.list_tags(call.params["resourceArn"])
     except Denied:
         return NotApplied()  # The same tag twice is the same tag.
     wanted = {tag["key"]: tag["value"] for tag in call.params.get("tags", ())}
@@ -36,11 +36,11 @@ def confirm_tag_write(rollout: StepContext, call: CallRecord) -> Confirmation:
 def write_tag(rollout: StepContext, arn: str, name: str, value: str) -> bool:
     """Tag a service; where that is denied, say so and go on: traffic decides, not the tag."""
     try:
-        rollout.ecs.tag(arn, {VERSION_TAG: value})
+        rollout.ecs.add_tags(arn, {VERSION_TAG: value})
     except Denied as denied:
         rollout.log(
-            f"{denied.sentence} Service {name} stays without tag [{VERSION_TAG}, {value}]; Slipway goes "
-            "by traffic.",
+            f"{denied.display_message} Service {name} stays without tag [{VERSION_TAG}, {value}]; "
+            "Slipway goes by traffic.",
             "warning",
         )
         return False
@@ -56,18 +56,18 @@ def restore_tags(rollout: StepContext, arn: str, name: str, now: Mapping[str, st
         if not now:  # A service made anew has none of its tags.
             _write_tags(rollout, arn, known)
         elif VERSION_TAG in known:
-            rollout.ecs.tag(arn, {VERSION_TAG: known[VERSION_TAG]})
+            rollout.ecs.add_tags(arn, {VERSION_TAG: known[VERSION_TAG]})
         else:
-            rollout.ecs.untag(arn, [VERSION_TAG])
+            rollout.ecs.remove_tags(arn, [VERSION_TAG])
     except Denied as denied:
-        rollout.log(f"{denied.sentence} The tags of Service {name} are not as before.", "warning")
+        rollout.log(f"{denied.display_message} The tags of Service {name} are not as before.", "warning")
         return
     rollout.log(f"Tag of Service {name} is as before: {known.get(VERSION_TAG, 'none')}")
 
 
 def _write_tags(rollout: StepContext, arn: str, tags: Mapping[str, str]) -> None:
     if tags:
-        rollout.ecs.tag(arn, tags)
+        rollout.ecs.add_tags(arn, tags)
 
 
 def build_tag_check(rollout: StepContext, name: str) -> list[ChecklistEntry]:
@@ -78,11 +78,15 @@ def build_tag_check(rollout: StepContext, name: str) -> list[ChecklistEntry]:
         return []
     expected = known.get(VERSION_TAG, "none")
     try:
-        found = rollout.ecs.tags(service.arn).get(VERSION_TAG, "none")
+        found = rollout.ecs.list_tags(service.arn).get(VERSION_TAG, "none")
     except Denied as denied:
         return [
             ChecklistEntry(
-                f"Tag {VERSION_TAG} of Service {name}", expected, "not known", ok=True, note=denied.sentence
+                f"Tag {VERSION_TAG} of Service {name}",
+                expected,
+                "not known",
+                ok=True,
+                note=denied.display_message,
             )
         ]
     return [ChecklistEntry(f"Tag {VERSION_TAG} of Service {name}", expected, found, expected == found)]

@@ -110,7 +110,7 @@ def _read_pair(rollout: StepContext, named: ListenerReferences) -> ListenerPair:
     balancer = _read_load_balancer(rollout, named.load_balancer)
     prod = _read_listener_route(rollout, balancer, "Prod", named.prod_listener, named.prod_rule)
     stage = _read_listener_route(rollout, balancer, "Stage", named.stage_listener, named.stage_rule)
-    (found,) = rollout.elb.target_groups([stage.first_group])
+    (found,) = rollout.elb.get_target_groups([stage.first_group])
     return ListenerPair(
         prod=prod,
         stage=stage,
@@ -123,7 +123,7 @@ def _read_pair(rollout: StepContext, named: ListenerReferences) -> ListenerPair:
 
 def _read_load_balancer(rollout: StepContext, name: str) -> LoadBalancer:
     try:
-        return rollout.elb.load_balancer(name)
+        return rollout.elb.get_load_balancer(name)
     except NotFound as missing:
         raise ActionFailed(
             "LOAD_BALANCER_NOT_FOUND",
@@ -137,7 +137,7 @@ def _read_listener_route(
     rollout: StepContext, balancer: LoadBalancer, which: str, listener_arn: str, rule_arn: str
 ) -> ListenerRoute:
     try:
-        listener = rollout.elb.listener(listener_arn)
+        listener = rollout.elb.get_listener(listener_arn)
         if listener.load_balancer != balancer.arn:
             raise _build_wrong_owner_error(which, "Listener", listener_arn, balancer.name)
         if balancer.type != "application":
@@ -146,7 +146,7 @@ def _read_listener_route(
             route = _read_rule(rollout, which, listener.port, listener_arn, rule_arn)
     except NotFound as missing:
         raise ActionFailed(
-            "LISTENER_NOT_FOUND", f"{missing.sentence} Check the {which} Listener."
+            "LISTENER_NOT_FOUND", f"{missing.display_message} Check the {which} Listener."
         ) from missing
     require_forward(route, which)
     return route
@@ -156,9 +156,9 @@ def _read_rule(rollout: StepContext, which: str, port: int, listener: str, rule_
     if rule_arn and not _is_rule_of(rule_arn, listener):
         raise _build_wrong_owner_error(which, "Listener Rule", rule_arn, f"the {which} Listener {listener}")
     if rule_arn:
-        rule = rollout.elb.rule(rule_arn)
+        rule = rollout.elb.get_rule(rule_arn)
     else:
-        rule = next(one for one in rollout.elb.rules(listener) if one.is_default)
+        rule = next(one for one in rollout.elb.list_rules(listener) if one.is_default)
     return ListenerRoute(listener, port, rule.arn, rule.is_default, rule.conditions, rule.actions)
 
 

@@ -137,7 +137,7 @@ def _build_foreign_service_error(name: str, does: str, group: str, consequence: 
 
 
 def _list_lasting_targets(rollout: StepContext, group: str) -> list[TargetHealth]:
-    return [one for one in rollout.elb.target_health(group) if one.state != "draining"]
+    return [one for one in rollout.elb.list_target_health(group) if one.state != "draining"]
 
 
 def _reread_targets(rollout: StepContext, group: str, found: Sequence[TargetHealth]) -> list[str]:
@@ -160,7 +160,7 @@ class _TaskIndex:
         self._known.update(new)
         tasks = self._rollout.ecs.describe_tasks(self._rollout.cluster, new)
         machines = sorted({arn for one in tasks if (arn := one.raw.get("containerInstanceArn"))})
-        ids = self._rollout.ecs.machine_ids(self._rollout.cluster, machines)
+        ids = self._rollout.ecs.get_instance_ids(self._rollout.cluster, machines)
         for one in tasks:
             self._keep(one, ids.get(one.raw.get("containerInstanceArn", ""), ""))
 

@@ -100,7 +100,7 @@ def list_target_groups(raw: Mapping[str, Any]) -> list[str]:
 
 def count_healthy_targets(rollout: StepContext, group: str) -> int:
     """How many targets of a group are healthy now."""
-    return sum(1 for target in rollout.elb.target_health(group) if target.state == "healthy")
+    return sum(1 for target in rollout.elb.list_target_health(group) if target.state == "healthy")
 
 
 def find_live_groups(rollout: StepContext, traffic: BlueGreenTraffic) -> dict[str, str]:
@@ -119,7 +119,7 @@ def list_live_routes(rollout: StepContext, traffic: BlueGreenTraffic) -> list[Li
     return [
         route
         for balancer, has_weights in {pair.balancer: pair.has_weights for pair in traffic.pairs}.items()
-        for listener in rollout.elb.listeners(balancer)
+        for listener in rollout.elb.list_listeners(balancer)
         for route in _list_routes(rollout, listener, has_weights)
         if _get_route_key(route) not in stages
     ]
@@ -135,7 +135,7 @@ def _list_routes(rollout: StepContext, listener: Listener, has_weights: bool) ->
         return [ListenerRoute(listener.arn, listener.port, "", True, [], listener.actions)]
     return [
         ListenerRoute(listener.arn, listener.port, rule.arn, rule.is_default, rule.conditions, rule.actions)
-        for rule in rollout.elb.rules(listener.arn)
+        for rule in rollout.elb.list_rules(listener.arn)
     ]
 
 

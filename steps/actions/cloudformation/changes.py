@@ -78,7 +78,7 @@ class WaitForStack(Action):
 
     def is_done(self, rollout: StepContext) -> bool:
         live = rollout.cloudformation.describe(self.stack)
-        if live is None or not live.is_busy:
+        if live is None or not live.is_in_progress:
             return True
         if rollout.progress.get(_LOGGED_STATUS_KEY) != live.status:
             rollout.progress[_LOGGED_STATUS_KEY] = live.status
@@ -119,7 +119,7 @@ def _build_snapshot(client: CloudFormationClient, live: Stack) -> dict[str, Any]
         "exists": True,
         "id": live.id,
         "status": live.status,
-        "template": client.template(live.id),
+        "template": client.get_template(live.id),
         "parameters": dict(live.parameters),
         "tags": dict(live.tags),
         "capabilities": list(live.capabilities),
@@ -205,7 +205,7 @@ class ApplyStack(Action):
             return
         _refuse_unusable(live)
         rollout.remember(f"newest event {rollout.intent}", get_newest_event_id(rollout, client, live.id))
-        rollout.remember(f"changed before {rollout.intent}", live.changed)
+        rollout.remember(f"changed before {rollout.intent}", live.changed_at)
         rollout.learn(stackId=live.id)
         rollout.log(f"Updating stack {self.stack} in {region}")
         try:

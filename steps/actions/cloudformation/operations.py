@@ -74,7 +74,7 @@ class StackProgress:
 def get_newest_event_id(rollout: StepContext, client: CloudFormationClient, named: str) -> str:
     """The id of the last thing that happened to a stack; nothing of one that is not there."""
     try:
-        return next((event.id for event in client.events(named)), "")
+        return next((event.id for event in client.list_events(named)), "")
     except Denied as denied:
         _log_denied(rollout, denied)
         return ""
@@ -83,7 +83,7 @@ def get_newest_event_id(rollout: StepContext, client: CloudFormationClient, name
 def get_last_token(rollout: StepContext, client: CloudFormationClient, named: str) -> str | None:
     """The token of whoever last did something to the stack as a whole; None if events are denied."""
     try:
-        return next((event.token for event in client.events(named) if event.is_of_stack), "")
+        return next((event.token for event in client.list_events(named) if event.is_stack_event), "")
     except Denied as denied:
         _log_denied(rollout, denied)
         return None
@@ -95,7 +95,7 @@ def has_event_with_token(rollout: StepContext, client: CloudFormationClient, nam
     Where events are denied, False: AWS carries out a request that is sent again under its token only once.
     """
     try:
-        return any(event.token == token for event in client.events(named))
+        return any(event.token == token for event in client.list_events(named))
     except Denied as denied:
         _log_denied(rollout, denied)
         return False
@@ -123,7 +123,7 @@ def follow_operation(
         is_ours = event.token.startswith(token) if token.endswith("-") else event.token == token
         if not is_ours:
             continue
-        if event.is_of_stack:
+        if event.is_stack_event:
             rollout.progress[_STATUS_KEY] = event.status
         elif event.is_failure and _CANCELLED_REASON not in event.reason.lower():
             _record_failure(rollout, event)
@@ -136,13 +136,15 @@ def _get_progress_by_status(rollout: StepContext, live: Stack | None, before: st
     """How far an operation has come as the stack itself shows it; nothing while it shows what was before."""
     if live is None:
         return StackProgress("", "")
-    rollout.progress[_BEGUN_KEY] = has_begun = live.is_busy or bool(rollout.progress.get(_BEGUN_KEY))
+    rollout.progress[_BEGUN_KEY] = has_begun = live.is_in_progress or bool(rollout.progress.get(_BEGUN_KEY))
     # A deletion that fails leaves no other trace.
     is_failed_deletion = has_begun and live.status == "DELETE_FAILED"
-    if live.changed == before and not (live.is_busy or live.status == DELETED_STATUS or is_failed_deletion):
+    if live.changed_at == before and not (
+        live.is_in_progress or live.status == DELETED_STATUS or is_failed_deletion
+    ):
         return StackProgress("", "")
-    if live.changed != before:
-        rollout.remember(STACK_CHANGED, live.changed)
+    if live.changed_at != before:
+        rollout.remember(STACK_CHANGED, live.changed_at)
     return StackProgress(
         live.status, "" if live.status in SUCCESS_STATUSES else live.reason[:REASON_CHARACTERS]
     )
@@ -151,11 +153,11 @@ def _get_progress_by_status(rollout: StepContext, live: Stack | None, before: st
 def _log_denied(rollout: StepContext, denied: Denied) -> None:
     if not rollout.progress.get(_DENIED_KEY):
         rollout.progress[_DENIED_KEY] = True
-        rollout.log(f"{denied.sentence} Slipway goes by the state of the stack instead.", "warning")
+        rollout.log(f"{denied.display_message} Slipway goes by the state of the stack instead.", "warning")
 
 
 def _list_newer_events(client: CloudFormationClient, named: str, than: str) -> Iterator[StackEvent]:
-    for event in client.events(named):
+    for event in client.list_events(named):
         if event.id == than:
             return
         yield event
@@ -174,7 +176,7 @@ def _record_failure(rollout: StepContext, event: StackEvent) -> None:
 
 def format_event(event: StackEvent) -> str:
     """An event as a line."""
-    where = "" if event.is_of_stack or not event.physical_id else f" {event.physical_id}"
+    where = "" if event.is_stack_event or not event.physical_id else f" {event.physical_id}"
     reason = f": {event.reason[:REASON_CHARACTERS]}" if event.reason else ""
     return f"# {event.status} {event.type} {event.logical_id}{where}{reason}"
 
@@ -205,7 +207,7 @@ def start_deletion(rollout: StepContext, live: Stack, note: str, *, role: str, s
     """Delete a stack; under `note` is remembered which one, and what was the newest of its events."""
     client = rollout.cloudformation
     newest = get_newest_event_id(rollout, client, live.id)
-    rollout.remember(f"{note} {rollout.intent}", [live.id, newest, live.changed])
+    rollout.remember(f"{note} {rollout.intent}", [live.id, newest, live.changed_at])
     rollout.log(said)
     client.delete(live.id, rollout.intent, role)
 

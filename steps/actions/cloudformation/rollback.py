@@ -48,7 +48,7 @@ def is_undo_possible(rollout: StepContext, name: str) -> bool:
         raise ChangedByOthers(
             f"Somebody else has changed stack {name} since ({live.status}). It stays as it is."
         )
-    return not live.is_busy or (not before.get("exists") and live.status == "CREATE_IN_PROGRESS")
+    return not live.is_in_progress or (not before.get("exists") and live.status == "CREATE_IN_PROGRESS")
 
 
 def _refuse_deleted(rollout: StepContext, name: str, live: Stack | None) -> None:
@@ -72,7 +72,7 @@ def cancel_update(rollout: StepContext, name: str) -> None:
     try:
         client.cancel_update(live.id, _build_token(rollout))
     except Invalid as over:
-        rollout.log(f"{over.sentence} The update is over already.")
+        rollout.log(f"{over.display_message} The update is over already.")
 
 
 def undo_stack_change(rollout: StepContext, name: str, role: str) -> None:
@@ -160,7 +160,7 @@ def is_stack_restored(rollout: StepContext, name: str) -> bool:
 def _is_restored_status(rollout: StepContext, live: Stack) -> bool:
     token = get_last_token(rollout, rollout.cloudformation, live.id)
     if token is None:
-        return bool(live.changed != rollout.recall(STACK_CHANGED))
+        return bool(live.changed_at != rollout.recall(STACK_CHANGED))
     return token.startswith(f"{_get_token_prefix(rollout)}undo-")
 
 
@@ -174,7 +174,7 @@ def _is_changed_by_this_run(rollout: StepContext, live: Stack) -> bool | None:
     if was_made_here and not live.status.startswith("UPDATE_"):
         return True
     ours = rollout.recall(STACK_CHANGED)
-    return bool(live.changed == ours) if ours else None
+    return bool(live.changed_at == ours) if ours else None
 
 
 def _build_undo_error(name: str, status: str, failure: str) -> ActionFailed:
@@ -201,7 +201,7 @@ def build_stack_checks(rollout: StepContext, name: str) -> list[ChecklistEntry]:
         return [ChecklistEntry(subject, "not there", status, status == "not there")]
     if live is None or status == "not there":
         return [ChecklistEntry(subject, "there", status, ok=False)]
-    same = client.template(live.id) == before["template"]
+    same = client.get_template(live.id) == before["template"]
     checks = [
         ChecklistEntry(f"Template of {subject}", "as before", "as before" if same else "another one", same)
     ]

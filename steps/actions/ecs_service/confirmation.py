@@ -100,7 +100,9 @@ def _find_finished_deployment(
             if one.target_revision in ours:
                 return {"id": f"ecs-svc/{get_arn_name(one.arn)}", "status": "PRIMARY"}
     except Denied as denied:
-        rollout.log(f"{denied.sentence} Slipway judges by the events of the service instead.", "warning")
+        rollout.log(
+            f"{denied.display_message} Slipway judges by the events of the service instead.", "warning"
+        )
         if any("rolling back to deployment" in e.message and e.at and e.at >= since for e in service.events):
             return {"id": "ecs-svc/unknown", "status": "PRIMARY"}
     return None

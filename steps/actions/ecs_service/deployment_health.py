@@ -194,9 +194,9 @@ def _list_healthy_addresses(rollout: StepContext, service: EcsService) -> set[st
     if not groups:
         return None
     try:
-        found = [target for group in groups for target in rollout.elb.target_health(group)]
+        found = [target for group in groups for target in rollout.elb.list_target_health(group)]
     except AwsError as error:
-        rollout.log(f"{error.sentence} The health of the targets is not known.", "warning")
+        rollout.log(f"{error.display_message} The health of the targets is not known.", "warning")
         return None
     return {target.id for target in found if target.state == "healthy"}
 

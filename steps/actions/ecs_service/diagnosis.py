@@ -196,7 +196,7 @@ def diagnose_deployment(
     """
     arns = rollout.ecs.list_tasks(rollout.cluster, service=service.name, desired_status="STOPPED")
     stopped = rollout.ecs.describe_tasks(rollout.cluster, arns[:100]) if arns else []
-    ours = service.deployment(deployment_id)
+    ours = service.find_deployment(deployment_id)
     mine = [task for task in stopped if is_of_deployment(task, deployment_id, ours)]
     _log_manual_stops(rollout, mine)
     failed = sorted((task for task in mine if _has_failed(task)), key=_get_stop_time)
@@ -322,7 +322,7 @@ def _log_last_output(rollout: StepContext, task: EcsTask, container: EcsContaine
     try:
         said = rollout.logs.tail(group, stream, LOG_LINES)
     except AwsError as error:
-        return [f"  Its log could not be read ({group}): {error.sentence}"]
+        return [f"  Its log could not be read ({group}): {error.display_message}"]
     if not said:
         return [f"  It wrote nothing to its log ({group}, {stream})"]
     return [f"  Last lines of its log ({group}, {stream}):", *(f"  | {event.message}" for event in said)]

@@ -152,7 +152,7 @@ def is_deleted(rollout: StepContext, service: EcsService | None) -> bool:
 
 def filter_stale_service(rollout: StepContext, live: EcsService) -> EcsService | None:
     """What an undo may compare with; None where the read is so old that it does not show our deployment."""
-    is_stale = live.deployment(rollout.know("deploymentId") or "") is None and is_read_stale(rollout)
+    is_stale = live.find_deployment(rollout.know("deploymentId") or "") is None and is_read_stale(rollout)
     return None if is_stale else live
 
 

@@ -241,7 +241,7 @@ def _log_first_diagnosis(
     except AwsError as error:
         if not rollout.progress.get("diagnosis refused"):
             rollout.progress["diagnosis refused"] = True
-            rollout.log(f"Why tasks stop is not known: {error.sentence}", "warning")
+            rollout.log(f"Why tasks stop is not known: {error.display_message}", "warning")
         return None
     if diagnosis is None:
         return None

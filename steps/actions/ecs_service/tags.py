@@ -37,18 +37,18 @@ class TagService(Action):
             return
         arn = rollout.know("serviceArn")
         try:
-            before = rollout.ecs.tags(arn)
+            before = rollout.ecs.list_tags(arn)
             rollout.remember(_SAVED_TAGS, before)
             missing = {key: value for key, value in wanted.items() if before.get(key) != value}
             if missing:
-                rollout.ecs.tag(arn, missing)
+                rollout.ecs.add_tags(arn, missing)
                 rollout.log(f"Tagged Service {rollout.know('serviceName')} with {', '.join(sorted(missing))}")
         except Denied as denied:
-            rollout.log(f"{denied.sentence} The tags of the service stay as they are.", "warning")
+            rollout.log(f"{denied.display_message} The tags of the service stay as they are.", "warning")
 
     def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
         late = is_past_read_lag(rollout, call)
-        now = rollout.ecs.tags(call.params["resourceArn"])
+        now = rollout.ecs.list_tags(call.params["resourceArn"])
         if call.operation == "UntagResource":
             is_so = not set(call.params["tagKeys"]) & set(now)
         else:
@@ -61,9 +61,9 @@ class TagService(Action):
         changed = {key: before[key] for key, value in wanted.items() if before.get(key, value) != value}
         added = sorted(key for key in wanted if key not in before)
         if changed:
-            rollout.ecs.tag(arn, changed)
+            rollout.ecs.add_tags(arn, changed)
         if added:
-            rollout.ecs.untag(arn, added)
+            rollout.ecs.remove_tags(arn, added)
         rollout.log(f"The tags of Service {rollout.know('serviceName')} are as they were before")
 
     def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
@@ -74,7 +74,7 @@ class TagService(Action):
 
     def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
         before: Mapping[str, str] = rollout.recall(_SAVED_TAGS) or {}
-        now = rollout.ecs.tags(rollout.know("serviceArn"))
+        now = rollout.ecs.list_tags(rollout.know("serviceArn"))
         expected, found = _format_tags(before), _format_tags(now)
         return [
             ChecklistEntry(

@@ -70,7 +70,7 @@ def _read_container(
         if error.is_retryable:
             raise
         notes.setdefault("closed", []).append(container)
-        rollout.log(f"The output of container {container} cannot be read: {error.sentence}", "warning")
+        rollout.log(f"The output of container {container} cannot be read: {error.display_message}", "warning")
         return False
     tokens[container] = page.token
     for event in page.events:

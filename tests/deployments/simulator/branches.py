@@ -49,14 +49,14 @@ class Stamp(Action):
     def start(self, rollout: StepContext) -> None:
         rollout.take_slot(self.service, is_main=False)
         for arn in self._tags:
-            if arn not in rollout.ecs.tags(arn):
-                rollout.ecs.tag(arn, {arn: rollout.execution_id})
+            if arn not in rollout.ecs.list_tags(arn):
+                rollout.ecs.add_tags(arn, {arn: rollout.execution_id})
         # Once in each attempt: the verdict counts these lines.
         rollout.log(f"Created Task Definition stamp {rollout.intent}")
 
     def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
         late, arn = is_past_read_lag(rollout, call), call.params["resourceArn"]
-        return Applied({}) if arn in rollout.ecs.tags(arn) else NotApplied() if late else Unconfirmed()
+        return Applied({}) if arn in rollout.ecs.list_tags(arn) else NotApplied() if late else Unconfirmed()
 
     @property
     def _tags(self) -> list[str]:
@@ -67,18 +67,20 @@ class Stamp(Action):
 
     def undo(self, rollout: StepContext) -> None:
         for arn in self._tags:
-            if arn in rollout.ecs.tags(arn):
-                rollout.ecs.untag(arn, [arn])
+            if arn in rollout.ecs.list_tags(arn):
+                rollout.ecs.remove_tags(arn, [arn])
 
     def adopt_undo(self, rollout: StepContext, call: CallRecord) -> Confirmation:
         late, arn = is_past_read_lag(rollout, call), call.params["resourceArn"]
-        return Applied({}) if arn not in rollout.ecs.tags(arn) else NotApplied() if late else Unconfirmed()
+        return (
+            Applied({}) if arn not in rollout.ecs.list_tags(arn) else NotApplied() if late else Unconfirmed()
+        )
 
     def is_undone(self, rollout: StepContext) -> bool:
-        return not any(arn in rollout.ecs.tags(arn) for arn in self._tags)
+        return not any(arn in rollout.ecs.list_tags(arn) for arn in self._tags)
 
     def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
-        left = [arn for arn in self._tags if arn in rollout.ecs.tags(arn)]
+        left = [arn for arn in self._tags if arn in rollout.ecs.list_tags(arn)]
         return [ChecklistEntry(f"Stamp {self.name}", "none", ", ".join(left) or "none", not left)]
 
     def is_done(self, rollout: StepContext) -> bool:
