@@ -1,20 +1,17 @@
 """Permissions that a pipeline and a run of it require on the resources they use (R082)."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from catalog.artifacts.image_sources import list_source_needs
 from catalog.manifests.locations import list_store_needs
 from catalog.models import Artifact
-from connectors.required_access import RequiredPermission, get_connector_requirements, get_file_requirements
+from connectors.required_access import RequiredPermission, get_connector_requirements
 from pipelines.definition.parser import PipelineSpec, StageSpec
 from pipelines.definition.stage_targets import StageTarget
-from pipelines.definition.step_manifest_sources import list_files, list_sources
+from pipelines.definition.step_manifest_sources import list_sources
 from pipelines.definition.step_references import list_connector_needs, list_secret_needs
 from rbac.models import Scope
-from steps.expressions import has_expression
-
-_FILE_STORE = "FileStore"
 
 
 def list_run_needs(
@@ -29,25 +26,20 @@ def list_run_needs(
         hint = f"the connector of infrastructure {infrastructure.identifier}"
         yield from get_connector_requirements(infrastructure.connector, hint=hint, path=at)
         at = f"{place}.service.serviceRef"
-        hint = f"a file of the service {target.service.identifier}"
-        sources = target.overridden.sources()
-        yield from get_file_requirements(list_stored_files(sources), scope, hint=hint, path=at)
-        hint = f"the connector of a manifest of the service {target.service.identifier}"
         artifact = Artifact.objects.filter(service=target.service).first()
         if artifact is not None:
             said = f"the connector of the image of the service {target.service.identifier}"
             yield from list_source_needs(scope, artifact.source, hint=said, path=at)
-        yield from list_store_needs(sources, scope, hint=hint, path=at)
-        yield from get_file_requirements(_list_step_files(target.spec), scope, path=at)
+        yield from list_store_needs(
+            target.overridden.sources(),
+            scope,
+            hint=f"the connector of a manifest of the service {target.service.identifier}",
+            file_hint=f"a file of the service {target.service.identifier}",
+            path=at,
+        )
         yield from _list_step_store_needs(target.spec, scope, f"{place}.execution")
         yield from list_secret_needs(target.spec, scope, f"{place}.execution")
         yield from list_connector_needs(target.spec, scope, f"{place}.execution")
-
-
-def list_stored_files(manifests: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the references to the file store among manifests, without those that only a run can tell."""
-    refs = [str(ref) for one in manifests if one["store"] == _FILE_STORE for ref in one["paths"]]
-    return [ref for ref in refs if not has_expression(ref)]
 
 
 def _list_target_needs(target: StageTarget, place: str) -> Iterator[RequiredPermission]:
@@ -67,8 +59,3 @@ def _list_step_store_needs(stage: StageSpec, scope: Scope, place: str) -> Iterat
     for step in (*stage.steps, *stage.rollback_steps):
         hint = f"the connector of a manifest of the step {step.identifier}"
         yield from list_store_needs(list_sources(step.type, step.spec), scope, hint=hint, path=place)
-
-
-def _list_step_files(stage: StageSpec) -> list[str]:
-    refs = [ref for step in (*stage.steps, *stage.rollback_steps) for ref in list_files(step.type, step.spec)]
-    return [ref for ref in refs if not has_expression(ref)]

@@ -1,29 +1,21 @@
 """Form sets of the manifests of a service or an override."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from django import forms
 from django.forms import BaseFormSet, formset_factory
+from django.forms.boundfield import BoundField
 
 from catalog.manifests.layers import MERGE, REPLACE
-from catalog.manifests.locations import (
-    BRANCH,
-    COMMIT,
-    GIT,
-    REMOTE_STORES,
-    REVISION_FIELDS,
-    S3,
-    TAG,
-    clean_location,
-)
-from catalog.manifests.stores import TASK_DEFINITION_ARN
+from catalog.manifests.locations import clean_location
+from catalog.manifests.stores import INLINE, ManifestStore, StoreField, get_store, list_stores
 from catalog.models import Manifest
 from catalog.operations import MOST_MANIFESTS, ManifestSpec
 from guards.limits import SPEC_BYTES
 from web.forms.page_forms import PageForm
 
-FILE_STORE, INLINE = "FileStore", "Inline"
 _MONO_ATTRIBUTES = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
 _IDENTIFIER_STEMS = {
     Manifest.Kind.TASK_DEFINITION.value: "task_definition",
@@ -33,10 +25,12 @@ _IDENTIFIER_STEMS = {
 }
 
 
-class ManifestForm(PageForm):
-    """One manifest: text that is written here, paths in a store, or the ARN of a task definition."""
+def _list_store_choices() -> list[tuple[str, str]]:
+    return [(store.name, store.choice) for store in sorted(list_stores(), key=lambda store: store.position)]
 
-    depending = frozenset({"connector", "ref", "region", "bucket"})
+
+class ManifestForm(PageForm):
+    """One manifest: its kind, its store, and the inputs that the stores ask for."""
 
     kind = forms.ChoiceField(
         required=False, label="Kind", choices=Manifest.Kind.choices, initial=Manifest.Kind.TASK_DEFINITION
@@ -50,13 +44,7 @@ class ManifestForm(PageForm):
     store = forms.ChoiceField(
         required=False,
         label="Where it is kept",
-        choices=[
-            (INLINE, "Here, as text"),
-            (FILE_STORE, "In the file store"),
-            (GIT, "In a Git repository"),
-            (S3, "In an S3 bucket"),
-            (TASK_DEFINITION_ARN, "In AWS already: the ARN of a task definition"),
-        ],
+        choices=_list_store_choices,
         widget=forms.Select(attrs={"class": "select", "data-store": ""}),
     )
     paths = forms.CharField(
@@ -66,84 +54,110 @@ class ManifestForm(PageForm):
         help_text="Such as /web/task.yaml, in the file store also org:/task.yaml; commas between several.",
         widget=forms.TextInput(attrs=_MONO_ATTRIBUTES | {"list": "stored-files"}),
     )
-    connector = forms.CharField(
-        required=False,
-        label="Connector",
-        max_length=128,
-        help_text="The identifier of the connector that leads there.",
-        widget=forms.TextInput(attrs=_MONO_ATTRIBUTES | {"list": "store-connectors"}),
-    )
-    repository = forms.CharField(
-        required=False,
-        label="Repository",
-        max_length=255,
-        help_text="Only where the connector's URL is that of an account, such as app.git.",
-        widget=forms.TextInput(attrs=_MONO_ATTRIBUTES),
-    )
-    ref_kind = forms.ChoiceField(
-        required=False,
-        label="Branch, tag or commit",
-        choices=[(BRANCH, "Branch"), (TAG, "Tag"), (COMMIT, "Commit")],
-    )
-    ref = forms.CharField(
-        required=False,
-        label="Its name",
-        max_length=255,
-        help_text="Such as main. Each run keeps the commit that it began with.",
-        widget=forms.TextInput(attrs=_MONO_ATTRIBUTES),
-    )
-    region = forms.CharField(
-        required=False,
-        label="Region of the bucket",
-        max_length=64,
-        widget=forms.TextInput(attrs=_MONO_ATTRIBUTES | {"placeholder": "us-east-1"}),
-    )
-    bucket = forms.CharField(
-        required=False, label="Bucket", max_length=255, widget=forms.TextInput(attrs=_MONO_ATTRIBUTES)
-    )
-    arn = forms.CharField(
-        required=False,
-        label="ARN of the task definition",
-        max_length=512,
-        help_text="Such as arn:aws:ecs:us-east-1:123456789012:task-definition/web:7. Without :7 the newest "
-        "revision counts. A rolling deployment then replaces all tasks, even if nothing differs.",
-        widget=forms.TextInput(attrs=_MONO_ATTRIBUTES),
-    )
     content = forms.CharField(required=False, strip=False, max_length=int(SPEC_BYTES), widget=forms.Textarea)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        store_fields = list(_list_store_fields())
+        for field in store_fields:
+            if field.name not in self.fields:
+                self.fields[field.name] = _build_form_field(field)
+        # Needed only where their store is chosen.
+        needed = (field.name for field in store_fields if field.is_needed)
+        self.depending = frozenset(needed)  # type: ignore[misc]
+
+    @property
+    def store_inputs(self) -> list["StoreInput"]:
+        """The inputs that only some stores have, in the order of the page, without the text."""
+        names = dict.fromkeys([*(one.name for one in _list_store_fields()), "paths"])
+        return [self._build_input(name) for name in names if name != "content"]
+
+    @property
+    def content_input(self) -> "StoreInput":
+        """The input of the text."""
+        return self._build_input("content")
 
     @property
     def is_filled(self) -> bool:
-        """Whether the row is a manifest; one without text, paths and ARN is none."""
+        """Whether the row is a manifest; one without text, paths and place is none."""
         given = self.cleaned_data
-        return given.get("store") in REMOTE_STORES or any(
-            given.get(name, "").strip() for name in ("paths", "content", "arn")
+        return get_store(given.get("store", "")).is_remote or any(
+            given.get(name, "").strip() for name in ("paths", *_list_content_names())
         )
 
     def spec(self, identifier: str) -> ManifestSpec:
-        """What was entered; `identifier` is for a row that names none."""
+        """Return the manifest that was entered; `identifier` is for a row that names none."""
         given = self.cleaned_data
-        store = given["store"] or INLINE
-        paths = given["paths"].split(",") if store in (FILE_STORE, *REMOTE_STORES) else []
+        store = get_store(given["store"] or INLINE)
+        paths = given["paths"].split(",") if store.has_paths else []
         return ManifestSpec(
             identifier=given["identifier"] or identifier,
             kind=given["kind"] or Manifest.Kind.TASK_DEFINITION,
-            store=store,
+            store=store.name,
             paths=tuple(path.strip() for path in paths if path.strip()),
-            content=self._content(store),
+            content=_clean_content(given[store.content_field.name]) if store.content_field else "",
             mode=given.get("mode") or MERGE,
-            place=clean_location(store, self._place()),
+            place=clean_location(store.name, store.build_place(given)),
         )
 
-    def _place(self) -> dict[str, str]:
-        given = self.cleaned_data
-        names = ("connector", "repository", "region", "bucket")
-        return {name: given[name] for name in names} | {given["ref_kind"] or BRANCH: given["ref"]}
+    def _build_input(self, name: str) -> "StoreInput":
+        chosen = self["store"].value() or _list_store_choices()[0][0]
+        stores = [store.name for store in list_stores() if name in _list_names(store)]
+        return StoreInput(
+            self[name],
+            " ".join(stores),
+            is_hidden=chosen not in stores,
+            is_wide=name in ("paths", *_list_content_names()),
+        )
 
-    def _content(self, store: str) -> str:
-        if store == TASK_DEFINITION_ARN:
-            return str(self.cleaned_data["arn"]).strip()
-        text: str = self.cleaned_data["content"]
-        return text.replace("\r\n", "\n") if store == INLINE else ""
+
+@dataclass(frozen=True)
+class StoreInput:
+    """An input of a manifest's form, and the names of the stores that it belongs to."""
+
+    field: BoundField
+    stores: str
+    is_hidden: bool
+    is_wide: bool
+
+
+def _list_names(store: ManifestStore) -> list[str]:
+    own = [store.content_field] if store.content_field else []
+    return [*(one.name for one in (*store.list_form_fields(), *own)), *(["paths"] if store.has_paths else [])]
+
+
+def _list_content_names() -> list[str]:
+    return [store.content_field.name for store in list_stores() if store.content_field]
+
+
+def _list_store_fields() -> Iterator[StoreField]:
+    for store in list_stores():
+        yield from store.list_form_fields()
+        if store.content_field:
+            yield store.content_field
+
+
+def _build_form_field(field: StoreField) -> forms.Field:
+    if field.choices:
+        return forms.ChoiceField(
+            required=False,
+            label=field.label,
+            choices=field.choices,
+            widget=forms.Select(attrs={"class": "select"}),
+        )
+    more = {"list": field.suggestions} if field.suggestions else {}
+    more |= {"placeholder": field.placeholder} if field.placeholder else {}
+    return forms.CharField(
+        required=False,
+        label=field.label,
+        max_length=field.max_length,
+        help_text=field.help,
+        widget=forms.TextInput(attrs=_MONO_ATTRIBUTES | more),
+    )
+
+
+def _clean_content(text: str) -> str:
+    return text.replace("\r\n", "\n")
 
 
 class OverrideManifestForm(ManifestForm):
@@ -211,24 +225,18 @@ def _build_formset(rows: Any, data: Any, manifests: Sequence[ManifestSpec]) -> M
     )
 
 
-def _build_initial_values(one: ManifestSpec) -> dict[str, str]:
-    is_arn = one.store == TASK_DEFINITION_ARN
+def _build_initial_values(manifest: ManifestSpec) -> dict[str, str]:
+    store = get_store(manifest.store)
+    content = {store.content_field.name: manifest.content} if store.content_field else {}
     return {
-        "kind": one.kind,
-        "identifier": one.identifier,
-        "store": one.store,
-        "paths": ", ".join(one.paths),
-        "content": "" if is_arn else one.content,
-        "arn": one.content if is_arn else "",
-        "mode": one.mode,
-        **{name: one.place.get(name, "") for name in ("connector", "repository", "region", "bucket")},
-        **_build_initial_revision(one.place),
+        "kind": manifest.kind,
+        "identifier": manifest.identifier,
+        "store": manifest.store,
+        "paths": ", ".join(manifest.paths),
+        "mode": manifest.mode,
+        **content,
+        **store.build_form_values(manifest.place),
     }
-
-
-def _build_initial_revision(place: Mapping[str, str]) -> dict[str, str]:
-    kind = next((one for one in REVISION_FIELDS if place.get(one)), BRANCH)
-    return {"ref_kind": kind, "ref": place.get(kind, "")}
 
 
 def _get_free_identifier(kind: str, taken: set[str]) -> str:

@@ -6,17 +6,14 @@ from typing import Any
 from aws.errors import Undelivered
 from catalog.manifests.kinds import RUN_TASK_REQUEST, SERVICE_DEFINITION, TASK_DEFINITION
 from catalog.manifests.locations import (
-    COMMIT,
-    GIT,
     describe_location,
     filter_same_location,
-    get_git_ref,
     is_unfetched,
     list_paths,
     pin_files,
 )
-from catalog.manifests.stores import is_in_file_store
-from connectors.file_store import FileNotInStore, StoredFile, read_files
+from catalog.manifests.stores import StoreError, get_store
+from connectors.file_store import StoredFile
 from delegates.access.remedies import find_site_remedy
 from guards.limits import MANIFEST_FILES_BYTES
 from rbac.models import Scope
@@ -97,28 +94,24 @@ def _add_next_step(sentence: str) -> str:
 def build_fetch_request(rows: Sequence[FetchRow]) -> dict[str, Any]:
     """What is asked for: the files of manifests of one place."""
     first = rows[0]
-    place: Mapping[str, str] = first["place"]
-    if first["store"] == GIT:
-        where = {"ref": get_git_ref(place), "repository": place.get("repository", "")}
-    else:
-        where = {"region": place["region"], "bucket": place["bucket"]}
-    return {"connector": first["connector_id"], **where, "paths": list_paths(rows)}
+    place = get_store(first["store"]).build_request(first["place"])
+    return {"connector": first["connector_id"], **place, "paths": list_paths(rows)}
 
 
-def read_from_file_store(
+def read_local_files(
     rows: Sequence[FetchRow], kind: str, scope: Scope
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The manifests in the file store that no run has read yet, with their texts and versions, by position.
+    """Yield the manifests whose store this process reads, with their texts and versions, by position.
 
     All of them are read at once, so that they fit together; one whose files are not there is left for the
     action that needs it to say so. Raises `ActionFailed` for one of this kind that is too large to keep.
     """
     for number, row in enumerate(rows):
-        if not is_in_file_store(row) or row.get("texts") or not row["paths"]:
+        if not is_versioned(row) or row.get("texts") or not row["paths"]:
             continue
         try:
-            files = [one for path in row["paths"] for one in read_files(scope, path)]
-        except FileNotInStore:
+            files = list(get_store(row["store"]).read_files(row, scope))
+        except StoreError:
             continue
         size = sum(len(one.text.encode()) for one in files)
         if size <= MANIFEST_FILES_BYTES:
@@ -140,8 +133,11 @@ def _add_texts(row: FetchRow, files: Sequence[StoredFile]) -> dict[str, Any]:
     }
 
 
+def is_versioned(row: FetchRow) -> bool:
+    """Whether the files of a manifest may change while a run goes on, so that the run keeps a copy."""
+    return get_store(row["store"]).keeps_versions
+
+
 def describe_fetch(row: FetchRow) -> str:
-    """What the log says of a manifest that was fetched."""
-    if row["store"] == GIT and not row["place"].get(COMMIT):
-        return f"Using commit {row.get('commit', '')[:12]} of {describe_location(row)}"
-    return f"Fetched from {describe_location(row)}"
+    """Return the log line of a manifest that was fetched."""
+    return get_store(row["store"]).describe_fetch(row)

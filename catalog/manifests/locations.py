@@ -1,32 +1,21 @@
-"""Locations of manifests in Git and S3: fields, validation, revisions, and the connectors they name."""
+"""Locations of manifests: validation, files that are fetched together, and the connectors they name."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
+from catalog.manifests.stores import get_store
 from connectors.models import Connector
 from connectors.queries import list_connectors
 from connectors.required_access import RequiredPermission, get_connector_requirements
 from rbac.models import Scope
 
-GIT, S3 = "Git", "S3"
-REMOTE_STORES: Final = (GIT, S3)
-BRANCH, TAG, COMMIT = "branch", "tag", "commit"
-REVISION_FIELDS: Final = (BRANCH, TAG, COMMIT)
-_LOCATION_FIELDS: Final = {
-    GIT: ("connector", *REVISION_FIELDS, "repository"),
-    S3: ("connector", "region", "bucket"),
-}
-LOCATION_FIELDS: Final = tuple(dict.fromkeys(name for names in _LOCATION_FIELDS.values() for name in names))
-_REVISION_PATTERN: Final = re.compile(r"[\w][\w./+-]{0,254}\Z", re.ASCII)
-_COMMIT_PATTERN: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
-_BUCKET_PATTERN: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]\Z")
 LocatedRow = Mapping[str, Any]
+LocatedRows = Iterable[LocatedRow]
 
 
 def is_remote(row: LocatedRow) -> bool:
     """Whether a manifest lies where only a connector leads."""
-    return row["store"] in REMOTE_STORES
+    return get_store(row["store"]).is_remote
 
 
 def is_unfetched(row: LocatedRow) -> bool:
@@ -35,43 +24,25 @@ def is_unfetched(row: LocatedRow) -> bool:
 
 
 def clean_location(store: str, place: Mapping[str, str]) -> dict[str, str]:
-    """What a store needs of a place, without what is empty."""
-    found = {name: str(place.get(name) or "").strip() for name in _LOCATION_FIELDS.get(store, ())}
-    return {name: value for name, value in found.items() if value}
+    """Return the keys of a place that a store knows, without empty ones."""
+    values = {one.name: str(place.get(one.name) or "").strip() for one in get_store(store).place_fields}
+    return {name: value for name, value in values.items() if value}
 
 
-def describe_location_problem(store: str, place: Mapping[str, Any], paths: Sequence[str]) -> str:
-    """What is wrong with where a manifest lies, as far as the words themselves tell, or nothing."""
-    known = _LOCATION_FIELDS.get(store, ())
-    if unknown := [name for name in place if name not in known]:
+def describe_store_problem(
+    store: str, *, kind: str, content: str, paths: Sequence[str], place: Mapping[str, Any]
+) -> str:
+    """Return what is wrong with a manifest of a store, judged by its own texts, or nothing."""
+    known = [one.name for one in get_store(store).place_fields]
+    unknown = [name for name in place if name not in known]
+    if unknown and get_store(store).has_paths:
         return f"place has no {unknown[0]} in the store {store}; it has {', '.join(known) or 'nothing'}"
-    if store not in REMOTE_STORES:
-        return ""
-    if any(not isinstance(value, str) for value in place.values()):
-        return "place holds texts only"
-    if not place.get("connector"):
-        return f"place needs the connector to {'Git' if store == GIT else 'AWS'}"
-    if not paths:
-        return f"a manifest in {store} needs at least one path"
-    return _describe_git_problem(place) if store == GIT else _describe_s3_problem(place)
+    return get_store(store).describe_problem(kind, content, paths, place)
 
 
 def describe_location(row: LocatedRow) -> str:
-    """Where a manifest lies, in words: the branch main of shop.git, the bucket manifests."""
-    place = row.get("place") or {}
-    if row["store"] == S3:
-        return f"the bucket {place.get('bucket', '')} in {place.get('region', '')}"
-    kind = next((one for one in REVISION_FIELDS if place.get(one)), BRANCH)
-    name = place.get(kind, "")
-    where = place.get("repository") or place.get("connector", "")
-    return f"the {kind} {name[:12] if kind == COMMIT else name} of {where}"
-
-
-def get_git_ref(place: Mapping[str, str]) -> str:
-    """What git is asked for; a branch and a tag may have the same name."""
-    if place.get(TAG):
-        return f"refs/tags/{place[TAG]}"
-    return place.get(COMMIT) or f"refs/heads/{place[BRANCH]}"
+    """Return where a manifest lies: the branch main of shop.git, the bucket manifests."""
+    return get_store(row["store"]).describe_location(row.get("place") or {})
 
 
 def filter_same_location(rows: Iterable[LocatedRow], one: LocatedRow) -> list[LocatedRow]:
@@ -102,36 +73,11 @@ def _is_same_location(one: LocatedRow, other: LocatedRow) -> bool:
     return (one["store"], one.get("place")) == (other["store"], other.get("place"))
 
 
-def _describe_git_problem(place: Mapping[str, str]) -> str:
-    given = [name for name in REVISION_FIELDS if place.get(name)]
-    if len(given) != 1:
-        return f"place names one of {', '.join(REVISION_FIELDS)}"
-    name = place[given[0]]
-    if "<+" in name:
-        return ""
-    if given == [COMMIT] and not _COMMIT_PATTERN.match(name):
-        return "commit is the whole hash of a commit, 40 hexadecimal digits"
-    if not _REVISION_PATTERN.match(name) or ".." in name or name.endswith(("/", ".lock")):
-        return f"{given[0]} {name} is not the name of a {given[0]}"
-    return ""
-
-
-def _describe_s3_problem(place: Mapping[str, str]) -> str:
-    if not place.get("region"):
-        return "place needs the region of the bucket"
-    bucket = place.get("bucket", "")
-    if "<+" not in bucket and not _BUCKET_PATTERN.match(bucket):
-        return "bucket is the name of an S3 bucket: 3 to 63 small letters, digits, dots and dashes"
-    return ""
-
-
-STORE_CONNECTOR_KINDS: Final = {GIT: Connector.Kind.GIT, S3: Connector.Kind.AWS}
-LocatedRows = Iterable[Mapping[str, Any]]
-
-
 def find_store_connector(scope: Scope, store: str, identifier: str) -> Connector | None:
     """The connector that a manifest in `scope` means by an identifier: the nearest of the store's kind."""
-    found = list_connectors(scope, STORE_CONNECTOR_KINDS[store]).filter(identifier=identifier)
+    found = list_connectors(scope, Connector.Kind(get_store(store).connector_kind)).filter(
+        identifier=identifier
+    )
     return found.select_related("scope", "secret__scope").order_by("-scope__path").first()
 
 
@@ -142,12 +88,15 @@ def load_named_connectors(scope: Scope, rows: LocatedRows) -> dict[tuple[str, st
 
 
 def list_store_needs(
-    rows: LocatedRows, scope: Scope, *, hint: str, path: str
+    rows: LocatedRows, scope: Scope, *, hint: str, path: str, file_hint: str = ""
 ) -> Iterator[RequiredPermission]:
-    """Yield what it takes to fetch manifests: access to the connectors that lead there (R082)."""
-    for found in load_named_connectors(scope, rows).values():
-        if found is not None:
-            yield from get_connector_requirements(found, hint=hint, path=path)
+    """Yield the permissions that fetching manifests requires: on connectors, and on stored files (R082)."""
+    rows = list(rows)
+    for row in rows:
+        yield from get_store(row["store"]).list_requirements(row, scope, hint=file_hint, path=path)
+    for connector in load_named_connectors(scope, rows).values():
+        if connector is not None:
+            yield from get_connector_requirements(connector, hint=hint, path=path)
 
 
 def resolve_connectors(rows: LocatedRows, scope: Scope) -> list[dict[str, Any]]:

@@ -22,6 +22,7 @@ from catalog.manifests.kinds import (
     TASK_DEFINITION,
     detect_wrapped_kind,
 )
+from catalog.manifests.stores import FILE_STORE
 from catalog.models import Infrastructure, Manifest, Service, ServiceOverride
 from catalog.overrides.override_sets import get_deeper_scope
 from catalog.usages import build_override_uses, build_service_uses, require_deployable
@@ -56,7 +57,6 @@ def build_manifest_guide(kind: str, variables: Iterable[str] = ()) -> dict[str, 
     }
 
 
-_FILE_STORE = "FileStore"
 _KIND_TITLES = {
     TASK_DEFINITION: "a task definition",
     SERVICE_DEFINITION: "a service definition",
@@ -245,7 +245,7 @@ def _guess_kinds(value: object) -> list[str]:
 
 def _list_referring_manifests(node: FileNode) -> Iterator[Manifest]:
     """The manifests at a file's scope or below it that refer to the file, its folder, or what it holds."""
-    rows = Manifest.objects.filter(store=_FILE_STORE).select_related("service__scope")
+    rows = Manifest.objects.filter(store=FILE_STORE).select_related("service__scope")
     here = rows.filter(build_below_filter(node.scope, "service__scope"))
     # Whoever touches a path names the folder that it begins with: the database leaves out the rest.
     begin = "/" + node.path.split("/")[1]
@@ -265,7 +265,7 @@ def _list_referring_overrides(node: FileNode) -> Iterator[ServiceOverride]:
     )
     for one in rows.select_related("service__scope", "environment__scope"):
         scope = get_deeper_scope(one.service.scope, one.environment.scope)
-        refs = (ref for row in one.manifests if row["store"] == _FILE_STORE for ref in row["paths"])
+        refs = (ref for row in one.manifests if row["store"] == FILE_STORE for ref in row["paths"])
         if any(is_referred_to(str(ref), scope, node) for ref in refs):
             yield one
 

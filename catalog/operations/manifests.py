@@ -1,18 +1,15 @@
 """Manifest specs of services and overrides, with validation and connector access (R082)."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
-from catalog.manifests.checks import list_secret_problems
-from catalog.manifests.documents import BadDocument, parse_manifest
 from catalog.manifests.layers import MERGE, MERGE_MODES
-from catalog.manifests.locations import REMOTE_STORES, describe_location_problem, find_store_connector
-from catalog.manifests.stores import TASK_DEFINITION_ARN, describe_arn_problem, is_store, list_store_names
+from catalog.manifests.locations import describe_store_problem, find_store_connector
+from catalog.manifests.stores import FILE_STORE, get_store, is_store, list_store_names
 from catalog.models import Manifest
 from connectors.required_access import (
     RequiredPermission,
     get_connector_requirements,
-    get_file_requirements,
     require_access,
 )
 from rbac.models import Scope, User
@@ -20,7 +17,6 @@ from rbac.policy import can
 from web.http.problems import BadInput
 
 MOST_MANIFESTS = 50
-FILE_STORE = "FileStore"
 
 
 @dataclass(frozen=True)
@@ -62,8 +58,7 @@ def require_store_access(actor: User, scope: Scope, manifests: Sequence[Manifest
     needs = [
         need
         for number, one in enumerate(manifests)
-        if one.store == FILE_STORE
-        for need in get_file_requirements(one.paths, scope, path=f"manifests.{number}")
+        for need in get_store(one.store).list_requirements(asdict(one), scope, path=f"manifests.{number}")
     ]
     require_access(actor, [*needs, *_list_location_needs(actor, scope, manifests)])
 
@@ -72,7 +67,7 @@ def _list_location_needs(
     actor: User, scope: Scope, manifests: Sequence[ManifestSpec]
 ) -> Iterator[RequiredPermission]:
     for number, one in enumerate(manifests):
-        if one.store in REMOTE_STORES:
+        if get_store(one.store).is_remote:
             path = f"manifests.{number}"
             found = find_store_connector(scope, one.store, one.place.get("connector", ""))
             if found is None or not can(actor, "core_connector_view", found):
@@ -88,26 +83,10 @@ def _describe_problem(manifest: ManifestSpec) -> str:
         return f"unknown store; known are {', '.join(list_store_names())}"
     if manifest.mode not in MERGE_MODES:
         return f"unknown mode; known are {', '.join(MERGE_MODES)}"
-    return _describe_store_problem(manifest)
-
-
-def _describe_store_problem(manifest: ManifestSpec) -> str:
-    if manifest.store == FILE_STORE and not manifest.paths:
-        return "a manifest in the file store needs at least one path"
-    if manifest.store == "Inline":
-        return _describe_text_problem(manifest.content)
-    if manifest.store == TASK_DEFINITION_ARN:
-        if manifest.kind != Manifest.Kind.TASK_DEFINITION:
-            return "only a task definition can be given by its ARN"
-        return describe_arn_problem(manifest.content)
-    return describe_location_problem(manifest.store, manifest.place, manifest.paths)
-
-
-def _describe_text_problem(content: str) -> str:
-    if not content:
-        return "an inline manifest needs its content"
-    try:
-        document = parse_manifest(content, "content")
-    except BadDocument as bad:
-        return f"line {bad.line}, column {bad.column}: {bad.message}"
-    return next((f"line {one.line}: {one.path}: {one.message}" for one in list_secret_problems(document)), "")
+    return describe_store_problem(
+        manifest.store,
+        kind=manifest.kind,
+        content=manifest.content,
+        paths=manifest.paths,
+        place=manifest.place,
+    )

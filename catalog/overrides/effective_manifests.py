@@ -9,12 +9,12 @@ from catalog.manifests.documents import BadDocument
 from catalog.manifests.layer_sources import read_layers
 from catalog.manifests.layers import MergedDocument, merge_layers_of_kind
 from catalog.manifests.locations import describe_location, is_unfetched
-from catalog.manifests.stores import TASK_DEFINITION_ARN, StoreError
+from catalog.manifests.stores import TASK_DEFINITION_ARN, StoreError, get_store
 from catalog.models import Manifest
 from catalog.overrides.override_sets import ManifestRow, ServiceOverrideSet, get_deeper_scope
-from connectors.file_store import FileNotInStore, get_owner_scope
+from connectors.file_store import FileNotInStore
 from rbac.models import Scope, User
-from rbac.policy import Principal, can
+from rbac.policy import Principal
 
 RowFetcher = Callable[[ServiceOverrideSet, list[ManifestRow], Scope, User], list[ManifestRow]]
 """Fetches the files of manifests that lie elsewhere, for somebody."""
@@ -139,9 +139,9 @@ def _filter_used_rows(one: MergedDocument, rows: Sequence[ManifestRow]) -> tuple
 def _require_visible_files(rows: Sequence[dict[str, Any]], scope: Scope, reader: Principal) -> None:
     """Whoever may see a service may not see every file that it refers to."""
     for row in rows:
-        for path in row["paths"] if row["store"] == "FileStore" else ():
-            if not can(reader, "core_file_view", get_owner_scope(scope, path)):
+        for path in row["paths"]:
+            if denied := get_store(row["store"]).describe_denied_path(path, scope, reader):
                 raise StoreError(
-                    f"You may not see the file {path} of the manifest {row['identifier']}: ask for a role "
-                    "with core_file_view where it lies."
+                    f"{denied} of the manifest {row['identifier']}: ask for a role with core_file_view "
+                    "where it lies."
                 )

@@ -17,11 +17,10 @@ from catalog.manifests.layers import MergedDocument, merge_layers_of_kind
 from catalog.manifests.stores import (
     TASK_DEFINITION_ARN,
     StoreError,
+    describe_arn_problem,
     fetch_documents,
     get_store_title,
-    is_in_file_store,
 )
-from catalog.manifests.stores.task_definition_arn import describe_arn_problem
 from delegates.access.images import fetch_all_tags, parse_digest
 from delegates.access.remedies import find_site_remedy
 from deployments.execution.stored_inputs import load_texts, texts_by_path
@@ -333,7 +332,7 @@ def describe_version(row: FetchRow) -> str:
             f"The files of {row['identifier']} were not kept by #{row[NOT_KEPT]}: using them as they are now"
         )
     then = describe_earlier_run(row)
-    if is_in_file_store(row):
+    if fetching.is_versioned(row):
         versions = row.get("versions") or {}
         if not versions and not then:
             return ""
@@ -402,7 +401,7 @@ class EngineStepInputs:
         is_own = has_own_manifest(self._own, kind)
         rows = self._rows(kind)
         if not is_own:
-            for number, row in fetching.read_from_file_store(rows, kind, self._shared.execution.scope):
+            for number, row in fetching.read_local_files(rows, kind, self._shared.execution.scope):
                 self._shared.pin(number, row)
         name = self._name("fetches", kind)
         groups = self._rollout.recall(name) or fetching.group_by_location(rows, kind)

@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from catalog.manifests.fetching import AS_OF, NOT_KEPT
-from catalog.manifests.stores import is_in_file_store
+from catalog.manifests.fetching import AS_OF, NOT_KEPT, is_versioned
+from catalog.manifests.stores import INLINE
 from deployments.execution.stored_inputs import store_texts
 from deployments.models import Execution, StageExecution, StepExecution
-from pipelines.definition.step_manifest_sources import INLINE
 from pipelines.definition.step_manifests import list_frozen_sources
 
 # What a replay has of its own.
@@ -48,7 +47,7 @@ def mark_earlier_run(row: EarlierRow, earlier: Execution) -> dict[str, Any]:
         row = {name: value for name, value in row.items() if name != NOT_KEPT}
         return {**row, AS_OF: row.get(AS_OF, earlier.number)}
     # A run from before texts were kept.
-    return {**row, NOT_KEPT: earlier.number} if is_in_file_store(row) else dict(row)
+    return {**row, NOT_KEPT: earlier.number} if is_versioned(row) else dict(row)
 
 
 def _get_earlier_stage(stage: StageExecution) -> StageExecution | None:

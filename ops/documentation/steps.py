@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from ops.documentation.markdown import Page, block, code, plain, table
-from steps.kinds.outputs import list_outputs, list_own_expressions
+from steps.kinds.outputs import list_outputs
 from steps.kinds.registry import BadStepError, StepKind, get_step_kinds, resolve_plain_type
 
 FOLDER = "reference/steps"
@@ -149,7 +149,7 @@ def _outputs(kind: StepKind) -> Iterator[str]:
         yield "## Outputs"
         yield f"Later steps read them as {code('<+steps.IDENTIFIER.output.NAME>')}."
         yield table(("Name", "Description"), [(code(name), plain(text)) for name, text in outputs.items()])
-    if within := list_own_expressions(kind.type):
+    if within := kind.own_expressions:
         yield "## Expressions inside the step"
         rows = [(code(f"<+{name}>"), plain(text)) for name, text in within.items()]
         yield table(("Expression", "Description"), rows)

@@ -32,7 +32,8 @@ from pipelines.models import Pipeline
 from rbac.models import Scope
 from rbac.policy import NotVisible, Principal, can
 from steps.expression_names import DIGEST, FIXED
-from steps.kinds.outputs import list_outputs, list_own_expressions, list_provisioner_types
+from steps.kinds.outputs import list_outputs, list_provisioner_types
+from steps.kinds.registry import get_step_kinds
 from steps.strategies.registry import get_strategies
 
 SECRET_TYPE = "Secret"  # noqa: S105 - a type of variable
@@ -145,10 +146,11 @@ class PipelineDraft:
         found += self._variables()
         if mark is not None:
             found += self._outputs(mark, is_behind=is_behind)
-            if not is_behind:
+            kind = get_step_kinds().get(mark.type)
+            if kind is not None and not is_behind:
                 found += [
                     CompletionItem(name, "This step, as it goes on", about, CompletionState.LATER)
-                    for name, about in list_own_expressions(mark.type).items()
+                    for name, about in kind.own_expressions.items()
                 ]
         return found
 

@@ -37,12 +37,10 @@ from steps.kinds.outputs import (
     describe_path_problem,
     is_provisioner_path,
     list_all_outputs,
-    list_own_expressions,
     list_provisioner_outputs,
     list_provisioner_types,
-    requires_cluster,
 )
-from steps.kinds.registry import PROVISIONER_IDENTIFIER, BadStepError, StepKind, get_step_kind
+from steps.kinds.registry import PROVISIONER_IDENTIFIER, BadStepError, StepKind, get_step_kind, needs_cluster
 from steps.strategies.registry import get_strategies
 
 # What a pipeline does not say: services, environments and what is laid over them have these.
@@ -71,7 +69,7 @@ class ExpressionChecker:
 
     def faults(self, kind: StepKind, spec: Mapping[str, Any]) -> Iterator[ExpressionProblem]:
         """What a spec names in vain, apart from manifests, which know what their step has learned."""
-        within = list_own_expressions(kind.type)
+        within = kind.own_expressions
         filled = {name: value for name, value in spec.items() if name not in kind.manifests}
         for where, path in find_paths(filled):
             if path.partition(".")[0] not in within and (message := self._problem(path)):
@@ -202,7 +200,7 @@ class _StageChecker:
                 yield from _find_step_problems(leaf.step, section, place, self.document, self.nameable.hidden)
         yield from self._aimless()
         for leaf in self.forward.leaves[: self.provisioning]:
-            if requires_cluster(leaf.step["type"]):
+            if needs_cluster(leaf.step["type"]):
                 text = f"{leaf.step['type']} needs the cluster that is made here: it belongs under execution"
                 yield self._at(leaf.place, text)
         yield from self._whens()

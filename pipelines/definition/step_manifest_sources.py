@@ -4,12 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from catalog.manifests.locations import REMOTE_STORES, clean_location, describe_location_problem
-from catalog.manifests.stores import TASK_DEFINITION_ARN, list_store_names
+from catalog.manifests.locations import clean_location, describe_store_problem
+from catalog.manifests.stores import FILE_STORE, get_store, list_stores
 from steps.actions.terraform import TERRAFORM_CONFIGURATION
 from steps.kinds.registry import BadStepError, StepKind, get_step_kind
-
-INLINE = "Inline"
 
 
 @dataclass(frozen=True)
@@ -21,8 +19,8 @@ class ManifestFieldProblem:
 
 
 def list_step_stores() -> list[str]:
-    """The stores that a step's own manifest can lie in; a registered definition has a field of its own."""
-    return [name for name in list_store_names() if name != TASK_DEFINITION_ARN]
+    """Return the names of the stores that a step's own manifest can lie in."""
+    return [store.name for store in list_stores() if store.serves_steps]
 
 
 def list_sources(type_: str, spec: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -32,12 +30,7 @@ def list_sources(type_: str, spec: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def list_files(type_: str, spec: Mapping[str, Any]) -> list[str]:
     """The references to the file store in the manifests of a step."""
-    return [
-        path
-        for one in list_sources(type_, spec)
-        if one["store"] not in REMOTE_STORES
-        for path in one["paths"]
-    ]
+    return [path for one in list_sources(type_, spec) if one["store"] == FILE_STORE for path in one["paths"]]
 
 
 def find_source_problems(kind: StepKind, spec: Mapping[str, Any]) -> Iterator[ManifestFieldProblem]:
@@ -64,37 +57,36 @@ def _parse_source(kind: StepKind, field: str, value: Any) -> dict[str, Any]:
         raise BadStepError(f"{field} names a store: type ({known}) and spec")
     if value["type"] not in stores:
         raise BadStepError(f"{field}: there is no store {value['type']}; there are {known}")
-    read = _parse_remote_source if value["type"] in REMOTE_STORES else _parse_local_source
     # A program has several files, a manifest is one.
     may_be_many = kind.manifests[field] == TERRAFORM_CONFIGURATION
     return {
         "identifier": field,
         "kind": kind.manifests[field],
         "store": value["type"],
-        **read(field, value["type"], value["spec"], may_be_many),
+        **_parse_store_spec(field, value["type"], value["spec"], may_be_many),
     }
 
 
-def _parse_local_source(field: str, store: str, spec: Any, may_be_many: bool) -> dict[str, Any]:
-    wanted = "content" if store == INLINE else "files"
-    if not isinstance(spec, Mapping) or set(spec) != {wanted}:
-        raise BadStepError(f"{field}: the spec of a manifest in {store} has one key, {wanted}")
-    return {
-        "paths": _parse_files(field, spec["files"], "/folder/file.yaml", may_be_many)
-        if wanted == "files"
-        else [],
-        "content": _parse_content(field, spec["content"]) if wanted == "content" else "",
-    }
+def _parse_store_spec(field: str, name: str, spec: Any, may_be_many: bool) -> dict[str, Any]:
+    """Parse the content, or the files and their place. Raises `BadStepError`."""
+    store = get_store(name)
+    key = "files" if store.has_paths else "content"
+    if not isinstance(spec, Mapping) or key not in spec or (not store.place_fields and set(spec) != {key}):
+        keys = "says files, and where they lie" if store.place_fields else f"has one key, {key}"
+        raise BadStepError(f"{field}: the spec of a manifest in {name} {keys}")
+    place = {str(key_): value for key_, value in spec.items() if key_ != key}
+    if not store.has_paths:
+        content = _parse_content(field, spec[key])
+        return {"paths": [], "content": content, **_build_place(name, place)}
+    example = "folder/file.yaml" if store.is_remote else "/folder/file.yaml"
+    paths = _parse_files(field, spec[key], example, may_be_many)
+    if problem := describe_store_problem(name, kind="", content="", paths=paths, place=place):
+        raise BadStepError(f"{field}: {problem}")
+    return {"paths": paths, "content": "", **_build_place(name, place)}
 
 
-def _parse_remote_source(field: str, store: str, spec: Any, may_be_many: bool) -> dict[str, Any]:
-    if not isinstance(spec, Mapping) or "files" not in spec:
-        raise BadStepError(f"{field}: the spec of a manifest in {store} says files, and where they lie")
-    paths = _parse_files(field, spec["files"], "folder/file.yaml", may_be_many)
-    place = {str(name): value for name, value in spec.items() if name != "files"}
-    if why := describe_location_problem(store, place, paths):
-        raise BadStepError(f"{field}: {why}")
-    return {"paths": paths, "content": "", "place": clean_location(store, place)}
+def _build_place(store: str, place: Mapping[str, Any]) -> dict[str, Any]:
+    return {"place": clean_location(store, place)} if get_store(store).place_fields else {}
 
 
 def _parse_files(field: str, files: Any, example: str, may_be_many: bool) -> list[str]:

@@ -7,12 +7,12 @@ from catalog.manifests.checks import check_manifest
 from catalog.manifests.cloudformation_templates import STACK_TEMPLATE
 from catalog.manifests.documents import BadDocument, Document
 from catalog.manifests.locations import find_store_connector, is_remote, resolve_connectors
-from catalog.manifests.stores import StoreError, fetch_documents
-from connectors.file_store import FileNotInStore, get_owner_scope, read_files, split_reference
+from catalog.manifests.stores import INLINE, StoreError, fetch_documents, get_store
+from connectors.file_store import FileNotInStore, split_reference
 from pipelines.definition.deferred_expressions import build_deferred_check, resolve_spec
 from pipelines.definition.parser import PipelineSpec
 from pipelines.definition.stage_targets import ReferenceProblem
-from pipelines.definition.step_manifest_sources import INLINE, ManifestFieldProblem, list_sources_by_field
+from pipelines.definition.step_manifest_sources import ManifestFieldProblem, list_sources_by_field
 from rbac.models import Scope
 from rbac.policy import Principal, can
 from steps.actions.terraform import TERRAFORM_CONFIGURATION
@@ -29,17 +29,14 @@ def is_program(source: Mapping[str, Any]) -> bool:
 
 
 def read_program_files(source: Mapping[str, Any], scope: Scope) -> list[dict[str, str]]:
-    """The files of a program that lie in the text itself or in the file store, each {name, text}.
+    """The files of a program that lie in the text itself or in a store that Slipway reads, each {name, text}.
 
     Raises `StoreError` where one is not there.
     """
     if source["store"] == INLINE:
         return [{"name": "", "text": source["content"]}]
-    try:
-        found = [file for path in source["paths"] for file in read_files(scope, path)]
-    except FileNotInStore as missing:
-        raise StoreError(missing.detail) from missing
-    return [{"name": split_reference(one.ref)[1].lstrip("/"), "text": one.text} for one in found]
+    files = get_store(source["store"]).read_files(source, scope)
+    return [{"name": split_reference(one.ref)[1].lstrip("/"), "text": one.text} for one in files]
 
 
 FROZEN_KEY = "frozen"
@@ -126,8 +123,8 @@ def _describe_denied_file(source: Mapping[str, Any], scope: Scope, reader: Princ
     """Why somebody may not use a file; nothing if they may."""
     for path in source["paths"]:
         try:
-            if not can(reader, "core_file_view", get_owner_scope(scope, path)):
-                return f"You may not see the file {path}: ask for a role with core_file_view where it lies."
+            if denied := get_store(source["store"]).describe_denied_path(path, scope, reader):
+                return f"{denied}: ask for a role with core_file_view where it lies."
         except FileNotInStore as missing:
             return missing.detail
     return ""

@@ -27,6 +27,9 @@ class StepField:
     default: str = ""
     key: str = ""
     """Of a cell: the key in its entry."""
+    shown_for: tuple[str, ...] = ()
+    """Of a cell: the values of the entry's first cell with which the page shows it; all where empty."""
+    is_hidden: bool = False
     rows: tuple["FieldRow", ...] = ()
     blank: "FieldRow | None" = None
     style: str = ""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from catalog.manifests.yaml_drafts import is_identical
@@ -175,11 +176,15 @@ def group_cells_by_row(name: str, table: RowTable, entered: Mapping[str, str]) -
 def _build_row(
     name: str, table: RowTable, number: str, cells: CellTexts, errors: Mapping[str, str]
 ) -> FieldRow:
+    built = [
+        build_cell(one, f"{name}.{number}.{one.name}", cells.get(one.name, ""), errors)
+        for one in table.columns
+    ]
+    chosen = built[0].value if built else ""
     return FieldRow(
         number,
         tuple(
-            build_cell(one, f"{name}.{number}.{one.name}", cells.get(one.name, ""), errors)
-            for one in table.columns
+            replace(cell, is_hidden=bool(cell.shown_for) and chosen not in cell.shown_for) for cell in built
         ),
     )
 
@@ -205,6 +210,7 @@ def build_cell(column: SpecColumn, name: str, value: str, errors: Mapping[str, s
     return StepField(
         name=name,
         key=column.name,
+        shown_for=column.shown_for,
         label=format_label(column.name),
         kind=kind,
         value=value,

@@ -1,36 +1,15 @@
 """Manifest of a step as a form row: store, and location in the store."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from catalog.manifests.locations import GIT, S3
-from pipelines.definition.step_manifest_sources import INLINE, list_step_stores
+from catalog.manifests.stores import ManifestStore, get_store, list_stores
+from pipelines.definition.step_manifest_sources import list_step_stores
 from pipelines.editor.cells import parse_cell, render_cell
 from pipelines.editor.form_rows import CellErrors, CellTexts
 from steps.kinds.registry import SpecColumn
 
-_FILE_COLUMN = SpecColumn(
-    "file", "text", "/folder/file.yaml in the file store, folder/file.yaml elsewhere.", is_needed=True
-)
-_CONTENT_COLUMN = SpecColumn("content", "lines", is_needed=True)
-_CONNECTOR_COLUMN = SpecColumn("connector", "text", "Its identifier, such as account.git.", is_needed=True)
-_LOCATION_COLUMNS = tuple(
-    SpecColumn(name, "text", help)
-    for name, help in (
-        ("branch", "Or a tag, or a commit."),
-        ("tag", ""),
-        ("commit", "40 hexadecimal digits."),
-        ("repository", "Of an account's connector the repository."),
-        ("region", ""),
-        ("bucket", ""),
-    )
-)
-_GIT_COLUMNS, _S3_COLUMNS = ("branch", "tag", "commit", "repository"), ("region", "bucket")
-_STORE_COLUMNS = {
-    INLINE: ("content",),
-    GIT: ("connector", *_GIT_COLUMNS, "file"),
-    S3: ("connector", *_S3_COLUMNS, "file"),
-}
+_FILE_HELP = "/folder/file.yaml in the file store, folder/file.yaml elsewhere."
 
 
 class StepManifestRow:
@@ -43,9 +22,9 @@ class StepManifestRow:
 
     @property
     def columns(self) -> tuple[SpecColumn, ...]:
-        """The store, and all that any store asks for."""
+        """The store, and all inputs that any store asks for."""
         store = SpecColumn("store", "choice", choices=tuple(list_step_stores()), is_needed=self.is_needed)
-        return (store, _CONNECTOR_COLUMN, *_LOCATION_COLUMNS, _FILE_COLUMN, _CONTENT_COLUMN)
+        return (store, *_build_columns([store for store in list_stores() if store.serves_steps]))
 
     def cells_of(self, entry: Any) -> dict[str, str] | None:
         """None for what is written in a way that cells cannot say."""
@@ -84,8 +63,21 @@ class StepManifestRow:
             raise CellErrors(errors)
         return {"type": spec.pop("store"), "spec": spec}
 
-    def _asked(self, store: str) -> tuple[str, ...]:
-        return _STORE_COLUMNS.get(store, ("file",))
+    def _asked(self, name: str) -> tuple[str, ...]:
+        store = get_store(name)
+        return (*(one.name for one in store.place_fields), "file" if store.has_paths else "content")
+
+
+def _build_columns(stores: Sequence[ManifestStore]) -> Iterator[SpecColumn]:
+    """Yield the cells of any store, each with the stores that it belongs to."""
+    fields = {field.name: field for store in stores for field in store.place_fields}
+    for name, field in fields.items():
+        owners = tuple(store.name for store in stores if name in {one.name for one in store.place_fields})
+        yield SpecColumn(name, "text", field.cell_help, is_needed=field.is_needed, shown_for=owners)
+    owners = tuple(store.name for store in stores if store.has_paths)
+    yield SpecColumn("file", "text", _FILE_HELP, is_needed=True, shown_for=owners)
+    owners = tuple(store.name for store in stores if not store.has_paths)
+    yield SpecColumn("content", "lines", is_needed=True, shown_for=owners)
 
 
 def _is_single_file(files: Any) -> bool:

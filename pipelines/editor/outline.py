@@ -18,8 +18,7 @@ from pipelines.editor.tree_paths import (
     list_execution_items,
     list_provisioner_items,
 )
-from steps.kinds.outputs import requires_cluster
-from steps.kinds.registry import get_step_kinds
+from steps.kinds.registry import get_step_kinds, needs_cluster
 from steps.strategies.registry import get_strategies
 
 _SECTION_TITLES = {"steps": "Steps", "rollbackSteps": "Rollback steps"}
@@ -96,7 +95,7 @@ def _build_provisioner_section(
 
 def list_provisioner_step_types(section: str) -> tuple[tuple[str, str], ...]:
     """The types of step that may stand in a provisioner: none that look into the cluster."""
-    return tuple((type_, title) for type_, title in list_step_types(section) if not requires_cluster(type_))
+    return tuple((type_, title) for type_, title in list_step_types(section) if not needs_cluster(type_))
 
 
 def _build_section(stage: Any, at: TreePath, name: str, said: list[tuple[str, str]]) -> OutlineSection:

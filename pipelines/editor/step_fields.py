@@ -29,8 +29,6 @@ from steps.kinds.registry import SpecColumn, StepKind, resolve_plain_type
 
 SPEC_PREFIX = "spec."
 _FLAG_TEXTS = {True: "true", False: "false"}
-# Texts that people write over several lines.
-_MULTILINE_FIELDS = ("script", "requestBody", "approvalMessage", "assertion", "description")
 _NAMES_COLUMN, _FLAG_COLUMN = SpecColumn("names", "names"), SpecColumn("flag", "flag")
 
 
@@ -207,7 +205,7 @@ def _get_control(place: FieldSpec, value: Any) -> tuple[str, tuple[tuple[str, st
     if wanted is int:
         return "number", ()
     if wanted is str:
-        is_long = place.keys[-1] in _MULTILINE_FIELDS or (isinstance(value, str) and "\n" in value)
+        is_long = place.metadata.get("is_multiline") or (isinstance(value, str) and "\n" in value)
         return ("lines" if is_long else "text"), ()
     return _get_list_control(place, value), ()
 

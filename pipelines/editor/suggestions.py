@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from catalog.manifests.locations import LOCATION_FIELDS
+from catalog.manifests.stores import list_stores
 from catalog.models import Environment, Infrastructure, Service
 from pipelines.definition.schema import PIPELINE_SCHEMA, STEPS
 from pipelines.definition.step_manifest_sources import list_step_stores
@@ -93,13 +93,14 @@ def _build_fields_schema(kind: StepKind) -> dict[str, Any]:
 
 def _build_manifest_schema() -> dict[str, Any]:
     """A manifest that a step brings itself: the store, and what lies there."""
+    places = dict.fromkeys(field.name for store in list_stores() for field in store.place_fields)
     return {
         "type": "object",
         "properties": {
             "type": {"enum": list_step_stores()},
             "spec": {
                 "type": "object",
-                "properties": {name: {"type": "string"} for name in ("content", "files", *LOCATION_FIELDS)},
+                "properties": {name: {"type": "string"} for name in ("content", "files", *places)},
             },
         },
     }

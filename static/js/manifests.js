@@ -4,6 +4,7 @@ import { all, one } from "./dom.js";
 import { replace } from "./editor-text.js";
 import { wireEditors } from "./editor.js";
 import "./rows.js";
+import "./store-inputs.js";
 
 function changeKind(select) {
   const area = one("textarea[data-editor]", select.closest("[data-row]"));

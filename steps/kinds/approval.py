@@ -1,5 +1,6 @@
 """Approval step: waits until enough members of its groups have approved."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -22,7 +23,9 @@ class ApprovalSpec:
     """What approvers read, who they are, and what they fill in."""
 
     approvers: Approvers
-    approvalMessage: str = field(default="", metadata=describe_field("What approvers read first."))
+    approvalMessage: str = field(
+        default="", metadata=describe_field("What approvers read first.", is_multiline=True)
+    )
     includePipelineExecutionHistory: bool = field(
         default=False, metadata=describe_field("Show the runs before this one beside it.")
     )
@@ -46,13 +49,34 @@ class ApprovalSpec:
         except BadStepSettingError as bad:
             raise BadStepError(f"{APPROVAL_TYPE}: {bad.message}", ("spec", *bad.path)) from bad
 
+    @staticmethod
+    def list_written_outputs(spec: Mapping[str, Any]) -> dict[str, str]:
+        """Return the output of each input that a written spec asks approvers for."""
+        inputs = spec.get("approverInputs")
+        names = (
+            [one.get("name") for one in inputs if isinstance(one, Mapping)]
+            if isinstance(inputs, list)
+            else []
+        )
+        return {f"approverInputs.{name}": "What an approver entered." for name in names if name}
+
     @property
     def inputs(self) -> tuple[ApproverInput, ...]:
         """What approvers fill in, read."""
         return parse_approver_inputs(self.approverInputs)
 
 
-@step(APPROVAL_TYPE, spec=ApprovalSpec, title="Approval", timeout_minutes=DAY_MINUTES, starter=_STARTER)
+@step(
+    APPROVAL_TYPE,
+    spec=ApprovalSpec,
+    title="Approval",
+    timeout_minutes=DAY_MINUTES,
+    starter=_STARTER,
+    outputs={
+        "approvers": "Who approved, a list.",
+        "approverInputs": "What approvers entered, by name.",
+    },
+)
 def approval(spec: ApprovalSpec) -> Plan:
     """Wait until enough members of the groups have approved what the steps after this one would do."""
     yield unit(

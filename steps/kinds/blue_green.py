@@ -26,6 +26,7 @@ from steps.actions.blue_green.target_groups import FindTargetGroups, LockBlueGre
 from steps.actions.ecs_service.deployment_health import FailFast
 from steps.actions.manifests import FetchManifests
 from steps.actions.task_definitions import RegisterTaskDefinition
+from steps.kinds.outputs import REVISION_OUTPUTS, SERVICE_OUTPUTS
 from steps.kinds.registry import BadStepError, Plan, step, unit
 
 
@@ -143,10 +144,24 @@ class EcsBlueGreenRollbackSpec:
     """A blue/green rollback has nothing to choose."""
 
 
+_CREATE_OUTPUTS = {
+    **REVISION_OUTPUTS,
+    **SERVICE_OUTPUTS,
+    "targetGroupArn": "The ARN of the target group that receives the stage traffic.",
+    **{
+        f"targetGroupArn{number}": f"The same for pair {number} of listeners, where the step has as many."
+        for number in range(2, LISTENER_PAIRS + 1)
+    },
+    "oldServiceName": "The ECS service that was live when the deployment began, where there was one.",
+}
+
+
 @step(
     "EcsBlueGreenCreateService",
     title="ECS Blue Green Create Service",
     spec=EcsBlueGreenCreateServiceSpec,
+    outputs=_CREATE_OUTPUTS,
+    needs_cluster=True,
     undone_by="EcsBlueGreenRollback",
     timeout_minutes=30,
 )
@@ -178,10 +193,21 @@ def ecs_blue_green_create_service(spec: EcsBlueGreenCreateServiceSpec) -> Plan:
     )
 
 
+_SWAP_OUTPUTS = {
+    "serviceName": "The name of the ECS service that receives production traffic now.",
+    "serviceArn": "The ARN of that ECS service.",
+    "oldServiceName": "The ECS service that was live before, where there was one.",
+    "swapped": "Whether the listeners were swapped.",
+    "autoScalingOfOldServiceName": "What became of the auto scaling of the old ECS service.",
+}
+
+
 @step(
     "EcsBlueGreenSwapTargetGroups",
     title="ECS Blue Green Swap Target",
     spec=EcsBlueGreenSwapTargetGroupsSpec,
+    outputs=_SWAP_OUTPUTS,
+    needs_cluster=True,
     undone_by="EcsBlueGreenRollback",
     timeout_minutes=30,
 )
@@ -212,6 +238,7 @@ def ecs_blue_green_swap_target_groups(spec: EcsBlueGreenSwapTargetGroupsSpec) ->
     "EcsBlueGreenRollback",
     title="ECS Blue Green Rollback",
     spec=EcsBlueGreenRollbackSpec,
+    needs_cluster=True,
     undoes=("EcsBlueGreenSwapTargetGroups", "EcsBlueGreenCreateService"),
     timeout_minutes=30,
 )

@@ -8,6 +8,7 @@ from steps.actions.ecs_service.steady_state import WaitForSteadyState
 from steps.actions.ecs_service.updates import SaveCurrentService
 from steps.actions.manifests import FetchManifests
 from steps.actions.task_definitions import RegisterTaskDefinition
+from steps.kinds.outputs import REVISION_OUTPUTS, SERVICE_OUTPUTS
 from steps.kinds.registry import Plan, step, unit
 
 
@@ -23,7 +24,14 @@ class EcsCanaryDeleteSpec:
     """The deletion of a canary has nothing to choose."""
 
 
-@step("EcsCanaryDeploy", title="ECS Canary Deploy", spec=EcsCanaryDeploySpec, undone_by="EcsCanaryDelete")
+@step(
+    "EcsCanaryDeploy",
+    title="ECS Canary Deploy",
+    spec=EcsCanaryDeploySpec,
+    undone_by="EcsCanaryDelete",
+    outputs={**REVISION_OUTPUTS, **SERVICE_OUTPUTS},
+    needs_cluster=True,
+)
 def ecs_canary_deploy(spec: EcsCanaryDeploySpec) -> Plan:
     """Run one task of the new version in an ECS service of its own, beside the one that is deployed."""
     yield unit("Fetch manifests", FetchManifests())
@@ -40,6 +48,8 @@ def ecs_canary_deploy(spec: EcsCanaryDeploySpec) -> Plan:
     "EcsCanaryDelete",
     title="ECS Canary Delete",
     spec=EcsCanaryDeleteSpec,
+    outputs={"serviceName": "The name of the canary."},
+    needs_cluster=True,
     undoes=("EcsCanaryDeploy",),
     goes_forward=True,
 )

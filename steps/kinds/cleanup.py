@@ -18,7 +18,14 @@ class EcsCleanUpSpec:
     """The rule of the stage listener; empty for its default rule."""
 
 
-@step("EcsCleanUp", title="ECS Clean Up", spec=EcsCleanUpSpec, timeout_minutes=30)
+@step(
+    "EcsCleanUp",
+    title="ECS Clean Up",
+    spec=EcsCleanUpSpec,
+    timeout_minutes=30,
+    outputs={"serviceName": "The ECS service that was deleted."},
+    needs_cluster=True,
+)
 def ecs_clean_up(spec: EcsCleanUpSpec) -> Plan:
     """Delete one leftover. It is looked at again first: what receives production traffic stays."""
     yield unit("Clean up", DeleteLeftover(spec.service, spec.stageListener, spec.stageListenerRuleArn))

@@ -210,10 +210,21 @@ def _format_value(value: Any) -> str:
     return ("true" if value else "false") if isinstance(value, bool) else str(value)
 
 
+_OUTPUTS = {
+    "stackName": "The name of the stack.",
+    "stackId": "The ARN of the stack.",
+    "stackRegion": "The region that the stack is in.",
+    "stackChange": "CREATE, UPDATE or NONE.",
+    "stackStatus": "How the stack stands.",
+    "stackRestored": "Whether a rollback found the stack as it was before.",
+}
+
+
 @step(
     "CreateStack",
     title="CloudFormation Create Stack",
     spec=CreateStackSpec,
+    outputs=_OUTPUTS,
     undone_by="RollbackStack",
     timeout_minutes=30,
     manifests={"templateFile": STACK_TEMPLATE},
@@ -258,6 +269,7 @@ def create_stack(spec: CreateStackSpec) -> Plan:
     "DeleteStack",
     title="CloudFormation Delete Stack",
     spec=DeleteStackSpec,
+    outputs={"stackName": "The stack that was deleted.", "stackId": "The ARN that it had."},
     undoes=("CreateStack",),
     goes_forward=True,
     timeout_minutes=30,

@@ -38,13 +38,14 @@ class HttpSpec:
             columns=(SpecColumn("key", is_needed=True), SpecColumn("value")),
         ),
     )
-    requestBody: str = ""
+    requestBody: str = field(default="", metadata=describe_field(is_multiline=True))
     """The body of the request."""
     assertion: str = field(
         default="",
         metadata=describe_field(
             "What must be true of the answer, such as <+httpResponseCode> == 200 && <+json.state> == "
-            '"green". Without one, anything from 400 on is a failure.'
+            '"green". Without one, anything from 400 on is a failure.',
+            is_multiline=True,
         ),
     )
     inputVariables: list[dict[str, Any]] = field(
@@ -104,10 +105,25 @@ def _list_assertion_problems(text: str) -> Iterator[str]:
         yield f"assertion: {bad}"
 
 
+_OUTPUTS = {
+    "httpUrl": "The address that was asked.",
+    "httpMethod": "The method of the request.",
+    "httpResponseCode": "The status of the answer, a number.",
+    "httpResponseBody": "The text of the answer.",
+}
+_OWN_EXPRESSIONS = {
+    "httpResponseCode": _OUTPUTS["httpResponseCode"],
+    "httpResponseBody": _OUTPUTS["httpResponseBody"],
+    "json": "The answer, if it is a JSON object: write <+json.path.to.value>.",
+}
+
+
 @step(
     "Http",
     title="HTTP request",
     spec=HttpSpec,
+    outputs=_OUTPUTS,
+    own_expressions=_OWN_EXPRESSIONS,
     timeout_minutes=5,
     scripts=("url", "headers", "requestBody", "assertion", "outputVariables"),
     secrets=("headers.*.value",),

@@ -34,7 +34,8 @@ class ShellScriptProvisionSpec(ScriptSpec):
         metadata=describe_field(
             "Runs at a delegate and writes a JSON object to the file $PROVISIONER_OUTPUT_PATH: its keys are "
             "outputs, <+provisioner.NAME>. Run again, it should find what it has made. An expression becomes "
-            "a variable: write it within double quotes."
+            "a variable: write it within double quotes.",
+            is_multiline=True,
         ),
     )
     source: dict[str, Any] = field(

@@ -5,9 +5,7 @@ from dataclasses import MISSING, Field, dataclass, field
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin
 
-from steps.actions.approvals import Approvers
 from steps.actions.base import Action, BadStepSettingError
-from steps.actions.ecs_service.deployment_health import FailFast
 from steps.expressions import has_expression
 
 
@@ -15,7 +13,8 @@ from steps.expressions import has_expression
 class SpecColumn:
     """One key of the entries: `kind` is text, lines, number, choice, flag, names, pairs or checks.
 
-    `names` is a list of texts, `pairs` a mapping of names to values, `checks` some of the choices.
+    `names` is a list of texts, `pairs` a mapping of names to values, `checks` some of the choices. Forms
+    show the key where the first key of the entry has one of the values `shown_for`; always where empty.
     """
 
     name: str
@@ -24,6 +23,7 @@ class SpecColumn:
     choices: tuple[str, ...] = ()
     default: str = ""
     is_needed: bool = False
+    shown_for: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,17 @@ def unit(title: str, *actions: Action) -> Unit:
 
 
 def describe_field(
-    help: str, *choices: str, columns: tuple[SpecColumn, ...] = (), is_rare: bool = False
+    help: str = "",
+    *choices: str,
+    columns: tuple[SpecColumn, ...] = (),
+    is_rare: bool = False,
+    is_multiline: bool = False,
 ) -> dict[str, Any]:
     """The metadata of a spec's field: a line of help for people, and what it can be.
 
     `columns` says what each entry of a list consists of; forms leave out what `is_rare` and not written.
     """
-    said = {"choices": choices, "columns": columns, "is_rare": is_rare}
+    said = {"choices": choices, "columns": columns, "is_rare": is_rare, "is_multiline": is_multiline}
     return {"help": help, **{name: value for name, value in said.items() if value}}
 
 
@@ -89,6 +93,14 @@ class StepKind:
     # Places of the spec that take secrets, with * for the entries of a list: what ends with `value` is one
     # as a whole, any other text may have some in it.
     secrets: tuple[str, ...] = ()
+    # Outputs by name, each with a sentence, and those of a failure or a rollback by name alone. A spec class
+    # with a `list_written_outputs` adds those that the step's own spec names.
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    failure_outputs: tuple[str, ...] = ()
+    # Names that only the fields of the step itself may use, each with a sentence.
+    own_expressions: Mapping[str, str] = field(default_factory=dict)
+    # Whether it calls ECS in the cluster of the stage, which a provisioner may still have to create.
+    needs_cluster: bool = False
 
     def secrets_of(self, values: Mapping[str, Any]) -> tuple[str, ...]:
         """The references of the secrets that a spec names; none of one that is wrong."""
@@ -122,7 +134,7 @@ class StepKind:
                 known = ", ".join(fields) or "no fields at all"
                 raise BadStepError(f"{self.type} has no field {name}; it has {known}")
             wanted = resolve_plain_type(fields[name].type)
-            if (isinstance(value, str) and has_expression(value)) or wanted in _SETTING_PARSERS:
+            if (isinstance(value, str) and has_expression(value)) or _is_setting(wanted):
                 continue
             if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
                 raise BadStepError(f"{name} of {self.type} must be {_describe_type(wanted)}, not {value!r}")
@@ -133,9 +145,9 @@ class StepKind:
         fields = self.spec.__dataclass_fields__
         try:
             return {
-                name: _SETTING_PARSERS[fields[name].type](value)
+                name: fields[name].type.from_written(value)
                 for name, value in values.items()
-                if fields[name].type in _SETTING_PARSERS
+                if _is_setting(fields[name].type)
             }
         except BadStepSettingError as bad:
             raise BadStepError(f"{self.type}: {bad.message}", ("spec", *bad.path)) from bad
@@ -167,11 +179,6 @@ def is_undone_by_step(rollback: str, said: Mapping[str, Any], of: str, written: 
     return not named or has_expression(named) or str(written.get(PROVISIONER_IDENTIFIER) or "") == named
 
 
-# How fields that hold settings of their own are read. Raises `BadStepSettingError`.
-_SETTING_PARSERS: dict[Any, Callable[[Any], Any]] = {
-    FailFast: FailFast.from_mapping,
-    Approvers: Approvers.from_written,
-}
 _KINDS: dict[str, StepKind] = {}
 F = TypeVar("F", bound=PlanFunction)
 
@@ -192,6 +199,10 @@ def step(  # noqa: PLR0913 - the words that a kind of step is registered with
     provisions: bool = False,
     hands_secrets_to_aws: bool = False,
     secrets: tuple[str, ...] = (),
+    outputs: Mapping[str, str] | None = None,
+    failure_outputs: tuple[str, ...] = (),
+    own_expressions: Mapping[str, str] | None = None,
+    needs_cluster: bool = False,
 ) -> Callable[[F], F]:
     """Register the plan function of a kind of step.
 
@@ -217,6 +228,10 @@ def step(  # noqa: PLR0913 - the words that a kind of step is registered with
             provisions,
             hands_secrets_to_aws,
             secrets,
+            outputs or {},
+            failure_outputs,
+            own_expressions or {},
+            needs_cluster,
         )
         return plan_of
 
@@ -235,11 +250,21 @@ def get_step_kind(type_: str) -> StepKind:
     return _KINDS[type_]
 
 
+def needs_cluster(type_: str) -> bool:
+    """Whether a step of this type calls ECS in the cluster of its stage."""
+    return type_ in _KINDS and _KINDS[type_].needs_cluster
+
+
 def resolve_plain_type(of: Any) -> type:
     """The class that a value must have: of `dict[str, Any]` that is dict, of `bool | None` bool."""
     said = [one for one in get_args(of) if one is not NoneType] if isinstance(of, UnionType) else [of]
     found = get_origin(said[0]) or said[0]
     return found if len(said) == 1 and isinstance(found, type) else object
+
+
+def _is_setting(of: Any) -> bool:
+    """Whether a field holds settings of a class, which reads them with `from_written`."""
+    return hasattr(of, "from_written")
 
 
 def _is_needed(field: Field[Any]) -> bool:

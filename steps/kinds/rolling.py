@@ -15,6 +15,7 @@ from steps.actions.ecs_service.tags import TagService
 from steps.actions.ecs_service.updates import CreateOrUpdateService, SaveCurrentService
 from steps.actions.manifests import FetchManifests
 from steps.actions.task_definitions import RegisterTaskDefinition
+from steps.kinds.outputs import REVISION_OUTPUTS, SCALING_OUTPUTS, SERVICE_OUTPUTS
 from steps.kinds.registry import Plan, step, unit
 
 
@@ -34,10 +35,21 @@ class EcsRollingRollbackSpec:
     """A rolling rollback has nothing to choose."""
 
 
+_OUTPUTS = {
+    **REVISION_OUTPUTS,
+    **SERVICE_OUTPUTS,
+    **SCALING_OUTPUTS,
+    "takenOverServiceName": "The blue/green ECS service that served before, where there was one.",
+    "autoScalingOfTakenOverServiceName": "What became of the auto scaling of that ECS service.",
+}
+
+
 @step(
     "EcsRollingDeploy",
     title="ECS Rolling Deploy",
     spec=EcsRollingDeploySpec,
+    outputs=_OUTPUTS,
+    needs_cluster=True,
     undone_by="EcsRollingRollback",
     timeout_minutes=30,
 )
@@ -63,6 +75,7 @@ def ecs_rolling_deploy(spec: EcsRollingDeploySpec) -> Plan:
     "EcsRollingRollback",
     title="ECS Rolling Rollback",
     spec=EcsRollingRollbackSpec,
+    needs_cluster=True,
     undoes=("EcsRollingDeploy",),
     timeout_minutes=30,
 )

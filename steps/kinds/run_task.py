@@ -14,6 +14,7 @@ from steps.actions.run_task import (
     WaitForTasks,
 )
 from steps.actions.run_task.launch import RUN_TASK_REQUEST
+from steps.kinds.outputs import REVISION_OUTPUTS
 from steps.kinds.registry import BadStepError, Plan, step, unit
 
 
@@ -39,10 +40,20 @@ class EcsRunTaskSpec:
             raise BadStepError("EcsRunTask needs either taskDefinition or taskDefinitionArn under spec")
 
 
+_OUTPUTS = {
+    **REVISION_OUTPUTS,
+    "taskArns": "The ARNs of the tasks that were started, a list.",
+    "exitCodes": "By task: the exit codes of its containers.",
+}
+
+
 @step(
     "EcsRunTask",
     title="ECS Run Task",
     spec=EcsRunTaskSpec,
+    outputs=_OUTPUTS,
+    failure_outputs=("leftTasks",),
+    needs_cluster=True,
     timeout_minutes=30,
     manifests={"taskDefinition": TASK_DEFINITION, "runTaskRequestDefinition": RUN_TASK_REQUEST},
 )

@@ -12,6 +12,7 @@ from steps.actions.ecs_service.desired_count import (
     WaitForCount,
 )
 from steps.expressions import has_expression
+from steps.kinds.outputs import SCALING_OUTPUTS
 from steps.kinds.registry import BadStepError, Plan, describe_field, step, unit
 
 AMOUNT_LIMITS = {COUNT: 5000, PERCENTAGE: 1000}
@@ -53,10 +54,21 @@ class EcsScaleRollbackSpec:
     """A rollback of a scaling has nothing to choose."""
 
 
+_OUTPUTS = {
+    "serviceName": "The name of the ECS service.",
+    "serviceArn": "The ARN of the ECS service.",
+    "countBefore": "How many tasks were wanted before.",
+    "desiredCount": "How many tasks are wanted.",
+    **SCALING_OUTPUTS,
+}
+
+
 @step(
     "EcsScale",
     title="ECS Scale",
     spec=EcsScaleSpec,
+    outputs=_OUTPUTS,
+    needs_cluster=True,
     undone_by="EcsScaleRollback",
     timeout_minutes=10,
     starter={"service": "<+service.name>", "instances": 2},
@@ -77,6 +89,7 @@ def ecs_scale(spec: EcsScaleSpec) -> Plan:
     "EcsScaleRollback",
     title="ECS Scale Rollback",
     spec=EcsScaleRollbackSpec,
+    needs_cluster=True,
     undoes=("EcsScale",),
     timeout_minutes=10,
 )

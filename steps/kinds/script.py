@@ -117,7 +117,8 @@ class ShellScriptSpec(ScriptSpec):
         default="",
         metadata=describe_field(
             "Runs at a delegate. An expression becomes a variable: write it within double quotes, for what "
-            "it comes to is never read as a part of the script."
+            "it comes to is never read as a part of the script.",
+            is_multiline=True,
         ),
     )
     source: dict[str, Any] = field(

@@ -163,6 +163,17 @@ _CONFIGURATION_FIELDS = tuple(
 )
 
 
+_PLAN_OUTPUTS = {
+    "add": "How many resources the plan adds.",
+    "change": "How many it changes.",
+    "destroy": "How many it destroys.",
+    "import": "How many it imports.",
+    "hasChanges": "Whether it does anything.",
+    "humanReadablePlan": "The plan as people read it.",
+}
+_DESTROY_OUTPUTS = {"destroyed": "How many resources were destroyed."}
+
+
 def _register_steps(program: str) -> None:
     """Register the four steps of one program."""
     title = TITLES[program]
@@ -221,7 +232,14 @@ def _register_steps(program: str) -> None:
         "goes_to_delegates": True,
     }
 
-    @step(f"{name}Plan", title=f"{title} Plan", spec=PlanSpec, starter=STARTER_SPEC, **shared)
+    @step(
+        f"{name}Plan",
+        title=f"{title} Plan",
+        spec=PlanSpec,
+        starter=STARTER_SPEC,
+        outputs=_PLAN_OUTPUTS,
+        **shared,
+    )
     def plan(spec: PlanSpec) -> Plan:
         """Show what an apply would do, and keep the plan for a step that applies it."""
         destroys = spec.command == "Destroy"
@@ -245,7 +263,14 @@ def _register_steps(program: str) -> None:
             "Apply", ApplyTerraform(spec.provisionerIdentifier, program, spec.configuration, spec.asked())
         )
 
-    @step(f"{name}Destroy", title=f"{title} Destroy", spec=DestroySpec, starter=STARTER_SPEC, **shared)
+    @step(
+        f"{name}Destroy",
+        title=f"{title} Destroy",
+        spec=DestroySpec,
+        starter=STARTER_SPEC,
+        outputs=_DESTROY_OUTPUTS,
+        **shared,
+    )
     def destroy(spec: DestroySpec) -> Plan:
         """Destroy all that the configuration has made."""
         yield unit(

@@ -191,10 +191,24 @@ class TerraformCloudRollbackSpec:
     spec: dict[str, Any] = field(default_factory=dict, metadata=describe_field("", is_rare=True))
 
 
+_OUTPUTS = {
+    "runId": "The id of the run.",
+    "workspaceId": "The id of the workspace.",
+    "provisionerIdentifier": "The name that the step gives its plan.",
+    "planStatus": "CHANGES or NO_CHANGES.",
+    "resourcesToAdd": "How many resources the plan adds.",
+    "resourcesToChange": "How many resources the plan changes.",
+    "resourcesToDestroy": "How many resources the plan destroys.",
+    "applyStatus": "APPLIED or NOTHING_TO_APPLY.",
+    "endedRunId": "The run that was left open and had to be ended.",
+}
+
+
 @step(
     RUN_STEP_TYPE,
     title="Terraform Cloud Run",
     spec=TerraformCloudRunSpec,
+    outputs=_OUTPUTS,
     undone_by=ROLLBACK_TYPE,
     timeout_minutes=60,
     # Secrets that variables name go their own way, to Terraform Cloud alone.

@@ -91,6 +91,10 @@ def _is_number(value: Any) -> bool:
     "Verify",
     title="Verify",
     spec=VerifySpec,
+    outputs={
+        "watchedSince": "When the watch began.",
+        "waitsUntil": "When the watch ends.",
+    },
     timeout_minutes=10,
     starter={"alarms": ["my-alarm"], "duration": "5m"},
 )

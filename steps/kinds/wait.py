@@ -49,7 +49,14 @@ def parse_wait_duration(duration: str) -> int:
     return sum(parse_duration(one) for one in re.findall(r"\d+[smhd]", duration))
 
 
-@step("Wait", title="Wait", spec=WaitSpec, timeout_minutes=5, starter={"duration": "10m"})
+@step(
+    "Wait",
+    title="Wait",
+    spec=WaitSpec,
+    timeout_minutes=5,
+    starter={"duration": "10m"},
+    outputs={"waitsUntil": "When the wait ends."},
+)
 def wait(spec: WaitSpec) -> Plan:
     """Wait; a person may go on sooner."""
     yield unit("Wait", WaitForTime(spec.seconds_on_purpose))

@@ -1,70 +1,170 @@
-"""Registry of manifest stores, and the fetch of documents from them."""
+"""Base class and registry of manifest stores, and the fetch of documents from them."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 from catalog.manifests.cloudformation_templates import STACK_TEMPLATE, parse_template
 from catalog.manifests.documents import Document, parse_manifest
+from connectors.file_store import StoredFile
+from connectors.required_access import RequiredPermission
 from rbac.models import Scope
+from rbac.policy import Principal
 
 ManifestSource = Mapping[str, Any]
-StoreFetcher = Callable[[ManifestSource, Scope], Iterable[Document]]
 
 
 class StoreError(Exception):
-    """A manifest could not be had from its store; the text says which, and what to do."""
+    """A manifest that its store cannot return; the text says which one, and what to do."""
 
 
 @dataclass(frozen=True)
-class ManifestStore:
-    """A kind of place that manifests come from; `title` is what people and the log call it."""
+class StoreField:
+    """One input that the forms show for the manifests of a store.
+
+    `suggestions` is the id of a data list, `cell_help` the help text in the form of a step.
+    """
 
     name: str
-    title: str
-    fetch: StoreFetcher
+    label: str
+    help: str = ""
+    cell_help: str = ""
+    placeholder: str = ""
+    suggestions: str = ""
+    choices: tuple[tuple[str, str], ...] = ()
+    max_length: int = 255
+    is_needed: bool = False
+
+
+class ManifestStore:
+    """A kind of place that manifests come from: its form, validation, permissions and files.
+
+    A store with a `connector_kind` is remote: a run, a preview or a user fetches its files through a
+    connector with `build_request`. Any other store reads its files itself, in `read_files`.
+    """
+
+    name: ClassVar[str]
+    """The value of `store` in the API and of `type` in a pipeline."""
+    title: ClassVar[str]
+    """The name in the log and on pages."""
+    choice: ClassVar[str]
+    """The label of the choice in forms."""
+    position: ClassVar[int] = 100
+    """The place among the choices, the smallest first."""
+    place_fields: ClassVar[tuple[StoreField, ...]] = ()
+    """The keys of `place`; values are texts."""
+    content_field: ClassVar[StoreField | None] = None
+    """The input that becomes the content of the manifest, of a store without paths."""
+    connector_kind: ClassVar[str] = ""
+    serves_steps: ClassVar[bool] = True
+    """Whether a step may keep a manifest of its own there."""
+    keeps_versions: ClassVar[bool] = False
+    """Whether the files can change after a run has started, so that the run keeps a copy."""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether only a connector leads to the files."""
+        return bool(self.connector_kind)
+
+    @property
+    def has_paths(self) -> bool:
+        """Whether a manifest names files."""
+        return self.content_field is None
+
+    def list_form_fields(self) -> tuple[StoreField, ...]:
+        """Return the inputs that describe a `place` in the form of a service."""
+        return self.place_fields
+
+    def build_place(self, values: Mapping[str, str]) -> dict[str, str]:
+        """Return the `place` that form values describe."""
+        return {one.name: values.get(one.name, "") for one in self.place_fields}
+
+    def build_form_values(self, place: Mapping[str, str]) -> dict[str, str]:
+        """Return the form values of a `place`."""
+        return {one.name: place.get(one.name, "") for one in self.place_fields}
+
+    def describe_problem(
+        self, kind: str, content: str, paths: Sequence[str], place: Mapping[str, str]
+    ) -> str:
+        """Return what is wrong with a manifest, or nothing. Keys of `place` are checked before."""
+        if self.has_paths and not paths:
+            return f"a manifest in {self.name} needs at least one path"
+        return ""
+
+    def describe_location(self, place: Mapping[str, str]) -> str:
+        """Return where files lie in a store, as part of a sentence."""
+        return f"the {self.title}"
+
+    def list_requirements(
+        self, row: ManifestSource, scope: Scope, *, hint: str = "", path: str = ""
+    ) -> Iterator[RequiredPermission]:
+        """Yield the permissions that the use of a manifest requires, beyond those on its connector (R082)."""
+        yield from ()
+
+    def describe_denied_path(self, path: str, scope: Scope, reader: Principal) -> str:
+        """Return why a reader may not see a file, or nothing. Raises `FileNotInStore`."""
+        return ""
+
+    def build_request(self, place: Mapping[str, str]) -> dict[str, Any]:
+        """Return the request parameters for the files of a place, of a remote store."""
+        raise NotImplementedError(f"{self.name} fetches nothing through a connector")
+
+    def describe_fetch(self, row: ManifestSource) -> str:
+        """Return the log line of a manifest whose files were fetched."""
+        return f"Fetched from {self.describe_location(row['place'])}"
+
+    def read_files(self, source: ManifestSource, scope: Scope) -> Iterable[StoredFile]:
+        """Read the files of a manifest, seen from a scope. Raises `StoreError`."""
+        raise NotImplementedError(f"{self.name} reads no files itself")
+
+    def fetch(self, source: ManifestSource, scope: Scope) -> Iterable[Document]:
+        """Return the documents of a manifest. Raises `StoreError` and `BadDocument`."""
+        for file in self.read_files(source, scope):
+            yield parse_source_text(source, file.text, file.ref)
 
 
 _stores: dict[str, ManifestStore] = {}
+C = TypeVar("C", bound=type[ManifestStore])
 
 
-def register_store(name: str, *, title: str) -> Callable[[StoreFetcher], StoreFetcher]:
-    """Enter a function as the way to fetch from a store."""
-
-    def enter(fetch_from: StoreFetcher) -> StoreFetcher:
-        _stores[name] = ManifestStore(name, title, fetch_from)
-        return fetch_from
-
-    return enter
+def register_store(store: C) -> C:
+    """Register a store class under its name."""
+    _stores[store.name] = store()
+    return store
 
 
 def fetch_documents(source: ManifestSource, scope: Scope) -> list[Document]:
-    """Fetch and parse what a manifest's source names, seen from a scope.
+    """Fetch and parse the documents of a manifest, seen from a scope.
 
     Raises `StoreError` if it is not there, `BadDocument` if it is no YAML or JSON.
     """
     if texts := source.get("texts"):
         # Frozen when an execution started.
         return [parse_source_text(source, one["text"], one["name"]) for one in texts]
-    found = _stores.get(source["store"])
-    if found is None:
+    store = _stores.get(source["store"])
+    if store is None:
         known = ", ".join(list_store_names())
         raise StoreError(
             f'The manifest {source["identifier"]} is in an unknown store "{source["store"]}" ({known}).'
         )
-    documents = list(found.fetch(source, scope))
+    documents = list(store.fetch(source, scope))
     if not documents:
         raise StoreError(f"The manifest {source['identifier']} names no file. Give it at least one.")
     return documents
 
 
 def parse_source_text(source: ManifestSource, text: str, name: str) -> Document:
-    """A text of a source as a document. Raises `BadDocument`."""
+    """Parse a text of a source. Raises `BadDocument`."""
     return parse_template(text, name) if source.get("kind") == STACK_TEMPLATE else parse_manifest(text, name)
 
 
+def get_store(name: str) -> ManifestStore:
+    """Return the store with a name; an unknown name has a store that knows nothing."""
+    return _stores.get(name) or _UNKNOWN
+
+
 def get_store_title(name: str) -> str:
-    """What people call a store."""
+    """Return the title of a store, or the name of an unknown one."""
     return _stores[name].title if name in _stores else name
 
 
@@ -72,5 +172,19 @@ def is_store(name: str) -> bool:
     return name in _stores
 
 
+def list_stores() -> list[ManifestStore]:
+    """Return the stores by name."""
+    return [_stores[name] for name in list_store_names()]
+
+
 def list_store_names() -> list[str]:
     return sorted(_stores)
+
+
+class _UnknownStore(ManifestStore):
+    """The store of a row that a newer version wrote."""
+
+    name = title = choice = "unknown"
+
+
+_UNKNOWN = _UnknownStore()

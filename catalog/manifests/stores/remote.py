@@ -1,21 +1,51 @@
-"""Git and S3 stores, whose files a run, a preview or a user fetches beforehand."""
+"""Base class of stores whose files a connector leads to."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from catalog.manifests.documents import Document
-from catalog.manifests.locations import GIT, S3, describe_location
-from catalog.manifests.stores.registry import ManifestSource, StoreError, register_store
+from catalog.manifests.stores.registry import ManifestSource, ManifestStore, StoreError, StoreField
+from connectors.models import Connector
 from rbac.models import Scope
+
+CONNECTOR_FIELD: Final = StoreField(
+    "connector",
+    "Connector",
+    help="The identifier of the connector that leads there.",
+    cell_help="Its identifier, such as account.git.",
+    suggestions="store-connectors",
+    max_length=128,
+    is_needed=True,
+)
 
 
 class NotFetchedError(StoreError):
-    """The files of a manifest lie elsewhere and have not been fetched for whoever asks."""
+    """The files of a remote manifest have not been fetched for the caller."""
 
 
-@register_store(GIT, title="Git")
-@register_store(S3, title="S3")
-def fetch_remote(source: ManifestSource, _scope: Scope) -> tuple[Document, ...]:
-    """The texts come with the source; without them nobody has fetched it."""
-    if not source["paths"]:
-        return ()
-    raise NotFetchedError(
-        f"The manifest {source['identifier']} in {describe_location(source)} has not been fetched yet."
-    )
+class RemoteStore(ManifestStore):
+    """Files that a run, a preview or a user fetches beforehand; the texts come with the source."""
+
+    def describe_problem(
+        self, kind: str, content: str, paths: Sequence[str], place: Mapping[str, str]
+    ) -> str:
+        if any(not isinstance(value, str) for value in place.values()):
+            return "place holds texts only"
+        if not place.get("connector"):
+            return f"place needs the connector to {Connector.Kind(self.connector_kind).label}"
+        if problem := super().describe_problem(kind, content, paths, place):
+            return problem
+        return self.describe_place_problem(place)
+
+    def describe_place_problem(self, place: Mapping[str, str]) -> str:
+        """Return what is wrong with the texts of a place, or nothing."""
+        return ""
+
+    def fetch(self, source: ManifestSource, scope: Scope) -> tuple[Document, ...]:
+        """Raise `NotFetchedError`: without its texts nobody has fetched the source."""
+        if not source["paths"]:
+            return ()
+        raise NotFetchedError(
+            f"The manifest {source['identifier']} in {self.describe_location(source['place'])} "
+            "has not been fetched yet."
+        )

@@ -1,10 +1,18 @@
 """Store of existing task definitions: a service keeps the ARN alone (R160)."""
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from catalog.manifests.documents import Document
-from catalog.manifests.stores.registry import ManifestSource, StoreError, register_store
+from catalog.manifests.kinds import TASK_DEFINITION
+from catalog.manifests.stores.registry import (
+    ManifestSource,
+    ManifestStore,
+    StoreError,
+    StoreField,
+    register_store,
+)
 from rbac.models import Scope
 
 TASK_DEFINITION_ARN: Final = "TaskDefinitionArn"
@@ -13,16 +21,39 @@ _ARN_PATTERN: Final = re.compile(
 )
 
 
-@register_store(TASK_DEFINITION_ARN, title="task definition ARN")
-def fetch_arn(source: ManifestSource, _scope: Scope) -> tuple[Document, ...]:
-    """There is no text to fetch; a deployment hands the ARN to ECS as it is."""
-    if not source.get("content"):
-        return ()
-    raise StoreError(f"The manifest {source['identifier']} is an ARN and has no text.")
+@register_store
+class TaskDefinitionArnStore(ManifestStore):
+    """The registered task definitions of AWS; a deployment hands the ARN to ECS as it is."""
+
+    name = TASK_DEFINITION_ARN
+    title = "task definition ARN"
+    choice = "In AWS already: the ARN of a task definition"
+    # A step has a field of its own for it.
+    serves_steps = False
+    content_field = StoreField(
+        "arn",
+        "ARN of the task definition",
+        help="Such as arn:aws:ecs:us-east-1:123456789012:task-definition/web:7. Without :7 the newest "
+        "revision counts. A rolling deployment then replaces all tasks, even if nothing differs.",
+        max_length=512,
+    )
+
+    def describe_problem(
+        self, kind: str, content: str, paths: Sequence[str], place: Mapping[str, str]
+    ) -> str:
+        if kind != TASK_DEFINITION:
+            return "only a task definition can be given by its ARN"
+        return describe_arn_problem(content)
+
+    def fetch(self, source: ManifestSource, scope: Scope) -> tuple[Document, ...]:
+        """Return nothing: there is no text to fetch."""
+        if not source.get("content"):
+            return ()
+        raise StoreError(f"The manifest {source['identifier']} is an ARN and has no text.")
 
 
 def describe_arn_problem(text: str) -> str:
-    """What is wrong with the ARN of a task definition, or nothing; expressions count as right."""
+    """Return what is wrong with the ARN of a task definition, or nothing; expressions are valid."""
     if "<+" in text or _ARN_PATTERN.match(text):
         return ""
     if not text:

@@ -227,7 +227,7 @@ class FailFast:
     """
 
     @classmethod
-    def from_mapping(cls, values: Mapping[str, Any]) -> Self:
+    def from_written(cls, values: Mapping[str, Any]) -> Self:
         """Read what a pipeline says under `failFast`; expressions count as right.
 
         Raises `BadStepSettingError` that names the field.
