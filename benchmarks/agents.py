@@ -25,7 +25,7 @@ from delegates.protocol.notices import notify_task
 from delegates.protocol.sessions import generate_session, hash_secret
 from ops.valkey import find_server
 from rbac.models import Scope
-from tests.delegates.making import make_delegate, make_instance, make_task, make_token
+from tests.fixtures.delegates import make_delegate, make_instance, make_task, make_token
 from tests.fixtures.processes import _is_up, running, wait_until
 from tests.ports import free_port
 

@@ -21,9 +21,9 @@ from delegates.access.aws_access import open_aws_access
 from deployments.engine.service_waits import EARLY, EARLY_WAIT
 from deployments.models import Execution
 from ops.demo import ACCESS_KEY_ID
-from tests.deployments.copies import park_copies
-from tests.deployments.fleet import Fleet, described, make_fleet, worst_window
-from tests.deployments.memory import Used, family_of, resident_mib, watch
+from tests.fixtures.execution_copies import park_copies
+from tests.fixtures.many_services import Fleet, described, make_fleet, worst_window
+from tests.fixtures.process_memory import Used, family_of, resident_mib, watch
 from tests.fixtures.processes import running, wait_until
 
 STAGGERED = int(os.environ.get("STAGGERED", "40"))

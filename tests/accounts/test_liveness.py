@@ -21,11 +21,11 @@ from deployments.models import Execution
 from rbac.models import Role, RoleAssignment, RolePermission, Scope, User, UserGroup
 from rbac.operations import archive_scope, remove_assignment, restore_scope, update_role
 from tests.api.world import make_world
-from tests.delegates.making import make_token
+from tests.delegates.protocol.test_server import code_of, post, register, serving, socket_to
+from tests.fixtures.delegates import make_token
 from tests.fixtures.patience import promised
 from tests.fixtures.people import make_person
 from tests.fixtures.sockets import new_session
-from tests.protocol.test_server import code_of, post, register, serving, socket_to
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PROMISED_SECONDS = 2.0

@@ -11,7 +11,7 @@ from inventory.models.drift import Drift, DriftComparison
 from pipelines.models import Pipeline
 from rbac.models import AuditEntry, Role, User
 from tests.api.world import World
-from tests.delegates.making import make_task
+from tests.fixtures.delegates import make_task
 
 
 def delegate_task(world: World) -> dict[str, Any]:

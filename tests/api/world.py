@@ -27,7 +27,7 @@ from rbac.models import (
 from rbac.models.api_keys import hash_token
 from rbac.operations.api_keys import create_api_key
 from tests.api.running import what_runs
-from tests.delegates.making import make_token, one_of_everything
+from tests.fixtures.delegates import make_token, one_of_everything
 from tests.watching.marker import planted
 
 # The port of "discard": a call that gets this far is refused and never reaches AWS.

@@ -14,8 +14,8 @@ from pipelines.models import Pipeline
 from rbac.models import Role, RoleAssignment, User
 from sandbox.process import SandboxProcess
 from tests.browser.conftest import Visit
-from tests.deployments.driving import Drive
-from tests.inventory.drift.foreign import settle, task_definition
+from tests.fixtures.engine_driver import Drive
+from tests.inventory.adoption.foreign_services import settle, task_definition
 from tests.inventory.drift.looking import compared, synced
 
 pytestmark = pytest.mark.browser

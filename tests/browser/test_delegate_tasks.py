@@ -14,7 +14,7 @@ from delegates.models import DelegateTask
 from delegates.operations.delegates import approve_delegate
 from delegates.task_queue import route_waiting_tasks
 from rbac.models import Scope, User
-from tests.delegates.making import make_delegate, make_instance, make_task
+from tests.fixtures.delegates import make_delegate, make_instance, make_task
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

@@ -14,7 +14,7 @@ from delegates import live
 from delegates.live import LOG_SOURCE_NAME as LOG
 from delegates.models import Delegate, DelegateInstance, DelegateLogChunk
 from rbac.models import Scope, User
-from tests.delegates.making import make_delegate, make_instance
+from tests.fixtures.delegates import make_delegate, make_instance
 from web.live import publish_change_on_commit
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

@@ -12,7 +12,7 @@ from ops.demo_pipelines import SandboxFacts
 from pipelines.models import Pipeline
 from rbac.models import Scope, User
 from sandbox.process import SandboxProcess
-from tests.deployments.driving import Drive
+from tests.fixtures.engine_driver import Drive
 from tests.fixtures.people import make_person
 from tests.watching.marker import planted
 

@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 from delegates import live
 from delegates.models import Delegate, DelegateEvent
 from rbac.models import Scope, User
-from tests.delegates.making import make_delegate, make_instance
+from tests.fixtures.delegates import make_delegate, make_instance
 from tests.fixtures.people import make_person
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

@@ -12,8 +12,8 @@ from pipelines.models import Pipeline
 from rbac.models import Role, RoleAssignment, User
 from tests.browser.conftest import Visit
 from tests.browser.test_accessibility import violations
+from tests.catalog.artifacts.registry import Registry, registry
 from tests.fixtures.git import PASSWORD
-from tests.stores.registry import Registry, registry
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 MANY = {f"v1_{number}": f"sha256:{number:064d}" for number in range(60)}

@@ -17,8 +17,8 @@ from delegates.install import (
 )
 from tests.clients.programs import Program
 from tests.contract.account import Aws
+from tests.delegates.install.matrix import MATRIX, wanted
 from tests.fixtures.processes import wait_until
-from tests.specs.matrix import MATRIX, wanted
 
 # Of these each is made in the sandbox; what they are called keeps them apart.
 MADE = {

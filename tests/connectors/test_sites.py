@@ -16,7 +16,7 @@ from delegates.access.lookup_requests import create_lookup_request
 from delegates.models import DelegateTask, LookupRequest
 from guards.address_policy import AddressPolicy
 from rbac.models import AuditEntry, Scope, User
-from tests.deployments.hands import hand
+from tests.fixtures.fake_delegates import hand
 from tests.fixtures.git import PASSWORD, USERNAME, GitServer
 from tests.watching.marker import planted
 from web.http.problems import BadInput

@@ -19,7 +19,7 @@ from delegates.operations.configurations import (
 )
 from rbac.models import AuditEntry, Scope, User
 from rbac.policy import Forbidden
-from tests.delegates.making import make_delegate, make_instance
+from tests.fixtures.delegates import make_delegate, make_instance
 from web.http.problems import BadInput, Conflict
 
 Browse = Callable[[User], Client]

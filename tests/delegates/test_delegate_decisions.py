@@ -10,7 +10,7 @@ from delegates.models import Delegate, DelegateEvent, DelegateLogChunk
 from delegates.operations import delegates as operations
 from delegates.operations.delegates import delete_delegate
 from rbac.models import AuditEntry, Scope, User
-from tests.delegates.making import make_delegate, make_instance, make_task
+from tests.fixtures.delegates import make_delegate, make_instance, make_task
 from tests.fixtures.people import make_person
 from web.http.problems import BadInput, Conflict
 

@@ -19,7 +19,7 @@ from delegates.models import Delegate, DelegateEvent
 from delegates.queries import delegates as queries
 from delegates.queries.delegates import count_presence
 from rbac.models import Scope, User
-from tests.delegates.making import make_delegate, make_instance, make_task
+from tests.fixtures.delegates import make_delegate, make_instance, make_task
 from tests.fixtures.people import make_person, make_project
 
 pytestmark = pytest.mark.django_db

@@ -10,7 +10,7 @@ from connectors.models import Connector
 from delegates.models import AllowlistEntry, BlocklistEntry, Delegate, DelegateEvent, InstanceSample
 from delegates.queries.history import list_load_quarters
 from rbac.models import AuditEntry, Scope, User
-from tests.delegates.making import make_delegate, make_instance, make_task
+from tests.fixtures.delegates import make_delegate, make_instance, make_task
 
 pytestmark = pytest.mark.django_db
 

@@ -19,7 +19,7 @@ from delegates.models import Delegate
 from delegates.queries.delegates import DelegateFacts
 from rbac.models import RoleAssignment, Scope, User
 from rbac.policy import Principal
-from tests.delegates.making import make_delegate, make_instance
+from tests.fixtures.delegates import make_delegate, make_instance
 from tests.fixtures.sockets import session_of
 
 # How long an answer may take on a machine that is busy with other things.

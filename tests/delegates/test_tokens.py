@@ -12,7 +12,7 @@ from rest_framework.test import APIClient
 from delegates.models import DelegateEvent, DelegateInstance, DelegateToken
 from delegates.operations.tokens import create_token, delete_token, hash_token, revoke_token
 from rbac.models import AuditEntry, Scope, User
-from tests.delegates.making import make_delegate, make_instance
+from tests.fixtures.delegates import make_delegate, make_instance
 from tests.fixtures.people import make_person
 from web.http.problems import BadInput, Conflict
 

@@ -9,8 +9,8 @@ from ops.demo_pipelines import SandboxFacts
 from pipelines.models import Pipeline
 from rbac.models import User
 from sandbox.process import SandboxProcess
-from tests.deployments.driving import Drive
 from tests.fixtures.demo import fill_in_demo
+from tests.fixtures.engine_driver import Drive
 
 
 @pytest.fixture(autouse=True)

@@ -13,9 +13,9 @@ from django.urls import reverse
 
 from tests.api.asks import IN_SCOPE, pipeline_form, rows_of, service_form
 from tests.api.world import World
+from tests.deployments.engine.conftest import pipeline_text, stage_text
 from tests.doors.conftest import Send
 from tests.fixtures.patience import within_cpu
-from tests.flow.conftest import pipeline_text, stage_text
 
 pytestmark = pytest.mark.django_db
 

@@ -21,7 +21,7 @@ from guards.safe_http import (
     send_request,
 )
 from guards.urls import InvalidUrl
-from tests.agent.places import Respond, place
+from tests.delegates.agent.places import Respond, place
 from tests.guards.names import Rebinding
 
 LOOPBACK = AddressPolicy(allowed_networks=parse_networks(["127.0.0.1/32"]))

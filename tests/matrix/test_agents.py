@@ -14,10 +14,10 @@ from delegates.protocol.asgi import ASYNC_ROUTES, ROUTES
 from delegates.protocol.requests import run_in_thread
 from rbac.models import Scope, User
 from rbac.operations.api_keys import create_api_key
-from tests.delegates.making import make_token
+from tests.delegates.protocol.agents import Agent, offered, registered, registration
+from tests.delegates.protocol.wire import Socket, post
+from tests.fixtures.delegates import make_token
 from tests.fixtures.people import make_project
-from tests.protocol.agents import Agent, offered, registered, registration
-from tests.protocol.wire import Socket, post
 
 RESULT: dict[str, Any] = {"status": "SUCCEEDED", "result": {}, "error": None}
 # What each call says that is well-formed; "*" stands for a task.

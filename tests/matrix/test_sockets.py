@@ -17,7 +17,7 @@ from rbac.models import Scope, User
 from tests.api.asked_things import adoption
 from tests.api.needs import ADMIN, EVERY_STANDING, HERE, Standing
 from tests.api.world import World, make_world
-from tests.delegates.making import make_task
+from tests.fixtures.delegates import make_task
 from tests.fixtures.sockets import session_of
 from tests.matrix.people import make_people
 from web.live.sources import list_topic_names
@@ -35,7 +35,7 @@ def may_listen_to_delegates(who: Standing) -> bool:
 
 
 def may_count_approvals(who: Standing) -> bool:
-    """Whoever is signed in hears how many wait for them: tests/approvals/test_badge.py."""
+    """Whoever is signed in hears how many wait for them: tests/deployments/approvals/test_badge.py."""
     return True
 
 
@@ -49,7 +49,7 @@ def may_hear_of_nothing(who: Standing) -> bool:
 
 
 def belongs_here(who: Standing) -> bool:
-    """Each change has its own audience besides: tests/web/test_news.py."""
+    """Each change has its own audience besides: tests/web/live/test_live_socket.py."""
     return who.is_member(HERE)
 
 

@@ -11,10 +11,10 @@ from delegates.protocol.heartbeats import Heartbeat
 from notifications.events import EventType
 from notifications.models import Notification
 from rbac.models import Scope
-from tests.delegates.making import make_instance, make_token
+from tests.delegates.protocol.agents import Agent, registered
+from tests.delegates.protocol.conftest import _nobody_was_refused
+from tests.fixtures.delegates import make_instance, make_token
 from tests.notifications.conftest import Ruled
-from tests.protocol.agents import Agent, registered
-from tests.protocol.conftest import _nobody_was_refused
 from web.clock import get_database_time
 
 __all__ = ["_nobody_was_refused"]

@@ -4,7 +4,7 @@ from notifications.events import EventType
 from notifications.outbox_sender import send_due_notifications
 from rbac.models import Scope
 from tests.deployments.conftest import _full_buckets, drive
-from tests.deployments.driving import Drive
+from tests.fixtures.engine_driver import Drive
 from tests.inventory.drift.looking import compared
 from tests.notifications.conftest import Ruled
 from tests.notifications.receiver import Receiver

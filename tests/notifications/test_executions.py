@@ -5,10 +5,10 @@ from notifications.events import EventType
 from notifications.models import Notification
 from notifications.outbox_sender import send_due_notifications
 from rbac.models import Scope
-from tests.approvals.conftest import Panel, panel
+from tests.deployments.approvals.conftest import Panel, panel
 from tests.deployments.conftest import _full_buckets, drive
-from tests.deployments.driving import Drive
-from tests.interventions.conftest import Strategies, UntilAsked, strategies, until_asked
+from tests.deployments.execution.conftest import Strategies, UntilAsked, strategies, until_asked
+from tests.fixtures.engine_driver import Drive
 from tests.notifications.conftest import Ruled
 from tests.notifications.receiver import Receiver
 

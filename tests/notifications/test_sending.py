@@ -30,8 +30,8 @@ from notifications.outbox_sender import (
 )
 from rbac.models import Scope, User
 from rbac.operations.scopes import archive_scope, restore_scope
-from tests.deployments.dying import KILLED, in_a_fork
 from tests.fixtures.threads import at_once, split
+from tests.fixtures.worker_crashes import KILLED, in_a_fork
 from tests.notifications.conftest import Ruled
 from tests.notifications.receiver import LONGEST_WAIT, Received, Receiver, listening
 from tests.watching.marker import planted

@@ -1,7 +1,7 @@
 """A pretend account with thousands of tasks stays quick, because only what changes is looked at."""
 
 from tests.contract.account import CLUSTER, Aws
-from tests.deployments.memory import cpu_seconds
+from tests.fixtures.process_memory import cpu_seconds
 
 SERVICES, TASKS = 100, 20
 

@@ -1,0 +1,1 @@
+"""Tests of strategies, step kinds, actions and expressions."""

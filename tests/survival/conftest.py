@@ -11,11 +11,11 @@ from deployments.journal.runtime import FAILPOINTS, set_hook
 from deployments.models import Approval, Execution
 from rbac.models import Scope, User, UserGroup
 from tests.deployments.conftest import _full_buckets, drive
-from tests.deployments.driving import Drive
-from tests.deployments.simulator.schedule import Death
+from tests.deployments.engine.conftest import DEPLOY, Write, pipeline_text, stage_text, write
+from tests.deployments.engine.simulator.schedule import Death
+from tests.fixtures.engine_driver import Drive
 from tests.fixtures.people import make_person
-from tests.flow.conftest import DEPLOY, Write, pipeline_text, stage_text, write
-from tests.steps.conftest import Site, Worker, site, worker
+from tests.steps.kinds.conftest import Site, Worker, site, worker
 from tests.survival.everything import Came, everything
 from web.clock import get_database_time
 

@@ -9,8 +9,8 @@ from deployments.log import iterate_lines
 from deployments.models import Approval, ApprovalDecision, Execution, Interrupt, ServiceLock, StepExecution
 from rbac.models import AuditEntry
 from steps.states import TERMINAL_STATUSES
-from tests.flow.conftest import pipeline_text, stage_text
-from tests.steps.conftest import Site
+from tests.deployments.engine.conftest import pipeline_text, stage_text
+from tests.steps.kinds.conftest import Site
 
 IGNORED = "failureStrategies: [{onFailure: {errors: [AllErrors], action: {type: Ignore}}}]"
 # A delegate that dies takes its script with it, and what it did is not done again without being asked for.

@@ -22,14 +22,14 @@ from ops.demo_pipelines import SandboxFacts
 from pipelines.operations.pipelines import save_pipeline
 from rbac.models import Scope, User, UserGroup
 from sandbox.process import SandboxProcess
-from tests.delegated.conftest import StartDying, start
-from tests.delegated.work import Work
 from tests.faults.part import Part
 from tests.fixtures.agents import CALM, WEB, WEB_OPTIONS, WORKER_OPTIONS, Manager
 from tests.fixtures.people import make_person
 from tests.fixtures.processes import wait_until
 from tests.ports import free_port
-from tests.steps.conftest import Site, site
+from tests.steps.kinds.conftest import Site, site
+from tests.stories.delegate_deployments.conftest import StartDying, start
+from tests.stories.delegate_deployments.work import Work
 from tests.survival.everything import Came, everything
 from tests.watching.marker import planted
 

@@ -15,7 +15,7 @@ from inventory.models.instances import EcsServiceRecord, ServiceInstance
 from rbac.models import Scope
 from steps.states import CallState, Outcome, Status
 from tests.api.world import World
-from tests.deployments.driving import Drive
+from tests.fixtures.engine_driver import Drive
 from tests.fixtures.people import make_person
 
 MOST_QUERIES = 15

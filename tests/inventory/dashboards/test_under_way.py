@@ -11,7 +11,7 @@ from deployments.models import Execution
 from rbac.models import Scope
 from steps.states import Status
 from tests.api.world import World
-from tests.delegates.making import make_delegate, make_instance
+from tests.fixtures.delegates import make_delegate, make_instance
 
 pytestmark = pytest.mark.django_db
 

@@ -8,7 +8,7 @@ from inventory.operations import drift
 from inventory.queries.drift import list_open_drifts
 from rbac.models import AuditEntry, User
 from rbac.policy import Forbidden
-from tests.deployments.driving import Drive
+from tests.fixtures.engine_driver import Drive
 from tests.inventory.drift.looking import drifts, state
 from web.http.problems import BadInput
 

@@ -11,8 +11,8 @@ from inventory.drift.read_plan import create_cursor
 from inventory.models.drift import ClusterDriftScan, Drift, DriftComparison
 from inventory.models.instances import EcsServiceRecord, SyncPause
 from inventory.sync.pauses import list_pause_keys
-from tests.deployments.driving import Drive
-from tests.deployments.hands import Hand, hand
+from tests.fixtures.engine_driver import Drive
+from tests.fixtures.fake_delegates import Hand, hand
 from tests.inventory.drift.looking import asked_for, story_now, synced
 from web.clock import get_database_time
 

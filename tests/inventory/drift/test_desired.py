@@ -7,12 +7,12 @@ from inventory.drift.documents.field_rules import SERVICE_DEFINITION, TASK_DEFIN
 from inventory.drift.drift_scan import SCAN_INTERVAL
 from inventory.models.drift import Drift, DriftComparison
 from inventory.models.instances import EcsServiceRecord
-from tests.deployments.driving import Drive
-from tests.flow.conftest import DEPLOY, Write, pipeline_text, stage_text, write
-from tests.interventions.conftest import Strategies, strategies
+from tests.deployments.engine.conftest import DEPLOY, Write, pipeline_text, stage_text, write
+from tests.deployments.execution.conftest import Strategies, strategies
+from tests.fixtures.engine_driver import Drive
 from tests.inventory.drift.looking import compared, drifts, looked_at, state, synced
 from tests.inventory.drift.test_drift import register, update
-from tests.steps.test_scale import scale_text
+from tests.steps.kinds.test_scale import scale_text
 from web.clock import get_database_time
 
 __all__ = ["strategies", "write"]

@@ -18,7 +18,7 @@ from inventory.queries.drift import count_drifted_services, list_comparisons
 from pipelines.models import Pipeline
 from pipelines.operations.pipelines import delete_pipeline
 from rbac.models import AuditEntry, User
-from tests.deployments.driving import Drive
+from tests.fixtures.engine_driver import Drive
 from tests.inventory.drift.looking import asked_for, compared, drifts, state, synced
 from web.clock import get_database_time
 

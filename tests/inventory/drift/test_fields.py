@@ -8,7 +8,7 @@ import yaml
 from connectors.models import FileNode
 from inventory.drift.documents.field_rules import SERVICE_DEFINITION, TASK_DEFINITION
 from ops.demo_pipelines import SAMPLES
-from tests.deployments.driving import Drive
+from tests.fixtures.engine_driver import Drive
 from tests.inventory.drift.looking import drifts
 from tests.inventory.drift.test_drift import register, update
 

@@ -10,7 +10,7 @@ from guards.limits import DRIFT_VALUE_CHARACTERS
 from inventory.drift.documents.field_rules import TASK_DEFINITION
 from inventory.models.drift import Drift, DriftComparison
 from rbac.models import AuditEntry, Scope, User
-from tests.deployments.driving import Drive
+from tests.fixtures.engine_driver import Drive
 from tests.inventory.drift.looking import drifts
 from tests.inventory.drift.test_drift import register, update
 from tests.watching.marker import planted

@@ -20,7 +20,7 @@ from inventory.drift import drift_scan
 from inventory.models.instances import EcsServiceRecord, ServiceInstance, SyncedCluster
 from inventory.sync import clusters, sync_scan
 from steps.states import CallState
-from tests.deployments.driving import Drive
+from tests.fixtures.engine_driver import Drive
 from web import clock
 from web.clock import get_database_time
 

@@ -9,8 +9,8 @@ from deployments.journal import rate_limits
 from inventory.models.instances import ServiceInstance, SyncedCluster
 from inventory.sync.clusters import create_clusters, list_due_clusters
 from inventory.sync.sync_scan import run_sync
-from tests.deployments.driving import Drive
-from tests.deployments.hands import Hand, hand
+from tests.fixtures.engine_driver import Drive
+from tests.fixtures.fake_delegates import Hand, hand
 from web.clock import get_database_time
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -7,9 +7,9 @@ from django.test import Client
 from django.urls import reverse
 
 from inventory.models.instances import EcsServiceRecord, ServiceInstance, SyncedCluster
-from tests.blue_green.conftest import _full_buckets, shop
-from tests.blue_green.world import World
 from tests.inventory.sync.test_sync import sync
+from tests.stories.blue_green.conftest import _full_buckets, shop
+from tests.stories.blue_green.world import World
 from web.clock import get_database_time
 
 __all__ = ["_full_buckets", "shop"]

@@ -8,9 +8,9 @@ from deployments.models import Execution
 from inventory.models.instances import EcsServiceEvent, EcsServiceRecord, ServiceInstance, SyncedCluster
 from inventory.sync import sync_scan
 from inventory.sync.upserts.scale_attribution import attribute_scaling
-from tests.deployments.driving import Drive
-from tests.flow.conftest import Write, write
-from tests.flow.test_slots import _pipeline, _scale
+from tests.deployments.engine.conftest import Write, write
+from tests.deployments.engine.test_service_locks import _pipeline, _scale
+from tests.fixtures.engine_driver import Drive
 from tests.inventory.sync.test_sync import sync
 from web.clock import get_database_time
 

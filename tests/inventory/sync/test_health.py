@@ -14,8 +14,8 @@ from deployments.journal import rate_limits
 from inventory.models.instances import EcsServiceRecord, SyncedCluster
 from inventory.sync.clusters import create_clusters
 from inventory.sync.sync_scan import run_sync
-from tests.blue_green.conftest import _full_buckets, shop
-from tests.blue_green.world import World
+from tests.stories.blue_green.conftest import _full_buckets, shop
+from tests.stories.blue_green.world import World
 from web.clock import get_database_time
 
 __all__ = ["_full_buckets", "shop"]

@@ -6,11 +6,11 @@ from catalog.models import Infrastructure, Manifest, Service
 from inventory.models.instances import EcsServiceRecord, ServiceInstance, SyncedCluster
 from inventory.queries.instances import get_cluster
 from inventory.sync.clusters import create_clusters, list_due_clusters, schedule_follow_ups
-from tests.deployments.driving import Drive
-from tests.deployments.test_rolling import SERVICE_FILE, TASK_FILE
-from tests.flow.conftest import DEPLOY, Write, job, write
-from tests.flow.test_slots import _parallel, _pipeline, _scale, worker
+from tests.deployments.engine.conftest import DEPLOY, Write, job, write
+from tests.deployments.engine.test_service_locks import _parallel, _pipeline, _scale, worker
+from tests.fixtures.engine_driver import Drive
 from tests.inventory.sync.test_sync import sync
+from tests.stories.rolling.test_rolling_deployment import SERVICE_FILE, TASK_FILE
 from web.clock import get_database_time
 
 __all__ = ["worker", "write"]

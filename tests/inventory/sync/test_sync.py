@@ -14,7 +14,7 @@ from deployments.models import Execution
 from inventory.models.instances import EcsServiceEvent, EcsServiceRecord, ServiceInstance, SyncedCluster
 from inventory.sync.clusters import create_clusters, list_due_clusters, schedule_follow_ups
 from inventory.sync.sync_scan import run_sync
-from tests.deployments.driving import Drive
+from tests.fixtures.engine_driver import Drive
 from web.clock import get_database_time
 
 

@@ -21,7 +21,7 @@ from inventory.sync.clusters import create_clusters
 from inventory.sync.cursor import USAGE, SyncCursor
 from inventory.sync.sync_scan import run_sync
 from inventory.sync.upserts.usage import compute_usage_window, list_due_usages, update_usage
-from tests.deployments.driving import Drive
+from tests.fixtures.engine_driver import Drive
 from tests.inventory.sync.test_many import cluster
 from web.clock import get_database_time
 

@@ -1,0 +1,1 @@
+"""Tests of the catalog: services, environments, manifests, artifacts, overrides."""

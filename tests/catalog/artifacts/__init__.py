@@ -1,0 +1,1 @@
+"""Tests of image sources and tags."""

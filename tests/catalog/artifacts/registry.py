@@ -1,0 +1,75 @@
+"""A container registry on loopback: paged tags and digests behind tokens, by the OCI distribution API."""
+
+import base64
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from tests.delegates.agent.places import place
+from tests.fixtures.git import PASSWORD, USERNAME
+from tests.watching.marker import planted
+
+LOGIN = "Basic " + base64.b64encode(f"{USERNAME}:{PASSWORD}".encode()).decode()
+TOKEN, PAGE = planted("token-of-the-registry"), 2
+
+
+@dataclass
+class Registry:
+    """`tags` are those of shop/web, each with its digest; `page` of them are listed at once.
+
+    Without `repositories` it shows no catalog.
+
+    `status` is answered instead of a list of tags; `asked` counts how often a list is begun.
+    """
+
+    url: str = ""
+    page: int = PAGE
+    status: int = 200
+    asked: int = 0
+    tags: dict[str, str] = field(default_factory=dict)
+    repositories: tuple[str, ...] = ()
+
+    def answer(self, request: Any) -> tuple[int, dict[str, str], bytes]:
+        """What the registry says."""
+        parts = urlsplit(request.path)
+        sent = request.headers.get("Authorization", "")
+        if parts.path == "/token":
+            return (200, {}, json.dumps({"token": TOKEN}).encode()) if sent == LOGIN else (401, {}, b"")
+        if sent != f"Bearer {TOKEN}":
+            return 401, {"WWW-Authenticate": f'Bearer realm="{self.url}/token",service="loopback"'}, b""
+        if parts.path == "/v2/_catalog" and self.repositories:
+            return self._catalog(parse_qs(parts.query).get("last", [""])[0])
+        if parts.path == "/v2/shop/web/tags/list":
+            return self._listed(parse_qs(parts.query).get("last", [""])[0])
+        tag = parts.path.removeprefix("/v2/shop/web/manifests/")
+        if tag in self.tags:
+            return 200, {"Docker-Content-Digest": self.tags[tag]}, b""
+        return (200 if parts.path == "/v2/" else 404), {}, b""
+
+    def _catalog(self, last: str) -> tuple[int, dict[str, str], bytes]:
+        left = [name for name in sorted(self.repositories) if name > last]
+        shown = left[: self.page]
+        link = {"Link": f'</v2/_catalog?last={shown[-1]}>; rel="next"'} if len(left) > self.page else {}
+        return 200, link, json.dumps({"repositories": shown}).encode()
+
+    def _listed(self, last: str) -> tuple[int, dict[str, str], bytes]:
+        self.asked += not last
+        if self.status != 200:
+            return self.status, {}, b"{}"
+        left = [tag for tag in sorted(self.tags) if tag > last]
+        shown = left[: self.page]
+        is_more = len(left) > self.page
+        link = {"Link": f'</v2/shop/web/tags/list?last={shown[-1]}>; rel="next"'} if is_more else {}
+        return 200, link, json.dumps({"tags": shown}).encode()
+
+
+@contextmanager
+def registry(**tags: str) -> Iterator[Registry]:
+    """A registry that runs."""
+    made = Registry(tags={tag.replace("_", "."): digest for tag, digest in tags.items()})
+    with place(made.answer) as url:
+        made.url = url
+        yield made

@@ -1,0 +1,1 @@
+"""Tests of manifest stores, with deployments from real servers on loopback."""

@@ -1,0 +1,378 @@
+"""Deployments whose manifests lie in Git: fetched when the run comes there, pinned to one commit."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from pytest_django import Settings
+
+from catalog.models import Environment
+from catalog.operations import ManifestSpec, OverrideSpec, override_service
+from connectors.models import Connector
+from connectors.operations import delete_connector
+from connectors.required_access import MissingAccess
+from delegates.access.site_calls import run_site_call_locally
+from delegates.models import DelegateTask, LookupRequest
+from delegates.task_owners import register_task_owner
+from deployments.execution.operations import retry_execution
+from deployments.journal.aws_access import CALL_OWNER
+from deployments.journal.call_owner import CallOwner
+from deployments.journal.runtime import set_hook
+from deployments.models import Execution, PreviewRequest, StageExecution
+from deployments.preview.documents import PreviewDetails
+from deployments.preview.operations import preview_pipeline
+from guards.address_policy import AddressPolicy
+from rbac.models import Role, RoleAssignment, Scope, User
+from rbac.permissions import PERMISSIONS
+from tests.catalog.manifests.stores.conftest import TASK, Move, git_connector, texts
+from tests.deployments.engine.simulator.schedule import Death
+from tests.fixtures.engine_driver import Drive
+from tests.fixtures.fake_delegates import hand
+from tests.fixtures.git import GitServer
+from tests.fixtures.people import make_person
+from tests.fixtures.worker_crashes import Countdown
+from web.http.problems import BadInput, Conflict
+
+pytestmark = pytest.mark.django_db(transaction=True)
+MAIN = {"connector": "shop", "branch": "main"}
+
+
+def commits_of(execution: Execution) -> set[str]:
+    """The commits that the stages of an execution are pinned to."""
+    stages = StageExecution.objects.filter(execution=execution)
+    return {one.get("commit", "") for stage in stages for one in stage.sources}
+
+
+def failure_of(execution: Execution) -> dict[str, str]:
+    """Why an execution failed."""
+    assert execution.failure is not None, execution.status
+    return dict(execution.failure)
+
+
+def test_a_service_is_deployed_from_a_repository(drive: Drive, git_server: GitServer, move: Move) -> None:
+    commit = git_server.commit(texts())
+    git_connector(git_server.private_url, private=True)
+    move("Git", MAIN)
+    execution = drive.run("1.27")
+    log = drive.log(execution)
+    assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), log[-5:]
+    for line in (
+        "Fetching EcsTaskDefinition from Git",
+        "Fetching EcsTaskDefinition files with identifier: task def",
+        f"Using commit {commit[:12]} of the branch main of shop",
+        "- /ecs/task.yaml",
+        "Fetched all manifests from Git",
+    ):
+        assert line in log, line
+    # One fetch for both: they are of one commit.
+    assert execution.calls.filter(operation="FetchFiles").count() == 1
+    assert commits_of(execution) == {commit}
+
+
+def test_a_retry_goes_on_with_the_commit_that_the_run_began_with(
+    drive: Drive, git_server: GitServer, move: Move
+) -> None:
+    files = texts()
+    first = git_server.commit(files | {"ecs/service.yaml": files["ecs/service.yaml"] + "\nnonsense: 1\n"})
+    git_connector(git_server.url)
+    move("Git", MAIN)
+    execution = drive.run("1.27")
+    assert failure_of(execution)["code"] == "BAD_MANIFEST"
+    assert "ecs/service.yaml, line" in failure_of(execution)["message"]
+    git_server.commit(files)
+    retry_execution(actor=drive.deployer, execution=execution)
+    drive.until_over(execution)
+    assert failure_of(execution)["code"] == "BAD_MANIFEST"
+    assert commits_of(execution) == {first}
+    again = drive.run("1.27")
+    assert again.status == "SUCCESS"
+    assert commits_of(again) != {first}
+
+
+def test_a_tag_may_be_chosen_by_a_variable(drive: Drive, git_server: GitServer, move: Move) -> None:
+    git_server.commit(texts())
+    git_server.tag("v1")
+    git_server.commit({"ecs/task.yaml": "broken: true\n"})
+    git_connector(git_server.url)
+    service = move("Git", {"connector": "shop", "tag": "<+serviceVariables.release>"})
+    service.variables = {"release": "v1"}
+    service.save()
+    execution = drive.run("1.27")
+    assert execution.status == "SUCCESS", execution.failure
+
+
+@pytest.mark.parametrize(
+    ("place", "path", "code", "words"),
+    [
+        ({"branch": "nowhere"}, "/ecs/task.yaml", "GIT_FAILED", "Push this branch or tag"),
+        ({"branch": "main"}, "/ecs/tusk.yaml", "GIT_FAILED", "here is no file ecs/tusk.yaml in commit"),
+        ({"tag": "<+serviceVariables.nothing>"}, "/ecs/task.yaml", "UNKNOWN_EXPRESSION", "task def"),
+    ],
+)
+def test_what_cannot_be_fetched_is_named(
+    drive: Drive, git_server: GitServer, move: Move, place: dict[str, str], path: str, code: str, words: str
+) -> None:
+    git_server.commit(texts())
+    git_connector(git_server.url)
+    move("Git", {"connector": "shop", **place}, task=path)
+    failure = failure_of(drive.run("1.27"))
+    assert failure["code"] == code
+    assert words in failure["message"]
+
+
+def test_nothing_private_is_asked_from_here_unless_that_is_set(
+    drive: Drive, git_server: GitServer, move: Move, settings: Settings
+) -> None:
+    git_server.commit(texts())
+    git_connector(git_server.url.replace("127.0.0.1", "localhost"))
+    move("Git", MAIN)
+    settings.OUTGOING_REACH = AddressPolicy()
+    assert failure_of(drive.run("1.27"))["code"] == "ADDRESS_REFUSED"
+
+
+def test_a_delegate_fetches_where_the_connector_says_so(
+    drive: Drive, git_server: GitServer, move: Move
+) -> None:
+    commit = git_server.commit(texts())
+    remote = {"connect_through": "Delegate", "delegate_selectors": ["net"]}
+    git_connector(git_server.private_url, private=True, **remote)
+    move("Git", MAIN)
+    one = hand("net-1", tags=("net",))
+    register_task_owner(CALL_OWNER, CallOwner(drive.world))
+    try:
+        execution = drive.start("1.27")
+        while not execution.is_over:
+            drive.look()
+            if not one.serve():
+                drive.pass_time(1)
+            execution.refresh_from_db()
+    finally:
+        register_task_owner(CALL_OWNER, CallOwner())
+    assert execution.status == "SUCCESS", execution.failure
+    assert one.taken == ["git"]
+    assert commits_of(execution) == {commit}
+
+
+def test_an_override_may_lie_in_another_branch(
+    drive: Drive, git_server: GitServer, move: Move, browse: Callable[[User], Client]
+) -> None:
+    git_server.commit(texts())
+    git_server.commit({"ecs/more.yaml": "cpu: '512'\nmemory: '1024'\n"}, branch="dev")
+    git_connector(git_server.url)
+    service = move("Git", MAIN)
+    dev = {"connector": "shop", "branch": "dev"}
+    override_service(
+        actor=User.objects.get(username="admin"),
+        environment=Environment.objects.get(identifier="dev"),
+        service=service,
+        spec=OverrideSpec({}, [ManifestSpec("more", TASK, "Git", ("ecs/more.yaml",), place=dev)]),
+    )
+    page = browse(User.objects.get(username="admin")).get(
+        f"/environments/{Environment.objects.get(identifier='dev').pk}/services/{service.pk}/manifests/"
+    )
+    assert "the branch main of shop and the branch dev of shop" in page.content.decode()
+    execution = drive.run("1.27")
+    assert execution.status == "SUCCESS", execution.failure
+    assert "Overridden by more of the environment" in drive.log(execution)
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ({"branch": "main"}, "needs the connector"),
+        ({"connector": "shop"}, "names one of branch, tag, commit"),
+        ({"connector": "shop", "branch": "main", "tag": "v1"}, "names one of"),
+        ({"connector": "shop", "branch": "--upload-pack=id"}, "not the name of a branch"),
+        ({"connector": "shop", "commit": "abc123"}, "whole hash"),
+        ({"connector": "other", "branch": "main"}, "there is no connector other"),
+        ({"connector": "sandbox_aws", "branch": "main"}, "there is no connector sandbox_aws"),
+        ({"connector": "shop", "branch": "main", "bucket": "b"}, "place has no bucket"),
+    ],
+)
+def test_a_place_that_cannot_be_is_refused_at_once(
+    drive: Drive, move: Move, place: dict[str, str], words: str
+) -> None:
+    git_connector("https://git.example.com/shop.git")
+    with pytest.raises(BadInput) as refused:
+        move("Git", place)
+    assert words in str(refused.value.errors)
+
+
+def test_who_may_not_use_the_connector_can_neither_name_it_nor_run_it(drive: Drive, move: Move) -> None:
+    git_connector("https://git.example.com/shop.git")
+    move("Git", MAIN)
+    scope = Scope.objects.get(path="account/default/demo")
+    role = Role.objects.create(scope=scope, identifier="some", name="Some")
+    role.set_permissions(set(PERMISSIONS) - {"core_connector_access"})
+    outsider = make_person("outsider")
+    RoleAssignment.objects.create(user=outsider, role=role, scope=scope)
+    with pytest.raises(MissingAccess, match="core_connector_access on the connector shop"):
+        move("Git", MAIN, actor=outsider)
+    drive.deployer = outsider
+    with pytest.raises(MissingAccess) as refused:
+        drive.start("1.27")
+    assert "the connector shop" in str(refused.value.errors)
+
+
+def test_a_connector_that_manifests_name_is_not_deleted(drive: Drive, move: Move) -> None:
+    found = git_connector("https://git.example.com/shop.git")
+    move("Git", MAIN)
+    with pytest.raises(Conflict, match="service My app|service myapp"):
+        delete_connector(actor=User.objects.get(username="admin"), connector=found)
+    Connector.objects.filter(pk=found.pk).delete()
+    with pytest.raises(BadInput) as refused:
+        drive.start("1.27")
+    assert "there is no connector shop" in str(refused.value.errors)
+
+
+def test_what_counts_is_fetched_and_checked_for_who_asks(
+    drive: Drive, git_server: GitServer, move: Move, browse: Callable[[User], Client]
+) -> None:
+    files = texts()
+    git_server.commit(files | {"ecs/service.yaml": files["ecs/service.yaml"] + "\nnonsense: 1\n"})
+    git_connector(git_server.private_url, private=True)
+    service = move("Git", {"connector": "shop", "branch": "<+serviceVariables.branch>"})
+    service.variables = {"branch": "main"}
+    service.save()
+    address = f"/environments/{Environment.objects.get(identifier='dev').pk}/services/{service.pk}/manifests/"
+    client = browse(User.objects.get(username="admin"))
+    assert "Fetch and check them now" in client.get(address).content.decode()
+    page = client.get(f"{address}?fetch=1").content.decode()
+    assert "containerDefinitions" in page
+    assert "ecs/service.yaml, line" in page
+    assert "nonsense" in page
+    scope = Scope.objects.get(path="account/default/demo")
+    role = Role.objects.create(scope=scope, identifier="some", name="Some")
+    role.set_permissions(set(PERMISSIONS) - {"core_connector_access"})
+    outsider = make_person("outsider")
+    RoleAssignment.objects.create(user=outsider, role=role, scope=scope)
+    refused = browse(outsider).get(f"{address}?fetch=1").content.decode()
+    assert "core_connector_access on the connector shop" in refused
+    assert "containerDefinitions" not in refused
+
+
+def test_what_counts_is_fetched_by_a_delegate_where_the_connector_says_so(
+    drive: Drive, git_server: GitServer, move: Move, browse: Callable[[User], Client]
+) -> None:
+    git_server.commit(texts())
+    git_connector(
+        git_server.private_url, private=True, connect_through="Delegate", delegate_selectors=["net"]
+    )
+    service = move("Git", MAIN)
+    one = hand("net-1", tags=("net",))
+    place = f"/environments/{Environment.objects.get(identifier='dev').pk}/services/{service.pk}/manifests"
+    client = browse(User.objects.get(username="admin"))
+    told = f"/api/v1{place.replace('services', 'overrides')}"
+    page = client.get(f"{place}/?fetch=1").content.decode()
+    assert "A delegate fetches the files" in page
+    assert "containerDefinitions" not in page
+    waiting = client.get(f"{told}?fetch=true").json()["manifests"]
+    assert all(manifest["waits"] and manifest["value"] is None for manifest in waiting)
+    assert DelegateTask.objects.filter(owner="inquiry").count() == 1
+    one.serve()
+    page = client.get(f"{place}/?fetch=1").content.decode()
+    assert "containerDefinitions" in page
+    assert "A delegate fetches" not in page
+    found = client.get(f"{told}?fetch=true").json()["manifests"]
+    assert all(manifest["value"] and not manifest["waits"] for manifest in found)
+    assert one.taken == ["git"]
+    # What came may hold anything: it is kept encrypted, and nowhere else.
+    inquiry = LookupRequest.objects.get(kind=LookupRequest.Kind.FILES)
+    assert inquiry.report == {"fetched": True}
+    assert DelegateTask.objects.get(pk=inquiry.task_id).result == ""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT answers FROM delegates_lookuprequest")
+        assert "containerDefinitions" not in cursor.fetchone()[0]
+
+
+def test_what_a_delegate_cannot_fetch_for_the_page_is_told_with_the_next_step(
+    drive: Drive, git_server: GitServer, move: Move, browse: Callable[[User], Client]
+) -> None:
+    git_server.commit(texts())
+    git_connector(
+        git_server.private_url, private=True, connect_through="Delegate", delegate_selectors=["net"]
+    )
+    service = move("Git", {"connector": "shop", "branch": "gone"})
+    one = hand("net-1", tags=("net",))
+    place = f"/environments/{Environment.objects.get(identifier='dev').pk}/services/{service.pk}/manifests/"
+    client = browse(User.objects.get(username="admin"))
+    client.get(f"{place}?fetch=1")
+    one.serve()
+    page = client.get(f"{place}?fetch=1").content.decode()
+    assert "could not be fetched from the branch gone of shop" in page
+    assert "data-topics" not in page
+
+
+def test_a_preview_asks_a_delegate_for_the_files(drive: Drive, git_server: GitServer, move: Move) -> None:
+    git_server.commit(texts())
+    git_connector(git_server.url, connect_through="Delegate", delegate_selectors=["net"])
+    move("Git", MAIN)
+    one = hand("net-1", tags=("net",))
+    question = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag="1.27")
+    assert isinstance(question, PreviewRequest)
+    for _ in range(5):
+        one.serve()
+    shown = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag="1.27")
+    assert isinstance(shown, PreviewDetails)
+    assert shown.is_complete
+    assert set(one.taken) == {"git"}
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_a_worker_that_dies_after_the_fetch_leaves_one_commit(
+    drive: Drive, git_server: GitServer, move: Move, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    files = texts()
+    git_server.commit(files)
+    git_connector(git_server.url)
+    move("Git", MAIN)
+    execution = drive.start("1.27")
+    countdown = Countdown(at, _die)
+
+    def fetched(*args: Any, **named: Any) -> Any:
+        answer = run_site_call_locally(*args, **named)
+        set_hook(countdown)
+        return answer
+
+    with monkeypatch.context() as patch:
+        patch.setattr("deployments.journal.non_aws_calls.run_site_call_locally", fetched)
+        with pytest.raises(Death):
+            drive.until_over(execution)
+    set_hook(None)
+    git_server.commit({**files, "more": "later"})
+    drive.clock.move(600)
+    drive.until_over(execution)
+    assert execution.status == "SUCCESS", execution.failure
+    (commit,) = commits_of(execution)
+    told = [line for line in drive.log(execution) if line.startswith("Using commit")]
+    assert told == [f"Using commit {commit[:12]} of the branch main of shop"], countdown.passed
+
+
+@pytest.fixture(autouse=True)
+def _no_hook_stays() -> Iterator[None]:
+    yield
+    set_hook(None)
+
+
+def _die() -> None:
+    raise Death
+
+
+def test_who_may_not_use_the_connector_does_not_have_it_fetched_by_a_retry(
+    drive: Drive, git_server: GitServer, move: Move
+) -> None:
+    git_server.commit({"a": "b"})
+    git_connector(git_server.url)
+    move("Git", MAIN)
+    failed = drive.run("1.27")
+    assert failed.status == "FAILED"
+    scope = Scope.objects.get(path="account/default/demo")
+    role = Role.objects.create(scope=scope, identifier="some", name="Some")
+    role.set_permissions(set(PERMISSIONS) - {"core_connector_access"})
+    outsider = make_person("outsider")
+    RoleAssignment.objects.create(user=outsider, role=role, scope=scope)
+    with pytest.raises(MissingAccess) as refused:
+        retry_execution(actor=outsider, execution=failed)
+    assert "the connector shop" in str(refused.value.errors)

@@ -1,0 +1,1 @@
+"""Tests of overrides of manifests and variables."""

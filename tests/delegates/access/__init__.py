@@ -1,0 +1,1 @@
+"""Tests of lookups of AWS resources and images through delegates."""

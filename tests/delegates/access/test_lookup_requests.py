@@ -1,0 +1,142 @@
+"""Connector tests and lists of clusters through a delegate: tasks that hold nothing up."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from connectors.models import Connector
+from connectors.operations import create_connector
+from delegates.access.aws_access import ConnectorUnavailable, list_clusters
+from delegates.access.lookup_requests import create_lookup_request, get_or_create_lookup_request
+from delegates.models import DelegateTask, LookupRequest
+from delegates.task_queue import route_waiting_tasks
+from rbac.models import AuditEntry, Scope, User
+from rbac.policy import Forbidden
+from sandbox.process import SandboxProcess
+from tests.fixtures.fake_delegates import hand
+from web.clock import get_database_time
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Browse = Callable[[User], Client]
+
+
+@pytest.fixture
+def connector(
+    project: Scope,
+    admin: User,
+    sandbox: SandboxProcess,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Connector:
+    settings.ALLOW_AWS_ENDPOINTS = True
+    sandbox.seed()
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "of-the-delegate")
+    spec = {
+        "credentials": "Delegate",
+        "connect_through": "Delegate",
+        "delegate_selectors": ["prod"],
+        "endpoint_url": sandbox.url,
+    }
+    return create_connector(actor=admin, scope=project, identifier="aws", name="AWS", spec=spec)
+
+
+def test_a_test_is_made_by_a_delegate_and_names_it(connector: Connector, admin: User) -> None:
+    prod = hand("prod-eu", tags=("prod",))
+    asked = create_lookup_request(actor=admin, connector=connector, kind=LookupRequest.Kind.TEST)
+    assert prod.serve() == 2
+    connector.refresh_from_db()
+    assert connector.last_test_ok
+    assert connector.last_test_report["account_id"] == "123456789012"
+    assert "1 ECS cluster in us-east-1." in connector.last_test_message
+    assert connector.last_test_report["delegate"] == "prod-eu on ip-10-0-1-7"
+    asked.refresh_from_db()
+    assert asked.finished_at is not None
+    assert AuditEntry.objects.get(action="connector.test").after["ok"]
+
+
+def test_tags_that_nobody_has_are_the_answer(connector: Connector, admin: User) -> None:
+    create_lookup_request(actor=admin, connector=connector, kind=LookupRequest.Kind.TEST)
+    connector.refresh_from_db()
+    assert connector.last_test_ok is False
+    assert "No registered delegate" in connector.last_test_message
+    assert "Start a delegate" in connector.last_test_report["next_step"]
+
+
+def test_an_error_of_aws_is_told_as_from_here(
+    connector: Connector, admin: User, sandbox: SandboxProcess
+) -> None:
+    prod = hand("prod-eu", tags=("prod",))
+    sandbox.fault("denied", service="ecs", operation="ListClusters", count=1)
+    create_lookup_request(actor=admin, connector=connector, kind=LookupRequest.Kind.TEST)
+    prod.serve()
+    connector.refresh_from_db()
+    assert "AWS denied ecs:ListClusters" in connector.last_test_message
+
+
+def test_the_api_answers_at_once_and_tells_later(connector: Connector, admin: User, browse: Browse) -> None:
+    prod, client = hand("prod-eu", tags=("prod",)), browse(admin)
+    begun = client.post(f"/api/v1/connectors/{connector.pk}/test", {}, content_type="application/json")
+    assert begun.status_code == 202
+    address = f"/api/v1/connectors/{connector.pk}/tests/{begun.json()['id']}"
+    waiting: dict[str, Any] = client.get(address).json()
+    assert (waiting["status"], waiting["result"]) == ("RUNNING", None)
+    prod.serve()
+    done = client.get(address).json()
+    assert (done["status"], done["delegate"]) == ("DONE", "prod-eu on ip-10-0-1-7")
+    assert done["result"]["ok"]
+
+
+def test_clusters_are_there_when_asked_again(connector: Connector, admin: User, browse: Browse) -> None:
+    prod, client = hand("prod-eu", tags=("prod",)), browse(admin)
+    address = f"/api/v1/connectors/{connector.pk}/clusters?region=us-east-1"
+    assert client.get(address).status_code == 202
+    prod.serve()
+    assert [one["name"] for one in client.get(address).json()["results"]] == ["demo"]
+    assert LookupRequest.objects.count() == 1
+    with pytest.raises(ConnectorUnavailable, match="through a delegate"):
+        list_clusters(actor=admin, connector=connector, region="us-east-1")
+
+
+def test_the_page_says_that_a_delegate_is_at_it_and_then_what_came(
+    connector: Connector, admin: User, browse: Browse
+) -> None:
+    prod, client = hand("prod-eu", tags=("prod",)), browse(admin)
+    panel = {"HX-Request": "true", "HX-Target": "last-test"}
+    begun = client.post(f"/connectors/{connector.pk}/test/", headers=panel)
+    assert b"Asking AWS through a delegate" in begun.content
+    asked = LookupRequest.objects.get()
+    address = f"/connectors/{connector.pk}/tests/{asked.pk}/"
+    assert address in begun.content.decode()
+    prod.serve()
+    assert b"prod-eu on ip-10-0-1-7" in client.get(address, headers=panel).content
+    row = client.get(address, headers={"HX-Request": "true"}).content.decode()
+    assert "1 ECS cluster" in row
+
+
+def test_asking_needs_access_to_the_connector(connector: Connector, viewer: User) -> None:
+    with pytest.raises(Forbidden):
+        create_lookup_request(actor=viewer, connector=connector, kind=LookupRequest.Kind.TEST)
+    with pytest.raises(Forbidden):
+        get_or_create_lookup_request(
+            actor=viewer, connector=connector, kind=LookupRequest.Kind.CLUSTERS, region="us-east-1"
+        )
+
+
+def test_a_lost_delegate_is_followed_by_another(connector: Connector, admin: User) -> None:
+    first = hand("first", tags=("prod",))
+    create_lookup_request(actor=admin, connector=connector, kind=LookupRequest.Kind.TEST)
+    route_waiting_tasks(get_database_time())
+    task = first.take()
+    assert task is not None
+    first.instance.delegate.admission = "DISABLED"
+    first.instance.delegate.save()
+    first.lose(task)
+    hand("second", tags=("prod",), hostname="ip-10-0-1-8").serve()
+    assert DelegateTask.objects.filter(status="SUCCEEDED").count() == 2
+    connector.refresh_from_db()
+    assert connector.last_test_ok

@@ -1,0 +1,1 @@
+"""Tests of the agent, a program of its own."""

@@ -1,0 +1,48 @@
+"""How the git program is run: what it prints is read by threads that must not outlive its pipes."""
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from delegates.agent.executors.git_client import GitProgram, GitStopped
+from delegates.agent.isolation import Isolation, IsolationLevel, open_workspace
+from tests.delegates.agent.tasks import held_task
+
+FLOOD = "#!/bin/sh\nwhile :; do head -c 100000 /dev/zero; sleep 0.01; done\n"
+TRIES = 15
+
+
+def test_git_that_is_stopped_while_it_prints_breaks_no_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "git"
+    program.write_text(FLOOD)
+    program.chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    # The agent ends with the first thread that breaks, and every task with it.
+    broken: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", lambda one: broken.append(one.exc_value))
+    over = threading.Event()
+    others = [threading.Thread(target=_work_until, args=(over,)) for _ in range(4)]
+    for one in others:
+        one.start()
+    try:
+        for _ in range(TRIES):
+            with open_workspace(Isolation(IsolationLevel.NONE)) as workspace:
+                git = GitProgram(held_task("git", {}), workspace, environment, [], time.monotonic() + 0.1)
+                with pytest.raises(GitStopped):
+                    git.run(workspace.private("repository"), "fetch", may_be_cut=True)
+    finally:
+        over.set()
+        for one in others:
+            one.join()
+    assert broken == []
+
+
+def _work_until(over: threading.Event) -> None:
+    """Keep the interpreter busy, as other tasks do."""
+    while not over.is_set():
+        sum(range(1000))

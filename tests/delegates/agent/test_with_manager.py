@@ -1,0 +1,289 @@
+"""A real agent and a real manager: what one says, the other understands."""
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from delegates.models import (
+    ConfigurationRun,
+    Delegate,
+    DelegateConfiguration,
+    DelegateInstance,
+    DelegateLogChunk,
+    DelegateTask,
+    DelegateToken,
+    TaskLogChunk,
+    get_account_id,
+)
+from delegates.operations.tasks import abort_task, submit_task
+from delegates.operations.tokens import create_token
+from guards.limits import TASK_LOG_RATE
+from rbac.models import Scope, User
+from sandbox.process import SandboxProcess
+from tests.delegates.agent.certificates import Certificates
+from tests.delegates.agent.places import place
+from tests.delegates.agent.tunnels import proxy, tls_end
+from tests.faults.part import Part
+from tests.fixtures.agents import Manager, StartAgent
+from tests.fixtures.gates import Gate
+from tests.fixtures.processes import wait_until
+from web.clock import get_database_time
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Begin = Callable[..., Part]
+Status = DelegateTask.Status
+
+
+@pytest.fixture
+def token(live_broker: str, transactional_db: None, project: Scope, admin: User) -> DelegateToken:
+    return create_token(actor=admin, scope=project, name="agents")
+
+
+@pytest.fixture
+def begin(manager: Manager, token: DelegateToken, start_agent: StartAgent) -> Begin:
+    """Start an agent and wait until the manager sees it as it is started: with a socket, or polling."""
+
+    def started(name: str = "eu", **more: str) -> Part:
+        environment = {
+            "HARNESS_ACCOUNT_ID": get_account_id(),
+            "HARNESS_TOKEN": token.value,
+            "HARNESS_URL": manager.url,
+            "HARNESS_NAME": name,
+            "HARNESS_TAGS": "aws,ecs",
+            "SLIPWAY_DELEGATE_HEARTBEAT": "1",
+            **more,
+        }
+        part = start_agent(environment)
+        wanted = "POLLING" if "SLIPWAY_DELEGATE_NO_SOCKET" in more else "WEBSOCKET"
+        found = DelegateInstance.objects.filter(delegate__name=name, connection=wanted)
+        wait_until(found.exists, f"{name} by {wanted}: {part.log}")
+        return part
+
+    return started
+
+
+def submit(project: Scope, kind: str, payload: Mapping[str, Any], **facts: Any) -> DelegateTask:
+    # The tag of the agent: what runs in the worker has none of them.
+    return submit_task(scope=project, kind=kind, title="a test", payload=payload, selectors=["ecs"], **facts)
+
+
+def ended(task: DelegateTask, seconds: float = 30) -> DelegateTask:
+    """The task once it has ended."""
+
+    def is_over() -> bool:
+        task.refresh_from_db()
+        return not task.is_open
+
+    wait_until(is_over, f"the end of {task.pk}", seconds)
+    return task
+
+
+def log_of(task: DelegateTask) -> list[str]:
+    chunks = TaskLogChunk.objects.filter(task=task).order_by("sequence")
+    return [line["text"] for chunk in chunks for line in json.loads(chunk.lines)]
+
+
+SHELL = DelegateTask.Kind.SHELL
+
+
+@pytest.mark.parametrize("more", [{}, {"SLIPWAY_DELEGATE_NO_SOCKET": "1"}], ids=["socket", "polling"])
+def test_a_script_runs_and_its_lines_and_outputs_arrive(
+    begin: Begin, project: Scope, more: dict[str, str]
+) -> None:
+    begin(**more)
+    script = "for n in 1 2 3; do echo line $n; done; IMAGE=nginx"
+    task = ended(submit(project, SHELL, {"script": script, "outputs": ["IMAGE"]}))
+    assert task.status == Status.SUCCEEDED, task.error
+    assert '"nginx"' in task.result
+    assert log_of(task) == ["line 1", "line 2", "line 3"]
+
+
+def test_an_aws_call_is_made_with_the_agents_own_credentials(
+    begin: Begin, project: Scope, pretend_aws: SandboxProcess
+) -> None:
+    begin(AWS_ACCESS_KEY_ID="AKIAEXAMPLE", AWS_SECRET_ACCESS_KEY="example")
+    params = {"service": "ecs", "operation": "ListClusters", "params": {}, "region": "us-east-1"}
+    payload = {**params, "endpoint_url": pretend_aws.url, "credentials": {"kind": "own"}}
+    task = ended(submit(project, DelegateTask.Kind.AWS, payload))
+    assert task.status == Status.SUCCEEDED, task.error
+    assert "clusterArns" in task.result
+
+
+def test_aborting_a_task_kills_its_script(begin: Begin, project: Scope, admin: User) -> None:
+    begin()
+    task = submit(project, SHELL, {"script": "echo started; sleep 600"})
+    wait_until(lambda: log_of(task) == ["started"], "the first line")
+    task.refresh_from_db()
+    abort_task(actor=admin, task=task)
+    assert ended(task, 10).status == Status.ABORTED
+
+
+def test_told_to_end_an_agent_finishes_what_it_has_and_says_goodbye(begin: Begin, project: Scope) -> None:
+    part = begin()
+    task = submit(project, SHELL, {"script": "echo started; sleep 2; echo done"})
+    wait_until(lambda: log_of(task) == ["started"], "the first line")
+    part.end(20)
+    assert ended(task, 1).status == Status.SUCCEEDED
+    assert log_of(task) == ["started", "done"]
+    instance = DelegateInstance.objects.get(delegate__is_built_in=False)
+    assert instance.status == DelegateInstance.Status.GONE
+
+
+def test_a_manager_that_goes_away_and_comes_back_gets_everything(
+    begin: Begin, project: Scope, manager: Manager
+) -> None:
+    begin()
+    task = submit(project, SHELL, {"script": "for n in $(seq 40); do echo $n; sleep 0.1; done"})
+    wait_until(lambda: len(log_of(task)) > 3, "the first lines")
+    manager.kill()
+    manager.start()
+    assert ended(task).status == Status.SUCCEEDED
+    wait_until(lambda: len(log_of(task)) >= 40, "all lines")
+    assert log_of(task) == [str(number) for number in range(1, 41)]
+
+
+def test_lines_that_the_manager_does_not_take_yet_come_later_and_before_the_answer(
+    begin: Begin, project: Scope, gate: Gate
+) -> None:
+    begin()
+    script = f"echo begun; {gate.passing}; for n in $(seq 40); do echo $n; done"
+    task = submit(project, SHELL, {"script": script})
+    wait_until(lambda: log_of(task) == ["begun"], "the first line")
+    # As after ten minutes' worth of lines, which no machine has to write for this.
+    spent = -600 * int(TASK_LOG_RATE)
+    DelegateTask.objects.filter(pk=task.pk).update(log_bytes_left=spent, log_counted_at=get_database_time())
+    gate.is_open.set()
+    other = ended(submit(project, SHELL, {"script": "echo not held up"}))
+    assert log_of(other) == ["not held up"]
+    task.refresh_from_db()
+    assert (task.status, log_of(task)) == (Status.STARTED, ["begun"])
+    DelegateTask.objects.filter(pk=task.pk).update(log_bytes_left=None)
+    assert ended(task).status == Status.SUCCEEDED
+    assert log_of(task) == ["begun", *(str(number) for number in range(1, 41))]
+
+
+def test_a_task_that_never_stops_writing_holds_up_the_lines_of_no_other(
+    begin: Begin, project: Scope, admin: User, gate: Gate
+) -> None:
+    begin()
+    flood = submit(project, SHELL, {"script": f"yes {'x' * 200}"})
+    wait_until(lambda: log_of(flood), "the first lines of the flood")
+    quiet = submit(project, SHELL, {"script": f"echo begun; {gate.passing}"})
+    wait_until(lambda: log_of(quiet) == ["begun"], "a line of the quiet task", 15)
+    gate.is_open.set()
+    abort_task(actor=admin, task=flood)
+    assert ended(quiet).status == Status.SUCCEEDED
+
+
+def test_the_agents_own_log_arrives_once_across_a_restart(begin: Begin) -> None:
+    part = begin()
+
+    def registrations() -> int:
+        text = "\n".join(chunk.text for chunk in DelegateLogChunk.objects.order_by("sequence"))
+        return text.count("Registered as eu")
+
+    wait_until(lambda: registrations() == 1, "the log of the first process")
+    part.kill()
+    part.start()
+    wait_until(lambda: registrations() == 2, "the log of the second process")
+
+
+def test_a_write_that_lay_in_the_agents_socket_for_too_long_is_not_sent(begin: Begin, project: Scope) -> None:
+    asked: list[str] = []
+
+    def update(request: Any) -> tuple[int, dict[str, str], bytes]:
+        asked.append(request.headers["X-Amz-Target"])
+        return 200, {}, b"{}"
+
+    with place(update) as url:
+        part = begin(SLIPWAY_DELEGATE_NO_SOCKET="1")
+        key = {"kind": "access_key", "access_key_id": "AKIAEXAMPLE", "secret_access_key": "example"}
+        call = {"service": "ecs", "operation": "UpdateService", "params": {"service": "web"}}
+        payload = {**call, "region": "us-east-1", "endpoint_url": url, "credentials": key}
+        with stopped(part):
+            task = submit(project, DelegateTask.Kind.AWS, payload, is_write=True)
+            given = DelegateTask.objects.filter(pk=task.pk, status=Status.STARTED)
+            wait_until(given.exists, "the manager's answer to the waiting poll")
+            old_enough = get_database_time() + timedelta(seconds=5.5)
+            wait_until(lambda: get_database_time() > old_enough, "the end of its time")
+        task = ended(task)
+    assert task.status == Status.FAILED
+    assert "not sent" in task.reason
+    assert asked == []
+
+
+@contextmanager
+def stopped(part: Part) -> Iterator[None]:
+    """A process that the machine gives no time to."""
+    os.kill(part.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(part.pid, signal.SIGCONT)
+
+
+def test_scripts_that_prepare_a_delegate_run_before_its_first_task_and_are_reported(
+    begin: Begin, project: Scope
+) -> None:
+    install = (
+        """mkdir -p "$HOME/bin" && cd "$HOME/bin" && echo 'echo from the tool' > tool && chmod +x tool"""
+    )
+    part = begin(INIT_SCRIPT=f"echo preparing; {install}")
+    task = ended(submit(project, SHELL, {"script": "tool"}))
+    assert log_of(task) == ["from the tool"]
+    assert "INIT_SCRIPT: preparing" in part.log.read_text()
+
+    configuration = DelegateConfiguration.objects.create(
+        scope=project, identifier="tools", name="Tools", script="echo configuring; exit 3"
+    )
+    Delegate.objects.filter(name="eu").update(configuration=configuration, updated_at=get_database_time())
+    wait_until(ConfigurationRun.objects.exists, "the report of the script")
+    run = ConfigurationRun.objects.get()
+    assert (run.exit_code, run.output.splitlines()[0]) == (3, "configuring")
+    assert ended(submit(project, SHELL, {"script": "echo still here"})).status == Status.SUCCEEDED
+
+
+def test_an_agent_reaches_its_manager_through_a_proxy(begin: Begin, manager: Manager, project: Scope) -> None:
+    """The name of the manager is known to the proxy alone."""
+    asked: list[str] = []
+    port = int(manager.url.rpartition(":")[2])
+    with proxy(("127.0.0.1", port), asked) as at:
+        login = {"PROXY_USER": "me", "PROXY_PASSWORD": "p@ss"}
+        variables = {"PROXY_HOST": "127.0.0.1", "PROXY_PORT": str(at), **login}
+        part = begin(HARNESS_URL="http://manager.invalid:8000", **variables)
+        assert ended(submit(project, SHELL, {"script": "env"})).status == Status.SUCCEEDED
+        part.kill()
+    assert any(head.startswith("CONNECT manager.invalid:8000") for head in asked)
+    assert all("Proxy-Authorization: Basic bWU6cEBzcw==" in _cased(head) for head in asked)
+
+
+def _cased(head: str) -> str:
+    return head.replace("proxy-authorization: basic", "Proxy-Authorization: Basic")
+
+
+def test_an_agent_trusts_a_certificate_that_it_was_given(
+    begin: Begin, manager: Manager, project: Scope, certificates: Certificates
+) -> None:
+    port = int(manager.url.rpartition(":")[2])
+    with tls_end(("127.0.0.1", port), certificates) as at:
+        url = f"https://localhost:{at}"
+        part = begin(HARNESS_URL=url, SLIPWAY_CA_BUNDLE=str(certificates.authority))
+        assert ended(submit(project, SHELL, {"script": "echo"})).status == Status.SUCCEEDED
+        part.kill()
+
+
+def test_a_wrong_token_is_refused_with_a_sentence(
+    manager: Manager, start_agent: StartAgent, transactional_db: None, account: Scope
+) -> None:
+    environment = {"HARNESS_ACCOUNT_ID": get_account_id(), "HARNESS_TOKEN": "slp_dlt_" + "x" * 43}
+    part = start_agent({**environment, "HARNESS_URL": manager.url})
+    wait_until(lambda: "The manager refused this delegate" in part.log.read_text(), "the refusal")
+    assert "token_unknown" in part.log.read_text()
+    assert "x" * 43 not in part.log.read_text()

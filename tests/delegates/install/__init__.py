@@ -1,0 +1,1 @@
+"""Tests of delegate specifications, their linter and troubleshooting."""

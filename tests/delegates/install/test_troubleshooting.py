@@ -1,0 +1,77 @@
+"""What to look at when a delegate does not come: the likeliest first, with commands for that delegate."""
+
+import shlex
+
+import pytest
+
+from delegates.install import SpecProxy, SpecRequest, list_disconnect_causes, list_likely_causes
+from delegates.install.specs import SpecNetwork
+from tests.delegates.install.matrix import MATRIX, SUBNETS, name_of, wanted
+
+
+def titles(request: SpecRequest, **seen: list[str]) -> list[str]:
+    return [cause.title for cause in list_likely_causes(request, **seen)]
+
+
+def test_on_fargate_starting_comes_first_then_credentials_then_the_network() -> None:
+    assert titles(wanted()) == [
+        "No task has started",
+        "The execution role is not right",
+        "The subnets do not lead anywhere",
+        "The log group is missing",
+        "Account id, token or address are wrong",
+        "It cannot get out",
+        "CloudWatch Logs has had enough",
+        "It does not trust the certificate",
+    ]
+
+
+def test_on_ec2_there_may_be_no_instance_with_room() -> None:
+    listed = titles(wanted("v3", "EC2"))
+    assert "The cluster has no instance with room" in listed
+    assert "The subnets do not lead anywhere" not in listed
+    assert "The execution role is not right" not in listed
+
+
+def test_a_machine_is_asked_about_its_container() -> None:
+    causes = list_likely_causes(wanted(kind="DOCKER"))
+    assert causes[0].title == "The container does not run"
+    assert not [one for cause in causes for one in cause.commands if one.command.startswith("aws")]
+
+
+def test_what_slipway_itself_saw_ends_the_search() -> None:
+    causes = list_likely_causes(wanted(), refusals=["The token was revoked.", "The token was revoked."])
+    assert [cause.title for cause in causes] == [
+        "Slipway refused it",
+        "Account id, token or address are wrong",
+    ]
+    assert causes[0].text.count("The token was revoked.") == 1
+
+
+def test_an_address_that_only_this_machine_has_is_the_first_suspect() -> None:
+    causes = list_likely_causes(wanted(manager_url="http://127.0.0.1:8000"))
+    assert "http://127.0.0.1:8000" in causes[0].text
+    assert "PUBLIC_URL" in causes[0].text
+
+
+def test_the_routes_to_look_for_go_with_the_public_address() -> None:
+    for is_public, gateway in ((True, "igw-"), (False, "nat-")):
+        request = wanted(network=SpecNetwork(SUBNETS, ("sg-1",), is_public))
+        (cause,) = [one for one in list_likely_causes(request) if "subnets" in one.title]
+        assert gateway in cause.text
+        assert ",".join(SUBNETS) in cause.commands[0].command
+
+
+def test_a_proxy_is_a_suspect_of_its_own() -> None:
+    assert "The proxy does not let it through" in titles(wanted(proxy=SpecProxy("proxy.example.com")))
+
+
+@pytest.mark.parametrize(
+    "request_", [*MATRIX, wanted(kind="DOCKER")], ids=lambda one: name_of(one) + one.kind
+)
+def test_each_cause_is_told_in_sentences_with_commands_a_shell_takes(request_: SpecRequest) -> None:
+    for cause in [*list_likely_causes(request_), *list_disconnect_causes(request_)]:
+        assert cause.text.endswith(".")
+        for one in cause.commands:
+            assert shlex.split(one.command)[0] in ("aws", "docker")
+            assert "\n" not in one.command

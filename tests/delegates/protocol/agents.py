@@ -1,0 +1,105 @@
+"""Agents as tests play them: what they send, and what the manager answers."""
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from delegates.agent.identity import InstanceKey, build_registration_message
+from delegates.models import DelegateInstance, DelegateTask, DelegateToken, get_account_id
+from delegates.protocol import connections
+from delegates.protocol.asgi import ROUTES
+from delegates.protocol.requests import AgentReply, AgentRequest
+from tests.fixtures.delegates import make_task
+
+ADDRESS = "198.51.100.7"
+
+
+def registration(name: str = "eu", **values: Any) -> dict[str, Any]:
+    """What an agent says when it registers."""
+    return {
+        "account_id": get_account_id(),
+        "name": name,
+        "instance_key": "host-1/10.0.0.1",
+        "hostname": "host-1",
+        "private_ip": "10.0.0.1",
+        "version": "1.0.0",
+        "flavour": "v3",
+        "kind": "ECS",
+        "tags": ["said"],
+        "capacity": 10,
+        "ecs": None,
+        "time": time.time(),
+        **values,
+    }
+
+
+def new_key() -> InstanceKey:
+    """The key pair of an agent."""
+    return InstanceKey(Ed25519PrivateKey.generate())
+
+
+def signed(key: InstanceKey, challenge: str, **values: Any) -> dict[str, Any]:
+    """A registration with its proof."""
+    body = registration(**values)
+    message = build_registration_message(
+        challenge=challenge,
+        account_id=body["account_id"],
+        name=body["name"],
+        instance_key=body["instance_key"],
+    )
+    return {**body, "public_key": key.public, "challenge": challenge, "signature": key.sign(message)}
+
+
+def ask(path: str, body: Mapping[str, Any] | bytes, bearer: str = "", **headers: str) -> AgentReply:
+    """Ask the manager in this thread. Raises its `Problem`."""
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    parts = path.split("/")
+    is_of_task = len(parts) == 3 and parts[0] == "tasks"
+    request = AgentRequest(
+        path=path,
+        address=ADDRESS,
+        headers={"authorization": f"Bearer {bearer}", **headers},
+        body=content,
+        task_id=parts[1] if is_of_task else "",
+    )
+    return ROUTES[f"tasks/*/{parts[2]}" if is_of_task else path](request)
+
+
+@dataclass(frozen=True)
+class Agent:
+    """One registered agent."""
+
+    session: str
+    instance: DelegateInstance
+
+    def ask(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        return ask(path, body, self.session).content
+
+    def acquire(self, free: int = 10) -> list[dict[str, Any]]:
+        return connections.acquire_documents(self.session, free)
+
+    def complete(
+        self, task: Mapping[str, Any], status: str = "SUCCEEDED", **values: Any
+    ) -> Mapping[str, Any]:
+        body = {"fence": task["fence"], "status": status, "result": {"ok": True}, "error": None, **values}
+        return self.ask(f"tasks/{task['id']}/complete", body)
+
+    def log(self, task: Mapping[str, Any], sequence: int, *texts: str) -> Mapping[str, Any]:
+        lines = [{"t": 1, "level": "INFO", "text": text} for text in texts]
+        body = {"fence": task["fence"], "sequence": sequence, "lines": lines}
+        return self.ask(f"tasks/{task['id']}/logs", body)
+
+
+def registered(token: DelegateToken, name: str = "eu", **values: Any) -> Agent:
+    """An agent that registers with a token."""
+    answer = ask("register", registration(name, **values), token.value).content
+    return Agent(answer["session"], DelegateInstance.objects.get(pk=answer["instance_id"]))
+
+
+def offered(agent: Agent, **values: Any) -> DelegateTask:
+    """A task that is offered to an agent's delegate."""
+    return make_task(agent.instance.delegate.scope, offered_to=agent.instance.delegate, **values)

@@ -1,0 +1,102 @@
+"""Runs that wait for approval, in front of the sandbox, and the people who are asked."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import yaml
+from django.test import Client
+from rest_framework.test import APIClient
+
+from deployments.models import Approval, Execution
+from rbac.models import Scope, User, UserGroup
+from rbac.operations.api_keys import create_api_key
+from tests.deployments.conftest import _full_buckets, drive
+from tests.fixtures.engine_driver import Drive
+from tests.fixtures.people import PASSWORD, make_person
+
+__all__ = ["_full_buckets", "drive"]
+
+
+@dataclass
+class Panel:
+    """A drive whose pipeline asks for approval, and the people around it."""
+
+    drive: Drive
+    group: UserGroup
+    alice: User
+    bob: User
+    outsider: User
+
+    def asks(self, **spec: Any) -> None:
+        """Put an approval step before the deployment, with these fields; `timeout` is the step's own."""
+        document = yaml.safe_load(self.drive.pipeline.yaml)
+        spec_of_stage = document["pipeline"]["stages"][0]["stage"]["spec"]
+        steps = spec_of_stage.pop("execution", {}).get("steps") or [
+            {"step": {"type": "EcsRollingDeploy", "identifier": "deploy"}}
+        ]
+        steps = [one for one in steps if one["step"]["type"] != "HarnessApproval"]
+        spec_of_stage.pop("strategy", None)
+        step = {"type": "HarnessApproval", "identifier": "ask", "timeout": spec.pop("timeout", "1h")}
+        approvers = {"userGroups": ["ops"], **spec.pop("approvers", {})}
+        strategies = spec.pop("failureStrategies", None)
+        if strategies:
+            step["failureStrategies"] = strategies
+        asking = {"step": {**step, "spec": {"approvers": approvers, **spec}}}
+        rollback = [{"step": {"type": "EcsRollingRollback", "identifier": "back"}}]
+        spec_of_stage["execution"] = {"steps": [asking, *steps], "rollbackSteps": rollback}
+        self.drive.pipeline.yaml = yaml.safe_dump(document, sort_keys=False)
+        self.drive.pipeline.save(update_fields=["yaml"])
+
+    def deploys(self, tag: str) -> None:
+        """What is there before: a deployment that asked nobody."""
+        asking = self.drive.pipeline.yaml
+        document = yaml.safe_load(asking)
+        document["pipeline"]["stages"][0]["stage"]["spec"]["execution"]["steps"].pop(0)
+        self.drive.pipeline.yaml = yaml.safe_dump(document, sort_keys=False)
+        self.drive.pipeline.save(update_fields=["yaml"])
+        assert self.drive.run(tag).status == "SUCCESS"
+
+    def start(self, tag: str = "1.27") -> Execution:
+        """Start a run and look at it until it waits."""
+        execution = self.drive.start(tag)
+        for _ in range(20):
+            self.drive.pass_time(1)
+            execution.refresh_from_db()
+            if execution.status == "APPROVAL_WAITING":
+                return execution
+        raise AssertionError((execution.status, self.drive.log(execution)))
+
+    def approval(self, execution: Execution) -> Approval:
+        return Approval.objects.filter(execution=execution).order_by("-attempt")[0]
+
+    def program(self, person: User) -> APIClient:
+        """A program of this person."""
+        _, token = create_api_key(actor=person, user=person, name=f"program {person.api_keys.count()}")
+        client = APIClient(raise_request_exception=False)
+        client.credentials(HTTP_X_API_KEY=token)
+        return client
+
+    def decide(self, person: User, approval: Approval, what: str = "approve", **body: Any) -> Any:
+        """Decide by the API about what is shown now."""
+        address = f"/api/v1/approvals/{approval.pk}/{what}"
+        approval.refresh_from_db()
+        return self.program(person).post(address, {"diff": approval.diff, **body}, format="json")
+
+    def browser(self, person: User) -> Client:
+        """The pages, as this person."""
+        client = Client()
+        assert client.login(username=person.username, password=PASSWORD)
+        return client
+
+
+@pytest.fixture
+def panel(drive: Drive) -> Panel:
+    """A pipeline with an approval step, a group of two, and one who is in no group."""
+    scope = drive.pipeline.scope
+    alice, bob, outsider = (make_person(name, "viewer", scope) for name in ("alice", "bob", "outsider"))
+    group = UserGroup.objects.create(scope=Scope.objects.account(), identifier="ops", name="Operations")
+    group.users.add(alice, bob)
+    found = Panel(drive, group, alice, bob, outsider)
+    found.asks()
+    return found

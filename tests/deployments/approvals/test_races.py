@@ -1,0 +1,174 @@
+"""Decisions, the engine, and the end of the time meet in one moment: exactly one of them counts."""
+
+import os
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+
+from deployments.approvals.operations import approve_step, reject_step, request_plan_update
+from deployments.execution.operations import abort_execution
+from deployments.journal.runtime import set_hook
+from deployments.models import Approval, ApprovalDecision, Execution
+from rbac.models import AuditEntry
+from tests.deployments.approvals.conftest import Panel
+from tests.fixtures.threads import at_once, split
+from web.clock import get_database_time
+from web.http.problems import Conflict
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+MANY = 6
+ROUNDS = int(os.environ.get("SLIPWAY_RACE_ROUNDS", "30"))
+# The engine's clock of these tests is half a minute ahead: to the engine this is over, to people it is not.
+STILL_OPEN = timedelta(seconds=20)
+
+
+def _counts(approval: Approval) -> int:
+    """How many decisions for what was shown in the end there are."""
+    approval.refresh_from_db()
+    return approval.decisions.filter(diff=approval.diff, verdict="APPROVE").count()
+
+
+def _check(panel: Panel, execution: Execution) -> None:
+    """What holds whoever came first: it goes on only as approved, for what was shown, and is closed once."""
+    panel.drive.until_over(execution)
+    approval = panel.approval(execution)
+    closed = AuditEntry.objects.filter(thing_id=str(approval.pk), actor=None).exclude(action="approval.ask")
+    assert [one.action for one in closed] == [f"approval.{approval.status.lower()}"]
+    has_enough = _counts(approval) >= approval.minimum
+    assert (approval.status == "APPROVED") is (execution.status == "SUCCESS")
+    assert has_enough or approval.status != "APPROVED"
+
+
+def test_one_person_who_approves_many_times_at_once_has_approved_once(panel: Panel) -> None:
+    panel.asks(approvers={"minimumCount": 2})
+    execution = panel.start()
+    approval = panel.approval(execution)
+    jobs = [lambda: approve_step(actor=panel.alice, approval=approval, diff=approval.diff)] * MANY
+    _, raised = split(at_once(*jobs))
+    assert [type(one) for one in raised] == [Conflict] * (MANY - 1)
+    assert ApprovalDecision.objects.count() == 1
+    panel.drive.pass_time(2)
+    execution.refresh_from_db()
+    assert execution.status == "APPROVAL_WAITING"
+
+
+def _race_of_verdicts(panel: Panel) -> None:
+    execution = panel.start()
+    approval = panel.approval(execution)
+    mark = panel.drive.mark()
+    made, raised = split(
+        at_once(
+            lambda: approve_step(actor=panel.alice, approval=approval, diff=approval.diff),
+            lambda: reject_step(actor=panel.bob, approval=approval, diff=approval.diff),
+            panel.drive.look,
+        )
+    )
+    assert [type(one) for one in raised] == [Conflict]
+    (decision,) = [one for one in made if one is not None]
+    _check(panel, execution)
+    assert (decision.verdict == "APPROVE") is (execution.status == "SUCCESS")
+    assert decision.verdict == "APPROVE" or panel.drive.effects(after=mark) == []
+
+
+def test_of_an_approval_and_a_rejection_at_once_one_counts(panel: Panel) -> None:
+    _race_of_verdicts(panel)
+
+
+def _late_at_commit(panel: Panel, number: int) -> tuple[str, bool]:
+    """Somebody approves right before that commit of the look that finds the time to be over.
+
+    Gives back how it ended, and whether the look came so far.
+    """
+    execution = panel.start()
+    approval = panel.approval(execution)
+    Approval.objects.filter(pk=approval.pk).update(expires_at=get_database_time() + STILL_OPEN)
+    passed = Counter[str]()
+    accepted: list[ApprovalDecision] = []
+
+    def decide(name: str) -> None:
+        passed[name] += 1
+        if name == "commit.before" and passed[name] == number:
+            made, _ = split(
+                at_once(lambda: approve_step(actor=panel.alice, approval=approval, diff=approval.diff))
+            )
+            accepted.extend(made)
+
+    panel.drive.clock.move(60)
+    set_hook(decide)
+    try:
+        panel.drive.look()
+    finally:
+        set_hook(None)
+    _check(panel, execution)
+    assert bool(accepted) is (execution.status == "SUCCESS"), (number, panel.drive.log(execution))
+    return execution.status, passed["commit.before"] >= number
+
+
+def test_an_approval_in_the_moment_of_the_end_counts_or_is_refused(panel: Panel) -> None:
+    came, number, is_reached = set(), 0, True
+    while is_reached:
+        number += 1
+        status, is_reached = _late_at_commit(panel, number)
+        came.add(status)
+    assert came == {"SUCCESS", "EXPIRED"}
+
+
+def _race_of_diffs(panel: Panel) -> str:
+    """The world changes, somebody has it checked, and somebody approves what was shown before."""
+    execution = panel.start("1.28")
+    approval = panel.approval(execution)
+    shown = approval.diff
+    count = panel.drive.service()["desiredCount"] % 3 + 1
+    panel.drive.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", "desiredCount": count})
+    request_plan_update(actor=panel.bob, approval=approval)
+    made, raised = split(
+        at_once(
+            lambda: approve_step(actor=panel.alice, approval=approval, diff=shown),
+            panel.drive.look,
+        )
+    )
+    assert {type(one) for one in raised} <= {Conflict}
+    panel.drive.pass_time(2)
+    approval.refresh_from_db()
+    if approval.status == "WAITING":
+        assert approval.diff != shown
+        approve_step(actor=panel.bob, approval=approval, diff=approval.diff)
+    _check(panel, execution)
+    return execution.status
+
+
+def test_an_approval_of_what_is_shown_no_more_does_not_count(panel: Panel) -> None:
+    panel.deploys("1.27")
+    panel.asks()
+    assert _race_of_diffs(panel) == "SUCCESS"
+
+
+def _race_with_an_abort(panel: Panel) -> None:
+    execution = panel.start()
+    approval = panel.approval(execution)
+    mark = panel.drive.mark()
+    made, raised = split(
+        at_once(
+            lambda: approve_step(actor=panel.alice, approval=approval, diff=approval.diff),
+            lambda: abort_execution(actor=panel.drive.deployer, execution=execution),
+            panel.drive.look,
+        )
+    )
+    assert {type(one) for one in raised} <= {Conflict}
+    panel.drive.until_over(execution)
+    assert execution.status == "ABORTED"
+    assert panel.approval(execution).status in ("WITHDRAWN", "APPROVED")
+    assert "UpdateService" not in panel.drive.effects(after=mark)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_races_end_right_again_and_again(panel: Panel) -> None:
+    panel.deploys("1.27")
+    panel.asks()
+    for _ in range(ROUNDS):
+        _race_of_verdicts(panel)
+        _race_of_diffs(panel)
+        _race_with_an_abort(panel)

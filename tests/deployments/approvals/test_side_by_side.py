@@ -1,0 +1,77 @@
+"""Approvals in branches that run at the same time: each is about what waits for it, and nothing else."""
+
+import pytest
+
+from deployments.approvals.operations import approve_step, reject_step, request_plan_update
+from deployments.models import Approval, Execution
+from tests.deployments.approvals.conftest import Panel
+from tests.deployments.engine.conftest import Write, pipeline_text, stage_text, write
+
+__all__ = ["write"]
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ASK = "{{identifier: {0}, type: HarnessApproval, timeout: 1h, spec: {{approvers: {{userGroups: [ops]}}}}}}"
+STEPS = f"""
+- parallel:
+    - step: {ASK.format("ask")}
+    - stepGroup:
+        identifier: other
+        steps:
+          - step: {ASK.format("second")}
+          - step: {{identifier: pause, type: Wait, spec: {{duration: 5s}}}}
+    - step: {{identifier: deploy, type: EcsRollingDeploy}}
+- step: {{identifier: last, type: Wait, spec: {{duration: 5s}}}}
+"""
+
+
+def _asked(panel: Panel, execution: Execution) -> dict[str, Approval]:
+    """The approvals by their steps, once both are worked out."""
+    for _ in range(20):
+        panel.drive.pass_time(1)
+        found = Approval.objects.filter(execution=execution).exclude(diff="").select_related("step")
+        if len(found) == 2:
+            return {one.step.identifier: one for one in found}
+    raise AssertionError(panel.drive.log(execution))
+
+
+def _ahead(panel: Panel, approval: Approval) -> list[str]:
+    shown = panel.program(panel.alice).get(f"/api/v1/approvals/{approval.pk}").json()["ahead"]
+    return [step["identifier"] for stage in shown["stages"] for step in stage["steps"]]
+
+
+def test_each_is_about_what_waits_for_it_and_stays_while_others_go_on(panel: Panel, write: Write) -> None:
+    execution = write(pipeline_text(stage_text(STEPS))).start("1.27")
+    asked = _asked(panel, execution)
+    assert _ahead(panel, asked["ask"]) == ["last"]
+    assert _ahead(panel, asked["second"]) == ["pause", "last"]
+    before = asked["ask"].diff
+    approve_step(actor=panel.alice, approval=asked["second"], diff=asked["second"].diff)
+    for _ in range(200):
+        panel.drive.pass_time(2)
+        if (
+            not execution.stages.get()
+            .steps.filter(identifier__in=("deploy", "pause"))
+            .exclude(status="SUCCESS")
+        ):
+            break
+    execution.refresh_from_db()
+    assert execution.status == "APPROVAL_WAITING"
+    request_plan_update(actor=panel.bob, approval=asked["ask"])
+    panel.drive.pass_time(2)
+    asked["ask"].refresh_from_db()
+    assert (asked["ask"].checks_made, asked["ask"].diff) == (2, before)
+    approve_step(actor=panel.bob, approval=asked["ask"], diff=before)
+    panel.drive.until_over(execution)
+    assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), panel.drive.log(execution)
+
+
+def test_a_rejection_in_one_branch_takes_the_question_of_the_other_back(panel: Panel, write: Write) -> None:
+    execution = write(pipeline_text(stage_text(STEPS))).start("1.27")
+    asked = _asked(panel, execution)
+    reject_step(actor=panel.bob, approval=asked["second"], diff=asked["second"].diff, comment="no")
+    panel.drive.until_over(execution)
+    assert (execution.status, execution.failure["step"]) == ("APPROVAL_REJECTED", "second")
+    statuses = dict(Approval.objects.values_list("step__identifier", "status"))
+    assert statuses == {"ask": "WITHDRAWN", "second": "REJECTED"}
+    assert panel.drive.service() == {} or panel.drive.service()["status"] != "ACTIVE"

@@ -1,0 +1,1 @@
+"""Tests of the engine: reconcile passes, leases, service locks, crashes."""

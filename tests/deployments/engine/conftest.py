@@ -1,0 +1,72 @@
+"""Pipelines of several steps, side by side and under conditions, in front of the sandbox."""
+
+from collections.abc import Callable
+from textwrap import indent
+
+import pytest
+
+from pipelines.models import Pipeline
+from pipelines.operations.pipelines import save_pipeline
+from rbac.models import Scope, User
+from tests.deployments.conftest import _full_buckets, drive
+from tests.deployments.execution.conftest import client, strategies, until_asked
+from tests.fixtures.engine_driver import Drive
+from tests.stories.run_task.conftest import DEFINITION, inline, request_text
+
+__all__ = ["_full_buckets", "client", "drive", "strategies", "until_asked"]
+
+STAGE = """
+- stage:
+    identifier: {name}
+    type: Deployment{more}
+    spec:
+      deploymentType: ECS
+      service: {{serviceRef: myapp}}
+      environment:
+        environmentRef: dev
+        infrastructureDefinitions: [{{identifier: sandbox}}]
+      execution:
+        steps:
+{steps}
+        rollbackSteps:
+          - step: {{identifier: back_{name}, type: EcsRollingRollback}}
+"""
+DEPLOY = "- step: {identifier: deploy, type: EcsRollingDeploy}\n"
+Write = Callable[..., Drive]
+
+
+def stage_text(steps: str, name: str = "app", more: str = "") -> str:
+    """One stage with these steps; `more` is what else it says, such as when it runs."""
+    return STAGE.format(
+        name=name, steps=indent(steps.strip("\n"), " " * 10), more=f"\n    {more}" * bool(more)
+    )
+
+
+def pipeline_text(*stages: str, variables: str = "{}") -> str:
+    """A pipeline with these stages."""
+    texts = indent("".join(stages), "    ")
+    head = f"pipeline:\n  identifier: flow\n  name: Flow\n  variables: {variables}\n  stages:\n"
+    return f"{head}{texts}"
+
+
+def job(drive: Drive, name: str, more: str = "", definition: str = "", rest: str = "") -> str:
+    """A step that runs a task, which is over after a few seconds."""
+    spec = inline("runTaskRequestDefinition", request_text(drive))
+    ends = DEFINITION.replace("<+primary.artifact.tag>", "done")
+    spec += rest or inline("taskDefinition", definition or ends)
+    head = f"- step:\n    identifier: {name}\n    type: EcsRunTask\n" + (f"    {more}\n" if more else "")
+    return f"{head}    spec:\n{indent(spec, ' ' * 6)}"
+
+
+@pytest.fixture
+def write(drive: Drive) -> Write:
+    """Let the drive run a pipeline, saved as a person would save it."""
+
+    def save(text: str) -> Drive:
+        admin = User.objects.get(username="admin")
+        project = Scope.objects.get(path="account/default/demo")
+        before = Pipeline.objects.filter(identifier="flow").first()
+        drive.pipeline = save_pipeline(actor=admin, scope=project, yaml=text, pipeline=before)
+        return drive
+
+    return save

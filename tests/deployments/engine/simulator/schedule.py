@@ -1,0 +1,281 @@
+"""One simulated schedule: the real engine on the fake ECS, with all that can go wrong, from one seed."""
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from aws.errors import AwsError, NotSent, Throttled, Unanswered
+from aws.operations import is_write
+from deployments.engine.dispatch import claim_due_batches, reconcile_batch
+from deployments.engine.lease import wake_execution
+from deployments.engine.reconcile import reconcile
+from deployments.journal import delegate_calls, rate_limits
+from deployments.journal.runtime import EngineRuntime, set_hook
+from deployments.models import AwsCall, Execution, Interrupt
+from steps.states import CallState
+from tests.deployments.engine.simulator.fake_ecs import FakeEcs
+
+LONGEST = timedelta(hours=3)
+LEASE = timedelta(seconds=20)
+
+
+class Death(BaseException):
+    """The worker was killed here."""
+
+
+@dataclass
+class Odds:
+    """How often each misfortune strikes."""
+
+    kill: float = 0.0
+    second_worker: float = 0.0
+    lost_answer: float = 0.0
+    lost_request: float = 0.0
+    throttle: float = 0.0
+    refuse: float = 0.0
+    lag: float = 0.0
+    abort: bool = False
+    roll_back: bool = False
+    foreigner: bool = False
+    remote: bool = False
+    delegate_dies: float = 0.0
+    bad_image: bool = False
+    breaker: bool = False
+    first_deployment: bool = False
+    quota_share: float = 0.25
+    valkey_lost: float = 0.0
+
+    @classmethod
+    def from_dice(cls, dice: random.Random) -> "Odds":
+        def some(most: float) -> float:
+            return dice.random() * most if dice.random() < 0.6 else 0.0
+
+        return cls(
+            kill=some(0.08),
+            second_worker=some(0.05),
+            lost_answer=some(0.4),
+            lost_request=some(0.3),
+            throttle=some(0.3),
+            refuse=some(0.2),
+            lag=some(0.05),
+            abort=dice.random() < 0.3,
+            roll_back=dice.random() < 0.5,
+            foreigner=dice.random() < 0.2,
+            remote=dice.random() < 0.4,
+            delegate_dies=some(0.2),
+            bad_image=dice.random() < 0.4,
+            breaker=dice.random() < 0.3,
+            first_deployment=dice.random() < 0.3,
+            quota_share=dice.choice((0.25, 0.25, 0.25, 0.05)),
+            valkey_lost=some(0.02),
+        )
+
+
+@dataclass
+class Schedule:
+    """A run of one execution against one fake account."""
+
+    dice: random.Random
+    odds: Odds
+    ecs: FakeEcs
+    moment: datetime = field(default_factory=lambda: datetime.now(UTC) + timedelta(minutes=1))
+    deliveries: list[tuple[datetime, int, int]] = field(default_factory=list)
+    """When which call is taken; with a send number, when the lease of that send ends."""
+    history: list[str] = field(default_factory=list)
+    depth: int = 0
+    quiet_after: datetime | None = None
+    asked: list[tuple[datetime, str]] = field(default_factory=list)
+    """The calls that reached the wire, and when."""
+
+    # --- the world that the engine is given -------------------------------------------------------
+
+    @property
+    def world(self) -> EngineRuntime:
+        return EngineRuntime(
+            open_door=lambda _connector, _region: self, now=self.now, monotonic=self.monotonic
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        # A door is remote when it can queue: one class plays both, as this schedule's odds say.
+        if name == "queue" and self.odds.remote:
+            return self._queue
+        raise AttributeError(name)
+
+    def now(self) -> datetime:
+        return self.moment
+
+    def monotonic(self) -> float:
+        return self.moment.timestamp()
+
+    def call(self, _service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """A call in process, with the misfortunes of the wire."""
+        self.moment += timedelta(milliseconds=self.dice.randrange(5, 400))
+        return self._on_the_wire(operation, dict(params))
+
+    def _on_the_wire(self, operation: str, params: dict[str, Any]) -> dict[str, Any]:
+        write = is_write("ecs", operation) if operation not in ("GetCallerIdentity",) else False
+        self.asked.append((self.moment, operation))
+        if self._strikes(self.odds.throttle / 3):
+            raise Throttled("ThrottlingException", "Rate exceeded", "ecs", operation)
+        if self._strikes(self.odds.refuse / 3):
+            raise NotSent("EndpointConnectionError", "refused", "ecs", operation)
+        if self._strikes(self.odds.lost_request / (1 if write else 5)):
+            raise Unanswered("ReadTimeout", "no answer", "ecs", operation)
+        answer = self.ecs.call(operation, params, "slipway")
+        if write:
+            self.history.append(f"{self.moment:%H:%M:%S} effect {operation}")
+            if self._strikes(self.odds.lag * 4):
+                self.ecs.lag(self.dice.uniform(1, 20))
+        if self._strikes(self.odds.lost_answer / (1 if write else 5)):
+            self.history.append(f"  the answer to {operation} was lost")
+            raise Unanswered("ConnectionClosed", "cut", "ecs", operation)
+        return answer
+
+    def _strikes(self, odds: float) -> bool:
+        """Misfortunes end some day, so that every schedule can come to its end."""
+        if self.quiet_after is not None and self.moment > self.quiet_after:
+            return False
+        return self.dice.random() < odds
+
+    # --- a delegate -------------------------------------------------------------------------------
+
+    def _queue(self, call_id: int) -> None:
+        when = self.moment + timedelta(seconds=self.dice.uniform(0.1, 6))
+        self.deliveries.append((when, call_id, 0))
+
+    def _deliver_due(self) -> None:
+        for item in [one for one in self.deliveries if one[0] <= self.moment]:
+            self.deliveries.remove(item)
+            if item[2]:
+                self._lose(item[1], item[2])
+            else:
+                self._take(item[1])
+
+    def _die(self, row: AwsCall) -> None:
+        """The manager notices by the lease, unless it is away itself; then nobody ever does."""
+        if self.dice.random() < 0.8:
+            self.deliveries.append((self.moment + LEASE, row.pk, row.send_number))
+
+    def _lose(self, call_id: int, send_number: int) -> None:
+        """A lost read goes to the other delegate; of a lost write the world is asked."""
+        if delegate_calls.requeue_read(call_id, send_number):
+            self.history.append("  a lost read goes to the other delegate")
+            self._queue(call_id)
+        elif delegate_calls.mark_unknown(call_id, send_number, self.world):
+            self.history.append("  a lost write is UNKNOWN")
+
+    def _take(self, call_id: int) -> None:
+        row = delegate_calls.claim_call(call_id, self.world)
+        if row is None:
+            return
+        if self._strikes(self.odds.delegate_dies / 2):
+            self.history.append(f"  the delegate died before {row.operation}")
+            self._die(row)
+            return
+        send_number, operation = row.send_number, row.operation
+        try:
+            answer, error = self._on_the_wire(operation, row.parsed_parameters), None
+        except AwsError as raised:
+            answer, error = None, raised
+        if self._strikes(self.odds.delegate_dies / 2):
+            self.history.append(f"  the delegate died after {operation}")
+            self._die(row)
+            return
+        self.moment += timedelta(seconds=self.dice.choice((0.1, 1, 3)))
+        late = timedelta(seconds=70) if self._strikes(self.odds.delegate_dies / 4) else timedelta(0)
+        if late:
+            self.history.append(f"  the answer to {operation} comes late")
+            self.late.append((self.moment + late, row.pk, send_number, answer, error))
+            return
+        delegate_calls.record_answer(row.pk, send_number, self.world, result=answer, error=error)
+
+    late: list[Any] = field(default_factory=list)
+
+    def _deliver_late(self) -> None:
+        for item in [one for one in self.late if one[0] <= self.moment]:
+            self.late.remove(item)
+            delegate_calls.record_answer(item[1], item[2], self.world, result=item[3], error=item[4])
+
+    # --- time -------------------------------------------------------------------------------------
+
+    def run(self, execution: Execution) -> Execution:
+        """Let it all happen until the execution is over."""
+        began = self.moment
+        self.quiet_after = began + timedelta(minutes=6)
+        abort_at = began + timedelta(seconds=self.dice.uniform(0, 60)) if self.odds.abort else None
+        foreign_at = began + timedelta(seconds=self.dice.uniform(0, 60)) if self.odds.foreigner else None
+        set_hook(self._failpoint)
+        try:
+            while self.moment - began < LONGEST:
+                execution.refresh_from_db()
+                if execution.is_over:
+                    return execution
+                if abort_at and self.moment >= abort_at:
+                    self._abort(execution)
+                    abort_at = None
+                if foreign_at and self.moment >= foreign_at:
+                    self.history.append(f"{self.moment:%H:%M:%S} a foreign deployment")
+                    self.ecs.foreign_deployment()
+                    foreign_at = None
+                self._pass_time(execution, [one for one in (abort_at, foreign_at) if one])
+                self._tick()
+        finally:
+            set_hook(None)
+        return execution
+
+    def _pass_time(self, execution: Execution, wishes: list[datetime]) -> None:
+        """Go to the next moment at which anything is due, and a little further."""
+        held = [one for one in (execution.look_until, execution.nudged_until) if one]
+        looks = max([execution.look_at or self.moment, *held])
+        due = min([looks, *wishes, *(one[0] for one in (*self.deliveries, *self.late))])
+        self.moment = max(self.moment, due) + timedelta(seconds=self.dice.choice((0.1, 0.5, 1, 2)))
+
+    def _tick(self) -> None:
+        self._deliver_due()
+        self._deliver_late()
+        if self._strikes(self.odds.valkey_lost):
+            self.history.append(f"{self.moment:%H:%M:%S} Valkey lost what it knew of the quota")
+            rate_limits.reset_buckets()
+        try:
+            for group in claim_due_batches(self.world):
+                if self._strikes(self.odds.kill):
+                    continue  # the message was lost
+                reconcile_batch(group, world=self.world)
+        except Death:
+            self.history.append(f"{self.moment:%H:%M:%S} killed")
+
+    def _failpoint(self, name: str) -> None:
+        if self._strikes(self.odds.kill / 4):
+            self.history.append(f"{self.moment:%H:%M:%S} killed at {name}")
+            raise Death
+        if self.depth == 0 and self._strikes(self.odds.second_worker / 2):
+            self._second_worker(name)
+
+    def _second_worker(self, name: str) -> None:
+        """This worker freezes here; after a while another one looks at the same execution."""
+        self.moment += timedelta(seconds=self.dice.choice((0, 1, 6, 25, 61, 90)))
+        self.history.append(f"{self.moment:%H:%M:%S} a second worker while one stands at {name}")
+        self.depth += 1
+        self._deliver_due()
+        try:
+            for execution in Execution.objects.filter(look_at__lte=self.moment):
+                reconcile(execution.pk, world=self.world, owner="second")
+        except Death:
+            self.history.append("  which was killed too")
+        finally:
+            self.depth -= 1
+
+    def _abort(self, execution: Execution) -> None:
+        kind = Interrupt.Kind.ABORT_AND_ROLL_BACK if self.odds.roll_back else Interrupt.Kind.ABORT
+        self.history.append(f"{self.moment:%H:%M:%S} {kind}")
+        Interrupt.objects.create(execution=execution, kind=kind)
+        wake_execution(execution.pk, self.moment)
+
+    def open_writes(self, execution: Execution) -> list[AwsCall]:
+        return list(
+            AwsCall.objects.filter(
+                execution=execution, is_write=True, state__in=(CallState.SENT, CallState.UNKNOWN)
+            )
+        )

@@ -1,0 +1,97 @@
+"""What AWS can do to a deployment: lose answers, throttle, answer from the past, refuse."""
+
+from collections import Counter
+
+import pytest
+
+from deployments.journal.runtime import set_hook
+from deployments.log import iterate_lines
+from deployments.models import AwsCall
+from tests.fixtures.engine_driver import Drive
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+WRITES = ("RegisterTaskDefinition", "UpdateService")
+
+
+@pytest.mark.parametrize("operation", [*WRITES, "DescribeServices"])
+@pytest.mark.parametrize("kind", ["lost_answer", "error500", "throttle"])
+def test_one_bad_answer_changes_neither_the_end_nor_the_effects(
+    drive: Drive, operation: str, kind: str
+) -> None:
+    drive.run("1.27")
+    mark = drive.mark()
+    drive.sandbox.fault(kind, service="ecs", operation=operation, count=1)
+    execution = drive.run("1.28")
+    assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED")
+    effects = Counter(drive.effects(after=mark))
+    assert effects["RegisterTaskDefinition"] == 1
+    assert effects["UpdateService"] == 1
+    numbers = [line["number"] for line in iterate_lines(execution.pk)]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+@pytest.mark.parametrize("operation", WRITES)
+@pytest.mark.parametrize("place", ["commit.after", "call.sent"])
+def test_a_worker_that_stood_still_before_sending_leaves_the_write_to_the_next(
+    drive: Drive, place: str, operation: str
+) -> None:
+    drive.run("1.27")
+    mark = drive.mark()
+    execution = drive.start("1.28")
+    stood: list[str] = []
+
+    def stand_still(name: str) -> None:
+        is_sent = AwsCall.objects.filter(execution=execution, operation=operation, state="SENT").exists()
+        if name == place and is_sent and not stood:
+            stood.append(name)
+            drive.pass_time(120, step=5)
+
+    set_hook(stand_still)
+    try:
+        drive.until_over(execution)
+    finally:
+        set_hook(None)
+    assert stood
+    assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED")
+    effects = Counter(drive.effects(after=mark))
+    assert (effects["RegisterTaskDefinition"], effects["UpdateService"]) == (1, 1)
+
+
+def test_a_lost_answer_in_the_rollback_is_not_sent_again(drive: Drive) -> None:
+    drive.run("1.27")
+    before = drive.service()["taskDefinition"]
+    mark = drive.mark()
+    execution = drive.start("nopull")
+    drive.pass_time(5)
+    drive.sandbox.fault("lost_answer", service="ecs", operation="UpdateService", count=1)
+    drive.until_over(execution)
+    assert (execution.status, execution.outcome) == ("FAILED", "ROLLED_BACK")
+    assert Counter(drive.effects(after=mark))["UpdateService"] == 2
+    assert drive.service()["taskDefinition"] == before
+
+
+def test_reads_from_the_past_are_not_believed(drive: Drive) -> None:
+    drive.run("1.27")
+    execution = drive.start("1.28")
+    drive.pass_time(1)
+    drive.sandbox.fault("stale_reads", seconds=20)
+    drive.until_over(execution)
+    assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED")
+
+
+def test_a_denied_call_names_the_missing_action_and_is_undone(drive: Drive) -> None:
+    drive.run("1.27")
+    drive.sandbox.fault("denied", service="ecs", operation="UpdateService", count=1)
+    execution = drive.run("1.28")
+    assert execution.failure["code"] == "ACCESS_DENIED"
+    assert "ecs:UpdateService" in execution.failure["message"]
+    assert execution.status == "FAILED"
+
+
+def test_a_policy_without_deregistering_does_not_spoil_a_rollback(drive: Drive) -> None:
+    drive.run("1.27")
+    drive.sandbox.fault("denied", service="ecs", operation="DeregisterTaskDefinition", seconds=3600)
+    execution = drive.run("crash")
+    assert (execution.status, execution.outcome) == ("FAILED", "ROLLED_BACK")
+    assert any("ecs:DeregisterTaskDefinition" in line for line in drive.log(execution))

@@ -1,0 +1,111 @@
+"""Executions that wait for ECS services of one cluster are looked at together, and only for what changed."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from deployments.engine.dispatch import claim_due_batches, reconcile_batch
+from deployments.engine.lease import LEASE_DURATION, claim_lease, wake_execution
+from deployments.journal import rate_limits
+from deployments.models import Execution, Interrupt
+from tests.fixtures.engine_driver import Drive
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def parked(drive: Drive) -> Execution:
+    """An execution that waits for a rollout in which nothing moves."""
+    drive.run("1.27")
+    execution = drive.start("1.28")
+    drive.look()
+    while drive.calls(execution)[-1].operation != "UpdateService":
+        drive.clock.move(1)
+        drive.look()
+    for _ in range(4):
+        next_turn(drive, execution)
+        drive.look()
+    execution.refresh_from_db()
+    assert execution.sight
+    return execution
+
+
+def next_turn(drive: Drive, execution: Execution) -> None:
+    execution.refresh_from_db()
+    turn = max(execution.look_at, execution.nudged_until or execution.look_at)
+    drive.clock.moment = max(turn, drive.clock.moment)
+
+
+def described(drive: Drive, after: int) -> int:
+    return sum(entry["operation"] == "DescribeServices" for entry in drive.sandbox.journal(after))
+
+
+def test_a_service_that_looks_the_same_costs_one_call_and_no_write(drive: Drive) -> None:
+    execution = parked(drive)
+    fence, mark = execution.fence, drive.mark()
+    next_turn(drive, execution)
+    (group,) = claim_due_batches(drive.world)
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        reconcile_batch(group, world=drive.world)
+    assert described(drive, mark) == 1
+    assert [query["sql"].split()[0] for query in queries if not query["sql"].startswith("SELECT")] == []
+    execution.refresh_from_db()
+    assert execution.fence == fence
+
+
+def test_what_a_dead_worker_has_seen_is_judged_again_though_the_service_looks_the_same(drive: Drive) -> None:
+    execution = parked(drive)
+    next_turn(drive, execution)
+    assert claim_lease(execution.pk, owner="a worker that dies now", world=drive.world)
+    drive.clock.move(LEASE_DURATION.total_seconds() + 1)
+    fence = Execution.objects.get(pk=execution.pk).fence
+    for group in claim_due_batches(drive.world):
+        reconcile_batch(group, world=drive.world)
+    assert Execution.objects.get(pk=execution.pk).fence == fence + 1
+
+
+def test_a_message_that_a_later_one_has_overtaken_asks_nothing(drive: Drive) -> None:
+    execution = parked(drive)
+    next_turn(drive, execution)
+    (late,) = claim_due_batches(drive.world)
+    next_turn(drive, execution)
+    (punctual,) = claim_due_batches(drive.world)
+    mark = drive.mark()
+    reconcile_batch(late, world=drive.world)
+    assert described(drive, mark) == 0
+    reconcile_batch(punctual, world=drive.world)
+    assert described(drive, mark) == 1
+
+
+def test_who_is_woken_is_looked_at_before_the_next_turn(drive: Drive) -> None:
+    execution = parked(drive)
+    Interrupt.objects.create(execution=execution, kind=Interrupt.Kind.ABORT)
+    wake_execution(execution.pk, drive.clock.now())
+    drive.look()
+    execution.refresh_from_db()
+    assert execution.status == "ABORTED"
+
+
+def test_a_rollout_in_which_nothing_moves_still_runs_out_of_time(drive: Drive) -> None:
+    execution = parked(drive)
+    drive.clock.moment = execution.judge_by - timedelta(seconds=1)
+    drive.look()
+    execution.refresh_from_db()
+    fence = execution.fence
+    next_turn(drive, execution)
+    drive.look()
+    execution.refresh_from_db()
+    assert execution.fence > fence
+
+
+def test_a_parked_one_that_gets_no_token_stays_due_until_there_is_one(drive: Drive) -> None:
+    execution = parked(drive)
+    next_turn(drive, execution)
+    taken = rate_limits.take_tokens(execution.quota, rate_limits.SERVICE_READS, 1000, drive.clock.now())
+    assert taken > 0
+    assert claim_due_batches(drive.world) == []
+    drive.clock.move(0.25)
+    assert [group.execution_ids for group in claim_due_batches(drive.world)] == [(execution.pk,)]

@@ -1,0 +1,111 @@
+"""A step may name what is only known once it begins: the outputs of the steps before it."""
+
+import pytest
+
+from catalog.models import Environment, Service
+from deployments.models import ActionRun, Execution, StepExecution
+from pipelines.operations.pipelines import PipelineNotRunnable
+from tests.deployments.engine.conftest import DEPLOY, Write, job, pipeline_text, stage_text
+from tests.fixtures.engine_driver import Drive
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def _again(drive: Drive, path: str) -> str:
+    """A second step that runs the task definition which the first one registered."""
+    return job(drive, "again", rest=f"taskDefinitionArn: {path}\n")
+
+
+def _ran(execution: Execution, step: str) -> StepExecution:
+    return StepExecution.objects.get(stage__execution=execution, identifier=step)
+
+
+def test_an_output_of_an_earlier_step_is_filled_in_when_the_step_begins(write: Write, drive: Drive) -> None:
+    path = "<+execution.steps.first.output.taskDefinitionArn>"
+    ready = write(pipeline_text(stage_text(job(drive, "first") + _again(drive, path))))
+    execution = ready.start("done")
+    assert _ran(execution, "again").spec["taskDefinitionArn"] == path
+    ready.until_over(execution)
+    assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED")
+    first, again = _ran(execution, "first"), _ran(execution, "again")
+    arn = first.outputs["taskDefinitionArn"]
+    assert again.spec["taskDefinitionArn"] == arn == again.outputs["taskDefinitionArn"]
+    fetch = ActionRun.objects.get(step=again, name="FetchRunTask")
+    assert fetch.parameters["definition_arn"] == arn
+
+
+def test_an_output_that_the_step_did_not_have_fails_the_step_that_names_it(
+    write: Write, drive: Drive
+) -> None:
+    path = "<+steps.first.output.exitCodes.nothing>"
+    ready = write(pipeline_text(stage_text(job(drive, "first") + _again(drive, path))))
+    execution = ready.run("done")
+    assert execution.status == "FAILED"
+    assert execution.failure is not None
+    assert execution.failure["code"] == "UNKNOWN_EXPRESSION"
+    assert execution.failure["step"] == "again"
+    assert (
+        "taskDefinitionArn: <+steps.first.output.exitCodes.nothing> is not known"
+        in execution.failure["message"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("<+steps.frist.output.arn>", "there is no step frist before this one. Did you mean first?"),
+        ("<+execution.steps.deploy.output.arn>", "step deploy is not over when this step begins"),
+        ("<+steps.again.output.arn>", "step again is not over when this step begins"),
+        (
+            "<+steps.first.output.taskDefinitionAm>",
+            "no output taskDefinitionAm. Did you mean <+steps.first.output.taskDefinitionArn>?",
+        ),
+        ("<+execution.steps.first.output.q>", "no output q. It has exitCodes, leftTasks,"),
+        ("<+steps.first>", "write <+steps.identifier.output.name>"),
+    ],
+)
+def test_what_no_step_can_have_found_out_by_then_is_refused_where_it_is_named(
+    write: Write, drive: Drive, path: str, said: str
+) -> None:
+    with pytest.raises(PipelineNotRunnable) as refused:
+        write(pipeline_text(stage_text(job(drive, "first") + _again(drive, path) + DEPLOY)))
+    (error,) = refused.value.errors
+    assert said in error["message"]
+    assert error["path"].endswith("steps.1.step.spec.taskDefinitionArn")
+    assert error["line"]
+
+
+def test_what_a_run_is_told_is_never_read_as_an_expression(write: Write, drive: Drive) -> None:
+    both = "<+pipeline.variables.a>:<+steps.first.output.taskDefinitionArn>"
+    text = stage_text(job(drive, "first") + _again(drive, both))
+    ready = write(pipeline_text(text, variables="{a: x}"))
+    execution = ready.run("done", inputs={"a": "<+steps.first.output.taskArns>"})
+    assert (
+        _ran(execution, "again")
+        .spec["taskDefinitionArn"]
+        .startswith("<+steps.first.output.taskArns>:arn:aws:")
+    )
+
+
+def test_variables_of_service_and_environment_count_in_conditions_and_fields_alike(
+    write: Write, drive: Drive
+) -> None:
+    Service.objects.update(variables={"pause": "1s", "go": "true"})
+    Environment.objects.update(variables={"go": "yes"})
+    steps = """- stepGroup:
+    identifier: g
+    when: {condition: <+serviceVariables.go> == 'yes' && <+service.variables.go>}
+    steps:
+      - step:
+          identifier: rest
+          type: Wait
+          when: {condition: <+variables.go> == <+env.variables.go>}
+          spec: {duration: <+service.variables.pause>}
+- step: {identifier: never, type: Wait, when: {condition: <+env.variables.go> == 'no'}, spec: {duration: 1m}}
+"""
+    stage = stage_text(steps, more="when: {condition: <+env.variables.go> == 'yes'}")
+    execution = write(pipeline_text(stage)).run()
+    assert execution.status == "SUCCESS", execution.failure
+    found = {step.identifier: step for step in StepExecution.objects.filter(section="EXECUTION")}
+    assert found["rest"].spec == {"duration": "1s"}
+    assert (found["rest"].status, found["never"].status) == ("SUCCESS", "SKIPPED")

@@ -1,0 +1,64 @@
+"""Somebody deletes the ECS service during a deployment: a person decides whether it is made again."""
+
+import pytest
+from rest_framework.test import APIClient
+
+from deployments.models import Execution, StepExecution
+from tests.deployments.execution.conftest import UntilAsked
+from tests.fixtures.engine_driver import Drive
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def asking(drive: Drive, until_asked: UntilAsked) -> Execution:
+    """A rollback that found the service deleted, and asks."""
+    drive.run("1.27")
+    execution = drive.start("1.28")
+    drive.pass_time(12)
+    drive.call("ecs", "DeleteService", {"cluster": "demo", "service": "myapp", "force": True})
+    return until_asked(execution)
+
+
+def _decide(client: APIClient, execution: Execution, decision: str) -> None:
+    step = StepExecution.objects.get(stage__execution=execution, intervention__isnull=False)
+    assert step.intervention is not None
+    assert step.intervention["kind"] == "NOT_RESTORED"
+    body = {"step": step.identifier, "decision": decision}
+    answer = client.post(f"/api/v1/executions/{execution.pk}/decisions", body, format="json")
+    assert answer.status_code == 202, answer.json()
+
+
+def test_it_is_asked_before_anything_is_created(drive: Drive, asking: Execution) -> None:
+    log = drive.log(asking)
+    (line,) = [line for line in log if "Somebody has deleted Service myapp during the deployment" in line]
+    assert "with task definition" in line
+    assert "desired count 1" in line
+    assert "no longer there: somebody has deleted it" in asking.failure["message"]
+    assert drive.service().get("status") != "ACTIVE"
+    assert drive.effects().count("CreateService") == 1
+
+
+def test_try_again_creates_it_as_it_was(drive: Drive, asking: Execution, client: APIClient) -> None:
+    _decide(client, asking, "RETRY")
+    drive.until_over(asking)
+    assert (asking.status, asking.outcome) == ("FAILED", "ROLLED_BACK"), drive.log(asking)
+    service = drive.service()
+    assert (service["status"], service["desiredCount"], service["runningCount"]) == ("ACTIVE", 1, 1)
+    assert service["taskDefinition"].endswith(":1")
+    assert any("the rollback created it again" in note["text"] for note in asking.notes)
+
+
+def test_ignore_leaves_it_deleted_and_says_so(drive: Drive, asking: Execution, client: APIClient) -> None:
+    _decide(client, asking, "IGNORE")
+    drive.until_over(asking)
+    assert asking.status == "FAILED"
+    assert asking.outcome != "ROLLED_BACK"
+    assert drive.effects().count("CreateService") == 1
+    assert any("NOT RESTORED" in line and "does not exist" in line for line in drive.log(asking))
+
+
+def test_nobody_decides_and_after_an_hour_it_stays_deleted(drive: Drive, asking: Execution) -> None:
+    drive.until_over(asking, most_seconds=5000)
+    assert asking.status == "FAILED"
+    assert drive.effects().count("CreateService") == 1

@@ -1,0 +1,138 @@
+"""Many executions at once with one worker of one process: all end right, and the worker does not grow."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from subprocess import Popen
+
+import pytest
+from django.utils import timezone
+
+from delegates.access.aws_access import open_aws_access
+from deployments.engine.service_waits import EARLY, USUAL_WAIT
+from deployments.models import Execution
+from ops.demo import seed_demo
+from ops.demo_pipelines import SandboxFacts
+from sandbox.process import SandboxProcess
+from tests.fixtures.execution_copies import park_copies
+from tests.fixtures.many_services import SERVICES_PER_CALL, described, make_fleet
+from tests.fixtures.process_memory import family_of, resident_mib, watch
+from tests.fixtures.processes import wait_until, working
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SPEED = 30
+# The share of those that crash, and are rolled back.
+ONE_IN = 5
+MAY_GROW_MIB = 12
+# Seconds between the dispatch that pays for a call and the call.
+ON_THE_WAY = 2
+# A worker of 2,000 parked executions may hold so much and use so much of a core.
+PARKED, MOST_MIB, MOST_CORES = 2000, 150, 0.2
+
+
+@pytest.fixture
+def one_worker(
+    child_environment: Mapping[str, str], live_broker: str, tmp_path: Path
+) -> Iterator[Popen[bytes]]:
+    """A worker of one process; AWS has raised the quota of its account, so that all can start at once."""
+    with working({**child_environment, "SLIPWAY_AWS_QUOTA_SHARE": "50"}, tmp_path) as process:
+        yield process
+
+
+def fly(sandbox: SandboxProcess, worker: Popen[bytes], count: int, seconds: float) -> None:
+    """Hold all rollouts until each execution waits, watch that, then let them end."""
+    seed_demo(SandboxFacts.from_wire(sandbox.seed()))
+    fleet = make_fleet(count)
+    executions = fleet.start(["crash" if number % ONE_IN == 0 else "1.27" for number in range(count)])
+    asleep = Execution.objects.exclude(sight="")
+    wait_until(lambda: asleep.count() == count, "everybody's wait", seconds)
+    held = {pid: resident_mib(pid) for pid in family_of(worker.pid)}
+    watch_rounds(sandbox, count)
+    sandbox.control("POST", "clock", {"paused": False, "speed": SPEED})
+    still_open = Execution.objects.filter(ended_at=None)
+    wait_until(lambda: not still_open.exists(), "everybody's end", seconds)
+    ends = Counter(Execution.objects.values_list("status", "outcome"))
+    crashed = -(-count // ONE_IN)
+    assert ends == {("SUCCESS", "COMPLETED"): count - crashed, ("FAILED", "ROLLED_BACK"): crashed}
+    grown = {pid: resident_mib(pid) - before for pid, before in held.items()}
+    assert max(grown.values()) < MAY_GROW_MIB, grown
+    assert len(executions) == count
+
+
+def common_turn() -> datetime | None:
+    """The next turn of all, once one dispatch has sent them out together and nobody's is an early one.
+
+    What earlier dispatches sent out asks for nothing from then on: this one has taken it over.
+    """
+    turns = set(Execution.objects.values_list("nudged_by", "nudged_until"))
+    newest = Execution.objects.latest("awaits_since").awaits_since
+    ((_, turn),) = turns if len(turns) == 1 else ((None, None),)
+    return turn if turn is not None and turn >= newest + EARLY else None
+
+
+def watch_rounds(sandbox: SandboxProcess, count: int) -> None:
+    """Two rounds of looks in which nothing has changed: ten services to a call, a round each five seconds."""
+    wait_until(common_turn, "everybody's look in one round", 60)
+    turn = common_turn()
+    assert turn is not None
+    mark = sandbox.last_number()
+    fences = sum(Execution.objects.values_list("fence", flat=True))
+
+    def asked() -> Counter[str]:
+        return Counter(name for call in described(sandbox.journal(mark)) for name in call.services)
+
+    wait_until(lambda: sum(times >= 2 for times in asked().values()) == count, "two rounds", 60)
+    quiet = described(sandbox.journal(mark))
+    assert {len(call.services) for call in quiet} == {SERVICES_PER_CALL}, quiet
+    # The round that was sent out already, and one at each turn since.
+    assert max(asked().values()) <= 2 + (timezone.now() - turn) // USUAL_WAIT
+    assert set(asked()) == {f"fleet{n}" for n in range(count)}
+    assert sum(Execution.objects.values_list("fence", flat=True)) == fences, "nothing had changed"
+
+
+@pytest.fixture
+def _time_stands_still_again(sandbox: SandboxProcess) -> Iterator[None]:
+    yield
+    sandbox.control("POST", "clock", {"paused": True, "speed": 1})
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("_time_stands_still_again")
+def test_forty_executions_end_right_with_one_worker(
+    sandbox: SandboxProcess, one_worker: Popen[bytes]
+) -> None:
+    fly(sandbox, one_worker, 40, seconds=120)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.usefixtures("_time_stands_still_again")
+def test_two_hundred_executions_end_right_with_one_worker(
+    sandbox: SandboxProcess, one_worker: Popen[bytes]
+) -> None:
+    fly(sandbox, one_worker, 200, seconds=600)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_two_thousand_parked_executions_are_followed_by_one_small_worker(
+    sandbox: SandboxProcess, live_broker: str, worker: Popen[bytes]
+) -> None:
+    """One account and region: a quarter of its quota is five calls a second, a turn each forty seconds."""
+    seed_demo(SandboxFacts.from_wire(sandbox.seed()))
+    (execution,) = make_fleet(1).start(["1.27"])
+    asleep = Execution.objects.exclude(sight="")
+    wait_until(lambda: asleep.exists(), "the first one's wait")
+    execution.refresh_from_db()
+    park_copies(execution, PARKED - 1, open_aws_access(execution.stages.get().connector, "us-east-1"))
+    mark = sandbox.last_number()
+    used = watch(worker.pid, 60)
+    assert max(one.mib for one in used) <= MOST_MIB, used
+    assert max(one.cores for one in used) <= MOST_CORES, used
+    calls = described(sandbox.journal(mark))
+    assert len({name for call in calls for name in call.services}) == PARKED
+    seconds = (calls[-1].at - calls[0].at).total_seconds()
+    # A token is taken when a message is sent, and the call made when a worker has got to it.
+    assert len(calls) <= 25 + 5 * (seconds + ON_THE_WAY)

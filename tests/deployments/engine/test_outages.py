@@ -1,0 +1,118 @@
+"""A database or broker that goes away in the middle of a look spoils no execution."""
+
+import logging
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connection
+from redis.exceptions import ConnectionError as RedisConnectionError
+
+from deployments import tasks
+from deployments.engine import reconcile
+from deployments.engine.lease import claim_lease
+from deployments.engine.reconcile import get_lease_owner
+from deployments.journal.runtime import LIVE_RUNTIME, set_hook
+from deployments.models import Interrupt
+from tests.fixtures.engine_driver import Drive
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def cut_short() -> Iterator[Callable[[Exception], None]]:
+    """Lets looks end with the given error once they hold their lease."""
+
+    def set_up(error: Exception) -> None:
+        def passed(name: str) -> None:
+            if name == "look.claimed":
+                raise error
+
+        set_hook(passed)
+
+    yield set_up
+    set_hook(None)
+
+
+@pytest.mark.parametrize("gone", [OperationalError("deadlock"), RedisConnectionError("refused")], ids=str)
+def test_a_look_that_an_outage_cut_short_is_nobodys_mistake_and_goes_on_at_once(
+    drive: Drive,
+    gone: Exception,
+    cut_short: Callable[[Exception], None],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    execution = drive.start("1.27")
+    cut_short(gone)
+    with caplog.at_level(logging.WARNING):
+        tasks.reconcile_batch_task(execution_ids=[str(execution.pk)])
+    set_hook(None)
+
+    execution.refresh_from_db()
+    assert (execution.fence, execution.look_until) == (2, None)
+    assert not Interrupt.objects.exists()
+    assert "cut short" in caplog.text
+    drive.until_over(execution)
+    assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED")
+
+
+def test_a_mistake_keeps_the_lease_and_ends_the_execution(
+    drive: Drive, cut_short: Callable[[Exception], None]
+) -> None:
+    execution = drive.start("1.27")
+    cut_short(ValueError("a mistake"))
+    tasks.reconcile_batch_task(execution_ids=[str(execution.pk)])
+
+    execution.refresh_from_db()
+    assert execution.look_until is not None
+    assert Interrupt.objects.get(execution=execution).kind == "FAIL"
+
+
+def test_a_lease_is_given_back_as_soon_as_the_database_is_there_again(
+    drive: Drive, cut_short: Callable[[Exception], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execution = drive.start("1.27")
+    failures = iter([OperationalError("refused"), OperationalError("starting up")])
+
+    def away(execute: Callable[..., Any], *arguments: Any) -> Any:
+        if error := next(failures, None):
+            raise error
+        return execute(*arguments)
+
+    claim_lease(execution.pk, owner=get_lease_owner(), world=LIVE_RUNTIME)
+    monkeypatch.setattr(reconcile.time, "sleep", lambda _seconds: None)
+    with connection.execute_wrapper(away):
+        assert reconcile.release_leases([execution.pk])
+
+    execution.refresh_from_db()
+    assert execution.look_until is None
+
+
+def test_nobody_gives_back_the_lease_of_another(drive: Drive) -> None:
+    execution = drive.start("1.27")
+    claim_lease(execution.pk, owner="elsewhere:1", world=LIVE_RUNTIME)
+
+    reconcile.release_leases([execution.pk])
+
+    execution.refresh_from_db()
+    assert execution.look_until is not None
+
+
+def test_a_database_that_stays_away_is_not_waited_for_longer() -> None:
+    def away(*_: Any) -> None:
+        raise OperationalError("refused")
+
+    with connection.execute_wrapper(away):
+        assert not reconcile.release_leases([uuid.uuid4()], within=0)
+
+
+def test_a_tick_without_a_database_leaves_it_to_the_next(
+    drive: Drive, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def gone() -> list[list[object]]:
+        raise OperationalError("connection refused")
+
+    monkeypatch.setattr(tasks, "claim_due_batches", gone)
+    tasks.dispatch()
+
+    assert "the next tick tries again" in caplog.text

@@ -1,0 +1,1 @@
+"""Tests of operations on executions: interventions, undo plan, leftovers, search."""

@@ -1,0 +1,152 @@
+"""A step that waits for a person: what can be decided, by whom, and what comes of it."""
+
+import pytest
+from rest_framework.test import APIClient
+
+from deployments.models import ActionRun, Execution, Interrupt, StepExecution
+from rbac.models import AuditEntry, User
+from rbac.operations.api_keys import create_api_key
+from tests.deployments.execution.conftest import Strategies, UntilAsked
+from tests.fixtures.engine_driver import Drive
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ASK = """
+- onFailure:
+    errors: [AllErrors]
+    action: {type: ManualIntervention, spec: {timeout: 1h, onTimeout: {action: {type: Ignore}}}}
+"""
+
+
+@pytest.fixture
+def waiting(drive: Drive, strategies: Strategies, until_asked: UntilAsked) -> Execution:
+    """A deployment onto a running service whose crash waits for a person."""
+    drive.run("1.27")
+    strategies(ASK)
+    return until_asked(drive.start("crash"))
+
+
+def _step(execution: Execution) -> StepExecution:
+    return StepExecution.objects.get(stage__execution=execution, section="EXECUTION")
+
+
+def _decide(client: APIClient, execution: Execution, decision: str) -> int:
+    body = {"step": _step(execution).identifier, "decision": decision}
+    return client.post(f"/api/v1/executions/{execution.pk}/decisions", body, format="json").status_code
+
+
+def test_it_waits_with_its_failure_its_time_and_its_choices(waiting: Execution, client: APIClient) -> None:
+    shown = client.get(f"/api/v1/executions/{waiting.pk}").json()
+    step = shown["stages"][0]["steps"][0]
+    assert (shown["status"], step["status"]) == ("INTERVENTION_WAITING", "INTERVENTION_WAITING")
+    assert "exited with code 1" in step["failure"]["message"]
+    assert step["intervention"]["on_timeout"] == "Ignore"
+    assert step["intervention"]["until"] > step["intervention"]["asked_at"]
+    assert set(step["intervention"]["choices"]) == {
+        "RETRY",
+        "SKIP",
+        "IGNORE",
+        "MARK_AS_SUCCESS",
+        "MARK_AS_FAILURE",
+        "ROLL_BACK",
+        "ABORT",
+    }
+    assert shown["can"]["decide"]
+
+
+@pytest.mark.parametrize(
+    ("decision", "status", "outcome", "undone"),
+    [
+        ("SKIP", "SUCCESS", "FAILED", False),
+        ("IGNORE", "IGNORE_FAILED", "FAILED", False),
+        ("MARK_AS_SUCCESS", "SUCCESS", "FAILED", False),
+        ("MARK_AS_FAILURE", "FAILED", "FAILED", False),
+        ("ABORT", "ABORTED", "FAILED", False),
+        ("ROLL_BACK", "FAILED", "ROLLED_BACK", True),
+    ],
+)
+def test_what_a_person_decides_is_done_told_and_audited(
+    drive: Drive,
+    waiting: Execution,
+    client: APIClient,
+    decision: str,
+    status: str,
+    outcome: str,
+    undone: bool,
+) -> None:
+    assert _decide(client, waiting, decision) == 202
+    drive.until_over(waiting)
+    assert (waiting.status, waiting.outcome) == (status, outcome)
+    assert any(line.startswith("deployer decided about step") for line in drive.log(waiting))
+    assert AuditEntry.objects.filter(action=f"execution.{decision.lower()}", actor=drive.deployer).exists()
+    assert drive.service()["taskDefinition"].endswith(":1") is undone
+
+
+def test_a_retry_is_the_next_attempt_and_asks_again_when_that_fails_too(
+    drive: Drive, waiting: Execution, client: APIClient, until_asked: UntilAsked
+) -> None:
+    assert _decide(client, waiting, "RETRY") == 202
+    drive.look()
+    until_asked(waiting)
+    assert _step(waiting).attempt == 2
+    assert _decide(client, waiting, "ROLL_BACK") == 202
+    drive.until_over(waiting)
+    assert drive.service()["taskDefinition"].endswith(":1")
+
+
+def test_when_nobody_decides_in_time_the_pipeline_says_what_happens(drive: Drive, waiting: Execution) -> None:
+    drive.pass_time(3500, step=50)
+    waiting.refresh_from_db()
+    assert waiting.status == "INTERVENTION_WAITING"
+    drive.pass_time(150, step=50)
+    drive.until_over(waiting)
+    assert waiting.status == "IGNORE_FAILED"
+    assert "Nobody decided in time. The failure is ignored." in drive.log(waiting)
+
+
+def test_of_two_decisions_the_first_one_counts(drive: Drive, waiting: Execution, client: APIClient) -> None:
+    assert _decide(client, waiting, "IGNORE") == 202
+    assert _decide(client, waiting, "RETRY") == 409
+    drive.until_over(waiting)
+    assert _decide(client, waiting, "RETRY") == 409
+    assert Interrupt.objects.filter(execution=waiting).count() == 1
+
+
+def test_who_may_only_look_decides_nothing(drive: Drive, waiting: Execution) -> None:
+    viewer = User.objects.get(username="viewer")
+    _, token = create_api_key(actor=viewer, user=viewer, name="a program")
+    client = APIClient(raise_request_exception=False)
+    client.credentials(HTTP_X_API_KEY=token)
+    assert _decide(client, waiting, "IGNORE") == 403
+    assert not Interrupt.objects.exists()
+
+
+def test_a_step_that_only_waits_for_aws_can_be_skipped_and_is_not_said_to_be_done(
+    drive: Drive, client: APIClient
+) -> None:
+    execution = drive.start("never_healthy")
+    assert _decide(client, execution, "SKIP") == 409, "nothing has begun"
+    drive.pass_time(8)
+    assert _decide(client, execution, "SKIP") == 202
+    drive.until_over(execution)
+    assert (execution.status, execution.outcome) == ("SUCCESS", "")
+    assert _step(execution).status == "SKIPPED"
+
+
+def test_an_action_of_another_version_has_the_same_choices(
+    drive: Drive, client: APIClient, until_asked: UntilAsked
+) -> None:
+    drive.run("1.27")
+    mark = drive.mark()
+    execution = drive.start("1.28")
+    rows = ActionRun.objects.filter(step__stage__execution=execution, name="CreateOrUpdateService")
+    rows.update(version=99)
+    until_asked(execution)
+    step = _step(execution)
+    assert step.intervention is not None
+    assert step.intervention["kind"] == "STUCK"
+    assert _decide(client, execution, "ROLL_BACK") == 202
+    drive.until_over(execution)
+    # Nothing had failed: a person took it back.
+    assert (execution.status, execution.outcome) == ("ROLLED_BACK", "ROLLED_BACK")
+    assert "UpdateService" not in drive.effects(after=mark)

@@ -1,0 +1,64 @@
+"""What would be undone is shown before anybody decides: in words, newest change first, and truthfully."""
+
+import pytest
+from rest_framework.test import APIClient
+
+from deployments.models import Execution
+from pipelines.models import Pipeline
+from tests.fixtures.engine_driver import Drive
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def _plan(client: APIClient, execution: Execution) -> tuple[list[str], str]:
+    answer = client.get(f"/api/v1/executions/{execution.pk}/undo-plan").json()
+    return [change["words"] for change in answer["changes"]], answer["note"]
+
+
+def test_a_running_deployment_tells_its_changes_as_it_makes_them(drive: Drive, client: APIClient) -> None:
+    drive.run("1.27")
+    execution = drive.start("1.28")
+    assert _plan(client, execution) == ([], "This execution has changed nothing that a rollback would undo.")
+    drive.pass_time(12)
+    assert _plan(client, execution) == (
+        [
+            "Service myapp: task definition fargate-task-definition:2 back to fargate-task-definition:1",
+            "Deregister task definition fargate-task-definition:2",
+        ],
+        "",
+    )
+
+
+def test_a_service_that_was_created_would_be_deleted(drive: Drive, client: APIClient) -> None:
+    words, _ = _plan(client, drive.run("1.27"))
+    assert words[0] == "Delete Service myapp with its tasks: this execution created it"
+
+
+def test_what_was_rolled_back_has_nothing_left_to_undo(drive: Drive, client: APIClient) -> None:
+    drive.run("1.27")
+    assert _plan(client, drive.run("crash"))[0] == []
+
+
+def test_changes_that_no_rollback_step_undoes_are_not_promised(drive: Drive, client: APIClient) -> None:
+    text, found, _ = drive.pipeline.yaml.partition("rollbackSteps:")
+    assert found
+    drive.pipeline.yaml = f"{text.rstrip()}\n"
+    drive.pipeline.save(update_fields=["yaml"])
+    words, note = _plan(client, drive.run("1.27"))
+    assert words == []
+    assert note.startswith("The stage has no rollback step for this")
+
+
+def test_of_a_swap_traffic_goes_back_before_anything_is_deleted(drive: Drive, client: APIClient) -> None:
+    drive.pipeline = Pipeline.objects.get(identifier="blue_green_demo")
+    drive.run("1.27")
+    words, _ = _plan(client, drive.run("1.28"))
+    assert words == [
+        "Service storefront__1: count 0 back to 1",
+        "Tag BG_VERSION of Service storefront__2: back to GREEN",
+        "Tag BG_VERSION of Service storefront__1: back to BLUE",
+        "Prod listener, default rule of port 80: back to target group target2",
+        "Stage listener, default rule of port 8080: back to target group target1",
+        "Delete Service storefront__2 with its tasks: this execution created it",
+        "Deregister task definition storefront:2",
+    ]

@@ -1,0 +1,212 @@
+"""A run in a freeze window: held back with a reason, overridden by who may, and never for a rollback."""
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+from rest_framework.test import APIClient
+
+from deployments.execution.operations import run_pipeline
+from deployments.freezes.operations import RunFrozen
+from deployments.models import Execution, FreezeWindow
+from rbac.models import AuditEntry, Role, RoleAssignment, Scope, User
+from rbac.operations.api_keys import create_api_key
+from rbac.policy import Forbidden
+from tests.deployments.conftest import _full_buckets, drive
+from tests.fixtures.engine_driver import Drive
+from tests.fixtures.people import make_person
+
+__all__ = ["_full_buckets", "drive"]
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+OVERRIDE = "core_deploymentfreeze_override"
+
+
+def _freeze(scope: Scope, **more: object) -> FreezeWindow:
+    return FreezeWindow.objects.create(
+        scope=scope,
+        **{
+            "identifier": "holidays",
+            "name": "Holidays",
+            "description": "Nobody is there",
+            "begins": "2020-01-01T00:00",
+            "ends": "2999-01-01T00:00",
+            **more,
+        },
+    )
+
+
+def _program(person: User) -> APIClient:
+    _, token = create_api_key(actor=person, user=person, name="a program")
+    client = APIClient(raise_request_exception=False)
+    client.credentials(HTTP_X_API_KEY=token)
+    return client
+
+
+def _admin(scope: Scope, role: str = "account_admin") -> User:
+    return make_person(f"admin of {scope.pk}".replace(" ", "."), role, scope)
+
+
+def test_a_run_is_held_back_with_the_reason_until_when_and_who_may_override(drive: Drive) -> None:
+    _freeze(Scope.objects.account(), environment_kind="PreProduction")
+    address = f"/api/v1/pipelines/{drive.pipeline.pk}/executions"
+    client = _program(drive.deployer)
+    refused = client.post(address, {}, format="json")
+    assert (refused.status_code, refused.json()["code"]) == (409, "frozen")
+    for part in ("until 2999-01-01 00:00 UTC", "Holidays: Nobody is there", OVERRIDE, "account"):
+        assert part in refused.json()["detail"]
+    assert client.post(address, {"override_freeze": True}, format="json").status_code == 403
+    FreezeWindow.objects.update(environment_kind="Production")
+    assert client.post(address, {}, format="json").status_code == 201
+
+
+def test_who_may_override_it_does_so_and_it_is_written_down(drive: Drive) -> None:
+    account = Scope.objects.account()
+    window = _freeze(account)
+    admin = _admin(account)
+    with pytest.raises(RunFrozen):
+        run_pipeline(actor=admin, pipeline=drive.pipeline)
+    execution = run_pipeline(actor=admin, pipeline=drive.pipeline, override_freeze=True)
+    entry = AuditEntry.objects.get(action="freezewindow.override")
+    assert (entry.actor, entry.thing_id) == (admin, str(execution.pk))
+    assert entry.after["window"] == window.identifier
+
+
+def test_a_freeze_of_the_account_is_not_overridden_from_a_project(drive: Drive) -> None:
+    _freeze(Scope.objects.account())
+    scope = drive.pipeline.scope
+    admin = make_person("project.admin", "project_admin", scope)
+    with pytest.raises(Forbidden):
+        run_pipeline(actor=admin, pipeline=drive.pipeline, override_freeze=True)
+    assert not Execution.objects.exists()
+
+
+def test_what_runs_goes_on_and_a_rollback_is_always_possible(drive: Drive) -> None:
+    drive.run("1.27")
+    execution = drive.start("1.28")
+    drive.pass_time(2)
+    _freeze(drive.pipeline.scope)
+    drive.until_over(execution)
+    assert execution.status == "SUCCESS"
+    answer = _program(drive.deployer).post(f"/api/v1/executions/{execution.pk}/rollback")
+    assert answer.status_code == 202, answer.json()
+    drive.look()
+    drive.until_over(execution)
+    assert execution.outcome == "ROLLED_BACK"
+
+
+def test_only_who_may_freeze_everything_makes_a_window_of_the_account(drive: Drive) -> None:
+    account = Scope.objects.account()
+    role = Role.objects.create(scope=account, identifier="freezer", name="Freezer")
+    role.permissions.create(permission="core_deploymentfreeze_manage")
+    person = make_person("freezer")
+    RoleAssignment.objects.create(user=person, role=role, scope=account)
+    body = {"identifier": "all", "name": "All", "begins": "2030-01-01T00:00", "ends": "2030-01-02T00:00"}
+    client = _program(person)
+    refused = client.post("/api/v1/freeze-windows", body, format="json")
+    assert (refused.status_code, refused.json()["errors"][0]["message"]) == (
+        403,
+        "core_deploymentfreeze_global",
+    )
+    scope = drive.pipeline.scope
+    here = {**body, "org": scope.org, "project": scope.project}
+    assert client.post("/api/v1/freeze-windows", here, format="json").status_code == 201
+    wrong = client.post(
+        "/api/v1/freeze-windows",
+        {**here, "identifier": "b", "time_zone": "Mars/Olympus", "ends": "2029-01-01T00:00"},
+        format="json",
+    )
+    assert sorted(one["path"] for one in wrong.json()["errors"]) == ["ends", "time_zone"]
+
+
+def test_a_window_at_the_end_of_the_calendar_is_refused(drive: Drive) -> None:
+    scope, client = drive.pipeline.scope, _program(_admin(Scope.objects.account()))
+    body = {"identifier": "ever", "name": "Ever", "org": scope.org, "project": scope.project}
+    for begins, ends, zone, path in (
+        ("0001-01-01T00:00", "2030-01-01T00:00", "Asia/Tokyo", "begins"),
+        ("2030-01-01T00:00", "9999-12-31T23:59", "America/New_York", "ends"),
+    ):
+        given = {**body, "begins": begins, "ends": ends, "time_zone": zone}
+        refused = client.post("/api/v1/freeze-windows", given, format="json")
+        assert refused.status_code == 400
+        assert [one["path"] for one in refused.json()["errors"]] == [path]
+
+
+def test_a_page_says_that_it_is_frozen_before_anybody_runs(drive: Drive) -> None:
+    _freeze(drive.pipeline.scope)
+    browser = Client()
+    browser.force_login(drive.deployer)
+    page = browser.get(f"/pipelines/{drive.pipeline.pk}/run/").content.decode()
+    assert "Frozen until" in page
+    assert "core_deploymentfreeze_override" in page
+
+
+def test_two_who_edit_a_window_lose_nothing(drive: Drive) -> None:
+    window = _freeze(Scope.objects.account())
+    browser = Client()
+    browser.force_login(_admin(Scope.objects.account()))
+    address = f"/freezes/{window.pk}/edit/"
+    mine = {"name": "Mine", "begins": window.begins, "ends": window.ends, "time_zone": "UTC", "version": 1}
+    assert browser.post(address, mine | {"name": "Theirs"}).status_code == 302
+    refused = browser.post(address, mine)
+    assert refused.status_code == 409
+    for part in ("Somebody saved another version", "name: Theirs", "name: Mine", 'value="Mine"'):
+        assert part in refused.content.decode()
+    assert browser.post(address, mine | {"version": 2}).status_code == 302
+    window.refresh_from_db()
+    assert window.name == "Mine"
+
+
+def test_another_try_in_a_window_needs_who_may_override_it(drive: Drive) -> None:
+    account = Scope.objects.account()
+    execution = drive.start("1.27")
+    Execution.objects.update(status="FAILED", look_at=None)
+    _freeze(account)
+    address = f"/api/v1/executions/{execution.pk}/retry"
+    program = _program(drive.deployer)
+    assert program.post(address, {}, format="json").json()["code"] == "frozen"
+    assert program.post(address, {"override_freeze": True}, format="json").status_code == 403
+    browser = Client()
+    browser.force_login(_admin(account))
+    page = f"/deployments/{execution.pk}/"
+    assert 'name="override_freeze"' in browser.get(page).content.decode()
+    assert "Frozen until" in browser.get(page).content.decode()
+    browser.post(f"{page}retry/", {"override_freeze": "1"})
+    assert execution.interrupts.get().kind == "RETRY"
+    assert AuditEntry.objects.get(action="freezewindow.override").thing_id == str(execution.pk)
+
+
+def test_a_list_shows_the_windows_of_the_scopes_above_to_whom_they_hold_back(
+    drive: Drive, browse: Callable[[User], Client]
+) -> None:
+    project = Scope.objects.get(path="account/default/demo")
+    elsewhere = Scope.objects.create(identifier="other", name="Other", parent=project.parent, kind="PROJECT")
+    above = _freeze(Scope.objects.account(), name="Everybody rests")
+    _freeze(elsewhere, identifier="theirs", name="Theirs alone")
+    own = _freeze(project, identifier="own", name="Ours")
+    manager, runner, reader = (
+        _admin(project, "project_admin"),
+        make_person("runner", "pipeline_executor", project),
+        make_person("reader", "viewer", project),
+    )
+    page = browse(manager).get("/freezes/", {"scope": project.path}).content.decode()
+    assert "Everybody rests" in page.split("From scopes above")[1]
+    assert "Ours" in page.split("From scopes above")[0]
+    assert f"/freezes/{above.pk}/" not in page
+    assert "Theirs alone" not in page
+    assert "Everybody rests" in browse(runner).get("/freezes/").content.decode()
+    assert "Everybody rests" not in browse(reader).get("/freezes/").content.decode()
+    here = "/api/v1/freeze-windows?org=default&project=demo"
+    program = _program(manager)
+    for client, names in (
+        (program, ["holidays", "own"]),
+        (_program(runner), ["holidays"]),
+        (_program(reader), []),
+    ):
+        listed = client.get(f"{here}&shared=true").json()["results"]
+        assert sorted(one["identifier"] for one in listed) == names
+    (only,) = program.get(here).json()["results"]
+    assert only["id"] == own.pk
+    named = program.get(f"{here}&shared=true&identifier=holidays").json()["results"]
+    assert [one["identifier"] for one in named] == ["holidays"]

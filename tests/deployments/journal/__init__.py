@@ -1,0 +1,1 @@
+"""Tests of the call journal: rate limits, shared reads, calls through delegates."""

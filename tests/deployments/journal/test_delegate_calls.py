@@ -1,0 +1,302 @@
+"""A deployment whose calls delegates make: through tasks, with tags, handed over when a delegate is lost."""
+
+from collections.abc import Iterator
+
+import pytest
+from pytest_django import Settings
+
+from aws.caller import BotoCaller
+from aws.credentials import AccessKey
+from connectors.models import Connector
+from delegates.models import Delegate, DelegateTask
+from delegates.task_owners import TaskAnswer, register_task_owner
+from delegates.task_queue import route_waiting_tasks
+from deployments.execution.documents import build_call_document, build_execution_document
+from deployments.execution.operations import roll_back_execution
+from deployments.journal.aws_access import CALL_OWNER, open_engine_access
+from deployments.journal.call_owner import CallOwner
+from deployments.journal.runtime import EngineRuntime
+from deployments.models import AwsCall, Execution
+from tests.fixtures.engine_driver import Drive
+from tests.fixtures.fake_delegates import Hand, hand
+from web.clock import get_database_time
+from web.http.problems import BadInput
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+TAGS = ["prod", "eu"]
+
+
+@pytest.fixture
+def remote(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> Iterator[Drive]:
+    """The demo, whose connector goes through delegates with tags, with the delegate's own credentials."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "of-the-delegate")
+    connector = Connector.objects.get(identifier="sandbox_aws")
+    _change(connector, credentials="Delegate", connect_through="Delegate", delegate_selectors=TAGS)
+    world = EngineRuntime(open_engine_access, drive.clock.now, drive.clock.monotonic)
+    monkeypatch.setattr(Drive, "world", world)
+    register_task_owner(CALL_OWNER, CallOwner(world))
+    yield drive
+    register_task_owner(CALL_OWNER, CallOwner())
+
+
+def _change(connector: Connector, **spec: object) -> None:
+    kept = {"endpoint_url": connector.spec["endpoint_url"]}
+    connector.spec, connector.secret = {**kept, **spec}, None
+    connector.save()
+
+
+def _until_over(drive: Drive, execution: Execution, *hands: Hand, most: int = 900) -> Execution:
+    for _ in range(most):
+        drive.look()
+        if not sum(one.serve() for one in hands):
+            drive.clock.move(1)
+            drive.sandbox.advance(1)
+        execution.refresh_from_db()
+        if execution.is_over:
+            return execution
+    raise AssertionError(f"{execution} is still {execution.status}: {drive.log(execution)[-5:]}")
+
+
+def _until_taken(drive: Drive, one: Hand, operation: str) -> DelegateTask:
+    """Serve until a call of this operation was taken, and leave that one unanswered."""
+    for _ in range(600):
+        drive.look()
+        route_waiting_tasks(get_database_time())
+        task = one.take()
+        if task is None:
+            drive.clock.move(1)
+            drive.sandbox.advance(1)
+        elif one.taken[-1] == operation:
+            return task
+        else:
+            one.complete(task, one.perform(task))
+    raise AssertionError(f"{operation} never came")
+
+
+def test_a_deployment_and_its_rollback_run_through_a_delegate_with_its_own_credentials(remote: Drive) -> None:
+    prod = hand("prod-eu", tags=("prod", "eu", "more"))
+    _until_over(remote, remote.start("1.27"), prod)
+    before = remote.mark()
+    execution = _until_over(remote, remote.start("1.28"), prod)
+    assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED")
+    calls = [build_call_document(call) for call in execution.calls.select_related("step", "action")]
+    assert {call["by"] for call in calls} == {"prod-eu on ip-10-0-1-7"}
+    assert {call["delegate_instance"] for call in calls} == {"prod-eu on ip-10-0-1-7"}
+    assert {call["duration"] for call in calls} == {0.007}
+    assert all(call["task"] for call in calls)
+    assert remote.effects(before).count("UpdateService") == 1
+    roll_back_execution(actor=remote.deployer, execution=execution)
+    execution = _until_over(remote, execution, prod)
+    assert execution.outcome == "ROLLED_BACK"
+    # Who says who it is tells its account, and the stage stays in it.
+    assert Delegate.objects.get(name="prod-eu").aws_account == "123456789012"
+    task = DelegateTask.objects.filter(title__startswith="ecs:").latest("queued_at")
+    assert (task.aws_account, task.selectors, task.selectors_from) == (
+        "123456789012",
+        sorted(TAGS),
+        "CONNECTOR",
+    )
+    assert task.environment.endswith("/dev") or task.environment.startswith("account/")
+
+
+def test_a_read_whose_delegate_is_lost_is_made_by_the_next_one(remote: Drive) -> None:
+    first = hand("first", tags=("prod", "eu"))
+    execution = remote.start("1.27")
+    task = _until_taken(remote, first, "DescribeServices")
+    Delegate.objects.filter(name="first").update(admission="DISABLED")
+    second = hand("second", tags=("prod", "eu"), hostname="ip-10-0-1-8")
+    first.lose(task)
+    execution = _until_over(remote, execution, second)
+    assert execution.outcome == "COMPLETED"
+    hands = AwsCall.objects.get(pk=int(task.owner_ref)).served_by
+    assert [(one["delegate"], one["end"]) for one in hands][:2] == [
+        ("first on ip-10-0-1-7", "LOST"),
+        ("second on ip-10-0-1-8", "ANSWERED"),
+    ]
+
+
+@pytest.mark.parametrize("made", [True, False], ids=["the call was made", "it was not made"])
+@pytest.mark.parametrize("operation", ["RegisterTaskDefinition", "CreateService"])
+def test_a_write_whose_delegate_is_lost_takes_effect_once(remote: Drive, operation: str, made: bool) -> None:
+    first = hand("first", tags=("prod", "eu"))
+    execution = remote.start("1.27")
+    task = _until_taken(remote, first, operation)
+    if made:
+        first.perform(task)
+    Delegate.objects.filter(name="first").update(admission="DISABLED")
+    first.lose(task)
+    assert AwsCall.objects.get(pk=int(task.owner_ref)).state == "UNKNOWN"
+    second = hand("second", tags=("prod", "eu"))
+    execution = _until_over(remote, execution, second)
+    assert execution.outcome == "COMPLETED"
+    assert remote.effects().count(operation) == 1
+    call = AwsCall.objects.get(pk=int(task.owner_ref))
+    assert call.state == "ANSWERED"
+    assert call.adopted is made
+    assert call.served_by[0]["end"] == "LOST"
+
+
+def _foreign(drive: Drive) -> None:
+    caller = BotoCaller(AccessKey("AKIASANDBOX", "secret"), "us-east-1", drive.sandbox.url)
+    caller.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", "forceNewDeployment": True})
+
+
+def test_a_write_that_no_delegate_took_in_time_rests_on_new_reads(remote: Drive) -> None:
+    one = hand("one", tags=("prod", "eu"))
+    _until_over(remote, remote.start("1.27"), one)
+    execution = remote.start("1.28")
+    writes = execution.calls.filter(operation="UpdateService", state="PLANNED")
+    for _ in range(600):
+        remote.look()
+        if writes.exists():
+            break
+        if not one.serve():
+            remote.clock.move(1)
+            remote.sandbox.advance(1)
+    assert writes.exists()
+    _foreign(remote)
+    mark = remote.mark()
+    remote.clock.move(40)
+    remote.sandbox.advance(40)
+    _until_over(remote, execution, one)
+    assert (execution.status, execution.outcome) == ("FAILED", "SUPERSEDED"), remote.log(execution)[-5:]
+    assert "UpdateService" not in remote.effects(mark)
+
+
+def test_a_write_whose_reads_were_answered_long_ago_rests_on_new_ones(remote: Drive) -> None:
+    one = hand("one", tags=("prod", "eu"))
+    _until_over(remote, remote.start("1.27"), one)
+    execution = remote.start("1.28")
+    # The last read before the update: its answer is here, and no worker takes it up for a minute.
+    task = _until_taken(remote, one, "DescribeScalableTargets")
+    one.complete(task, one.perform(task))
+    task = _until_taken(remote, one, "DescribeServices")
+    one.complete(task, one.perform(task))
+    _foreign(remote)
+    mark = remote.mark()
+    remote.clock.move(60)
+    remote.sandbox.advance(60)
+    _until_over(remote, execution, one)
+    assert (execution.status, execution.outcome) == ("FAILED", "SUPERSEDED"), remote.log(execution)[-5:]
+    assert "UpdateService" not in remote.effects(mark)
+
+
+def test_a_write_whose_answer_does_not_fit_is_looked_up_and_takes_effect_once(remote: Drive) -> None:
+    one = hand("one", tags=("prod", "eu"))
+    execution = remote.start("1.27")
+    task = _until_taken(remote, one, "CreateService")
+    one.perform(task)
+    one.send(task, TaskAnswer("SUCCEEDED", {"service": 5}))
+    assert AwsCall.objects.get(pk=int(task.owner_ref)).state == "UNKNOWN"
+    assert _until_over(remote, execution, one).outcome == "COMPLETED"
+    assert remote.effects().count("CreateService") == 1
+
+
+def test_an_answer_that_comes_after_the_call_moved_on_changes_nothing(remote: Drive) -> None:
+    first = hand("first", tags=("prod", "eu"))
+    execution = remote.start("1.27")
+    task = _until_taken(remote, first, "CreateService")
+    Delegate.objects.filter(name="first").update(admission="DISABLED")
+    first.lose(task)
+    second = hand("second", tags=("prod", "eu"))
+    execution = _until_over(remote, execution, second)
+    before = AwsCall.objects.get(pk=int(task.owner_ref)).result
+    CallOwner(remote.world).complete(task, TaskAnswer("SUCCEEDED", result={"late": True}))
+    assert AwsCall.objects.get(pk=int(task.owner_ref)).result == before
+
+
+def test_tags_that_no_delegate_has_fail_the_execution_with_the_sentence(remote: Drive) -> None:
+    hand("other", tags=("dev",))
+    execution = _until_over(remote, remote.start("1.27"))
+    assert execution.status == "FAILED"
+    assert execution.failure is not None
+    assert execution.failure["code"] == "NO_DELEGATE"
+    assert "No registered delegate" in execution.failure["message"]
+
+
+def test_an_execution_waits_for_a_delegate_that_is_away_and_says_why(remote: Drive) -> None:
+    away = hand("prod-eu", tags=("prod", "eu"))
+    away.instance.last_heartbeat_at = None
+    away.instance.save()
+    execution = remote.start("1.27")
+    remote.pass_time(5)
+    route_waiting_tasks(get_database_time())
+    waits = build_execution_document(execution, remote.deployer)["waits_for_delegate"]
+    assert waits is not None
+    assert waits["selectors"] == sorted(TAGS)
+    assert "prod-eu" in waits["reason"]
+    away.instance.last_heartbeat_at = remote.clock.now()
+    away.instance.save()
+    assert _until_over(remote, execution, away).outcome == "COMPLETED"
+
+
+@pytest.mark.parametrize(
+    "lack",
+    [{"kind": "Unauthenticated", "code": "NoCredentials"}, {"kind": "TaskError", "code": "NameNotResolved"}],
+)
+def test_what_a_delegate_lacks_another_one_may_have(remote: Drive, lack: dict[str, object]) -> None:
+    first, execution = hand("first", tags=("prod", "eu")), remote.start("1.27")
+    task = _until_taken(remote, first, "GetCallerIdentity")
+    Delegate.objects.filter(name="first").update(admission="DISABLED")
+    first.complete(task, TaskAnswer("FAILED", error={**lack, "message": "none", "capability": True}))
+    assert AwsCall.objects.get(pk=int(task.owner_ref)).state == "NOT_SENT"
+    assert _until_over(remote, execution, hand("second", tags=("prod", "eu"))).outcome == "COMPLETED"
+
+
+def test_the_innermost_tags_count(remote: Drive) -> None:
+    text = remote.pipeline.yaml
+    text = text.replace("    type: Deployment", "    type: Deployment\n        delegateSelectors: [stage]")
+    remote.pipeline.yaml = text
+    remote.pipeline.save()
+    one = hand("of-the-stage", tags=("stage",))
+    execution = _until_over(remote, remote.start("1.27"), one)
+    assert execution.outcome == "COMPLETED"
+    asked = set(DelegateTask.objects.values_list("selectors_from", flat=True))
+    assert asked == {"STAGE"}
+
+
+def test_tags_on_a_stage_whose_connector_calls_from_here_are_refused(drive: Drive) -> None:
+    text = drive.pipeline.yaml
+    drive.pipeline.yaml = text.replace(
+        "    type: Deployment", "    type: Deployment\n        delegateSelectors: [stage]"
+    )
+    drive.pipeline.save()
+    with pytest.raises(BadInput) as refused:
+        drive.start("1.27")
+    assert "let the connector go through a delegate" in str(refused.value.errors)
+
+
+def test_a_connector_of_this_slipway_needs_the_built_in_delegate(drive: Drive) -> None:
+    Delegate.objects.filter(is_built_in=True).update(admission="DISABLED")
+    execution = drive.run("1.27")
+    assert execution.failure is not None
+    assert execution.failure["code"] == "CONNECTOR_NOT_USABLE"
+    assert "built-in delegate is disabled" in execution.failure["message"]
+
+
+def test_a_refusal_by_aws_is_told_as_from_here(remote: Drive) -> None:
+    remote.sandbox.fault("denied", service="ecs", operation="CreateService", count=1)
+    execution = _until_over(remote, remote.start("1.27"), hand("prod-eu", tags=("prod", "eu")))
+    assert execution.failure is not None
+    assert execution.failure["code"] == "ACCESS_DENIED"
+    assert "AWS denied ecs:CreateService" in execution.failure["message"]
+
+
+def test_the_built_in_delegate_does_not_lend_the_credentials_of_this_slipway(
+    remote: Drive, settings: Settings
+) -> None:
+    settings.ALLOW_MANAGER_CREDENTIALS = False
+    built_in = Delegate.objects.get(is_built_in=True)
+    Delegate.objects.filter(pk=built_in.pk).update(tags=TAGS)
+    workers = hand("for the row", hostname="workers")
+    workers.instance.delegate = built_in
+    workers.instance.save()
+    execution = remote.start("1.27")
+    for _ in range(5):
+        remote.look()
+        workers.serve()
+        remote.clock.move(1)
+    assert workers.taken == []
+    assert _until_over(remote, execution, hand("prod-eu", tags=("prod", "eu"))).outcome == "COMPLETED"

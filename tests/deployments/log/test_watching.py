@@ -1,0 +1,192 @@
+"""Watching: every viewer gets every line once and in order, and one that does not read costs nothing."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.db import connections
+
+from deployments import log
+from deployments.consumers import ExecutionConsumer
+from deployments.live import LARGEST_FRAME, broadcaster
+from deployments.log import storage
+from deployments.models import Execution
+from rbac.models import User
+from tests.deployments.log.conftest import new_lines
+from tests.fixtures.sockets import session_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Viewer:
+    """A browser at the other end of a socket, which reads only while its gate is open."""
+
+    def __init__(self, execution: Execution, user: User, after: int = 0) -> None:
+        self.scope: dict[str, Any] = {
+            "type": "websocket",
+            "query_string": f"after={after}".encode(),
+            "url_route": {"kwargs": {"pk": execution.pk}},
+        }
+        self.user = user
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.messages: list[dict[str, Any]] = []
+        self.largest = 0
+        self.code: int | None = None
+        self.news = asyncio.Condition()
+        self.inbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self.inbox.put_nowait({"type": "websocket.connect"})
+
+    async def send(self, message: dict[str, Any]) -> None:
+        await self.gate.wait()
+        async with self.news:
+            if message["type"] == "websocket.send":
+                self.largest = max(self.largest, len(message["text"].encode()))
+                self.messages.append(json.loads(message["text"]))
+            elif message["type"] == "websocket.close":
+                self.code = message["code"]
+            self.news.notify_all()
+
+    async def until(self, question: Callable[[], object]) -> None:
+        async with asyncio.timeout(20), self.news:
+            await self.news.wait_for(question)
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        return [message for message in self.messages if message["type"] == kind]
+
+    @property
+    def numbers(self) -> list[int]:
+        blocks = [block for message in self.of("lines") for block in message["blocks"]]
+        return [block["first"] + index for block in blocks for index in range(len(block["texts"]))]
+
+    @property
+    def missed(self) -> list[int]:
+        """The lines that this viewer was told about and not sent."""
+        told = self.of("skipped")
+        return [number for one in told for number in range(one["first"], one["last"] + 1)]
+
+
+@asynccontextmanager
+async def watching(viewer: Viewer) -> AsyncIterator[Viewer]:
+    viewer.scope["session"] = await session_of(viewer.user)
+    running = asyncio.create_task(ExecutionConsumer()(viewer.scope, viewer.inbox.get, viewer.send))
+    try:
+        yield viewer
+    finally:
+        viewer.gate.set()
+        viewer.inbox.put_nowait({"type": "websocket.disconnect", "code": 1000})
+        await running
+
+
+@sync_to_async
+def write(execution: Execution, count: int, text: str = "line") -> None:
+    log.store_lines(execution.pk, new_lines(*(f"{text} {index}" for index in range(count))))
+
+
+@pytest.fixture
+async def watched(live_broker: str, execution: Execution) -> AsyncIterator[Execution]:
+    yield execution
+    # The thread that reads for the sockets has a connection of its own, which would hold the database open.
+    await sync_to_async(connections.close_all)()
+
+
+async def test_everybody_gets_every_line_once_and_in_order(watched: Execution, admin: User):
+    await write(watched, 30)
+    async with watching(Viewer(watched, admin)) as early, watching(Viewer(watched, admin)) as other:
+        await early.until(lambda: len(early.numbers) == 30)
+        for _ in range(20):
+            await write(watched, 25)
+        async with watching(Viewer(watched, admin, after=500)) as late:
+            for viewer in (early, other):
+                await viewer.until(lambda viewer=viewer: len(viewer.numbers) == 530)
+                assert viewer.numbers == list(range(1, 531))
+            await late.until(lambda: 530 in late.numbers)
+            assert [number for number in late.numbers if number > 500] == list(range(501, 531))
+
+
+async def test_lines_that_nobody_was_told_of_are_found_by_their_number(
+    watched: Execution, admin: User, monkeypatch: pytest.MonkeyPatch
+):
+    async with watching(Viewer(watched, admin)) as viewer:
+        await viewer.until(lambda: viewer.of("state"))
+        with monkeypatch.context() as patch:
+            patch.setattr(storage, "publish_blocks", lambda *_: None)
+            await write(watched, 10)
+        await write(watched, 1)
+        await viewer.until(lambda: len(viewer.numbers) == 11)
+        assert viewer.numbers == list(range(1, 12))
+
+
+async def test_the_last_lines_are_found_though_nothing_comes_after_them(
+    watched: Execution, admin: User, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(broadcaster, "REFRESH_SECONDS", 0.1)
+    monkeypatch.setattr(storage, "publish_blocks", lambda *_: None)
+    async with watching(Viewer(watched, admin)) as viewer:
+        await viewer.until(lambda: viewer.of("state"))
+        await write(watched, 10)
+        await viewer.until(lambda: len(viewer.numbers) == 10)
+
+
+async def test_a_viewer_that_does_not_read_is_told_what_it_missed(watched: Execution, admin: User):
+    async with watching(Viewer(watched, admin)) as slow, watching(Viewer(watched, admin)) as quick:
+        await write(watched, 5)
+        await slow.until(lambda: len(slow.numbers) == 5)
+        slow.gate.clear()
+        for _ in range(30):
+            await write(watched, 1000, "x" * 90)
+        await quick.until(lambda: 30_005 in quick.numbers)
+        assert sorted([*quick.numbers, *quick.missed]) == list(range(1, 30_006))
+
+        slow.gate.set()
+        await slow.until(lambda: 30_005 in slow.numbers)
+        assert len(slow.missed) > 10_000
+        assert sorted({*slow.numbers, *slow.missed}) == list(range(1, 30_006))
+
+
+async def test_no_message_is_larger_than_a_frame(watched: Execution, admin: User):
+    await write(watched, 600, "é\U0001f600" * 200)
+    async with watching(Viewer(watched, admin)) as viewer:
+        await viewer.until(lambda: len(viewer.numbers) == 600)
+        await write(watched, 600, "é\U0001f600" * 200)
+        await viewer.until(lambda: len(viewer.numbers) == 1200)
+        assert viewer.largest <= LARGEST_FRAME
+
+
+async def test_an_execution_that_is_over_ends_its_stream(watched: Execution, admin: User):
+    await write(watched, 3)
+    async with watching(Viewer(watched, admin)) as viewer:
+        await viewer.until(lambda: len(viewer.numbers) == 3)
+        over = {"status": "SUCCESS", "ended_at": watched.created_at}
+        await Execution.objects.filter(pk=watched.pk).aupdate(**over)
+        await sync_to_async(log.publish_log)(watched.pk, {"type": "state.changed"})
+        await viewer.until(lambda: viewer.of("end"))
+        assert viewer.of("end") == [{"type": "end", "last": 3}]
+        assert viewer.of("state")[-1]["state"]["status"] == "SUCCESS"
+
+
+async def test_buttons_are_those_of_the_viewer(watched: Execution, admin: User, viewer: User):
+    async with watching(Viewer(watched, admin)) as may, watching(Viewer(watched, viewer)) as may_not:
+        await may.until(lambda: may.of("state"))
+        await may_not.until(lambda: may_not.of("state"))
+        assert may.of("state")[0]["state"]["can"]["abort"] is True
+        assert may_not.of("state")[0]["state"]["can"]["abort"] is False
+
+
+async def test_a_stranger_is_refused(watched: Execution, stranger: User):
+    async with watching(Viewer(watched, stranger)) as refused:
+        await refused.until(lambda: refused.code)
+        assert refused.code == 4403
+        assert refused.messages == []
+
+
+async def test_the_last_viewer_takes_the_hub_away(watched: Execution, admin: User):
+    loop = asyncio.get_running_loop()
+    async with watching(Viewer(watched, admin)) as viewer:
+        await viewer.until(lambda: viewer.of("state"))
+        assert list(broadcaster._broadcasters[loop]) == [watched.pk]
+    assert list(broadcaster._broadcasters[loop]) == []

@@ -1,3 +1,0 @@
-"""The demo project, whose step a test changes."""
-
-from tests.deployments.conftest import _full_buckets, drive  # noqa: F401 - fixtures

@@ -1,1 +1,0 @@
-"""Late expressions, conditions, groups and parallel steps."""

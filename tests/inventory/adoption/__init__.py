@@ -1,0 +1,1 @@
+"""Tests of adoption of ECS services."""

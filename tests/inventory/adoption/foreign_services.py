@@ -1,0 +1,100 @@
+"""ECS services that somebody else has made in the account, and taking them over."""
+
+from typing import Any
+
+from catalog.models import Infrastructure
+from deployments.models import Execution
+from inventory.models.adoption import Adoption
+from inventory.models.drift import DriftComparison
+from inventory.models.instances import EcsServiceRecord
+from inventory.operations.adoptions import AdoptionSpec, adopt_service, read_for_adoption
+from rbac.models import User
+from tests.fixtures.engine_driver import Drive
+from tests.inventory.drift.looking import compared
+
+STATES = Adoption.State
+STEADY_SECONDS = 120
+
+
+def task_definition(drive: Drive, **fields: Any) -> dict[str, Any]:
+    """What somebody registers; a field of None is left out."""
+    seed = drive.sandbox.seed()
+    web = {
+        "name": "web",
+        "image": "library/nginx:1.27",
+        "essential": True,
+        "portMappings": [{"containerPort": 80, "protocol": "tcp"}],
+        "environment": [{"name": "LOG", "value": "info"}, {"name": "EMPTY", "value": ""}],
+    }
+    found = {
+        "family": "legacy",
+        "requiresCompatibilities": ["FARGATE"],
+        "networkMode": "awsvpc",
+        "cpu": "256",
+        "memory": "512",
+        "executionRoleArn": seed["execution_role_arn"],
+        "containerDefinitions": [web],
+        **fields,
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def network(drive: Drive) -> dict[str, Any]:
+    seed = drive.sandbox.seed()
+    return {
+        "awsvpcConfiguration": {
+            "subnets": list(seed["subnets"]),
+            "securityGroups": [seed["security_group"]],
+            "assignPublicIp": "ENABLED",
+        }
+    }
+
+
+def make(drive: Drive, name: str = "legacy", *, task: dict[str, Any] | None = None, **fields: Any) -> str:
+    """Somebody deploys an ECS service by hand, and waits until it is steady; the ARN of its revision."""
+    registered = drive.call("ecs", "RegisterTaskDefinition", task_definition(drive, **(task or {})))
+    arn: str = registered["taskDefinition"]["taskDefinitionArn"]
+    service = {
+        "cluster": "demo",
+        "serviceName": name,
+        "taskDefinition": arn,
+        "desiredCount": 2,
+        "launchType": "FARGATE",
+        "networkConfiguration": network(drive),
+        **fields,
+    }
+    drive.call("ecs", "CreateService", {key: value for key, value in service.items() if value is not None})
+    settle(drive)
+    return arn
+
+
+def settle(drive: Drive, seconds: float = STEADY_SECONDS) -> None:
+    """Let time go by in AWS until what was begun is over."""
+    drive.clock.move(seconds)
+    for _ in range(int(seconds // 5)):
+        drive.sandbox.advance(5)
+
+
+def forget() -> None:
+    """Slipway as it was before it deployed anything, with AWS as it is."""
+    DriftComparison.objects.all().delete()
+    Execution.objects.all().delete()
+    EcsServiceRecord.objects.all().delete()
+
+
+def read(name: str) -> Adoption:
+    """What was read back of an ECS service, after a look."""
+    admin, place = User.objects.get(username="admin"), Infrastructure.objects.get()
+    adoption = read_for_adoption(actor=admin, infrastructure=place, ecs_service=name)
+    compared()
+    adoption.refresh_from_db()
+    return adoption
+
+
+def adopted(name: str, identifier: str = "taken", **choices: Any) -> Adoption:
+    """The same, taken over."""
+    admin, adoption = User.objects.get(username="admin"), read(name)
+    assert adoption.state == STATES.READY, adoption.reason
+    return adopt_service(
+        actor=admin, adoption=adoption, spec=AdoptionSpec(identifier, "Taken over", **choices)
+    )

@@ -1,0 +1,79 @@
+"""An adoption just made is taken back: what it made goes, AWS stays, and it can be adopted again."""
+
+import pytest
+
+from catalog.models import Infrastructure, Service
+from inventory.models.drift import DriftComparison
+from inventory.models.instances import EcsServiceRecord
+from inventory.operations.adoption_undo import can_undo_adoption, describe_undo_obstacle, undo_adoption
+from inventory.operations.adoptions import AdoptionSpec, adopt_service, list_unmanaged_services
+from pipelines.models import Pipeline
+from rbac.models import AuditEntry, User
+from rbac.policy import NotVisible
+from tests.fixtures.engine_driver import Drive
+from tests.inventory.adoption.foreign_services import STATES, adopted, make
+from tests.inventory.drift.looking import drifts, synced
+from web.http.problems import Conflict
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_what_was_made_goes_and_it_can_be_adopted_again(drive: Drive) -> None:
+    admin = User.objects.get(username="admin")
+    make(drive, "legacy")
+    synced()
+    adoption = adopted("legacy")
+    assert drifts() == []
+    before = drive.mark()
+    found = undo_adoption(actor=admin, adoption=adoption)
+    assert (found.state, found.service, found.pipeline, found.held) == (STATES.READY, None, None, "")
+    assert not Service.objects.filter(identifier="taken").exists()
+    assert not Pipeline.with_deleted.filter(identifier="deploy_taken").exists()
+    assert not DriftComparison.objects.filter(seen__name="legacy").exists()
+    assert EcsServiceRecord.objects.get(name="legacy").service is None
+    assert drive.effects(before) == [], "AWS is not asked"
+    entry = AuditEntry.objects.get(action="adoption.take_back")
+    assert entry.before["service"].startswith("taken") or "taken" in str(entry.before)
+    synced()
+    assert EcsServiceRecord.objects.get(name="legacy").service is None
+    assert list_unmanaged_services(Infrastructure.objects.get()).filter(name="legacy").exists()
+    again = adopt_service(actor=admin, adoption=found, spec=AdoptionSpec("taken", "Taken over"))
+    assert again.state == STATES.ADOPTED
+
+
+def test_once_something_was_run_it_stays(drive: Drive) -> None:
+    admin = User.objects.get(username="admin")
+    make(drive, "legacy")
+    synced()
+    adoption = adopted("legacy")
+    assert adoption.pipeline is not None
+    drive.pipeline = adoption.pipeline
+    drive.start()
+    assert "has been deployed" in describe_undo_obstacle(adoption)
+    with pytest.raises(Conflict, match="has been deployed since"):
+        undo_adoption(actor=admin, adoption=adoption)
+    assert Service.objects.filter(identifier="taken").exists()
+
+
+def test_twice_is_once_and_what_was_never_adopted_is_refused(drive: Drive) -> None:
+    admin = User.objects.get(username="admin")
+    make(drive, "legacy")
+    synced()
+    adoption = adopted("legacy")
+    stale = type(adoption).objects.select_related("service", "pipeline").get(pk=adoption.pk)
+    undo_adoption(actor=admin, adoption=adoption)
+    for one in (adoption, stale):
+        with pytest.raises(Conflict):
+            undo_adoption(actor=admin, adoption=one)
+    assert AuditEntry.objects.filter(action="adoption.take_back").count() == 1
+
+
+def test_who_may_not_delete_what_was_made_may_not_take_it_back(drive: Drive) -> None:
+    make(drive, "legacy")
+    synced()
+    adoption = adopted("legacy")
+    stranger = User.objects.create_user(username="stranger")
+    assert not can_undo_adoption(stranger, adoption)
+    with pytest.raises(NotVisible):
+        undo_adoption(actor=stranger, adoption=adoption)
+    assert Service.objects.filter(identifier="taken").exists()

@@ -1,0 +1,190 @@
+"""The page of instances says how fresh it is, has the picture taken again, and finds what is looked for."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+
+from catalog.models import Infrastructure, Service
+from inventory.models.instances import ContainerInstance, ServiceInstance, SyncedCluster
+from inventory.sync.clusters import REQUEST_INTERVAL, list_due_clusters
+from rbac.models import AuditEntry, Role, RoleAssignment, Scope, User
+from tests.fixtures.engine_driver import Drive
+from tests.fixtures.people import make_person
+from tests.inventory.sync.test_sync import sync
+from web.clock import get_database_time
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def synced(drive: Drive, client: Client) -> SyncedCluster:
+    """The demo's cluster with two tasks, one of them stopped, looked at by somebody who deploys."""
+    drive.run("1.27")
+    cluster = sync()
+    client.force_login(drive.deployer)
+    one = ServiceInstance.objects.earliest("pk")
+    machine = ContainerInstance.objects.create(
+        cluster=cluster,
+        arn="arn:machine",
+        ec2_instance="i-0abc",
+        zone="us-east-1a",
+        seen_at=get_database_time(),
+    )
+    one.pk, one.arn, one.task_id = None, "arn:stopped", "feedbeef"
+    one.last_status = one.desired_status = "STOPPED"
+    one.stopped_at, one.stop_code = get_database_time(), "EssentialContainerExited"
+    one.stopped_reason, one.container_instance = "<b>Out of memory</b>", machine
+    one.containers = [{"name": "app", "exit_code": 137, "reason": "OutOfMemoryError"}]
+    one.save()
+    return cluster
+
+
+def sees_environments(scope: Scope) -> User:
+    """Somebody who may see the environments of a scope and nothing else there."""
+    role = Role.objects.create(scope=scope, identifier="some", name="Some")
+    role.set_permissions({"core_environment_view"})
+    somebody = make_person("somebody")
+    RoleAssignment.objects.create(user=somebody, role=role, scope=scope)
+    return somebody
+
+
+def page(client: Client, query: str = "", status: int = 200) -> str:
+    answer = client.get(f"/instances/{query}")
+    assert answer.status_code == status
+    return str(answer.content.decode())
+
+
+def test_the_page_says_how_fresh_it_is_and_a_button_has_it_taken_again(
+    synced: SyncedCluster, client: Client, drive: Drive
+) -> None:
+    shown = page(client)
+    assert "synced <time" in shown
+    assert "Sync now" in shown
+    place = Infrastructure.objects.get()
+    SyncedCluster.objects.update(due_at=get_database_time() + timedelta(hours=1))
+    answer = client.post(f"/infrastructures/{place.pk}/sync/", {"next": "/instances/?show=stopped"})
+    assert (answer.status_code, answer["Location"]) == (302, "/instances/?show=stopped")
+    assert list_due_clusters(get_database_time(), 9) == [synced.pk]
+    assert AuditEntry.objects.filter(action="infrastructure.sync", actor=drive.deployer).exists()
+    assert "waiting for its turn now" in page(client)
+    for elsewhere in ("https://example.com/", "//example.com/", "javascript:alert(1)"):
+        answer = client.post(f"/infrastructures/{place.pk}/sync/", {"next": elsewhere})
+        assert answer["Location"] == "/instances/"
+
+
+def test_however_often_somebody_asks_one_look_begins_in_ten_seconds(
+    synced: SyncedCluster, client: Client
+) -> None:
+    place = Infrastructure.objects.get()
+    client.post(f"/infrastructures/{place.pk}/sync/")
+    first = SyncedCluster.objects.get()
+    SyncedCluster.objects.update(due_at=get_database_time() + timedelta(minutes=1))
+    for _ in range(5):
+        client.post(f"/infrastructures/{place.pk}/sync/")
+    again = SyncedCluster.objects.get()
+    assert first.asked_at is not None
+    assert again.due_at == first.asked_at + REQUEST_INTERVAL
+
+
+def test_who_may_only_look_has_no_button_and_is_refused(synced: SyncedCluster, client: Client) -> None:
+    client.force_login(User.objects.get(username="viewer"))
+    assert "Sync now" not in page(client)
+    place = Infrastructure.objects.get()
+    assert client.post(f"/infrastructures/{place.pk}/sync/").status_code == 403
+
+
+def test_a_failure_is_shown_with_the_next_step_and_what_is_missing(
+    synced: SyncedCluster, client: Client
+) -> None:
+    SyncedCluster.objects.update(
+        failure="AWS denied <ecs:ListTasks>.",
+        failure_step="Add this policy to the role.",
+        lacking=[{"action": "application-autoscaling:DescribeScalableTargets", "why": "AWS denied it."}],
+    )
+    shown = page(client)
+    assert "AWS denied &lt;ecs:ListTasks&gt;." in shown
+    assert "<strong>Next:</strong> Add this policy to the role." in shown
+    assert "<code>application-autoscaling:DescribeScalableTargets</code>" in shown
+
+
+def test_a_task_that_runs_on_turns_no_wheel(synced: SyncedCluster, client: Client) -> None:
+    assert " spin" not in page(client)
+    ServiceInstance.objects.filter(stopped_at=None).update(last_status="PENDING")
+    assert " spin" in page(client)
+
+
+def test_what_has_stopped_is_found_with_its_machine_and_exit_codes(
+    synced: SyncedCluster, client: Client
+) -> None:
+    shown = page(client, "?show=stopped")
+    assert "feedbeef" in shown
+    assert "&lt;b&gt;Out of memory&lt;/b&gt;" in shown
+    assert "ended with 137: OutOfMemoryError" in shown
+    assert "kept for 30 days" in shown
+    for query in ("q=memory", "q=feed", "q=i-0abc", "environment=dev", "origin=EXECUTION"):
+        assert "feedbeef" in page(client, f"?show=stopped&{query}"), query
+    for query in ("q=nothing+like+it", "environment=elsewhere", "origin=OUTSIDE"):
+        assert "No task matches" in page(client, f"?show=stopped&{query}"), query
+    for query in ("origin=NOBODY", f"q={'x' * 600}"):
+        assert 'role="alert"' in page(client, f"?show=stopped&{query}"), query
+
+
+def test_the_api_narrows_by_each_of_its_parameters(synced: SyncedCluster, client: Client) -> None:
+    service = Service.objects.get(identifier="myapp")
+    address = f"/api/v1/services/{service.pk}/instances"
+    told = client.get(f"{address}?stopped=true").json()["results"][0]
+    assert told["container_instance"]["ec2_instance"] == "i-0abc"
+    good = {
+        "environment": told["environment"],
+        "infrastructure": told["infrastructure"],
+        "ecs_service": told["ecs_service"],
+        "region": told["region"],
+        "cluster": told["cluster"],
+        "image": told["image"],
+        "digest": told["digest"],
+        "task_definition": told["task_definition"],
+        "ec2_instance": "i-0abc",
+        "status": "stopped",
+        "stop_code": "EssentialContainerExited",
+        "origin": "EXECUTION",
+        "execution": told["started_by"]["execution"],
+        "q": "Out of",
+    }
+    for name, value in good.items():
+        found = client.get(address, {"stopped": "true", name: value}).json()["results"]
+        assert [one["id"] for one in found] == [told["id"]], name
+        other = "00000000-0000-0000-0000-000000000000" if name == "execution" else "elsewhere"
+        answer = client.get(address, {"stopped": "true", name: other})
+        assert answer.status_code == (400 if name == "origin" else 200), name
+        assert name == "origin" or not answer.json()["results"], name
+    for name, value in {"execution": "x", "origin": "x", "q": "\0", "image": "x" * 600}.items():
+        answer = client.get(address, {name: value})
+        assert (answer.status_code, answer.json()["errors"][0]["path"]) == (400, name)
+
+
+def test_only_who_may_see_the_connector_is_led_to_it(synced: SyncedCluster, client: Client) -> None:
+    SyncedCluster.objects.update(failure="AWS denied <ecs:ListTasks>.", failure_step="Allow it.")
+    address = f"/connectors/{synced.connector_id}/"
+    assert address in page(client)
+    assert client.get(address).status_code == 200
+    client.force_login(sees_environments(Infrastructure.objects.get().environment.scope))
+    shown = page(client)
+    assert client.get(address).status_code == 404
+    assert address not in shown
+    assert "ask whoever manages the connectors" in shown
+    assert "AWS denied &lt;ecs:ListTasks&gt;." in shown
+    for one in ServiceInstance.objects.exclude(execution=None):
+        assert f"/executions/{one.execution_id}/" not in shown
+        assert client.get(f"/executions/{one.execution_id}/").status_code == 404
+    assert "Rolling demo #" in shown
+
+
+def test_events_lead_only_to_services_that_the_reader_may_see(synced: SyncedCluster, client: Client) -> None:
+    service = Service.objects.get(identifier="myapp")
+    address = f"/services/{service.pk}/dashboard/"
+    assert address in client.get("/events/").content.decode()
+    client.force_login(sees_environments(service.scope))
+    shown = client.get("/events/").content.decode()
+    assert service.name in shown
+    assert address not in shown

@@ -1,5 +1,0 @@
-"""The demo project, whose deployments others disturb."""
-
-from tests.blue_green.conftest import shop  # noqa: F401 - fixture
-from tests.deployments.conftest import _full_buckets, drive  # noqa: F401 - fixtures
-from tests.flow.conftest import write  # noqa: F401 - fixture

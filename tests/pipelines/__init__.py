@@ -1,0 +1,1 @@
+"""Tests of pipelines: definition, editor, completion, inputs."""

@@ -1,0 +1,1 @@
+"""Tests of the schema, the parser and the checks of pipelines."""

@@ -1,0 +1,162 @@
+"""Groups and parallels as they are written: read from the inside out, mistakes named where they stand."""
+
+from textwrap import indent
+
+import pytest
+
+from pipelines.definition.parser import InvalidPipelineError, StageSpec, parse_pipeline
+from pipelines.editor.graph import build_graph
+from tests.deployments.engine.conftest import DEPLOY, pipeline_text, stage_text
+
+_SPEC = "spec: {duration: 1m}"
+_WHEN = "steps.0.step.when"
+
+
+def _step(name: str, more: str = "", type_: str = "EcsRollingDeploy") -> str:
+    return f"- step: {{identifier: {name}, type: {type_}{', ' if more else ''}{more}}}\n"
+
+
+def _inside(head: str, *entries: str) -> str:
+    text, _, kind = head.partition(": ")
+    if text == "parallel":
+        return "- parallel:\n" + indent("".join(entries), "    ")
+    return f"- stepGroup:\n    identifier: {kind}\n" + "    steps:\n" + indent("".join(entries), "      ")
+
+
+_DEEP = _step("f")
+for _name in "edcba":
+    _DEEP = _inside(f"group: {_name}", _DEEP)
+
+
+def _stage(steps: str, more: str = "") -> StageSpec:
+    return parse_pipeline(pipeline_text(stage_text(steps, more=more))).stages[0]
+
+
+def _wrong(steps: str, more: str = "") -> list[tuple[str, str, int | None]]:
+    with pytest.raises(InvalidPipelineError) as bad:
+        _stage(steps, more)
+    return [(one.path.partition("execution.")[2], one.message, one.line) for one in bad.value.problems]
+
+
+def test_groups_and_parallels_are_read_with_their_places() -> None:
+    one = _stage(_step("a") + _inside("group: g", _step("b"), _inside("parallel", _step("c"))) + _step("d"))
+    assert [step.identifier for step in one.steps] == ["a", "b", "c", "d"]
+    assert [step.group for step in one.steps] == [None, 0, 1, None]
+    assert [(group.kind, group.parent, group.position) for group in one.groups] == [
+        ("GROUP", None, 1),
+        ("PARALLEL", 0, 2),
+    ]
+    assert one.steps[2].place[2:] == (1, "stepGroup", "steps", 1, "parallel", 0, "step")
+
+
+def test_a_step_takes_over_what_its_group_says_of_failures_delegates_and_when() -> None:
+    said = """- stepGroup:
+    identifier: g
+    delegateSelectors: [eu]
+    when: {stageStatus: Failure, condition: <+env.type> == "x"}
+    failureStrategies: [{onFailure: {errors: [AllErrors], action: {type: Ignore}}}]
+    steps:
+      - step: {identifier: a, type: EcsRollingDeploy}
+      - step: {identifier: b, type: EcsRollingDeploy, delegateSelectors: [us], when: {stageStatus: All}}
+"""
+    stage = _stage(said)
+    a, b = stage.steps
+    assert stage.groups[0].when == {"stageStatus": "Failure", "condition": '<+env.type> == "x"'}
+    assert (a.when, a.selectors, a.selectors_from) == (
+        {"stageStatus": "Failure", "condition": None},
+        ("eu",),
+        "STEP GROUP",
+    )
+    assert (b.when, b.selectors) == ({"stageStatus": "All", "condition": None}, ("us",))
+    assert a.failure_strategies[0]["action"]["type"] == "Ignore"
+
+
+@pytest.mark.parametrize(
+    ("steps", "place", "said"),
+    [
+        (_inside("parallel", _step("a"), _step("b")), "steps.0.parallel", "change the same ECS service"),
+        (_inside("group: a", _step("a")), "", "2 steps are called a"),
+        (_DEEP, "steps.0" + 4 * ".stepGroup.steps.0" + ".stepGroup", "4 deep at most"),
+        ("- parallel: []\n", "steps.0.parallel", "must not be empty"),
+        ("- {}\n", "steps.0", "names none of step, parallel, stepGroup"),
+        ("- {step: {identifier: a, type: X}, parallel: []}\n", "steps.0", "names step and parallel"),
+        (_step("a", "when: {condition: '<+env.type> = 1'}"), f"{_WHEN}.condition", "(column 13)"),
+        (
+            _step("a", "when: {condition: '<+steps.b.output.c>'}") + _step("b"),
+            f"{_WHEN}.condition",
+            "not over",
+        ),
+        (_step("a", "when: {stageStatus: Never}"), f"{_WHEN}.stageStatus", "Success, Failure, All"),
+        (_step("a", "when: {pipelineStatus: All}"), f"{_WHEN}.pipelineStatus", "not known here"),
+    ],
+)
+def test_a_mistake_is_named_where_it_stands(steps: str, place: str, said: str) -> None:
+    problems = _wrong(steps)
+    path, message, line = next(one for one in problems if said in one[1])
+    assert path == place
+    assert line or not place
+
+
+def test_outputs_of_a_branch_are_known_behind_the_parallel_and_not_beside_it() -> None:
+    needs = "spec: {sameAsAlreadyRunningInstances: <+steps.a.output.desiredCount>}"
+    first = _step("a")
+    assert _stage(_inside("parallel", first) + _step("b", needs))
+    told = _wrong(_inside("parallel", first, _step("b", needs)))
+    assert any("step a is not over" in message for _, message, _ in told)
+
+
+def _back(entries: str) -> str:
+    undo = "- step: {identifier: back_app, type: EcsRollingRollback}"
+    stage = stage_text(_step("a"))
+    assert undo in stage
+    return pipeline_text(stage.replace(undo, entries.strip("\n").replace("\n", "\n          ")))
+
+
+def test_rollback_steps_lie_in_groups_and_run_whatever_was_before_them() -> None:
+    undo = "- step: {identifier: %s, type: EcsRollingRollback%s}\n"
+    group = _inside("group: g", undo % ("back", "")).replace(
+        "identifier: g\n", "identifier: g\n    when: {condition: <+env.type> == 'x'}\n"
+    )
+    other = undo % ("other", ", when: {stageStatus: All}")
+    (stage,) = parse_pipeline(_back(group + other)).stages
+    assert [(one.identifier, one.group, one.when) for one in stage.rollback_steps] == [
+        ("back", 0, None),
+        ("other", None, None),
+    ]
+    (group,) = stage.rollback_groups
+    assert (group.name, group.when) == ("g", {"stageStatus": "All", "condition": "<+env.type> == 'x'"})
+
+
+@pytest.mark.parametrize("more", ["step", "group"])
+def test_a_rollback_has_no_failure_strategies(more: str) -> None:
+    ignore = "failureStrategies: [{onFailure: {errors: [AllErrors], action: {type: Ignore}}}]"
+    undo = "- step: {identifier: back, type: EcsRollingRollback%s}\n"
+    group = _inside("group: g", undo % "").replace("identifier: g\n", f"identifier: g\n    {ignore}\n")
+    text = undo % f", {ignore}" if more == "step" else group
+    with pytest.raises(InvalidPipelineError, match="a rollback has no failureStrategies"):
+        parse_pipeline(_back(text))
+
+
+def test_a_group_is_a_frame_around_its_steps_and_branches_have_no_arrows_between_them() -> None:
+    steps = _step("a") + _inside(
+        "parallel", _step("b"), _inside("group: g", _step("c", type_="Wait", more=_SPEC))
+    )
+    text = pipeline_text(stage_text(steps + _step("d")))
+    (stage,) = build_graph(parse_pipeline(text)).stages
+    outer, inner = sorted(stage.frames, key=lambda frame: -frame.height)
+    assert [outer.title, inner.title] == ["Side by side", "Group g"]
+    assert outer.y < inner.y
+    assert inner.y + inner.height <= outer.y + outer.height
+    forward = [step for step in stage.steps if not step.is_rollback]
+    assert all(one.y + one.height < other.y for one, other in zip(forward, forward[1:], strict=False))
+    arrows = [line for line in stage.lines if not line.is_rollback]
+    # Into the parallel, and out of it: none from branch to branch.
+    assert len(arrows) == 2
+    assert all(step.y + step.height < stage.y + stage.height for step in stage.steps)
+
+
+def test_steps_without_a_name_are_told_apart() -> None:
+    waits = "".join(f"- step: {{identifier: {name}, type: Wait, spec: {{duration: 1m}}}}\n" for name in "ab")
+    named = "- step: {identifier: c, name: Wait, type: Wait, spec: {duration: 1m}}\n"
+    (stage,) = parse_pipeline(pipeline_text(stage_text(f"{waits}{named}{DEPLOY}"))).stages
+    assert [step.name for step in stage.steps] == ["Wait (a)", "Wait (b)", "Wait", "ECS Rolling Deploy"]

@@ -1,0 +1,1 @@
+"""Tests of step kinds, run in front of the sandbox."""

@@ -1,0 +1,87 @@
+"""Pipelines with steps that are no ECS steps, and delegates that do the work of scripts."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from delegates.agent.executors import ExecutorContext, execute_task
+from delegates.agent.tasks import HeldTask, parse_task
+from delegates.models import DelegateTask
+from delegates.protocol import logs
+from delegates.protocol.leases import AcquiredTask
+from delegates.task_owners import TaskAnswer, register_task_owner
+from deployments.journal.aws_access import CALL_OWNER
+from deployments.journal.call_owner import CallOwner
+from tests.deployments.conftest import _full_buckets, drive
+from tests.deployments.engine.conftest import write
+from tests.fixtures.engine_driver import Drive
+from tests.fixtures.fake_delegates import Hand, hand
+
+__all__ = ["_full_buckets", "drive", "write"]
+
+
+@dataclass
+class Worker(Hand):
+    """A delegate that does its tasks with the executors of the agent."""
+
+    lines: list[dict[str, Any]] = field(default_factory=list)
+
+    def write(self, level: str, text: str) -> None:
+        self.lines.append({"t": int(time.time() * 1000), "level": level, "text": text})
+
+    def perform(self, task: DelegateTask) -> TaskAnswer:
+        body = AcquiredTask(task, self.payloads[-1]).document()
+        self.lines = []
+        outcome = execute_task(HeldTask(parse_task(body, time.monotonic())), ExecutorContext(self))
+        logs.append_task_lines(self.instance, task.pk, task.fence, 0, self.lines)
+        return TaskAnswer(outcome.status, json.loads(json.dumps(outcome.result)), outcome.error, 7)
+
+
+@pytest.fixture
+def worker(drive: Drive) -> Iterator[Worker]:
+    """A delegate with the tag scripts, whose answers bear the drive's time."""
+    register_task_owner(CALL_OWNER, CallOwner(drive.world))
+    yield Worker(hand("scripts", tags=("scripts",)).instance)
+    register_task_owner(CALL_OWNER, CallOwner())
+
+
+@dataclass
+class Site:
+    """A web server that notes what it is asked."""
+
+    url: str
+    asked: list[tuple[str, str, dict[str, str], str]] = field(default_factory=list)
+    status: int = 200
+    body: str = '{"state": "green", "build": {"number": 7}}'
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    class Handler(BaseHTTPRequestHandler):
+        def _answer(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+            found.asked.append((self.command, self.path, dict(self.headers), body))
+            said = found.body.replace("{authorization}", self.headers.get("Authorization", "")).encode()
+            self.send_response(found.status)
+            self.send_header("Content-Length", str(len(said)))
+            self.end_headers()
+            self.wfile.write(said)
+
+        do_GET = do_POST = _answer
+
+        def log_message(self, format: str, *args: object) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    found = Site(f"http://127.0.0.1:{server.server_port}")
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield found
+    server.shutdown()
+    server.server_close()
+    thread.join()

@@ -1,0 +1,98 @@
+"""The step that sends a request: its answer is judged, kept, and hides secrets."""
+
+import pytest
+
+from connectors.operations import create_secret
+from deployments.models import AwsCall, StepExecution
+from pipelines.operations.pipelines import PipelineNotRunnable
+from rbac.models import Scope, User
+from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
+from tests.fixtures.engine_driver import Drive
+from tests.steps.kinds.conftest import Site
+from tests.watching.marker import planted
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def http_text(url: str, rest: str = "") -> str:
+    """A pipeline whose only step sends a request; `rest` is YAML in one line."""
+    spec = f"{{url: '{url}', {rest}}}"
+    return pipeline_text(stage_text(f"- step: {{identifier: ask, type: Http, spec: {spec}}}"))
+
+
+def test_an_answer_is_judged_and_handed_on(write: Write, drive: Drive, site: Site) -> None:
+    rest = (
+        "method: POST, requestBody: 'of <+service.name>', "
+        "assertion: '<+httpResponseCode> == 200 && <+json.state> == \"green\"', "
+        "outputVariables: [{name: build, value: <+json.build.number>}]"
+    )
+    execution = write(http_text(f"{site.url}/health", rest)).run()
+    assert execution.status == "SUCCESS", execution.failure
+    assert [(method, path, body) for method, path, _, body in site.asked] == [
+        ("POST", "/health", "of My app")
+    ]
+    outputs = StepExecution.objects.get(stage__execution=execution, identifier="ask").outputs
+    assert (outputs["httpResponseCode"], outputs["build"]) == (200, "7")
+    assert "Answered with HTTP status 200" in drive.log(execution)
+
+
+@pytest.mark.parametrize(
+    ("status", "rest", "code", "said"),
+    [
+        (503, "", "HTTP_STATUS", "HTTP status 503"),
+        (200, "assertion: '<+httpResponseCode> == 204'", "ASSERTION_FAILED", "whose HTTP status is 200"),
+        (200, "assertion: '<+json.colour> == 1'", "ASSERTION_FAILED", "<+json.colour> is not known here"),
+    ],
+)
+def test_an_answer_that_is_not_as_wanted_fails_the_step(
+    write: Write, site: Site, status: int, rest: str, code: str, said: str
+) -> None:
+    site.status = status
+    execution = write(http_text(site.url, rest)).run()
+    assert execution.failure is not None
+    assert execution.failure["code"] == code
+    assert said in execution.failure["message"]
+    assert len(site.asked) == 1
+
+
+def test_a_secret_header_reaches_the_server_and_nobody_else(write: Write, drive: Drive, site: Site) -> None:
+    admin = User.objects.get(username="admin")
+    project = Scope.objects.get(path="account/default/demo")
+    create_secret(
+        actor=admin, scope=project, identifier="token", name="Token", value=planted("hunter2hunter2")
+    )
+    site.body = "you said {authorization}"
+    rest = "headers: [{key: Authorization, value: '<+secrets.getValue(\"token\")>'}]"
+    ready = write(http_text(site.url, rest))
+    ready.deployer = admin
+    execution = ready.run()
+    assert execution.status == "SUCCESS", execution.failure
+    assert site.asked[0][2]["Authorization"] == planted("hunter2hunter2")
+    step = StepExecution.objects.get(stage__execution=execution, identifier="ask")
+    assert step.outputs["httpResponseBody"] == "you said •••"
+    kept = [call.parameters + str(call.preview) + call.result for call in AwsCall.objects.all()]
+    assert "hunter2" not in "".join(kept)
+
+
+def test_an_address_inside_is_refused_however_it_came_there(write: Write) -> None:
+    text = http_text("http://<+pipeline.variables.host>/latest/meta-data/")
+    ready = write(text.replace("variables: {}", "variables: {host: example.com}"))
+    execution = ready.run(inputs={"host": "169.254.169.254"})
+    assert execution.failure is not None
+    assert execution.failure["code"] == "ADDRESS_REFUSED"
+
+
+@pytest.mark.parametrize(
+    ("url", "rest", "said"),
+    [
+        ("http://169.254.169.254/latest/meta-data/", "", "url: "),
+        ("ftp://example.com/", "", "must begin with https:// or http://"),
+        ("https://example.com/", "method: FETCH", "method is one of GET"),
+        ("https://example.com/", "assertion: '<+httpResponseCode> = 200'", "assertion:"),
+        ("https://example.com/", "headers: [{key: 'a b', value: c}]", "is not the name of a header"),
+    ],
+)
+def test_a_request_that_cannot_be_is_refused_when_saved(write: Write, url: str, rest: str, said: str) -> None:
+    with pytest.raises(PipelineNotRunnable) as refused:
+        write(http_text(url, rest))
+    assert said in str(refused.value.errors)

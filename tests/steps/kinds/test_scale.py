@@ -1,0 +1,86 @@
+"""The step that changes a count: it reaches it, keeps to auto scaling's bounds, and puts it back."""
+
+import pytest
+
+from deployments.execution.operations import roll_back_execution
+from deployments.journal.runtime import set_hook
+from deployments.models import AwsCall, Execution
+from tests.deployments.engine.conftest import DEPLOY, Write, pipeline_text, stage_text
+from tests.deployments.engine.simulator.schedule import Death
+from tests.fixtures.engine_driver import Drive
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def scale_text(spec: str, before: str = "", after: str = "") -> str:
+    """A pipeline with a step that scales, and the steps before and after it."""
+    step = f"- step: {{identifier: scale, type: EcsScale, spec: {{{spec}}}}}\n"
+    text = pipeline_text(stage_text(before + step + after))
+    rollback = "          - step: {identifier: back_app"
+    assert rollback in text
+    return text.replace(
+        rollback, f"          - step: {{identifier: unscale, type: EcsScaleRollback}}\n    {rollback}"
+    )
+
+
+def _deployed(write: Write, drive: Drive) -> None:
+    assert write(pipeline_text(stage_text(DEPLOY))).run("1.27").outcome == "COMPLETED"
+
+
+def _code(execution: Execution) -> str:
+    assert execution.failure is not None, execution.status
+    return str(execution.failure["code"])
+
+
+def test_a_service_is_scaled_and_its_count_put_back(write: Write, drive: Drive) -> None:
+    _deployed(write, drive)
+    before = drive.service()["desiredCount"]
+    execution = write(scale_text("service: myapp, instances: 300, instanceUnit: Percentage")).run()
+    assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), execution.failure
+    assert drive.service()["runningCount"] == drive.service()["desiredCount"] == before * 3
+    roll_back_execution(actor=drive.deployer, execution=execution)
+    drive.until_over(execution)
+    assert execution.outcome == "ROLLED_BACK", drive.log(execution)[-5:]
+    assert drive.service()["runningCount"] == before
+
+
+def test_a_count_that_auto_scaling_would_undo_is_refused(write: Write, drive: Drive) -> None:
+    _deployed(write, drive)
+    name = {"ServiceNamespace": "ecs", "ResourceId": "service/demo/myapp"}
+    name["ScalableDimension"] = "ecs:service:DesiredCount"
+    drive.call(
+        "application-autoscaling", "RegisterScalableTarget", {**name, "MinCapacity": 1, "MaxCapacity": 3}
+    )
+    assert _code(write(scale_text("service: myapp, instances: 9")).run()) == "OUT_OF_BOUNDS"
+    inside = write(scale_text("service: myapp, instances: 3")).run()
+    assert inside.status == "SUCCESS", inside.failure
+    answer = drive.call("application-autoscaling", "DescribeScalableTargets", {"ServiceNamespace": "ecs"})
+    assert not any(answer["ScalableTargets"][0]["SuspendedState"].values())
+
+
+def test_a_service_that_is_not_there_is_said_at_once(write: Write) -> None:
+    assert _code(write(scale_text("service: nothing, instances: 2")).run()) == "NO_SERVICE"
+
+
+def test_a_count_that_was_never_asked_for_is_not_taken_for_done(write: Write, drive: Drive) -> None:
+    _deployed(write, drive)
+    execution = write(scale_text("service: myapp, instances: 2")).start()
+
+    def die(name: str) -> None:
+        if name == "call.sent" and AwsCall.objects.filter(operation="UpdateService", state="SENT").exists():
+            raise Death
+
+    set_hook(die)
+    try:
+        with pytest.raises(Death):
+            drive.pass_time(30)
+    finally:
+        set_hook(None)
+    # Somebody begins a deployment of the same definition before anybody asks what became of it.
+    drive.clock.move(61)
+    drive.sandbox.advance(61)
+    again = {"cluster": "demo", "service": "myapp", "forceNewDeployment": True}
+    drive.call("ecs", "UpdateService", again)
+    drive.until_over(execution)
+    assert (execution.status, _code(execution)) == ("FAILED", "SUPERSEDED")
+    assert drive.service()["desiredCount"] == 1

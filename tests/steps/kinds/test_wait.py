@@ -1,0 +1,50 @@
+"""The step that waits: as long as it says, and no longer."""
+
+import pytest
+
+from deployments.execution.operations import decide_step
+from pipelines.operations.pipelines import PipelineNotRunnable
+from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
+from tests.fixtures.engine_driver import Drive
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def _wait(duration: str) -> str:
+    return pipeline_text(
+        stage_text(f"- step: {{identifier: pause, type: Wait, spec: {{duration: {duration}}}}}")
+    )
+
+
+def test_a_wait_lasts_as_long_as_it_says(write: Write, drive: Drive) -> None:
+    execution = write(_wait("1h 30m")).start()
+    began = drive.clock.now()
+    drive.until_over(execution, most_seconds=6000)
+    assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED")
+    assert 5400 <= (drive.clock.now() - began).total_seconds() < 5410
+    log = drive.log(execution)
+    assert any(line.startswith("Waiting for 1 hour 30 minutes, until ") for line in log)
+    assert "The time is over" in log
+
+
+@pytest.mark.parametrize(
+    ("duration", "said"),
+    [
+        ("soon", "duration is a time such as 90s, 10m or 1h 30m"),
+        ("0s", "duration is from 1s to"),
+        ("8d", "duration is from 1s to"),
+    ],
+)
+def test_a_time_that_is_none_is_refused_when_saved(write: Write, duration: str, said: str) -> None:
+    with pytest.raises(PipelineNotRunnable) as refused:
+        write(_wait(duration))
+    assert said in str(refused.value.errors)
+
+
+def test_a_person_may_go_on_sooner_and_nothing_stays_unknown(write: Write, drive: Drive) -> None:
+    execution = write(_wait("2d")).start()
+    drive.pass_time(30)
+    decide_step(actor=drive.deployer, execution=execution, step="pause", decision="SKIP")
+    drive.until_over(execution, most_seconds=120)
+    assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), execution.failure
+    assert "deployer decided about step Wait: skip it" in drive.log(execution)

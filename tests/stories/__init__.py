@@ -1,0 +1,1 @@
+"""Stories: whole deployments through the API, by strategy, step family and option."""

@@ -1,0 +1,114 @@
+"""The demo project, with the auto scaling of its ECS service at hand."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import yaml
+
+from catalog.models import Manifest, Service
+from tests.deployments.conftest import _full_buckets, drive  # noqa: F401 - fixtures
+from tests.fixtures.engine_driver import Drive
+
+PLACE = {
+    "ServiceNamespace": "ecs",
+    "ResourceId": "service/demo/myapp",
+    "ScalableDimension": "ecs:service:DesiredCount",
+}
+TARGET = {"serviceNamespace": "ecs", "scalableDimension": "ecs:service:DesiredCount"}
+
+
+def tracking(name: str, value: float, **more: Any) -> dict[str, Any]:
+    """A policy as its manifest is written in the reference (R257)."""
+    metric = {"predefinedMetricType": "ECSServiceAverageCPUUtilization"}
+    return {
+        "policyName": name,
+        "policyType": "TargetTrackingScaling",
+        "targetTrackingScalingPolicyConfiguration": {
+            "targetValue": value,
+            "predefinedMetricSpecification": metric,
+            **more,
+        },
+    }
+
+
+@dataclass
+class AutoScaling:
+    """What a person sees and does of the auto scaling of myapp, and the manifests that ask for it."""
+
+    drive: Drive
+
+    def wants(self, *policies: dict[str, Any], bounds: tuple[int, int] | None = None, **target: Any) -> None:
+        """Give the service these manifests, and no other of these kinds."""
+        service = Service.objects.get(identifier="myapp")
+        service.manifests.filter(
+            kind__in=(Manifest.Kind.SCALABLE_TARGET, Manifest.Kind.SCALING_POLICY)
+        ).delete()
+        if bounds:
+            document = {**TARGET, "minCapacity": bounds[0], "maxCapacity": bounds[1], **target}
+            self._manifest(service, "target", Manifest.Kind.SCALABLE_TARGET, document)
+        for policy in policies:
+            self._manifest(service, policy["policyName"], Manifest.Kind.SCALING_POLICY, policy)
+
+    def _manifest(self, service: Service, name: str, kind: str, document: dict[str, Any]) -> None:
+        Manifest.objects.create(
+            service=service, identifier=name, kind=kind, store="Inline", content=yaml.safe_dump(document)
+        )
+
+    def call(self, operation: str, **params: Any) -> dict[str, Any]:
+        return self.drive.call("application-autoscaling", operation, {**PLACE, **params})
+
+    def has(self, least: int, most: int, **suspended: bool) -> None:
+        """A person registers a scalable target in AWS."""
+        state = {"SuspendedState": suspended} if suspended else {}
+        self.call("RegisterScalableTarget", MinCapacity=least, MaxCapacity=most, **state)
+
+    def has_policy(self, name: str, value: float) -> str:
+        """A person attaches a policy in AWS; answers its ARN."""
+        configuration = {
+            "TargetValue": value,
+            "PredefinedMetricSpecification": {"PredefinedMetricType": "ECSServiceAverageCPUUtilization"},
+        }
+        answer = self.call(
+            "PutScalingPolicy",
+            PolicyName=name,
+            PolicyType="TargetTrackingScaling",
+            TargetTrackingScalingPolicyConfiguration=configuration,
+        )
+        return str(answer["PolicyARN"])
+
+    @property
+    def target(self) -> dict[str, Any] | None:
+        asked = {"ServiceNamespace": "ecs", "ResourceIds": [PLACE["ResourceId"]]}
+        found = self.drive.call("application-autoscaling", "DescribeScalableTargets", asked)
+        return next(iter(found["ScalableTargets"]), None)
+
+    @property
+    def policies(self) -> dict[str, dict[str, Any]]:
+        found = self.call("DescribeScalingPolicies")["ScalingPolicies"]
+        return {one["PolicyName"]: one for one in found}
+
+    @property
+    def is_active(self) -> bool:
+        return self.target is not None and not any(self.target["SuspendedState"].values())
+
+    def everything(self) -> dict[str, Any]:
+        """All that AWS says of it, dates aside."""
+        target = {k: v for k, v in (self.target or {}).items() if k != "CreationTime"}
+        policies = {
+            name: {k: v for k, v in one.items() if k not in ("CreationTime", "Alarms")}
+            for name, one in self.policies.items()
+        }
+        return {"target": target, "policies": policies}
+
+    def set_count(self, count: int) -> None:
+        """Auto scaling moves the count, as far as ECS can tell."""
+        self.drive.call(
+            "ecs", "UpdateService", {"cluster": "demo", "service": "myapp", "desiredCount": count}
+        )
+        self.drive.pass_time(40, step=10)
+
+
+@pytest.fixture
+def scaling(drive: Drive) -> AutoScaling:  # noqa: F811
+    return AutoScaling(drive)

@@ -1,0 +1,111 @@
+"""The desired count never fights auto scaling, and R208 means what it says."""
+
+import pytest
+
+from connectors.models import FileNode
+from deployments.execution.operations import roll_back_execution
+from deployments.models import Execution, RollbackCheck
+from pipelines.models import Pipeline
+from tests.fixtures.engine_driver import Drive
+from tests.stories.auto_scaling.conftest import AutoScaling
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SERVICE_FILE = "/ECS Tutorial/CreateServiceRequest.yaml"
+
+
+def _ask_for(count: int) -> None:
+    node = FileNode.objects.get(path=SERVICE_FILE)
+    assert "desiredCount: 1" in node.content
+    node.content = node.content.replace("desiredCount: 1", f"desiredCount: {count}")
+    node.save()
+
+
+def _as_running(pipeline: Pipeline) -> None:
+    pipeline.yaml = pipeline.yaml.replace("spec: {}", "spec: {sameAsAlreadyRunningInstances: true}", 1)
+    assert "sameAsAlready" in pipeline.yaml
+    pipeline.save(update_fields=["yaml"])
+
+
+def _roll_back(drive: Drive, execution: Execution) -> None:
+    roll_back_execution(actor=drive.deployer, execution=execution)
+    drive.pass_time(60, step=5)
+    execution.refresh_from_db()
+    drive.until_over(execution)
+
+
+@pytest.mark.parametrize(("bounds", "before", "after"), [((1, 4), 3, 3), ((4, 6), 3, 4), ((1, 2), 3, 2)])
+def test_with_a_scalable_target_the_count_is_left_alone_or_moved_into_its_bounds(
+    drive: Drive, scaling: AutoScaling, bounds: tuple[int, int], before: int, after: int
+) -> None:
+    drive.run("1.27")
+    scaling.has(1, 6)
+    scaling.set_count(before)
+    scaling.wants(bounds=bounds)
+    execution = drive.run("1.28")
+    assert execution.outcome == "COMPLETED"
+    assert drive.service()["desiredCount"] == after
+    updates = [c for c in drive.calls(execution) if c.operation == "UpdateService"]
+    assert updates[0].parsed_parameters.get("desiredCount") == (None if after == before else after)
+    drive.pass_time(20, step=5)
+    assert drive.service()["runningCount"] == after
+
+
+def test_rolling_back_later_leaves_the_count_to_auto_scaling(drive: Drive, scaling: AutoScaling) -> None:
+    drive.run("1.27")
+    scaling.has(1, 6)
+    execution = drive.run("1.28")
+    scaling.set_count(5)
+    _roll_back(drive, execution)
+    assert execution.outcome == "ROLLED_BACK"
+    assert (drive.service()["desiredCount"], drive.service()["runningCount"]) == (5, 5)
+    broken = RollbackCheck.objects.filter(step__stage__execution=execution, ok=False)
+    assert not broken.exists()
+
+
+def test_without_auto_scaling_a_rollback_brings_back_the_count(drive: Drive) -> None:
+    drive.run("1.27")
+    _ask_for(3)
+    execution = drive.run("1.28")
+    assert drive.service()["runningCount"] == 3
+    _roll_back(drive, execution)
+    assert (drive.service()["desiredCount"], drive.service()["runningCount"]) == (1, 1)
+
+
+def test_the_running_count_is_kept_where_the_step_says_so(drive: Drive, scaling: AutoScaling) -> None:
+    drive.run("1.27")
+    scaling.set_count(2)
+    _ask_for(5)
+    _as_running(drive.pipeline)
+    execution = drive.run("1.28")
+    assert execution.outcome == "COMPLETED"
+    assert (drive.service()["desiredCount"], drive.service()["runningCount"]) == (2, 2)
+
+
+def test_keeping_the_running_count_never_turns_an_outage_into_zero_tasks(
+    drive: Drive, scaling: AutoScaling
+) -> None:
+    """None runs because all crash: the deployment that mends it must not ask for none."""
+    drive.run("1.27")
+    _as_running(drive.pipeline)
+    scaling.set_count(0)
+    empty = drive.run("1.28")
+    assert (empty.outcome, drive.service()["desiredCount"]) == ("COMPLETED", 0)
+    crashing = drive.call("ecs", "DescribeTaskDefinition", {"taskDefinition": "fargate-task-definition"})
+    definition = {
+        key: crashing["taskDefinition"][key]
+        for key in ("family", "networkMode", "cpu", "memory", "requiresCompatibilities", "executionRoleArn")
+    }
+    containers = [{**crashing["taskDefinition"]["containerDefinitions"][0], "image": "library/nginx:crash"}]
+    made = drive.call("ecs", "RegisterTaskDefinition", {**definition, "containerDefinitions": containers})
+    arn = made["taskDefinition"]["taskDefinitionArn"]
+    place = {"cluster": "demo", "service": "myapp"}
+    drive.call("ecs", "UpdateService", {**place, "taskDefinition": arn, "desiredCount": 2})
+    for _ in range(60):
+        drive.pass_time(1)
+        if drive.service()["runningCount"] == 0 and drive.service()["pendingCount"] == 0:
+            break
+    assert drive.service()["runningCount"] == 0
+    execution = drive.run("1.28")
+    assert execution.outcome == "COMPLETED"
+    assert drive.service()["desiredCount"] == 2

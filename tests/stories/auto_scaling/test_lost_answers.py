@@ -1,0 +1,68 @@
+"""Each write to Application Auto Scaling whose answer is lost is found again in the world."""
+
+import pytest
+
+from deployments.execution.operations import roll_back_execution
+from deployments.models import AwsCall, Execution
+from tests.fixtures.engine_driver import Drive
+from tests.stories.auto_scaling.conftest import AutoScaling, tracking
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def _adopted(execution: Execution) -> list[str]:
+    found = AwsCall.objects.filter(execution=execution, adopted=True).order_by("pk")
+    return [call.operation for call in found]
+
+
+def _lose(drive: Drive, operation: str, count: int = 1) -> None:
+    drive.sandbox.fault("lost_answer", service="application-autoscaling", operation=operation, count=count)
+
+
+def test_what_attaches_is_adopted_and_sent_once(drive: Drive, scaling: AutoScaling) -> None:
+    scaling.wants(tracking("cpu", 60), bounds=(1, 4))
+    _lose(drive, "RegisterScalableTarget")
+    _lose(drive, "PutScalingPolicy")
+    execution = drive.run("1.27")
+    assert execution.outcome == "COMPLETED"
+    assert _adopted(execution) == ["RegisterScalableTarget", "PutScalingPolicy"]
+    assert drive.effects().count("PutScalingPolicy") == 1
+
+
+def test_what_suspends_and_resumes_is_adopted(drive: Drive, scaling: AutoScaling) -> None:
+    drive.run("1.27")
+    scaling.has(1, 4)
+    before = scaling.everything()
+    _lose(drive, "RegisterScalableTarget", count=2)
+    execution = drive.run("1.28")
+    assert execution.outcome == "COMPLETED"
+    assert _adopted(execution) == ["RegisterScalableTarget"] * 2
+    assert scaling.everything() == before
+
+
+@pytest.mark.parametrize("had_target", [True, False])
+def test_what_undoes_is_adopted(drive: Drive, scaling: AutoScaling, had_target: bool) -> None:
+    drive.run("1.27")
+    if had_target:
+        scaling.has(1, 3)
+    before = scaling.everything()
+    scaling.wants(tracking("cpu", 60), bounds=(1, 4))
+    execution = drive.run("1.28")
+    for operation in ("DeleteScalingPolicy", "DeregisterScalableTarget", "RegisterScalableTarget"):
+        _lose(drive, operation)
+    roll_back_execution(actor=drive.deployer, execution=execution)
+    drive.pass_time(60, step=5)
+    execution.refresh_from_db()
+    drive.until_over(execution)
+    assert execution.outcome == "ROLLED_BACK"
+    second = "RegisterScalableTarget" if had_target else "DeregisterScalableTarget"
+    assert _adopted(execution) == ["DeleteScalingPolicy", second]
+    assert scaling.everything() == before
+
+
+def test_a_write_that_did_not_happen_is_sent_again(drive: Drive, scaling: AutoScaling) -> None:
+    scaling.wants(tracking("cpu", 60), bounds=(1, 4))
+    drive.sandbox.fault("error500", service="application-autoscaling", operation="PutScalingPolicy", count=1)
+    execution = drive.run("1.27")
+    assert execution.outcome == "COMPLETED"
+    assert sorted(scaling.policies) == ["cpu"]

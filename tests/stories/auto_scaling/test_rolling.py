@@ -1,0 +1,267 @@
+"""Auto scaling and a rolling deployment do not fight, and a rollback leaves it as it was."""
+
+import pytest
+
+from deployments.execution.operations import abort_execution, retry_execution, roll_back_execution
+from deployments.models import Execution, RollbackCheck
+from tests.fixtures.engine_driver import Drive
+from tests.stories.auto_scaling.conftest import AutoScaling, tracking
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def _ends(execution: Execution) -> tuple[str, str]:
+    return execution.status, execution.outcome
+
+
+def _broken(execution: Execution) -> list[RollbackCheck]:
+    return list(RollbackCheck.objects.filter(step__stage__execution=execution, ok=False))
+
+
+def test_a_first_deployment_attaches_the_auto_scaling_of_the_manifests_once_it_is_steady(
+    drive: Drive, scaling: AutoScaling
+) -> None:
+    scaling.wants(tracking("cpu", 60, scaleOutCooldown=300), tracking("memory", 70), bounds=(2, 4))
+    execution = drive.run("1.27")
+    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert scaling.target is not None
+    assert (scaling.target["MinCapacity"], scaling.target["MaxCapacity"]) == (2, 4)
+    assert sorted(scaling.policies) == ["cpu", "memory"]
+    assert scaling.is_active
+    log = drive.log(execution)
+    assert "Fetching EcsScalableTargetDefinition files with identifier: target" in log
+    assert "Fetching EcsScalingPolicyDefinition files with identifier: memory" in log
+    assert "Registered Scalable Target on service myapp: 2-4 tasks" in log
+    steady = log.index("Service myapp reached steady state")
+    assert steady < log.index("Attaching Scaling Policy cpu on service myapp..")
+    assert drive.service()["desiredCount"] == 2, "the count was within the bounds from the beginning"
+    assert "RegisterScalableTarget" in drive.effects()
+
+
+def test_what_is_as_the_manifests_say_is_suspended_and_resumed_and_nothing_else(
+    drive: Drive, scaling: AutoScaling
+) -> None:
+    scaling.wants(tracking("cpu", 60), bounds=(1, 4))
+    drive.run("1.27")
+    before, alarms = scaling.everything(), scaling.policies["cpu"]["Alarms"]
+    mark = drive.mark()
+    execution = drive.start("1.28")
+    drive.pass_time(5)
+    assert not scaling.is_active
+    drive.until_over(execution)
+    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert scaling.everything() == before
+    assert scaling.policies["cpu"]["Alarms"] == alarms
+    effects = [one for one in drive.effects(mark) if "Scal" in one]
+    assert effects == ["RegisterScalableTarget", "RegisterScalableTarget"]
+    log = drive.log(execution)
+    assert "Suspending Auto Scaling of service myapp.." in log
+    assert "Scaling Policy cpu of service myapp is as its manifest says" in log
+
+
+def test_only_what_differs_is_replaced_and_policies_of_others_stay(
+    drive: Drive, scaling: AutoScaling
+) -> None:
+    drive.run("1.27")
+    scaling.has(1, 3)
+    changed, others = scaling.has_policy("cpu", 50), scaling.has_policy("by hand", 80)
+    scaling.wants(tracking("cpu", 60), bounds=(1, 5))
+    execution = drive.run("1.28")
+    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert scaling.target is not None
+    assert scaling.target["MaxCapacity"] == 5
+    cpu = scaling.policies["cpu"]
+    assert cpu["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] == 60
+    assert (cpu["PolicyARN"], scaling.policies["by hand"]["PolicyARN"]) == (changed, others)
+    assert scaling.is_active
+    assert "Scaling Policy by hand is in no manifest, it stays as it is" in drive.log(execution)
+
+
+@pytest.mark.parametrize("had_any", [True, False])
+def test_a_rollback_of_what_was_attached_puts_it_back_and_proves_it(
+    drive: Drive, scaling: AutoScaling, had_any: bool
+) -> None:
+    drive.run("1.27")
+    if had_any:
+        scaling.has(1, 3, ScheduledScalingSuspended=True)
+        scaling.has_policy("cpu", 50)
+        scaling.has_policy("by hand", 80)
+    before = scaling.everything()
+    scaling.wants(tracking("cpu", 60), tracking("memory", 70), bounds=(2, 5))
+    execution = drive.run("1.28")
+    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert scaling.everything() != before
+    roll_back_execution(actor=drive.deployer, execution=execution)
+    drive.pass_time(60, step=5)
+    execution.refresh_from_db()
+    drive.until_over(execution)
+    assert _ends(execution) == ("ROLLED_BACK", "ROLLED_BACK")
+    assert scaling.everything() == before
+    items = RollbackCheck.objects.filter(step__stage__execution=execution)
+    assert {"Scaling policy cpu", "Scaling policy memory"} <= {one.subject for one in items}
+    assert not _broken(execution)
+
+
+def test_a_failed_deployment_resumes_what_it_suspended_at_the_end_of_its_rollback(
+    drive: Drive, scaling: AutoScaling
+) -> None:
+    scaling.wants(tracking("cpu", 60), bounds=(1, 4))
+    drive.run("1.27")
+    before = scaling.everything()
+    execution = drive.run("crash")
+    assert _ends(execution) == ("FAILED", "ROLLED_BACK")
+    assert scaling.everything() == before
+    log = drive.log(execution)
+    assert log.count("Resuming Auto Scaling of service myapp..") == 1
+    restored = log.index("Resuming Auto Scaling of service myapp..")
+    assert restored > max(i for i, line in enumerate(log) if line.startswith("Updating Service myapp"))
+    subject = "Auto scaling of Service myapp"
+    assert RollbackCheck.objects.filter(step__stage__execution=execution, subject=subject, ok=True).exists()
+
+
+def test_an_abort_without_a_rollback_resumes_it_too(drive: Drive, scaling: AutoScaling) -> None:
+    scaling.wants(tracking("cpu", 60), bounds=(1, 4))
+    drive.run("1.27")
+    execution = drive.start("slow")
+    drive.pass_time(6)
+    assert not scaling.is_active
+    abort_execution(actor=drive.deployer, execution=Execution.objects.get(pk=execution.pk))
+    drive.until_over(execution)
+    assert _ends(execution) == ("ABORTED", "ABORTED")
+    assert scaling.is_active
+
+
+def test_a_first_deployment_that_fails_leaves_no_auto_scaling_behind(
+    drive: Drive, scaling: AutoScaling
+) -> None:
+    scaling.wants(tracking("cpu", 60), bounds=(1, 4))
+    drive.sandbox.fault("denied", service="application-autoscaling", operation="PutScalingPolicy")
+    execution = drive.run("1.27")
+    drive.sandbox.clear_faults()
+    assert _ends(execution) == ("FAILED", "ROLLED_BACK")
+    assert "application-autoscaling:PutScalingPolicy" in execution.failure["message"]
+    assert scaling.target is None
+    assert not _broken(execution)
+
+
+def test_policies_without_a_scalable_target_are_refused_before_the_service_changes(
+    drive: Drive, scaling: AutoScaling
+) -> None:
+    drive.run("1.27")
+    scaling.wants(tracking("cpu", 60))
+    mark = drive.mark()
+    execution = drive.run("1.28")
+    assert execution.status == "FAILED"
+    assert "no scalable target" in execution.failure["message"]
+    assert "UpdateService" not in drive.effects(mark)
+
+
+def test_a_denied_suspension_is_a_line_in_the_log_and_the_deployment_goes_on(
+    drive: Drive, scaling: AutoScaling
+) -> None:
+    drive.run("1.27")
+    scaling.has(1, 4)
+    drive.sandbox.fault("denied", service="application-autoscaling", operation="RegisterScalableTarget")
+    execution = drive.run("1.28")
+    drive.sandbox.clear_faults()
+    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert any("application-autoscaling:RegisterScalableTarget" in line for line in drive.log(execution))
+    assert scaling.is_active
+
+
+def test_what_a_person_has_suspended_stays_suspended(drive: Drive, scaling: AutoScaling) -> None:
+    drive.run("1.27")
+    held = {
+        "DynamicScalingInSuspended": True,
+        "DynamicScalingOutSuspended": True,
+        "ScheduledScalingSuspended": True,
+    }
+    scaling.has(1, 4, **held)
+    execution = drive.run("1.28")
+    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert scaling.target is not None
+    assert scaling.target["SuspendedState"] == held
+    assert "Auto Scaling of service myapp is suspended already, and stays so" in drive.log(execution)
+
+
+def test_a_manifest_may_say_what_is_to_be_suspended(drive: Drive, scaling: AutoScaling) -> None:
+    drive.run("1.27")
+    scaling.has(1, 4)
+    scaling.wants(bounds=(1, 4), suspendedState={"ScheduledScalingSuspended": True})
+    drive.run("1.28")
+    assert scaling.target is not None
+    state = scaling.target["SuspendedState"]
+    assert [name for name, is_held in state.items() if is_held] == ["ScheduledScalingSuspended"]
+
+
+def test_a_step_tried_again_suspends_again_and_what_the_first_try_changed_is_undone(
+    drive: Drive, scaling: AutoScaling
+) -> None:
+    scaling.wants(tracking("cpu", 60), bounds=(1, 4))
+    drive.run("1.27")
+    before, ran = scaling.everything(), drive.service()["taskDefinition"]
+    execution = drive.start("slow")
+    drive.pass_time(6)
+    abort_execution(actor=drive.deployer, execution=Execution.objects.get(pk=execution.pk))
+    drive.until_over(execution)
+    assert scaling.is_active
+    retry_execution(actor=drive.deployer, execution=execution)
+    drive.pass_time(6)
+    assert not scaling.is_active
+    abort_execution(actor=drive.deployer, execution=Execution.objects.get(pk=execution.pk), roll_back=True)
+    execution.refresh_from_db()
+    drive.until_over(execution)
+    assert _ends(execution) == ("ABORTED", "ROLLED_BACK")
+    assert drive.service()["taskDefinition"] == ran
+    assert scaling.everything() == before
+
+
+def test_auto_scaling_that_may_not_be_read_is_told_and_taken_for_none(
+    drive: Drive, scaling: AutoScaling
+) -> None:
+    drive.run("1.27")
+    drive.sandbox.fault("denied", service="application-autoscaling")
+    execution = drive.run("1.28")
+    drive.sandbox.clear_faults()
+    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    (line,) = [line for line in drive.log(execution) if "DescribeScalableTargets" in line]
+    assert line.endswith("Slipway takes it that the service has no auto scaling.")
+
+
+def test_a_policy_that_somebody_added_to_our_target_keeps_it_and_the_checklist_says_so(
+    drive: Drive, scaling: AutoScaling
+) -> None:
+    drive.run("1.27")
+    scaling.wants(tracking("cpu", 60), bounds=(1, 4))
+    execution = drive.run("1.28")
+    scaling.has_policy("by hand", 80)
+    roll_back_execution(actor=drive.deployer, execution=execution)
+    drive.pass_time(60, step=5)
+    execution.refresh_from_db()
+    drive.until_over(execution)
+    assert list(scaling.policies) == ["by hand"]
+    (broken,) = _broken(execution)
+    assert (broken.subject, broken.found) == ("Scalable target of Service myapp", "1-4 tasks")
+
+
+def test_a_step_that_tries_again_by_itself_stays_suspended_without_ado(
+    drive: Drive, scaling: AutoScaling
+) -> None:
+    drive.run("1.27")
+    scaling.has(1, 4)
+    drive.pipeline.yaml = drive.pipeline.yaml.replace(
+        "                  spec: {}\n",
+        "                  spec: {}\n"
+        "                  failureStrategies:\n"
+        "                    - onFailure:\n"
+        "                        errors: [AllErrors]\n"
+        "                        action: {type: Retry, spec: {retryCount: 1, retryIntervals: [10s],\n"
+        "                          onRetryFailure: {action: {type: StageRollback}}}}\n",
+        1,
+    )
+    drive.pipeline.save(update_fields=["yaml"])
+    execution = drive.run("nopull")
+    assert execution.outcome == "ROLLED_BACK"
+    assert scaling.is_active
+    log = drive.log(execution)
+    assert not any("suspended already" in line for line in log)

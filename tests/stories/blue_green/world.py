@@ -1,0 +1,243 @@
+"""What is true in the pretend account behind a blue/green deployment, and a client that keeps asking."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from connectors.models import Connector
+from delegates.access.aws_access import open_aws_access
+from deployments.execution.operations import roll_back_execution
+from deployments.models import Execution
+from pipelines.operations.pipelines import save_pipeline
+from rbac.models import Scope, User
+from tests.fixtures.engine_driver import Drive
+
+# A target needs far longer from being registered to being healthy: no empty moment fits in between.
+STEP = 2
+NAMES = ("shop__1", "shop__2")
+
+
+@dataclass
+class World:
+    """The shop's load balancer, its two ECS services, and time in the hand of the test."""
+
+    drive: Drive
+    balancer: dict[str, Any]
+    meetings: list[str] = field(default_factory=list)
+    visits_path: bool = False
+
+    @property
+    def prod(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.balancer["prod_listener"]
+        return found
+
+    @property
+    def stage(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.balancer["stage_listener"]
+        return found
+
+    def group(self, name: str) -> str:
+        """The ARN of a target group."""
+        return str(self.balancer["target_groups"][name])
+
+    def document(self, swap: dict[str, Any] | None = None, **create: Any) -> dict[str, Any]:
+        """The pipeline, with other settings of its two steps."""
+        spec = {
+            "loadBalancer": "demo",
+            "prodListener": self.prod["arn"],
+            "prodListenerRuleArn": self.prod["default_rule_arn"],
+            "stageListener": self.stage["arn"],
+            "stageListenerRuleArn": self.stage["default_rule_arn"],
+            **create,
+        }
+        steps = [
+            _step("EcsBlueGreenCreateService", "create", spec),
+            _step("EcsBlueGreenSwapTargetGroups", "swap", swap or {}),
+        ]
+        stage = {
+            "identifier": "deploy",
+            "name": "Deploy",
+            "type": "Deployment",
+            "spec": {
+                "deploymentType": "ECS",
+                "service": {"serviceRef": "shop"},
+                "environment": {
+                    "environmentRef": "dev",
+                    "infrastructureDefinitions": [{"identifier": "sandbox"}],
+                },
+                "execution": {
+                    "steps": steps,
+                    "rollbackSteps": [_step("EcsBlueGreenRollback", "rollback", {})],
+                },
+            },
+        }
+        return {"pipeline": {"identifier": "shop", "name": "Shop", "stages": [{"stage": stage}]}}
+
+    def choose(self, swap: dict[str, Any] | None = None, **create: Any) -> None:
+        """Save the pipeline with these settings."""
+        self._save(self.document(swap, **create))
+
+    def _save(self, document: dict[str, Any]) -> None:
+        self.drive.pipeline = save_pipeline(
+            actor=User.objects.get(username="admin"),
+            scope=Scope.objects.get(identifier="demo"),
+            yaml=yaml.safe_dump(document),
+            pipeline=self.drive.pipeline,
+        )
+
+    def choose_steps(self, *types: str) -> None:
+        """Save a pipeline that has only these of its steps."""
+        document = self.document()
+        execution = document["pipeline"]["stages"][0]["stage"]["spec"]["execution"]
+        execution["steps"] = [one for one in execution["steps"] if one["step"]["type"] in types]
+        self._save(document)
+
+    def use_network_balancer(self) -> None:
+        """Let a network load balancer stand in the place of the application load balancer."""
+        seed = self.drive.sandbox.seed()
+        made = self.call("elbv2", "CreateLoadBalancer", Name="net", Type="network", Subnets=seed["subnets"])
+        arn = made["LoadBalancers"][0]["LoadBalancerArn"]
+        listeners, groups = [], {}
+        for name, port in (("target1", 80), ("target2", 8080)):
+            checks = {"HealthCheckIntervalSeconds": 8, "HealthCheckTimeoutSeconds": 5}
+            made = self.call(
+                "elbv2",
+                "CreateTargetGroup",
+                Name=f"net-{name}",
+                Protocol="TCP",
+                Port=80,
+                VpcId=seed["vpc"],
+                TargetType="ip",
+                **checks,
+            )
+            groups[name] = made["TargetGroups"][0]["TargetGroupArn"]
+            actions = [{"Type": "forward", "TargetGroupArn": groups[name]}]
+            made = self.call(
+                "elbv2",
+                "CreateListener",
+                LoadBalancerArn=arn,
+                Protocol="TCP",
+                Port=port,
+                DefaultActions=actions,
+            )
+            listeners.append({"arn": made["Listeners"][0]["ListenerArn"], "default_rule_arn": ""})
+        self.balancer = {
+            "prod_listener": listeners[0],
+            "stage_listener": listeners[1],
+            "target_groups": groups,
+        }
+        self.choose(loadBalancer="net")
+
+    def forward(self, listener: dict[str, Any], actions: list[dict[str, Any]]) -> None:
+        """Change a default rule as somebody else would."""
+        self.call("elbv2", "ModifyListener", ListenerArn=listener["arn"], DefaultActions=actions)
+
+    def actions(self, listener: dict[str, Any]) -> list[dict[str, Any]]:
+        """What a listener's default rule does, as AWS tells it."""
+        (found,) = self.call("elbv2", "DescribeListeners", ListenerArns=[listener["arn"]])["Listeners"]
+        actions: list[dict[str, Any]] = found["DefaultActions"]
+        return actions
+
+    def call(self, service: str, operation: str, /, **params: Any) -> dict[str, Any]:
+        """What anybody else would do in the same account."""
+        connector = Connector.objects.get(identifier="sandbox_aws")
+        return open_aws_access(connector, "us-east-1").call(service, operation, params)
+
+    # --- what is true -----------------------------------------------------------------------------
+
+    def service(self, name: str) -> dict[str, Any]:
+        """An ECS service as AWS has it; empty if it has none."""
+        found = self.call("ecs", "DescribeServices", cluster="demo", services=[name])["services"]
+        one: dict[str, Any] = found[0] if found else {}
+        return {} if one.get("status") == "INACTIVE" else one
+
+    def tags(self, name: str) -> dict[str, str]:
+        arn = self.service(name)["serviceArn"]
+        found = self.call("ecs", "ListTagsForResource", resourceArn=arn)["tags"]
+        return {tag["key"]: tag["value"] for tag in found}
+
+    def forwards(self, listener: dict[str, Any], path: bool = False) -> list[str]:
+        """Where a listener's rule sends traffic."""
+        actions = self.actions(listener)
+        if path:
+            rule = listener["path_rule_arn"]
+            actions = self.call("elbv2", "DescribeRules", RuleArns=[rule])["Rules"][0]["Actions"]
+        groups: list[str] = []
+        for action in actions:
+            config = action.get("ForwardConfig", {}).get("TargetGroups", [])
+            groups += [one["TargetGroupArn"] for one in config if one.get("Weight", 1)]
+            if not config:
+                groups.append(action["TargetGroupArn"])
+        return groups
+
+    def healthy(self, group: str) -> int:
+        found = self.call("elbv2", "DescribeTargetHealth", TargetGroupArn=group)
+        states = [one["TargetHealth"]["State"] for one in found["TargetHealthDescriptions"]]
+        return states.count("healthy")
+
+    def state(self) -> dict[str, Any]:
+        """Everything that a rollback must bring back."""
+        return {
+            "prod": self.forwards(self.prod),
+            "path": self.forwards(self.prod, path="path_rule_arn" in self.prod),
+            "stage": self.forwards(self.stage),
+            "services": {name: self._service_state(name) for name in NAMES},
+        }
+
+    def _service_state(self, name: str) -> dict[str, Any]:
+        one = self.service(name)
+        if not one:
+            return {}
+        kept = ("taskDefinition", "desiredCount", "runningCount", "loadBalancers", "launchType", "status")
+        return {**{key: one.get(key) for key in kept}, "tags": self.tags(name)}
+
+    # --- a client ---------------------------------------------------------------------------------
+
+    def visit(self) -> None:
+        """One request to the production listener: note every group that has no healthy target."""
+        for group in self.forwards(self.prod, path=self.visits_path):
+            if not self.healthy(group):
+                self.meetings.append(f"{self.drive.clock.now()} {group} has no healthy target")
+
+    def until_over(
+        self, execution: Execution, *, visited: bool = False, most_seconds: int = 1800
+    ) -> Execution:
+        """Let time go by; with a client it does so in small steps, and the client asks around each look."""
+        if not visited:
+            return self.drive.until_over(execution, most_seconds)
+        for _ in range(most_seconds // STEP):
+            self.visit()
+            self.drive.look()
+            self.visit()
+            execution.refresh_from_db()
+            if execution.is_over:
+                return execution
+            self.drive.clock.move(STEP)
+            self.drive.sandbox.advance(STEP)
+        raise AssertionError(f"{execution} is still {execution.status}: {self.drive.log(execution)[-8:]}")
+
+    def roll_back(self, execution: Execution, *, visited: bool = False) -> None:
+        """Roll a finished execution back, to its end."""
+        roll_back_execution(actor=self.drive.deployer, execution=execution)
+        self.drive.look()
+        execution.refresh_from_db()
+        self.until_over(execution, visited=visited)
+
+    def pass_until(self, execution: Execution, is_so: Callable[[list[str]], bool]) -> None:
+        """Let time go by until the log says so."""
+        for _ in range(600):
+            if is_so(self.drive.log(execution)):
+                return
+            self.drive.pass_time(1)
+        raise AssertionError(self.drive.log(execution)[-8:])
+
+    def run(self, tag: str = "", *, visited: bool = False) -> Execution:
+        return self.until_over(self.drive.start(tag), visited=visited)
+
+
+def _step(type_: str, identifier: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "step": {"type": type_, "identifier": identifier, "name": identifier, "timeout": "30m", "spec": spec}
+    }

@@ -1,0 +1,71 @@
+"""The step that creates or updates a stack: its events in the log, its outputs, its ends."""
+
+import pytest
+
+from deployments.models import Execution
+from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
+from tests.fixtures.engine_driver import Drive
+from tests.stories.cloudformation.conftest import TEMPLATE, clusters, create_step, stack, step_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def _failure(execution: Execution) -> tuple[str, str]:
+    assert execution.failure is not None, execution.status
+    return execution.failure["code"], execution.failure["message"]
+
+
+def test_a_stack_is_created_told_event_by_event_and_its_outputs_are_known(write: Write, drive: Drive) -> None:
+    ready = write(pipeline_text(stage_text(create_step())))
+    mark = drive.mark()
+    execution = ready.run()
+    assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), execution.failure
+    assert "made" in clusters(drive)
+    known = step_of(execution).known_outputs
+    assert (known["cluster_name"], known["region_name"]) == ("made", "us-east-1")
+    assert known["group"].startswith("arn:aws:logs:us-east-1:")
+    log = drive.log(execution)
+    assert any(line.startswith("# CREATE_IN_PROGRESS AWS::ECS::Cluster ECSCluster") for line in log)
+    assert any(line.startswith("# CREATE_COMPLETE AWS::CloudFormation::Stack shop") for line in log)
+    assert "Stack shop is CREATE_COMPLETE, with 3 outputs" in log
+    assert drive.effects(mark) == ["CreateStack"]
+
+
+def test_a_stack_that_is_there_is_updated_and_one_that_is_as_wanted_is_left(
+    write: Write, drive: Drive
+) -> None:
+    ready = write(pipeline_text(stage_text(create_step())))
+    ready.run()
+    mark = drive.mark()
+    again = ready.run()
+    assert again.status == "SUCCESS", again.failure
+    assert drive.effects(mark) == []
+    assert "Stack shop is as the template wants it: there is nothing to update" in drive.log(again)
+    assert step_of(again).known_outputs["cluster_name"] == "made"
+    changed = write(
+        pipeline_text(
+            stage_text(
+                create_step(parameters="{name: ClusterName, value: made}, {name: Retention, value: 14}")
+            )
+        )
+    ).run()
+    assert changed.status == "SUCCESS", changed.failure
+    assert drive.effects(mark) == ["UpdateStack"]
+    assert stack(drive)["StackStatus"] == "UPDATE_COMPLETE"
+    assert any("UPDATE_COMPLETE AWS::Logs::LogGroup" in line for line in drive.log(changed))
+
+
+def test_a_resource_that_fails_is_named_with_its_reason(write: Write, drive: Drive) -> None:
+    broken = TEMPLATE.replace("ECSCluster:\n", "ECSCluster:\n    DependsOn: FailsHere\n", 1).replace(
+        "Resources:\n", "Resources:\n  FailsHere: {Type: AWS::CloudFormation::WaitConditionHandle}\n"
+    )
+    execution = write(pipeline_text(stage_text(create_step(broken)))).run()
+    code, message = _failure(execution)
+    assert code == "STACK_FAILED"
+    assert "ROLLBACK_COMPLETE" in message
+    assert "FailsHere (AWS::CloudFormation::WaitConditionHandle) could not be created" in message
+    assert "AWS took back what it had created." in message
+    assert "made" not in clusters(drive)
+    mended = write(pipeline_text(stage_text(create_step()))).run()
+    assert mended.status == "SUCCESS", mended.failure
+    assert "Deleting stack shop, whose creation failed earlier" in drive.log(mended)

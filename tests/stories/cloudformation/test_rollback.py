@@ -1,0 +1,148 @@
+"""RollbackStack: what a run created is deleted, what it updated goes back, what others changed stays."""
+
+from typing import Any
+
+import pytest
+
+from deployments.execution.operations import abort_execution
+from deployments.models import Execution, RollbackCheck
+from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
+from tests.fixtures.engine_driver import Drive
+from tests.stories.cloudformation.conftest import (
+    CLUSTER,
+    TEMPLATE,
+    clusters,
+    create_step,
+    stack,
+    with_rollback,
+)
+
+pytestmark = pytest.mark.django_db(transaction=True)
+FAIL = "- step: {identifier: fail, type: Verify, spec: {alarms: [nobody_made_it]}}\n"
+LONGER = f"{CLUSTER}, {{name: Retention, value: 14}}"
+SLOW = TEMPLATE.replace(
+    "Resources:\n", "Resources:\n  SlowOne: {Type: AWS::CloudFormation::WaitConditionHandle}\n"
+)
+
+
+def _text(steps: str) -> str:
+    return with_rollback(pipeline_text(stage_text(steps)))
+
+
+def _retention(drive: Drive) -> int:
+    groups = drive.call("logs", "DescribeLogGroups", {"logGroupNamePrefix": "/ecs/made"})["logGroups"]
+    return int(groups[0]["retentionInDays"])
+
+
+def _checks(execution: Execution) -> list[tuple[str, bool]]:
+    items = RollbackCheck.objects.filter(step__stage__execution=execution).order_by("position")
+    return [(item.subject, item.ok) for item in items]
+
+
+def test_a_stack_that_the_run_created_is_deleted(write: Write, drive: Drive) -> None:
+    execution = write(_text(create_step() + FAIL)).run()
+    assert (execution.status, execution.outcome) == ("FAILED", "ROLLED_BACK")
+    assert execution.failure is not None
+    assert execution.failure["code"] == "ALARM_MISSING"
+    assert stack(drive)["StackStatus"] == "DELETE_COMPLETE"
+    assert "made" not in clusters(drive)
+    assert "Deleting stack shop, which this run created" in drive.log(execution)
+    assert _checks(execution) == [("Stack shop", True)]
+
+
+def test_delete_stack_may_stand_in_the_place_of_the_rollback(write: Write, drive: Drive) -> None:
+    step = "{identifier: unstack, type: DeleteStack, spec: {stackName: shop}}"
+    text = _text(create_step() + FAIL).replace("{identifier: unstack, type: RollbackStack}", step)
+    execution = write(text).run()
+    assert execution.outcome == "ROLLED_BACK"
+    assert stack(drive)["StackStatus"] == "DELETE_COMPLETE"
+    assert _checks(execution) == [("Stack shop", True)]
+
+
+def test_a_stack_that_was_there_goes_back_to_its_template_and_parameters(write: Write, drive: Drive) -> None:
+    write(_text(create_step())).run()
+    more = TEMPLATE.replace(
+        "Outputs:\n", "  More: {Type: AWS::CloudFormation::WaitConditionHandle}\nOutputs:\n"
+    )
+    execution = write(_text(create_step(more, parameters=LONGER) + FAIL)).run()
+    assert (execution.status, execution.outcome) == ("FAILED", "ROLLED_BACK"), drive.log(execution)[-8:]
+    assert stack(drive)["StackStatus"] == "UPDATE_COMPLETE"
+    assert _retention(drive) == 7
+    found = drive.call("cloudformation", "DescribeStackResources", {"StackName": "shop"})["StackResources"]
+    assert {one["LogicalResourceId"] for one in found} == {"ECSCluster", "Logs"}
+    assert all(ok for _, ok in _checks(execution))
+    assert ("Template of Stack shop", True) in _checks(execution)
+
+
+def test_a_run_that_changed_nothing_has_nothing_to_take_back(write: Write, drive: Drive) -> None:
+    write(_text(create_step())).run()
+    mark = drive.mark()
+    execution = write(_text(create_step() + FAIL)).run()
+    assert execution.status == "FAILED"
+    assert drive.effects(mark) == []
+    assert "made" in clusters(drive)
+
+
+def test_a_stack_that_somebody_else_has_changed_since_stays_as_it_is(write: Write, drive: Drive) -> None:
+    pause = "- step: {identifier: pause, type: Wait, spec: {duration: 10m}}\n"
+    execution = write(_text(create_step() + pause + FAIL)).start()
+    drive.pass_time(60)
+    other: dict[str, Any] = {
+        "StackName": "shop",
+        "UsePreviousTemplate": True,
+        "Parameters": [
+            {"ParameterKey": "ClusterName", "UsePreviousValue": True},
+            {"ParameterKey": "Retention", "ParameterValue": "30"},
+        ],
+    }
+    drive.call("cloudformation", "UpdateStack", other)
+    drive.until_over(execution)
+    assert execution.outcome == "SUPERSEDED"
+    assert stack(drive)["StackStatus"] == "UPDATE_COMPLETE"
+    assert _retention(drive) == 30
+    assert any("Somebody else has changed stack shop since" in line for line in drive.log(execution))
+
+
+def test_a_stack_that_a_later_step_deleted_is_not_blamed_on_others(write: Write, drive: Drive) -> None:
+    write(_text(create_step())).run()
+    gone = "- step: {identifier: gone, type: DeleteStack, spec: {stackName: shop}}\n"
+    execution = write(_text(create_step(parameters=LONGER) + gone + FAIL)).run()
+    assert (execution.status, execution.outcome) == ("FAILED", "FAILED")
+    assert any("A later step of this run has deleted stack shop" in line for line in drive.log(execution))
+    assert _checks(execution) == [("Stack shop", False)]
+
+
+def test_an_abort_while_a_stack_is_created_deletes_it(write: Write, drive: Drive) -> None:
+    execution = write(_text(create_step(SLOW))).start()
+    drive.pass_time(30)
+    abort_execution(actor=drive.deployer, execution=execution, roll_back=True)
+    drive.until_over(execution)
+    assert execution.status == "ABORTED"
+    assert stack(drive)["StackStatus"] == "DELETE_COMPLETE"
+    assert "made" not in clusters(drive)
+
+
+def test_an_abort_while_a_stack_is_updated_turns_the_update_back(write: Write, drive: Drive) -> None:
+    write(_text(create_step())).run()
+    execution = write(_text(create_step(SLOW, parameters=LONGER))).start()
+    drive.pass_time(40)
+    assert stack(drive)["StackStatus"] == "UPDATE_IN_PROGRESS"
+    abort_execution(actor=drive.deployer, execution=execution, roll_back=True)
+    drive.until_over(execution)
+    assert execution.status == "ABORTED"
+    assert stack(drive)["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
+    assert _retention(drive) == 7
+    assert "Cancelling the update of stack shop" in drive.log(execution)
+
+
+def test_what_keeps_a_stack_from_being_deleted_is_said(write: Write, drive: Drive) -> None:
+    stuck = TEMPLATE.replace(
+        "Outputs:\n", "  FailsToDeleteIt: {Type: AWS::CloudFormation::WaitConditionHandle}\nOutputs:\n"
+    )
+    execution = write(_text(create_step(stuck) + FAIL)).run()
+    assert execution.status == "FAILED"
+    assert execution.outcome != "ROLLED_BACK"
+    assert stack(drive)["StackStatus"] == "DELETE_FAILED"
+    log = drive.log(execution)
+    assert any("FailsToDeleteIt" in line and "could not be deleted" in line for line in log)
+    assert _checks(execution) == [("Stack shop", False)]

@@ -1,0 +1,138 @@
+"""After deployments of every kind no planted secret lies in database, broker, logs or an agent's files."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from connectors.models import Connector
+from connectors.operations import create_secret, update_connector
+from delegates.models import DelegateInstance, DelegateToken
+from deployments.execution.operations import roll_back_execution
+from deployments.models import Execution
+from rbac.models import User
+from rbac.operations.api_keys import create_api_key
+from tests.fixtures.agents import Manager
+from tests.fixtures.processes import wait_until
+from tests.secrecy.planted import Planted, Search, told_to_broker
+from tests.stories.delegate_deployments.conftest import StartDying
+from tests.stories.delegate_deployments.work import Work
+from tests.watching.marker import planted
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(600)]
+
+KEY = planted("/wJalrXUtnFEMI+K7MDENGbPxRfiCYEXAMPLE")
+OF_AGENT = planted("of-the-delegate")
+PASSWORD = planted("a planted pass phrase, 4711")
+
+
+@pytest.fixture
+def admin(work: Work) -> User:
+    found = User.objects.get(username="admin")
+    found.set_password(PASSWORD)
+    found.save()
+    return found
+
+
+@pytest.fixture
+def search(admin: User) -> Search:
+    return Search([Planted("the secret", KEY), Planted("the agent's key", OF_AGENT)])
+
+
+@pytest.fixture
+def recorded(manager: Manager, admin: User, search: Search) -> Iterator[httpx.Client]:
+    """A browser that is signed in; every answer that it gets is searched."""
+
+    def look(answer: httpx.Response) -> None:
+        answer.read()
+        search.look(f"answer {answer.request.method} {answer.url.path}", answer.content)
+        search.look("headers", str(answer.headers))
+
+    session = Client()
+    session.force_login(admin)
+    cookie = session.cookies[settings.SESSION_COOKIE_NAME].value
+    with httpx.Client(
+        base_url=manager.url, cookies={settings.SESSION_COOKIE_NAME: cookie}, event_hooks={"response": [look]}
+    ) as client:
+        yield client
+
+
+def through_delegate(admin: User, work: Work) -> Connector:
+    """The demo's connector goes through a delegate, which is lent a key that is planted."""
+    connector = Connector.objects.get(identifier="sandbox_aws")
+    secret = create_secret(
+        actor=admin, scope=connector.scope, identifier="planted", name="Planted", value=KEY
+    )
+    spec = {
+        "credentials": "AccessKey",
+        "access_key_id": "AKIASANDBOXEXAMPLE00",
+        "connect_through": "Delegate",
+        "delegate_selectors": ["prod"],
+        "endpoint_url": work.aws.url,
+    }
+    return update_connector(actor=admin, connector=connector, spec=spec, secret=secret)
+
+
+def look_at_pages(client: httpx.Client, executions: list[Execution], connector: Connector) -> None:
+    for path in ("", "pipelines/", "connectors/", "secrets/", "files/", "delegates/", "delegates/tasks/"):
+        client.get(f"/{path}", follow_redirects=True)
+    for path in ("secrets", "connectors", "audit-trail", "delegates", "executions", "delegate-tasks"):
+        client.get(f"/api/v1/{path}")
+    client.get(f"/connectors/{connector.pk}/")
+    client.get(f"/secrets/{connector.secret_id}/")
+    for one in executions:
+        client.get(f"/deployments/{one.pk}/")
+        for part in ("", "/log?download=raw", "/calls", "/events", "/outputs"):
+            client.get(f"/api/v1/executions/{one.pk}{part}")
+
+
+def test_no_planted_secret_is_left_anywhere(
+    work: Work,
+    manager: Manager,
+    start: StartDying,
+    live_broker: str,
+    admin: User,
+    search: Search,
+    recorded: httpx.Client,
+    tmp_path: Path,
+) -> None:
+    connector = through_delegate(admin, work)
+    with told_to_broker(live_broker) as told:
+        agent = start("prod-eu")
+        begun = [
+            work.run("1.27"),
+            work.run("1.27", "canary_demo"),
+            work.run("1.27", "blue_green_demo"),
+            work.run("done", "run_task_demo"),
+        ]
+        begun = [work.until_over(one) for one in begun]
+        failed = work.until_over(work.run("crash"))
+        roll_back_execution(actor=work.deployer, execution=begun[1])
+        recorded.post(f"/api/v1/connectors/{connector.pk}/test")
+        look_at_pages(recorded, [*begun, failed], connector)
+        _, key = create_api_key(actor=admin, user=admin, name="planted")
+        httpx.get(f"{manager.url}/api/v1/secrets", headers={"x-api-key": key}).raise_for_status()
+        httpx.get(f"{manager.url}/api/v1/secrets", headers={"x-api-key": f"{key}x"})
+        agent.end(within=20)
+        wait_until(lambda: not DelegateInstance.objects.filter(connection="WEBSOCKET").exists(), "its leave")
+    assert {one.outcome for one in begun} == {"COMPLETED"}
+    assert failed.status == "FAILED"
+    # What only one holder may know: its answers are not searched for it, all else is.
+    token = DelegateToken.objects.get(name="agents").value
+    search = Search(
+        [*search.planted, Planted("token", token), Planted("API key", key), Planted("password", PASSWORD)],
+        found=search.found,
+        looked_at=search.looked_at,
+    )
+    search.look("messages", b"\n".join(told))
+    search.look_in_database()
+    search.look_in_broker(live_broker)
+    search.look_in_files(tmp_path)
+    for part in (manager.web, manager.worker):
+        search.look(f"log of {part.name}", part.log.read_bytes())
+    assert search.found == []
+    assert {"answer", "messages", "database", "file"} <= search.looked_at.keys()
+    assert search.looked_at["messages"] > 10_000

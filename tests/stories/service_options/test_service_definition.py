@@ -1,0 +1,235 @@
+"""What a service definition may say is passed on, put back by a rollback, or refused with what to do."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from connectors.models import FileNode
+from deployments.execution.operations import roll_back_execution
+from deployments.models import Execution, RollbackCheck
+from tests.fixtures.engine_driver import Drive
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+_OTHERWISE = ("events", "currentServiceDeployment", "currentServiceRevisions")
+SERVICE_FILE = "/ECS Tutorial/CreateServiceRequest.yaml"
+
+
+def _say(**fields: Any) -> None:
+    node = FileNode.objects.get(path=SERVICE_FILE)
+    document = {**yaml.safe_load(node.content), **fields}
+    node.content = yaml.safe_dump({key: value for key, value in document.items() if value is not ...})
+    node.save()
+
+
+def _roll_back(drive: Drive, execution: Execution) -> None:
+    roll_back_execution(actor=drive.deployer, execution=execution)
+    drive.pass_time(60, step=5)
+    execution.refresh_from_db()
+    drive.until_over(execution)
+
+
+def _shown(drive: Drive) -> dict[str, Any]:
+    """The ECS service as AWS has it, with what stands on its deployment; ids aside."""
+    service = drive.service()
+    primary = service.pop("deployments")[0]
+    kept = {
+        k: primary.get(k) for k in ("serviceConnectConfiguration", "volumeConfigurations") if primary.get(k)
+    }
+    return {**{k: v for k, v in service.items() if k not in _OTHERWISE}, **kept}
+
+
+def _tags(drive: Drive) -> dict[str, str]:
+    arn = drive.service()["serviceArn"]
+    found = drive.call("ecs", "ListTagsForResource", {"resourceArn": arn})["tags"]
+    return {one["key"]: one["value"] for one in found}
+
+
+EVERY_OPTION = {
+    "deploymentConfiguration": {
+        "maximumPercent": 250,
+        "minimumHealthyPercent": 50,
+        "deploymentCircuitBreaker": {"enable": True, "rollback": False},
+    },
+    "healthCheckGracePeriodSeconds": 30,
+    "enableExecuteCommand": False,
+    "enableECSManagedTags": True,
+    "propagateTags": "SERVICE",
+    "availabilityZoneRebalancing": "DISABLED",
+    "serviceConnectConfiguration": {"enabled": True, "namespace": "internal", "services": []},
+    "serviceRegistries": [
+        {"registryArn": "arn:aws:servicediscovery:us-east-1:123456789012:service/srv-utcrh6wavdkggqtk"}
+    ],
+}
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_every_option_reaches_a_new_service_and_an_updated_one(drive: Drive, is_new: bool) -> None:
+    if not is_new:
+        drive.run("1.27")
+    _say(**EVERY_OPTION)
+    execution = drive.run("1.28")
+    assert execution.outcome == "COMPLETED"
+    shown = _shown(drive)
+    for name, value in EVERY_OPTION.items():
+        if name == "deploymentConfiguration":
+            assert {key: shown[name][key] for key in value} == value
+        else:
+            assert shown[name] == value, name
+
+
+def test_a_rollback_puts_back_every_option_also_those_that_were_not_there(drive: Drive) -> None:
+    drive.run("1.27")
+    before = _shown(drive)
+    _say(**EVERY_OPTION)
+    execution = drive.run("1.28")
+    _roll_back(drive, execution)
+    assert execution.outcome == "ROLLED_BACK"
+    after = _shown(drive)
+    assert after.get("serviceConnectConfiguration", {"enabled": False}) == {"enabled": False}
+    after.pop("serviceConnectConfiguration", None)
+    assert after.pop("healthCheckGracePeriodSeconds") == 0, "as good as none"
+    assert after == before
+
+
+def test_tags_of_the_definition_are_given_to_a_service_and_others_stay(drive: Drive) -> None:
+    _say(tags=[{"key": "team", "value": "web"}])
+    drive.run("1.27")
+    assert _tags(drive) == {"team": "web"}
+    arn = drive.service()["serviceArn"]
+    drive.call("ecs", "TagResource", {"resourceArn": arn, "tags": [{"key": "cost", "value": "7"}]})
+    _say(tags=[{"key": "team", "value": "shop"}, {"key": "tier", "value": "gold"}])
+    execution = drive.run("1.28")
+    assert _tags(drive) == {"team": "shop", "tier": "gold", "cost": "7"}
+    _roll_back(drive, execution)
+    assert execution.outcome == "ROLLED_BACK"
+    assert _tags(drive) == {"team": "web", "cost": "7"}
+    (line,) = RollbackCheck.objects.filter(step__stage__execution=execution, subject__startswith="Tags of")
+    assert line.ok
+
+
+def test_denied_tagging_is_a_line_in_the_log(drive: Drive) -> None:
+    drive.run("1.27")
+    _say(tags=[{"key": "team", "value": "web"}])
+    drive.sandbox.fault("denied", service="ecs", operation="TagResource")
+    execution = drive.run("1.28")
+    drive.sandbox.clear_faults()
+    assert execution.outcome == "COMPLETED"
+    assert any("ecs:TagResource" in line for line in drive.log(execution))
+
+
+def test_what_aws_takes_only_when_it_creates_a_service_is_told(drive: Drive) -> None:
+    drive.run("1.27")
+    _say(role="arn:aws:iam::123456789012:role/another")
+    execution = drive.run("1.28")
+    assert execution.outcome == "COMPLETED"
+    (line,) = [line for line in drive.log(execution) if "AWS takes it only when" in line]
+    assert line.startswith("role stays arn:aws:iam::")
+    assert line.endswith("Delete Service myapp first to have arn:aws:iam::123456789012:role/another.")
+
+
+def test_another_capacity_provider_is_asked_for_with_a_new_deployment(drive: Drive) -> None:
+    spot = [{"capacityProvider": "FARGATE_SPOT", "weight": 1, "base": 0}]
+    drive.run("1.27")
+    _say(launchType=..., capacityProviderStrategy=spot)
+    execution = drive.run("1.28")
+    assert execution.outcome == "COMPLETED"
+    (update,) = [c.parsed_parameters for c in drive.calls(execution) if c.operation == "UpdateService"]
+    assert update["forceNewDeployment"] is True
+    again = drive.run("1.29")
+    (update,) = [c.parsed_parameters for c in drive.calls(again) if c.operation == "UpdateService"]
+    assert "forceNewDeployment" not in update
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"deploymentController": {"type": "CODE_DEPLOY"}}, "Remove deploymentController"),
+        ({"deploymentController": {"type": "EXTERNAL"}}, "Remove deploymentController"),
+        (
+            {"deploymentConfiguration": {"strategy": "BLUE_GREEN"}},
+            "needs deploymentConfiguration.strategy ROLLING",
+        ),
+        (
+            {"deploymentConfiguration": {"strategy": "LINEAR"}},
+            "needs deploymentConfiguration.strategy ROLLING",
+        ),
+        (
+            {"deploymentConfiguration": {"strategy": "CANARY"}},
+            "needs deploymentConfiguration.strategy ROLLING",
+        ),
+        (
+            {"schedulingStrategy": "DAEMON", "desiredCount": ..., "launchType": "EC2"},
+            "Use schedulingStrategy REPLICA",
+        ),
+        ({"services": []}, 'remove the "services" array'),
+    ],
+)
+def test_what_cannot_be_deployed_is_refused_with_what_to_do(
+    drive: Drive, fields: dict[str, Any], says: str
+) -> None:
+    _say(**fields)
+    if "schedulingStrategy" in fields:
+        _say(networkConfiguration=...)
+        node = FileNode.objects.get(path="/ECS Tutorial/RegisterTaskDefinitionRequest.yaml")
+        node.content = node.content.replace("FARGATE", "EC2").replace("awsvpc", "bridge")
+        node.save()
+    execution = drive.run("1.27")
+    assert execution.status == "FAILED"
+    assert says in execution.failure["message"]
+    assert drive.effects() == []
+
+
+def test_a_task_definition_inside_the_service_definition_is_ignored_and_said_so(drive: Drive) -> None:
+    _say(taskDefinition="other:7", containerDefinitions=[{"name": "x"}])
+    execution = drive.run("1.27")
+    assert execution.outcome == "COMPLETED"
+    log = drive.log(execution)
+    assert any("taskDefinition: is ignored" in line for line in log)
+    assert any("containerDefinitions: is ignored" in line for line in log)
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"deploymentController": {"type": "CODE_DEPLOY"}}, "Deploy it with AWS CodeDeploy"),
+        ({"deploymentController": {"type": "EXTERNAL"}}, "the tool that owns its task sets"),
+        ({"deploymentConfiguration": {"strategy": "BLUE_GREEN"}}, "Set its deployment strategy to ROLLING"),
+        ({"deploymentConfiguration": {"strategy": "CANARY"}}, "Set its deployment strategy to ROLLING"),
+        ({"schedulingStrategy": "DAEMON"}, "another serviceName"),
+    ],
+)
+def test_a_live_service_that_others_deploy_is_left_alone_with_what_to_do(
+    drive: Drive, fields: dict[str, Any], says: str
+) -> None:
+    definition = {
+        "family": "theirs",
+        "containerDefinitions": [{"name": "web", "image": "library/nginx:1.27", "memory": 128}],
+    }
+    made = drive.call("ecs", "RegisterTaskDefinition", definition)["taskDefinition"]["taskDefinitionArn"]
+    count = {} if "schedulingStrategy" in fields else {"desiredCount": 0}
+    place = {"cluster": "demo", "serviceName": "myapp"}
+    drive.call("ecs", "CreateService", {**place, "taskDefinition": made, **count, **fields})
+    mark = drive.mark()
+    execution = drive.run("1.27")
+    assert execution.failure["code"] == "CONTROLLER_NOT_SUPPORTED"
+    assert says in execution.failure["message"]
+    assert "delete" not in execution.failure["message"].lower()
+    assert drive.effects(mark) == []
+
+
+@pytest.mark.parametrize("controller", ["CODE_DEPLOY", "EXTERNAL"])
+def test_a_service_of_another_controller_is_deployed_after_it_was_handed_to_ecs(
+    drive: Drive, controller: str
+) -> None:
+    _say(deploymentController={"type": "ECS"})
+    drive.run("1.27")
+    change = {"cluster": "demo", "service": "myapp"}
+    drive.call("ecs", "UpdateService", {**change, "deploymentController": {"type": controller}})
+    refused = drive.run("1.28")
+    advice = "aws ecs update-service --cluster demo --service myapp --deployment-controller type=ECS"
+    assert refused.failure["message"].endswith(advice)
+    drive.call("ecs", "UpdateService", {**change, "deploymentController": {"type": "ECS"}})
+    execution = drive.run("1.28")
+    assert execution.outcome == "COMPLETED", execution.failure

@@ -1,0 +1,233 @@
+"""Plans that a later step applies, going back to what was before, and destroying."""
+
+from datetime import timedelta
+
+import pytest
+
+from delegates.task_owners import TaskAnswer
+from deployments.journal.provisions import delete_expired_plans
+from deployments.models import AppliedConfiguration, Execution, RollbackCheck, StepExecution, StoredPlan
+from deployments.preview.documents import PreviewDetails
+from deployments.preview.operations import preview_pipeline
+from pipelines.operations.pipelines import PipelineNotRunnable
+from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
+from tests.fixtures.engine_driver import Drive
+from tests.steps.kinds.conftest import Worker
+from tests.steps.kinds.test_script import _taken, script_step, serve_until_over
+from tests.stories.terraform.conftest import MAIN, States, needs_terraform, terraform_step
+
+pytestmark = [needs_terraform, pytest.mark.django_db(transaction=True)]
+BROKEN = (
+    MAIN
+    + 'resource "terraform_data" "broken" {\n  provisioner "local-exec" {\n    command = "exit 7"\n  }\n}\n'
+)
+
+
+def _pipeline(*steps: str) -> str:
+    text = stage_text("".join(steps))
+    return pipeline_text(text.replace("type: EcsRollingRollback", "type: TerraformRollback"))
+
+
+def _named(name: str) -> str:
+    return f"variables: [{{name: name, type: String, value: {name}}}]"
+
+
+def _inheriting(name: str, type_: str, way: str) -> str:
+    return f"""
+- step:
+    identifier: {name}
+    type: Terraform{type_}
+    delegateSelectors: [scripts]
+    spec: {{provisionerIdentifier: network, configuration: {way}}}
+"""
+
+
+def _run(write: Write, drive: Drive, worker: Worker, *steps: str) -> Execution:
+    return serve_until_over(drive, write(_pipeline(*steps)).start(), worker)
+
+
+def _there() -> list[AppliedConfiguration]:
+    return list(AppliedConfiguration.objects.filter(gone_at=None))
+
+
+def test_a_plan_is_shown_kept_applied_and_dropped(
+    write: Write, drive: Drive, worker: Worker, states: States
+) -> None:
+    show = script_step(
+        'echo "<+steps.plan.output.add> to add, <+steps.plan.output.hasChanges>"\n'
+        'echo "<+steps.plan.output.humanReadablePlan>" | grep "will be created"',
+        "show",
+    )
+    execution = _run(
+        write,
+        drive,
+        worker,
+        terraform_step(states, "plan", "Plan", said=_named("planned")),
+        show,
+        _inheriting("apply", "Apply", "InheritFromPlan"),
+    )
+    assert execution.status == "SUCCESS", execution.failure
+    log = drive.log(execution)
+    assert "1 to add, true" in log
+    assert "  # terraform_data.cluster will be created" in log
+    assert states.inputs() == ["planned"]
+    assert StepExecution.objects.get(identifier="apply").outputs["cluster_name"] == "planned"
+    assert StoredPlan.objects.get().content == ""
+    assert len(_there()) == 1
+
+
+def test_a_plan_is_for_what_it_was_made_for(
+    write: Write, drive: Drive, worker: Worker, states: States
+) -> None:
+    execution = _run(
+        write,
+        drive,
+        worker,
+        terraform_step(states, "plan", "Plan", rest="command: Destroy"),
+        _inheriting("apply", "Apply", "InheritFromPlan"),
+    )
+    assert execution.failure is not None
+    assert execution.failure["code"] == "PLAN_OF_ANOTHER_SORT"
+    kept = StoredPlan.objects.get()
+    assert kept.destroys
+    assert delete_expired_plans(kept.planned_at + timedelta(days=6)) == 0
+    assert delete_expired_plans(kept.planned_at + timedelta(days=8)) == 1
+    kept.refresh_from_db()
+    assert kept.content == ""
+
+
+def test_a_rollback_applies_what_was_applied_before(
+    write: Write, drive: Drive, worker: Worker, states: States
+) -> None:
+    _run(write, drive, worker, terraform_step(states, said=_named("first")))
+    (first,) = _there()
+    execution = _run(
+        write, drive, worker, terraform_step(states, said=_named("second")), script_step("exit 1")
+    )
+    assert (execution.status, execution.outcome) == ("FAILED", "ROLLED_BACK"), execution.failure
+    assert states.inputs() == ["first"]
+    assert _there() == [first]
+    checked = RollbackCheck.objects.get()
+    assert (checked.subject, checked.ok) == ("network", True)
+
+
+def test_a_rollback_of_the_first_apply_destroys_what_it_made(
+    write: Write, drive: Drive, worker: Worker, states: States
+) -> None:
+    execution = _run(write, drive, worker, terraform_step(states, main=BROKEN))
+    assert execution.failure is not None
+    assert execution.failure["code"] == "TERRAFORM_FAILED"
+    assert "exit status 7" in execution.failure["message"]
+    assert execution.outcome == "ROLLED_BACK"
+    assert (states.inputs(), _there()) == ([], [])
+
+
+def test_what_slipway_has_not_made_is_never_destroyed_by_a_rollback(
+    write: Write, drive: Drive, worker: Worker, states: States
+) -> None:
+    _run(write, drive, worker, terraform_step(states, said=_named("by hand")))
+    AppliedConfiguration.objects.all().delete()
+    execution = _run(write, drive, worker, terraform_step(states, said=_named("ours")), script_step("exit 1"))
+    assert execution.outcome == "FAILED"
+    assert states.inputs() == ["ours"]
+    assert any("They are not destroyed" in line for line in drive.log(execution))
+
+
+def test_a_rollback_leaves_alone_what_somebody_applied_since(
+    write: Write, drive: Drive, worker: Worker, states: States
+) -> None:
+    ready = write(_pipeline(terraform_step(states, said=_named("ours")), script_step("exit 1")))
+    execution = ready.start()
+    for _ in range(40):
+        drive.look()
+        worker.serve() or drive.clock.move(1)
+        if mine := _there():
+            break
+    (mine,) = _there()
+    AppliedConfiguration.objects.create(
+        scope=mine.scope,
+        identifier="network",
+        used=mine.used,
+        applied_by="demo #9",
+        applied_at=mine.applied_at + timedelta(seconds=1),
+    )
+    serve_until_over(drive, execution, worker)
+    assert execution.outcome == "SUPERSEDED"
+    assert states.inputs() == ["ours"]
+    assert any("was applied by demo #9 since" in line for line in drive.log(execution))
+
+
+def test_a_destroy_needs_no_configuration_of_its_own(
+    write: Write, drive: Drive, worker: Worker, states: States
+) -> None:
+    _run(write, drive, worker, terraform_step(states))
+    execution = _run(write, drive, worker, _inheriting("end", "Destroy", "InheritFromApply"))
+    assert execution.status == "SUCCESS", execution.failure
+    assert (states.inputs(), _there()) == ([], [])
+    assert StepExecution.objects.get(identifier="end").outputs == {"destroyed": 1}
+    again = _run(write, drive, worker, _inheriting("end", "Destroy", "InheritFromApply"))
+    assert again.failure is not None
+    assert again.failure["code"] == "NOTHING_APPLIED"
+
+
+def test_an_apply_whose_delegate_is_lost_is_never_begun_again(
+    write: Write, drive: Drive, worker: Worker, states: States
+) -> None:
+    execution = write(_pipeline(terraform_step(states))).start()
+    worker.lose(_taken(drive, worker))
+    serve_until_over(drive, execution, worker)
+    assert execution.failure is not None
+    assert execution.failure["code"] == "DELEGATE_LOST"
+    assert "terraform force-unlock" in execution.failure["message"]
+    # It may have made something, or not: what the state holds is no longer ours to destroy.
+    assert execution.outcome == "FAILED"
+    assert worker.taken == ["terraform"]
+
+
+def test_after_an_apply_whose_answer_does_not_fit_nobody_knows_how_far_it_came(
+    write: Write, drive: Drive, worker: Worker, states: States
+) -> None:
+    execution = write(_pipeline(terraform_step(states))).start()
+    worker.send(_taken(drive, worker), TaskAnswer("SUCCEEDED", {"exit_code": 0, "outputs": {"url": 5}}))
+    serve_until_over(drive, execution, worker)
+    assert execution.failure is not None
+    assert "result.outputs.url must be an object" in execution.failure["message"]
+    assert "Nobody knows how far terraform apply came" in execution.failure["message"]
+    assert execution.outcome == "FAILED"
+    assert worker.taken == ["terraform"]
+
+
+def test_a_preview_says_what_would_run_and_runs_nothing(
+    write: Write, drive: Drive, worker: Worker, states: States
+) -> None:
+    text = _pipeline(terraform_step(states, "plan", "Plan"), _inheriting("apply", "Apply", "InheritFromPlan"))
+    ready = write(text)
+    shown = preview_pipeline(actor=drive.deployer, pipeline=ready.pipeline, artifact_tag="1.28")
+    assert isinstance(shown, PreviewDetails)
+    said = {one.identifier: (one.changes, one.failure) for one in shown.steps}
+    assert said == {
+        "plan": (["terraform plan runs at a delegate, with 1 file."], None),
+        "apply": (["The plan of an earlier step is applied with terraform at a delegate."], None),
+    }
+    assert (worker.taken, StoredPlan.objects.count()) == ([], 0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ("configFiles: {}", "it needs configFiles under spec"),
+        ('backendConfig: password=<+secrets.getValue("token")>', "is written into a file"),
+        ("targets: [-destroy]", "none of which begins with a dash"),
+        ("command: Apply", "has no field command"),
+        ("configuration: InheritFromPlan", "it takes everything from there: remove configFiles"),
+    ],
+)
+def test_what_a_run_could_not_do_is_refused_when_it_is_saved(write: Write, wrong: str, told: str) -> None:
+    name = wrong.partition(":")[0]
+    fields = {"provisionerIdentifier": "network", "configFiles": "{type: Inline, spec: {content: x}}"}
+    fields[name] = wrong.partition(":")[2].strip()
+    spec = "".join(f"\n      {name}: {value}" for name, value in fields.items())
+    step = f"- step:\n    identifier: net\n    type: TerraformApply\n    spec:{spec}\n"
+    with pytest.raises(PipelineNotRunnable) as refused:
+        write(_pipeline(step))
+    assert told in str(refused.value.errors)

@@ -1,0 +1,173 @@
+"""Rollbacks of Terraform Cloud: what was applied before comes back, and nobody else's work is touched."""
+
+import pytest
+
+from deployments.execution.operations import abort_execution, retry_execution
+from deployments.models import Execution, RollbackCheck, StepExecution
+from tests.deployments.engine.conftest import Write
+from tests.fixtures.engine_driver import Drive
+from tests.fixtures.terraform_cloud import FINAL, PretendRun, TerraformCloudServer
+from tests.stories.terraform_cloud.conftest import BACK, run_step, text_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+# What fails after the run: a wait for a time that is none.
+FAILS = "- step: {identifier: fails, type: Wait, spec: {duration: <+steps.provision.output.planStatus>}}\n"
+
+
+def earlier(server: TerraformCloudServer) -> PretendRun:
+    """A run that somebody applied before."""
+    variables = [{"key": "size", "value": "2"}]
+    run = PretendRun("run-old", "before", [], "applied", {"variables": variables}, "cv-old", apply_began=True)
+    server.runs.append(run)
+    server.has_state = True
+    return run
+
+
+def until(drive: Drive, execution: Execution, server: TerraformCloudServer, status: str) -> None:
+    """Let time go by until the newest run stands there."""
+    for _ in range(100):
+        drive.look()
+        if server.runs and server.newest().status == status:
+            return
+        drive.clock.move(2)
+    raise AssertionError(f"{execution}: {drive.log(execution)[-5:]}")
+
+
+def test_what_was_applied_before_is_applied_again(
+    ready: Write, drive: Drive, terraform_cloud: TerraformCloudServer
+) -> None:
+    earlier(terraform_cloud)
+    execution = ready(text_of(run_step(), FAILS)).run()
+    assert (execution.status, execution.outcome) == ("FAILED", "ROLLED_BACK"), drive.log(execution)
+    ours, back = terraform_cloud.sent("POST", "^runs$")
+    said = back["data"]["attributes"]
+    assert (said["auto-apply"], said["is-destroy"]) == (True, False)
+    assert said["variables"] == [{"key": "size", "value": "2"}]
+    assert back["data"]["relationships"]["configuration-version"]["data"]["id"] == "cv-old"
+    assert terraform_cloud.newest().status == "applied"
+    checked = RollbackCheck.objects.get(step__stage__execution=execution)
+    assert (checked.subject, checked.found, checked.ok) == (
+        "Workspace acme/network",
+        "as run run-old applied it",
+        True,
+    )
+    assert ours["data"]["attributes"]["message"] != said["message"]
+
+
+def test_what_was_made_where_nothing_was_is_destroyed(
+    ready: Write, drive: Drive, terraform_cloud: TerraformCloudServer
+) -> None:
+    execution = ready(text_of(run_step(), FAILS)).run()
+    assert execution.outcome == "ROLLED_BACK", drive.log(execution)
+    back = terraform_cloud.sent("POST", "^runs$")[1]["data"]
+    assert back["attributes"]["is-destroy"]
+    assert back["relationships"]["configuration-version"]["data"]["id"] == "cv-1"
+
+
+def test_an_apply_that_failed_half_way_is_taken_back_too(
+    ready: Write, drive: Drive, terraform_cloud: TerraformCloudServer
+) -> None:
+    earlier(terraform_cloud)
+    terraform_cloud.apply = "error once"
+    execution = ready(text_of(run_step())).run()
+    assert execution.outcome == "ROLLED_BACK", drive.log(execution)
+    assert (execution.failure or {})["code"] == "TERRAFORM_FAILED"
+    assert [run.status for run in terraform_cloud.runs] == ["applied", "errored", "applied"]
+
+
+def test_where_somebody_applied_since_nothing_is_put_back(
+    ready: Write, drive: Drive, terraform_cloud: TerraformCloudServer
+) -> None:
+    earlier(terraform_cloud)
+    pause = "- step: {identifier: pause, type: Wait, spec: {duration: 1m}}\n"
+    execution = ready(text_of(run_step(), pause, FAILS)).start()
+    until(drive, execution, terraform_cloud, "applied")
+    while not StepExecution.objects.filter(identifier="pause").exclude(started_at=None).exists():
+        drive.clock.move(2)
+        drive.look()
+    terraform_cloud.runs.append(PretendRun("run-theirs", "by hand", [], "applied", apply_began=True))
+    drive.until_over(execution)
+    assert execution.outcome == "SUPERSEDED"
+    assert len(terraform_cloud.sent("POST", "^runs$")) == 1
+
+
+def test_a_state_that_no_run_has_made_cannot_be_gone_back_to(
+    ready: Write, drive: Drive, terraform_cloud: TerraformCloudServer
+) -> None:
+    terraform_cloud.has_state = True
+    execution = ready(text_of(run_step(), FAILS)).run()
+    assert execution.outcome == "FAILED"
+    assert any("was not made by a run" in line for line in drive.log(execution))
+
+
+def test_a_plan_that_failed_leaves_nothing_to_put_back(
+    ready: Write, drive: Drive, terraform_cloud: TerraformCloudServer
+) -> None:
+    terraform_cloud.plan = "error"
+    execution = ready(text_of(run_step())).run()
+    assert execution.status == "FAILED"
+    assert len(terraform_cloud.runs) == 1
+    assert "Nothing was applied, so there is nothing to put back" in drive.log(execution)
+
+
+def test_a_run_that_broke_a_policy_is_discarded_before_anything_else(
+    ready: Write, drive: Drive, terraform_cloud: TerraformCloudServer
+) -> None:
+    terraform_cloud.plan = "policy"
+    execution = ready(text_of(run_step())).run()
+    assert execution.status == "FAILED"
+    assert [run.status for run in terraform_cloud.runs] == ["discarded"]
+
+
+@pytest.mark.parametrize("status", ["planning", "applying"])
+@pytest.mark.parametrize("rest", ["", BACK])
+def test_an_abort_leaves_no_run_open(
+    ready: Write, drive: Drive, terraform_cloud: TerraformCloudServer, status: str, rest: str
+) -> None:
+    terraform_cloud.holds = status
+    execution = ready(text_of(run_step()).replace(BACK, rest)).start()
+    until(drive, execution, terraform_cloud, status)
+    abort_execution(actor=drive.deployer, execution=execution, roll_back=bool(rest))
+    drive.until_over(execution)
+    assert execution.status == "ABORTED", execution.failure
+    assert all(run.status in FINAL for run in terraform_cloud.runs)
+    assert terraform_cloud.runs[0].status == "canceled"
+
+
+def test_a_step_that_runs_out_of_time_ends_its_run(
+    ready: Write, drive: Drive, terraform_cloud: TerraformCloudServer
+) -> None:
+    waiting = PretendRun("run-old", "nobody decides", [], "policy_checked")
+    terraform_cloud.runs.append(waiting)
+    text = text_of(run_step().replace("type: Terra", "timeout: 2m, type: Terra")).replace(BACK, "")
+    execution = ready(text).run()
+    assert (execution.failure or {})["code"] == "TIMED_OUT"
+    assert [run.status for run in terraform_cloud.runs] == ["policy_checked", "discarded"]
+
+
+def test_a_retry_makes_a_new_run_and_discards_the_one_before(
+    ready: Write, drive: Drive, terraform_cloud: TerraformCloudServer
+) -> None:
+    terraform_cloud.plan = "policy"
+    action = "{type: Retry, spec: {retryCount: 1, retryIntervals: [5s]}}"
+    strategies = f"[{{onFailure: {{errors: [AllErrors], action: {action}}}}}]"
+    step = run_step().replace("type: Terra", f"failureStrategies: {strategies}, type: Terra")
+    execution = ready(text_of(step).replace(BACK, "")).start()
+    until(drive, execution, terraform_cloud, "policy_override")
+    terraform_cloud.plan = "changes"
+    drive.until_over(execution)
+    assert execution.status == "SUCCESS", (execution.failure, drive.log(execution))
+    assert [run.status for run in terraform_cloud.runs] == ["discarded", "applied"]
+
+
+def test_an_execution_that_failed_is_tried_again_with_a_new_run(
+    ready: Write, drive: Drive, terraform_cloud: TerraformCloudServer
+) -> None:
+    terraform_cloud.plan = "error"
+    execution = ready(text_of(run_step())).run()
+    terraform_cloud.plan = "changes"
+    retry_execution(actor=drive.deployer, execution=execution)
+    drive.until_over(execution)
+    assert execution.status == "SUCCESS", (execution.failure, drive.log(execution))
+    assert [run.status for run in terraform_cloud.runs] == ["errored", "applied"]

@@ -1,0 +1,1 @@
+"""Tests of API plumbing: parameters, parsers, OpenAPI description."""

@@ -1,0 +1,1 @@
+"""Tests of sockets and live pages."""

@@ -1,0 +1,89 @@
+"""Every subject that pages hear of: read with as few queries for many things as for one, and told apart."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from delegates.models import DelegateLogChunk, LookupRequest
+from deployments.models import PreviewRequest
+from inventory.models.adoption import Adoption
+from inventory.models.instances import ServiceInstance, SyncedCluster
+from inventory.sync.live import read_cluster_snapshots
+from rbac.models import Scope, User
+from tests.api.world import World, make_world
+from tests.fixtures.delegates import make_delegate, make_instance, make_task
+from web.live import TopicSnapshot
+from web.live.sources import TopicSource, list_sources
+
+pytestmark = pytest.mark.django_db
+NOTHING = ["", "x", "0", "-1", str(10**30), "\0", "00000000-0000-0000-0000-000000000000"]
+
+
+@pytest.fixture
+def world(project: Scope, admin: User) -> World:
+    return make_world(project, admin, admin)
+
+
+def fill(world: World, times: int) -> None:
+    """More of everything that is under way."""
+    now = timezone.now()
+    for number in range(times):
+        make_task(world.scope)
+        instance = make_instance(make_delegate(world.scope, f"one-{LookupRequest.objects.count()}-{number}"))
+        DelegateLogChunk.objects.create(instance=instance, sequence=1, count=1, text="a")
+        LookupRequest.objects.create(
+            connector=world.connector, kind="TEST", region="us-east-1", asked_by=world.member, asked_at=now
+        )
+        PreviewRequest.objects.create(pipeline=world.pipeline, version=1, asked_by=world.member, asked_at=now)
+    Adoption.objects.update(state=Adoption.State.READING)
+
+
+@pytest.mark.parametrize("subject", list_sources(), ids=lambda one: one.name)
+def test_many_things_are_looked_at_in_as_few_queries_as_one(world: World, subject: TopicSource) -> None:
+    fill(world, 1)
+    with CaptureQueriesContext(connection) as for_few:
+        few = subject.looks(None)
+    assert few
+    fill(world, 5)
+    with CaptureQueriesContext(connection) as for_many:
+        found = subject.looks(None)
+    assert len(for_many) == len(for_few) <= 5
+    # By their keys they look the same.
+    assert subject.looks(list(found)) == found
+    assert subject.looks(NOTHING) == {}
+    for topic in (topic for shown in found.values() for one in shown for topic in one.topics):
+        assert topic.partition(":")[0] in subject.topics
+
+
+def of(world: World) -> TopicSnapshot:
+    """What the world's infrastructure shows of its cluster."""
+    shown = [one for look in read_cluster_snapshots(None).values() for one in look]
+    return next(one for one in shown if f"infrastructure:{world.infrastructure.pk}" in one.topics)
+
+
+def test_a_task_that_comes_is_told_at_once_and_how_fresh_that_is_each_minute(world: World) -> None:
+    before = of(world)
+    assert f"instances-of:{world.service.pk}" in before.topics
+    SyncedCluster.objects.update(synced_at=timezone.now() - timedelta(hours=1))
+    synced = of(world)
+    SyncedCluster.objects.update(synced_at=timezone.now())
+    again = of(world)
+    assert synced.seen == again.seen
+    assert synced.fresh != again.fresh
+    ServiceInstance.objects.update(health="UNHEALTHY")
+    assert of(world).seen != again.seen
+
+
+def test_how_far_a_look_is_is_told_to_who_asked_for_it_only(world: World) -> None:
+    now = timezone.now()
+    SyncedCluster.objects.update(synced_at=now)
+    calm = of(world)
+    SyncedCluster.objects.update(reading={"phase": "running"})
+    assert of(world).seen == calm.seen
+    SyncedCluster.objects.update(asked_at=now + timedelta(seconds=1))
+    reading = of(world)
+    SyncedCluster.objects.update(reading={"phase": "stopped"})
+    assert len({calm.seen, reading.seen, of(world).seen}) == 3
