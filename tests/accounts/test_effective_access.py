@@ -95,4 +95,4 @@ def test_what_cannot_be_found_is_said_beside_its_field(demo: Scope, asked: dict[
 
 
 def test_who_belongs_nowhere_is_told_so(account: Scope):
-    assert "You do not belong to any scope yet" in shown(user("nobody"))
+    assert "You have no role in any scope yet" in shown(user("nobody"))

@@ -56,7 +56,7 @@ def test_a_rotated_key_has_a_new_token_and_both_open_until_the_grace_ends(viewer
     page = browse(viewer).post(f"/access/keys/{key.pk}/rotate/", {"grace": "3600"}).content.decode()
     after = shown_in(page)
     assert after != before
-    assert "The one before opens until" in page
+    assert "The previous key works until" in page
     assert get_api_key_by_token(before) == get_api_key_by_token(after) == key
 
 
@@ -92,7 +92,7 @@ def test_who_may_less_than_a_service_account_gets_no_key_of_it(
 def test_a_deleted_service_account_is_named_and_gone(admin: User, account: ServiceAccount, browse: Browse):
     _, token = create_api_key(actor=admin, user=account.user, name="main")
     client, address = browse(admin), f"/access/service-accounts/{account.pk}/delete/"
-    assert "1 API key stops working at once" in client.get(address).content.decode()
+    assert "1 API key stops working immediately" in client.get(address).content.decode()
     page = client.post(address, follow=True).content.decode()
     assert "Build server is deleted" in page
     assert get_api_key_by_token(token) is None

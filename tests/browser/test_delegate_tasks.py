@@ -53,7 +53,7 @@ def test_a_queued_task_tells_what_changes_and_is_ended_from_its_page(
     expect(row.locator(".status").filter(has_text="No")).to_have_count(1)
 
     aside(lambda: approve_delegate(actor=admin, delegate=delegate))
-    expect(row).to_contain_text("Comes first")
+    expect(row).to_contain_text("Next choice")
     expect(row.locator(".status").filter(has_text="No")).to_have_count(0)
 
     page.get_by_role("button", name="Abort").click()

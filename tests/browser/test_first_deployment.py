@@ -91,7 +91,7 @@ def test_a_newcomer_is_led_from_nothing_to_a_deployment(
     page.get_by_label("Name", exact=True).first.fill("Development")
     page.get_by_role("button", name="Create environment").click()
 
-    follow(page, "Add an infrastructure")
+    follow(page, "Add infrastructure")
     page.get_by_label("Name", exact=True).fill("East")
     expect(page.locator("#id_cluster")).to_have_value(facts.cluster)
     page.get_by_role("button", name="Add infrastructure").click()
@@ -122,5 +122,5 @@ def test_somebody_who_may_not_is_told_so(
         [{"name": name, "value": one.value, "url": live_server.url} for name, one in client.cookies.items()]
     )
     page.goto(live_server.url)
-    expect(page.get_by_text("Ask somebody who may do this.")).to_be_visible()
+    expect(page.get_by_text("Ask someone with the permission to do this.")).to_be_visible()
     expect(page.get_by_role("link", name="Connect an AWS account")).to_have_count(0)

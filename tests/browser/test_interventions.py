@@ -140,5 +140,5 @@ def test_leftovers_are_chosen_with_the_reason_beside_them(
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     visit(f"/deployments/{waiting.pk}/leftovers/")
     expect(page.get_by_role("checkbox")).to_have_count(1)
-    expect(page.get_by_role("row", name="myapp__1")).to_contain_text("Kept")
+    expect(page.get_by_role("row", name="myapp__1")).to_contain_text("In use")
     assert violations(page) == []

@@ -60,7 +60,7 @@ def test_a_new_user_has_a_connected_delegate_after_few_clicks(page: Page, signed
     page.get_by_role("link", name="New delegate").first.click()
     page.get_by_label("Name", exact=True).click()
     page.keyboard.type("prod-eu")
-    page.get_by_role("button", name="Create and show how to install").click()
+    page.get_by_role("button", name="Create delegate").click()
     page.get_by_role("button", name="Copy fargate-task-definition.json").click()
     expect(page.get_by_text("Waiting for the delegate to connect…")).to_be_visible()
     # Copying takes its time, and says when it is done.
@@ -73,7 +73,7 @@ def test_a_new_user_has_a_connected_delegate_after_few_clicks(page: Page, signed
     assert 0 < int(page.evaluate("sessionStorage.clicks")) <= MOST_CLICKS
     page.evaluate("window.stayed = true")
     register(made)
-    expect(page.get_by_text("prod-eu is here with 1 instance, and takes work.")).to_be_visible()
+    expect(page.get_by_text("prod-eu is connected with 1 instance, and accepts tasks.")).to_be_visible()
     expect(page.locator("#announcer")).to_have_text("Connected")
     expect(page.locator(".wizard-steps [aria-current]")).to_have_text("3 Verify")
     assert page.evaluate("window.stayed")
@@ -90,11 +90,11 @@ def test_a_delegate_that_does_not_come_gets_its_likely_causes(
     Delegate.objects.filter(pk=delegate.pk).update(created_at=timezone.now() - timedelta(minutes=3))
     page.clock.fast_forward(121_000)
     expect(page.get_by_role("heading", name="Likely causes")).to_be_visible()
-    expect(page.get_by_text("Nobody has tried to register by this name")).to_be_visible()
+    expect(page.get_by_text("No delegate has tried to register with this name")).to_be_visible()
     DelegateEvent.objects.create(
         scope=project, name="lost", at=timezone.now(), kind="REFUSED", text="The token is revoked."
     )
-    page.get_by_role("link", name="Look again").click()
+    page.get_by_role("link", name="Check again").click()
     expect(page.get_by_text("The token is revoked.", exact=True)).to_be_visible()
     expect(page.get_by_text("Slipway refused it")).to_be_visible()
 

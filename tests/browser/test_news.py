@@ -209,7 +209,7 @@ def test_a_run_of_somebody_else_appears_by_itself(
     page: Page, watching: str, demo: Pipeline, deployer: User
 ) -> None:
     page.goto(f"{watching}/deployments/")
-    expect(page.get_by_role("heading", name="To a first deployment")).to_be_visible()
+    expect(page.get_by_role("heading", name="Get started")).to_be_visible()
 
     def runs() -> None:
         run(deployer, demo, "1.27")

@@ -104,7 +104,7 @@ def test_a_run_is_chosen_and_started(page: Page, visit: Visit, demo: Pipeline) -
     page.route_web_socket("**/ws/**", lambda socket: None)
     visit("/pipelines/")
     page.get_by_role("link", name="Run Rolling demo").click()
-    expect(page.get_by_role("heading", name="What will happen")).to_be_visible()
+    expect(page.get_by_role("heading", name="Plan")).to_be_visible()
     expect(page.get_by_text("Wait for steady state")).to_be_visible()
     page.get_by_label("Image tag").fill("1.28")
     page.get_by_role("button", name="Run").click()

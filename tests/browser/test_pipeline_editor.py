@@ -28,7 +28,7 @@ def test_the_graph_follows_the_text_and_keeps_the_last_that_could_be_read(
     area.fill(demo.yaml.replace("name: Deploy to dev", "name: Somewhere else"))
     expect(graph.locator(".graph-title")).to_have_text("Somewhere else")
     area.fill(demo.yaml.replace("type: Deployment", "type: Nonsense"))
-    expect(page.locator("#graph-state")).to_have_text("The graph shows the last text that could be read.")
+    expect(page.locator("#graph-state")).to_have_text("The graph shows the last valid YAML.")
     expect(graph.locator(".graph-title")).to_have_text("Somewhere else")
     expect(page.locator(".editor-problems")).to_contain_text("Line 8, column 9")
     area.fill(demo.yaml)
@@ -58,7 +58,7 @@ def test_a_manifest_suggests_what_its_kind_and_its_service_know(
     service.variables = {"level": "info"}
     service.save()
     visit(f"/services/{service.pk}/edit/")
-    page.get_by_role("button", name="Add a manifest").click()
+    page.get_by_role("button", name="Add manifest").click()
     area = page.locator("textarea[data-editor]").last
     area.fill("fam")
     area.press("Control+Space")
@@ -75,7 +75,7 @@ def test_suggestions_asked_for_too_early_show_when_they_come(
     held: list[Route] = []
     page.route("**/services/words/**", lambda route: held.append(route))
     visit(f"/services/{Service.objects.get(identifier='myapp').pk}/edit/")
-    page.get_by_role("button", name="Add a manifest").click()
+    page.get_by_role("button", name="Add manifest").click()
     area = page.locator("textarea[data-editor]").last
     with page.expect_request("**/services/words/**"):
         area.fill("fam")

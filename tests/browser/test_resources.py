@@ -82,8 +82,8 @@ def test_a_file_is_made_where_its_path_says(page: Page, visit: Visit, demo: Pipe
     expect(page.get_by_text("/web/task.yaml is saved as version 1. It has 1 error")).to_be_visible()
     page.get_by_role("link", name="Delete", exact=True).click()
     page.get_by_role("button", name="Delete").click()
-    page.get_by_role("link", name="Have it back").click()
-    page.get_by_role("button", name="Have it back: /web/task.yaml").click()
+    page.get_by_role("link", name="Restore").click()
+    page.get_by_role("button", name="Restore /web/task.yaml").click()
     expect(page.get_by_text("/web/task.yaml is back, with its history.")).to_be_visible()
 
 
@@ -124,10 +124,10 @@ def test_a_text_written_at_the_same_time_as_another_is_not_lost(
     with page.expect_console_message(lambda message: "409" in message.text):
         page.get_by_role("button", name="Save").click()
     assert "409" in complaints.pop()
-    expect(page.get_by_role("alert")).to_contain_text("saved version 2 while you were writing")
+    expect(page.get_by_role("alert")).to_contain_text("saved version 2 while you were editing")
     expect(page.get_by_role("row", name="removed family: theirs")).to_be_visible()
     expect(page.get_by_label("Content", exact=True)).to_have_value("family: mine\n")
-    page.get_by_role("button", name="Save mine over version 2").click()
+    page.get_by_role("button", name="Overwrite version 2").click()
     expect(page.get_by_text("is saved as version 3")).to_be_visible()
 
 
@@ -140,7 +140,7 @@ def test_the_form_of_a_connector_asks_only_for_what_fits(page: Page, visit: Visi
     expect(key).to_be_visible()
     page.get_by_label("The credentials of this Slipway itself").check()
     expect(key).to_be_hidden()
-    expect(page.get_by_text("acts in AWS as this Slipway itself does")).to_be_visible()
+    expect(page.get_by_text("has the AWS permissions of Slipway itself")).to_be_visible()
 
 
 def test_a_new_connector_is_tested_at_once_and_says_what_to_do(
@@ -175,22 +175,22 @@ def test_a_scaling_policy_begins_with_a_sample_that_is_right(
     page: Page, visit: Visit, demo: Pipeline
 ) -> None:
     visit("/services/new/")
-    page.get_by_role("button", name="Add a manifest").click()
+    page.get_by_role("button", name="Add manifest").click()
     row = page.locator(".manifest").last
     row.get_by_label("Kind").select_option("Scaling policy")
-    row.get_by_role("button", name="Begin with a sample").click()
+    row.get_by_role("button", name="Insert sample").click()
     expect(row.get_by_role("textbox", name="Text")).to_have_value(
         re.compile("targetTrackingScalingPolicyConfiguration")
     )
     expect(row.get_by_text("Checked as a scaling policy.")).to_be_visible()
-    expect(row.get_by_role("button", name="Begin with a sample")).to_be_hidden()
+    expect(row.get_by_role("button", name="Insert sample")).to_be_hidden()
 
 
 def test_an_override_is_checked_saved_and_shown_merged(page: Page, visit: Visit, demo: Pipeline) -> None:
     place = Infrastructure.objects.get(identifier="sandbox")
     service = Service.objects.get(identifier="myapp")
     visit(f"/environments/{place.environment_id}/infrastructures/{place.pk}/services/{service.pk}/")
-    page.get_by_role("button", name="Add a manifest").click()
+    page.get_by_role("button", name="Add manifest").click()
     row = page.locator(".manifest").last
     row.get_by_role("textbox", name="Text").fill("networkMode: magic\n")
     expect(row.get_by_role("list", name="Problems in the text")).to_contain_text("Line 1, column 1")

@@ -181,7 +181,7 @@ def test_charts_have_axes_and_are_told_to_who_cannot_see_them(
     assert len(cpu.locator(".time-axis li").all_inner_texts()) == 4
     name = EcsServiceRecord.objects.get(service=world.service).name
     expect(page.get_by_role("img", name="CPU of")).to_have_accessible_name(
-        f"CPU of {name} in per cent of what is reserved, the last three hours:"
+        f"CPU of {name} in percent of the reservation, last three hours:"
         " now 49.0 %, from 20.0 % to 49.0 %; the table below has the numbers"
     )
     middle = cpu.locator("rect.gap").bounding_box()
@@ -198,7 +198,7 @@ def test_charts_have_axes_and_are_told_to_who_cannot_see_them(
     assert [abs(mark - at) < 3 for mark, at in zip(marks, lines, strict=True)] == [True] * 3
     page.get_by_text("CPU and memory in numbers").click()
     expect(page.get_by_role("region", name="CPU and memory of").get_by_role("row")).to_have_count(37)
-    expect(page.get_by_role("region", name="CPU and memory of").get_by_text("no values")).to_have_count(6)
+    expect(page.get_by_role("region", name="CPU and memory of").get_by_text("no data")).to_have_count(6)
 
 
 def test_of_two_thousand_tasks_some_are_drawn_and_all_are_counted(
@@ -216,7 +216,7 @@ def test_of_two_thousand_tasks_some_are_drawn_and_all_are_counted(
     expect(page.get_by_text(f"{drawn.count()} of {running} tasks are drawn")).to_be_visible()
     sick = ServiceInstance.objects.filter(stopped_at=None, health="UNHEALTHY", last_status="RUNNING").count()
     expect(page.locator("#places .map .task.sick")).to_have_count(sick)
-    expect(page.get_by_role("link", name="List of tasks")).to_be_visible()
+    expect(page.get_by_role("link", name="Task list")).to_be_visible()
 
 
 def test_the_figures_of_the_overview_come_after_it_and_as_they_are_chosen(
@@ -242,4 +242,4 @@ def test_figures_that_cannot_be_had_are_said_to_be_missing(
     page.goto(f"{live_server.url}/")
     expect(page.get_by_role("alert")).to_contain_text("That did not work (503).")
     expect(page.get_by_role("heading", name="Deploying now")).to_be_visible()
-    expect(page.get_by_role("link", name="Only the figures")).to_be_visible()
+    expect(page.get_by_role("link", name="View metrics only")).to_be_visible()

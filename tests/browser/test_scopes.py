@@ -23,7 +23,7 @@ def test_one_of_many_projects_is_chosen_by_keyboard(page: Page, visit: Visit, de
         create_project(actor=None, organization=payments, identifier=f"p{number}", name=f"Ledger <{number}>")
     visit("/pipelines/")
     page.keyboard.press("o")
-    search = page.get_by_label("Find an organization or a project")
+    search = page.get_by_label("Search organizations and projects")
     expect(search).to_be_focused()
     search.fill("LEDGER <24")
     found = page.get_by_role("link", name="Ledger <24> Project")
@@ -45,6 +45,6 @@ def test_a_project_is_made_put_away_and_brought_back(page: Page, visit: Visit, d
     page.get_by_role("button", name="Archive").click()
     expect(page.get_by_text("Web shop is archived.")).to_be_visible()
     page.get_by_role("link", name="Archived").click()
-    page.get_by_role("button", name="Bring back Web shop").click()
+    page.get_by_role("button", name="Restore Web shop").click()
     expect(page.get_by_text("Web shop is back")).to_be_visible()
     assert Scope.objects.get(path="account/default/web_shop").archived_at is None

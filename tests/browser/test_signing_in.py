@@ -42,7 +42,7 @@ def test_a_person_sets_up_an_app_and_signs_in_with_its_codes(
 
     page.get_by_label("The code that it shows").fill(code_of(secret))
     page.get_by_label("Your password").fill(PASSWORD)
-    page.get_by_role("button", name="Turn on").click()
+    page.get_by_role("button", name="Turn on two-factor").click()
     expect(page.get_by_role("heading", name="Your recovery codes")).to_be_visible()
     recovery = page.locator(".codes code").first.inner_text()
 
@@ -51,7 +51,7 @@ def test_a_person_sets_up_an_app_and_signs_in_with_its_codes(
         page.get_by_role("button", name="Sign out").click()
         expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
         give_password(page, site)
-        expect(page.get_by_role("heading", name="One more step")).to_be_visible()
+        expect(page.get_by_role("heading", name="Two-factor authentication")).to_be_visible()
         page.get_by_label("Code").fill(code)
         page.keyboard.press("Enter")
         expect(page.get_by_role("heading", name="anna")).to_be_visible()

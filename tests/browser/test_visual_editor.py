@@ -100,7 +100,7 @@ def test_an_environment_is_made_within_the_stage_and_the_pipeline_saved(
     place.get_by_label("Name").fill("Main")
     page.locator("#visual-new-region").select_option("eu-west-1")
     # No sandbox answers here: the name can be typed.
-    expect(place.get_by_text("The clusters cannot be listed")).to_be_visible()
+    expect(place.get_by_text("Could not list clusters")).to_be_visible()
     page.get_by_role("group", name="Failure strategies").get_by_role("button", name="Add").click()
     assert violations(page) == []
     stage = page.get_by_role("form", name="Deploy to dev")
@@ -109,9 +109,9 @@ def test_an_environment_is_made_within_the_stage_and_the_pipeline_saved(
     expect(page.get_by_role("form", name="Deploy all")).to_be_visible()
     expect(environment.get_by_label("Name")).to_have_value("Staging")
     expect(page.locator("#visual-new-region")).to_have_value("eu-west-1")
-    expect(place.get_by_text("The clusters cannot be listed")).to_be_visible()
+    expect(place.get_by_text("Could not list clusters")).to_be_visible()
     page.locator("#visual-new-cluster").fill("main")
-    form.get_by_role("button", name="Create and choose it").click()
+    form.get_by_role("button", name="Create and select").click()
     chosen = page.get_by_label("Environment and infrastructure")
     expect(chosen).to_have_value("staging/main")
     page.get_by_role("button", name="Save", exact=True).click()

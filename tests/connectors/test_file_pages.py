@@ -57,7 +57,7 @@ def test_two_who_write_at_once_lose_nothing(node: FileNode, admin: User, browse:
     refused = client.post(f"/files/{node.pk}/edit/", {"content": "a: 1\nb: mine\n", "version": 1})
     assert refused.status_code == 409
     page = text_of(refused)
-    assert "admin saved version 2 while you were writing" in page
+    assert "admin saved version 2 while you were editing" in page
     assert "b: theirs" in page
     assert "b: mine\n</textarea>" in page
     assert 'name="version" value="2"' in page
@@ -72,7 +72,7 @@ def test_a_text_outlives_the_file_it_was_for(node: FileNode, admin: User, browse
     delete_file(actor=admin, node=node)
     form = {"content": "hours: of work", "version": 1, "path": node.path, "in_scope": node.scope.path}
     response = browse(admin).post(f"/files/{node.pk or 1}/edit/", form)
-    assert "was deleted while you were writing" in text_of(response)
+    assert "was deleted while you were editing" in text_of(response)
     assert "hours: of work" in text_of(response)
     assert f'value="{node.path}"' in text_of(response)
 

@@ -148,7 +148,7 @@ def test_a_form_makes_one_with_its_token_as_a_new_secret(
 ) -> None:
     client: Client = browse(admin)
     shown = client.get("/connectors/new/?kind=TerraformCloud").content.decode()
-    for word in ("API token", "https://app.terraform.io", "asks whose the token is"):
+    for word in ("API token", "https://app.terraform.io", "reads the user of the token"):
         assert word in shown
     for word in ("User name", "Host keys", "Image path"):
         assert word not in shown

@@ -174,7 +174,7 @@ def test_the_list_is_narrowed_by_status_tag_and_name(project: Scope, viewer: Use
     assert names_in(client, "?tag=lab") == ["lab"]
     assert names_in(client, "?q=PROD") == ["prod-eu"]
     assert names_in(client, "?status=never_contacted&q=prod") == []
-    assert "No delegate is like this" in client.get("/delegates/?q=nowhere").content.decode()
+    assert "No matching delegates" in client.get("/delegates/?q=nowhere").content.decode()
 
 
 def test_what_an_agent_says_of_itself_is_only_text(project: Scope, viewer: User, client: Client) -> None:

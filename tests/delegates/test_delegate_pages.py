@@ -80,7 +80,7 @@ def test_a_day_is_drawn_and_told_as_a_table(delegate: Delegate, browser: Client)
 
 
 def test_a_day_without_samples_says_so(delegate: Delegate, browser: Client) -> None:
-    assert "Nothing was measured yet" in text_of(browser, delegate)
+    assert "No measurements yet" in text_of(browser, delegate)
 
 
 def test_running_tasks_come_before_those_that_are_over(delegate: Delegate, browser: Client) -> None:
@@ -147,7 +147,7 @@ def test_disabling_the_built_in_delegate_names_the_connectors_that_stop(
     Connector.objects.create(scope=delegate.scope, identifier="aws", name="From here", spec={})
     built_in = Delegate.objects.get(is_built_in=True)
     page = browser.get(f"/delegates/{built_in.pk}/disable/").content.decode()
-    assert "These connectors stop" in page
+    assert "These connectors stop working" in page
     assert "From here" in page
     answer = browser.post(f"/delegates/{built_in.pk}/disable/", follow=True)
     assert "built-in gets no more tasks." in answer.content.decode()
@@ -170,7 +170,7 @@ def test_a_delegate_that_is_used_is_deleted_only_when_that_is_said(
     spec = {"connect_through": "Delegate", "credentials": "Delegate", "delegate_selectors": ["prod"]}
     Connector.objects.create(scope=delegate.scope, identifier="aws", name="Production", spec=spec)
     address = f"/delegates/{delegate.pk}/delete/"
-    assert "Connectors name its tags" in browser.get(address).content.decode()
+    assert "Connectors use its tags" in browser.get(address).content.decode()
     refused = browser.post(address)
     assert refused.status_code == 409
     assert "Production" in refused.content.decode()
@@ -183,7 +183,7 @@ def test_what_keeps_tasks_apart_is_shown_and_projects_may_be_let_share_what_does
 ) -> None:
     make_instance(delegate, isolation="users")
     assert "own user for each task" in text_of(browser, delegate)
-    assert "cannot keep tasks apart" not in text_of(browser, delegate)
+    assert "cannot isolate tasks" not in text_of(browser, delegate)
     make_instance(delegate, key="bare", isolation="none", script_scope="account/default/shop")
     page = text_of(browser, delegate)
     assert "runs scripts of account/default/shop" in page

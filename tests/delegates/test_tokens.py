@@ -129,7 +129,7 @@ def test_the_question_before_a_revocation_names_who_loses_a_session(
 ) -> None:
     connected(token, "eu-west", "host-1")
     page = text_of(browse(admin).get(f"/delegates/tokens/{token.pk}/revoke/"))
-    assert "These sessions end at once" in page
+    assert "These sessions end immediately" in page
     assert "eu-west" in page
     assert "host-1" in page
     after = browse(admin).post(f"/delegates/tokens/{token.pk}/revoke/", follow=True)

@@ -72,7 +72,7 @@ def test_without_a_database_everybody_is_told_soon_and_served_again_soon(install
             assert answer.json()["code"] == "not_available"
         page = installation.ask("GET", "/deployments/", Cookie="__Host-slipway=somebody")
         assert (page.status, page.headers["Retry-After"]) == (503, "5")
-        assert b"Not available just now" in page.body
+        assert b"Temporarily unavailable" in page.body
         assert installation.ask("GET", "/healthz").status == 200
     finally:
         installation.database.start()

@@ -114,7 +114,7 @@ def test_a_test_arrives_and_is_listed_with_its_answer(
     send_due_notifications()
     page = text_of(client.get(reverse("notification-rule", args=[rule.pk])))
     assert "It answered 500: Out of order" in page
-    assert "Not taken yet" in page
+    assert "Retrying" in page
     assert receiver.ids == [str(told.pk)] * 2
 
 
@@ -147,6 +147,6 @@ def test_who_may_only_look_is_offered_nothing_to_press(
 ) -> None:
     client = browse(make_person("looks", "viewer", project))
     page = text_of(client.get(reverse("notification-rule", args=[rule.pk])))
-    assert "Send a test" not in page.replace("Send a test to see", "")
+    assert "Send test" not in page
     assert "Delete" not in page
     assert client.post(reverse("test-notification-rule", args=[rule.pk])).status_code == 403

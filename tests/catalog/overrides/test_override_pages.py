@@ -95,7 +95,7 @@ def test_two_who_override_the_same_lose_nothing(world: World, client: Client):
     client.post(in_environment(world), form("memory: '512'\n"))
     refused = client.post(in_environment(world), form("memory: '1024'\n"))
     assert refused.status_code == 409
-    assert "Somebody saved another version" in text_of(refused)
+    assert "Someone else saved a newer version" in text_of(refused)
     assert "memory: &#x27;1024&#x27;" in text_of(refused)
     assert client.post(in_environment(world), form("memory: '1024'\n") | {"version": 1}).status_code == 302
 

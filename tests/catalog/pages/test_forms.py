@@ -45,7 +45,7 @@ def test_an_environment_is_made_from_a_name_and_typed_variables(project: Scope, 
     made = Environment.objects.get()
     assert (made.identifier, made.kind) == ("blue_green", "Production")
     assert made.variables == {"size": 3, "on": True}
-    assert "Without one nothing can be deployed here" in text_of(response)
+    assert "Deployments to this environment need at least one" in text_of(response)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_two_who_edit_an_environment_lose_nothing(world: World, client: Client):
     assert client.post(address, mine | {"name": "Theirs"}).status_code == 302
     refused = client.post(address, mine)
     assert refused.status_code == 409
-    assert "Somebody saved another version while you were writing" in text_of(refused)
+    assert "Someone else saved a newer version" in text_of(refused)
     assert "name: Theirs" in text_of(refused)
     assert 'value="info"' in text_of(refused)
     assert Environment.objects.get().name == "Theirs"
@@ -120,7 +120,7 @@ def test_a_service_says_who_uses_it_and_asks_before_it_goes(world: World, client
 
 def test_a_nearer_service_of_the_same_name_is_the_one_that_is_used(world: World, client: Client):
     above = Service.objects.create(scope=world.scope.parent, identifier="myapp", name="The one above")
-    assert "no pipeline yet" in text_of(client.get(f"/services/{above.pk}/"))
+    assert "no pipelines" in text_of(client.get(f"/services/{above.pk}/"))
     world.service.delete()
     assert world.pipeline.name in text_of(client.get(f"/services/{above.pk}/"))
 
@@ -128,7 +128,7 @@ def test_a_nearer_service_of_the_same_name_is_the_one_that_is_used(world: World,
 def test_an_infrastructure_without_a_connector_says_where_to_make_one(project: Scope, client: Client):
     place = Environment.objects.create(scope=project, identifier="dev", name="Dev")
     page = text_of(client.get(f"/environments/{place.pk}/infrastructures/new/"))
-    assert "First a connector" in page
+    assert "No connectors" in page
     assert 'href="/connectors/"' in page
 
 
@@ -136,7 +136,7 @@ def test_clusters_that_cannot_be_listed_leave_the_field_and_a_next_step(world: W
     Connector.objects.update(spec={"credentials": "AccessKey"}, secret=None)
     asked = f"?connector={world.connector.pk}&region=us-east-1&cluster=demo"
     page = text_of(client.get(f"/environments/{world.environment.pk}/clusters/{asked}"))
-    assert "The clusters cannot be listed" in page
+    assert "Could not list clusters" in page
     assert "Test the connector" in page
     assert 'name="cluster" value="demo"' in page
     nowhere = client.get(f"/environments/{world.environment.pk}/clusters/?connector=x&region=evil.example")
@@ -166,12 +166,12 @@ def test_the_page_of_a_service_in_an_environment_says_which_value_counts_and_why
     address = f"/environments/{world.environment.pk}/services/{world.service.pk}/"
     page = text_of(client.get(address))
     assert "The environment overrides what services bring." in page
-    assert "Required: a deployment is refused until it has one." in page
+    assert "Required: deployments are refused until you set a value." in page
     rows = rows_of("manifests") | rows_of("variables", name="host", kind="String", value="db.internal")
     assert client.post(address, rows | {"version": 0}).status_code == 302
     page = text_of(client.get(address))
     assert "An override for just this service in this environment wins over those." in page
-    assert "a deployment is refused" not in page
+    assert "deployments are refused" not in page
     stale = client.post(address, rows | {"version": 0})
     assert stale.status_code == 409
     assert client.post(address, rows | {"version": 1, "variables-0-name": ""}).status_code == 400

@@ -242,9 +242,9 @@ def test_after_two_minutes_the_page_says_that_nobody_tried(
     delegate: Delegate, admin: User, browse: Browse
 ) -> None:
     address = f"/delegates/{delegate.pk}/install/waiting/"
-    assert "Nobody has tried" not in text_of(browse(admin).get(address))
+    assert "No delegate has tried" not in text_of(browse(admin).get(address))
     Delegate.objects.filter(pk=delegate.pk).update(created_at=timezone.now() - timedelta(minutes=3))
-    assert "Nobody has tried" in text_of(browse(admin).get(address))
+    assert "No delegate has tried" in text_of(browse(admin).get(address))
 
 
 def test_files_of_a_delegate_whose_token_is_revoked_say_so(

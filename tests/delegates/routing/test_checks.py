@@ -94,14 +94,14 @@ def test_who_may_only_see_delegates_starts_no_check(project: Scope, viewer: User
     delegate = make_delegate(project)
     with pytest.raises(Forbidden):
         start_connectivity_check(actor=viewer, delegate=delegate, url=URL)
-    assert "Can it reach an address?" not in page_of(viewer, f"/delegates/{delegate.pk}/")
+    assert "Connectivity check" not in page_of(viewer, f"/delegates/{delegate.pk}/")
 
 
 def test_a_person_starts_one_from_the_page_and_a_program_from_its_route(
     project: Scope, admin: User, call: Callable[[User], APIClient]
 ) -> None:
     delegate = make_delegate(project)
-    assert "Can it reach an address?" in page_of(admin, f"/delegates/{delegate.pk}/")
+    assert "Connectivity check" in page_of(admin, f"/delegates/{delegate.pk}/")
     client = Client()
     client.force_login(admin)
     response = client.post(f"/delegates/{delegate.pk}/check/", {"url": URL})

@@ -52,10 +52,10 @@ def test_the_page_of_a_task_says_who_has_it_and_why_but_not_what_it_carries(
     task = running(project)
     text = page_of(viewer, f"/delegates/tasks/{task.pk}/")
     assert "eu is the only delegate that may do this now." in text
-    assert "Was chosen" in text
+    assert "Chosen" in text
     assert "It lacks the tag eu. Give it the tag eu." in text
     assert "eu on host-1" in text
-    assert "under fence 1" in text
+    assert "with fencing token 1" in text
     assert "&lt;b&gt;line 2\ufffd" in text
     assert SECRET not in text
 
@@ -74,7 +74,7 @@ def test_a_queued_task_shows_its_place_and_what_would_help(project: Scope, viewe
     assert f"delegate-task:{task.pk} delegate-tasks:{project.pk}" in text
     delegate.admission = "ENABLED"
     delegate.save()
-    assert "Comes first" in page_of(viewer, f"/delegates/tasks/{task.pk}/")
+    assert "Next choice" in page_of(viewer, f"/delegates/tasks/{task.pk}/")
 
 
 def test_delegates_that_are_out_of_reach_are_shown_only_to_those_who_may_see_them(
@@ -97,11 +97,11 @@ def test_the_list_can_be_narrowed_to_a_delegate_and_a_status(project: Scope, vie
     assert task.title in narrowed
     assert "Another one" not in narrowed
     assert "Another one" not in page_of(viewer, "/delegates/tasks/?status=running")
-    assert "No delegate task is like this" in page_of(viewer, "/delegates/tasks/?status=aborted")
+    assert "No matching delegate tasks" in page_of(viewer, "/delegates/tasks/?status=aborted")
 
 
 def test_the_list_says_what_tasks_are_while_there_are_none(project: Scope, viewer: User) -> None:
-    assert "Nothing was asked of delegates here yet" in page_of(viewer, "/delegates/tasks/")
+    assert "No delegate tasks yet" in page_of(viewer, "/delegates/tasks/")
 
 
 def test_only_who_may_edit_delegates_is_offered_to_abort(project: Scope, viewer: User, admin: User) -> None:

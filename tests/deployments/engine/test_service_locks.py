@@ -109,7 +109,7 @@ def test_every_step_that_waits_for_its_service_is_named_with_who_is_ahead_of_it(
     client.force_login(drive.deployer)
     shown = client.get(f"/deployments/{second.pk}/").content.decode()
     for name, service in (("deploy", "myapp"), ("more", "worker")):
-        assert f"Step {name} waits for its turn on ECS service {service}: position 1." in shown
+        assert f"Step {name} waits for the lock of ECS service {service}: position 1." in shown
     drive.until_over(first)
     drive.until_over(second)
     assert build_execution_document(second, drive.deployer)["queue"] is None

@@ -151,7 +151,7 @@ def test_two_who_edit_a_window_lose_nothing(drive: Drive) -> None:
     assert browser.post(address, mine | {"name": "Theirs"}).status_code == 302
     refused = browser.post(address, mine)
     assert refused.status_code == 409
-    for part in ("Somebody saved another version", "name: Theirs", "name: Mine", 'value="Mine"'):
+    for part in ("Someone else saved a newer version", "name: Theirs", "name: Mine", 'value="Mine"'):
         assert part in refused.content.decode()
     assert browser.post(address, mine | {"version": 2}).status_code == 302
     window.refresh_from_db()

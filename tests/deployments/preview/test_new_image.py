@@ -50,4 +50,7 @@ def test_a_service_that_no_pipeline_deploys_says_what_is_missing(
     world: World, admin: User, browse: Browse
 ) -> None:
     unused = Service.objects.create(scope=world.scope, identifier="unused", name="Unused")
-    assert "No pipeline deploys this" in browse(admin).get(f"/services/{unused.pk}/deploy/").content.decode()
+    assert (
+        "No pipeline deploys this service"
+        in browse(admin).get(f"/services/{unused.pk}/deploy/").content.decode()
+    )

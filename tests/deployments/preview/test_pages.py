@@ -33,8 +33,8 @@ def test_the_page_shows_the_writes_their_changes_and_the_permissions(drive: Driv
 def test_the_page_says_which_permission_is_missing(drive: Drive, browse: Browse) -> None:
     drive.sandbox.fault("denied", service="ecs", operation="DescribeServices", count=1)
     shown = _page(drive, browse)
-    assert "A run would end here" in shown
-    assert "The IAM action that is missing: <code>ecs:DescribeServices</code>" in shown
+    assert "A run would fail here" in shown
+    assert "Missing IAM action: <code>ecs:DescribeServices</code>" in shown
 
 
 def test_a_bad_tag_is_refused_where_it_was_entered(drive: Drive, browse: Browse) -> None:

@@ -46,9 +46,9 @@ def test_a_preview_that_no_delegate_can_read_for_says_so(remote: Drive, client: 
     client.force_login(remote.deployer)
     path = f"/pipelines/{remote.pipeline.pk}/preview/"
     shown = client.get(path).content.decode()
-    assert "hx-trigger" in shown or "A run would end here" in shown
+    assert "hx-trigger" in shown or "A run would fail here" in shown
     again = client.get(path).content.decode()
-    assert "A run would end here" in again
+    assert "A run would fail here" in again
     assert "prod" in again
 
 

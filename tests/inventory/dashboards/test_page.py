@@ -64,6 +64,6 @@ def test_a_range_that_there_is_not_is_the_usual_one(world: World, reader: Client
 def test_the_way_to_a_first_deployment_ends_with_the_first(world: World, reader: Client) -> None:
     long_ago = timezone.now() - timedelta(days=200)
     Execution.objects.update(status=Status.SUCCESS, created_at=long_ago, ended_at=long_ago)
-    assert "To a first deployment" not in text(reader, "overview")
+    assert "Get started" not in text(reader, "overview")
     Execution.objects.all().delete()
-    assert "To a first deployment" in text(reader, "overview")
+    assert "Get started" in text(reader, "overview")

@@ -25,7 +25,7 @@ def tile(reader: Client, name: str) -> str:
 def test_what_is_under_way_says_where_to(world: World, reader: Client) -> None:
     assert "myapp → dev, " in tile(reader, "deploying")
     Execution.objects.update(status=Status.PAUSED)
-    assert "Nothing is being deployed" in tile(reader, "deploying")
+    assert "No deployments in progress" in tile(reader, "deploying")
     assert "myapp → dev, " in tile(reader, "waiting")
     assert f"#{world.execution.number}<" in tile(reader, "waiting")
 
@@ -44,7 +44,7 @@ def test_who_is_away_is_named_with_why_and_since_when(project: Scope, reader: Cl
     make_instance(make_delegate(project, "gone"), heard=now - timedelta(minutes=9))
     shown = tile(reader, "delegates")
     assert ">gone</a>" in shown
-    assert "No heartbeat came for two and a half minutes. Last heard" in shown
+    assert "No heartbeat came for two and a half minutes. Last heartbeat" in shown
     assert "here" not in shown
     # The built-in one counts too, which nobody has heard of yet.
     assert "1 of 3" in shown

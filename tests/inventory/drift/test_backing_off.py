@@ -138,9 +138,9 @@ def test_a_look_that_fails_says_how_old_it_is_why_and_what_to_do(
     comparison = DriftComparison.objects.order_by("pk")[0]
     client.force_login(admin)
     page = client.get(f"/drift/{comparison.pk}/").content.decode()
-    assert "The last look for drift failed" in page
+    assert "The last drift check failed" in page
     assert "access key" in page
-    assert "Tried again" in page
+    assert "Next retry" in page
     told = client.get(f"/api/v1/drift/{comparison.pk}").json()["look"]
     (trouble,) = told["troubles"]
     assert (trouble["of"], trouble["code"]) == ("LOOK", "UnrecognizedClientException")

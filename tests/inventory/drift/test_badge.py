@@ -99,7 +99,7 @@ def test_the_overview_and_the_dashboard_of_a_service_lead_to_what_differs(world:
     address = reverse("drift-of-service", args=[comparison.pk])
     dashboard = reverse("service-dashboard", args=[world.service.pk])
     text = client.get(dashboard).content.decode()
-    assert "Somebody changed this outside Slipway" in text
+    assert "Changed outside Slipway" in text
     assert address in text
     assert "1 ECS service changed outside Slipway" in client.get("/").content.decode()
     (place,) = client.get(reverse("api-service-dashboard", args=[world.service.pk])).json()["places"]

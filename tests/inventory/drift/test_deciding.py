@@ -87,7 +87,7 @@ def test_who_may_only_look_accepts_nothing(changed: DriftComparison, client: Cli
     client.force_login(viewer)
     page = client.get(f"/drift/{changed.pk}/").content.decode()
     assert "desiredCount" in page
-    assert "Accept the chosen fields" not in page
+    assert "Accept selected fields" not in page
 
 
 def test_the_page_keeps_what_was_typed_where_nothing_is_chosen(

@@ -120,7 +120,7 @@ def test_what_has_stopped_is_found_with_its_machine_and_exit_codes(
     shown = page(client, "?show=stopped")
     assert "feedbeef" in shown
     assert "&lt;b&gt;Out of memory&lt;/b&gt;" in shown
-    assert "ended with 137: OutOfMemoryError" in shown
+    assert "exit code 137: OutOfMemoryError" in shown
     assert "kept for 30 days" in shown
     for query in ("q=memory", "q=feed", "q=i-0abc", "environment=dev", "origin=EXECUTION"):
         assert "feedbeef" in page(client, f"?show=stopped&{query}"), query
@@ -172,7 +172,7 @@ def test_only_who_may_see_the_connector_is_led_to_it(synced: SyncedCluster, clie
     shown = page(client)
     assert client.get(address).status_code == 404
     assert address not in shown
-    assert "ask whoever manages the connectors" in shown
+    assert "Ask someone who manages connectors" in shown
     assert "AWS denied &lt;ecs:ListTasks&gt;." in shown
     for one in ServiceInstance.objects.exclude(execution=None):
         assert f"/executions/{one.execution_id}/" not in shown

@@ -17,9 +17,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 # By what the sandbox denies: the permission that pages name, and what the dashboard says is not known.
 DENIED = {
-    "DescribeScalableTargets": ("application-autoscaling", "What scales it"),
-    "DescribeTargetHealth": ("elasticloadbalancing", "How healthy they are"),
-    "GetMetricData": ("cloudwatch", "How much CPU and memory it uses"),
+    "DescribeScalableTargets": ("application-autoscaling", "Auto scaling"),
+    "DescribeTargetHealth": ("elasticloadbalancing", "Target health"),
+    "GetMetricData": ("cloudwatch", "CPU and memory utilization"),
 }
 
 
@@ -46,9 +46,9 @@ def test_the_rest_goes_on_and_each_page_says_what_to_allow(shop: World) -> None:
     assert {one["operation"] for one in cluster.lacking} == set(DENIED)
     dashboard, listed = pages(shop)
     for operation, (prefix, what) in DENIED.items():
-        told = rf"{what} is not known: AWS denies it. Allow <code>{prefix}:{operation}</code>"
+        told = rf"{what} not available, access denied by AWS. Allow <code>{prefix}:{operation}</code>"
         assert re.search(rf"{told}[^.]*<em>Sync now</em>", dashboard), operation
-        assert f"A part is missing: allow <code>{prefix}:{operation}</code>" in listed
+        assert f"Missing permission: allow <code>{prefix}:{operation}</code>" in listed
     assert "2 of 2 run" in dashboard
 
     shop.drive.sandbox.clear_faults()

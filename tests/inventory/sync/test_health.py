@@ -87,7 +87,7 @@ def test_targets_are_read_once_for_all_who_look_and_not_where_nobody_looks(shop:
     Way(sick).sync()
     text = shown(shop)
     assert "10.1.2.3:80" in text
-    assert "of no task that runs" in text
+    assert "no running task" in text
     assert "compare the path of the health check" in text
     assert "Target.ResponseCodeMismatch" in text
     assert "&lt;b&gt;codes:&lt;/b&gt; [503]" in text
@@ -104,7 +104,7 @@ def test_a_group_that_is_gone_and_a_policy_that_denies_are_told_and_stop_nothing
 
     cluster = Way(gone).sync()
     assert cluster.lacking == []
-    assert "AWS knows no such target group" in shown(shop)
+    assert "This target group does not exist in AWS" in shown(shop)
 
     def denied(_: object) -> dict[str, Any]:
         raise Denied("AccessDenied", "You may not.", "elbv2", ASKED)

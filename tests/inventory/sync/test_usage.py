@@ -75,12 +75,12 @@ def story(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> Story:
 def test_it_is_read_every_few_minutes_for_those_who_look(story: Story) -> None:
     story.sync()
     assert story.calls[ASKED] == 0, "nobody looks"
-    assert "a minute after the first look" in story.look()
+    assert "one minute after the first sync" in story.look()
     for _ in range(2):
         story.sync()
     assert story.calls[ASKED] == 1, "the values are new"
     text = story.look()
-    assert "CPU of myapp in per cent of what is reserved, the last three hours: now " in text
+    assert "CPU of myapp in percent of the reservation, last three hours: now " in text
     assert "<li>100 %</li><li>50 %</li><li>0 %</li>" in text
     assert text.count('class="gap"') == 2, "of either, the time before it ran"
     assert "the table below has the numbers" in text

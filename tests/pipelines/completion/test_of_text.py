@@ -148,7 +148,7 @@ def test_a_pipeline_lists_the_names_of_a_step_without_values(pipeline: Pipeline,
     assert not any("value" in one for one in listed.values())
     page = client.get(f"/pipelines/{pipeline.pk}/expressions/?at=deploy/last&q=ask").content.decode()
     assert "&lt;+execution.steps.ask.output.build&gt;" in page
-    assert "Once its step is over" in page
+    assert "After its step finishes" in page
     assert client.get(f"{address}?at=deploy/none").status_code == 404
 
 

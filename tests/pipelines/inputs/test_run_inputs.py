@@ -217,7 +217,7 @@ def test_what_an_edit_changes_is_shown_before_and_nobody_overrides_unseen(
     client, address = browse(admin), f"/pipelines/{asking.pk}/input-sets/{kept.pk}/edit/"
     mine = {"name": "Spring", "version": 1, "input.version": "v2"}
     shown = client.post(address, mine | {"review": "1"}).content.decode()
-    assert "What saving would change" in shown
+    assert "Changes to save" in shown
     assert "version: v2" in shown
     assert client.post(address, mine | {"review": "1", "input.version": "2"}).status_code == 400
     kept.refresh_from_db()

@@ -106,9 +106,9 @@ def test_two_who_write_at_once_lose_nothing(world: World, client: Client):
     assert client.post(address, {"yaml": theirs, "version": 1}).status_code == 302
     refused = client.post(address, {"yaml": mine, "version": 1})
     assert refused.status_code == 409
-    assert "Somebody saved another version" in text_of(refused)
+    assert "Someone else saved a newer version" in text_of(refused)
     assert "# mine" in text_of(refused)
-    assert "Save mine over version 2" in text_of(refused)
+    assert "Overwrite version 2" in text_of(refused)
     assert client.post(address, {"yaml": mine, "version": 2}).status_code == 302
     assert Pipeline.objects.get().yaml == mine
 
@@ -160,7 +160,7 @@ def test_a_text_that_is_no_pipeline_leaves_the_last_drawing(world: World, client
     assert "HX-Reswap" not in drawn
     kept = client.post("/pipelines/graph/", {"yaml": "pipeline:\n  stages: ["})
     assert kept["HX-Reswap"] == "none"
-    assert "the last text that could be read" in text_of(kept)
+    assert "the last valid YAML" in text_of(kept)
 
 
 @pytest.mark.django_db

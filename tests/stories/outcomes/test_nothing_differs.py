@@ -73,7 +73,7 @@ def test_the_page_that_runs_a_pipeline_asks_whether_to_leave_the_tasks(drive: Dr
     before = _tasks(drive)
     client.force_login(drive.deployer)
     address = reverse("run-pipeline", args=[drive.pipeline.pk])
-    assert "Leave tasks as they are where nothing differs" in client.get(address).content.decode()
+    assert "Keep tasks if nothing changed" in client.get(address).content.decode()
     answer = client.post(address, {"tag": "1.27", "keep_same_tasks": "true"})
     assert answer.status_code == 302
     drive.until_over(Execution.objects.latest("created_at"))

@@ -238,7 +238,7 @@ def test_what_counts_is_fetched_and_checked_for_who_asks(
     service.save()
     address = f"/environments/{Environment.objects.get(identifier='dev').pk}/services/{service.pk}/manifests/"
     client = browse(User.objects.get(username="admin"))
-    assert "Fetch and check them now" in client.get(address).content.decode()
+    assert "Fetch and validate now" in client.get(address).content.decode()
     page = client.get(f"{address}?fetch=1").content.decode()
     assert "containerDefinitions" in page
     assert "ecs/service.yaml, line" in page

@@ -68,7 +68,7 @@ def test_the_first_key_of_a_server_is_kept_and_another_one_needs_a_person(
     for one in (ssh_server.host_key, new):
         assert fingerprint(one) in failed.failure["message"]
     client = browse(User.objects.get(username="admin"))
-    assert "The server shows another host key" in client.get(f"/connectors/{found.pk}/").content.decode()
+    assert "The host key of the server changed" in client.get(f"/connectors/{found.pk}/").content.decode()
     asked = client.get(f"/connectors/{found.pk}/host-key/").content.decode()
     assert fingerprint(ssh_server.host_key) in asked
     assert fingerprint(new) in asked
