@@ -138,6 +138,8 @@ _ACTIONS: dict[str, type[Action]] = {}
 
 def action(cls: type[A]) -> type[A]:
     """Register an action under its class name."""
+    if cls.__name__ in _ACTIONS:
+        raise ValueError(f"There are two actions named {cls.__name__}")
     _ACTIONS[cls.__name__] = cls
     return cls
 

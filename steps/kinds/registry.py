@@ -212,6 +212,8 @@ def step(  # noqa: PLR0913 - the words that a kind of step is registered with
     sections = (*(("steps",) if goes_forward or not undoes else ()), *(("rollbackSteps",) if undoes else ()))
 
     def register(plan_of: F) -> F:
+        if type_ in _KINDS:
+            raise ValueError(f"There are two step kinds of type {type_}")
         _KINDS[type_] = StepKind(
             type_,
             title,

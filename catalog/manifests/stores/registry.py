@@ -129,6 +129,8 @@ C = TypeVar("C", bound=type[ManifestStore])
 
 def register_store(store: C) -> C:
     """Register a store class under its name."""
+    if store.name in _stores:
+        raise ValueError(f"There are two manifest stores named {store.name}")
     _stores[store.name] = store()
     return store
 

@@ -1,0 +1,1 @@
+"""Extension points: a step kind and a manifest store, each added as one file."""

@@ -1,0 +1,1 @@
+"""A step kind as an extension adds it to `steps/kinds`."""

@@ -1,0 +1,1 @@
+"""A manifest store as an extension adds it to `catalog/manifests/stores`."""
