@@ -16,9 +16,14 @@ LANE_VARIABLE = "SLIPWAY_TESTS_LANE"
 POSTGRES_LIST, THOROUGH_LIST = "postgres_lane.toml", "thorough.toml"
 
 
+def is_thorough() -> bool:
+    """Return whether everything is to be tried, as in `make test-all` and in a run of single files."""
+    return os.environ.get(LANE_VARIABLE, ALL) == ALL
+
+
 def examples(number: int) -> int:
     """Return how many examples a property is tried with: so many in `make test-all`, a third in the gate."""
-    return number if os.environ.get(LANE_VARIABLE, ALL) == ALL else max(number // 3, 5)
+    return number if is_thorough() else max(number // 3, 5)
 
 
 def load_groups(name: str) -> list[dict[str, Any]]:

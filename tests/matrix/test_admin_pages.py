@@ -14,12 +14,14 @@ from tests.api.needs import (
     SIBLING,
     Standing,
 )
+from tests.lanes import is_thorough
 from tests.matrix.admin_rows import TABLES, Table
 from tests.matrix.conftest import Stage
 
 pytestmark = pytest.mark.django_db
 # The framework leads away from a row that is not there, or may not be seen.
 LED_AWAY = 302
+PAGES = ("list", "add", "change", "delete", "history")
 FEW = (
     *(Standing(role, HERE) for role in GRANTED),
     Standing("account_admin", SIBLING),
@@ -43,7 +45,7 @@ def test_every_page_is_for_who_has_its_permission(label: str, stage: Stage) -> N
         **{page: reverse(f"{stem}_{page}", args=[row]) for page in ("change", "delete", "history")},
     }
     wrong = []
-    for who in FEW:
+    for who in choose_standings(label):
         for page, address in addresses.items():
             response = stage.browsers[who].undone("get", address)
             if response.status_code != expected(table, page, who):
@@ -52,6 +54,18 @@ def test_every_page_is_for_who_has_its_permission(label: str, stage: Stage) -> N
             if page == "list" and shows != who.has(table.view, table.at):
                 wrong.append(f"{who}: the list {'shows' if shows else 'hides'} it")
     assert wrong == []
+
+
+def choose_standings(label: str) -> list[Standing]:
+    """Return everybody; in the gate one of those with the same answers at the same place."""
+    if is_thorough():
+        return list(FEW)
+    alike: dict[tuple[object, ...], list[Standing]] = {}
+    for who in FEW:
+        answers = tuple(expected(TABLES[label], page, who) for page in PAGES)
+        alike.setdefault((who.place, *answers), []).append(who)
+    turn = list(TABLES).index(label)
+    return [several[turn % len(several)] for several in alike.values()]
 
 
 def expected(table: Table, page: str, who: Standing) -> int:
