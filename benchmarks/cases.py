@@ -246,4 +246,4 @@ def _deep(model: type[Model], order: str) -> str:
     """The cursor of a place nine tenths down the list."""
     rows: Any = model._default_manager.order_by(f"-{order}")
     row = rows[rows.count() * 9 // 10]
-    return Cursor(False, getattr(row, order), row.pk).encoded()
+    return Cursor(False, getattr(row, order), row.pk).encode()

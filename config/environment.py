@@ -127,7 +127,7 @@ class EnvironmentSettings(BaseSettings):
 
     @field_validator("private_networks")
     @classmethod
-    def _known_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _validate_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         try:
             parse_networks(value)
         except ValueError as exc:
@@ -136,7 +136,7 @@ class EnvironmentSettings(BaseSettings):
 
     @field_validator("email_url")
     @classmethod
-    def _known_mail_server(cls, value: str) -> str:
+    def _validate_mail_server(cls, value: str) -> str:
         url = urlsplit(value)
         # Asked for, the port is looked at: it raises where it is none.
         if value and (url.scheme not in MAIL_SCHEMES or not url.hostname or url.port == 0):
@@ -150,14 +150,14 @@ class EnvironmentSettings(BaseSettings):
 
     @field_validator("database_url")
     @classmethod
-    def _known_database(cls, value: str) -> str:
+    def _validate_database(cls, value: str) -> str:
         if value and urlsplit(value).scheme not in DATABASE_SCHEMES:
             raise ValueError("use postgres://user:password@host/name, sqlite:///path, or leave it empty")
         return value
 
     @field_validator("redis_url")
     @classmethod
-    def _whole_broker(cls, value: str) -> str:
+    def _validate_broker(cls, value: str) -> str:
         url = urlsplit(value)
         is_known = url.scheme == "unix" or (url.scheme in BROKER_SCHEMES and url.hostname)
         if value and not is_known:
@@ -177,7 +177,7 @@ class EnvironmentSettings(BaseSettings):
         return value
 
     @model_validator(mode="after")
-    def _production_is_explicit(self) -> "EnvironmentSettings":
+    def _validate_production(self) -> "EnvironmentSettings":
         if self.mode == "production":
             values = (
                 self.database_url,
@@ -192,7 +192,7 @@ class EnvironmentSettings(BaseSettings):
         return self
 
     @model_validator(mode="after")
-    def _sign_on_is_whole(self) -> "EnvironmentSettings":
+    def _validate_oidc(self) -> "EnvironmentSettings":
         if not self.oidc_issuer:
             return self
         url = urlsplit(self.oidc_issuer)

@@ -196,21 +196,21 @@ ACCESS_CHECK_SECONDS = 10
 class DelegatesConsumer(LiveConsumer):
     """One watcher of all delegates that a person may see; it keeps nothing but how far it has sent."""
 
-    shows = "delegates"
+    content_name = "delegates"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.scopes: frozenset[int] = frozenset()
 
     @classmethod
-    def refusals(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
+    def get_close_codes(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
         """Refuse who has no scope; the scopes whose delegates may be seen are noted."""
         grants = Grants(person for _, person in asked)
         for one, person in asked:
-            one.scopes = grants.scopes_where(person, VIEW)
+            one.scopes = grants.get_permitted_scope_ids(person, VIEW)
         return [None if one.scopes else CLOSE_FORBIDDEN for one, _ in asked]
 
-    async def follow(self) -> None:
+    async def stream(self) -> None:
         async with get_delegate_broadcaster() as heard:
             sent = heard.number
             await self.send(text_data='{"type":"watching"}')

@@ -32,7 +32,7 @@ class ExecutionConsumer(LiveConsumer):
     hub, and older lines from the database. So a viewer that does not read costs nothing but its place.
     """
 
-    shows = "an execution"
+    content_name = "an execution"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -47,18 +47,18 @@ class ExecutionConsumer(LiveConsumer):
         await super().connect()
 
     @classmethod
-    def refusals(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
+    def get_close_codes(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
         """Refuse who may not see the execution; what the person may do with it is noted."""
         places = get_resource_locations(Execution, {one.execution_id for one, _ in asked})
         grants = Grants(person for _, person in asked)
         return [one._refusal(grants, person, places.get(one.execution_id)) for one, person in asked]
 
     def _refusal(self, grants: Grants, person: User, place: ResourceLocation | None) -> int | None:
-        granted = frozenset() if place is None else grants.permissions_at(person, place)
+        granted = frozenset() if place is None else grants.get_permissions(person, place)
         self.rights = build_rights(granted)
         return None if VIEW in granted else CLOSE_FORBIDDEN
 
-    async def follow(self) -> None:
+    async def stream(self) -> None:
         async with get_execution_broadcaster(self.execution_id) as hub:
             self.sent = min(self.sent, hub.last)
             while not hub.is_gone and not hub.is_broken:
@@ -128,7 +128,7 @@ BADGE_REFRESH_SECONDS = 10
 class BadgeConsumer(LiveConsumer):
     """One reader with a page open; hears the numbers, and again when one changes."""
 
-    shows = "approvals"
+    content_name = "approvals"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -136,14 +136,14 @@ class BadgeConsumer(LiveConsumer):
         self.badges: Mapping[str, int] = {}
 
     @classmethod
-    def refusals(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
+    def get_close_codes(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
         """Refuse nobody who is signed in; all badges are counted, as access decides about them."""
         counts = count_badges([person for _, person in asked])
         for one, person in asked:
             one.person, one.badges = person, counts[person.pk]
         return [None for _ in asked]
 
-    async def follow(self) -> None:
+    async def stream(self) -> None:
         sent = None
         async with get_badge_broadcaster(self) as heard:
             while not heard.is_broken:

@@ -22,7 +22,7 @@ MAX_KEY = 2**63 - 1
 class ServiceDashboardConsumer(LiveConsumer):
     """One watcher of one service. What changed the page asks: not everybody sees every environment."""
 
-    shows = "a service"
+    content_name = "a service"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -33,18 +33,18 @@ class ServiceDashboardConsumer(LiveConsumer):
         await super().connect()
 
     @classmethod
-    def refusals(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
+    def get_close_codes(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
         """Refuse who may not see the service."""
         places = get_resource_locations(Service, {one.service_id for one, _ in asked})
         grants = Grants(person for _, person in asked)
         return [
             None
-            if (place := places.get(one.service_id)) and VIEW_SERVICE in grants.permissions_at(person, place)
+            if (place := places.get(one.service_id)) and VIEW_SERVICE in grants.get_permissions(person, place)
             else CLOSE_FORBIDDEN
             for one, person in asked
         ]
 
-    async def follow(self) -> None:
+    async def stream(self) -> None:
         async with open_service_broadcaster(self.service_id) as hub:
             sent = hub.changes[self.service_id]
             await self._tell("watching")

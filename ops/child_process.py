@@ -81,7 +81,7 @@ class ChildProcess:
                 return
             if time.monotonic() - started > HEALTHY_SECONDS:
                 pause = INITIAL_BACKOFF_SECONDS
-            self._console.line("slipway", f"{self._ending(status)}; starting it again in {pause:g} s")
+            self._console.line("slipway", f"{self._describe_exit(status)}; starting it again in {pause:g} s")
             await asyncio.sleep(pause)
             pause = min(pause * 2, MAX_BACKOFF_SECONDS)
 
@@ -141,7 +141,7 @@ class ChildProcess:
         for line in lines:
             self._console.line(self.program.name, line)
 
-    def _ending(self, status: int) -> str:
+    def _describe_exit(self, status: int) -> str:
         if status >= 0:
             return f"{self.program.name} ended with status {status}"
         return f"{self.program.name} was ended by {signal.Signals(-status).name}"

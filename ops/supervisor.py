@@ -133,15 +133,15 @@ class Supervisor:
     async def _start(self) -> None:
         valkey.create_folders(settings.HOME)
         if broker := programs.get_broker():
-            self._keep(broker)
-            await self._until(self._broker_answers, "valkey", 15)
-        self._keep(programs.get_sandbox())
+            self._run_program(broker)
+            await self._wait_until(self._broker_answers, "valkey", 15)
+        self._run_program(programs.get_sandbox())
         await self._prepare()
-        web = self._keep(programs.get_web())
+        web = self._run_program(programs.get_web())
         self._liveness = asyncio.create_task(restart_when_unresponsive(web, settings.ENV.port, self._console))
         for program in (programs.get_worker(), programs.get_beat()):
-            self._keep(program)
-        await self._tell_when_ready()
+            self._run_program(program)
+        await self._print_when_ready()
 
     async def _prepare(self) -> None:
         """Bring database, static files and demo up to date, where anything changed since the last time."""
@@ -156,8 +156,8 @@ class Supervisor:
             )
         save_fingerprint()
 
-    async def _tell_when_ready(self) -> None:
-        missing = await self._until_ready()
+    async def _print_when_ready(self) -> None:
+        missing = await self._wait_until_ready()
         took = time.monotonic() - self._began
         if missing:
             self._console.line(
@@ -165,7 +165,7 @@ class Supervisor:
             )
         self._console.block(render_welcome(took))
 
-    async def _until_ready(self) -> str:
+    async def _wait_until_ready(self) -> str:
         """Wait for /readyz; return what it misses in the end, or nothing."""
         url = f"http://127.0.0.1:{settings.ENV.port}/readyz"
         deadline = time.monotonic() + READY_TIMEOUT_SECONDS
@@ -177,20 +177,20 @@ class Supervisor:
             await asyncio.sleep(POLL_SECONDS)
         return missing
 
-    def _keep(self, program: Program) -> ChildProcess:
+    def _run_program(self, program: Program) -> ChildProcess:
         child = ChildProcess(program, self._environment, self._console)
         self._children.append(child)
         task = asyncio.create_task(child.keep_running(), name=program.name)
-        task.add_done_callback(self._given_up)
+        task.add_done_callback(self._handle_failed_program)
         self._tasks.append(task)
         return child
 
-    def _given_up(self, task: "asyncio.Task[None]") -> None:
+    def _handle_failed_program(self, task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and (problem := task.exception()) is not None:
             self._failure = CannotStartError(f"{task.get_name()} cannot be started: {problem}")
             self._asked_to_end.set()
 
-    async def _until(self, question: Callable[[], Awaitable[bool]], name: str, seconds: float) -> None:
+    async def _wait_until(self, question: Callable[[], Awaitable[bool]], name: str, seconds: float) -> None:
         deadline = time.monotonic() + seconds
         while not await question():
             if time.monotonic() > deadline:

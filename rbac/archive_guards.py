@@ -11,7 +11,7 @@ from rbac.policy import NotVisible, build_not_archived_filter
 class WorkInProgress:
     """Things under way at or below a scope, as the subject of a sentence, and how they come to an end."""
 
-    what: str
+    description: str
     next_step: str
 
 
@@ -19,7 +19,7 @@ class ScopeBusy(Exception):
     """The scope cannot be archived while something is under way there."""
 
     def __init__(self, scope: Scope, work: list[WorkInProgress]) -> None:
-        under_way = " and ".join(one.what for one in work)
+        under_way = " and ".join(one.description for one in work)
         steps = " ".join(one.next_step for one in work)
         super().__init__(f"{under_way} under way in {scope.path}. {steps}")
         self.detail = str(self)

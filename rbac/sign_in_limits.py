@@ -43,13 +43,13 @@ def reset_attempts(*, account: str, address: str) -> None:
     for limit in SIGN_IN_LIMITS:
         key = limit.key(_get_subject(limit, account, address))
         if limit.by == "account":
-            counts.forget(key)
+            counts.reset(key)
         else:
-            counts.take_back(key)
+            counts.decrement(key)
 
 
 def _increment(limit: AttemptLimit, account: str, address: str) -> int:
-    return counts.add(limit.key(_get_subject(limit, account, address)), seconds=limit.seconds)
+    return counts.increment(limit.key(_get_subject(limit, account, address)), seconds=limit.seconds)
 
 
 def _get_subject(limit: AttemptLimit, account: str, address: str) -> str:
@@ -58,4 +58,4 @@ def _get_subject(limit: AttemptLimit, account: str, address: str) -> str:
 
 def is_within_limit(what: str, subject: str, *, at_most: int, seconds: int = 60) -> bool:
     """Count one more of `what` for `subject`, and say whether it is still one of few."""
-    return counts.add(AttemptLimit(what, at_most, seconds).key(subject), seconds=seconds) <= at_most
+    return counts.increment(AttemptLimit(what, at_most, seconds).key(subject), seconds=seconds) <= at_most

@@ -23,23 +23,23 @@ class UsageCounts:
         self._own: BaseCache = LocMemCache("counts", {})
         self._away_until = 0.0
 
-    def add(self, key: str, *, seconds: int) -> int:
+    def increment(self, key: str, *, seconds: int) -> int:
         """Count one more under `key`, and return how many there are; a new count ends after `seconds`."""
-        return self._ask(lambda store: _increment(store, key, seconds))
+        return self._run(lambda store: _increment(store, key, seconds))
 
-    def of(self, key: str) -> int:
+    def get(self, key: str) -> int:
         """How many there are under `key`."""
-        return self._ask(lambda store: int(store.get(key, 0)))
+        return self._run(lambda store: int(store.get(key, 0)))
 
-    def take_back(self, key: str) -> None:
+    def decrement(self, key: str) -> None:
         """Count one less, if there is any."""
-        self._ask(lambda store: store.decr(key) if store.get(key, 0) > 0 else 0)
+        self._run(lambda store: store.decr(key) if store.get(key, 0) > 0 else 0)
 
-    def forget(self, key: str) -> None:
+    def reset(self, key: str) -> None:
         """Count from zero."""
-        self._ask(lambda store: store.delete(key))
+        self._run(lambda store: store.delete(key))
 
-    def _ask(self, question: Callable[[BaseCache], Result]) -> Result:
+    def _run(self, question: Callable[[BaseCache], Result]) -> Result:
         if time.monotonic() >= self._away_until:
             try:
                 return question(cache)

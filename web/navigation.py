@@ -28,8 +28,8 @@ class ScopeChoice(NamedTuple):
 class ScopeChoices:
     """The first scopes, parents before children, and whether there are more."""
 
-    shown: tuple[ScopeChoice, ...]
-    are_more: bool
+    items: tuple[ScopeChoice, ...]
+    has_more: bool
 
 
 def list_scope_choices(principal: Principal, sought: str = "") -> ScopeChoices:
@@ -41,7 +41,7 @@ def list_scope_choices(principal: Principal, sought: str = "") -> ScopeChoices:
     # Databases differ in where they sort a slash.
     shown = sorted(scopes[:MOST_SCOPE_CHOICES], key=lambda one: one.path.split("/"))
     offered = tuple(ScopeChoice(one, 0 if sought else one.path.count("/")) for one in shown)
-    return ScopeChoices(offered, are_more=len(scopes) > MOST_SCOPE_CHOICES)
+    return ScopeChoices(offered, has_more=len(scopes) > MOST_SCOPE_CHOICES)
 
 
 THEME_COOKIE = "slipway_theme"

@@ -84,15 +84,15 @@ class AccessCheckView(BaseApiView):
 
     @extend_schema(request=AccessCheckInput, responses=AccessVerdictDocument)
     def post(self, request: Request) -> Response:
-        given = self.given(AccessCheckInput)
+        given = self.get_validated_body(AccessCheckInput)
         thing = self._thing(given["resource"])
         subject = self._subject(given.get("principal"), thing)
-        verdict = PermissionVerdict(given["permission"], permitted=False, reason=RESOURCE_NOT_FOUND)
+        verdict = PermissionVerdict(given["permission"], is_granted=False, reason=RESOURCE_NOT_FOUND)
         if thing is not None:
             (verdict,) = explain_permissions(subject, thing, [given["permission"]])
         by = verdict.assignments[0] if verdict.assignments else None
         answer = {
-            "permitted": verdict.permitted,
+            "permitted": verdict.is_granted,
             "permission": verdict.permission,
             "principal": build_principal_document(subject),
             "resource": dict(given["resource"]),

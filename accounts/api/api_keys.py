@@ -85,7 +85,7 @@ class BaseApiKeyView(BaseApiView):
     def found(self, pk: int) -> ApiKey:
         """Return one's own key, or one of a service account that one may see."""
         mine = Q(user=self.principal) | Q(user__service_account__in=self.accounts().values("pk"))
-        return self.one_of(_list_api_keys().filter(mine), pk=pk)
+        return self.get_row(_list_api_keys().filter(mine), pk=pk)
 
 
 class ApiKeyListView(BaseApiKeyView):
@@ -95,18 +95,18 @@ class ApiKeyListView(BaseApiKeyView):
     def get(self, request: Request) -> Response:
         asked = parse_number(request, "service_account")
         if asked is None:
-            return self.page(_list_api_keys().filter(user=self.principal), KeyDocument)
-        account = self.one_of(self.accounts(), pk=asked)
-        return self.page(_list_api_keys().filter(user=account.user), KeyDocument)
+            return self.paginate(_list_api_keys().filter(user=self.principal), KeyDocument)
+        account = self.get_row(self.accounts(), pk=asked)
+        return self.paginate(_list_api_keys().filter(user=account.user), KeyDocument)
 
     @extend_schema(request=KeyInput, responses={201: ShownKeyDocument})
     def post(self, request: Request) -> Response:
-        given = self.given(KeyInput)
+        given = self.get_validated_body(KeyInput)
         account, path = given.pop("service_account"), given.pop("scope")
         made, token = operations.create_api_key(
             actor=self.principal,
-            user=self.principal if account is None else self.one_of(self.accounts(), pk=account).user,
-            scope=None if path is None else self.scope_at(path),
+            user=self.principal if account is None else self.get_row(self.accounts(), pk=account).user,
+            scope=None if path is None else self.get_scope(path),
             **given,
         )
         return _respond_with_token(made, token, status=201)
@@ -132,7 +132,7 @@ class ApiKeyRotationView(BaseApiKeyView):
     @extend_schema(request=ApiKeyRotationInput, responses=ShownKeyDocument)
     def post(self, request: Request, pk: int) -> Response:
         """Give the key a new token; the one before opens for the seconds of grace still."""
-        key, given = self.found(pk), self.given(ApiKeyRotationInput)
+        key, given = self.found(pk), self.get_validated_body(ApiKeyRotationInput)
         token = operations.rotate_api_key(actor=self.principal, key=key, **given)
         return _respond_with_token(key, token)
 

@@ -59,12 +59,12 @@ class RoleAssignmentListView(BaseApiView):
         rows = _filter_by_principal(request, _list_assignments())
         if role := request.GET.get("identifier"):
             rows = rows.filter(role__identifier=role)
-        return self.listed("core_user_view", rows, AssignmentDocument, by_identifier=False)
+        return self.list_visible("core_user_view", rows, AssignmentDocument, by_identifier=False)
 
     @extend_schema(request=AssignmentInput, responses={201: AssignmentDocument})
     def post(self, request: Request) -> Response:
-        given = self.given(AssignmentInput)
-        scope = self.scope_at(given["scope"])
+        given = self.get_validated_body(AssignmentInput)
+        scope = self.get_scope(given["scope"])
         # Asked first: the answers below tell which principals there are.
         require(self.principal, "core_user_manage", scope)
         made = operations.assign_role(
@@ -91,7 +91,7 @@ class RoleAssignmentDetailView(BaseApiView):
         return Response(status=204)
 
     def _found(self, pk: int) -> RoleAssignment:
-        return self.one("core_user_view", _list_assignments(), pk=pk)
+        return self.get_visible("core_user_view", _list_assignments(), pk=pk)
 
 
 def _list_assignments() -> QuerySet[RoleAssignment]:

@@ -83,7 +83,7 @@ class AuditEntryListView(BaseApiView):
         responses=AuditDocument(many=True),
     )
     def get(self, request: Request) -> Response:
-        return self.page(filter_entries(request, self.principal), AuditDocument)
+        return self.paginate(filter_entries(request, self.principal), AuditDocument)
 
 
 class AuditExportView(BaseApiView):
@@ -103,7 +103,7 @@ class AuditEntryDetailView(BaseApiView):
 
     @extend_schema(responses=AuditDocument)
     def get(self, request: Request, pk: int) -> Response:
-        return Response(AuditDocument(self.one_of(list_readable_entries(self.principal), pk=pk)).data)
+        return Response(AuditDocument(self.get_row(list_readable_entries(self.principal), pk=pk)).data)
 
 
 def filter_entries(request: Request, principal: Principal) -> QuerySet[AuditEntry]:

@@ -66,12 +66,12 @@ class InvitationListView(BaseApiView):
         responses=InvitationDocument(many=True),
     )
     def get(self, request: Request) -> Response:
-        return self.listed(VIEW, _list_invitations(), InvitationDocument, by_identifier=False)
+        return self.list_visible(VIEW, _list_invitations(), InvitationDocument, by_identifier=False)
 
     @extend_schema(request=InvitationInput, responses={201: SentDocument})
     def post(self, request: Request) -> Response:
-        given = self.given(InvitationInput)
-        scope = self.scope_at(given["scope"])
+        given = self.get_validated_body(InvitationInput)
+        scope = self.get_scope(given["scope"])
         # Asked first: the answers below tell which roles there are.
         require(self.principal, MANAGE, scope)
         made, token = operations.create_invitation(
@@ -89,11 +89,11 @@ class InvitationDetailView(BaseApiView):
 
     @extend_schema(responses=InvitationDocument)
     def get(self, request: Request, pk: int) -> Response:
-        return Response(InvitationDocument(self.one(VIEW, _list_invitations(), pk=pk)).data)
+        return Response(InvitationDocument(self.get_visible(VIEW, _list_invitations(), pk=pk)).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        found = self.one(VIEW, _list_invitations(), pk=pk)
+        found = self.get_visible(VIEW, _list_invitations(), pk=pk)
         operations.revoke_invitation(actor=self.principal, invitation=found)
         return Response(status=204)
 
@@ -103,8 +103,8 @@ class InvitationSendView(BaseApiView):
 
     @extend_schema(request=DaysInput, responses=SentDocument)
     def post(self, request: Request, pk: int) -> Response:
-        found = self.one(VIEW, _list_invitations(), pk=pk)
-        days = self.given(DaysInput)["days"]
+        found = self.get_visible(VIEW, _list_invitations(), pk=pk)
+        days = self.get_validated_body(DaysInput)["days"]
         token = operations.renew_invitation(actor=self.principal, invitation=found, days=days)
         return _send_and_respond(found, token, status=200)
 

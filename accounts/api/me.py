@@ -41,6 +41,6 @@ class CurrentUserPermissionsView(BaseApiView):
 
     @extend_schema(parameters=[ORG_PARAMETER, PROJECT_PARAMETER], responses=PermissionsDocument)
     def get(self, request: Request) -> Response:
-        scope = self.scope_named()
+        scope = self.get_named_scope()
         granted = sorted(get_permissions(self.principal, scope))
         return Response({"scope": scope.path, "permissions": granted})

@@ -63,12 +63,12 @@ class ResourceGroupListView(BaseApiView):
 
     @extend_schema(parameters=LIST_PARAMETERS, responses=ResourceGroupDocument(many=True))
     def get(self, request: Request) -> Response:
-        return self.listed(VIEW, _list_resource_groups(), ResourceGroupDocument)
+        return self.list_visible(VIEW, _list_resource_groups(), ResourceGroupDocument)
 
     @extend_schema(request=ResourceGroupInput, responses={201: ResourceGroupDocument})
     def post(self, request: Request) -> Response:
-        given = self.given(ResourceGroupInput)
-        scope, entries = self.scope_at(given.pop("scope")), _build_entries(given.pop("entries"))
+        given = self.get_validated_body(ResourceGroupInput)
+        scope, entries = self.get_scope(given.pop("scope")), _build_entries(given.pop("entries"))
         made = operations.create_resource_group(actor=self.principal, scope=scope, entries=entries, **given)
         return Response(_build_document(made.pk), status=201)
 
@@ -84,7 +84,7 @@ class ResourceGroupDetailView(BaseApiView):
     def patch(self, request: Request, pk: int) -> Response:
         """Change a resource group; `entries` replace those that it has."""
         group = self._found(pk)
-        given = self.given(ResourceGroupChange)
+        given = self.get_validated_body(ResourceGroupChange)
         entries = given.get("entries", list(group.entries.values("resource", "identifier")))
         operations.update_resource_group(
             actor=self.principal,
@@ -101,7 +101,7 @@ class ResourceGroupDetailView(BaseApiView):
         return Response(status=204)
 
     def _found(self, pk: int) -> ResourceGroup:
-        return self.one(VIEW, _list_resource_groups(), pk=pk)
+        return self.get_visible(VIEW, _list_resource_groups(), pk=pk)
 
 
 def _list_resource_groups() -> QuerySet[ResourceGroup]:

@@ -60,14 +60,14 @@ class RoleListView(BaseRoleView):
 
     @extend_schema(parameters=LIST_PARAMETERS, responses=RoleDocument(many=True))
     def get(self, request: Request) -> Response:
-        return self.page(filter_by_scope(request, self.visible_roles()), RoleDocument)
+        return self.paginate(filter_by_scope(request, self.visible_roles()), RoleDocument)
 
     @extend_schema(request=RoleInput, responses={201: RoleDocument})
     def post(self, request: Request) -> Response:
-        given = self.given(RoleInput)
+        given = self.get_validated_body(RoleInput)
         made = operations.create_role(
             actor=self.principal,
-            scope=self.scope_named(),
+            scope=self.get_named_scope(),
             identifier=given["identifier"],
             name=given["name"],
             permissions=given["permissions"],
@@ -80,15 +80,17 @@ class RoleDetailView(BaseRoleView):
 
     @extend_schema(responses=RoleDocument)
     def get(self, request: Request, pk: int) -> Response:
-        return Response(RoleDocument(self.one_of(self.visible_roles(), pk=pk)).data)
+        return Response(RoleDocument(self.get_row(self.visible_roles(), pk=pk)).data)
 
     @extend_schema(request=RoleChange, responses=RoleDocument)
     def put(self, request: Request, pk: int) -> Response:
-        role = self.one_of(self.visible_roles(), pk=pk)
-        changed = operations.update_role(actor=self.principal, role=role, **self.given(RoleChange))
+        role = self.get_row(self.visible_roles(), pk=pk)
+        changed = operations.update_role(
+            actor=self.principal, role=role, **self.get_validated_body(RoleChange)
+        )
         return Response(RoleDocument(Role.objects.get(pk=changed.pk)).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        operations.delete_role(actor=self.principal, role=self.one_of(self.visible_roles(), pk=pk))
+        operations.delete_role(actor=self.principal, role=self.get_row(self.visible_roles(), pk=pk))
         return Response(status=204)

@@ -63,13 +63,17 @@ class OrganizationListView(BaseApiView):
     def get(self, request: Request) -> Response:
         principal = self.principal
         found = (
-            list_restorable_scopes(principal) if self.is_set("archived") else list_member_scopes(principal)
+            list_restorable_scopes(principal)
+            if self.is_flag_set("archived")
+            else list_member_scopes(principal)
         )
-        return self.page(get_named_row(request, found.filter(kind=Scope.Kind.ORGANIZATION)), ScopeDocument)
+        return self.paginate(
+            get_named_row(request, found.filter(kind=Scope.Kind.ORGANIZATION)), ScopeDocument
+        )
 
     @extend_schema(request=ScopeInput, responses={201: ScopeDocument})
     def post(self, request: Request) -> Response:
-        made = operations.create_organization(actor=self.principal, **self.given(ScopeInput))
+        made = operations.create_organization(actor=self.principal, **self.get_validated_body(ScopeInput))
         return Response(ScopeDocument(made).data, status=201)
 
 
@@ -78,7 +82,7 @@ class BaseOrganizationView(BaseApiView):
 
     def organization(self, org: str) -> Scope:
         """Return the organization, of which one must be a member."""
-        return self.one_of(list_member_scopes(self.principal), path=build_scope_path(org, ""))
+        return self.get_row(list_member_scopes(self.principal), path=build_scope_path(org, ""))
 
 
 class OrganizationDetailView(BaseOrganizationView):
@@ -91,7 +95,7 @@ class OrganizationDetailView(BaseOrganizationView):
     @extend_schema(request=ScopeName, responses=ScopeDocument)
     def patch(self, request: Request, org: str) -> Response:
         changed = operations.rename_scope(
-            actor=self.principal, scope=self.organization(org), **self.given(ScopeName)
+            actor=self.principal, scope=self.organization(org), **self.get_validated_body(ScopeName)
         )
         return Response(ScopeDocument(changed).data)
 
@@ -110,7 +114,7 @@ class OrganizationRestoreView(BaseApiView):
 
     @extend_schema(request=None, responses=ScopeDocument)
     def post(self, request: Request, org: str) -> Response:
-        found = self.one_of(list_restorable_scopes(self.principal), path=build_scope_path(org, ""))
+        found = self.get_row(list_restorable_scopes(self.principal), path=build_scope_path(org, ""))
         return Response(ScopeDocument(operations.restore_scope(actor=self.principal, scope=found)).data)
 
 
@@ -119,7 +123,7 @@ class BaseProjectListView(BaseApiView):
 
     def shown(self) -> QuerySet[Scope]:
         """Return the projects that may be seen, or the archived ones that may be brought back."""
-        if self.is_set("archived"):
+        if self.is_flag_set("archived"):
             found = list_restorable_scopes(self.principal)
         else:
             found = filter_visible(self.principal, "core_project_view", Scope.objects.all())
@@ -127,7 +131,7 @@ class BaseProjectListView(BaseApiView):
 
     def made(self, org: str, given: dict[str, Any]) -> Response:
         """Add a project to the organization, of which one must be a member."""
-        parent = self.one_of(list_member_scopes(self.principal), path=build_scope_path(org, ""))
+        parent = self.get_row(list_member_scopes(self.principal), path=build_scope_path(org, ""))
         made = operations.create_project(actor=self.principal, organization=parent, **given)
         return Response(ScopeDocument(made).data, status=201)
 
@@ -143,11 +147,11 @@ class AllProjectsView(BaseProjectListView):
         found = self.shown()
         if org := request.GET.get("org"):
             found = found.filter(parent__path=build_scope_path(org, ""))
-        return self.page(found, ScopeDocument)
+        return self.paginate(found, ScopeDocument)
 
     @extend_schema(request=ProjectInput, responses={201: ScopeDocument})
     def post(self, request: Request) -> Response:
-        given = self.given(ProjectInput)
+        given = self.get_validated_body(ProjectInput)
         return self.made(given.pop("org"), given)
 
 
@@ -159,11 +163,11 @@ class ProjectListView(BaseProjectListView):
         responses=ScopeDocument(many=True),
     )
     def get(self, request: Request, org: str) -> Response:
-        return self.page(self.shown().filter(parent__path=build_scope_path(org, "")), ScopeDocument)
+        return self.paginate(self.shown().filter(parent__path=build_scope_path(org, "")), ScopeDocument)
 
     @extend_schema(request=ScopeInput, responses={201: ScopeDocument})
     def post(self, request: Request, org: str) -> Response:
-        return self.made(org, self.given(ScopeInput))
+        return self.made(org, self.get_validated_body(ScopeInput))
 
 
 class BaseProjectView(BaseApiView):
@@ -171,7 +175,7 @@ class BaseProjectView(BaseApiView):
 
     def project(self, org: str, project: str) -> Scope:
         """Return the project, if it may be seen."""
-        return self.one("core_project_view", Scope.objects.all(), path=build_scope_path(org, project))
+        return self.get_visible("core_project_view", Scope.objects.all(), path=build_scope_path(org, project))
 
 
 class ProjectDetailView(BaseProjectView):
@@ -184,7 +188,7 @@ class ProjectDetailView(BaseProjectView):
     @extend_schema(request=ScopeName, responses=ScopeDocument)
     def patch(self, request: Request, org: str, project: str) -> Response:
         changed = operations.rename_scope(
-            actor=self.principal, scope=self.project(org, project), **self.given(ScopeName)
+            actor=self.principal, scope=self.project(org, project), **self.get_validated_body(ScopeName)
         )
         return Response(ScopeDocument(changed).data)
 
@@ -203,7 +207,7 @@ class ProjectRestoreView(BaseApiView):
 
     @extend_schema(request=None, responses=ScopeDocument)
     def post(self, request: Request, org: str, project: str) -> Response:
-        found = self.one_of(list_restorable_scopes(self.principal), path=build_scope_path(org, project))
+        found = self.get_row(list_restorable_scopes(self.principal), path=build_scope_path(org, project))
         return Response(ScopeDocument(operations.restore_scope(actor=self.principal, scope=found)).data)
 
 

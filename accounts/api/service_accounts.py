@@ -49,12 +49,12 @@ class ServiceAccountListView(BaseApiView):
 
     @extend_schema(parameters=LIST_PARAMETERS, responses=ServiceAccountDocument(many=True))
     def get(self, request: Request) -> Response:
-        return self.listed(VIEW, _list_service_accounts(), ServiceAccountDocument)
+        return self.list_visible(VIEW, _list_service_accounts(), ServiceAccountDocument)
 
     @extend_schema(request=ServiceAccountInput, responses={201: ServiceAccountDocument})
     def post(self, request: Request) -> Response:
-        given = self.given(ServiceAccountInput)
-        scope = self.scope_at(given.pop("scope"))
+        given = self.get_validated_body(ServiceAccountInput)
+        scope = self.get_scope(given.pop("scope"))
         made = operations.create_service_account(actor=self.principal, scope=scope, **given)
         return Response(ServiceAccountDocument(made).data, status=201)
 
@@ -70,7 +70,7 @@ class ServiceAccountDetailView(BaseApiView):
     def patch(self, request: Request, pk: int) -> Response:
         account = self._found(pk)
         given = {"name": account.name, "description": account.description}
-        given |= self.given(ServiceAccountChange)
+        given |= self.get_validated_body(ServiceAccountChange)
         changed = operations.update_service_account(actor=self.principal, account=account, **given)
         return Response(ServiceAccountDocument(changed).data)
 
@@ -81,7 +81,7 @@ class ServiceAccountDetailView(BaseApiView):
         return Response(status=204)
 
     def _found(self, pk: int) -> ServiceAccount:
-        return self.one(VIEW, _list_service_accounts(), pk=pk)
+        return self.get_visible(VIEW, _list_service_accounts(), pk=pk)
 
 
 def _list_service_accounts() -> QuerySet[ServiceAccount]:

@@ -86,7 +86,7 @@ class UserListView(BaseApiView):
             for column in columns:
                 found |= Q(**{f"{column}__icontains": search})
             people = people.filter(found)
-        return self.page(people, UserDocument)
+        return self.paginate(people, UserDocument)
 
 
 class UserDetailView(BaseApiView):
@@ -94,7 +94,7 @@ class UserDetailView(BaseApiView):
 
     @extend_schema(responses=UserDocument)
     def get(self, request: Request, pk: int) -> Response:
-        return Response(UserDocument(self.one_of(list_visible_users(self.principal), pk=pk)).data)
+        return Response(UserDocument(self.get_row(list_visible_users(self.principal), pk=pk)).data)
 
 
 class UserGroupListView(BaseApiView):
@@ -102,12 +102,12 @@ class UserGroupListView(BaseApiView):
 
     @extend_schema(parameters=LIST_PARAMETERS, responses=GroupSummary(many=True))
     def get(self, request: Request) -> Response:
-        return self.listed(VIEW, _list_groups(), GroupSummary)
+        return self.list_visible(VIEW, _list_groups(), GroupSummary)
 
     @extend_schema(request=GroupInput, responses={201: GroupDocument})
     def post(self, request: Request) -> Response:
-        given = self.given(GroupInput)
-        scope = self.scope_at(given.pop("scope"))
+        given = self.get_validated_body(GroupInput)
+        scope = self.get_scope(given.pop("scope"))
         given["users"] = _get_users(given.get("users", []), list_visible_users(self.principal))
         made = operations.create_user_group(actor=self.principal, scope=scope, **given)
         return Response(_build_group_document(made.pk), status=201)
@@ -124,7 +124,7 @@ class UserGroupDetailView(BaseApiView):
     def patch(self, request: Request, pk: int) -> Response:
         """Change a group; `users` replace those that it has."""
         group = self._found(pk)
-        given = self.given(GroupChange)
+        given = self.get_validated_body(GroupChange)
         known = User.objects.filter(
             Q(pk__in=list_visible_users(self.principal).values("pk")) | Q(pk__in=group.users.values("pk"))
         )
@@ -143,7 +143,7 @@ class UserGroupDetailView(BaseApiView):
         return Response(status=204)
 
     def _found(self, pk: int) -> UserGroup:
-        return self.one(VIEW, _list_groups(), pk=pk)
+        return self.get_visible(VIEW, _list_groups(), pk=pk)
 
 
 def _list_groups() -> QuerySet[UserGroup]:

@@ -32,7 +32,7 @@ class EffectiveAccessForm(PageForm):
         max_length=1024,
         help_text="Of one thing: a file goes by its path, a delegate by its name.",
     )
-    depending = frozenset({"kind", "identifier"})
+    conditional_fields = frozenset({"kind", "identifier"})
 
     def __init__(self, data: dict[str, str], *, asker: User) -> None:
         super().__init__(data)

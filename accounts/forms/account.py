@@ -84,7 +84,7 @@ class TwoFactorEnableForm(PageForm):
 class ProfileForm(PageForm):
     """Name and e-mail address; whoever reads the letters can set the password, so it takes the password."""
 
-    depending = frozenset({"proof"})
+    conditional_fields = frozenset({"proof"})
     first_name = forms.CharField(label="First name", max_length=150, required=False)
     last_name = forms.CharField(label="Last name", max_length=150, required=False)
     email = forms.EmailField(

@@ -48,7 +48,7 @@ class NewServiceAccountForm(ServiceAccountForm):
         super().__init__(*args, **kwargs)
         field = self.fields["in_scope"]
         if isinstance(field, ScopeField):
-            field.offer(person, EDIT, scope)
+            field.set_choices(person, EDIT, scope)
 
 
 class NewApiKeyForm(PageForm):

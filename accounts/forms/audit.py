@@ -73,7 +73,7 @@ class AuditFilterForm(PageForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         # All of them are optional; saying so ten times helps nobody.
-        self.depending = frozenset(self.fields)  # type: ignore[misc]
+        self.conditional_fields = frozenset(self.fields)  # type: ignore[misc]
 
     @property
     def shown(self) -> list[forms.BoundField]:

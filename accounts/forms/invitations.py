@@ -37,7 +37,7 @@ class InvitationForm(PageForm):
         super().__init__(*args, **kwargs)
         field = self.fields["in_scope"]
         if isinstance(field, ScopeField):
-            field.offer(person, "core_user_manage", scope)
+            field.set_choices(person, "core_user_manage", scope)
         here = list_permitted_scopes(person, "core_user_manage").values("pk")
         roles = Role.objects.filter(Q(scope=None) | Q(scope__in=here)).select_related("scope")
         self.fields["role"].queryset = roles.order_by("-builtin", "name")  # type: ignore[attr-defined]

@@ -24,7 +24,7 @@ class AccessSection:
 
     @property
     def granted(self) -> int:
-        return sum(verdict.permitted for _, verdict in self.rows)
+        return sum(verdict.is_granted for _, verdict in self.rows)
 
 
 @require_sign_in

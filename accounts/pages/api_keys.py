@@ -149,7 +149,7 @@ def _add_error(form: PageForm, error: ValidationError | Forbidden) -> None:
         )
         form.add_error(None, sentence)
     else:
-        form.refuse(error)
+        form.add_problem(error)
 
 
 def _get_api_key(request: PageRequest, pk: int) -> tuple[ApiKey, dict[str, Any]]:

@@ -53,7 +53,7 @@ def accept_invitation_page(request: HttpRequest) -> HttpResponse:
                 invitation=invitation, username=given["username"], password=given["password"]
             )
         except ValidationError as error:
-            form.refuse(error)
+            form.add_problem(error)
         else:
             del request.session[INVITATION_SESSION_KEY]
             login = Login(user=person, redirect_url=resolve_url("/"))

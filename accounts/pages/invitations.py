@@ -66,7 +66,7 @@ def new_invitation(request: PageRequest) -> HttpResponse:
                 days=given["days"],
             )
         except ValidationError as error:
-            form.refuse(error)
+            form.add_problem(error)
         except Forbidden as error:
             form.add_error("role", f"You cannot give this role: you lack {error.permission} yourself.")
         else:

@@ -150,7 +150,7 @@ def rename_scope(request: PageRequest, pk: int) -> HttpResponse:
         try:
             operations.rename_scope(actor=request.user, scope=found, name=form.cleaned_data["name"])
         except ValidationError as error:
-            form.refuse(error)
+            form.add_problem(error)
             found.refresh_from_db(fields=["name"])
         else:
             return redirect("access-scope", pk=pk)
@@ -206,7 +206,7 @@ class ArchiveScope(ScopePage, ConfirmPage[Scope]):
         ]
 
     def get_notice(self) -> Notice | None:
-        lines = [f"{item.what} under way here. {item.next_step}" for item in self.work]
+        lines = [f"{item.description} under way here. {item.next_step}" for item in self.work]
         return Notice("Work is still in progress", lines) if lines else None
 
     def get_obstacle(self) -> Obstacle | None:
@@ -242,7 +242,7 @@ def _create_scope_page(request: PageRequest, parent: Scope) -> HttpResponse:
         try:
             made = _create_scope(request, parent, form)
         except ValidationError as error:
-            form.refuse(error)
+            form.add_problem(error)
         else:
             return redirect("access-scope", pk=made.pk)
     content = {"form": form, "parent": parent, "is_project": parent.kind == Scope.Kind.ORGANIZATION}

@@ -86,7 +86,7 @@ def new_service_account(request: PageRequest) -> HttpResponse:
                 description=given["description"],
             )
         except ValidationError as error:
-            form.refuse(error)
+            form.add_problem(error)
         else:
             messages.success(request, f"{made.name} is there. Give it a role and a key.")
             return redirect("service-account", pk=made.pk)
@@ -105,7 +105,7 @@ def edit_service_account(request: PageRequest, pk: int) -> HttpResponse:
         try:
             operations.update_service_account(actor=request.user, account=account, **form.cleaned_data)
         except ValidationError as error:
-            form.refuse(error)
+            form.add_problem(error)
             account.refresh_from_db(fields=["name", "description"])
         else:
             return redirect("service-account", pk=pk)

@@ -70,7 +70,7 @@ class EffectiveManifests(OverrideRoute):
     @extend_schema(parameters=[FETCH_PARAMETER], responses=EffectiveManifestsDocument)
     def get(self, request: Request, pk: int, service: int, infrastructure: int | None = None) -> Response:
         there = self.there(pk, service, infrastructure)
-        fetch = fetch_rows if self.is_set("fetch") else None
+        fetch = fetch_rows if self.is_flag_set("fetch") else None
         return Response(
             {
                 "manifests": [

@@ -100,11 +100,11 @@ class Environments(BaseApiView):
 
     @extend_schema(parameters=[*LIST_PARAMETERS, SHARED_PARAMETER], responses=EnvironmentDocument(many=True))
     def get(self, request: Request) -> Response:
-        return self.listed(VIEW, Environment.objects.select_related("scope"), EnvironmentDocument)
+        return self.list_visible(VIEW, Environment.objects.select_related("scope"), EnvironmentDocument)
 
     @extend_schema(request=EnvironmentInput, responses={201: EnvironmentDocument})
     def post(self, request: Request) -> Response:
-        given, scope = self.given(EnvironmentInput), self.scope_named()
+        given, scope = self.get_validated_body(EnvironmentInput), self.get_named_scope()
         made = operations.create_environment(
             actor=self.principal,
             scope=scope,
@@ -120,7 +120,7 @@ class EnvironmentRoute(BaseApiView):
     def environment(self, pk: int, *, lock: bool = False) -> Environment:
         """Return the environment of the address."""
         rows = Environment.objects.select_related("scope")
-        return self.one(VIEW, rows.select_for_update(of=("self",)) if lock else rows, pk=pk)
+        return self.get_visible(VIEW, rows.select_for_update(of=("self",)) if lock else rows, pk=pk)
 
     def infrastructure_spec(
         self, environment: Environment, given: dict[str, Any]
@@ -152,7 +152,7 @@ class EnvironmentDetail(EnvironmentRoute):
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], request=EnvironmentChange, responses=EnvironmentDocument)
     def put(self, request: Request, pk: int) -> Response:
-        given = self.given(EnvironmentChange)
+        given = self.get_validated_body(EnvironmentChange)
         with transaction.atomic():
             found = self.environment(pk, lock=True)
             check_version(request, found.version)
@@ -166,7 +166,7 @@ class EnvironmentDetail(EnvironmentRoute):
         operations.delete_environment(
             actor=self.principal,
             environment=self.environment(pk),
-            although_used=self.is_set("although_used"),
+            although_used=self.is_flag_set("although_used"),
         )
         return Response(status=204)
 
@@ -181,11 +181,11 @@ class Infrastructures(EnvironmentRoute):
         rows = Infrastructure.objects.filter(environment=self.environment(pk)).select_related("connector")
         if identifier := request.GET.get("identifier"):
             rows = rows.filter(identifier=identifier)
-        return self.page(rows, InfrastructureDocument)
+        return self.paginate(rows, InfrastructureDocument)
 
     @extend_schema(request=InfrastructureInput, responses={201: InfrastructureDocument})
     def post(self, request: Request, pk: int) -> Response:
-        environment, given = self.environment(pk), self.given(InfrastructureInput)
+        environment, given = self.environment(pk), self.get_validated_body(InfrastructureInput)
         made = operations.create_infrastructure(
             actor=self.principal,
             environment=environment,
@@ -207,7 +207,7 @@ class InfrastructureDetail(EnvironmentRoute):
         parameters=[IF_MATCH_PARAMETER], request=InfrastructureChange, responses=InfrastructureDocument
     )
     def put(self, request: Request, pk: int, infrastructure: int) -> Response:
-        given = self.given(InfrastructureChange)
+        given = self.get_validated_body(InfrastructureChange)
         with transaction.atomic():
             found = self._found(pk, infrastructure)
             check_version(request, found.version)
@@ -222,13 +222,13 @@ class InfrastructureDetail(EnvironmentRoute):
         operations.delete_infrastructure(
             actor=self.principal,
             infrastructure=self._found(pk, infrastructure),
-            although_used=self.is_set("although_used"),
+            although_used=self.is_flag_set("although_used"),
         )
         return Response(status=204)
 
     def _found(self, pk: int, infrastructure: int) -> Infrastructure:
         rows = Infrastructure.objects.select_related("connector__scope", "environment__scope")
-        return self.one(VIEW, rows, pk=infrastructure, environment_id=pk)
+        return self.get_visible(VIEW, rows, pk=infrastructure, environment_id=pk)
 
 
 def _build_spec(given: dict[str, Any]) -> operations.EnvironmentSpec:

@@ -79,14 +79,14 @@ class OverrideRoute(EnvironmentRoute):
         if infrastructure is None:
             return None
         rows = Infrastructure.objects.select_related("environment__scope")
-        return self.one(VIEW_ENVIRONMENT, rows, pk=infrastructure, environment_id=pk)
+        return self.get_visible(VIEW_ENVIRONMENT, rows, pk=infrastructure, environment_id=pk)
 
     def there(
         self, pk: int, service: int, infrastructure: int | None, *, lock: bool = False
     ) -> ServiceOverrideSet:
         """Return the overrides that the address means."""
         environment = self.environment(pk, lock=lock)
-        found = self.one(VIEW_SERVICE, Service.objects.select_related("scope"), pk=service)
+        found = self.get_visible(VIEW_SERVICE, Service.objects.select_related("scope"), pk=service)
         return load_override_set(found, environment, self.place(pk, infrastructure))
 
 
@@ -98,7 +98,7 @@ class Overrides(OverrideRoute):
         environment, place = self.environment(pk), self.place(pk, infrastructure)
         seen = filter_visible(self.principal, VIEW_SERVICE, Service.objects.all())
         rows = environment.overrides.filter(infrastructure=place, service__in=seen).select_related("service")
-        return self.page(rows, OverrideSummary)
+        return self.paginate(rows, OverrideSummary)
 
 
 class OverrideDetail(OverrideRoute):
@@ -110,7 +110,7 @@ class OverrideDetail(OverrideRoute):
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], request=OverrideChange, responses=OverrideDocument)
     def put(self, request: Request, pk: int, service: int, infrastructure: int | None = None) -> Response:
-        given = self.given(OverrideChange)
+        given = self.get_validated_body(OverrideChange)
         spec = operations.OverrideSpec(
             given["variables"], [build_manifest_spec(one) for one in given["manifests"]]
         )

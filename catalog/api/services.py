@@ -96,11 +96,11 @@ class Services(BaseApiView):
 
     @extend_schema(parameters=[*LIST_PARAMETERS, SHARED_PARAMETER], responses=ServiceDocument(many=True))
     def get(self, request: Request) -> Response:
-        return self.listed(VIEW, _load_services(), ServiceDocument)
+        return self.list_visible(VIEW, _load_services(), ServiceDocument)
 
     @extend_schema(request=ServiceInput, responses={201: ServiceDocument})
     def post(self, request: Request) -> Response:
-        given, scope = self.given(ServiceInput), self.scope_named()
+        given, scope = self.get_validated_body(ServiceInput), self.get_named_scope()
         made = operations.create_service(
             actor=self.principal, scope=scope, identifier=given["identifier"], spec=_build_spec(given)
         )
@@ -114,14 +114,14 @@ class ServiceDetail(BaseApiView):
 
     @extend_schema(responses=ServiceDocument)
     def get(self, request: Request, pk: int) -> Response:
-        found = self.one(VIEW, _load_services(), pk=pk)
+        found = self.get_visible(VIEW, _load_services(), pk=pk)
         return respond_with_etag(ServiceDocument(found).data, found.version)
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], request=ServiceChange, responses=ServiceDocument)
     def put(self, request: Request, pk: int) -> Response:
-        spec = _build_spec(self.given(ServiceChange))
+        spec = _build_spec(self.get_validated_body(ServiceChange))
         with transaction.atomic():
-            found = self.one(
+            found = self.get_visible(
                 VIEW, Service.objects.select_related("scope").select_for_update(of=("self",)), pk=pk
             )
             check_version(request, found.version)
@@ -131,9 +131,9 @@ class ServiceDetail(BaseApiView):
 
     @extend_schema(parameters=[FORCE_DELETE_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        found = self.one(VIEW, _load_services(), pk=pk)
+        found = self.get_visible(VIEW, _load_services(), pk=pk)
         operations.delete_service(
-            actor=self.principal, service=found, although_used=self.is_set("although_used")
+            actor=self.principal, service=found, although_used=self.is_flag_set("although_used")
         )
         return Response(status=204)
 

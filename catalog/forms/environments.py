@@ -80,7 +80,7 @@ class InfrastructureForm(PageForm):
         widget=_build_mono_input(),
     )
     version = forms.IntegerField(min_value=1, required=False, widget=forms.HiddenInput)
-    depending = frozenset({"region", "cluster", "mapped_region", "mapped_cluster", "method"})
+    conditional_fields = frozenset({"region", "cluster", "mapped_region", "mapped_cluster", "method"})
     field_order = ("name", "identifier", "connector", "method", "region", "cluster")
 
     def __init__(self, *args: Any, connectors: Iterable[Connector], **kwargs: Any) -> None:
@@ -112,12 +112,12 @@ class InfrastructureForm(PageForm):
                 self.add_error(self._field(field), message)
         return given
 
-    def refuse(self, problem: Problem | ValidationError) -> None:
+    def add_problem(self, problem: Problem | ValidationError) -> None:
         """As every form; what is said of region or cluster stands beside the field that is shown."""
         if isinstance(problem, Problem) and self.is_dynamic:
             for error in problem.errors or ():
                 error["path"] = self._field(str(error.get("path", "")))
-        super().refuse(problem)
+        super().add_problem(problem)
 
     def _field(self, name: str) -> str:
         return f"mapped_{name}" if self.is_dynamic and name in ("region", "cluster") else name

@@ -64,7 +64,7 @@ class ManifestForm(PageForm):
                 self.fields[field.name] = _build_form_field(field)
         # Needed only where their store is chosen.
         needed = (field.name for field in store_fields if field.is_needed)
-        self.depending = frozenset(needed)  # type: ignore[misc]
+        self.conditional_fields = frozenset(needed)  # type: ignore[misc]
 
     @property
     def store_inputs(self) -> list["StoreInput"]:

@@ -58,7 +58,7 @@ class ScopedForm(PageForm):
         super().__init__(*args, **kwargs)
         field = self.fields["in_scope"]
         if isinstance(field, ScopeField):
-            field.offer(person, permission, scope)
+            field.set_choices(person, permission, scope)
 
 
 class OverrideVersionForm(PageForm):

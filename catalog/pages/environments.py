@@ -79,7 +79,7 @@ def new_environment(request: PageRequest) -> HttpResponse:
                 spec=form.spec(rows.variables()),
             )
         except Problem as problem:
-            form.refuse(problem)
+            form.add_problem(problem)
         else:
             messages.success(
                 request, f"{made.name} is there. Now say where in AWS it is: add an infrastructure."
@@ -108,7 +108,7 @@ def edit_environment(request: PageRequest, pk: int) -> HttpResponse:
     except VersionConflict:
         return _render_conflict(request, form, rows, pk)
     except Problem as problem:
-        form.refuse(problem)
+        form.add_problem(problem)
         return _render_form(request, form, rows, found)
     messages.success(request, f"{saved.name} is saved.")
     return redirect("environment", pk=pk)

@@ -57,7 +57,7 @@ def new_infrastructure(request: PageRequest, pk: int) -> HttpResponse:
                 spec=form.spec(),
             )
         except Problem as problem:
-            form.refuse(problem)
+            form.add_problem(problem)
         else:
             messages.success(request, _describe_created(made))
             return redirect("environment", pk=pk)
@@ -94,7 +94,7 @@ def edit_infrastructure(request: PageRequest, pk: int, infrastructure: int) -> H
         stored = _get_infrastructure(request, pk, infrastructure)
         return _render_conflict(request, form, connectors, stored)
     except Problem as problem:
-        form.refuse(problem)
+        form.add_problem(problem)
         return _render_form(request, form, found.environment, found)
     messages.success(request, f"{saved.name} is saved.")
     return redirect("environment", pk=pk)

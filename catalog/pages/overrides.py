@@ -108,7 +108,7 @@ def edit_override(
         differs = diff_values(_serialize_spec(_get_stored_spec(again)), _serialize_spec(spec))
         return _render_editor(request, again, spec, diff=differs, status=409)
     except Problem as problem:
-        form.refuse(problem)
+        form.add_problem(problem)
         return _render_page(request, there, form, variables, manifests, status=400)
     messages.success(request, f"What {there.service.name} has in {there.place_name} is saved.")
     return redirect(build_override_url(there, name="service", infrastructure=there.infrastructure))

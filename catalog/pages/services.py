@@ -82,7 +82,7 @@ def new_service(request: PageRequest) -> HttpResponse:
                 spec=form.spec(manifests.specs(), variables),
             )
         except Problem as problem:
-            form.refuse(problem)
+            form.add_problem(problem)
         else:
             messages.success(request, f"{made.name} is there.")
             return redirect("service", pk=made.pk)
@@ -111,7 +111,7 @@ def edit_service(request: PageRequest, pk: int) -> HttpResponse:
         differs = diff_values(_serialize_spec(build_service_spec(stored)), _serialize_spec(spec))
         return _render_editor(request, stored, spec, diff=differs, status=409)
     except Problem as problem:
-        form.refuse(problem)
+        form.add_problem(problem)
         return _render_form(request, form, manifests, variables, found)
     messages.success(request, f"{saved.name} is saved.")
     return redirect("service", pk=pk)

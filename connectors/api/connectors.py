@@ -65,13 +65,13 @@ class Connectors(BaseApiView):
 
     @extend_schema(parameters=[*LIST_PARAMETERS, SHARED_PARAMETER], responses=ConnectorDocument(many=True))
     def get(self, request: Request) -> Response:
-        return self.listed(
+        return self.list_visible(
             CONNECTOR_VIEW_PERMISSION, Connector.objects.select_related("scope", "secret"), ConnectorDocument
         )
 
     @extend_schema(request=ConnectorInput, responses={201: ConnectorDocument})
     def post(self, request: Request) -> Response:
-        given, scope = self.given(ConnectorInput), self.scope_named()
+        given, scope = self.get_validated_body(ConnectorInput), self.get_named_scope()
         made = operations.create_connector(
             actor=self.principal,
             scope=scope,
@@ -89,7 +89,7 @@ class ConnectorUsages(BaseApiView):
 
     @extend_schema(responses=UsesDocument)
     def get(self, request: Request, pk: int) -> Response:
-        found = self.one(CONNECTOR_VIEW_PERMISSION, Connector.objects.select_related("scope"), pk=pk)
+        found = self.get_visible(CONNECTOR_VIEW_PERMISSION, Connector.objects.select_related("scope"), pk=pk)
         return Response(UsesDocument(find_usages(found, self.principal)).data)
 
 
@@ -103,7 +103,7 @@ class ConnectorDetail(BaseApiView):
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], request=ConnectorChange, responses=ConnectorDocument)
     def patch(self, request: Request, pk: int) -> Response:
-        given = self.given(ConnectorChange)
+        given = self.get_validated_body(ConnectorChange)
         with transaction.atomic():
             found = self._found(pk, lock=True)
             check_version(request, _get_version(found))
@@ -123,7 +123,7 @@ class ConnectorDetail(BaseApiView):
 
     def _found(self, pk: int, *, lock: bool = False) -> Connector:
         rows = Connector.objects.select_related("scope", "secret")
-        return self.one(
+        return self.get_visible(
             CONNECTOR_VIEW_PERMISSION, rows.select_for_update(of=("self",)) if lock else rows, pk=pk
         )
 
@@ -186,9 +186,9 @@ class ConnectorHostKey(BaseApiView):
         changed = operations.accept_host_key(
             actor=self.principal,
             connector=self._found(pk),
-            fingerprint=self.given(AcceptedKey)["fingerprint"],
+            fingerprint=self.get_validated_body(AcceptedKey)["fingerprint"],
         )
         return Response(KnownServerDocument(get_known_server(changed)).data)
 
     def _found(self, pk: int) -> Connector:
-        return self.one(HOST_KEY_VIEW_PERMISSION, Connector.objects.select_related("scope"), pk=pk)
+        return self.get_visible(HOST_KEY_VIEW_PERMISSION, Connector.objects.select_related("scope"), pk=pk)

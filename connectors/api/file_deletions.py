@@ -35,7 +35,7 @@ class FileDeletions(BaseApiView):
     )
     def get(self, request: Request) -> Response:
         rows = FileDeletion.objects.select_related("scope", "by")
-        return self.listed(FILE_VIEW_PERMISSION, rows, DeletionDocument, by_identifier=False)
+        return self.list_visible(FILE_VIEW_PERMISSION, rows, DeletionDocument, by_identifier=False)
 
 
 class FileDeletionDetail(BaseApiView):
@@ -62,4 +62,4 @@ class FileDeletionUndo(BaseApiView):
 
 
 def _get_deletion(route: BaseApiView, pk: int) -> FileDeletion:
-    return route.one(FILE_VIEW_PERMISSION, FileDeletion.objects.select_related("scope", "by"), pk=pk)
+    return route.get_visible(FILE_VIEW_PERMISSION, FileDeletion.objects.select_related("scope", "by"), pk=pk)

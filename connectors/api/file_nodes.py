@@ -112,11 +112,13 @@ class FileNodeRoute(BaseApiView):
     """The base of routes about one file or folder."""
 
     def _found(self, pk: int) -> FileNode:
-        return self.one(FILE_VIEW_PERMISSION, FileNode.objects.select_related("scope", "updated_by"), pk=pk)
+        return self.get_visible(
+            FILE_VIEW_PERMISSION, FileNode.objects.select_related("scope", "updated_by"), pk=pk
+        )
 
     def _version(self, pk: int, version: int) -> FileVersion:
         rows = FileVersion.objects.filter(node__deletion=None).select_related("by", "node__scope")
-        return self.one(FILE_VIEW_PERMISSION, rows, node=pk, version=version)
+        return self.get_visible(FILE_VIEW_PERMISSION, rows, node=pk, version=version)
 
 
 class FileVersions(FileNodeRoute):
@@ -127,7 +129,7 @@ class FileVersions(FileNodeRoute):
     @extend_schema(parameters=PAGE_PARAMETERS, responses=VersionEntry(many=True))
     def get(self, request: Request, pk: int) -> Response:
         rows = FileVersion.objects.filter(node=self._found(pk)).defer("content").select_related("by")
-        return self.page(rows, VersionEntry)
+        return self.paginate(rows, VersionEntry)
 
 
 class FileVersionDetail(FileNodeRoute):
@@ -157,7 +159,7 @@ class FileRestore(FileNodeRoute):
     @extend_schema(request=RestoreInput, responses=FileDocument)
     def post(self, request: Request, pk: int) -> Response:
         node = self._found(pk)
-        version = self.given(RestoreInput)["version"]
+        version = self.get_validated_body(RestoreInput)["version"]
         restored = operations.restore_file(actor=self.principal, node=node, version=version)
         return respond_with_etag(FileDocument(restored).data, restored.version)
 
@@ -167,7 +169,7 @@ class FileMove(FileNodeRoute):
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], request=MoveInput, responses=FileDocument)
     def post(self, request: Request, pk: int) -> Response:
-        node, given = self._found(pk), self.given(MoveInput)
+        node, given = self._found(pk), self.get_validated_body(MoveInput)
         check_version(request, node.version)
         moved = operations.move_file(actor=self.principal, node=node, **given)
         return respond_with_etag(FileDocument(moved).data, moved.version)
@@ -186,7 +188,7 @@ class FileChecks(BaseApiView):
 
     @extend_schema(request=CheckInput, responses=CheckDocument)
     def post(self, request: Request) -> Response:
-        given, scope = self.given(CheckInput), self.scope_named()
+        given, scope = self.get_validated_body(CheckInput), self.get_named_scope()
         require(self.principal, FILE_VIEW_PERMISSION, scope)
         text = FileText(scope, normalize_path(given["path"]), normalize_content(given["content"]))
         return Response(check_file(text).to_json())
@@ -197,7 +199,7 @@ class FileCleanUps(BaseApiView):
 
     @extend_schema(request=FileCleanUpInput, responses=CleanUpDocument)
     def post(self, request: Request) -> Response:
-        given, scope = self.given(FileCleanUpInput), self.scope_named()
+        given, scope = self.get_validated_body(FileCleanUpInput), self.get_named_scope()
         require(self.principal, FILE_VIEW_PERMISSION, scope)
         text = FileText(scope, normalize_path(given["path"]), normalize_content(given["content"]))
         return Response(CleanUpDocument(clean_up_file(text, self.principal, given["service_name"])).data)

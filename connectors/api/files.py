@@ -87,11 +87,11 @@ class Files(BaseApiView):
             found = filter_folder_contents(found, folder.rstrip("/"))
         if path := request.GET.get("path"):
             found = found.filter(path=path)
-        return self.page(found, FileEntry)
+        return self.paginate(found, FileEntry)
 
     @extend_schema(request=FileInput, responses={201: FileDocument})
     def post(self, request: Request) -> Response:
-        given, scope = self.given(FileInput), self.scope_named()
+        given, scope = self.get_validated_body(FileInput), self.get_named_scope()
         if given["is_folder"] and given["content"]:
             raise BadInput(
                 "A folder has no content.", errors=[{"path": "content", "message": "must be empty"}]
@@ -124,7 +124,7 @@ class FileDetail(BaseApiView):
     )
     def put(self, request: Request, path: str) -> Response:
         """Create the file or replace its content."""
-        given, scope = self.given(FileContent), self.scope_named()
+        given, scope = self.get_validated_body(FileContent), self.get_named_scope()
         saved = operations.save_file(
             actor=self.principal,
             scope=scope,
@@ -151,8 +151,8 @@ class FileDetail(BaseApiView):
         operations.delete_file(
             actor=self.principal,
             node=found,
-            with_content=self.is_set("with_content"),
-            although_used=self.is_set("although_used"),
+            with_content=self.is_flag_set("with_content"),
+            although_used=self.is_flag_set("although_used"),
         )
         return Response(status=204)
 
@@ -166,4 +166,6 @@ class FileDetail(BaseApiView):
 
     def _found(self, path: str) -> FileNode:
         rows = FileNode.objects.select_related("scope", "updated_by")
-        return self.one(FILE_VIEW_PERMISSION, rows, scope=self.scope_named(), path=normalize_path(f"/{path}"))
+        return self.get_visible(
+            FILE_VIEW_PERMISSION, rows, scope=self.get_named_scope(), path=normalize_path(f"/{path}")
+        )

@@ -61,14 +61,14 @@ class Secrets(BaseApiView):
     @extend_schema(parameters=[*LIST_PARAMETERS, SHARED_PARAMETER], responses=SecretDocument(many=True))
     def get(self, request: Request) -> Response:
         rows = Secret.objects.defer("value").select_related("scope")
-        return self.listed(SECRET_VIEW_PERMISSION, rows, SecretDocument)
+        return self.list_visible(SECRET_VIEW_PERMISSION, rows, SecretDocument)
 
     @extend_schema(request=SecretInput, responses={201: SecretDocument})
     def post(self, request: Request) -> Response:
-        given = self.given(SecretInput)
+        given = self.get_validated_body(SecretInput)
         made = operations.create_secret(
             actor=self.principal,
-            scope=self.scope_named(),
+            scope=self.get_named_scope(),
             identifier=given["identifier"],
             name=given["name"],
             value=given["value"],
@@ -82,7 +82,9 @@ class SecretUsages(BaseApiView):
 
     @extend_schema(responses=UsesDocument)
     def get(self, request: Request, pk: int) -> Response:
-        found = self.one(SECRET_VIEW_PERMISSION, Secret.objects.defer("value").select_related("scope"), pk=pk)
+        found = self.get_visible(
+            SECRET_VIEW_PERMISSION, Secret.objects.defer("value").select_related("scope"), pk=pk
+        )
         return Response(UsesDocument(find_usages(found, self.principal)).data)
 
 
@@ -95,7 +97,7 @@ class SecretDetail(BaseApiView):
 
     @extend_schema(request=SecretChange, responses=SecretDocument)
     def patch(self, request: Request, pk: int) -> Response:
-        given = self.given(SecretChange)
+        given = self.get_validated_body(SecretChange)
         changed = operations.update_secret(actor=self.principal, secret=self._found(pk), **given)
         return Response(SecretDocument(changed).data)
 
@@ -105,4 +107,6 @@ class SecretDetail(BaseApiView):
         return Response(status=204)
 
     def _found(self, pk: int) -> Secret:
-        return self.one(SECRET_VIEW_PERMISSION, Secret.objects.defer("value").select_related("scope"), pk=pk)
+        return self.get_visible(
+            SECRET_VIEW_PERMISSION, Secret.objects.defer("value").select_related("scope"), pk=pk
+        )

@@ -25,7 +25,7 @@ from rbac.policy import Principal
 class AwsConnectorForm(BaseConnectorForm):
     """How an AWS account is entered; `spec` gives it as a connector keeps it."""
 
-    depending = frozenset({"role_arn", "access_key_id", "secret", "secret_value"})
+    conditional_fields = frozenset({"role_arn", "access_key_id", "secret", "secret_value"})
 
     name = forms.CharField(max_length=128, help_text="Such as “Production, Ireland”.")
     credentials = forms.ChoiceField(label="Credentials", widget=forms.RadioSelect)

@@ -79,7 +79,7 @@ class NewConnectorFields(forms.Form):
         """Offer the scopes where the person may make connectors; `Forbidden` if there are none."""
         field = self.fields["in_scope"]
         if isinstance(field, ScopeField):
-            field.offer(person, CONNECTOR_EDIT_PERMISSION, chosen)
+            field.set_choices(person, CONNECTOR_EDIT_PERMISSION, chosen)
 
     def clean_identifier(self) -> str:
         """The identifier, made from the name where none was given."""

@@ -44,7 +44,7 @@ class NewFileForm(PageForm):
 
     def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
         super().__init__(*args, auto_id="file-%s", **kwargs)
-        _get_scope_field(self).offer(person, FILE_EDIT_PERMISSION, scope)
+        _get_scope_field(self).set_choices(person, FILE_EDIT_PERMISSION, scope)
 
 
 class NewFolderForm(PageForm):
@@ -60,7 +60,7 @@ class NewFolderForm(PageForm):
 
     def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
         super().__init__(*args, auto_id="file-%s", **kwargs)
-        _get_scope_field(self).offer(person, FILE_EDIT_PERMISSION, scope)
+        _get_scope_field(self).set_choices(person, FILE_EDIT_PERMISSION, scope)
 
 
 class MoveFileForm(PageForm):
@@ -128,7 +128,7 @@ class UploadFilesForm(PageForm):
 
     def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
         super().__init__(*args, auto_id="file-%s", **kwargs)
-        _get_scope_field(self).offer(person, FILE_EDIT_PERMISSION, scope)
+        _get_scope_field(self).set_choices(person, FILE_EDIT_PERMISSION, scope)
 
 
 def _get_scope_field(form: PageForm) -> ScopeField:

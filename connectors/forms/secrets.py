@@ -22,7 +22,7 @@ class SecretTextarea(forms.Textarea):
 class SecretValueForm(PageForm):
     """A new value, as text or as a file of text."""
 
-    depending = frozenset({"value", "file"})
+    conditional_fields = frozenset({"value", "file"})
 
     value = forms.CharField(
         required=False,
@@ -91,7 +91,7 @@ class NewSecretForm(SecretValueForm):
         super().__init__(*args, **kwargs)
         field = self.fields["in_scope"]
         if isinstance(field, ScopeField):
-            field.offer(person, SECRET_EDIT_PERMISSION, scope)
+            field.set_choices(person, SECRET_EDIT_PERMISSION, scope)
 
     def clean_identifier(self) -> str:
         """The identifier, made from the name where none was given."""

@@ -57,7 +57,7 @@ class SiteConnectorForm(BaseConnectorForm):
     `spec` gives it as a connector keeps it.
     """
 
-    depending = frozenset({"username", "secret", "secret_value", "host_key", "test_repository"})
+    conditional_fields = frozenset({"username", "secret", "secret_value", "host_key", "test_repository"})
 
     name = forms.CharField(max_length=128, help_text="Such as “Team repositories”.")
     url = forms.CharField(max_length=500, label="URL", widget=forms.TextInput(attrs=MONOSPACE_ATTRIBUTES))

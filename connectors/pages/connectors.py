@@ -112,7 +112,7 @@ def new_connector(request: PageRequest) -> HttpResponse:
                     secret=_get_or_create_secret(request, form, given["in_scope"], given["identifier"]),
                 )
         except Problem as problem:
-            form.refuse(problem)
+            form.add_problem(problem)
         else:
             return _redirect_to_saved(request, made)
     return _render_form(request, form)
@@ -130,7 +130,7 @@ def edit_connector(request: PageRequest, pk: int) -> HttpResponse:
             with transaction.atomic():
                 changed = _update_connector(request, form, pk)
         except Problem as problem:
-            form.refuse(problem)
+            form.add_problem(problem)
         else:
             return _redirect_to_saved(request, changed)
     return _render_form(request, form, connector=found)

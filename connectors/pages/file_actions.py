@@ -62,7 +62,7 @@ def new_folder(request: PageRequest) -> HttpResponse:
         try:
             node = create_folder(actor=request.user, scope=given["in_scope"], path=given["path"])
         except Problem as problem:
-            form.refuse(problem)
+            form.add_problem(problem)
         else:
             return redirect("file", pk=node.pk)
     return _render_form(request, form, "folder")
@@ -87,7 +87,7 @@ def upload_files(request: PageRequest) -> HttpResponse:
                 request.user, given["in_scope"], given["folder"], given["uploaded"], replace=given["replace"]
             )
         except Problem as problem:
-            form.refuse(problem)
+            form.add_problem(problem)
         else:
             what = saved[0].path if len(saved) == 1 else f"{len(saved)} files"
             messages.success(request, f"Uploaded {what}.")
@@ -107,7 +107,7 @@ def move_node(request: PageRequest, pk: int) -> HttpResponse:
         try:
             move_file(actor=request.user, node=node, path=given["path"], although_used=given["although_used"])
         except Problem as problem:
-            form.refuse(problem)
+            form.add_problem(problem)
         else:
             messages.success(request, f"{old} is {node.path} now.")
             return redirect("file", pk=pk)

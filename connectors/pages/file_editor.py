@@ -51,7 +51,7 @@ def new_file(request: PageRequest) -> HttpResponse:
         except VersionConflict:
             form.add_error("path", "There is already a file with this path.")
         except Problem as problem:
-            form.refuse(problem)
+            form.add_problem(problem)
         else:
             return _redirect_to_saved(request, node)
     return _render_new(request, form)
@@ -86,7 +86,7 @@ def edit_file(request: PageRequest, pk: int) -> HttpResponse:
     except VersionConflict:
         return _render_edit_conflict(request, node)
     except Problem as problem:
-        form.refuse(problem)
+        form.add_problem(problem)
         return _render_edit(request, form, node)
     return _redirect_to_saved(request, saved)
 

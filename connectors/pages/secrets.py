@@ -82,7 +82,7 @@ def new_secret(request: PageRequest) -> HttpResponse:
                 **form.value_given,
             )
         except Problem as problem:
-            form.refuse(problem)
+            form.add_problem(problem)
         else:
             messages.success(request, f"The secret {made.name} is kept.")
             return redirect("secret", pk=made.pk)
@@ -101,7 +101,7 @@ def rotate_secret(request: PageRequest, pk: int) -> HttpResponse:
         try:
             update_secret(actor=request.user, secret=found, **form.value_given)
         except Problem as problem:
-            form.refuse(problem)
+            form.add_problem(problem)
         else:
             messages.success(request, f"{found.name} has a new value. Test the connectors that use it.")
             return redirect("secret", pk=pk)
@@ -120,7 +120,7 @@ def rename_secret(request: PageRequest, pk: int) -> HttpResponse:
         try:
             update_secret(actor=request.user, secret=found, name=form.cleaned_data["name"])
         except Problem as problem:
-            form.refuse(problem)
+            form.add_problem(problem)
         else:
             return redirect("secret", pk=pk)
     content = {"form": form, "secret": found}

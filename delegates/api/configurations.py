@@ -96,13 +96,13 @@ class DelegateConfigurations(BaseApiView):
         parameters=[*LIST_PARAMETERS, SHARED_PARAMETER], responses=DelegateConfigurationDocument(many=True)
     )
     def get(self, request: Request) -> Response:
-        return self.listed(VIEW, list_configurations_with_use(), DelegateConfigurationDocument)
+        return self.list_visible(VIEW, list_configurations_with_use(), DelegateConfigurationDocument)
 
     @extend_schema(request=DelegateConfigurationInput, responses={201: DelegateConfigurationDocument})
     def post(self, request: Request) -> Response:
-        given = self.given(DelegateConfigurationInput)
+        given = self.get_validated_body(DelegateConfigurationInput)
         values = {name: value for name, value in given.items() if name not in ("org", "project")}
-        made = operations.create_configuration(actor=self.principal, scope=self.scope_named(), **values)
+        made = operations.create_configuration(actor=self.principal, scope=self.get_named_scope(), **values)
         return Response(_serialize_configuration(made.pk), status=201)
 
 
@@ -115,7 +115,7 @@ class OneDelegateConfiguration(BaseApiView):
 
     @extend_schema(request=DelegateConfigurationChange, responses=DelegateConfigurationDocument)
     def patch(self, request: Request, pk: int) -> Response:
-        given = self.given(DelegateConfigurationChange)
+        given = self.get_validated_body(DelegateConfigurationChange)
         operations.update_configuration(
             actor=self.principal, configuration=_get_configuration(self, pk), **given
         )
@@ -142,7 +142,7 @@ class DelegateConfigurationApplication(BaseApiView):
     @extend_schema(request=DelegatesToConfigure, responses=DelegateConfigurationDocument)
     def post(self, request: Request, pk: int) -> Response:
         configuration = _get_configuration(self, pk)
-        wanted = set(self.given(DelegatesToConfigure)["delegates"])
+        wanted = set(self.get_validated_body(DelegatesToConfigure)["delegates"])
         rows = Delegate.objects.filter(pk__in=wanted).select_related("scope", "configuration")
         found = list(filter_visible(self.principal, "core_delegate_view", rows))
         if missing := sorted(wanted - {one.pk for one in found}):
@@ -153,7 +153,7 @@ class DelegateConfigurationApplication(BaseApiView):
 
 
 def _get_configuration(route: BaseApiView, pk: int) -> DelegateConfiguration:
-    return route.one(VIEW, DelegateConfiguration.objects.select_related("scope"), pk=pk)
+    return route.get_visible(VIEW, DelegateConfiguration.objects.select_related("scope"), pk=pk)
 
 
 def _serialize_configuration(pk: int) -> Any:

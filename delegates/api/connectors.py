@@ -111,7 +111,7 @@ class ConnectorAccessRoute(BaseApiView):
     """The base of routes that go through a connector's door."""
 
     def usable(self, pk: int) -> Connector:
-        connector = self.one(VIEW, Connector.objects.select_related("scope", "secret"), pk=pk)
+        connector = self.get_visible(VIEW, Connector.objects.select_related("scope", "secret"), pk=pk)
         require_access(self.principal, get_connector_requirements(connector))
         return connector
 
@@ -122,7 +122,7 @@ class ConnectorTestRoute(ConnectorAccessRoute):
     @extend_schema(request=TestInput, responses={200: TestDocument, 202: LookupRequestDocument})
     def post(self, request: Request, pk: int) -> Response:
         connector = self.usable(pk)
-        region = validate_region(self.given(TestInput)["region"])
+        region = validate_region(self.get_validated_body(TestInput)["region"])
         if parse_aws_spec(connector.spec).is_remote:
             begun = create_lookup_request(
                 actor=self.principal, connector=connector, kind=LookupRequest.Kind.TEST, region=region

@@ -234,7 +234,7 @@ class OneDelegate(BaseApiView):
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], request=DelegateChange, responses=DelegateDocument)
     def patch(self, request: Request, pk: int) -> Response:
-        given, found = self.given(DelegateChange), _get_delegate(self, pk)
+        given, found = self.get_validated_body(DelegateChange), _get_delegate(self, pk)
         check_version(request, _version(found))
         operations.update_delegate(
             actor=self.principal,
@@ -249,7 +249,9 @@ class OneDelegate(BaseApiView):
     @extend_schema(parameters=[FORCE_DELETE_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
         operations.delete_delegate(
-            actor=self.principal, delegate=_get_delegate(self, pk), although_used=self.is_set("although_used")
+            actor=self.principal,
+            delegate=_get_delegate(self, pk),
+            although_used=self.is_flag_set("although_used"),
         )
         return Response(status=204)
 
@@ -259,7 +261,7 @@ class DelegateOwnTags(BaseApiView):
 
     @extend_schema(request=DelegateTags, responses=DelegateDocument)
     def put(self, request: Request, pk: int) -> Response:
-        tags = self.given(DelegateTags)["tags"]
+        tags = self.get_validated_body(DelegateTags)["tags"]
         operations.update_delegate(actor=self.principal, delegate=_get_delegate(self, pk), tags=tags)
         return _answer(_get_delegate(self, pk))
 
@@ -333,11 +335,11 @@ class DelegateEvents(BaseApiView):
         events = DelegateEvent.objects.filter(delegate=_get_delegate(self, pk)).select_related(
             "instance__delegate"
         )
-        return self.page(events, DelegateEventDocument)
+        return self.paginate(events, DelegateEventDocument)
 
 
 def _get_delegate(route: BaseApiView, pk: int) -> Delegate:
-    return route.one(VIEW, _select_document_relations(Delegate.objects.all()), pk=pk)
+    return route.get_visible(VIEW, _select_document_relations(Delegate.objects.all()), pk=pk)
 
 
 def _select_document_relations(delegates: QuerySet[Delegate]) -> QuerySet[Delegate]:

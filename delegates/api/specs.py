@@ -210,9 +210,9 @@ class TaskSpec(BaseApiView):
         responses={(200, "application/json"): SpecDocument, (200, "application/zip"): OpenApiTypes.BINARY},
     )
     def post(self, request: Request) -> Response:
-        given = self.given(SpecInput)
+        given = self.get_validated_body(SpecInput)
         token = self._token(given.pop("token_id", None))
-        scope = token.scope if token else self.scope_named()
+        scope = token.scope if token else self.get_named_scope()
         spec = write_task_spec(
             actor=self.principal, scope=scope, token=token, request=_build_spec_request(given)
         )
@@ -221,7 +221,7 @@ class TaskSpec(BaseApiView):
     def _token(self, pk: int | None) -> DelegateToken | None:
         if pk is None:
             return None
-        return self.one(VIEW, DelegateToken.objects.select_related("scope"), pk=pk)
+        return self.get_visible(VIEW, DelegateToken.objects.select_related("scope"), pk=pk)
 
 
 class DelegateSpec(BaseApiView):
@@ -237,8 +237,8 @@ class DelegateSpec(BaseApiView):
     )
     def post(self, request: Request, pk: int) -> Response:
         rows = Delegate.objects.filter(is_built_in=False).select_related("scope", "token__scope")
-        delegate = self.one(VIEW, rows, pk=pk)
-        image = self.given(SpecOfDelegateInput)["image"]
+        delegate = self.get_visible(VIEW, rows, pk=pk)
+        image = self.get_validated_body(SpecOfDelegateInput)["image"]
         spec, lacking = get_installation(actor=self.principal, delegate=delegate, image=image)
         return _build_response(self.request, spec, *([lacking] if lacking else []))
 
@@ -248,14 +248,14 @@ class TaskSpecCheck(BaseApiView):
 
     @extend_schema(request=LintInput, responses=FindingList)
     def post(self, request: Request) -> Response:
-        given = self.given(LintInput)
+        given = self.get_validated_body(LintInput)
         pk = given.get("connector_id")
         rows = Connector.objects.select_related("scope", "secret")
         found = check_spec(
             actor=self.principal,
             task_definition=given["task_definition"],
             service=given.get("service"),
-            connector=self.one("core_connector_view", rows, pk=pk) if pk else None,
+            connector=self.get_visible("core_connector_view", rows, pk=pk) if pk else None,
             region=validate_region(given["region"]),
         )
         is_ok = all(one.is_warning for one in found)

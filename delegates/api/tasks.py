@@ -140,7 +140,7 @@ class DelegateTasks(BaseApiView):
             found = found.filter(status=status)
         if (delegate := parse_number(request, "delegate")) is not None:
             found = queries.filter_by_delegate(found, delegate)
-        return self.page(found, DelegateTaskSummary)
+        return self.paginate(found, DelegateTaskSummary)
 
 
 class TaskRoute(BaseApiView):
@@ -148,7 +148,7 @@ class TaskRoute(BaseApiView):
 
     def task(self, pk: uuid.UUID) -> DelegateTask:
         """Return the task of the address."""
-        return self.one(VIEW, queries.list_tasks(), pk=pk)
+        return self.get_visible(VIEW, queries.list_tasks(), pk=pk)
 
 
 class OneDelegateTask(TaskRoute):
@@ -179,9 +179,9 @@ class DelegateCheck(BaseApiView):
 
     @extend_schema(request=ReachInput, responses={202: DelegateTaskDocument})
     def post(self, request: Request, pk: int) -> Response:
-        delegate = self.one(VIEW, Delegate.objects.select_related("scope"), pk=pk)
+        delegate = self.get_visible(VIEW, Delegate.objects.select_related("scope"), pk=pk)
         require(self.principal, "core_delegate_edit", delegate)
-        url = self.given(ReachInput)["url"]
+        url = self.get_validated_body(ReachInput)["url"]
         started = start_connectivity_check(actor=self.principal, delegate=delegate, url=url)
         return Response(DelegateTaskDocument(started).data, status=202)
 
@@ -194,7 +194,7 @@ class TaskDecisions(TaskRoute):
     @extend_schema(parameters=PAGE_PARAMETERS, responses=DecisionDocument(many=True))
     def get(self, request: Request, pk: uuid.UUID) -> Response:
         decisions = RoutingDecision.objects.filter(task=self.task(pk)).select_related("chosen")
-        return self.page(decisions, self._shown)
+        return self.paginate(decisions, self._shown)
 
     def _shown(self, decision: RoutingDecision) -> DecisionDocument:
         (decision.rows,) = list_decision_rows([decision], self.principal)

@@ -81,14 +81,14 @@ class DelegateTokens(BaseApiView):
             rows = rows.filter(status=_validate_status(status))
         if name := request.GET.get("name"):
             rows = rows.filter(name=name)
-        return self.listed(VIEW, rows, DelegateTokenDocument, by_identifier=False)
+        return self.list_visible(VIEW, rows, DelegateTokenDocument, by_identifier=False)
 
     @extend_schema(request=DelegateTokenInput, responses={201: NewDelegateTokenDocument})
     def post(self, request: Request) -> Response:
-        given = self.given(DelegateTokenInput)
+        given = self.get_validated_body(DelegateTokenInput)
         made = operations.create_token(
             actor=self.principal,
-            scope=self.scope_named(),
+            scope=self.get_named_scope(),
             name=given["name"],
             expires_at=given["expires_at"],
         )
@@ -105,7 +105,7 @@ class OneDelegateToken(BaseApiView):
 
     @extend_schema(request=DelegateTokenChange, responses=DelegateTokenDocument)
     def patch(self, request: Request, pk: int) -> Response:
-        name = self.given(DelegateTokenChange)["name"]
+        name = self.get_validated_body(DelegateTokenChange)["name"]
         operations.rename_token(actor=self.principal, token=_get_token(self, pk), name=name)
         return Response(DelegateTokenDocument(_get_token(self, pk)).data)
 
@@ -134,7 +134,7 @@ class DelegateTokenRevocation(BaseApiView):
 
 
 def _get_token(route: BaseApiView, pk: int) -> DelegateToken:
-    return route.one(VIEW, list_tokens_with_use(), pk=pk)
+    return route.get_visible(VIEW, list_tokens_with_use(), pk=pk)
 
 
 def _validate_status(status: str) -> str:

@@ -26,7 +26,7 @@ CONFIGURATION_PERMISSION = "core_delegateconfiguration_edit"
 class ConfigurationForm(PageForm):
     """What a configuration does; the script is edited beside these fields."""
 
-    depending = frozenset({"script"})
+    conditional_fields = frozenset({"script"})
 
     name = forms.CharField(max_length=128)
     script = forms.CharField(required=False, strip=False, max_length=int(SCRIPT_BYTES))
@@ -82,7 +82,7 @@ class NewConfigurationForm(ConfigurationForm):
         super().__init__(*args, person=person, scope=scope or Scope.objects.account(), **kwargs)
         field = self.fields["in_scope"]
         if isinstance(field, ScopeField):
-            field.offer(person, CONFIGURATION_PERMISSION, scope)
+            field.set_choices(person, CONFIGURATION_PERMISSION, scope)
 
     def clean_identifier(self) -> str:
         """The identifier, made from the name where none was given."""
@@ -188,7 +188,7 @@ class NewTokenForm(RenameTokenForm):
         super().__init__(*args, **kwargs)
         field = self.fields["in_scope"]
         if isinstance(field, ScopeField):
-            field.offer(person, TOKEN_PERMISSION, scope)
+            field.set_choices(person, TOKEN_PERMISSION, scope)
 
     @property
     def expires_at(self) -> datetime | None:

@@ -59,7 +59,9 @@ def build_choice_field(label: str, choices: Any, help_text: str = "") -> forms.C
 class NewDelegateForm(PageForm):
     """Every question of the wizard; all but the name may stay as they are."""
 
-    depending = frozenset(("secret_arn", "token", "configuration", "size", "region", "flavour", "target"))
+    conditional_fields = frozenset(
+        ("secret_arn", "token", "configuration", "size", "region", "flavour", "target")
+    )
 
     in_scope = ScopeField(help_text="Work of this scope and of those below it can use the delegate.")
     name = forms.CharField(max_length=128, help_text="Two that run under one name are two instances of it.")
@@ -133,7 +135,7 @@ class NewDelegateForm(PageForm):
         self.person = person
         field = self.fields["in_scope"]
         if isinstance(field, ScopeField):
-            field.offer(person, EDIT, scope)
+            field.set_choices(person, EDIT, scope)
         self._offer(
             "size", [("", "As in the reference files"), *((s.identifier, s.name) for s in SIZES.values())]
         )
@@ -184,7 +186,7 @@ class NewDelegateForm(PageForm):
 class ChangeTokenForm(PageForm):
     """Another token for the spec of a delegate."""
 
-    depending = frozenset({"token"})
+    conditional_fields = frozenset({"token"})
 
     token = build_choice_field("Token", ())
 

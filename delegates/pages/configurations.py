@@ -69,7 +69,7 @@ def create_configuration(request: PageRequest) -> HttpResponse:
                 actor=request.user, scope=given["in_scope"], identifier=given["identifier"], **form.values
             )
         except Problem as problem:
-            form.refuse(problem)
+            form.add_problem(problem)
         else:
             messages.success(request, f"The configuration {made.name} is there. Give it to delegates.")
             return redirect("delegate-configuration", pk=made.pk)
@@ -90,7 +90,7 @@ def edit_configuration(request: PageRequest, pk: int) -> HttpResponse:
         try:
             operations.update_configuration(actor=request.user, configuration=found, **form.values)
         except Problem as problem:
-            form.refuse(problem)
+            form.add_problem(problem)
         else:
             messages.success(request, f"{found.name} is saved.")
             return redirect("delegate-configuration", pk=pk)
@@ -111,7 +111,7 @@ def apply_configuration(request: PageRequest, pk: int) -> HttpResponse:
                 actor=request.user, configuration=found, delegates=list(form.cleaned_data["delegates"])
             )
         except Problem as problem:
-            form.refuse(problem)
+            form.add_problem(problem)
         else:
             number = f"{len(changed)} delegate{' has' if len(changed) == 1 else 's have'}"
             messages.success(request, f"{number} {found.name} now.")

@@ -272,7 +272,7 @@ def edit_delegate(request: PageRequest, pk: int) -> HttpResponse:
         try:
             operations.update_delegate(actor=request.user, delegate=found, **form.cleaned_data)
         except Problem as problem:
-            form.refuse(problem)
+            form.add_problem(problem)
         else:
             messages.success(request, f"{found.name} is saved.")
             return redirect("delegate", pk=pk)

@@ -53,7 +53,7 @@ def new_delegate(request: PageRequest) -> HttpResponse:
                 token=form.chosen_token,
             )
         except Problem as problem:
-            form.refuse(problem)
+            form.add_problem(problem)
         else:
             return redirect("install-delegate", pk=made.pk)
     return render(request, "delegates/new/new.html", {"form": form, **SIZE_CHOICES}, status=form.http_status)

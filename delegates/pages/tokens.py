@@ -84,7 +84,7 @@ def create_token(request: PageRequest) -> HttpResponse:
                 actor=request.user, scope=given["in_scope"], name=given["name"], expires_at=form.expires_at
             )
         except Problem as problem:
-            form.refuse(problem)
+            form.add_problem(problem)
         else:
             messages.success(request, f"The token {made.name} can be used now.")
             return redirect("delegate-token", pk=made.pk)
@@ -102,7 +102,7 @@ def rename_token(request: PageRequest, pk: int) -> HttpResponse:
         try:
             operations.rename_token(actor=request.user, token=found, name=form.cleaned_data["name"])
         except Problem as problem:
-            form.refuse(problem)
+            form.add_problem(problem)
         else:
             return redirect("delegate-token", pk=pk)
     # The form wrote its name on the row; the page goes on to show the one that counts.

@@ -83,7 +83,7 @@ def check_instance_claim(instance: DelegateInstance, public_key: str, now: datet
             "host name. If the other one has ended, this one takes its place by itself after that time.",
             retry_after=RETRY_SECONDS,
         )
-    if not public_key and counts.add(f"unbound:{instance.pk}", seconds=_MINUTE) > UNBOUND_REGISTRATIONS:
+    if not public_key and counts.increment(f"unbound:{instance.pk}", seconds=_MINUTE) > UNBOUND_REGISTRATIONS:
         raise TooOften(
             f"{get_instance_label(instance)} ({instance.key}) registers again and again: two processes "
             "seem to share the "

@@ -81,7 +81,7 @@ class Registrant:
 
 def check_refusal_rate(stranger: Registrant) -> None:
     """Let those try whose last minute was not full of refusals. Raises `TooOften`."""
-    if any(counts.of(key) >= most for key, most in stranger.keys):
+    if any(counts.get(key) >= most for key, most in stranger.keys):
         raise TooOften(
             "Registering was refused too often in the last minute. Look at the last refusal, then try again.",
             retry_after=_REFUSAL_WINDOW_SECONDS,
@@ -93,7 +93,7 @@ def record_refusal(
 ) -> None:
     """Count a refusal and keep it: where the scope is not known, for the whole account."""
     for key, _ in stranger.keys:
-        counts.add(key, seconds=_REFUSAL_WINDOW_SECONDS)
+        counts.increment(key, seconds=_REFUSAL_WINDOW_SECONDS)
     scope = token.scope if token is not None else Scope.objects.get(path=Scope.ROOT)
     text = problem.detail
     if abs(skew_seconds) >= _NOTABLE_SKEW_SECONDS:

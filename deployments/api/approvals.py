@@ -109,7 +109,7 @@ class Approvals(BaseApiView):
         responses=ApprovalSummary(many=True),
     )
     def get(self, request: Request) -> Response:
-        mine = self.is_set("mine")
+        mine = self.is_flag_set("mine")
         listed = queries.list_waiting_approvals if mine else queries.list_visible_approvals
         found = filter_by_scope(request, listed(self.principal), by_identifier=False)
         if status := request.GET.get("status"):
@@ -117,7 +117,7 @@ class Approvals(BaseApiView):
                 message = f"must be one of {', '.join(Approval.Status.values)}"
                 raise BadInput("The input is not valid.", errors=[{"path": "status", "message": message}])
             found = found.filter(status=status)
-        return self.page(found, build_approval_summary)
+        return self.paginate(found, build_approval_summary)
 
 
 class ApprovalRoute(BaseApiView):
@@ -128,7 +128,7 @@ class ApprovalRoute(BaseApiView):
         rows = Approval.objects.select_related(
             "execution__pipeline__scope", "execution__scope", "execution__started_by", "step__stage"
         )
-        return self.one(VIEW, rows.prefetch_related("decisions"), pk=pk)
+        return self.get_visible(VIEW, rows.prefetch_related("decisions"), pk=pk)
 
     def shown(self, pk: uuid.UUID, status: int = 200) -> Response:
         """Answer with the approval as it is now."""
@@ -150,7 +150,9 @@ class ApproveApproval(ApprovalRoute):
     @extend_schema(request=ApproveInput, responses={202: ApprovalDocument})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
         approval = self.approval(pk)
-        operations.approve_step(actor=self.principal, approval=approval, **self.given(ApproveInput))
+        operations.approve_step(
+            actor=self.principal, approval=approval, **self.get_validated_body(ApproveInput)
+        )
         return self.shown(pk, 202)
 
 
@@ -160,7 +162,9 @@ class RejectApproval(ApprovalRoute):
     @extend_schema(request=RejectInput, responses={202: ApprovalDocument})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
         approval = self.approval(pk)
-        operations.reject_step(actor=self.principal, approval=approval, **self.given(RejectInput))
+        operations.reject_step(
+            actor=self.principal, approval=approval, **self.get_validated_body(RejectInput)
+        )
         return self.shown(pk, 202)
 
 

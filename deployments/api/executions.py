@@ -79,7 +79,7 @@ class Executions(BaseApiView):
         if (pipeline := parse_number(request, "pipeline")) is not None:
             found = found.filter(pipeline_id=pipeline)
         found = queries.filter_by_text(found, self.principal, request.GET.get("q", ""))
-        return self.page(found, ExecutionSummary)
+        return self.paginate(found, ExecutionSummary)
 
 
 class ExecutionRoute(BaseApiView):
@@ -88,7 +88,7 @@ class ExecutionRoute(BaseApiView):
     def execution(self, pk: uuid.UUID) -> Execution:
         """Return the execution of the address."""
         rows = Execution.objects.select_related("pipeline__scope", "scope", "started_by")
-        return self.one(VIEW, rows, pk=pk)
+        return self.get_visible(VIEW, rows, pk=pk)
 
     def asked(self, pk: uuid.UUID, ask: Callable[..., Execution | None], **how: Any) -> Response:
         """Pass a wish on; the engine takes it up with its next look."""
@@ -111,7 +111,7 @@ class AbortExecution(ExecutionRoute):
 
     @extend_schema(request=AbortInput, responses={202: ExecutionReference})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
-        roll_back = self.given(AbortInput)["rollback"]
+        roll_back = self.get_validated_body(AbortInput)["rollback"]
         return self.asked(pk, operations.abort_execution, roll_back=roll_back)
 
 
@@ -180,7 +180,7 @@ class Leftovers(ExecutionRoute):
 
     @extend_schema(request=CleanUpInput, responses={202: ExecutionReference})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
-        services = self.given(CleanUpInput)["services"]
+        services = self.get_validated_body(CleanUpInput)["services"]
         return self.asked(pk, leftovers.delete_leftovers, services=services)
 
 
@@ -189,7 +189,7 @@ class RetryExecution(ExecutionRoute):
 
     @extend_schema(request=RetryInput, responses={202: ExecutionReference})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
-        override = self.given(RetryInput)["override_freeze"]
+        override = self.get_validated_body(RetryInput)["override_freeze"]
         return self.asked(pk, operations.retry_execution, override_freeze=override)
 
 
@@ -198,7 +198,7 @@ class DecideAboutStep(ExecutionRoute):
 
     @extend_schema(request=DecisionInput, responses={202: ExecutionReference})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
-        given = self.given(DecisionInput)
+        given = self.get_validated_body(DecisionInput)
         return self.asked(pk, operations.decide_step, step=given["step"], decision=given["decision"])
 
 
@@ -210,4 +210,4 @@ class ExecutionCalls(ExecutionRoute):
     @extend_schema(parameters=PAGE_PARAMETERS, responses=CallDocument(many=True))
     def get(self, request: Request, pk: uuid.UUID) -> Response:
         rows = AwsCall.objects.filter(execution=self.execution(pk)).select_related("step", "action")
-        return self.page(rows.defer("parameters", "result"), build_call_document)
+        return self.paginate(rows.defer("parameters", "result"), build_call_document)

@@ -32,4 +32,4 @@ class ExecutionExpressions(ExecutionRoute):
         run = Run(self.execution(pk))
         found = run.known_at(run.moment(request.GET.get("at", "")), self.principal)
         names = search_items(found, request.GET.get("q", ""))
-        return self.page_of(names, KnownDocument, key=lambda one: one.path)
+        return self.paginate_items(names, KnownDocument, key=lambda one: one.path)

@@ -77,18 +77,18 @@ class FreezeWindows(BaseApiView):
     @extend_schema(parameters=[*LIST_PARAMETERS, SHARED_PARAMETER], responses=FreezeDocument(many=True))
     def get(self, request: Request) -> Response:
         rows = FreezeWindow.objects.select_related("scope")
-        if not self.is_set("shared"):
-            return self.listed(operations.MANAGE, rows, FreezeDocument)
+        if not self.is_flag_set("shared"):
+            return self.list_visible(operations.MANAGE, rows, FreezeDocument)
         here = filter_by_scope(request, filter_visible(self.principal, operations.MANAGE, rows))
-        above = operations.list_inherited_windows(self.principal, self.scope_named())
+        above = operations.list_inherited_windows(self.principal, self.get_named_scope())
         if identifier := request.GET.get("identifier"):
             above = above.filter(identifier=identifier)
         found = rows.filter(Q(pk__in=here.values("pk")) | Q(pk__in=above.values("pk")))
-        return self.page(found, FreezeDocument)
+        return self.paginate(found, FreezeDocument)
 
     @extend_schema(request=FreezeInput, responses={201: FreezeDocument})
     def post(self, request: Request) -> Response:
-        given, scope = self.given(FreezeInput), self.scope_named()
+        given, scope = self.get_validated_body(FreezeInput), self.get_named_scope()
         made = operations.create_freeze(
             actor=self.principal, scope=scope, identifier=given["identifier"], spec=_build_spec(given)
         )
@@ -100,7 +100,7 @@ class FreezeWindowDetail(BaseApiView):
 
     def window(self, pk: int) -> FreezeWindow:
         """Return the window of the address."""
-        return self.one(operations.MANAGE, FreezeWindow.objects.select_related("scope"), pk=pk)
+        return self.get_visible(operations.MANAGE, FreezeWindow.objects.select_related("scope"), pk=pk)
 
     @extend_schema(responses=FreezeDocument)
     def get(self, request: Request, pk: int) -> Response:
@@ -111,7 +111,7 @@ class FreezeWindowDetail(BaseApiView):
     def put(self, request: Request, pk: int) -> Response:
         found = self.window(pk)
         check_version(request, found.version)
-        spec = _build_spec(self.given(FreezeChange))
+        spec = _build_spec(self.get_validated_body(FreezeChange))
         saved = operations.update_freeze(actor=self.principal, window=found, spec=spec, version=found.version)
         return respond_with_etag(FreezeDocument(saved).data, saved.version)
 

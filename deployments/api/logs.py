@@ -98,7 +98,7 @@ class ExecutionLog(ExecutionRoute):
     def get(self, request: Request, pk: uuid.UUID) -> Response | HttpResponse | StreamingHttpResponse:
         execution = self.execution(pk)
         after = parse_number(request, "after") or 0
-        wants_blocks = self.is_set("blocks")
+        wants_blocks = self.is_flag_set("blocks")
         if how := _parse_download(request):
             return _render_text(execution, how, request._request)
         if wants_blocks:

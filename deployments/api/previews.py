@@ -117,8 +117,8 @@ class PipelinePreview(BaseApiView):
 
     @extend_schema(request=RunInput, responses={200: PreviewDocument, 202: PreviewQuestionDocument})
     def post(self, request: Request, pk: int) -> Response:
-        given = self.given(RunInput)
-        pipeline = self.one(VIEW, Pipeline.objects.select_related("scope"), pk=pk)
+        given = self.get_validated_body(RunInput)
+        pipeline = self.get_visible(VIEW, Pipeline.objects.select_related("scope"), pk=pk)
         found = preview_pipeline(
             actor=self.principal,
             pipeline=pipeline,

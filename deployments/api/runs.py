@@ -73,13 +73,13 @@ class PipelineExecutions(BaseApiView):
     @extend_schema(parameters=PAGE_PARAMETERS, responses=ExecutionSummary(many=True))
     def get(self, request: Request, pk: int) -> Response:
         pipeline = self._pipeline(pk)
-        return self.page(
+        return self.paginate(
             queries.list_visible_executions(self.principal).filter(pipeline=pipeline), ExecutionSummary
         )
 
     @extend_schema(parameters=[IDEMPOTENCY_KEY], request=RunInput, responses={201: RunDocument})
     def post(self, request: Request, pk: int) -> Response:
-        given, key = self.given(RunInput), _idempotency_key(request)
+        given, key = self.get_validated_body(RunInput), _idempotency_key(request)
         tag = given["artifact"].get("tag", "")
         pipeline = self._pipeline(pk)
         inputs = {**merge_input_sets(pipeline, self.principal, given["input_sets"]), **given["inputs"]}
@@ -98,7 +98,7 @@ class PipelineExecutions(BaseApiView):
         return Response(RunDocument(made).data, status=201, headers=location)
 
     def _pipeline(self, pk: int) -> Pipeline:
-        return self.one(VIEW, Pipeline.objects.select_related("scope"), pk=pk)
+        return self.get_visible(VIEW, Pipeline.objects.select_related("scope"), pk=pk)
 
 
 def _idempotency_key(request: Request) -> str | None:

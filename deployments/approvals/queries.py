@@ -65,7 +65,7 @@ def count_waiting_approvals(people: Sequence[User]) -> Counter[int]:
         if pk in places
         and (pk, person, diff) not in decided
         and not (without_executor and (started_by == person or (execution, person) in executing))
-        and VIEW in grants.permissions_at(known[person], places[pk])
+        and VIEW in grants.get_permissions(known[person], places[pk])
     )
 
 

@@ -87,7 +87,7 @@ def new_window(request: PageRequest) -> HttpResponse:
                 spec=form.spec(),
             )
         except Problem as problem:
-            form.refuse(problem)
+            form.add_problem(problem)
         else:
             messages.success(request, f"{made.name} is there.")
             return redirect("freezes")
@@ -112,7 +112,7 @@ def edit_window(request: PageRequest, pk: int) -> HttpResponse:
         except VersionConflict:
             return _changed_meanwhile(request, form, pk)
         except Problem as problem:
-            form.refuse(problem)
+            form.add_problem(problem)
         else:
             messages.success(request, f"{found.name} is saved.")
             return redirect("freezes")

@@ -109,8 +109,8 @@ class UnmanagedServicesRoute(BaseApiView):
     @extend_schema(parameters=[*PAGE_PARAMETERS], responses=UnmanagedServiceDocument(many=True))
     def get(self, request: Request, pk: int) -> Response:
         rows = Infrastructure.objects.select_related("environment__scope", "connector")
-        place = self.one(drift.VIEW_ENVIRONMENT, rows, pk=pk)
-        return self.page(adoptions.list_unmanaged_services(place), serialize_unmanaged_service)
+        place = self.get_visible(drift.VIEW_ENVIRONMENT, rows, pk=pk)
+        return self.paginate(adoptions.list_unmanaged_services(place), serialize_unmanaged_service)
 
 
 class AdoptionsRoute(BaseApiView):
@@ -119,9 +119,9 @@ class AdoptionsRoute(BaseApiView):
     @extend_schema(request=ReadForAdoptionInput, responses={202: AdoptionDocument})
     def post(self, request: Request, pk: int) -> Response:
         rows = Infrastructure.objects.select_related("environment__scope", "connector__scope")
-        place = self.one(drift.VIEW_ENVIRONMENT, rows, pk=pk)
+        place = self.get_visible(drift.VIEW_ENVIRONMENT, rows, pk=pk)
         adoption = adoptions.read_for_adoption(
-            actor=self.principal, infrastructure=place, **self.given(ReadForAdoptionInput)
+            actor=self.principal, infrastructure=place, **self.get_validated_body(ReadForAdoptionInput)
         )
         return Response(serialize_adoption(adoption, self.principal), status=202)
 
@@ -134,7 +134,7 @@ class AdoptionRoute(BaseApiView):
         rows = Adoption.objects.select_related(
             "infrastructure__environment__scope", "seen__cluster", "service", "pipeline", "adopted_by"
         )
-        return self.one(drift.VIEW_ENVIRONMENT, rows, pk=pk)
+        return self.get_visible(drift.VIEW_ENVIRONMENT, rows, pk=pk)
 
 
 class AdoptionDetailRoute(AdoptionRoute):
@@ -150,7 +150,7 @@ class AdoptServiceRoute(AdoptionRoute):
 
     @extend_schema(request=AdoptInput, responses=AdoptionDocument)
     def post(self, request: Request, pk: int) -> Response:
-        given = AdoptionSpec(**self.given(AdoptInput))
+        given = AdoptionSpec(**self.get_validated_body(AdoptInput))
         found = adoptions.adopt_service(actor=self.principal, adoption=self.adoption(pk), spec=given)
         return Response(serialize_adoption(found, self.principal))
 

@@ -63,7 +63,7 @@ class OverviewRoute(BaseApiView):
         if days is None:
             message = f"must be one of {', '.join(map(str, RANGES))}"
             raise BadInput("The input is not valid.", errors=[{"path": "days", "message": message}])
-        scope, now = self.scope_named(), timezone.now()
+        scope, now = self.get_named_scope(), timezone.now()
         executions = list_scope_executions(self.principal, scope)
         now_here = get_overview_tiles(self.principal, scope, executions, now, days)
         return Response(
@@ -113,7 +113,7 @@ class EventsRoute(BaseApiView):
     def get(self, request: Request) -> Response:
         search = parse_event_search(request.GET.dict())
         rows = search_events(self.principal, None, search, timezone.now())
-        return self.page(
+        return self.paginate(
             filter_by_scope(request, rows, by_identifier=False), dashboard_documents.serialize_event
         )
 
@@ -123,13 +123,13 @@ class _ServiceRoute(BaseApiView):
 
     def service(self, pk: int) -> Service:
         """The service that is meant. Raises `NotVisible` (404)."""
-        return self.one(VIEW_SERVICE, Service.objects.select_related("scope"), pk=pk)
+        return self.get_visible(VIEW_SERVICE, Service.objects.select_related("scope"), pk=pk)
 
     def deployment(self, deployments: QuerySet[StageExecution], asked: object) -> StageExecution:
         """The deployment that is meant. Raises `NotVisible` (404)."""
         text = str(asked)
         if text.isascii() and text.isdigit() and len(text) <= MAX_KEY_DIGITS:
-            return self.one_of(deployments, pk=int(text))
+            return self.get_row(deployments, pk=int(text))
         raise NotVisible("There is nothing here that you may see.")
 
 
@@ -155,7 +155,7 @@ class ServiceDeploymentsRoute(_ServiceRoute):
 
     @extend_schema(parameters=PAGE_PARAMETERS, responses=dashboard_serializers.DeploymentDocument(many=True))
     def get(self, request: Request, pk: int) -> Response:
-        return self.page(
+        return self.paginate(
             list_service_deployments(self.principal, self.service(pk)),
             dashboard_documents.serialize_deployment,
         )

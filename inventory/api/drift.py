@@ -114,7 +114,7 @@ class DriftListRoute(BaseApiView):
             message = f"must be one of {', '.join(DriftComparison.State.values)}"
             raise BadInput("The input is not valid.", errors=[{"path": "state", "message": message}])
         found = queries_drift.list_comparisons(self.principal, state)
-        return self.page(
+        return self.paginate(
             filter_by_scope(request, found, by_identifier=False), queries_drift.serialize_comparison
         )
 
@@ -124,7 +124,7 @@ class ComparisonRoute(BaseApiView):
 
     def comparison(self, pk: int) -> DriftComparison:
         """Return the comparison of the address."""
-        return self.one(
+        return self.get_visible(
             queries_drift.VIEW_ENVIRONMENT,
             queries_drift.select_comparison_relations(DriftComparison.objects.all()),
             pk=pk,
@@ -157,7 +157,7 @@ class AcceptDriftRoute(ComparisonRoute):
 
     @extend_schema(request=AcceptInput, responses=ComparisonDocument)
     def post(self, request: Request, pk: int) -> Response:
-        given = self.given(AcceptInput)
+        given = self.get_validated_body(AcceptInput)
         drift.accept_drift(
             actor=self.principal, comparison=self.comparison(pk), keys=given["drifts"], reason=given["reason"]
         )
@@ -169,6 +169,6 @@ class RevokeDriftAcceptanceRoute(ComparisonRoute):
 
     @extend_schema(request=RevokeAcceptanceInput, responses=ComparisonDocument)
     def post(self, request: Request, pk: int) -> Response:
-        given = self.given(RevokeAcceptanceInput)
+        given = self.get_validated_body(RevokeAcceptanceInput)
         drift.revoke_acceptance(actor=self.principal, comparison=self.comparison(pk), keys=given["drifts"])
         return self.shown(pk)

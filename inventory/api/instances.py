@@ -141,10 +141,10 @@ class ServiceInstancesRoute(BaseApiView):
         responses=InstanceDocument(many=True),
     )
     def get(self, request: Request, pk: int) -> Response:
-        service = self.one(instances.VIEW_SERVICE, Service.objects.select_related("scope"), pk=pk)
-        rows = instances.list_service_instances(self.principal, service, stopped=self.is_set("stopped"))
+        service = self.get_visible(instances.VIEW_SERVICE, Service.objects.select_related("scope"), pk=pk)
+        rows = instances.list_service_instances(self.principal, service, stopped=self.is_flag_set("stopped"))
         narrow = build_instance_filter(self.request.GET)
-        return self.page(rows.filter(narrow), instances.serialize_instance)
+        return self.paginate(rows.filter(narrow), instances.serialize_instance)
 
 
 class InfrastructureSyncRoute(BaseApiView):
@@ -162,4 +162,4 @@ class InfrastructureSyncRoute(BaseApiView):
 
     def _found(self, pk: int) -> Infrastructure:
         rows = Infrastructure.objects.select_related("environment__scope", "connector")
-        return self.one(instances.VIEW_ENVIRONMENT, rows, pk=pk)
+        return self.get_visible(instances.VIEW_ENVIRONMENT, rows, pk=pk)

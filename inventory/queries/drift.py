@@ -147,6 +147,6 @@ def count_drifted_services(people: Sequence[User]) -> Counter[int]:
     found: Counter[int] = Counter()
     for person in people:
         for one, many in rows:
-            if one in places and VIEW_ENVIRONMENT in grants.permissions_at(person, places[one]):
+            if one in places and VIEW_ENVIRONMENT in grants.get_permissions(person, places[one]):
                 found[person.pk] += many
     return found

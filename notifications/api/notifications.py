@@ -42,12 +42,12 @@ class NotificationListView(BaseApiView):
 
     @extend_schema(parameters=PAGE_PARAMETERS, responses=NotificationDocument(many=True))
     def get(self, request: Request, pk: int) -> Response:
-        rule = self.one(VIEW, NotificationRule.objects.select_related("scope"), pk=pk)
-        return self.page(Notification.objects.filter(rule=rule).defer("body"), NotificationDocument)
+        rule = self.get_visible(VIEW, NotificationRule.objects.select_related("scope"), pk=pk)
+        return self.paginate(Notification.objects.filter(rule=rule).defer("body"), NotificationDocument)
 
     @extend_schema(request=None, responses={201: NotificationDocument})
     def post(self, request: Request, pk: int) -> Response:
-        rule = self.one(VIEW, NotificationRule.objects.select_related("scope"), pk=pk)
+        rule = self.get_visible(VIEW, NotificationRule.objects.select_related("scope"), pk=pk)
         made = operations.create_test_notification(actor=self.principal, rule=rule)
         return Response(NotificationDocument(made).data, status=201)
 
@@ -57,6 +57,6 @@ class NotificationResendView(BaseApiView):
 
     @extend_schema(request=None, responses=NotificationDocument)
     def post(self, request: Request, pk: str) -> Response:
-        found = self.one(VIEW, Notification.objects.select_related("rule__scope"), pk=pk)
+        found = self.get_visible(VIEW, Notification.objects.select_related("rule__scope"), pk=pk)
         sent = operations.resend_notification(actor=self.principal, notification=found)
         return Response(NotificationDocument(sent).data)

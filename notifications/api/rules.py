@@ -70,11 +70,11 @@ class NotificationRuleListView(BaseApiView):
 
     @extend_schema(parameters=LIST_PARAMETERS, responses=RuleDocument(many=True))
     def get(self, request: Request) -> Response:
-        return self.listed(VIEW, _list_rules(), RuleDocument)
+        return self.list_visible(VIEW, _list_rules(), RuleDocument)
 
     @extend_schema(request=RuleInput, responses={201: RuleDocument})
     def post(self, request: Request) -> Response:
-        given, scope = self.given(RuleInput), self.scope_named()
+        given, scope = self.get_validated_body(RuleInput), self.get_named_scope()
         made = operations.create_rule(
             actor=self.principal, scope=scope, identifier=given["identifier"], spec=_build_spec(given)
         )
@@ -86,7 +86,7 @@ class NotificationRuleDetailView(BaseApiView):
 
     def rule(self, pk: int) -> NotificationRule:
         """Return the rule of the address."""
-        return self.one(VIEW, _list_rules(), pk=pk)
+        return self.get_visible(VIEW, _list_rules(), pk=pk)
 
     @extend_schema(responses=RuleDocument)
     def get(self, request: Request, pk: int) -> Response:
@@ -97,7 +97,7 @@ class NotificationRuleDetailView(BaseApiView):
     def put(self, request: Request, pk: int) -> Response:
         found = self.rule(pk)
         check_version(request, found.version)
-        spec = _build_spec(self.given(RuleChange))
+        spec = _build_spec(self.get_validated_body(RuleChange))
         saved = operations.update_rule(actor=self.principal, rule=found, spec=spec, version=found.version)
         return respond_with_etag(RuleDocument(saved).data, saved.version)
 

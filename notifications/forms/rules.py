@@ -30,7 +30,7 @@ class WriteOnlyTextInput(forms.TextInput):
 class NotificationRuleForm(PageForm):
     """A rule; neither its address nor its secret is ever shown again."""
 
-    depending = frozenset({"url"})
+    conditional_fields = frozenset({"url"})
 
     name = forms.CharField(max_length=128)
     events = forms.MultipleChoiceField(
@@ -85,7 +85,7 @@ class NewNotificationRuleForm(NotificationRuleForm):
         super().__init__(*args, **kwargs)
         field = self.fields["in_scope"]
         if isinstance(field, ScopeField):
-            field.offer(person, EDIT, scope)
+            field.set_choices(person, EDIT, scope)
 
     def clean_identifier(self) -> str:
         """The identifier, made from the name where none was given."""

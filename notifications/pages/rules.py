@@ -94,7 +94,7 @@ def new_rule(request: PageRequest) -> HttpResponse:
                 spec=form.spec(),
             )
         except Problem as problem:
-            form.refuse(problem)
+            form.add_problem(problem)
         else:
             messages.success(request, f"{made.name} is there. Send a test to see that it arrives.")
             return redirect("notification-rule", pk=made.pk)
@@ -117,7 +117,7 @@ def edit_rule(request: PageRequest, pk: int) -> HttpResponse:
         except VersionConflict:
             return _render_version_conflict(request, form, pk)
         except Problem as problem:
-            form.refuse(problem)
+            form.add_problem(problem)
         else:
             messages.success(request, f"{found.name} is saved.")
             return redirect("notification-rule", pk=pk)

@@ -46,7 +46,7 @@ class PipelineExpressionList(BaseApiView):
         responses=ExpressionDocument(many=True),
     )
     def get(self, request: Request, pk: int) -> Response:
-        pipeline = self.one("core_pipeline_view", Pipeline.objects.select_related("scope"), pk=pk)
+        pipeline = self.get_visible("core_pipeline_view", Pipeline.objects.select_related("scope"), pk=pk)
         _, found = list_pipeline_items(pipeline, request.GET.get("at", ""), self.principal)
         names = search_items(found, request.GET.get("q", ""))
-        return self.page_of(names, ExpressionDocument, key=lambda one: one.path)
+        return self.paginate_items(names, ExpressionDocument, key=lambda one: one.path)

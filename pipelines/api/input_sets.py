@@ -61,15 +61,15 @@ class InputSetList(BaseApiView):
         rows = input_sets.list_input_sets()
         if (asked := parse_number(request, "pipeline")) is not None:
             rows = rows.filter(pipeline_id=asked)
-        return self.listed(input_sets.VIEW, rows, InputSetDocument)
+        return self.list_visible(input_sets.VIEW, rows, InputSetDocument)
 
     @extend_schema(request=InputSetInput, responses={201: InputSetDocument})
     def post(self, request: Request) -> Response:
-        given = self.given(InputSetInput)
+        given = self.get_validated_body(InputSetInput)
         pipelines = Pipeline.objects.select_related("scope")
         made = input_sets.create_input_set(
             actor=self.principal,
-            pipeline=self.one("core_pipeline_view", pipelines, pk=given["pipeline"]),
+            pipeline=self.get_visible("core_pipeline_view", pipelines, pk=given["pipeline"]),
             identifier=given["identifier"],
             spec=_build_spec(given),
         )
@@ -86,7 +86,7 @@ class InputSetDetail(BaseApiView):
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], request=InputSetUpdateInput, responses=InputSetDocument)
     def put(self, request: Request, pk: int) -> Response:
-        given = self.given(InputSetUpdateInput)
+        given = self.get_validated_body(InputSetUpdateInput)
         with transaction.atomic():
             found = self._found(pk)
             check_version(request, found.version)
@@ -101,7 +101,7 @@ class InputSetDetail(BaseApiView):
         return Response(status=204)
 
     def _found(self, pk: int) -> InputSet:
-        return self.one(input_sets.VIEW, input_sets.list_input_sets(), pk=pk)
+        return self.get_visible(input_sets.VIEW, input_sets.list_input_sets(), pk=pk)
 
 
 def _build_spec(given: dict[str, Any]) -> input_sets.InputSetSpec:

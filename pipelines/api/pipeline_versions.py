@@ -43,7 +43,7 @@ class PipelineVersionList(PipelineRoute):
 
     @extend_schema(parameters=PAGE_PARAMETERS, responses=PipelineVersionSummary(many=True))
     def get(self, request: Request, pk: int) -> Response:
-        return self.page(
+        return self.paginate(
             self.pipeline(pk).versions.select_related("saved_by").defer("yaml"), PipelineVersionSummary
         )
 
@@ -55,7 +55,7 @@ class PipelineVersionDetail(PipelineRoute):
     def get(self, request: Request, pk: int, number: int) -> Response:
         rows = PipelineVersion.objects.select_related("saved_by")
         return Response(
-            PipelineVersionDocument(self.one_of(rows, pipeline=self.pipeline(pk), number=number)).data
+            PipelineVersionDocument(self.get_row(rows, pipeline=self.pipeline(pk), number=number)).data
         )
 
 
@@ -80,7 +80,7 @@ class PipelineDiff(PipelineRoute):
         newer = parse_version_parameter(request, "to") if "to" in request.GET else pipeline.version
         rows = pipeline.versions.all()
         texts = [
-            self.one_of(rows, number=one).yaml for one in (parse_version_parameter(request, "from"), newer)
+            self.get_row(rows, number=one).yaml for one in (parse_version_parameter(request, "from"), newer)
         ]
         return Response(DiffDocument(compare_texts(*texts)).data)
 
@@ -90,6 +90,6 @@ class PipelineCheckRoute(BaseApiView):
 
     @extend_schema(request=PipelineInput, responses=CheckDocument)
     def post(self, request: Request) -> Response:
-        given, scope = self.given(PipelineInput), self.scope_named()
+        given, scope = self.get_validated_body(PipelineInput), self.get_named_scope()
         require(self.principal, VIEW, scope)
         return Response(pipelines.check_pipeline(given["yaml"], scope, self.principal))

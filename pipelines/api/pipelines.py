@@ -56,7 +56,7 @@ class PipelineRoute(BaseApiView):
     def pipeline(self, pk: int, *, lock: bool = False) -> Pipeline:
         """Return the pipeline of the address."""
         rows = Pipeline.objects.select_related("scope")
-        return self.one(VIEW, rows.select_for_update(of=("self",)) if lock else rows, pk=pk)
+        return self.get_visible(VIEW, rows.select_for_update(of=("self",)) if lock else rows, pk=pk)
 
 
 class PipelineList(PipelineRoute):
@@ -64,14 +64,14 @@ class PipelineList(PipelineRoute):
 
     @extend_schema(parameters=LIST_PARAMETERS, responses=PipelineDocument(many=True))
     def get(self, request: Request) -> Response:
-        return self.listed(VIEW, Pipeline.objects.select_related("scope"), PipelineDocument)
+        return self.list_visible(VIEW, Pipeline.objects.select_related("scope"), PipelineDocument)
 
     @extend_schema(
         request={"application/json": PipelineInput, "application/yaml": OpenApiTypes.STR},
         responses={201: PipelineDocument},
     )
     def post(self, request: Request) -> Response:
-        given, scope = self.given(PipelineInput), self.scope_named()
+        given, scope = self.get_validated_body(PipelineInput), self.get_named_scope()
         made = pipelines.save_pipeline(actor=self.principal, scope=scope, yaml=given["yaml"])
         return respond_with_etag(PipelineDocument(made).data, made.version, status=201)
 
@@ -98,7 +98,7 @@ class PipelineDetail(PipelineRoute):
         responses=PipelineDocument,
     )
     def put(self, request: Request, pk: int) -> Response:
-        given = self.given(PipelineUpdateInput)
+        given = self.get_validated_body(PipelineUpdateInput)
         with transaction.atomic():
             found = self.pipeline(pk, lock=True)
             check_version(request, found.version)

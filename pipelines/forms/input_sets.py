@@ -44,11 +44,11 @@ class InputSetForm(ResourceForm):
         self.variables = [one for one in list_pipeline_variables(pipeline) if not one.is_secret]
         self.errors_of: dict[str, str] = {}
 
-    def refuse(self, problem: Any) -> None:
+    def add_problem(self, problem: Any) -> None:
         """Show what is wrong with an input beside it."""
         errors = problem.errors if isinstance(problem, Problem) else []
         self.errors_of = {str(one["path"]).removeprefix("inputs."): str(one["message"]) for one in errors}
-        super().refuse(problem)
+        super().add_problem(problem)
 
     def inputs(self) -> dict[str, Any]:
         """What was entered; an empty field says nothing."""

@@ -37,15 +37,15 @@ class PipelineForm(PageForm):
         super().__init__(*args, auto_id="pipeline-%s", **kwargs)
         self.problems: list[dict[str, Any]] = []
 
-    def refuse(self, problem: Problem | ValidationError) -> None:
+    def add_problem(self, problem: Problem | ValidationError) -> None:
         """Show below the text what has a line, and above the form what has none."""
         if isinstance(problem, ValidationError):
-            super().refuse(problem)
+            super().add_problem(problem)
             return
         self.problems = [one for one in problem.errors if one.get("line")]
         placeless = [one for one in problem.errors if not one.get("line")]
         if placeless or not problem.errors:
-            super().refuse(type(problem)(problem.detail, errors=placeless))
+            super().add_problem(type(problem)(problem.detail, errors=placeless))
         else:
             self.add_error(None, problem.detail)
 

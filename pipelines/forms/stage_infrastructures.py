@@ -36,7 +36,12 @@ class EnvironmentField(forms.ModelChoiceField):
 class StageInfrastructureForm(NewInfrastructureForm):
     """An infrastructure, in an environment that is there or in one that is made with it."""
 
-    depending = NewInfrastructureForm.depending | {"environment", "environment_name", "kind", "in_scope"}
+    conditional_fields = NewInfrastructureForm.conditional_fields | {
+        "environment",
+        "environment_name",
+        "kind",
+        "in_scope",
+    }
 
     environment = EnvironmentField(
         Environment.objects.none(), label="Which", required=False, empty_label="A new one"

@@ -82,7 +82,7 @@ def create_input_set(request: PageRequest, pk: int) -> HttpResponse:
                 actor=request.user, pipeline=found, identifier=identifier, spec=_build_spec(form)
             )
         except Problem as problem:
-            form.refuse(problem)
+            form.add_problem(problem)
         else:
             messages.success(request, f"The input set {form.cleaned_data['name']} is there.")
             return redirect("input-sets", pk=pk)
@@ -111,7 +111,7 @@ def edit_input_set(request: PageRequest, pk: int, number: int) -> HttpResponse:
     except VersionConflict:
         return _render_edit_conflict(request, pipeline, form, number)
     except Problem as problem:
-        form.refuse(problem)
+        form.add_problem(problem)
         return _render_form(request, pipeline, form, found)
     messages.success(request, f"The input set {found.name} is saved.")
     return redirect("input-sets", pk=pk)

@@ -61,7 +61,7 @@ def create_pipeline(request: PageRequest) -> HttpResponse:
         try:
             made = pipelines.save_pipeline(actor=request.user, scope=given["in_scope"], yaml=given["yaml"])
         except Problem as problem:
-            form.refuse(problem)
+            form.add_problem(problem)
         else:
             messages.success(request, f"{made.name} is there. Run it when you are ready.")
             return redirect("pipeline", pk=made.pk)
@@ -96,7 +96,7 @@ def edit_pipeline(request: PageRequest, pk: int) -> HttpResponse:
     except VersionConflict:
         return _render_edit_conflict(request, pk, given["yaml"])
     except Problem as problem:
-        form.refuse(problem)
+        form.add_problem(problem)
         return _render_form(request, form, found.scope, pipeline=found)
     messages.success(request, f"{saved.name} is saved as version {saved.version}.")
     return redirect("pipeline", pk=pk)

@@ -78,7 +78,7 @@ def _create_from_form(request: PageRequest, form: StageInfrastructureForm) -> bo
         form.refuse_environment(refused.problem)
         return False
     except Problem as problem:
-        form.refuse(problem)
+        form.add_problem(problem)
         return False
     return True
 

@@ -43,5 +43,5 @@ class AuditEntryAdmin(PolicyAdmin):
         unscoped = Q(scope__isnull=True) if Scope.Kind.ACCOUNT in scopes.values() else Q(pk__in=[])
         return AuditEntry.objects.filter(Q(scope__in=list(scopes)) | unscoped)
 
-    def _may_on(self, principal: User, permission: str, obj: AuditEntry) -> bool:
+    def _has_row_permission(self, principal: User, permission: str, obj: AuditEntry) -> bool:
         return can(principal, permission, obj.scope or Scope.objects.account())

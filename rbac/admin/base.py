@@ -112,19 +112,19 @@ class PolicyAdmin(RefusalAdmin, AllowedFiltersAdmin):
     delete_permission = ""
 
     def has_module_permission(self, request: HttpRequest) -> bool:
-        return self._may(request, self.view_permission, None)
+        return self._has_permission(request, self.view_permission, None)
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self._may(request, self.view_permission, obj)
+        return self._has_permission(request, self.view_permission, obj)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return self._may(request, self.add_permission, None)
+        return self._has_permission(request, self.add_permission, None)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self._may(request, self.change_permission, obj)
+        return self._has_permission(request, self.change_permission, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self._may(request, self.delete_permission, obj)
+        return self._has_permission(request, self.delete_permission, obj)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return filter_visible(get_principal(request), self.view_permission, super().get_queryset(request))
@@ -144,7 +144,7 @@ class PolicyAdmin(RefusalAdmin, AllowedFiltersAdmin):
         # Rows are changed one by one, through operations that write the audit trail.
         return {}
 
-    def _may(self, request: HttpRequest, permission: str, obj: Model | None) -> bool:
+    def _has_permission(self, request: HttpRequest, permission: str, obj: Model | None) -> bool:
         if not permission:
             return False
         if obj is None:
@@ -152,10 +152,10 @@ class PolicyAdmin(RefusalAdmin, AllowedFiltersAdmin):
         known = _get_admin_permissions(request).on_rows
         row = (type(self), permission, type(obj), obj.pk, getattr(obj, "scope_id", None))
         if obj.pk is None or row not in known:
-            known[row] = self._may_on(get_principal(request), permission, obj)
+            known[row] = self._has_row_permission(get_principal(request), permission, obj)
         return known[row]
 
-    def _may_on(self, principal: User, permission: str, obj: Any) -> bool:
+    def _has_row_permission(self, principal: User, permission: str, obj: Any) -> bool:
         return can(principal, permission, obj)
 
 
@@ -200,9 +200,9 @@ def get_principal(request: HttpRequest) -> User:
 class AccountPolicyAdmin(PolicyAdmin):
     """Things that belong to the account as a whole, like users."""
 
-    def _may(self, request: HttpRequest, permission: str, obj: Model | None) -> bool:
+    def _has_permission(self, request: HttpRequest, permission: str, obj: Model | None) -> bool:
         return bool(permission) and permission in _get_admin_permissions(request).at_account
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows: QuerySet[Any] = self.model._default_manager.all()
-        return rows if self._may(request, self.view_permission, None) else rows.none()
+        return rows if self._has_permission(request, self.view_permission, None) else rows.none()

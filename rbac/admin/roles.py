@@ -64,7 +64,7 @@ class RoleAdmin(PolicyAdmin):
         granted = obj.permissions.values_list("permission", flat=True)
         return PermissionTable(read_only=True).render("permission_list", granted)
 
-    def _may_on(self, principal: User, permission: str, obj: Role) -> bool:
+    def _has_row_permission(self, principal: User, permission: str, obj: Role) -> bool:
         if obj.scope is None:
             return permission == self.view_permission and can_anywhere(principal, permission)
         return can(principal, permission, obj.scope)

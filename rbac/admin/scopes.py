@@ -99,7 +99,7 @@ class ScopeAdmin(PolicyAdmin):
             made = operations.create_organization(actor=actor, **given)
         obj.pk, obj.kind, obj.path = made.pk, made.kind, made.path
 
-    def _may_on(self, principal: User, permission: str, obj: Scope) -> bool:
+    def _has_row_permission(self, principal: User, permission: str, obj: Scope) -> bool:
         if obj.archived_at is not None:
             return _can_archive(principal, obj)
         _, _, action = permission.rpartition("_")

@@ -162,7 +162,7 @@ def _generate_token(days: int) -> tuple[str, Any]:
 
 def _refuse_too_many(actor: User) -> None:
     """Nobody makes Slipway a machine that sends mail."""
-    if counts.add(f"invitations:{actor.pk}", seconds=HOUR_SECONDS) > INVITATIONS_PER_HOUR:
+    if counts.increment(f"invitations:{actor.pk}", seconds=HOUR_SECONDS) > INVITATIONS_PER_HOUR:
         raise ValidationError(f"You sent {INVITATIONS_PER_HOUR} in an hour. Wait a while.")
 
 

@@ -39,7 +39,7 @@ class NotVisible(Http404):
 def can(principal: Principal, permission: str, thing: HasScope) -> bool:
     """Say whether a role grants `permission` on `thing`; one query, or none where rights are remembered."""
     known = get_cached_permissions(principal)
-    here = known.permissions_at(thing) if known is not None else None
+    here = known.get_permissions(thing) if known is not None else None
     if here is not None:
         validate_known_permission(permission)
         return permission in here
@@ -53,7 +53,7 @@ def can_anywhere(principal: Principal, permission: str) -> bool:
     known = get_cached_permissions(principal)
     if known is not None:
         validate_known_permission(permission)
-        return bool(known.scopes_where(permission))
+        return bool(known.get_permitted_scope_ids(permission))
     return list_permitted_scopes(principal, permission).exists()
 
 
@@ -64,7 +64,7 @@ def filter_visible(principal: Principal, permission: str, queryset: QuerySet[Thi
     """
     validate_known_permission(permission)
     known = get_cached_permissions(principal)
-    condition = known.reach(permission, queryset.model) if known is not None else None
+    condition = known.build_visible_filter(permission, queryset.model) if known is not None else None
     if condition is not None:
         return queryset.filter(condition)
     scopes = compile_subquery(list_permitted_scopes(principal, permission).values("pk"))
@@ -93,7 +93,9 @@ def filter_visible_below(
     """
     validate_known_permission(permission)
     known = get_cached_permissions(principal)
-    condition = known.reach(permission, queryset.model, scope, above) if known is not None else None
+    condition = (
+        known.build_visible_filter(permission, queryset.model, scope, above) if known is not None else None
+    )
     if condition is not None:
         return queryset.filter(condition)
     path, identity = get_scope_path(queryset.model), get_identity_path(queryset.model, permission)

@@ -23,10 +23,10 @@ class PermissionVerdict:
     """
 
     permission: str
-    permitted: bool
+    is_granted: bool
     reason: str
     assignments: tuple[RoleAssignment, ...] = ()
-    missing_from: tuple[str, ...] = ()
+    granting_roles: tuple[str, ...] = ()
 
     @property
     def others(self) -> int:
@@ -70,7 +70,7 @@ class _PermissionCase:
         flaws = [flaw for one in found if (flaw := self._flaw(one, permission))]
         reason = fault or next(iter(flaws), f"No role gives {permission} here.")
         roles = tuple(role.name for role in BUILTIN_ROLES if permission in role.permissions)
-        return PermissionVerdict(permission, False, reason, missing_from=roles)
+        return PermissionVerdict(permission, False, reason, granting_roles=roles)
 
     @cached_property
     def assignments(self) -> list[RoleAssignment]:

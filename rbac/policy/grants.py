@@ -65,7 +65,7 @@ class Grants:
         self._above = get_scope_ancestors()
         self._where: dict[tuple[str, frozenset[int]], frozenset[int]] = {}
 
-    def permissions_at(self, person: User, place: ResourceLocation) -> frozenset[str]:
+    def get_permissions(self, person: User, place: ResourceLocation) -> frozenset[str]:
         """Return every permission that the person has on what is at `place`."""
         over: set[str] = set()
         seen: set[str] = set()
@@ -77,7 +77,7 @@ class Grants:
                 seen |= self._given(one, place.names)
         return frozenset(over | (seen & SHARED_VIEW_PERMISSIONS))
 
-    def scopes_where(self, person: User, permission: str) -> frozenset[int]:
+    def get_permitted_scope_ids(self, person: User, permission: str) -> frozenset[int]:
         """Return the keys of the scopes where `permission` is granted on everything of its kind."""
         mine = self._assigned.get(person.pk, ())
         at = frozenset(one.scope_id for one in mine if permission in self._given(one, {}))
@@ -87,7 +87,7 @@ class Grants:
             )
         return self._where[permission, at]
 
-    def named_where(self, person: User, permission: str) -> dict[frozenset[int], set[str]]:
+    def get_permitted_names(self, person: User, permission: str) -> dict[frozenset[int], set[str]]:
         """Return what resource groups name, one by one, for `permission`, by the scopes where it holds."""
         found: dict[frozenset[int], set[str]] = defaultdict(set)
         kind, is_shared = PERMISSIONS[permission].resource, permission in SHARED_VIEW_PERMISSIONS
@@ -99,7 +99,7 @@ class Grants:
                     found[frozenset(reached)] |= names
         return found
 
-    def scopes_of_member(self, person: User) -> frozenset[int]:
+    def get_member_scope_ids(self, person: User) -> frozenset[int]:
         """Return the keys of the scopes that the person belongs to, as `scopes_of_member` of the policy."""
         at = frozenset(one.scope_id for one in self._assigned.get(person.pk, ()))
         return frozenset(self._reached(at, is_shared=True))

@@ -29,7 +29,7 @@ def get_permissions(principal: Principal, thing: HasScope) -> frozenset[str]:
     One query, or none where rights are remembered; one more for an API key that is limited to a scope.
     """
     known = get_cached_permissions(principal)
-    here = known.permissions_at(thing) if known is not None else None
+    here = known.get_permissions(thing) if known is not None else None
     if here is not None:
         return here
     entries = _WHOLE_TYPE_ENTRIES

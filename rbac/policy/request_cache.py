@@ -25,26 +25,26 @@ class CachedPermissions:
     def __init__(self, person: User) -> None:
         self._person, self._grants = person, Grants([person])
 
-    def permissions_at(self, thing: HasScope) -> frozenset[str] | None:
+    def get_permissions(self, thing: HasScope) -> frozenset[str] | None:
         """Return every permission on `thing`; None where only the database knows what it is called."""
         names: dict[str, Any] = get_identities(thing) if self._grants.has_names(self._person) else {}
         if any(isinstance(name, Subquery) for name in names.values()):
             return None
-        return self._grants.permissions_at(self._person, ResourceLocation(get_scope_id(thing), names))
+        return self._grants.get_permissions(self._person, ResourceLocation(get_scope_id(thing), names))
 
     def permissions_anywhere(self) -> frozenset[str]:
         """Return every permission on anything in any scope."""
         return self._grants.permissions_anywhere(self._person)
 
-    def scopes_where(self, permission: str) -> frozenset[int]:
+    def get_permitted_scope_ids(self, permission: str) -> frozenset[int]:
         """Return the keys of the scopes where `permission` is granted on everything of its kind."""
-        return self._grants.scopes_where(self._person, permission)
+        return self._grants.get_permitted_scope_ids(self._person, permission)
 
-    def scopes_of_member(self) -> frozenset[int]:
+    def get_member_scope_ids(self) -> frozenset[int]:
         """Return the keys of the scopes that the person belongs to."""
-        return self._grants.scopes_of_member(self._person)
+        return self._grants.get_member_scope_ids(self._person)
 
-    def reach(
+    def build_visible_filter(
         self, permission: str, model: type[Model], scope: Scope | None = None, above: Collection[int] = ()
     ) -> Q | None:
         """Return the condition that `permission` is granted on a row, at or below `scope` or at `above`.
@@ -52,8 +52,8 @@ class CachedPermissions:
         A planner knows of it how many rows it leaves. None where it would name too many scopes.
         """
         path, identity = get_scope_path(model), get_identity_path(model, permission)
-        named = {} if identity is None else self._grants.named_where(self._person, permission)
-        scopes = self._within(self.scopes_where(permission), scope, above)
+        named = {} if identity is None else self._grants.get_permitted_names(self._person, permission)
+        scopes = self._within(self.get_permitted_scope_ids(permission), scope, above)
         condition, listed = Q(**{f"{path}__in": scopes}), len(scopes)
         for at, names in named.items():
             scopes = self._within(at, scope, above)

@@ -27,7 +27,7 @@ def list_permitted_scopes(principal: Principal, permission: str) -> QuerySet[Sco
     """
     validate_known_permission(permission)
     known = get_cached_permissions(principal)
-    if known is not None and len(keys := known.scopes_where(permission)) <= MOST_SCOPE_IDS:
+    if known is not None and len(keys := known.get_permitted_scope_ids(permission)) <= MOST_SCOPE_IDS:
         return Scope.objects.filter(pk__in=keys)
     return list_granted_scopes(principal, permission, Q(identifier=""))
 
@@ -59,7 +59,7 @@ def is_granted(principal: Principal, permission: str, entries: Q, scope: int) ->
 def list_member_scopes(principal: Principal) -> QuerySet[Scope]:
     """Return the scopes that the principal belongs to: where any role is assigned, all below, all above."""
     known = get_cached_permissions(principal)
-    if known is not None and len(keys := known.scopes_of_member()) <= MOST_SCOPE_IDS:
+    if known is not None and len(keys := known.get_member_scope_ids()) <= MOST_SCOPE_IDS:
         return Scope.objects.filter(pk__in=keys)
     return _list_reached_scopes(principal, list_valid_assignments(principal), is_shared=True)
 

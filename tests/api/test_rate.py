@@ -83,7 +83,7 @@ def test_people_with_a_session_are_counted_too(admin: User) -> None:
 def admitted(seconds: float, per_second: int) -> int:
     """How many requests get through when `per_second` come evenly for some time."""
     moments = [NOON + number / per_second for number in range(int(seconds * per_second))]
-    return sum(count_request("key:1", most=100, now=moment).admits for moment in moments)
+    return sum(count_request("key:1", most=100, now=moment).is_allowed for moment in moments)
 
 
 def test_a_burst_of_a_hundred_and_six_hundred_a_minute_get_through() -> None:
@@ -94,18 +94,18 @@ def test_a_burst_of_a_hundred_and_six_hundred_a_minute_get_through() -> None:
 
 def test_no_edge_of_a_window_lets_twice_as_much_through() -> None:
     end = NOON + WINDOW_SECONDS - 0.01
-    before = sum(count_request("key:1", most=100, now=end).admits for _ in range(200))
-    after = sum(count_request("key:1", most=100, now=end + 0.02).admits for _ in range(200))
+    before = sum(count_request("key:1", most=100, now=end).is_allowed for _ in range(200))
+    after = sum(count_request("key:1", most=100, now=end + 0.02).is_allowed for _ in range(200))
     assert before == 100
     assert after <= 1
 
 
 @pytest.mark.parametrize("start", [NOON, NOON + 4.5, NOON + 9.9])
 def test_who_waits_as_told_gets_through(start: float) -> None:
-    while (verdict := count_request("key:1", most=100, now=start)).admits:
+    while (verdict := count_request("key:1", most=100, now=start)).is_allowed:
         pass
     assert 0 < verdict.wait_seconds <= 2 * WINDOW_SECONDS
-    assert count_request("key:1", most=100, now=start + verdict.wait_seconds + 0.001).admits
+    assert count_request("key:1", most=100, now=start + verdict.wait_seconds + 0.001).is_allowed
 
 
 def test_the_limit_holds_while_the_shared_cache_is_away(
@@ -143,7 +143,7 @@ def test_a_count_never_stays_for_good(broker_url: str, monkeypatch: pytest.Monke
     raw.delete(name)
     monkeypatch.setattr(usage_counts, "cache", store)
     monkeypatch.setattr(store, "incr", lambda key: raw.incr(name))
-    assert usage_counts.UsageCounts().add("race", seconds=60) == 1
+    assert usage_counts.UsageCounts().increment("race", seconds=60) == 1
     assert 0 < raw.ttl(name) <= 60
     store.close()
 

@@ -241,8 +241,8 @@ class PolicyAgainstModel(TestCase):
             assert can(person, permission, thing) == (permission in here)
             assert can_anywhere(person, permission) == bool(where)
             verdicts = explain_permissions(person, thing, PERMISSIONS)
-            assert {one.permission for one in verdicts if one.permitted} == here
-            assert all(bool(one.assignments) == one.permitted and one.reason for one in verdicts)
+            assert {one.permission for one in verdicts if one.is_granted} == here
+            assert all(bool(one.assignments) == one.is_granted and one.reason for one in verdicts)
 
     @settings(max_examples=examples(20), deadline=None, suppress_health_check=list(HealthCheck))
     @given(STATES)
@@ -270,9 +270,9 @@ class PolicyAgainstModel(TestCase):
         for asked in (person, witness):
             for permission in PERMISSIONS:
                 where = {scope.pk for scope in list_permitted_scopes(asked, permission)}
-                assert grants.scopes_where(asked, permission) == where
+                assert grants.get_permitted_scope_ids(asked, permission) == where
             for thing in (*self.scopes.values(), *self.things[::4]):
-                assert grants.permissions_at(asked, places[thing]) == get_permissions(asked, thing)
+                assert grants.get_permissions(asked, places[thing]) == get_permissions(asked, thing)
 
     def test_who_came_with_a_narrowed_key_is_not_asked_about_together(self) -> None:
         person = User(username="person")

@@ -24,20 +24,20 @@ _DECISION_ATTRIBUTE = "rate_verdict"
 class RateLimitDecision:
     """What the count of a caller says about one request."""
 
-    most: int
-    left: int
+    limit: int
+    remaining: int
     wait_seconds: float
 
     @property
-    def admits(self) -> bool:
+    def is_allowed(self) -> bool:
         return self.wait_seconds == 0
 
     @property
     def headers(self) -> dict[str, str]:
         """The fields of the IETF draft "RateLimit header fields for HTTP"."""
         return {
-            "RateLimit-Policy": f'"api";q={self.most};w={WINDOW_SECONDS}',
-            "RateLimit": f'"api";r={self.left};t={math.ceil(self.wait_seconds) or WINDOW_SECONDS}',
+            "RateLimit-Policy": f'"api";q={self.limit};w={WINDOW_SECONDS}',
+            "RateLimit": f'"api";r={self.remaining};t={math.ceil(self.wait_seconds) or WINDOW_SECONDS}',
         }
 
 
@@ -47,7 +47,7 @@ class ApiRateThrottle(BaseThrottle):
     def allow_request(self, request: Request, view: APIView) -> bool:
         self.verdict = count_request(_get_caller_key(request), most=get_window_limit(), now=time.time())
         setattr(request, _DECISION_ATTRIBUTE, self.verdict)
-        return self.verdict.admits
+        return self.verdict.is_allowed
 
     def wait(self) -> float:
         return self.verdict.wait_seconds
@@ -65,13 +65,13 @@ def count_request(caller: str, *, most: int, now: float) -> RateLimitDecision:
     """
     number, passed = int(now // WINDOW_SECONDS), now % WINDOW_SECONDS / WINDOW_SECONDS
     key = f"api:{caller}:{number}"
-    before = counts.of(f"api:{caller}:{number - 1}")
-    here = counts.add(key, seconds=2 * WINDOW_SECONDS)
+    before = counts.get(f"api:{caller}:{number - 1}")
+    here = counts.increment(key, seconds=2 * WINDOW_SECONDS)
     used = here + before * (1 - passed)
     if used <= most:
         return RateLimitDecision(most, int(most - used), 0.0)
     # A refusal costs nothing, or whoever asks again and again would wait forever.
-    counts.take_back(key)
+    counts.decrement(key)
     return RateLimitDecision(most, 0, _compute_wait(before, here - 1, passed, most))
 
 

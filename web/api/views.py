@@ -58,17 +58,17 @@ class BaseApiView(APIView):
             raise TypeError("Routes serve signed-in users only.")
         return user
 
-    def is_set(self, name: str) -> bool:
+    def is_flag_set(self, name: str) -> bool:
         """Whether ?name=true, or =1, is in the address. Raises `BadInput` for what is neither yes nor no."""
         return parse_boolean(self.request.GET.get(name, ""), name)
 
-    def page(self, queryset: QuerySet[Any], document: Callable[[Any], Any]) -> Response:
+    def paginate(self, queryset: QuerySet[Any], document: Callable[[Any], Any]) -> Response:
         """Answer with the page of `queryset` that is asked for, each row as its document."""
         pages = CursorPagination()
         rows = pages.paginate_queryset(queryset, self.request, self)
         return pages.get_paginated_response([_get_plain_data(document(row)) for row in rows])
 
-    def page_of(
+    def paginate_items(
         self, items: Sequence[Any], document: Callable[[Any], Any], *, key: Callable[[Any], str]
     ) -> Response:
         """As `page`, of what no table holds: in the order of the unique `key`."""
@@ -76,7 +76,7 @@ class BaseApiView(APIView):
         pages.page = paginate_items(items, self.request, key=key)
         return pages.get_paginated_response([_get_plain_data(document(row)) for row in pages.page.items])
 
-    def listed(
+    def list_visible(
         self,
         permission: str,
         queryset: QuerySet[Any],
@@ -89,15 +89,15 @@ class BaseApiView(APIView):
         With ?shared=true a scope stands for what is shared with it from above too.
         """
         visible = filter_visible(self.principal, permission, queryset)
-        is_shared = permission in SHARED_VIEW_PERMISSIONS and self.is_set("shared")
+        is_shared = permission in SHARED_VIEW_PERMISSIONS and self.is_flag_set("shared")
         found = filter_by_scope(self.request, visible, by_identifier=by_identifier, with_shared=is_shared)
-        return self.page(found, document)
+        return self.paginate(found, document)
 
-    def one(self, permission: str, queryset: QuerySet[Thing], **lookup: Any) -> Thing:
+    def get_visible(self, permission: str, queryset: QuerySet[Thing], **lookup: Any) -> Thing:
         """Return the row that is meant. Raises `NotVisible` (404) where there is none for this principal."""
         return get_visible(self.request, permission, queryset, **lookup)
 
-    def one_of(self, visible: QuerySet[Thing], **lookup: Any) -> Thing:
+    def get_row(self, visible: QuerySet[Thing], **lookup: Any) -> Thing:
         """Return the row that is meant of rows that may all be seen. Raises `NotVisible` (404)."""
         found = visible.filter(**lookup).first()
         if found is None:
@@ -109,7 +109,9 @@ class BaseApiView(APIView):
         if is_bodiless(self):
             validate_empty_body(request.data)
 
-    def given(self, serializer: type[Serializer[Any]], *, partial: bool = False) -> dict[str, Any]:
+    def get_validated_body(
+        self, serializer: type[Serializer[Any]], *, partial: bool = False
+    ) -> dict[str, Any]:
         """Return the body, checked by `serializer`; it may hold no other keys.
 
         What GET answers may be sent back whole: there, keys that nobody sets are left out while they say what
@@ -121,13 +123,13 @@ class BaseApiView(APIView):
             is_whole = self.request.method == "PUT"
             # What a PATCH does not change need not be sent, and is not always sent as it is read.
             needed = {name for name, field in fields.items() if is_whole or field.required}
-            body = drop_unchanged(body, self._document(), known=fields, needed=needed)
+            body = drop_unchanged(body, self._get_current_document(), known=fields, needed=needed)
         checked = serializer(data=body, partial=partial)
         validate_body(checked, body)
         checked.is_valid(raise_exception=True)
         return dict(checked.validated_data)
 
-    def _document(self) -> dict[str, Any]:
+    def _get_current_document(self) -> dict[str, Any]:
         """What GET answers at this address, as it is sent; empty where there is nothing."""
         reading = getattr(self, "get", None)
         try:
@@ -137,26 +139,26 @@ class BaseApiView(APIView):
         found = json.loads(JSONRenderer().render(answer))
         return found if isinstance(found, dict) else {}
 
-    def scope_named(self) -> Scope:
+    def get_named_scope(self) -> Scope:
         """Return where a new thing is to hang: `scope`, or `org` and `project`, of the body or address.
 
         What exists hangs where its address says, whatever its document repeats.
         """
-        if path := self._named("scope"):
-            return self.scope_at(path)
-        org, project = (self._named(name) for name in ("org", "project"))
+        if path := self._get_parameter("scope"):
+            return self.get_scope(path)
+        org, project = (self._get_parameter(name) for name in ("org", "project"))
         if project and not org:
             raise ScopeNotFound("A project needs its org.", errors=[{"path": "org", "message": "is missing"}])
-        return self.scope_at(build_scope_path(org, project))
+        return self.get_scope(build_scope_path(org, project))
 
-    def scope_at(self, path: str) -> Scope:
+    def get_scope(self, path: str) -> Scope:
         """Return the scope of `path`, of which one must be a member. Raises `NotVisible` (404)."""
         found = list_member_scopes(self.principal).filter(path=path).first()
         if found is None:
             raise NotVisible("There is no such scope for you.")
         return found
 
-    def _named(self, name: str) -> str:
+    def _get_parameter(self, name: str) -> str:
         body = self.request.data if self.request.method == "POST" else None
         value = (body.get(name) if isinstance(body, dict) else None) or self.request.GET.get(name) or ""
         if not isinstance(value, str):

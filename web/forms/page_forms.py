@@ -29,7 +29,7 @@ class PageForm(forms.Form):
     """A form that shows what an operation said: beside the field, or above the form where there is none."""
 
     # Needed or not, depending on what else is entered: neither marked as optional nor as required.
-    depending: ClassVar[frozenset[str]] = frozenset()
+    conditional_fields: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -45,7 +45,7 @@ class PageForm(forms.Form):
         """The status of a page that shows this form: 400 where something entered was refused."""
         return 400 if self.is_bound and self.errors else 200
 
-    def refuse(self, problem: Problem | ValidationError) -> None:
+    def add_problem(self, problem: Problem | ValidationError) -> None:
         """Show why an operation refused what was entered."""
         content = convert_exception(problem) or {"detail": str(problem)}
         for error in content.get("errors") or [{"path": "", "message": content["detail"]}]:
@@ -72,7 +72,7 @@ class ConfirmForm(PageForm):
         if isinstance(problem, ResourceInUse) and "although_used" in self.fields:
             self.add_error("although_used", USAGES_NOT_ACCEPTED)
             return 400
-        self.refuse(problem)
+        self.add_problem(problem)
         return 409
 
 
@@ -90,7 +90,7 @@ class ScopeField(forms.ModelChoiceField):
             Scope.objects.none(), to_field_name="path", empty_label=None, label=label, help_text=help_text
         )
 
-    def offer(self, person: Principal, permission: str, chosen: Scope | None) -> None:
+    def set_choices(self, person: Principal, permission: str, chosen: Scope | None) -> None:
         """Offer the scopes where `permission` is granted, the chosen one among them; `Forbidden` if none."""
         scopes: QuerySet[Scope] = list_permitted_scopes(person, permission).order_by("path")
         self.queryset = scopes

@@ -31,9 +31,9 @@ class RequestLimits:
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         visit = _LimitedRequest(scope, receive, send)
         if len(scope.get("raw_path") or b"") + len(scope.get("query_string", b"")) > URL_BYTES:
-            await visit.refuse(414, "address_too_long", _URL_TOO_LONG)
+            await visit.send_problem(414, "address_too_long", _URL_TOO_LONG)
         elif _get_content_length(scope) > BODY_BYTES:
-            await visit.refuse(413, "too_large", _TOO_LARGE)
+            await visit.send_problem(413, "too_large", _TOO_LARGE)
         else:
             await self.application(scope, visit.receive, visit.send)
 
@@ -43,36 +43,36 @@ class _LimitedRequest:
 
     def __init__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         self.scope = scope
-        self.from_client = receive
-        self.to_client = send
-        self.until = asyncio.get_running_loop().time() + BODY_SECONDS
+        self.client_receive = receive
+        self.client_send = send
+        self.deadline = asyncio.get_running_loop().time() + BODY_SECONDS
         self.size = 0
         self.is_read = False
         self.is_refused = False
-        self.has_answer = False
+        self.has_response = False
 
     async def receive(self) -> AsgiMessage:
         if self.is_refused:
             return _DISCONNECT
         if self.is_read:
-            return await self.from_client()
+            return await self.client_receive()
         try:
-            async with asyncio.timeout_at(self.until):
-                message = await self.from_client()
+            async with asyncio.timeout_at(self.deadline):
+                message = await self.client_receive()
         except TimeoutError:
-            return await self._refused(408, "too_slow", _TOO_SLOW)
+            return await self._reject(408, "too_slow", _TOO_SLOW)
         self.size += len(message.get("body", b""))
         self.is_read = not message.get("more_body", False)
         if self.size > BODY_BYTES:
-            return await self._refused(413, "too_large", _TOO_LARGE)
+            return await self._reject(413, "too_large", _TOO_LARGE)
         return message
 
     async def send(self, message: AsgiMessage) -> None:
-        self.has_answer = True
+        self.has_response = True
         if not self.is_refused:
-            await self.to_client(message)
+            await self.client_send(message)
 
-    async def refuse(self, status: int, code: str, detail: str) -> None:
+    async def send_problem(self, status: int, code: str, detail: str) -> None:
         """Answer in the form that the caller reads, and hang up: what still comes is not wanted."""
         request = HttpRequest()
         request.path = self.scope["path"]
@@ -84,13 +84,13 @@ class _LimitedRequest:
             (b"x-content-type-options", b"nosniff"),
             (b"connection", b"close"),
         ]
-        await self.to_client({"type": "http.response.start", "status": status, "headers": headers})
-        await self.to_client({"type": "http.response.body", "body": answer.content})
+        await self.client_send({"type": "http.response.start", "status": status, "headers": headers})
+        await self.client_send({"type": "http.response.body", "body": answer.content})
 
-    async def _refused(self, status: int, code: str, detail: str) -> AsgiMessage:
+    async def _reject(self, status: int, code: str, detail: str) -> AsgiMessage:
         self.is_refused = True
-        if not self.has_answer:
-            await self.refuse(status, code, detail)
+        if not self.has_response:
+            await self.send_problem(status, code, detail)
         return _DISCONNECT
 
 

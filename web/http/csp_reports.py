@@ -33,7 +33,7 @@ log = logging.getLogger("slipway.csp")
 @require_POST
 def record_csp_reports(request: HttpRequest) -> HttpResponse:
     """Write down what a browser reports; anybody may, so it is little, and not often."""
-    counted = counts.add(f"csp:{request.META.get('REMOTE_ADDR', '')}", seconds=60)
+    counted = counts.increment(f"csp:{request.META.get('REMOTE_ADDR', '')}", seconds=60)
     if counted > CSP_REPORTS_PER_ADDRESS:
         response = render_problem(
             request, 429, detail=f"One address may report {CSP_REPORTS_PER_ADDRESS} a minute."

@@ -34,12 +34,12 @@ class Page:
 class Cursor:
     """A place in a list: what follows (or comes before) the row with these values."""
 
-    back: bool
+    is_backward: bool
     value: Any
     key: Any
 
-    def encoded(self) -> str:
-        content = json.dumps([int(self.back), str(self.value), str(self.key)], separators=(",", ":"))
+    def encode(self) -> str:
+        content = json.dumps([int(self.is_backward), str(self.value), str(self.key)], separators=(",", ":"))
         return base64.urlsafe_b64encode(content.encode()).decode().rstrip("=")
 
 
@@ -58,7 +58,7 @@ def paginate_queryset(
     """
     wanted = size or _parse_page_size(request)
     cursor = _parse_row_cursor(request, queryset.model, order)
-    back = cursor is not None and cursor.back
+    back = cursor is not None and cursor.is_backward
     upwards = oldest_first != back
     if cursor is not None:
         queryset = queryset.filter(_build_cursor_filter(cursor, order, upwards=upwards))
@@ -195,5 +195,5 @@ def _build_row_url(request: HttpRequest | Request, row: Model, order: str, *, ba
 
 def _build_cursor_url(request: HttpRequest | Request, cursor: Cursor) -> str:
     query = request.GET.copy()
-    query["cursor"] = cursor.encoded()
+    query["cursor"] = cursor.encode()
     return f"{request.build_absolute_uri(request.path)}?{query.urlencode()}"

@@ -42,7 +42,7 @@ class SessionStore(db.SessionStore):
 
     def save(self, must_create: bool = False) -> None:
         """Save the session; a request that only notes its place and time does not fail or wait for that."""
-        if must_create or not self._has_only_notes():
+        if must_create or not self._has_only_optional_changes():
             self._save(must_create)
             return
         with optional_write():
@@ -57,7 +57,7 @@ class SessionStore(db.SessionStore):
                 raise cast(OperationalError, error.__context__) from None
             raise
 
-    def _has_only_notes(self) -> bool:
+    def _has_only_optional_changes(self) -> bool:
         if self._loaded is None or self.session_key is None:
             return False
         before, now = self.decode(self._loaded.session_data), dict(self.items())

@@ -226,7 +226,7 @@ class Broadcaster:
     def _note(self, told: list[TopicSnapshot], lines: Mapping[int, tuple[int, ...]]) -> None:
         now = asyncio.get_running_loop().time()
         for one in told:
-            place = one.audience.place
+            place = one.audience.location
             above = lines.get(place.scope_id, ()) if place is not None and one.listed_as else ()
             self.number += 1
             topics = one.topics | {f"{one.listed_as}:{pk}" for pk in above}

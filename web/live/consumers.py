@@ -30,26 +30,26 @@ class LiveConsumer(AsyncWebsocketConsumer):
 
     # Hubs listen for all; a channel for each viewer would be one more queue to grow.
     channel_layer_alias = "none"
-    shows: ClassVar[str] = ""
+    content_name: ClassVar[str] = ""
 
     @classmethod
-    def refusals(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
+    def get_close_codes(cls, sockets: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
         """The codes to close these with, or None; what each person may do is noted.
 
         Asks the database as often for many as for one.
         """
         raise NotImplementedError
 
-    async def follow(self) -> None:
+    async def stream(self) -> None:
         """Send what there is to see, until there is nothing more."""
         raise NotImplementedError
 
     async def connect(self) -> None:
         self._access: SocketSession | None = None
-        self._guard: asyncio.Task[None] | None = None
-        self._following: asyncio.Task[None] | None = None
+        self._access_task: asyncio.Task[None] | None = None
+        self._stream_task: asyncio.Task[None] | None = None
         await self.accept()
-        self._guard = self._begin(self._heed_access())
+        self._access_task = self._start_task(self._watch_access())
 
     async def disconnect(self, code: int) -> None:
         for job in (getattr(self, "_guard", None), getattr(self, "_following", None)):
@@ -63,38 +63,38 @@ class LiveConsumer(AsyncWebsocketConsumer):
         self, text_data: str | None = None, bytes_data: bytes | None = None, close: bool = False
     ) -> None:
         """Send once it is sure that the person may see it."""
-        await self.settled()
+        await self.wait_until_authorized()
         await super().send(text_data=text_data, bytes_data=bytes_data, close=close)
 
-    async def settled(self) -> None:
+    async def wait_until_authorized(self) -> None:
         """Wait until it is sure what the person may see."""
         if self._access is not None:
-            await self._access.settled.wait()
+            await self._access.authorized.wait()
 
-    async def _heed_access(self) -> None:
+    async def _watch_access(self) -> None:
         async with authorize_socket(self, get_session_key(self.scope)) as mine:
             self._access = mine
-            self._following = self._begin(self._follow_once_allowed(mine))
-            code = await mine.end
-        self._following.cancel()
+            self._stream_task = self._start_task(self._stream_once_authorized(mine))
+            code = await mine.close_code
+        self._stream_task.cancel()
         await self.close(code=code)
 
-    async def _follow_once_allowed(self, mine: SocketSession) -> None:
-        await mine.settled.wait()
-        await self.follow()
+    async def _stream_once_authorized(self, mine: SocketSession) -> None:
+        await mine.authorized.wait()
+        await self.stream()
 
-    def _begin(self, job: Coroutine[None, None, None]) -> asyncio.Task[None]:
+    def _start_task(self, job: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(job)
-        task.add_done_callback(self._job_ended)
+        task.add_done_callback(self._on_task_done)
         return task
 
-    def _job_ended(self, job: asyncio.Task[None]) -> None:
+    def _on_task_done(self, job: asyncio.Task[None]) -> None:
         """A viewer who leaves in the middle of a message is no trouble; whatever else broke is said."""
         error = None if job.cancelled() else job.exception()
         if error is None or isinstance(error, OSError):
             return
-        logger.error("A viewer of %s was let go", self.shows, exc_info=error)
-        self._following = asyncio.create_task(self.close(code=CLOSE_INTERNAL_ERROR))
+        logger.error("A viewer of %s was let go", self.content_name, exc_info=error)
+        self._stream_task = asyncio.create_task(self.close(code=CLOSE_INTERNAL_ERROR))
 
 
 # So often a page hears that it is still connected: a browser does not tell it.
@@ -107,80 +107,80 @@ UNKNOWN_AGE_SECONDS: Final = 10.0**9
 class TopicConsumer(LiveConsumer):
     """One page. It hears that a topic has changed, never what: the page is read again as its reader may."""
 
-    shows = "news"
+    content_name = "news"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.asked: frozenset[str] = frozenset()
+        self.topics: frozenset[str] = frozenset()
         self.age = UNKNOWN_AGE_SECONDS
-        self.person: User | None = None
+        self.user: User | None = None
         self.grants: Grants | None = None
-        self.allowed: frozenset[str] = frozenset()
+        self.allowed_topics: frozenset[str] = frozenset()
 
     async def connect(self) -> None:
         query = parse_qs(self.scope["query_string"].decode("latin-1"))
-        self.asked = frozenset(
+        self.topics = frozenset(
             one for one in query.get("topic", [])[:SOCKET_TOPICS] if len(one) <= MOST_TOPIC_CHARACTERS
         )
         self.age = _parse_age(query.get("age", [""])[0])
         await super().connect()
 
     @classmethod
-    def refusals(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
-        """Refuse who may hear of none of what they ask for; of what, and with which grants, is noted."""
-        audiences = get_audiences({topic for one, _ in asked for topic in one.asked})
-        grants = Grants(person for _, person in asked)
-        for one, person in asked:
-            one.person, one.grants = person, grants
-            one.allowed = frozenset(
+    def get_close_codes(cls, sockets: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
+        """Return a code for each socket that may subscribe to none of its topics; set user and topics."""
+        audiences = get_audiences({topic for socket, _ in sockets for topic in socket.topics})
+        grants = Grants(user for _, user in sockets)
+        for socket, user in sockets:
+            socket.user, socket.grants = user, grants
+            socket.allowed_topics = frozenset(
                 topic
-                for topic in one.asked
-                if topic in audiences and audiences[topic].includes(person, grants)
+                for topic in socket.topics
+                if topic in audiences and audiences[topic].includes(user, grants)
             )
-        return [None if one.allowed else CLOSE_FORBIDDEN for one, _ in asked]
+        return [None if socket.allowed_topics else CLOSE_FORBIDDEN for socket, _ in sockets]
 
-    async def follow(self) -> None:
-        subjects = self._subjects()
+    async def stream(self) -> None:
+        subjects = self._list_sources()
         read_at = asyncio.get_running_loop().time() - self.age
         async with watch_sources(subjects) as hub:
             position = None if hub.is_broken else hub.position_at(read_at, subjects)
-            await self._tell("watching", stale=position is None)
+            await self._send_message("watching", stale=position is None)
             sent = hub.number if position is None else position
             while not hub.is_broken:
                 news = hub.news
-                sent = await self._tell_after(hub, sent)
+                sent = await self._send_changes_after(hub, sent)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(news.wait(), KEEPALIVE_SECONDS)
                     continue
-                await self._tell("still")
+                await self._send_message("still")
             await self.close(code=CLOSE_INTERNAL_ERROR)
 
-    def _subjects(self) -> list[TopicSource]:
-        found = {one.name: one for topic in self.asked if (one := get_topic_source(topic)) is not None}
+    def _list_sources(self) -> list[TopicSource]:
+        found = {one.name: one for topic in self.topics if (one := get_topic_source(topic)) is not None}
         return list(found.values())
 
-    async def _tell_after(self, hub: Broadcaster, sent: int) -> int:
+    async def _send_changes_after(self, hub: Broadcaster, sent: int) -> int:
         changes = hub.after(sent)
         if changes is None:
-            await self._tell("changed", topics=sorted(self.allowed))
+            await self._send_message("changed", topics=sorted(self.allowed_topics))
             return hub.number
         if not changes:
             return sent
         # Looked at before anything is left out: meanwhile access may have become less.
-        await self.settled()
-        person, grants = self.person, self.grants
+        await self.wait_until_authorized()
+        person, grants = self.user, self.grants
         if person is not None and grants is not None:
             topics = {
                 topic
                 for one in changes
-                if not self.allowed.isdisjoint(one.topics) and one.audience.includes(person, grants)
-                for topic in one.topics & self.allowed
+                if not self.allowed_topics.isdisjoint(one.topics) and one.audience.includes(person, grants)
+                for topic in one.topics & self.allowed_topics
             }
             if topics:
-                await self._tell("changed", topics=sorted(topics))
+                await self._send_message("changed", topics=sorted(topics))
         return changes[0].number
 
-    async def _tell(self, what: str, **more: Any) -> None:
+    async def _send_message(self, what: str, **more: Any) -> None:
         await self.send(text_data=json.dumps({"type": what, **more}))
 
 

@@ -21,51 +21,51 @@ class Publisher:
     """A thread with a loop of its own, because a connection to the broker lives as long as its loop."""
 
     def __init__(self) -> None:
-        self.under_way = 0
-        self.is_heard = True
-        self._gathered: dict[tuple[str, str, str], set[str]] = {}
+        self.pending = 0
+        self.is_connected = True
+        self._batches: dict[tuple[str, str, str], set[str]] = {}
         self.loop = asyncio.new_event_loop()
         threading.Thread(target=self.loop.run_forever, name="teller", daemon=True).start()
 
-    def tell(self, group: str, messages: list[dict[str, Any]]) -> None:
+    def publish(self, group: str, messages: list[dict[str, Any]]) -> None:
         """Queue messages for a group; what a stuck broker leaves behind is dropped."""
-        if self.under_way >= MOST_PENDING:
+        if self.pending >= MOST_PENDING:
             return
-        self.under_way += 1
+        self.pending += 1
         asyncio.run_coroutine_threadsafe(self._send(group, messages), self.loop)
 
-    def gather(self, group: str, kind: str, about: str, keys: list[str]) -> None:
+    def publish_batched(self, group: str, kind: str, about: str, keys: list[str]) -> None:
         """Queue keys for the next message of this kind about this."""
-        self.loop.call_soon_threadsafe(self._gather, (group, kind, about), keys)
+        self.loop.call_soon_threadsafe(self._add_to_batch, (group, kind, about), keys)
 
-    def _gather(self, message: tuple[str, str, str], keys: list[str]) -> None:
-        if message not in self._gathered:
-            self._gathered[message] = set()
-            self.loop.call_later(BATCH_WINDOW_SECONDS, self._send_gathered, message)
-        self._gathered[message].update(keys)
+    def _add_to_batch(self, message: tuple[str, str, str], keys: list[str]) -> None:
+        if message not in self._batches:
+            self._batches[message] = set()
+            self.loop.call_later(BATCH_WINDOW_SECONDS, self._send_batch, message)
+        self._batches[message].update(keys)
 
-    def _send_gathered(self, message: tuple[str, str, str]) -> None:
+    def _send_batch(self, message: tuple[str, str, str]) -> None:
         group, kind, about = message
-        keys = sorted(self._gathered.pop(message))
+        keys = sorted(self._batches.pop(message))
         parts = [
             keys[first : first + MOST_KEYS_PER_MESSAGE]
             for first in range(0, len(keys), MOST_KEYS_PER_MESSAGE)
         ]
-        self.tell(group, [{"type": kind, "about": about, "keys": part} for part in parts])
+        self.publish(group, [{"type": kind, "about": about, "keys": part} for part in parts])
 
     async def _send(self, group: str, messages: list[dict[str, Any]]) -> None:
         try:
             layer = get_channel_layer()
             for message in messages:
                 await layer.group_send(group, message)
-            self.is_heard = True
+            self.is_connected = True
         except (OSError, RedisError) as error:
             # Said once for each time that the broker goes away.
-            if self.is_heard:
+            if self.is_connected:
                 logger.warning("Watchers are not told before the broker is back: %s", error)
-            self.is_heard = False
+            self.is_connected = False
         finally:
-            self.under_way -= 1
+            self.pending -= 1
 
 
 _publishers: dict[int, Publisher] = {}
@@ -75,13 +75,13 @@ _lock = threading.Lock()
 def publish(group: str, *messages: dict[str, Any]) -> None:
     """Send messages to a group of the channel layer; nobody depends on their arrival."""
     if get_channel_layer() is not None:
-        _get_publisher().tell(group, list(messages))
+        _get_publisher().publish(group, list(messages))
 
 
 def publish_batched(group: str, kind: str, about: str, *keys: str) -> None:
     """Send keys to a group, together with others that come within a moment."""
     if keys and get_channel_layer() is not None:
-        _get_publisher().gather(group, kind, about, list(keys))
+        _get_publisher().publish_batched(group, kind, about, list(keys))
 
 
 def _get_publisher() -> Publisher:

@@ -27,7 +27,7 @@ class AuthorizedSocket(Protocol):
     """A socket that shows something to one person."""
 
     @classmethod
-    def refusals(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
+    def get_close_codes(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
         """The codes to close these with, or None; what each may do is noted.
 
         Asks the database as often for many as for one.
@@ -38,116 +38,116 @@ class SocketSession:
     """What one socket is shown by: who looks at it, with which session."""
 
     def __init__(self, watcher: AuthorizedSocket, session_key: str) -> None:
-        self.watcher = watcher
-        self.key = session_key
-        self.session = hash_session_key(session_key)
-        self.person: int | None = None
+        self.socket = watcher
+        self.session_key = session_key
+        self.session_hash = hash_session_key(session_key)
+        self.user_id: int | None = None
         # Set while nothing has changed since the last look: until then nothing more is shown.
-        self.settled = asyncio.Event()
+        self.authorized = asyncio.Event()
         # The code to close with.
-        self.end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self.close_code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
-    def is_concerned(self, people: list[int], sessions: list[str]) -> bool:
+    def is_affected(self, people: list[int], sessions: list[str]) -> bool:
         """Whether a change is about this socket; one without names is about all."""
         if sessions:
-            return self.session in sessions
-        return not people or self.person is None or self.person in people
+            return self.session_hash in sessions
+        return not people or self.user_id is None or self.user_id in people
 
     def close(self, code: int) -> None:
         """Have the socket closed, unless it is being closed already."""
-        if not self.end.done():
-            self.end.set_result(code)
+        if not self.close_code.done():
+            self.close_code.set_result(code)
 
 
 class SocketAuthorizer:
     """Listens and looks for all sockets of this process."""
 
     def __init__(self) -> None:
-        self.attentive: set[SocketSession] = set()
+        self.sessions: set[SocketSession] = set()
         self.is_broken = False
         # Set once changes are heard, or cannot be: what is sent before would be missed.
         self._ready = asyncio.Event()
         self._due: set[SocketSession] = set()
-        self._wanted = asyncio.Event()
-        self._jobs: list[asyncio.Task[None]] = []
+        self._check_requested = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         """Begin to listen."""
-        hearing = subscribe(ACCESS_GROUP, about="Changes of access", ready=self._begin, take=self._take)
-        self._jobs = [asyncio.create_task(job) for job in (hearing, self._look())]
-        for job in self._jobs:
-            job.add_done_callback(self._job_ended)
+        hearing = subscribe(
+            ACCESS_GROUP, about="Changes of access", ready=self._on_subscribed, take=self._receive_change
+        )
+        self._tasks = [asyncio.create_task(job) for job in (hearing, self._check_due())]
+        for job in self._tasks:
+            job.add_done_callback(self._on_task_done)
 
     def stop(self) -> None:
         """Stop listening."""
-        for job in self._jobs:
+        for job in self._tasks:
             job.cancel()
 
-    def want(self, sockets: Iterable[SocketSession]) -> None:
+    def request_check(self, sockets: Iterable[SocketSession]) -> None:
         """Have these looked at; what is looked at just now, once more."""
         self._due.update(sockets)
-        self._wanted.set()
+        self._check_requested.set()
 
-    async def _begin(self) -> None:
+    async def _on_subscribed(self) -> None:
         if self._ready.is_set():
             # What was sent while nobody listened is lost.
-            self.want(self.attentive)
+            self.request_check(self.sessions)
         self._ready.set()
 
-    async def _take(self, message: dict[str, Any]) -> None:
-        concerned = [
-            one for one in self.attentive if one.is_concerned(message["people"], message["sessions"])
-        ]
+    async def _receive_change(self, message: dict[str, Any]) -> None:
+        concerned = [one for one in self.sessions if one.is_affected(message["people"], message["sessions"])]
         for one in concerned:
-            one.settled.clear()
-        self.want(concerned)
+            one.authorized.clear()
+        self.request_check(concerned)
 
-    async def _look(self) -> None:
+    async def _check_due(self) -> None:
         loop = asyncio.get_running_loop()
         await self._ready.wait()
         all_at = loop.time() + RECHECK_SECONDS
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wanted.wait(), max(0.001, all_at - loop.time()))
-            self._wanted.clear()
+                await asyncio.wait_for(self._check_requested.wait(), max(0.001, all_at - loop.time()))
+            self._check_requested.clear()
             due, self._due = self._due, set()
             if loop.time() >= all_at:
-                due, all_at = set(self.attentive), loop.time() + RECHECK_SECONDS
+                due, all_at = set(self.sessions), loop.time() + RECHECK_SECONDS
             begun = loop.time()
             for one, code in (await database_sync_to_async(compute_close_codes)(list(due))).items():
-                self._heed(one, code)
+                self._apply_close_code(one, code)
             # However often access changes, half of the time is left to others.
             await asyncio.sleep(loop.time() - begun)
 
-    def _heed(self, one: SocketSession, code: int | None) -> None:
+    def _apply_close_code(self, one: SocketSession, code: int | None) -> None:
         if code is not None:
-            self.attentive.discard(one)
+            self.sessions.discard(one)
             one.close(code)
         elif one not in self._due:
-            one.settled.set()
+            one.authorized.set()
 
-    def _job_ended(self, job: "asyncio.Task[None]") -> None:
+    def _on_task_done(self, job: "asyncio.Task[None]") -> None:
         """A job that broke lets the sockets go: they come back to a new ear, and would else show for ever."""
         if job.cancelled():
             return
         logger.error("What access is left cannot be looked up", exc_info=job.exception())
         self.is_broken = True
         self.stop()
-        for one in self.attentive:
+        for one in self.sessions:
             one.close(CLOSE_INTERNAL_ERROR)
 
 
 def compute_close_codes(due: Sequence[SocketSession]) -> dict[SocketSession, int | None]:
     """The code to close each with, or None; asks the database as often for many as for one of each kind."""
-    people = get_session_users({one.key for one in due}) if due else {}
+    people = get_session_users({one.session_key for one in due}) if due else {}
     found: dict[SocketSession, int | None] = dict.fromkeys(due, CLOSE_NOT_SIGNED_IN)
     kinds: dict[type[AuthorizedSocket], list[tuple[SocketSession, User]]] = defaultdict(list)
     for one in due:
-        if (person := people.get(one.key)) is not None:
-            one.person = person.pk
-            kinds[type(one.watcher)].append((one, person))
+        if (person := people.get(one.session_key)) is not None:
+            one.user_id = person.pk
+            kinds[type(one.socket)].append((one, person))
     for kind, asked in kinds.items():
-        codes = kind.refusals([(one.watcher, person) for one, person in asked])
+        codes = kind.get_close_codes([(one.socket, person) for one, person in asked])
         found.update(zip((one for one, _ in asked), codes, strict=True))
     return found
 
@@ -166,13 +166,13 @@ async def authorize_socket(watcher: AuthorizedSocket, session_key: str) -> Async
         ear = _authorizers[loop] = SocketAuthorizer()
         ear.start()
     mine = SocketSession(watcher, session_key)
-    ear.attentive.add(mine)
-    ear.want([mine])
+    ear.sessions.add(mine)
+    ear.request_check([mine])
     try:
         yield mine
     finally:
-        ear.attentive.discard(mine)
-        if not ear.attentive:
+        ear.sessions.discard(mine)
+        if not ear.sessions:
             ear.stop()
             if _authorizers.get(loop) is ear:
                 del _authorizers[loop]

@@ -21,15 +21,15 @@ LARGEST_PRIMARY_KEY: Final = 2**63 - 1
 class Audience:
     """Who may hear: whoever holds `permission` at `place` (any where it is empty), or one person alone."""
 
-    place: ResourceLocation | None = None
+    location: ResourceLocation | None = None
     permission: str = ""
     person_id: int | None = None
 
     def includes(self, person: User, grants: Grants) -> bool:
         """Whether this person belongs to it, as far as `grants` knows."""
-        if self.place is None:
+        if self.location is None:
             return person.pk is not None and person.pk == self.person_id
-        held = grants.permissions_at(person, self.place)
+        held = grants.get_permissions(person, self.location)
         return self.permission in held if self.permission else bool(held)
 
 

@@ -24,7 +24,7 @@ def world(project: Scope, admin: User) -> World:
 
 def plan_of(rows: QuerySet[Any], *, cursor: bool = False) -> str:
     """The plan of the query that loads a page of `rows`, as if there were far too many to sort."""
-    query = {"cursor": Cursor(False, rows[0].created_at, rows[0].pk).encoded()} if cursor else {}
+    query = {"cursor": Cursor(False, rows[0].created_at, rows[0].pk).encode()} if cursor else {}
     explained: list[str] = []
 
     class Explained(QuerySet[Any]):

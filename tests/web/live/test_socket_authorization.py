@@ -45,7 +45,7 @@ class Screen:
         self.may_answer.set()
 
     @classmethod
-    def refusals(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
+    def get_close_codes(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
         for one, _ in asked:
             one.is_asking.set()
             assert one.may_answer.wait(60)
@@ -57,7 +57,7 @@ class Broken(Screen):
     """One whose question cannot be answered."""
 
     @classmethod
-    def refusals(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
+    def get_close_codes(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
         raise LookupError("no such thing")
 
 
@@ -79,12 +79,12 @@ def signed_in(name: str) -> tuple[User, str]:
 
 async def settled(*sockets: SocketSession) -> None:
     async with asyncio.timeout(60):
-        await asyncio.gather(*(one.settled.wait() for one in sockets))
+        await asyncio.gather(*(one.authorized.wait() for one in sockets))
 
 
 async def unsettled(*sockets: SocketSession) -> None:
     async with asyncio.timeout(60):
-        while any(one.settled.is_set() for one in sockets):
+        while any(one.authorized.is_set() for one in sockets):
             await asyncio.sleep(0)
 
 
@@ -119,8 +119,8 @@ async def test_a_change_while_it_is_asked_is_asked_about_before_anything_goes_on
 
 async def test_who_is_not_signed_in_is_shown_nothing():
     async with authorize_socket(Screen(), "") as one:
-        assert await asyncio.wait_for(one.end, 60) == CLOSE_NOT_SIGNED_IN
-        assert not one.settled.is_set()
+        assert await asyncio.wait_for(one.close_code, 60) == CLOSE_NOT_SIGNED_IN
+        assert not one.authorized.is_set()
 
 
 async def test_what_cannot_be_asked_lets_all_go_and_does_not_keep_the_next_out(
@@ -130,7 +130,7 @@ async def test_what_cannot_be_asked_lets_all_go_and_does_not_keep_the_next_out(
     async with authorize_socket(Screen(), key) as good:
         await settled(good)
         async with authorize_socket(Broken(), key) as bad:
-            assert await asyncio.wait_for(asyncio.gather(good.end, bad.end), 60) == [
+            assert await asyncio.wait_for(asyncio.gather(good.close_code, bad.close_code), 60) == [
                 CLOSE_INTERNAL_ERROR,
                 CLOSE_INTERNAL_ERROR,
             ]
