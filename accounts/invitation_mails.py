@@ -23,6 +23,6 @@ def send_invitation(invitation: Invitation, token: str) -> bool:
         send_mail(subject, text, None, [invitation.email])
     # What smtplib raises is an OSError too.
     except (OSError, HeaderParseError, ValueError) as error:
-        _log.warning("The e-mail of invitation %s was not sent: %s", invitation.pk, type(error).__name__)
+        _log.warning("Could not send the email of invitation %s: %s", invitation.pk, type(error).__name__)
         return False
     return True

@@ -13,7 +13,7 @@ _thread_state = threading.local()
 
 
 class SendDeadlinePassed(NotSent):
-    """The call was not sent because the moment to send it had passed."""
+    """The call was not sent because the deadline for sending it had passed."""
 
 
 @contextmanager
@@ -36,4 +36,4 @@ def refuse_late_write(*, event_name: str, **more: Any) -> None:
         return
     _, service, operation = event_name.split(".", 2)
     if is_write(service, operation):
-        raise SendDeadlinePassed("TooLate", "the moment to send it had passed", service, operation)
+        raise SendDeadlinePassed("TooLate", "the deadline for sending it had passed", service, operation)

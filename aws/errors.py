@@ -57,7 +57,7 @@ class NotFound(AwsError):
 
     @property
     def display_message(self) -> str:
-        return f"AWS does not know what {self._call} names: {self.message.rstrip('.')} ({self.code})."
+        return f"AWS cannot find the resource of {self._call}: {self.message.rstrip('.')} ({self.code})."
 
 
 class Throttled(AwsError):
@@ -142,7 +142,7 @@ class Unanswered(AwsError):
 
     @property
     def display_message(self) -> str:
-        return f"AWS gave no answer to {self._call}: {self.message.rstrip('.')} ({self.code})."
+        return f"AWS did not respond to {self._call}: {self.message.rstrip('.')} ({self.code})."
 
 
 class Undelivered(AwsError):

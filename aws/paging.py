@@ -33,7 +33,7 @@ def paginate(
         if not token or token == request.get(cursor_key):
             return
         request[cursor_key] = token
-    raise Unanswered("TooManyPages", f"more than {MAX_PAGES} pages came back", service, operation)
+    raise Unanswered("TooManyPages", f"more than {MAX_PAGES} pages were returned", service, operation)
 
 
 T = TypeVar("T")

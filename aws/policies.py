@@ -32,28 +32,28 @@ class IamPolicy:
 BASE_POLICY = IamPolicy(
     "ecs",
     "Deploy to ECS",
-    "What every deployment and the pickers of clusters and images need.",
+    "Required for every deployment and to list clusters and images.",
     {
-        "ecr:DescribeRepositories": "Lists the repositories that an image can be chosen from.",
-        "ecs:ListClusters": "Fills the list of clusters of an infrastructure, and keeps what runs in sync.",
+        "ecr:DescribeRepositories": "Lists image repositories.",
+        "ecs:ListClusters": "Lists clusters and syncs the inventory.",
         "ecs:ListServices": "Lists the ECS services of a cluster.",
         "ecs:DescribeServices": "Reads an ECS service before, during and after a deployment.",
-        "ecr:ListImages": "Lists the tags that can be deployed.",
-        "ecr:DescribeImages": "Tells the age and the digest of an image.",
+        "ecr:ListImages": "Lists image tags.",
+        "ecr:DescribeImages": "Reads the push time and digest of an image.",
         "ecs:RegisterTaskDefinition": "Registers the new revision of a task definition.",
-        "ecs:CreateService": "Creates the ECS service at its first deployment.",
-        "ecs:ListTasks": "Finds the tasks of a service, and the revision that they run.",
-        "ecs:DescribeTasks": "Tells why a task stopped and whether it is healthy.",
-        "ecs:DeleteService": "Deletes what a rollback, a canary or blue/green leaves behind.",
-        "ecs:UpdateService": "Points the ECS service to the new revision, and back again.",
-        "ecs:DescribeContainerInstances": "Tells which image runs on which machine.",
-        "ecs:DescribeTaskDefinition": "Reads the revision that a rollback brings back.",
-        "application-autoscaling:DescribeScalableTargets": "Reads what scales a service. "
-        "Not needed where no service scales.",
-        "application-autoscaling:DescribeScalingPolicies": "Reads the policies that scale a service. "
-        "Not needed where no service scales.",
-        "iam:ListRoles": "Lists the roles that a task can run with.",
-        "iam:PassRole": "Hands the roles of a task definition to ECS.",
+        "ecs:CreateService": "Creates the ECS service in the first deployment.",
+        "ecs:ListTasks": "Lists the tasks of a service and their revision.",
+        "ecs:DescribeTasks": "Reads the stopped reason and health of a task.",
+        "ecs:DeleteService": "Deletes leftover services of rollbacks, canary and blue/green deployments.",
+        "ecs:UpdateService": "Updates the ECS service to the new revision, and rolls it back.",
+        "ecs:DescribeContainerInstances": "Reads the EC2 hosts of tasks.",
+        "ecs:DescribeTaskDefinition": "Reads the revision that a rollback restores.",
+        "application-autoscaling:DescribeScalableTargets": "Reads the scalable target of a service. "
+        "Optional without auto scaling.",
+        "application-autoscaling:DescribeScalingPolicies": "Reads the scaling policies of a service. "
+        "Optional without auto scaling.",
+        "iam:ListRoles": "Lists task roles.",
+        "iam:PassRole": "Passes the roles of a task definition to ECS.",
     },
 )
 
@@ -61,13 +61,14 @@ EXTENSION_POLICIES = (
     IamPolicy(
         "tags",
         "Tags and clean revisions",
-        "Marks what Slipway makes, so that a lost answer is found again, and removes unused revisions.",
+        "Tags resources that Slipway creates, so that lost responses can be confirmed, and removes unused "
+        "revisions.",
         {
-            "ecs:TagResource": "Marks a revision or a service with the deployment that made it.",
-            "ecs:UntagResource": "Takes such a mark away again.",
-            "ecs:ListTagsForResource": "Reads the marks, such as which service is blue and which is green.",
-            "ecs:DeregisterTaskDefinition": "Makes a revision inactive that a rollback left unused.",
-            "ecs:DescribeClusters": "Tells whether a cluster is there before something is deployed to it.",
+            "ecs:TagResource": "Tags a revision or a service with the deployment that created it.",
+            "ecs:UntagResource": "Removes such a tag.",
+            "ecs:ListTagsForResource": "Reads the tags, such as which service is blue and which is green.",
+            "ecs:DeregisterTaskDefinition": "Deregisters a revision that a rollback left unused.",
+            "ecs:DescribeClusters": "Verifies that the cluster exists before a deployment.",
         },
     ),
     IamPolicy(
@@ -75,12 +76,12 @@ EXTENSION_POLICIES = (
         "Blue/green and load balancers",
         "Moves the traffic of a listener or a rule from one target group to the other.",
         {
-            "elasticloadbalancing:DescribeLoadBalancers": "Lists the load balancers to choose from.",
-            "elasticloadbalancing:DescribeListeners": "Reads where a listener sends its traffic now.",
+            "elasticloadbalancing:DescribeLoadBalancers": "Lists load balancers.",
+            "elasticloadbalancing:DescribeListeners": "Reads the target groups of a listener.",
             "elasticloadbalancing:DescribeRules": "Reads the rules of a listener with their conditions.",
             "elasticloadbalancing:DescribeTargetGroups": "Reads the port and the health check of a group.",
-            "elasticloadbalancing:DescribeTargetHealth": "Waits until the new targets are healthy, and shows "
-            "on the dashboard of a service which are not.",
+            "elasticloadbalancing:DescribeTargetHealth": "Reads target health during a deployment and for "
+            "the service dashboard.",
             "elasticloadbalancing:ModifyListener": "Swaps the traffic of a listener's default rule.",
             "elasticloadbalancing:ModifyRule": "Swaps the traffic of any other rule.",
         },
@@ -88,50 +89,50 @@ EXTENSION_POLICIES = (
     IamPolicy(
         "run-task",
         "Run tasks",
-        "Runs tasks that do a job and end, such as migrations.",
+        "Runs standalone tasks, such as migrations.",
         {
             "ecs:RunTask": "Starts the tasks.",
-            "ecs:StopTask": "Stops them when the step is aborted or takes too long.",
+            "ecs:StopTask": "Stops them when the step is aborted or times out.",
         },
     ),
     IamPolicy(
         "auto-scaling",
         "Auto scaling",
-        "Pauses scaling during a deployment and attaches what the manifests say.",
+        "Suspends scaling during a deployment and applies the manifests.",
         {
             "application-autoscaling:RegisterScalableTarget": "Attaches, suspends and resumes scaling.",
             "application-autoscaling:DeregisterScalableTarget": "Removes the scaling of a service.",
             "application-autoscaling:PutScalingPolicy": "Attaches a scaling policy.",
             "application-autoscaling:DeleteScalingPolicy": "Removes a scaling policy.",
-            "application-autoscaling:DescribeScalingActivities": "Tells the tasks that scaling has started "
-            "from all others.",
-            "cloudwatch:PutMetricAlarm": "Target tracking keeps alarms of its own.",
-            "cloudwatch:DescribeAlarms": "Target tracking keeps alarms of its own.",
-            "cloudwatch:DeleteAlarms": "The alarms of a policy go with it.",
+            "application-autoscaling:DescribeScalingActivities": "Identifies tasks that auto scaling "
+            "started.",
+            "cloudwatch:PutMetricAlarm": "Target tracking creates its own alarms.",
+            "cloudwatch:DescribeAlarms": "Target tracking creates its own alarms.",
+            "cloudwatch:DeleteAlarms": "Deletes the alarms of a policy.",
         },
     ),
     IamPolicy(
         "cloudformation",
         "CloudFormation stacks",
-        "Makes the infrastructure of a stage from a template. What the template makes needs rights of its "
-        "own, or a role that CloudFormation takes on.",
+        "Creates the infrastructure of a stage from a template. The resources of the template need their "
+        "own permissions, or a CloudFormation service role.",
         {
-            "cloudformation:CreateStack": "Makes a stack where there is none.",
-            "cloudformation:UpdateStack": "Brings a stack to another template, and back again.",
-            "cloudformation:DeleteStack": "Deletes a stack, such as one that a run made and takes back.",
-            "cloudformation:DescribeStacks": "Reads how a stack stands, and its outputs.",
-            "cloudformation:DescribeStackEvents": "Shows what happens to each resource.",
-            "cloudformation:GetTemplate": "Remembers the template to which a rollback goes back.",
-            "cloudformation:CancelUpdateStack": "Ends an update when the run is aborted.",
-            "cloudformation:ContinueUpdateRollback": "Goes on where the way back of an update had failed.",
+            "cloudformation:CreateStack": "Creates a stack.",
+            "cloudformation:UpdateStack": "Updates a stack, and rolls it back.",
+            "cloudformation:DeleteStack": "Deletes a stack, for example in a rollback.",
+            "cloudformation:DescribeStacks": "Reads the status and outputs of a stack.",
+            "cloudformation:DescribeStackEvents": "Reads the events of each resource.",
+            "cloudformation:GetTemplate": "Reads the template to restore in a rollback.",
+            "cloudformation:CancelUpdateStack": "Cancels an update when the run is aborted.",
+            "cloudformation:ContinueUpdateRollback": "Continues a failed update rollback.",
         },
     ),
     IamPolicy(
         "verify",
         "Alarms and metrics",
-        "Watches CloudWatch after a deployment, fails when an alarm rings, and shows what a service uses.",
+        "Monitors CloudWatch after a deployment, fails on an alarm, and shows the utilization of a service.",
         {
-            "cloudwatch:DescribeAlarms": "Tells how an alarm stands.",
+            "cloudwatch:DescribeAlarms": "Reads the state of an alarm.",
             "cloudwatch:GetMetricData": "Reads the values of metrics, and CPU and memory for the dashboard "
             "of a service.",
         },
@@ -139,20 +140,20 @@ EXTENSION_POLICIES = (
     IamPolicy(
         "logs",
         "Logs of containers",
-        "Shows what a container said before it failed, and what a task prints.",
+        "Shows the last log lines of a failed container and the output of tasks.",
         {
             "logs:GetLogEvents": "Reads the last lines of a container.",
             "logs:FilterLogEvents": "Searches the lines of a container.",
-            "logs:DescribeLogGroups": "Tells whether the log group is there.",
+            "logs:DescribeLogGroups": "Verifies that the log group exists.",
         },
     ),
     IamPolicy(
         "deployments",
-        "ECS's own record of deployments",
-        "Tells whether AWS itself ended or rolled back a deployment.",
+        "ECS service deployments",
+        "Detects deployments that AWS stopped or rolled back.",
         {
-            "ecs:ListServiceDeployments": "Lists what was deployed to a service.",
-            "ecs:DescribeServiceDeployments": "Tells how one of them ended.",
+            "ecs:ListServiceDeployments": "Lists the deployments of a service.",
+            "ecs:DescribeServiceDeployments": "Reads the result of a deployment.",
         },
     ),
 )

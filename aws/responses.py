@@ -123,7 +123,7 @@ def _convert_client_error(problem: boto.ClientError, service: str, operation: st
     message = str(error.get("Message") or error.get("message") or "")
     if code == str(status) and not message:
         # botocore makes the status the code where a body names none. What it says is nobody's to read here.
-        message = f"HTTP {status}, and what came is no answer of AWS. Check the endpoint of the connector"
+        message = f"HTTP {status}, and the response is not from AWS. Check the endpoint of the connector"
     return _classify_error_code(code, message, status)(code, message, service, operation)
 
 

@@ -34,7 +34,7 @@ def list_field_problems(region: str, cluster: str, *, is_dynamic: bool) -> Itera
         if is_dynamic and has_expression(value):
             problem = _describe_expression_problem(value)
         elif has_expression(value):
-            problem = "An expression can stand here where the infrastructure is dynamically provisioned."
+            problem = "Expressions are allowed only for dynamically provisioned infrastructure."
         else:
             problem = problem_of(value)
         if problem:
@@ -50,5 +50,5 @@ def _describe_expression_problem(text: str) -> str:
         if not is_path(path):
             return f"<+{path[:100]}> is not a path such as <+provisioner.cluster_name>."
         if path.partition(".")[0] == "infra":
-            return f"<+{path}> would name itself: map an output, such as <+provisioner.cluster_name>."
+            return f"<+{path}> refers to itself: map an output, such as <+provisioner.cluster_name>."
     return ""

@@ -65,8 +65,7 @@ def require_unused(thing: Service | Environment | Infrastructure, principal: Pri
     """Raise `ResourceInUse` where something refers to the thing."""
     if found := find_pipeline_usage(thing, principal):
         raise ResourceInUse(
-            f"{thing.name} is still used by {found}. Change that first, or say that you want this although "
-            "it will no longer run."
+            f"{thing.name} is still used by {found}. Change that first, or confirm that it can no longer run."
         )
 
 

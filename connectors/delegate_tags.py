@@ -28,7 +28,7 @@ def parse_tag_list(text: str) -> list[str]:
 
 
 _INVALID_TAG_MESSAGE = (
-    f"“{{}}” is not a tag: use 1 to {TAG_CHARACTERS:d} characters without blanks, commas, quotes and < >."
+    f"“{{}}” is not a tag: use 1 to {TAG_CHARACTERS:d} characters without spaces, commas, quotes and < >."
 )
 
 

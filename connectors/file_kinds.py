@@ -100,7 +100,7 @@ def check_file(text: FileText) -> FileCheck:
     for kind in _FILE_KINDS:
         if (found := kind.check(text)) is not None:
             return found
-    return FileCheck(note="Files of this name are kept as plain text.")
+    return FileCheck(note="Files with this name are stored as plain text.")
 
 
 def get_completion_guide(text: FileText) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def clean_up_file(text: FileText, reader: Principal, service: str = "") -> Clean
     for kind in _FILE_KINDS:
         if (found := kind.clean(text, reader, service)) is not None:
             return found
-    message = "Clean up knows manifests only, and this text has none of their keys."
+    message = "Clean up works only for manifests, and this text has no manifest keys."
     raise BadInput(message, errors=[{"path": "content", "message": message}])
 
 

@@ -132,7 +132,7 @@ def _resolve_reference(scope: Scope, ref: str) -> tuple[Scope, str, str]:
     match = _REFERENCE.match(ref)
     if match is None:
         raise FileNotInStore(
-            f'"{ref}" is no reference to a file: write /folder/file.yaml, org:/folder/file.yaml or '
+            f'"{ref}" is not a file reference: use /folder/file.yaml, org:/folder/file.yaml or '
             "account:/folder/file.yaml."
         )
     prefix, path = match[1], match[2].rstrip("/")
@@ -141,7 +141,7 @@ def _resolve_reference(scope: Scope, ref: str) -> tuple[Scope, str, str]:
     for owner in scope.ancestors_and_self():
         if owner.kind == _PREFIX_LEVELS[prefix]:
             return owner, prefix, path
-    raise FileNotInStore(f'"{ref}" is not to be found: {scope} lies in no organization.')
+    raise FileNotInStore(f'"{ref}" is not found: {scope} is not in an organization.')
 
 
 def _build_missing_error(owner: Scope, prefix: str, path: str) -> FileNotInStore:

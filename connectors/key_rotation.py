@@ -22,9 +22,9 @@ from rbac.encryption import (
 
 # One transaction each: a rotation that ends early has lost one batch, and holds nobody up for long.
 BATCH_SIZE = 200
-UNKNOWN_KEY = "a key that is not here"
+UNKNOWN_KEY = "an unknown key"
 # Under the first key, but not bound to its row yet.
-UNBOUND_SUFFIX = " in the older form"
+UNBOUND_SUFFIX = " in an older format"
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def find_secret(scope: Scope, reference: str) -> Secret:
     nearest = max(found, key=lambda one: len(one.scope.path), default=None)
     if nearest is None:
         raise SecretNotFound(
-            f"There is no secret {reference} in {scope.path}: make it, or write its reference as "
+            f"There is no secret {reference} in {scope.path}: create it, or refer to it as "
             "name, org.name or account.name."
         )
     return nearest

@@ -74,7 +74,7 @@ def require_access(person: Principal, needs: Iterable[RequiredPermission]) -> No
     """
     lacks = find_missing_permissions(person, needs)
     if any(not one.is_seen and not one.need.hint for one in lacks):
-        raise NotVisible("There is nothing here that you may see.")
+        raise NotVisible("Not found, or you cannot view it.")
     if lacks:
         raise MissingAccess(lacks)
 
@@ -137,7 +137,7 @@ def _build_missing_permission(person: Principal, need: RequiredPermission) -> Mi
         (one for one in BUILTIN_ROLES if need.permission in one.permissions), key=_count_permissions
     ).name
     sentence = (
-        f"You need {need.permission} on {what}. The role {gives} there gives it; "
+        f"You need {need.permission} on {what}. The role {gives} in that scope grants it; "
         f"{_describe_grantors(person, need)}."
     )
     return MissingPermission(need, is_seen, sentence)
@@ -155,7 +155,7 @@ def _describe_grantors(person: Principal, need: RequiredPermission) -> str:
         if names:
             return f"ask {' or '.join(names)}"
     where = f" of {scope}" if can(person, get_view_permission(need.permission), need.thing) else ""
-    return f"ask somebody who manages the users{where}"
+    return f"ask someone who manages users{where}"
 
 
 def _get_grantors(permission: str, scope: Scope) -> QuerySet[User]:

@@ -69,8 +69,8 @@ def require_unused_file(node: FileNode, principal: Principal) -> None:
     """Do nothing where nothing refers to the file. Raises `ResourceInUse`."""
     if found := find_usages(node, principal):
         raise ResourceInUse(
-            f"{node.path} is still referred to by {found}. Change it there first, or say that you want this "
-            "although they will no longer find it."
+            f"{node.path} is still in use by {found}. Change these references first, or confirm that they "
+            f"break."
         )
 
 

@@ -134,7 +134,7 @@ def _record_outcome(
         if lines.written:
             logs.append_task_lines(worker, task.pk, task.fence, 0, lines.with_gap())
     except StaleFence:
-        logger.warning("%s was taken from the workers", task.title)
+        logger.warning("%s was reassigned from the workers", task.title)
     answer = TaskAnswer(outcome.status, outcome.result, outcome.error, duration_ms)
     complete_task(worker, task.pk, fence=task.fence, answer=answer)
 

@@ -46,7 +46,7 @@ def _send_delegates_changed(delegate_ids: list[int]) -> None:
     try:
         async_to_sync(layer.group_send)(DELEGATES_GROUP, {"type": "delegates.changed", "ids": delegate_ids})
     except (OSError, RedisError) as error:
-        logger.warning("Nobody was told of a change, watchers find it with their next look: %s", error)
+        logger.warning("Could not publish a change, subscribers get it with their next refresh: %s", error)
 
 
 def read_delegate_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSnapshot, ...]]:

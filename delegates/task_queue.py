@@ -196,12 +196,8 @@ def _serialize_verdict(one: RuleVerdict) -> dict[str, Any]:
 
 
 def _describe_expiry(task: DelegateTask) -> str:
-    why = (
-        task.reason
-        if task.offered_to_id is None
-        else "The last delegate that it was offered to did not take it."
-    )
-    return f"No delegate took it in time. {why}".strip()
+    why = task.reason if task.offered_to_id is None else "The last delegate did not accept the offer."
+    return f"No delegate accepted it in time. {why}".strip()
 
 
 def end_queued_task(task: DelegateTask, status: str, reason: str, now: datetime) -> bool:

@@ -36,7 +36,7 @@ def tick(**_: Any) -> None:
     except OUTAGE_ERRORS as error:
         if not is_outage(error):
             raise
-        logger.warning("Delegates were not looked after, the next tick tries again: %s", error)
+        logger.warning("Delegate maintenance failed, the next tick retries: %s", error)
 
 
 @shared_task(name="delegates.tasks.run_built_in")

@@ -151,9 +151,7 @@ def _require_boolean(value: Any) -> bool:
         return value
     if value in ("true", "false"):
         return bool(value == "true")
-    raise UnclearConditionError(
-        f"{_format_value(value)} is neither true nor false: compare it with something."
-    )
+    raise UnclearConditionError(f"{_format_value(value)} is neither true nor false: add a comparison.")
 
 
 def _is_equal(left: Any, right: Any) -> bool:

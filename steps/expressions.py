@@ -198,7 +198,7 @@ def _describe_unknown_path(path: str, known: Mapping[str, Any]) -> str:
         return f"<+{path[:_SHOWN_CHARACTERS]}…> is not known here."
     near = difflib.get_close_matches(path, list(list_paths(known)), n=1, cutoff=0.4)
     hint = f" Did you mean <+{near[0]}>?" if near else ""
-    return f"<+{path}> is not known here.{hint}"
+    return f"<+{path}> is unknown here.{hint}"
 
 
 def list_paths(known: Mapping[str, Any], before: str = "") -> Iterator[str]:

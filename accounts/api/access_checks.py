@@ -21,7 +21,7 @@ from rbac.policy import Forbidden, HasScope, NotVisible, PermissionVerdict, can,
 from rbac.policy.resources import get_resource_models
 from web.api.views import BaseApiView
 
-RESOURCE_NOT_FOUND = "There is no such thing, or you may not see it."
+RESOURCE_NOT_FOUND = "Not found, or you cannot view it."
 VIEW_USERS = "core_user_view"
 
 

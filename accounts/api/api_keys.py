@@ -19,7 +19,9 @@ from web.api.views import BaseApiView
 
 VIEW = "core_serviceaccount_view"
 OWNER_PARAMETER = OpenApiParameter(
-    "service_account", OpenApiTypes.INT, description="The keys of this service account, instead of one's own."
+    "service_account",
+    OpenApiTypes.INT,
+    description="List the keys of this service account instead of your own.",
 )
 
 

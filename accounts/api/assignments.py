@@ -18,10 +18,10 @@ from web.api.views import BaseApiView
 from web.http.problems import BadInput
 
 PRINCIPAL_TYPE_PARAMETER = OpenApiParameter(
-    "principal_type", OpenApiTypes.STR, enum=PRINCIPAL_TYPES, description="Only to such."
+    "principal_type", OpenApiTypes.STR, enum=PRINCIPAL_TYPES, description="Filter by principal type."
 )
 PRINCIPAL_ID_PARAMETER = OpenApiParameter(
-    "principal_id", OpenApiTypes.INT, description="Only to this one of `principal_type`."
+    "principal_id", OpenApiTypes.INT, description="Filter by principal; requires `principal_type`."
 )
 
 
@@ -135,5 +135,7 @@ def _get_resource_group(identifier: str | None, scope: Scope) -> ResourceGroup |
 def _get_named(rows: QuerySet[Any], what: str) -> Any:
     found = rows.first()
     if found is None:
-        raise BadInput("The input is not valid.", errors=[{"path": what, "message": "is not known here"}])
+        raise BadInput(
+            "The input is not valid.", errors=[{"path": what, "message": "does not exist in this scope"}]
+        )
     return found

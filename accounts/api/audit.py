@@ -45,31 +45,29 @@ def _build_parameter(
 
 
 FILTER_PARAMETERS = [
-    _build_parameter("who", "Only what this user did."),
-    _build_parameter("action", "Only this action, `connector.update`, or all of one kind, `connector`."),
+    _build_parameter("who", "Filter by user name."),
     _build_parameter(
-        "kind", "Only entries about things of this kind.", enum=[kind for kind, _ in list_resource_types()]
+        "action", "Filter by action, such as `connector.update`, or by resource type, such as `connector`."
     ),
-    _build_parameter("thing", "Only entries about things with this in their name."),
-    _build_parameter("thing_id", "Only entries about the thing with this id."),
-    _build_parameter("source", "Only what came this way.", enum=[source for source, _ in AUDIT_SOURCES]),
-    _build_parameter("request_id", "Only what this request did."),
-    _build_parameter("address", "Only what came from this address."),
-    _build_parameter(
-        "since", "Only entries at this moment or later; a day stands for its beginning, in UTC."
-    ),
-    _build_parameter("until", "Only entries before this moment; a day stands for its end, in UTC."),
+    _build_parameter("kind", "Filter by resource type.", enum=[kind for kind, _ in list_resource_types()]),
+    _build_parameter("thing", "Filter by part of the resource name."),
+    _build_parameter("thing_id", "Filter by resource ID."),
+    _build_parameter("source", "Filter by source.", enum=[source for source, _ in AUDIT_SOURCES]),
+    _build_parameter("request_id", "Filter by request ID."),
+    _build_parameter("address", "Filter by source address."),
+    _build_parameter("since", "Entries at or after this time. A date means its start in UTC."),
+    _build_parameter("until", "Entries before this time. A date means its end in UTC."),
 ]
 
 
-FORMAT_PARAMETER = _build_parameter("as", "The form of the file.", enum=EXPORT_FORMATS, default="json")
+FORMAT_PARAMETER = _build_parameter("as", "The file format.", enum=EXPORT_FORMATS, default="json")
 
 
 class ExportDocument(serializers.Serializer[Any]):
     """An export as JSON."""
 
     results = AuditDocument(many=True)
-    is_cut = serializers.BooleanField(help_text="Whether there are older entries that it has no room for.")
+    is_cut = serializers.BooleanField(help_text="Whether older entries were left out.")
 
 
 EXPORT_RESPONSES = {(200, "application/json"): ExportDocument, (200, "text/csv"): OpenApiTypes.STR}

@@ -124,5 +124,7 @@ def _get_role(identifier: str, scope: Scope) -> Role:
     roles = Role.objects.filter(near, identifier=identifier).select_related("scope")
     found = roles.order_by("-builtin", "-scope__path").first()
     if found is None:
-        raise BadInput("The input is not valid.", errors=[{"path": "role", "message": "is not known here"}])
+        raise BadInput(
+            "The input is not valid.", errors=[{"path": "role", "message": "does not exist in this scope"}]
+        )
     return found

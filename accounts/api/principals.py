@@ -52,7 +52,7 @@ def build_principal_document(principal: User | UserGroup | None) -> dict[str, An
     if isinstance(principal, UserGroup):
         return {"type": "group", "id": principal.pk, "name": principal.name}
     if principal is None:
-        raise TypeError("An assignment has a principal.")
+        raise TypeError("An assignment needs a principal.")
     account = getattr(principal, "service_account", None)
     if account is not None:
         return {"type": "service_account", "id": account.pk, "name": account.name}
@@ -84,6 +84,6 @@ def _get_assignable_row(asker: Principal, permission: str, rows: QuerySet[Any], 
 def _get_row(rows: QuerySet[Any], pk: int) -> Any:
     found = rows.filter(pk=pk).first()
     if found is None:
-        errors = [{"path": "principal.id", "message": "is not known here"}]
+        errors = [{"path": "principal.id", "message": "does not exist in this scope"}]
         raise BadInput("The input is not valid.", errors=errors)
     return found

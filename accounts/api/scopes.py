@@ -17,7 +17,7 @@ from web.api.parameters import IDENTIFIER_PARAMETER, ORG_PARAMETER, PAGE_PARAMET
 from web.api.views import BaseApiView, build_scope_path
 
 ARCHIVED_PARAMETER = OpenApiParameter(
-    "archived", OpenApiTypes.BOOL, description="Instead those that are archived and that one may bring back."
+    "archived", OpenApiTypes.BOOL, description="List archived scopes that you can restore instead."
 )
 
 

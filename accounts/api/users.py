@@ -19,7 +19,7 @@ from web.http.problems import BadInput
 
 VIEW = "core_usergroup_view"
 SEARCH_PARAMETER = OpenApiParameter(
-    "search", OpenApiTypes.STR, description="Part of a user name, a name or an e-mail address."
+    "search", OpenApiTypes.STR, description="Part of a user name, name or email address."
 )
 
 
@@ -157,7 +157,7 @@ def _build_group_document(pk: int) -> dict[str, Any]:
 def _get_users(keys: list[int], known: QuerySet[User]) -> list[User]:
     found = {user.pk: user for user in known.filter(pk__in=keys)}
     errors = [
-        {"path": f"users.{index}", "message": "is not known here"}
+        {"path": f"users.{index}", "message": "does not exist in this scope"}
         for index, key in enumerate(keys)
         if key not in found
     ]

@@ -29,7 +29,7 @@ class SignInAdapter(DefaultAccountAdapter):
         if can_sign_in(user):
             return None
         audit.record_audit_entry(actor=None, action="user.sign_in_failed", thing=user)
-        return render_sign_in_refusal(request, "This user may not sign in. Ask an administrator of Slipway.")
+        return render_sign_in_refusal(request, "This user cannot sign in. Ask an administrator.")
 
     def login(self, request: HttpRequest, user: User) -> None:
         login(request, user, BACKEND_PATH)

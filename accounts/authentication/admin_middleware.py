@@ -20,6 +20,9 @@ class AdminSecondFactorMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         asked = settings.ADMIN_NEEDS_SECOND_FACTOR and request.path.startswith("/admin/")
         if asked and isinstance(request.user, User) and not has_two_factor(request.user):
-            messages.warning(request, "The administration takes a second factor. Set up an app first.")
+            messages.warning(
+                request,
+                "The admin site requires two-factor authentication. Set up an authenticator app first.",
+            )
             return redirect("second-factor")
         return self.get_response(request)

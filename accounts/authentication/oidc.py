@@ -44,12 +44,10 @@ def _convert_errors(ask: Callable[Given, Answer]) -> Callable[Given, Answer]:
         try:
             return ask(*args, **kwargs)
         except requests.RequestException as problem:
-            raise SignOnFailed(f"The provider cannot be asked: {type(problem).__name__}.") from problem
+            raise SignOnFailed(f"Could not reach the provider: {type(problem).__name__}.") from problem
         # The second: a document of brackets inside brackets.
         except (jwt.PyJWTError, RecursionError) as problem:
-            raise SignOnFailed(
-                f"The provider's statement does not hold: {type(problem).__name__}."
-            ) from problem
+            raise SignOnFailed(f"The ID token is not valid: {type(problem).__name__}.") from problem
 
     return asked
 
@@ -61,7 +59,7 @@ def discover_endpoints() -> ProviderEndpoints:
     with create_safe_session() as session:
         found = _fetch_json(session.get(f"{issuer.rstrip('/')}/.well-known/openid-configuration"))
     if str(found.get("issuer", "")).rstrip("/") != issuer.rstrip("/"):
-        raise SignOnFailed("The provider calls itself otherwise than OIDC_ISSUER does.")
+        raise SignOnFailed("The issuer of the provider does not match OIDC_ISSUER.")
     methods = found.get("token_endpoint_auth_methods_supported")
     return ProviderEndpoints(
         authorize=_get_endpoint(found, "authorization_endpoint"),
@@ -102,7 +100,7 @@ def fetch_claims(code: str, *, callback: str, verifier: str, nonce: str) -> dict
         tokens = _fetch_tokens(session, endpoints, code=code, callback=callback, verifier=verifier)
         claims = _verify_id_token(str(tokens.get("id_token", "")), _fetch_json(session.get(endpoints.keys)))
         if claims.get("nonce") != nonce:
-            raise SignOnFailed("The provider's statement belongs to another sign-in.")
+            raise SignOnFailed("The ID token belongs to another sign-in.")
         return _add_userinfo(session, endpoints, claims, str(tokens.get("access_token", "")))
 
 
@@ -134,7 +132,7 @@ def _verify_id_token(statement: str, keys: Mapping[str, Any]) -> dict[str, Any]:
     known = jwt.PyJWKSet.from_dict(dict(keys)).keys
     fitting = [key for key in known if header.get("kid") in (None, key.key_id)]
     if len(fitting) != 1 or header.get("alg") not in ALGORITHMS:
-        raise SignOnFailed("The provider's statement is signed with none of its keys.")
+        raise SignOnFailed("The ID token is not signed with a key of the provider.")
     found: dict[str, Any] = jwt.decode(
         statement,
         fitting[0].key,
@@ -144,15 +142,15 @@ def _verify_id_token(statement: str, keys: Mapping[str, Any]) -> dict[str, Any]:
         options={"require": ["iss", "sub", "aud", "exp", "iat"]},
     )
     if str(found["iss"]).rstrip("/") != settings.OIDC_ISSUER.rstrip("/"):
-        raise SignOnFailed("The statement is another provider's.")
+        raise SignOnFailed("The ID token was issued by another provider.")
     if (
         isinstance(found["aud"], list)
         and len(found["aud"]) > 1
         and found.get("azp") != settings.OIDC_CLIENT_ID
     ):
-        raise SignOnFailed("The statement was made for another program.")
+        raise SignOnFailed("The ID token was issued for another client.")
     if not _is_subject(found["sub"]):
-        raise SignOnFailed("The provider names nobody.")
+        raise SignOnFailed("The ID token has no subject.")
     return found
 
 
@@ -164,7 +162,7 @@ def _add_userinfo(
         return claims
     more = _fetch_json(session.get(endpoints.userinfo, headers={"Authorization": f"Bearer {token}"}))
     if more.get("sub") != claims["sub"]:
-        raise SignOnFailed("The provider speaks of two different people.")
+        raise SignOnFailed("The ID token and the user info have different subjects.")
     return {**more, **claims}
 
 
@@ -179,14 +177,14 @@ def _fetch_json(response: requests.Response) -> dict[str, Any]:
         raise SignOnFailed(f"The provider answered {response.status_code} at {where}.")
     found = response.json()
     if not isinstance(found, dict):
-        raise SignOnFailed("The provider's answer is no document.")
+        raise SignOnFailed("The response of the provider is not a JSON object.")
     return found
 
 
 def _get_endpoint(found: Mapping[str, Any], name: str) -> str:
     address = found.get(name)
     if not isinstance(address, str) or urlsplit(address).scheme not in ("https", "http"):
-        raise SignOnFailed(f"The provider's description lacks {name}.")
+        raise SignOnFailed(f"The metadata of the provider has no {name}.")
     if urlsplit(settings.OIDC_ISSUER).scheme == "https" and not address.startswith("https://"):
         raise SignOnFailed(f"The provider's {name} is not encrypted.")
     return address

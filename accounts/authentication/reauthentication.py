@@ -37,4 +37,4 @@ def verify_code(person: User, code: str, *, address: str) -> bool:
 
 def _require_attempt(account: str, address: str) -> None:
     if not sign_in_limits.count_attempt(account=account, address=address):
-        raise TooManyRequests("Too many failures. Wait some minutes, then try again.")
+        raise TooManyRequests("Too many failed attempts. Wait a few minutes, then try again.")

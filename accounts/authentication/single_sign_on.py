@@ -46,7 +46,7 @@ def link_identity(*, actor: User, claims: Mapping[str, Any]) -> None:
     """Let `actor`, who is signed in, sign on as the person of `claims` from now on. Raises `SignOnFailed`."""
     known = SocialAccount.objects.filter(**_get_identity(claims)).first()
     if known is not None and known.user_id != actor.pk:
-        raise SignOnFailed("Somebody else of Slipway signs on with that account of the provider.")
+        raise SignOnFailed("Another Slipway user is already linked to this account.")
     if known is None:
         _create_link(actor, claims)
         audit.record_audit_entry(actor=actor, action="user.sign_on_link", thing=actor)
@@ -74,8 +74,9 @@ def _create_link(user: User, claims: Mapping[str, Any]) -> None:
 def _create_user(claims: Mapping[str, Any]) -> User:
     if not settings.OIDC_ALLOW_NEW_USERS:
         raise SignOnFailed(
-            f"{settings.OIDC_NAME} knows you, Slipway does not. If you have a password here, sign in "
-            "with it and link the two on your account page; otherwise ask an administrator."
+            f"{settings.OIDC_NAME} knows you, but there is no Slipway user linked to it. If you have a "
+            f"password, sign in with it and link your account on the account page. Otherwise ask an "
+            f"administrator."
         )
     wanted = str(claims.get("preferred_username") or claims.get("email") or claims["sub"])
     user = User(username=_find_free_username(wanted), email=_get_email(claims))

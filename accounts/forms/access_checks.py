@@ -12,7 +12,7 @@ from rbac.policy.resources import list_identifiable_types
 from web.forms.page_forms import PageForm
 
 VIEW_USERS = "core_user_view"
-RESOURCE_NOT_FOUND = "There is no such thing in this scope, or you may not see it."
+RESOURCE_NOT_FOUND = "Not found in this scope, or you cannot view it."
 
 
 class EffectiveAccessForm(PageForm):
@@ -25,12 +25,12 @@ class EffectiveAccessForm(PageForm):
     )
     scope = forms.CharField(max_length=400, widget=forms.TextInput(attrs={"list": "scopes"}))
     kind = forms.ChoiceField(
-        required=False, choices=lambda: [("", "Everything in it"), *list_identifiable_types()], label="What"
+        required=False, choices=lambda: [("", "All resources"), *list_identifiable_types()], label="What"
     )
     identifier = forms.CharField(
         required=False,
         max_length=1024,
-        help_text="Of one thing: a file goes by its path, a delegate by its name.",
+        help_text="The identifier of one resource; the path of a file, the name of a delegate.",
     )
     conditional_fields = frozenset({"kind", "identifier"})
 
@@ -44,14 +44,16 @@ class EffectiveAccessForm(PageForm):
             return found
         scope = get_member_scope(self._asker, found["scope"])
         if scope is None:
-            raise ValidationError({"scope": "There is no such scope for you."})
+            raise ValidationError({"scope": "This scope does not exist, or you cannot view it."})
         return {**found, "thing": self._thing(scope), "subject": self._subject(scope)}
 
     def _thing(self, scope: Scope) -> HasScope:
         kind, identifier = self.cleaned_data["kind"], self.cleaned_data["identifier"]
         if bool(kind) != bool(identifier):
             place = "identifier" if kind else "kind"
-            raise ValidationError({place: "Name one thing by what it is and its identifier, or leave both."})
+            raise ValidationError(
+                {place: "Enter both the type and the identifier of a resource, or neither."}
+            )
         if not kind:
             return scope
         thing = get_resource_by_identifier(self._asker, kind, identifier, scope.path)
@@ -64,8 +66,10 @@ class EffectiveAccessForm(PageForm):
         if name == self._asker.username:
             return self._asker
         if not can(self._asker, VIEW_USERS, scope):
-            raise ValidationError({"who": f"You need the permission {VIEW_USERS} there to ask about others."})
+            raise ValidationError(
+                {"who": f"You need the permission {VIEW_USERS} there to check the access of others."}
+            )
         subject = get_principal_by_name(self._asker, name)
         if subject is None:
-            raise ValidationError({"who": "There is nobody of this name, or you may not see them."})
+            raise ValidationError({"who": "There is no user or group with this name, or you cannot view it."})
         return subject

@@ -28,7 +28,7 @@ class CodeForm(PageForm):
     def clean_code(self) -> str:
         code: str = self.cleaned_data["code"]
         if not verify_code(self.person, code, address=self.address):
-            raise forms.ValidationError("This code is wrong, or was used already. Wait for the next one.")
+            raise forms.ValidationError("This code is wrong or was already used. Wait for the next code.")
         return code
 
 
@@ -46,12 +46,12 @@ class ReauthenticationForm(PageForm):
         super().__init__(*args, **kwargs)
         self.person, self.address = person, address
         if not person.has_usable_password():
-            self.fields["proof"].label = "A code of your app"
+            self.fields["proof"].label = "Code from your app"
 
     def clean_proof(self) -> str:
         given: str = self.cleaned_data["proof"]
         if not verify_identity(self.person, given, address=self.address):
-            raise forms.ValidationError("This is wrong.")
+            raise forms.ValidationError("This is not correct.")
         return given
 
 
@@ -59,7 +59,7 @@ class TwoFactorEnableForm(PageForm):
     """The first code of an app that was just told its secret, and the password where there is one."""
 
     code = forms.CharField(
-        label="The code that it shows", max_length=20, widget=forms.TextInput(attrs=CODE_ATTRIBUTES)
+        label="Code from the app", max_length=20, widget=forms.TextInput(attrs=CODE_ATTRIBUTES)
     )
     proof = forms.CharField(
         label="Your password",
@@ -77,7 +77,7 @@ class TwoFactorEnableForm(PageForm):
     def clean_proof(self) -> str:
         given: str = self.cleaned_data["proof"]
         if not verify_identity(self.person, given, address=self.address):
-            raise forms.ValidationError("This is not your password.")
+            raise forms.ValidationError("The password is not correct.")
         return given
 
 
@@ -88,7 +88,10 @@ class ProfileForm(PageForm):
     first_name = forms.CharField(label="First name", max_length=150, required=False)
     last_name = forms.CharField(label="Last name", max_length=150, required=False)
     email = forms.EmailField(
-        label="E-mail", max_length=254, required=False, help_text="Where a new password can be asked for."
+        label="E-mail",
+        max_length=254,
+        required=False,
+        help_text="Password reset links are sent to this address.",
     )
     proof = forms.CharField(
         label="Your password",
@@ -96,7 +99,7 @@ class ProfileForm(PageForm):
         required=False,
         strip=False,
         widget=forms.PasswordInput(attrs=PASSWORD_ATTRIBUTES),
-        help_text="Needed to change the e-mail address.",
+        help_text="Required to change the email address.",
     )
 
     def __init__(self, *args: Any, person: User, address: str, **kwargs: Any) -> None:
@@ -105,7 +108,7 @@ class ProfileForm(PageForm):
         self.person, self.address = person, address
         if not person.has_usable_password():
             self.fields["email"].disabled = True
-            self.fields["email"].help_text = "Your single sign-on says it."
+            self.fields["email"].help_text = "Set by your single sign-on provider."
             del self.fields["proof"]
 
     def clean_first_name(self) -> str:
@@ -118,7 +121,7 @@ class ProfileForm(PageForm):
         given: dict[str, Any] = super().clean() or self.cleaned_data
         is_new = "email" in given and given["email"] != self.person.email
         if is_new and not verify_identity(self.person, given.get("proof", ""), address=self.address):
-            self.add_error("proof", "Your password is needed to change the e-mail address.")
+            self.add_error("proof", "Enter your password to change the email address.")
         return given
 
     def _name(self, field: str) -> str:
@@ -161,7 +164,7 @@ class ChangePasswordForm(NewPasswordForm):
     def clean_old_password(self) -> str:
         given: str = self.cleaned_data["old_password"]
         if not verify_identity(self.user, given, address=self.address):
-            raise forms.ValidationError("This is not your password.")
+            raise forms.ValidationError("The password is not correct.")
         return given
 
 
@@ -176,7 +179,7 @@ class SignInForm(AuthenticationForm):
         address = self.request.META.get("REMOTE_ADDR", "") if self.request else ""
         if not sign_in_limits.count_attempt(account=account, address=address):
             raise ValidationError(
-                "Too many failed sign-ins. Wait some minutes, then try again.", TOO_MANY_ATTEMPTS
+                "Too many failed sign-ins. Wait a few minutes, then try again.", TOO_MANY_ATTEMPTS
             )
         cleaned: dict[str, Any] = super().clean()
         if self.get_user() is not None:

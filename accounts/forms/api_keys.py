@@ -15,22 +15,22 @@ from web.forms.page_forms import PageForm, ScopeField
 EDIT: Final = "core_serviceaccount_edit"
 EXPIRY_CHOICES: Final = (("", "Never"), ("30", "In 30 days"), ("90", "In 90 days"), ("365", "In a year"))
 GRACE_CHOICES: Final = (
-    ("0", "At once"),
+    ("0", "Immediately"),
     ("3600", "In an hour"),
     ("86400", "In a day"),
     (str(int(KEY_GRACE_SECONDS)), "In a week"),
 )
 ALL_PERMISSIONS_CHOICE, READ_ONLY_CHOICE = "", "view"
 ACCESS_CHOICES: Final = (
-    (ALL_PERMISSIONS_CHOICE, "Everything that its user may"),
-    (READ_ONLY_CHOICE, "Only looking"),
+    (ALL_PERMISSIONS_CHOICE, "All permissions of the user"),
+    (READ_ONLY_CHOICE, "Read only"),
 )
 
 
 class ServiceAccountForm(PageForm):
     """What people call a service account."""
 
-    name = forms.CharField(max_length=NAME_CHARACTERS, help_text="What it is for, such as a build.")
+    name = forms.CharField(max_length=NAME_CHARACTERS, help_text="For example the build that uses it.")
     description = forms.CharField(required=False, max_length=400)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -40,7 +40,9 @@ class ServiceAccountForm(PageForm):
 class NewServiceAccountForm(ServiceAccountForm):
     """A service account that is not there yet."""
 
-    in_scope = ScopeField(help_text="Where it hangs. What it may do is said by the roles that it gets.")
+    in_scope = ScopeField(
+        help_text="The scope it belongs to. Its permissions come from the roles you assign."
+    )
 
     field_order = ("in_scope", "name", "description")
 
@@ -54,16 +56,16 @@ class NewServiceAccountForm(ServiceAccountForm):
 class NewApiKeyForm(PageForm):
     """An API key that is not there yet."""
 
-    name = forms.CharField(max_length=NAME_CHARACTERS, help_text="Where it is used, such as a build.")
+    name = forms.CharField(max_length=NAME_CHARACTERS, help_text="For example the build that uses it.")
     within = forms.ModelChoiceField(
         Scope.objects.none(),
         required=False,
         to_field_name="path",
         empty_label="Everywhere",
-        label="Good in",
-        help_text="The key opens nothing outside, whatever its user may there.",
+        label="Scope",
+        help_text="The key has no access outside this scope.",
     )
-    uses = forms.ChoiceField(choices=ACCESS_CHOICES, required=False, label="Good for")
+    uses = forms.ChoiceField(choices=ACCESS_CHOICES, required=False, label="Permissions")
     expires = forms.ChoiceField(choices=EXPIRY_CHOICES, required=False, label="Expires")
 
     def __init__(self, *args: Any, person: User, **kwargs: Any) -> None:
@@ -94,8 +96,8 @@ class ApiKeyRotationForm(PageForm):
 
     grace = forms.ChoiceField(
         choices=GRACE_CHOICES,
-        label="The old one ends",
-        help_text="Until then both open, so that programs can be given the new one without a break.",
+        label="Expire the old key",
+        help_text="Until then both keys work, so that you can update programs without interruption.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

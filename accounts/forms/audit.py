@@ -16,7 +16,7 @@ AUDIT_SOURCES: Final = (
     ("api", "API"),
     ("admin", "Administration"),
     ("agent", "Delegates"),
-    ("internal", "Slipway itself"),
+    ("internal", "Slipway"),
 )
 YEAR_RANGE: Final = range(1970, 9999)
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -60,14 +60,14 @@ class AuditFilterForm(PageForm):
     who = _build_text_field(150, "Who", "A user name")
     action = _build_text_field(64, "Action", "connector.update, or connector")
     kind = forms.ChoiceField(
-        required=False, choices=lambda: [("", "Any"), *list_resource_types()], label="Kind of thing"
+        required=False, choices=lambda: [("", "Any"), *list_resource_types()], label="Resource type"
     )
-    thing = _build_text_field(400, "Thing", "A part of its name")
+    thing = _build_text_field(400, "Thing", "Part of the name")
     since = TimestampField(label="From (UTC)")
     until = TimestampField(label="Until (UTC)", is_end=True)
-    source = forms.ChoiceField(required=False, choices=[("", "Any"), *AUDIT_SOURCES], label="Came by")
-    thing_id = _build_text_field(64, "Id of the thing")
-    request_id = _build_text_field(64, "Id of the request")
+    source = forms.ChoiceField(required=False, choices=[("", "Any"), *AUDIT_SOURCES], label="Source")
+    thing_id = _build_text_field(64, "Resource ID")
+    request_id = _build_text_field(64, "Request ID")
     address = _build_text_field(64, "Source address", "192.0.2.7")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

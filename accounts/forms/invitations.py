@@ -27,10 +27,12 @@ class InvitationForm(PageForm):
     """Whom to invite, where and as what."""
 
     email = forms.EmailField(max_length=EMAIL_CHARACTERS, label="E-mail address")
-    in_scope = ScopeField(help_text="The role counts there and everywhere below.")
-    role = RoleField(Role.objects.none(), empty_label=None, help_text="You can give what you have yourself.")
+    in_scope = ScopeField(help_text="The role applies in this scope and below.")
+    role = RoleField(
+        Role.objects.none(), empty_label=None, help_text="You can assign roles whose permissions you have."
+    )
     days = forms.IntegerField(
-        min_value=1, max_value=int(INVITATION_DAYS), initial=DEFAULT_EXPIRY_DAYS, label="Days until it ends"
+        min_value=1, max_value=int(INVITATION_DAYS), initial=DEFAULT_EXPIRY_DAYS, label="Expires after (days)"
     )
 
     def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
@@ -60,7 +62,7 @@ class InvitationAcceptForm(PageForm):
     again = forms.CharField(
         max_length=128,
         strip=False,
-        label="Password again",
+        label="Confirm password",
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
     )
 
@@ -73,7 +75,7 @@ class InvitationAcceptForm(PageForm):
         given: dict[str, Any] = super().clean() or {}
         password = given.get("password")
         if password and password != given.get("again"):
-            self.add_error("again", "This is not the same password.")
+            self.add_error("again", "The passwords do not match.")
         if password:
             person = User(username=given.get("username", ""), email=self._email)
             try:

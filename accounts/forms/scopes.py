@@ -13,11 +13,11 @@ MONOSPACE_ATTRIBUTES = {"class": "input mono", "spellcheck": "false", "autocapit
 class NewScopeForm(PageForm):
     """An organization or a project that is not there yet."""
 
-    name = forms.CharField(max_length=NAME_CHARACTERS, help_text="What people call it; it can be changed.")
+    name = forms.CharField(max_length=NAME_CHARACTERS, help_text="The display name. You can change it later.")
     identifier = forms.CharField(
         required=False,
         max_length=128,
-        help_text="What programs and addresses call it, for ever; made from the name if empty.",
+        help_text="Used in the API and in URLs. It cannot be changed. Generated from the name if empty.",
         widget=forms.TextInput(
             attrs={"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
         ),

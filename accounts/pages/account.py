@@ -60,7 +60,7 @@ def password(request: PageRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         change_password(actor=request.user, password=form.cleaned_data["new_password1"])
         update_session_auth_hash(request, request.user)
-        messages.success(request, "Your password is changed. All your other sessions have ended.")
+        messages.success(request, "Your password was changed. All your other sessions were signed out.")
         return redirect("account")
     return render(request, "accounts/account/password.html", {"form": form}, status=form.http_status)
 
@@ -90,7 +90,7 @@ def second_factor(request: PageRequest) -> HttpResponse:
         if codes is not None:
             del request.session[PENDING_SECRET_KEY]
             return render(request, "accounts/account/codes.html", {"codes": codes, "is_new": True})
-        form.add_error("code", "This code is wrong. Check that the clock of the device is right.")
+        form.add_error("code", "This code is wrong. Check the clock of your device.")
     picture = two_factor.render_qr_code(request.user, secret)
     content = {"form": form, "secret": secret, "picture": picture}
     return render(request, "accounts/account/turn_on.html", content, status=form.http_status)
@@ -127,7 +127,7 @@ def _run_reauthenticated(request: PageRequest, wanted: str) -> HttpResponse:
         codes = two_factor.renew_recovery_codes(actor=request.user)
         return render(request, "accounts/account/codes.html", {"codes": codes})
     two_factor.disable_two_factor(actor=request.user, person=request.user)
-    messages.success(request, "Signing in takes no code any more.")
+    messages.success(request, "Two-factor authentication is off.")
     return redirect("account")
 
 
@@ -146,7 +146,7 @@ def end_one_session(request: PageRequest, pk: int) -> HttpResponse:
     """Sign out in one other place."""
     if not end_session(actor=request.user, pk=pk):
         raise Http404
-    messages.success(request, "That session has ended.")
+    messages.success(request, "The session was signed out.")
     return redirect("sessions")
 
 
@@ -155,7 +155,7 @@ def end_one_session(request: PageRequest, pk: int) -> HttpResponse:
 def end_sessions(request: PageRequest) -> HttpResponse:
     """Sign out everywhere else."""
     count = end_other_sessions(actor=request.user, current=request.session.session_key)
-    messages.success(request, f"You are signed out everywhere else ({count}).")
+    messages.success(request, f"All other sessions were signed out ({count}).")
     return redirect("sessions")
 
 

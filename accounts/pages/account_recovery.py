@@ -55,7 +55,7 @@ def forgotten_password(request: HttpRequest) -> HttpResponse:
     if not sign_in_limits.is_within_limit(
         "reset", get_client_address(request), at_most=RESETS_PER_ADDRESS, seconds=3600
     ):
-        raise TooManyRequests("Too many letters were asked for from your address. Try again in an hour.")
+        raise TooManyRequests("Too many reset links were requested from your address. Try again in an hour.")
     send_password_reset.delay(email=form.cleaned_data["email"])
     return render(request, "accounts/letter_sent.html", {"email": form.cleaned_data["email"]})
 
@@ -79,7 +79,7 @@ def new_password(request: HttpRequest) -> HttpResponse:
     person = get_user_by_reset_link(number, token)
     if person is None:
         return render_sign_in_refusal(
-            request, "This link was used already, or is too old. Ask for another one."
+            request, "This link was already used or has expired. Request a new one."
         )
     form = NewPasswordForm(person, get_posted_data(request))
     if request.method == "POST" and form.is_valid():

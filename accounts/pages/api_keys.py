@@ -33,7 +33,7 @@ def _find_api_key(request: PageRequest, pk: int) -> ApiKey:
     rows = ApiKey.objects.select_related("user__service_account__scope", "scope")
     key = rows.filter(mine, pk=pk).first()
     if key is None:
-        raise NotVisible("There is no such key for you.")
+        raise NotVisible("This key does not exist, or you cannot view it.")
     account: ServiceAccount | None = getattr(key.user, "service_account", None)
     if account is not None:
         require(request.user, MANAGE_API_KEYS, account)
@@ -145,7 +145,8 @@ def _create_key_page(request: PageRequest, user: User, content: dict[str, Any]) 
 def _add_error(form: PageForm, error: ValidationError | Forbidden) -> None:
     if isinstance(error, Forbidden):
         sentence = (
-            f"Its service account may do what you may not: you lack {error.permission} where it has it."
+            f"The service account has permissions that you do not have: you need {error.permission} in the "
+            f"same scope."
         )
         form.add_error(None, sentence)
     else:

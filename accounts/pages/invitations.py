@@ -68,7 +68,7 @@ def new_invitation(request: PageRequest) -> HttpResponse:
         except ValidationError as error:
             form.add_problem(error)
         except Forbidden as error:
-            form.add_error("role", f"You cannot give this role: you lack {error.permission} yourself.")
+            form.add_error("role", f"You cannot assign this role: you do not have {error.permission}.")
         else:
             _send_mail(request, made, token)
             return redirect("invitations")
@@ -107,10 +107,10 @@ class RevokeInvitation(InvitationPage, ConfirmPage[Invitation]):
 
 def _send_mail(request: HttpRequest, invitation: Invitation, token: str) -> None:
     if send_invitation(invitation, token):
-        messages.success(request, f"An invitation is on its way to {invitation.email}.")
+        messages.success(request, f"The invitation was sent to {invitation.email}.")
     else:
         messages.error(
             request,
-            f"{invitation.email} is invited, but the mail server did not take the e-mail. "
-            "Have somebody look at the e-mail settings, then send it again.",
+            f"{invitation.email} is invited, but the email could not be sent. Ask an administrator to check "
+            f"the email settings, then resend the invitation.",
         )

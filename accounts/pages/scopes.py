@@ -107,7 +107,7 @@ def get_member_scope_or_404(request: PageRequest, pk: int) -> Scope:
     """Return a scope that the reader belongs to. Raises `NotVisible`."""
     found = list_member_scopes(request.user).select_related("parent").filter(pk=pk).first()
     if found is None:
-        raise NotVisible("There is no such scope for you.")
+        raise NotVisible("This scope does not exist, or you cannot view it.")
     return found
 
 
@@ -135,7 +135,7 @@ def new_project(request: PageRequest, pk: int) -> HttpResponse:
     """Make a project in an organization."""
     organization = get_member_scope_or_404(request, pk)
     if organization.kind != Scope.Kind.ORGANIZATION:
-        raise NotVisible("Projects are made in organizations.")
+        raise NotVisible("Create projects in an organization.")
     return _create_scope_page(request, organization)
 
 
@@ -180,7 +180,7 @@ class ArchiveScope(ScopePage, ConfirmPage[Scope]):
 
     def check_access(self, found: Scope) -> None:
         if found.parent is None:
-            raise NotVisible("The account is never archived.")
+            raise NotVisible("The account cannot be archived.")
         require(self.request.user, f"core_{found.resource}_delete", found)
 
     @cached_property
@@ -229,9 +229,9 @@ def restore_scope(request: PageRequest, pk: int) -> HttpResponse:
     """Bring an archived scope back."""
     found = list_restorable_scopes(request.user).select_related("parent").filter(pk=pk).first()
     if found is None:
-        raise NotVisible("Nothing like this is archived.")
+        raise NotVisible("This archived scope does not exist, or you cannot view it.")
     operations.restore_scope(actor=request.user, scope=found)
-    messages.success(request, f"{found.name} is back, with everything in it.")
+    messages.success(request, f"{found.name} is restored with all its resources.")
     return redirect("access-scope", pk=pk)
 
 

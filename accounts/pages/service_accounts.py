@@ -88,7 +88,7 @@ def new_service_account(request: PageRequest) -> HttpResponse:
         except ValidationError as error:
             form.add_problem(error)
         else:
-            messages.success(request, f"{made.name} is there. Give it a role and a key.")
+            messages.success(request, f"{made.name} is created. Assign a role and create a key.")
             return redirect("service-account", pk=made.pk)
     return render(request, "accounts/service_accounts/new.html", {"form": form}, status=form.http_status)
 
@@ -117,7 +117,7 @@ class DeleteServiceAccount(ServiceAccountPage, DeletePage[ServiceAccount]):
     """Delete a service account, after telling how many of its keys stop working."""
 
     permission = DELETE
-    done = "{name} is deleted, its keys open nothing any more."
+    done = "{name} is deleted. Its keys no longer work."
 
     def get_texts(self) -> list[str]:
         count = ApiKey.objects.filter(user=self.object.user, revoked_at=None).count()

@@ -75,7 +75,7 @@ def _get_requested_url(request: HttpRequest) -> str:
 def admin_sign_in(request: HttpRequest) -> HttpResponse:
     """Lead to the one sign-in page, whose guesses are counted, instead of the admin site's own."""
     if request.user.is_authenticated:
-        raise PermissionDenied("Your user may not enter the administration.")
+        raise PermissionDenied("Your user cannot use the admin site.")
     return HttpResponseRedirect(f"{resolve_url(settings.LOGIN_URL)}?{request.GET.urlencode()}")
 
 

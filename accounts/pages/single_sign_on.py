@@ -73,10 +73,10 @@ def link_account(request: PageRequest) -> HttpResponse:
 def unlink_account(request: PageRequest) -> HttpResponse:
     """End signing on with the provider, for those who can still come in by password."""
     if not request.user.has_usable_password():
-        messages.error(request, "Without single sign-on you could not sign in. Set a password first.")
+        messages.error(request, "You could not sign in without single sign-on. Set a password first.")
     else:
         unlink_identity(actor=request.user)
-        messages.success(request, f"You no longer sign on with {settings.OIDC_NAME}.")
+        messages.success(request, f"Single sign-on is unlinked: {settings.OIDC_NAME}.")
     return redirect("account")
 
 
@@ -88,7 +88,7 @@ def handle_callback(request: HttpRequest) -> HttpResponse:
     state = statekit.unstash_state(request, provider_id=PROVIDER_ID, state_id=request.GET.get("state", ""))
     if state is None:
         return render_sign_in_refusal(
-            request, "This sign-in took too long, or began in another browser. Begin again."
+            request, "This sign-in has expired or was started in another browser. Start again."
         )
     try:
         return _complete_sign_on(request, state)
@@ -99,7 +99,7 @@ def handle_callback(request: HttpRequest) -> HttpResponse:
 def _complete_sign_on(request: HttpRequest, state: dict[str, Any]) -> HttpResponse:
     code = request.GET.get("code", "")
     if not code:
-        raise SignOnFailed("The provider did not let you in.")
+        raise SignOnFailed("The provider denied the sign-in.")
     claims = fetch_claims(
         code, callback=_process_callback(request), verifier=state["verifier"], nonce=state["nonce"]
     )
@@ -110,7 +110,7 @@ def _complete_sign_on(request: HttpRequest, state: dict[str, Any]) -> HttpRespon
 
 def _complete_link(request: HttpRequest, person: int, claims: dict[str, Any]) -> HttpResponse:
     if not isinstance(request.user, User) or request.user.pk != person:
-        raise SignOnFailed("Meanwhile somebody else signed in here. Begin again.")
+        raise SignOnFailed("Another user signed in in the meantime. Start again.")
     link_identity(actor=request.user, claims=claims)
     messages.success(request, f"You can sign in with {settings.OIDC_NAME} now.")
     return redirect("account")

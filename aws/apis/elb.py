@@ -133,7 +133,7 @@ def get_target_group_weights(actions: Sequence[Mapping[str, Any]]) -> dict[str, 
     return weights
 
 
-DEFAULT_RULE_TEXT = "every request that no other rule takes"
+DEFAULT_RULE_TEXT = "default, if no other rule matches"
 _CONDITION_FIELDS = {
     "path-pattern": ("path is", "PathPatternConfig"),
     "host-header": ("host is", "HostHeaderConfig"),

@@ -73,11 +73,11 @@ class _S3Reader:
         self.bytes_left -= size
         if size > GIT_FILE_BYTES or self.bytes_left < 0 or len(self.objects.files) >= GIT_FILES:
             raise Invalid(
-                "TooLarge", f"{key} is too large, or with the others too much at once", "s3", "GetObject"
+                "TooLarge", f"{key} is too large, or all objects together are too large", "s3", "GetObject"
             )
         content: bytes = answer["Body"].read(int(GIT_FILE_BYTES))
         if b"\0" in content:
-            said = f"{key} is no text: name objects in place of what their keys begin with"
+            said = f"{key} is not text: use object keys instead of a key prefix"
             raise Invalid("NoText", said, "s3", "GetObject")
         self.objects.files[key] = content.decode("utf-8", "replace")
         self.objects.versions[key] = str(answer.get("VersionId") or str(answer.get("ETag", "")).strip('"'))

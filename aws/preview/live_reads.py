@@ -39,7 +39,7 @@ class ReadBudget:
                 f"AWS took more than {self.seconds:g} seconds to answer what was asked."
             )
         if self.calls < 1:
-            raise PreviewLimitReached("The preview needs more calls than it may make.")
+            raise PreviewLimitReached("The preview exceeds its limit of AWS calls.")
         self.calls -= 1
 
 

@@ -15,7 +15,7 @@ from catalog.overrides.effective_manifests import EffectiveManifest, list_effect
 from catalog.overrides.remote_files import fetch_rows
 
 FETCH_PARAMETER = OpenApiParameter(
-    "fetch", bool, description="Fetch the files that lie in Git or S3 now; it takes core_connector_access."
+    "fetch", bool, description="Fetch remote files from Git or S3 now; requires core_connector_access."
 )
 
 
@@ -44,17 +44,15 @@ class EffectiveManifestDocument(serializers.Serializer[Any]):
 
     kind = serializers.ChoiceField(choices=Manifest.Kind.choices)
     identifiers = serializers.ListField(child=serializers.CharField())
-    arn = serializers.CharField(help_text="Set for a task definition that AWS has already.")
+    arn = serializers.CharField(help_text="Set if the task definition is already registered in AWS.")
     value = serializers.JSONField(allow_null=True)
     parts = ManifestPartDocument(many=True)
     problems = ManifestProblemDocument(many=True)
     warnings = ManifestProblemDocument(many=True)
-    trouble = serializers.CharField(help_text="Why nothing could be merged, or nothing.")
-    elsewhere = serializers.CharField(
-        help_text="Where in Git or S3 files lie that were not fetched for this answer, or nothing."
-    )
+    trouble = serializers.CharField(help_text="Why the manifests could not be merged, or null.")
+    elsewhere = serializers.CharField(help_text="Location of remote files that were not fetched, or null.")
     waits = serializers.CharField(
-        help_text="How far a delegate is that fetches the files, or nothing; ask the same again."
+        help_text="State of the delegate that fetches the files, or null. Repeat the request to poll."
     )
 
 

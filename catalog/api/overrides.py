@@ -45,11 +45,11 @@ class OverrideDocument(serializers.Serializer[Any]):
     service = serializers.IntegerField()
     environment = serializers.IntegerField()
     infrastructure = serializers.IntegerField(
-        allow_null=True, help_text="null where it is the whole environment's."
+        allow_null=True, help_text="null if it applies to the whole environment."
     )
     variables = serializers.DictField()
     manifests = OverrideManifestFields(many=True)
-    version = serializers.IntegerField(help_text="0 where nothing is overridden.")
+    version = serializers.IntegerField(help_text="0 if there is no override.")
     effective = EffectiveVariableDocument(many=True)
 
 

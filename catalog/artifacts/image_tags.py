@@ -17,8 +17,7 @@ from rbac.models import Scope, User
 from web.http.problems import BadInput, Conflict
 
 NO_SOURCE_MESSAGE: Final = (
-    "Nothing says where the tags of this image are: choose in the form of the service where tags and digests "
-    "are asked for."
+    "The service has no registry for tag lookup. Choose one in the form of the service."
 )
 
 
@@ -41,7 +40,7 @@ def list_source_tags(
     if not source.get("type"):
         raise Conflict(NO_SOURCE_MESSAGE)
     if why := describe_source_problem(source):
-        raise BadInput("This cannot be asked yet.", errors=[{"path": "source", "message": why}])
+        raise BadInput("Tags cannot be listed yet.", errors=[{"path": "source", "message": why}])
     return request_tags(actor, source, find_source_connector(scope, source), is_narrowed=is_narrowed)
 
 
@@ -52,7 +51,7 @@ def list_source_repositories(*, actor: User, scope: Scope, source: ImageSource) 
     """
     wanted = {**source, "imagePath": source.get("imagePath") or "any"}
     if why := describe_source_problem(wanted):
-        raise BadInput("This cannot be asked yet.", errors=[{"path": "source", "message": why}])
+        raise BadInput("Tags cannot be listed yet.", errors=[{"path": "source", "message": why}])
     connector = find_source_connector(scope, source)
     if connector is None:
         raise _build_missing_connector_error(source)
@@ -62,7 +61,8 @@ def list_source_repositories(*, actor: User, scope: Scope, source: ImageSource) 
 
 def _build_missing_connector_error(source: ImageSource) -> Conflict:
     return Conflict(
-        f"The connector {source['connector']} is not there: make it, or name another one in the service."
+        f"The connector {source['connector']} does not exist. Create it, or choose another one in the "
+        f"service."
     )
 
 

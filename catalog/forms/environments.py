@@ -26,7 +26,7 @@ class EnvironmentForm(ResourceForm):
         label="Type",
         choices=Environment.Kind.choices,
         initial=Environment.Kind.PRE_PRODUCTION,
-        help_text="Production or not: shown wherever something is about to be deployed there.",
+        help_text="Production environments are marked on all pages.",
     )
     field_order = ("in_scope", "name", "identifier", "kind", "description")
 
@@ -56,7 +56,7 @@ class InfrastructureForm(PageForm):
 
     name = forms.CharField(max_length=128)
     connector = ConnectorField(
-        Connector.objects.none(), empty_label=None, help_text="Whose credentials reach the AWS account."
+        Connector.objects.none(), empty_label=None, help_text="Provides the credentials for the AWS account."
     )
     method = forms.ChoiceField(
         label="Method", choices=PROVISIONING_METHODS, initial=STATIC, required=False, widget=forms.RadioSelect
@@ -68,7 +68,7 @@ class InfrastructureForm(PageForm):
         max_length=255,
         required=False,
         initial="<+provisioner.region_name>",
-        help_text="An expression, or the name of a region that never changes.",
+        help_text="An expression or a fixed region.",
         widget=_build_mono_input(),
     )
     mapped_cluster = forms.CharField(
@@ -76,7 +76,7 @@ class InfrastructureForm(PageForm):
         max_length=255,
         required=False,
         initial="<+provisioner.cluster_name>",
-        help_text="The output of the provisioner that names the cluster, as <+provisioner.OUTPUT_NAME>.",
+        help_text="The provisioner output with the cluster name, as <+provisioner.OUTPUT_NAME>.",
         widget=_build_mono_input(),
     )
     version = forms.IntegerField(min_value=1, required=False, widget=forms.HiddenInput)
@@ -104,9 +104,9 @@ class InfrastructureForm(PageForm):
         given = super().clean() or self.cleaned_data
         region, cluster = self._place(given)
         if not cluster:
-            self.add_error(self._field("cluster"), "Choose the cluster that services run in.")
+            self.add_error(self._field("cluster"), "Choose a cluster.")
         if not region:
-            self.add_error(self._field("region"), "Choose the region of the cluster.")
+            self.add_error(self._field("region"), "Choose a region.")
         if region and cluster:
             for field, message in list_field_problems(region, cluster, is_dynamic=self.is_dynamic):
                 self.add_error(self._field(field), message)

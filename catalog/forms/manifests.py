@@ -38,12 +38,12 @@ class ManifestForm(PageForm):
     identifier = forms.CharField(
         required=False,
         max_length=128,
-        help_text="Made from the kind if empty.",
+        help_text="Generated from the kind if empty.",
         widget=forms.TextInput(attrs=_MONO_ATTRIBUTES),
     )
     store = forms.ChoiceField(
         required=False,
-        label="Where it is kept",
+        label="Store",
         choices=_list_store_choices,
         widget=forms.Select(attrs={"class": "select", "data-store": ""}),
     )
@@ -51,7 +51,8 @@ class ManifestForm(PageForm):
         required=False,
         label="Paths",
         max_length=4096,
-        help_text="Such as /web/task.yaml, in the file store also org:/task.yaml; commas between several.",
+        help_text="Such as /web/task.yaml, in the file store also org:/task.yaml. Separate several with "
+        "commas.",
         widget=forms.TextInput(attrs=_MONO_ATTRIBUTES | {"list": "stored-files"}),
     )
     content = forms.CharField(required=False, strip=False, max_length=int(SPEC_BYTES), widget=forms.Textarea)
@@ -165,8 +166,8 @@ class OverrideManifestForm(ManifestForm):
 
     mode = forms.ChoiceField(
         required=False,
-        label="What it does",
-        choices=[(MERGE, "Is laid over the service's"), (REPLACE, "Replaces the service's")],
+        label="Mode",
+        choices=[(MERGE, "Merge with the service manifest"), (REPLACE, "Replace the service manifest")],
     )
 
 

@@ -35,7 +35,7 @@ class IdentifierForm(PageForm):
     identifier = forms.CharField(
         required=False,
         max_length=MOST_NAME_CHARACTERS,
-        help_text="How pipelines refer to it; it stays. Made from the name if empty.",
+        help_text="Used in pipelines. It cannot be changed. Generated from the name if empty.",
         widget=forms.TextInput(
             attrs={"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
         ),
@@ -50,7 +50,7 @@ class IdentifierForm(PageForm):
 class ScopedForm(PageForm):
     """A new thing that lies in a scope; offered are those where the person may make one."""
 
-    in_scope = ScopeField(help_text="Pipelines of this scope and of those below it can use it.")
+    in_scope = ScopeField(help_text="Pipelines in this scope and below can use it.")
 
     def __init__(
         self, *args: Any, person: Principal, permission: str, scope: Scope | None, **kwargs: Any

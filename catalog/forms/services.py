@@ -29,7 +29,7 @@ class ServiceForm(ResourceForm):
     image = forms.RegexField(
         regex=IMAGE_PATTERN,
         required=False,
-        help_text="Such as public.ecr.aws/nginx/nginx, without a tag. Manifests name it as "
+        help_text="Such as public.ecr.aws/nginx/nginx, without a tag. Manifests refer to it as "
         "<+primary.artifact.image>.",
         error_messages={"invalid": "An image is a registry, a repository and no spaces, such as nginx."},
         widget=forms.TextInput(attrs=_MONO_ATTRIBUTES),
@@ -38,22 +38,22 @@ class ServiceForm(ResourceForm):
         regex=TAG_PATTERN,
         required=False,
         label="Default tag",
-        help_text="Filled in when somebody runs a pipeline; latest if empty.",
+        help_text="Prefilled in the run form; latest if empty.",
         error_messages={"invalid": "A tag has letters, digits, dots, dashes and underscores, 128 at most."},
         widget=forms.TextInput(attrs=_MONO_ATTRIBUTES),
     )
 
     source_type = forms.ChoiceField(
         required=False,
-        label="Tags and digests are asked for at",
-        choices=[("", "Nowhere"), (DOCKER_REGISTRY, "A container registry"), (ECR, "Amazon ECR")],
-        help_text="Each run then keeps the digest that the tag had.",
+        label="Registry for tag lookup",
+        choices=[("", "None"), (DOCKER_REGISTRY, "A container registry"), (ECR, "Amazon ECR")],
+        help_text="Each run then pins the digest of the tag.",
     )
     source_connector = forms.CharField(
         required=False,
         max_length=128,
         label="Connector of the registry",
-        help_text="Its identifier; of ECR that of an AWS connector.",
+        help_text="The connector identifier; for ECR an AWS connector.",
         widget=forms.TextInput(attrs=_MONO_ATTRIBUTES | {"list": "store-connectors"}),
     )
     source_path = forms.CharField(
@@ -72,9 +72,9 @@ class ServiceForm(ResourceForm):
     tag_pattern = forms.CharField(
         required=False,
         max_length=int(PATTERN_CHARACTERS) + 2,
-        label="Newest tag like",
-        help_text="Such as 1.27.* or, as a regular expression, /1\\.27\\.[0-9]+/. A run for which nobody "
-        "chooses a tag takes the highest that matches.",
+        label="Tag pattern",
+        help_text="Such as 1.27.* or, as a regular expression, /1\\.27\\.[0-9]+/. A run without a tag uses "
+        "the highest match.",
         widget=forms.TextInput(attrs=_MONO_ATTRIBUTES),
     )
 

@@ -81,7 +81,7 @@ class VariableFormSet(_BaseVariableFormSet):
         for form in self.forms:
             name = form.cleaned_data.get("name", "") if hasattr(form, "cleaned_data") else ""
             if name in seen:
-                form.add_error("name", f"{name} is already given above.")
+                form.add_error("name", f"{name} is already defined above.")
             seen |= {name} - {""}
 
     @property

@@ -24,13 +24,13 @@ def list_strategy_problems(definition: Mapping[str, Any]) -> Iterator[ShapeProbl
     scheduling = definition.get("schedulingStrategy", "REPLICA")
     if _is_unsupported_choice(controller, "ECS"):
         message = (
-            f"the {controller} deployment controller deploys by other means than Slipway. Remove "
+            f"the {controller} deployment controller is not supported. Remove "
             "deploymentController, or deploy this ECS service with that controller"
         )
         yield ShapeProblem(("deploymentController", "type"), message)
     if _is_unsupported_choice(strategy, "ROLLING"):
         message = (
-            f"{strategy} is AWS's own strategy, which moves traffic by itself. Slipway needs "
+            f"{strategy} is an AWS-managed strategy. Slipway needs "
             "deploymentConfiguration.strategy ROLLING, or none, also for its own canary and blue/green"
         )
         yield ShapeProblem(("deploymentConfiguration", "strategy"), message)
@@ -108,7 +108,7 @@ def _convert_value(
         ]
     if kind == "string" and isinstance(value, int | float) and not isinstance(value, bool):
         text = spelling_of(path) or str(value)
-        notes.append(ShapeProblem(path, f'the number is sent as the text "{text}"', is_warning=True))
+        notes.append(ShapeProblem(path, f'the number is sent as text "{text}"', is_warning=True))
         return text
     return value
 
@@ -231,7 +231,7 @@ def _find_wrapper_problem(kind: ManifestKind, value: Mapping[str, Any]) -> Shape
     if not (key := find_wrapper_key(kind, value)):
         return None
     what = "array" if isinstance(value[key], list) else "object"
-    message = f'remove the "{key}" {what}, which comes from copying what AWS answers'
+    message = f'remove the "{key}" {what}, which is part of the AWS response'
     return ShapeProblem((key,), f"{message}; the definition itself belongs at the top. {CLEANUP_ADVICE}")
 
 
@@ -260,10 +260,10 @@ def _add_hint(kind: ManifestKind, value: Mapping[str, Any], problem: ShapeProble
         )
         return ShapeProblem(problem.path, message)
     if problem.is_unknown_key and len(problem.path) == 1 and problem.path[0] in kind.answered:
-        what = f'"{problem.path[0]}" is part of what AWS answers, not of a {kind.operation} request'
+        what = f'"{problem.path[0]}" is part of an AWS response, not of a {kind.operation} request'
         return ShapeProblem(problem.path, f"{what}; remove it. {CLEANUP_ADVICE}")
     if problem.missing == "serviceName" and not problem.path:
-        message = f"{problem.message}. Clean up, in the editor, fills in the name of the service in Slipway"
+        message = f"{problem.message}. Clean up, in the editor, sets the name of the Slipway service"
         return replace(problem, message=message)
     return problem
 

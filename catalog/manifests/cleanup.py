@@ -44,7 +44,7 @@ def clean_up_manifest(kind: str, text: str, service_name: str = "") -> CleanedTe
     changes = _ManifestCleanup(MANIFEST_KINDS[kind], document).clean(value)
     if kind == SERVICE_DEFINITION and service_name and not value.get("serviceName"):
         value["serviceName"] = service_name
-        changes.append(f"serviceName is {service_name}, as the service is called in Slipway.")
+        changes.append(f"serviceName is {service_name}, the name of the service in Slipway.")
     if not changes:
         return CleanedText(text, ())
     return CleanedText(_render_text(text, value, draft), tuple(changes))
@@ -67,14 +67,14 @@ class _ManifestCleanup:
         wanted = get_input_shape(self.kind.service, self.kind.operation)
         answer = get_response_shape(self.kind.service, *self.kind.answer)
         if ignored := [key for key in value if {key, _capitalize(key)} & set(self.kind.ignored)]:
-            changes.append(f"Removed {_join_names(ignored)}: a deployment decides what counts there.")
+            changes.append(f"Removed {_join_names(ignored)}: set by the deployment.")
             for key in ignored:
                 del value[key]
         self._inside(value, wanted, answer, ())
         if self.answered:
-            changes.append(f"Removed {_join_names(self.answered)}: only AWS says that, in its answers.")
+            changes.append(f"Removed {_join_names(self.answered)}: set only by AWS.")
         if self.retyped:
-            changes.append(f"Wrote {_join_names(self.retyped)} in the type that AWS wants.")
+            changes.append(f"Wrote {_join_names(self.retyped)} in the type that AWS requires.")
         return changes
 
     def _unwrapped(self, value: dict[str, Any]) -> Iterator[str]:
@@ -84,13 +84,13 @@ class _ManifestCleanup:
         held = value.pop(key)
         if isinstance(held, list) and len(held) > 1:
             line = self.document.line_of((key,)) or 1
-            message = f'"{key}" holds {len(held)} definitions: keep the one that is meant'
+            message = f'"{key}" holds {len(held)} definitions: keep one'
             raise BadDocument("manifest", line, 1, message)
         inner = held[0] if isinstance(held, list) and held else held
         # In the answer of DescribeTaskDefinition tags stand beside the definition.
         known = get_parameter_names(self.kind.service, self.kind.operation) - {"tags"}
         if not isinstance(inner, dict) or not inner or known & {*value, *map(_capitalize, value)}:
-            yield f'Removed "{key}", which comes from copying what AWS answers.'
+            yield f'Removed "{key}", which is part of the AWS response.'
             return
         self.begin = (key, 0) if isinstance(held, list) else (key,)
         tags = value.get("tags")
@@ -98,7 +98,7 @@ class _ManifestCleanup:
         value.update(inner)
         if tags and not value.get("tags"):
             value["tags"] = tags
-        yield f'Took the definition out of "{key}", which comes from copying what AWS answers.'
+        yield f'Took the definition out of "{key}", which is part of the AWS response.'
 
     def _lifted(self, value: dict[str, Any]) -> Iterator[str]:
         """Take over what AWS shows only on the deployment of a service that it answers."""
@@ -109,7 +109,7 @@ class _ManifestCleanup:
             lifted = [key for key in _DEPLOYMENT_KEYS if one.get(key) and key not in value]
             value.update({key: one[key] for key in lifted})
             if lifted:
-                yield f"Took {_join_names(lifted)} over from the primary deployment."
+                yield f"Took {_join_names(lifted)} from the primary deployment."
 
     def _inside(self, value: Any, wanted: Any, answer: Any, path: ParameterPath) -> None:
         if is_document_shape(wanted):

@@ -74,7 +74,7 @@ def _fetch_files(rows: Sequence[FetchRow], fetch: FetchFiles) -> dict[str, Any]:
         raise ActionFailed(
             "CONNECTOR_MISSING",
             f"The manifest {first['identifier']} names the connector {first['place'].get('connector')}, "
-            "which is not there. Make it, or change the manifest, and run again.",
+            f"which does not exist. Create it, or change the manifest, and run again.",
         )
     try:
         return fetch(build_fetch_request(rows))
@@ -120,8 +120,8 @@ def read_local_files(
             found = f"{len(files)} files of {size:,} bytes together"
             raise ActionFailed(
                 "MANIFEST_TOO_LARGE",
-                f"The manifest {row['identifier']} names {found}, and a run keeps {MANIFEST_FILES_BYTES} at "
-                "most. Name fewer files, and run again.",
+                f"The manifest {row['identifier']} names {found}, and the limit of a run is "
+                f"{MANIFEST_FILES_BYTES}. Use fewer files, and run again.",
             )
 
 

@@ -275,7 +275,7 @@ def _is_removal(node: _MergeNode) -> bool:
         return False
     if found.part.value is True:
         return True
-    message = f"{REMOVE_KEY} takes the entry of this name out and can only be true"
+    message = f"{REMOVE_KEY} removes the entry of this name and can only be true"
     raise BadDocument(found.part.file, found.part.line or 1, found.part.column or 1, message)
 
 

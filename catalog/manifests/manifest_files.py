@@ -122,14 +122,14 @@ def check_file_text(text: FileText) -> FileCheck | None:
         return document
     wanted = sorted(_list_referring_kinds(text))
     if not wanted and any(_list_referring_overrides(FileNode(scope=text.scope, path=text.path))):
-        return FileCheck(note="It can be read. It is checked where it overrides a manifest.")
+        return FileCheck(note="Valid syntax. It is validated with the manifest that it overrides.")
     kinds = wanted or _guess_kinds(document.value)
-    return _check_kinds(kinds, document) if kinds else FileCheck(note="It can be read.")
+    return _check_kinds(kinds, document) if kinds else FileCheck(note="Valid syntax.")
 
 
 def check_manifest_text(kind: str, text: str) -> FileCheck:
     """Check the text of an inline manifest as the kind that it is."""
-    document = _parse_text(text, "manifest", empty="Nothing is written yet.")
+    document = _parse_text(text, "manifest", empty="The manifest is empty.")
     return document if isinstance(document, FileCheck) else _check_kinds([kind], document)
 
 
@@ -216,7 +216,7 @@ def _check_kinds(kinds: Iterable[str], document: Document) -> FileCheck:
     return FileCheck(
         tuple(_build_file_problem(one) for each in checked for one in each.problems),
         tuple(_build_file_problem(one) for each in checked for one in each.warnings),
-        f"Checked as {spoken}.",
+        f"Valid {spoken}.",
     )
 
 

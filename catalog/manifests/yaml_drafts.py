@@ -62,7 +62,7 @@ class YamlDraft:
         except InputRejected as refused:
             raise NotEditable(refused.problem.display_message) from refused
         except yaml.YAMLError as bad:
-            raise NotEditable("The text cannot be read as YAML.") from bad
+            raise NotEditable("The text is not valid YAML.") from bad
         self.origins: dict[int, _NodeOrigin] = {}
         self._register(node, self.value, snapshot, (0, len(self.lines)))
         self.was = snapshot
@@ -79,7 +79,7 @@ class YamlDraft:
         except InputRejected as refused:
             raise NotEditable(refused.problem.display_message) from refused
         if not is_identical(means, self.value):
-            raise NotEditable("This cannot be changed by a form; change it in the YAML.")
+            raise NotEditable("This cannot be changed in a form; change it in the YAML.")
         return text
 
     def _register(self, node: yaml.Node | None, value: Any, snapshot: Any, region: tuple[int, int]) -> None:

@@ -94,7 +94,7 @@ def _apply_spec(environment: Environment, spec: EnvironmentSpec) -> None:
         known = ", ".join(Environment.Kind.values)
         errors.append({"path": "kind", "message": f"Unknown kind of environment; known are {known}."})
     if errors:
-        raise BadInput("The environment cannot be saved like this.", errors=errors)
+        raise BadInput("Could not save the environment.", errors=errors)
     environment.name, environment.description = validate_name(spec.name), spec.description
     environment.kind, environment.variables = spec.kind, dict(spec.variables)
 

@@ -66,7 +66,7 @@ def override_service(
                 require_deployable(service, actor)
             return written
     except IntegrityError as exc:
-        raise VersionConflict("Somebody else overrides this service at the same time.") from exc
+        raise VersionConflict("Another user is changing this override. Try again.") from exc
 
 
 def _require_deployable_manifests(actor: User, there: ServiceOverrideSet, spec: OverrideSpec) -> None:
@@ -76,7 +76,7 @@ def _require_deployable_manifests(actor: User, there: ServiceOverrideSet, spec: 
         for fault in list_override_problems(actor, there, spec)
     ]
     if errors:
-        raise BadInput("The manifests cannot be deployed like this.", errors=errors)
+        raise BadInput("The manifests cannot be deployed.", errors=errors)
 
 
 def list_override_problems(
@@ -118,7 +118,7 @@ def _write_override(
 ) -> ServiceOverride | None:
     found = there.strongest
     if version is not None and version != (found.version if found else 0):
-        raise VersionConflict("Somebody changed this after you opened it. Nothing was saved.")
+        raise VersionConflict("Someone else changed this after you opened it. Nothing was saved.")
     before = _build_audit_record(found) if found else None
     if not spec.variables and not spec.manifests:
         if found:
@@ -154,6 +154,6 @@ def _validate_spec(there: ServiceOverrideSet, spec: OverrideSpec) -> None:
     errors = [*list_variable_problems(spec.variables), *list_manifest_problems(spec.manifests)]
     one, other = there.environment.scope.path, there.service.scope.path
     if not (f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")):
-        errors.append({"path": "service", "message": "No pipeline can deploy this service there."})
+        errors.append({"path": "service", "message": "No pipeline can deploy this service to that target."})
     if errors:
-        raise BadInput("The override cannot be saved like this.", errors=errors)
+        raise BadInput("Could not save the override.", errors=errors)

@@ -45,5 +45,5 @@ def increment_version(thing: Model, expected: int | None) -> None:
     if expected is not None:
         rows = rows.filter(version=expected)
     if not rows.update(version=F("version") + 1):
-        raise VersionConflict("Somebody changed this after you opened it. Nothing was saved.")
+        raise VersionConflict("Someone else changed this after you opened it. Nothing was saved.")
     thing.refresh_from_db(fields=["version"])

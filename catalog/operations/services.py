@@ -150,7 +150,7 @@ def _validate_spec(spec: ServiceSpec) -> None:
     if problem := describe_source_problem(spec.source):
         errors.append({"path": "artifact.source", "message": problem})
     if errors:
-        raise BadInput("The service cannot be saved like this.", errors=errors)
+        raise BadInput("Could not save the service.", errors=errors)
 
 
 def _build_audit_record(service: Service) -> dict[str, Any]:

@@ -15,7 +15,7 @@ class DeleteUsedPage(DeletePage[CatalogRow]):
 
     usage_title = "Pipelines still refer to it"
     usage_advice = "They cannot be run until they refer to something else."
-    although_used = "Delete it although what refers to it can no longer be run"
+    although_used = "Delete even though pipelines that use it can no longer run"
 
     def get_usages(self) -> ResourceUsages:
         return find_pipeline_usage(self.object, self.request.user).to_links()

@@ -81,9 +81,7 @@ def new_environment(request: PageRequest) -> HttpResponse:
         except Problem as problem:
             form.add_problem(problem)
         else:
-            messages.success(
-                request, f"{made.name} is there. Now say where in AWS it is: add an infrastructure."
-            )
+            messages.success(request, f"{made.name} is created. Next, add an infrastructure.")
             return redirect("environment", pk=made.pk)
     return _render_form(request, form, rows)
 

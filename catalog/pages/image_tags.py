@@ -73,7 +73,7 @@ def _get_scope(request: PageRequest) -> Scope:
     """The scope of the service that is written. Raises `NotVisible` (404) where nobody may write one."""
     found = list_permitted_scopes(request.user, EDIT).filter(path=request.GET.get("scope", "")).first()
     if found is None:
-        raise NotVisible("There is no such scope, or you may not change services there.")
+        raise NotVisible("The scope does not exist, or you cannot edit services in it.")
     return found
 
 

@@ -66,8 +66,8 @@ def new_infrastructure(request: PageRequest, pk: int) -> HttpResponse:
 
 def _describe_created(made: Infrastructure) -> str:
     if made.is_dynamic:
-        return f"{made.name} is there. The provisioner of each stage that deploys to it makes its cluster."
-    return f"{made.name} is there: cluster {made.cluster} in {made.region}."
+        return f"{made.name} is created. The provisioner of each stage creates its cluster."
+    return f"{made.name} is created: cluster {made.cluster} in {made.region}."
 
 
 @require_sign_in

@@ -34,10 +34,10 @@ from web.forms.pages import PageRequest, get_visible, require_sign_in
 from web.http.problems import Problem, VersionConflict
 
 WINNER_REASONS: Final = {
-    SERVICE: "The service's own: nothing else says otherwise.",
-    ENVIRONMENT: "The environment overrides what services bring.",
-    OVERRIDE: "An override for just this service in this environment wins over those.",
-    INFRASTRUCTURE: "An override for just this service in this infrastructure wins over everything.",
+    SERVICE: "Service default, not overridden.",
+    ENVIRONMENT: "Environment value, overrides the service.",
+    OVERRIDE: "Override of this service in this environment.",
+    INFRASTRUCTURE: "Override of this service in this infrastructure.",
 }
 
 
@@ -67,7 +67,7 @@ def list_override_links(there: ServiceOverrideSet, name: str) -> list[dict[str, 
     places = [None, *there.environment.infrastructures.order_by("identifier")]
     return [
         {
-            "name": place.name if place else "The whole environment",
+            "name": place.name if place else "All infrastructures",
             "address": build_override_url(there, name=name, infrastructure=place),
             "is_here": place == there.infrastructure,
         }
@@ -110,7 +110,7 @@ def edit_override(
     except Problem as problem:
         form.add_problem(problem)
         return _render_page(request, there, form, variables, manifests, status=400)
-    messages.success(request, f"What {there.service.name} has in {there.place_name} is saved.")
+    messages.success(request, f"The override of {there.service.name} in {there.place_name} is saved.")
     return redirect(build_override_url(there, name="service", infrastructure=there.infrastructure))
 
 
@@ -127,11 +127,11 @@ def check_override(
     if not row.is_valid() or row.cleaned_data["kind"] not in MANIFEST_KINDS:
         raise Problem("Choose the kind of the manifest first.")
     if not row.is_filled:
-        return JsonResponse(FileCheck(note="Nothing is written yet.").to_json())
+        return JsonResponse(FileCheck(note="The manifest is empty.").to_json())
     spec = row.spec("override")
     faults = operations.list_override_problems(request.user, there, operations.OverrideSpec({}, [spec]))
     own = f"{spec.identifier} of the {there.level}"
-    note = "Checked together with what it overrides."
+    note = "Valid together with the manifest it overrides."
     return JsonResponse(
         FileCheck(tuple(_build_file_problem(one, own) for one in faults), note=note).to_json()
     )

@@ -84,7 +84,7 @@ def new_service(request: PageRequest) -> HttpResponse:
         except Problem as problem:
             form.add_problem(problem)
         else:
-            messages.success(request, f"{made.name} is there.")
+            messages.success(request, f"{made.name} is created.")
             return redirect("service", pk=made.pk)
     return _render_form(request, form, manifests, variables)
 

@@ -139,7 +139,7 @@ def _find_secret(route: BaseApiView, scope: Scope, identifier: str | None) -> Se
     visible = filter_visible(route.principal, "core_secret_view", queries.list_secrets(scope))
     found = visible.filter(identifier=identifier).order_by("-scope__path").first()
     if found is None:
-        message = f"There is no secret {identifier} here or above."
+        message = f"There is no secret {identifier} in this scope or above."
         raise BadInput(message, errors=[{"path": "secret", "message": message}])
     return found
 
@@ -163,7 +163,7 @@ class KnownServerDocument(serializers.Serializer[Any]):
     seen_at = serializers.DateTimeField(allow_null=True)
     offered = HostKeyDocument(
         allow_null=True,
-        help_text="Another key, shown since; nothing is fetched until it is accepted.",
+        help_text="A new key offered by the server; nothing is fetched until it is accepted.",
     )
     offered_at = serializers.DateTimeField(allow_null=True)
 

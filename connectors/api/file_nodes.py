@@ -184,7 +184,7 @@ class FileUsages(FileNodeRoute):
 
 
 class FileChecks(BaseApiView):
-    """Checking a text before it is saved; nothing is kept."""
+    """Checking a text before it is saved; nothing is created."""
 
     @extend_schema(request=CheckInput, responses=CheckDocument)
     def post(self, request: Request) -> Response:
@@ -195,7 +195,7 @@ class FileChecks(BaseApiView):
 
 
 class FileCleanUps(BaseApiView):
-    """Cleaning up a manifest that was copied from AWS or another tool; nothing is kept."""
+    """Cleaning up a manifest that was copied from AWS or another tool; nothing is created."""
 
     @extend_schema(request=FileCleanUpInput, responses=CleanUpDocument)
     def post(self, request: Request) -> Response:

@@ -25,12 +25,10 @@ from web.api.views import BaseApiView, check_version, filter_by_scope, respond_w
 from web.http.problems import BadInput
 
 FILE_VIEW_PERMISSION = "core_file_view"
-FOLDER = OpenApiParameter(
-    "folder", OpenApiTypes.STR, description="Only what lies in this folder, at any depth."
-)
-PATH = OpenApiParameter("path", OpenApiTypes.STR, description="Only the file or folder with this path.")
+FOLDER = OpenApiParameter("folder", OpenApiTypes.STR, description="Files in this folder and its subfolders.")
+PATH = OpenApiParameter("path", OpenApiTypes.STR, description="The file or folder with this path.")
 WITH_CONTENT = OpenApiParameter(
-    "with_content", OpenApiTypes.BOOL, description="Delete a folder even if something is in it."
+    "with_content", OpenApiTypes.BOOL, description="Delete a folder even if it is not empty."
 )
 
 

@@ -27,7 +27,7 @@ class AwsConnectorForm(BaseConnectorForm):
 
     conditional_fields = frozenset({"role_arn", "access_key_id", "secret", "secret_value"})
 
-    name = forms.CharField(max_length=128, help_text="Such as “Production, Ireland”.")
+    name = forms.CharField(max_length=128, help_text="For example “Production, Ireland”.")
     credentials = forms.ChoiceField(label="Credentials", widget=forms.RadioSelect)
     role_arn = forms.CharField(
         required=False,
@@ -41,30 +41,30 @@ class AwsConnectorForm(BaseConnectorForm):
     external_id = forms.CharField(
         required=False,
         max_length=1224,
-        label="External id",
-        help_text="Name it in the role's trust policy: then no other connector can assume the role.",
+        label="External ID",
+        help_text="Add it to the trust policy of the role so that no other connector can assume the role.",
         widget=forms.TextInput(attrs=MONOSPACE_ATTRIBUTES),
     )
     access_key_id = forms.CharField(
         required=False,
         max_length=128,
-        label="Access key id",
+        label="Access key ID",
         widget=forms.TextInput(attrs={**MONOSPACE_ATTRIBUTES, "placeholder": "AKIAIOSFODNN7EXAMPLE"}),
     )
-    secret = SecretField(label="Secret with the secret access key")
+    secret = SecretField(label="Secret access key (stored secret)")
     secret_value = forms.CharField(
         required=False,
         strip=True,
-        label="Or the secret access key itself",
-        help_text="It is kept encrypted as a new secret, and never shown again.",
+        label="Secret access key (new value)",
+        help_text="It is stored as a new encrypted secret and never shown again.",
         widget=forms.PasswordInput(attrs={"class": "input mono", "autocomplete": "new-password"}),
     )
-    test_region = forms.ChoiceField(label="Region of the test")
+    test_region = forms.ChoiceField(label="Test region")
     endpoint_url = forms.CharField(
         required=False,
         max_length=200,
-        label="Endpoint instead of AWS",
-        help_text="Where calls go instead of AWS, such as a pretend account. Empty for AWS.",
+        label="Custom endpoint",
+        help_text="The endpoint of an AWS emulator, such as the sandbox. Empty for AWS.",
         widget=forms.TextInput(attrs=MONOSPACE_ATTRIBUTES),
     )
 
@@ -118,10 +118,10 @@ def _build_credential_choices() -> list[tuple[str, str]]:
     found = [
         (ASSUME_ROLE, "Assume a role"),
         (ACCESS_KEY, "Access key"),
-        (DELEGATE_CREDENTIALS, "The delegate's own credentials"),
+        (DELEGATE_CREDENTIALS, "Delegate credentials"),
     ]
     if settings.ALLOW_MANAGER_CREDENTIALS:
-        found.append((DEFAULT_CHAIN, "The credentials of this Slipway itself"))
+        found.append((DEFAULT_CHAIN, "Slipway credentials"))
     return found
 
 

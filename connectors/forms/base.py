@@ -35,7 +35,7 @@ class BaseConnectorForm(PageForm):
 
     name = forms.CharField(max_length=128)
     connect_through = forms.ChoiceField(
-        label="Calls go out from",
+        label="Connect through",
         choices=[(SLIPWAY, "This Slipway"), (DELEGATE, "A delegate")],
         initial=SLIPWAY,
         required=False,
@@ -44,8 +44,9 @@ class BaseConnectorForm(PageForm):
     delegate_selectors = forms.CharField(
         required=False,
         max_length=3000,
-        label="Only delegates with all of these tags",
-        help_text="With commas between them. Empty: any delegate that may work here.",
+        label="Delegate selectors",
+        help_text="Use delegates that have all of these tags, separated by commas. Empty: any delegate of "
+        "the scope.",
         widget=forms.TextInput(attrs={**MONOSPACE_ATTRIBUTES, "placeholder": "prod, eu-central"}),
     )
 
@@ -67,11 +68,11 @@ class BaseConnectorForm(PageForm):
 class NewConnectorFields(forms.Form):
     """What the form of a connector that is not there yet asks besides."""
 
-    in_scope = ScopeField(help_text="Things in this scope and below it can use the connector.")
+    in_scope = ScopeField(help_text="Resources in this scope and below can use the connector.")
     identifier = forms.CharField(
         required=False,
         max_length=128,
-        help_text="What pipelines and manifests call it; made from the name if empty.",
+        help_text="Used in pipelines and manifests. Generated from the name if empty.",
         widget=forms.TextInput(attrs=MONOSPACE_ATTRIBUTES),
     )
 

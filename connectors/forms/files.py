@@ -21,7 +21,7 @@ class FileTextForm(PageForm):
     note = forms.CharField(
         required=False,
         max_length=NOTE_CHARACTERS,
-        label="What changed",
+        label="Comment",
         help_text="Shown in the history of the file.",
     )
     version = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
@@ -33,11 +33,11 @@ class FileTextForm(PageForm):
 class NewFileForm(PageForm):
     """A file that is not there yet."""
 
-    in_scope = ScopeField(help_text="Things in this scope and below it can use the file.")
+    in_scope = ScopeField(help_text="Resources in this scope and below can use the file.")
     path = forms.CharField(
         strip=False,
         max_length=int(PATH_CHARACTERS),
-        help_text="Such as /web/task.yaml; folders on the way are made.",
+        help_text="Such as /web/task.yaml; missing folders are created.",
         widget=forms.TextInput(attrs={"class": "input mono", "spellcheck": "false"}),
     )
     content = forms.CharField(required=False, strip=False, widget=forms.Textarea)
@@ -54,7 +54,7 @@ class NewFolderForm(PageForm):
     path = forms.CharField(
         strip=False,
         max_length=int(PATH_CHARACTERS),
-        help_text="Such as /web/prod; folders on the way are made.",
+        help_text="Such as /web/prod; missing folders are created.",
         widget=forms.TextInput(attrs={"class": "input mono", "spellcheck": "false"}),
     )
 
@@ -70,12 +70,10 @@ class MoveFileForm(PageForm):
         strip=False,
         max_length=int(PATH_CHARACTERS),
         label="New path",
-        help_text="Its last part is the name; folders on the way are made.",
+        help_text="Its last part is the name; missing folders are created.",
         widget=forms.TextInput(attrs={"class": "input mono", "spellcheck": "false"}),
     )
-    although_used = forms.BooleanField(
-        required=False, label="Move it although what refers to it will no longer find it"
-    )
+    although_used = forms.BooleanField(required=False, label="Move even though references to it will break")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, auto_id="file-%s", **kwargs)
@@ -84,7 +82,7 @@ class MoveFileForm(PageForm):
 class DeleteFileForm(ConfirmForm):
     """The boxes to tick before a file or folder is deleted."""
 
-    with_content = forms.BooleanField(required=False, label="Delete everything in it too")
+    with_content = forms.BooleanField(required=False, label="Delete its content too")
 
 
 class _MultipleFileInput(forms.ClearableFileInput):
@@ -123,7 +121,7 @@ class UploadFilesForm(PageForm):
     replace = forms.BooleanField(
         required=False,
         label="Replace files of the same name",
-        help_text="Their history keeps what they hold now.",
+        help_text="Their current versions stay in the history.",
     )
 
     def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:

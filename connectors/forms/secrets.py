@@ -28,7 +28,7 @@ class SecretValueForm(PageForm):
         required=False,
         strip=False,
         label="Value",
-        help_text="It is never shown again; line ends and spaces are kept as they are.",
+        help_text="It is never shown again. Line breaks and spaces are kept.",
         widget=SecretTextarea(
             attrs={
                 "class": "input mono secret-value",
@@ -42,7 +42,7 @@ class SecretValueForm(PageForm):
     file = forms.FileField(
         required=False,
         label="Or a file",
-        help_text=f"Such as a private key: a text in UTF-8, {SECRET_BYTES} at most.",
+        help_text=f"For example a private key: UTF-8 text, {SECRET_BYTES} at most.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -53,7 +53,7 @@ class SecretValueForm(PageForm):
         given = super().clean() or {}
         text, file = given.get("value", ""), given.get("file")
         if bool(text) == bool(file):
-            self.add_error("value", "Give the value as text, or choose a file." if not text else "Give one.")
+            self.add_error("value", "Enter a value or choose a file." if not text else "Enter a value.")
         elif file and file.size > SECRET_BYTES:
             self.add_error("file", f"A secret may have {SECRET_BYTES} at most.")
         elif file:
@@ -64,7 +64,7 @@ class SecretValueForm(PageForm):
         try:
             given["value"] = file.read().decode()
         except UnicodeDecodeError as exc:
-            self.add_error("file", f"This is no text in UTF-8: byte {exc.start + 1} does not fit.")
+            self.add_error("file", f"This is not UTF-8 text: byte {exc.start + 1} is not valid.")
 
     @property
     def value_given(self) -> dict[str, str]:
@@ -76,12 +76,12 @@ class SecretValueForm(PageForm):
 class NewSecretForm(SecretValueForm):
     """A secret that is not there yet."""
 
-    in_scope = ScopeField(help_text="Things in this scope and below it can use the secret.")
+    in_scope = ScopeField(help_text="Resources in this scope and below can use the secret.")
     name = forms.CharField(max_length=128)
     identifier = forms.CharField(
         required=False,
         max_length=128,
-        help_text="What expressions and connectors call it; made from the name if empty.",
+        help_text="Used in expressions and connectors. Generated from the name if empty.",
         widget=forms.TextInput(attrs={"class": "input mono", "spellcheck": "false"}),
     )
 

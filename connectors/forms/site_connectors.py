@@ -33,17 +33,17 @@ _FIELD_TEXTS = {
         "Such as https://github.com/team/app.git, ssh://git@example.com/team/app.git, or "
         "https://github.com/team for all repositories of an account.",
         "https://github.com/team/app.git",
-        "Repository of the test",
+        "Test repository",
         "Only for the URL of an account, such as app.git.",
     ),
     Connector.Kind.DOCKER_REGISTRY: (
         "Such as https://registry.hub.docker.com/v2/ for Docker Hub.",
         "https://registry.hub.docker.com/v2/",
-        "Image path of the test",
-        "Such as library/nginx. Empty: only the registry itself is asked.",
+        "Test image path",
+        "Such as library/nginx. Empty: the test only connects to the registry.",
     ),
     Connector.Kind.TERRAFORM_CLOUD: (
-        "https://app.terraform.io, or where your Terraform Enterprise is.",
+        "https://app.terraform.io or the URL of your Terraform Enterprise.",
         "https://app.terraform.io",
         "",
         "",
@@ -65,13 +65,13 @@ class SiteConnectorForm(BaseConnectorForm):
     username = forms.CharField(
         required=False, max_length=255, label="User name", widget=forms.TextInput(attrs=MONOSPACE_ATTRIBUTES)
     )
-    secret = SecretField(label="Secret with the token, password or private key")
+    secret = SecretField(label="Token, password or private key (stored secret)")
     secret_value = forms.CharField(
         required=False,
         strip=True,
         max_length=65_536,
-        label="Or the token, password or private key itself",
-        help_text="It is kept encrypted as a new secret, and never shown again.",
+        label="Token, password or private key (new value)",
+        help_text="It is stored as a new encrypted secret and never shown again.",
         widget=SecretTextarea(
             attrs={
                 "class": "input mono secret-value",
@@ -84,8 +84,9 @@ class SiteConnectorForm(BaseConnectorForm):
     host_key = forms.CharField(
         required=False,
         max_length=10_000,
-        label="Host keys of the server",
-        help_text="What ssh-keyscan prints, one key a line. Empty: the key of the first connection is kept.",
+        label="Host keys",
+        help_text="The output of ssh-keyscan, one key per line. Empty: the key of the first connection is "
+        "stored.",
         widget=forms.Textarea(
             attrs={
                 **MONOSPACE_ATTRIBUTES,
@@ -122,8 +123,8 @@ class SiteConnectorForm(BaseConnectorForm):
         if connector is None:
             self.initial["authentication"] = TOKEN
         self.fields["name"].help_text = "Such as “Terraform of the platform team”."
-        self.fields["secret"].label = "Secret with the API token"
-        self.fields["secret_value"].label = "Or the API token itself"
+        self.fields["secret"].label = "API token (stored secret)"
+        self.fields["secret_value"].label = "API token (new value)"
 
     def spec(self) -> dict[str, Any]:
         """What the connector keeps: only what its way of entering asks for."""

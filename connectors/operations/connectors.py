@@ -88,7 +88,7 @@ def delete_connector(*, actor: User, connector: Connector) -> None:
     """Remove a connector. Raises `Conflict` while an infrastructure or a manifest uses it."""
     require(actor, "core_connector_delete", connector)
     if found := find_usages(connector, actor):
-        raise ResourceInUse(f"{connector} is still used by {found}. Remove it there first.")
+        raise ResourceInUse(f"{connector} is still in use by {found}. Remove these references first.")
     try:
         with transaction.atomic():
             record_audit_entry(
@@ -101,7 +101,7 @@ def delete_connector(*, actor: User, connector: Connector) -> None:
 
 def _apply_spec(actor: User, connector: Connector, spec: Mapping[str, Any], secret: Secret | None) -> None:
     if problems := find_connector_spec_problems(connector.kind, spec, has_secret=secret is not None):
-        raise BadInput("The connector's settings do not fit together.", errors=problems)
+        raise BadInput("The settings of the connector are not valid.", errors=problems)
     read = parse_connector_spec(connector.kind, spec)
     chosen = secret if read.needs_secret else None
     spec_kept = read.to_json()
@@ -154,11 +154,11 @@ def accept_host_key(*, actor: User, connector: Connector, fingerprint: str) -> C
     found = Connector.objects.select_for_update(of=("self",)).select_related("scope").get(pk=connector.pk)
     server = get_known_server(found)
     if server.offered is None:
-        raise Conflict("The server has offered no other key. Test the connector, then look again.")
+        raise Conflict("The server offers no new key. Test the connector, then try again.")
     if server.offered.fingerprint != fingerprint.strip():
         raise Conflict(
-            f"The key that waits to be accepted is {server.offered.fingerprint}. "
-            "Compare this one with the server's own, then accept it."
+            f"The offered key is {server.offered.fingerprint}. Compare it with the key of the server, then "
+            f"accept it."
         )
     if server.given:
         found.spec = {**found.spec, "host_key": str(server.offered)}

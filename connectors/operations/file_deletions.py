@@ -60,7 +60,7 @@ def undelete_files(*, actor: User, deletion: FileDeletion) -> FileNode:
         paths = list(gone.values_list("path", flat=True))
         taken = FileNode.objects.filter(scope=deletion.scope, path__in=paths).order_by("path").first()
         if taken is not None:
-            raise Conflict(f"There is something else at {taken.path} by now. Move that away first.")
+            raise Conflict(f"There is another file at {taken.path}. Move it first.")
         create_parent_folders(actor, deletion.scope, deletion.path)
         _restore_nodes(gone, deletion)
         node = FileNode.objects.get(scope=deletion.scope, path=deletion.path)
@@ -92,7 +92,7 @@ def _restore_nodes(gone: QuerySet[FileNode], deletion: FileDeletion) -> None:
         with transaction.atomic():
             gone.update(deletion=None)
     except IntegrityError as exc:
-        raise Conflict(f"Somebody else is creating {deletion.path} right now. Try again.") from exc
+        raise Conflict(f"Someone else is creating {deletion.path} right now. Try again.") from exc
 
 
 def _purge_expired(scope: Scope) -> None:

@@ -85,7 +85,7 @@ def create_parent_folders(actor: User, scope: Scope, path: str) -> None:
                 actor=actor, action="folder.create", thing=node, after=build_audit_values(node)
             )
         elif not there[folder]:
-            raise Conflict(f"{folder} is a file, so nothing can lie in it.")
+            raise Conflict(f"{folder} is a file, so it cannot contain files.")
 
 
 def build_audit_values(node: FileNode) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def _insert_node(node: FileNode) -> FileNode:
         with transaction.atomic():
             node.save(force_insert=True)
     except IntegrityError as exc:
-        raise Conflict(f"Somebody else is creating {node.path} right now. Try again.") from exc
+        raise Conflict(f"Someone else is creating {node.path} right now. Try again.") from exc
     return node
 
 
@@ -191,14 +191,14 @@ def _move_node(actor: User, node: FileNode, path: str) -> None:
         with transaction.atomic():
             node.save(update_fields=["path", "updated_by", "updated_at"])
     except IntegrityError as exc:
-        raise Conflict(f"Somebody else is creating {path} right now. Try again.") from exc
+        raise Conflict(f"Someone else is creating {path} right now. Try again.") from exc
 
 
 def _validate_path_lengths(node: FileNode, path: str) -> None:
     held = filter_folder_contents(FileNode.objects.filter(scope=node.scope), node.path)
     longest = held.aggregate(longest=Max(Length("path")))["longest"] or 0
     if longest - len(node.path) + len(path) > PATH_CHARACTERS:
-        raise _build_path_error(f"What lies in it would get a path of more than {PATH_CHARACTERS}.")
+        raise _build_path_error(f"A file in it would get a path of more than {PATH_CHARACTERS}.")
 
 
 def _build_path_error(message: str) -> BadInput:

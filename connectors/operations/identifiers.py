@@ -35,4 +35,4 @@ def build_in_use_conflict(thing: Model, problem: ProtectedError) -> Conflict:
     """The refusal to delete something that others point at."""
     users = sorted({f"{one._meta.verbose_name} {one}" for one in problem.protected_objects})
     shown = ", ".join(users[:5]) + (f" and {len(users) - 5} more" if len(users) > 5 else "")
-    return Conflict(f"{thing} is still used by {shown}. Remove it there first.")
+    return Conflict(f"{thing} is still in use by {shown}. Remove these references first.")

@@ -177,7 +177,7 @@ def _update_connector(
     locked = _get_connector(request, pk, lock=True)
     if get_connector_version(locked) != form.cleaned_data["version"]:
         raise VersionConflict(
-            "Somebody changed this connector after you opened it. Open it again, then make your change."
+            "Someone else changed this connector after you opened it. Reload the page, then make your change."
         )
     return update_connector(
         actor=request.user,
@@ -245,7 +245,7 @@ def review_host_key(request: PageRequest, pk: int) -> HttpResponse:
         except Problem as problem:
             refusal = problem.detail
         else:
-            messages.success(request, f"The server of {found.name} is known by its new key.")
+            messages.success(request, f"The new host key of {found.name} is accepted.")
             return redirect("connector", pk=pk)
     content = {"connector": found, "server": get_known_server(found), "refusal": refusal}
     return render(request, "connectors/host_key.html", content, status=409 if refusal else 200)

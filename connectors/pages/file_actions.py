@@ -123,7 +123,7 @@ class DeleteFile(FilePage, DeletePage[FileNode]):
     done = '{name} is deleted. <a href="{undo}">Restore</a>'
     usage_title = "Something still refers to it"
     usage_advice = "Their next deployment fails until they refer to something else."
-    although_used = "Delete it although what refers to it will no longer find it"
+    although_used = "Delete even though references to it will break"
 
     @cached_property
     def content_count(self) -> int:
@@ -177,7 +177,7 @@ def _save_upload(actor: User, scope: Scope, folder: str, file: UploadedFile, *, 
             expected_version=None if replace else 0,
         )
     except UnicodeDecodeError as exc:
-        message = f"{file.name} is no text in UTF-8: byte {exc.start + 1} does not fit."
+        message = f"{file.name} is not UTF-8 text: byte {exc.start + 1} is not valid."
     except VersionConflict:
         message = f"There is already a file {path}. Choose to replace it, or rename yours."
     except BadInput as problem:

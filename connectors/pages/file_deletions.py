@@ -38,7 +38,7 @@ def restore_deleted_file(request: PageRequest, pk: int) -> HttpResponse:
     except Problem as problem:
         messages.error(request, problem.detail)
         return redirect("deleted-files")
-    messages.success(request, f"{node.path} is back, with its history.")
+    messages.success(request, f"{node.path} is restored with its history.")
     return redirect("file", pk=node.pk)
 
 
@@ -48,7 +48,7 @@ def purge_deleted_file(request: PageRequest, pk: int) -> HttpResponse:
     """Let go of what one deletion took, for ever."""
     found = _get_deletion(request, pk)
     purge_deletion(actor=request.user, deletion=found)
-    messages.success(request, f"{found.path} is gone for ever.")
+    messages.success(request, f"{found.path} is deleted permanently.")
     return redirect("deleted-files")
 
 

@@ -133,7 +133,7 @@ def _redirect_to_saved(request: PageRequest, node: FileNode) -> HttpResponse:
     if found.errors:
         count = len(found.errors)
         wrong = f"{count} error" if count == 1 else f"{count} errors"
-        messages.warning(request, f"{what} It has {wrong}: a deployment with it would be refused.")
+        messages.warning(request, f"{what} It has {wrong}: deployments with it will be refused.")
     else:
         messages.success(request, what)
     return redirect("file", pk=node.pk)

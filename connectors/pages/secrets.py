@@ -84,7 +84,7 @@ def new_secret(request: PageRequest) -> HttpResponse:
         except Problem as problem:
             form.add_problem(problem)
         else:
-            messages.success(request, f"The secret {made.name} is kept.")
+            messages.success(request, f"The secret {made.name} is created.")
             return redirect("secret", pk=made.pk)
     return render(request, "connectors/secrets/new.html", {"form": form}, status=form.http_status)
 
@@ -103,7 +103,7 @@ def rotate_secret(request: PageRequest, pk: int) -> HttpResponse:
         except Problem as problem:
             form.add_problem(problem)
         else:
-            messages.success(request, f"{found.name} has a new value. Test the connectors that use it.")
+            messages.success(request, f"{found.name} is rotated. Test the connectors that use it.")
             return redirect("secret", pk=pk)
     content = {"form": form, "secret": found, "uses": find_usages(found, request.user)}
     return render(request, "connectors/secrets/rotate.html", content, status=form.http_status)

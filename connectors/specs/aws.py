@@ -16,10 +16,10 @@ from web.http.client import get_outgoing_reach
 
 ACCESS_KEY, ASSUME_ROLE, DEFAULT_CHAIN = "AccessKey", "AssumeRole", "DefaultChain"
 DELEGATE_CREDENTIALS = "Delegate"
-"""Credentials: those that the delegate finds where it runs."""
+"""Credentials of the environment of the delegate."""
 
 _MANAGER_CREDENTIALS_REFUSAL = (
-    "This installation does not lend its own AWS credentials: give an access key, or set "
+    "This installation does not allow the use of its own AWS credentials: enter an access key, or set "
     "SLIPWAY_ALLOW_MANAGER_CREDENTIALS."
 )
 _REGION = re.compile(r"[a-z]{2,4}(-[a-z]+){1,2}-\d{1,2}\Z")
@@ -112,7 +112,7 @@ def get_endpoint(connector: Connector) -> str | None:
     url = parse_aws_spec(connector.spec).endpoint_url
     if url and not settings.ALLOW_AWS_ENDPOINTS:
         raise ConnectorIncomplete(
-            f"The connector {connector} has an endpoint of its own, which this installation does not allow. "
+            f"The connector {connector} has a custom endpoint, which this installation does not allow. "
             "Remove it, or set SLIPWAY_ALLOW_AWS_ENDPOINTS."
         )
     return url or None
@@ -122,11 +122,11 @@ def _find_delegate_problems(spec: AwsSpec) -> Iterator[dict[str, str]]:
     yield from spec.route_problems()
     if spec.is_remote and spec.credentials == DEFAULT_CHAIN:
         yield build_spec_problem(
-            "credentials", "A delegate does not have this Slipway's credentials: use Delegate."
+            "credentials", "A delegate does not have the Slipway credentials: use Delegate."
         )
     elif not spec.is_remote and spec.credentials == DELEGATE_CREDENTIALS:
         yield build_spec_problem(
-            "credentials", "Only calls through a delegate can use the delegate's credentials."
+            "credentials", "Delegate credentials require a connection through a delegate."
         )
 
 
@@ -141,26 +141,24 @@ def _find_field_problems(spec: AwsSpec) -> Iterator[dict[str, str]]:
     if not _REGION.match(spec.test_region):
         yield build_spec_problem("test_region", "This is not the name of a region, such as us-east-1.")
     if spec.endpoint_url and not settings.ALLOW_AWS_ENDPOINTS:
-        yield build_spec_problem("endpoint_url", "This installation does not allow endpoints of one's own.")
+        yield build_spec_problem("endpoint_url", "This installation does not allow custom endpoints.")
     elif spec.endpoint_url and (why := describe_url_problem(spec.endpoint_url, _get_address_policy(spec))):
-        yield build_spec_problem("endpoint_url", f"This cannot be asked: {why}.")
+        yield build_spec_problem("endpoint_url", f"This address cannot be used: {why}.")
 
 
 def _find_credential_problems(spec: AwsSpec, has_secret: bool) -> Iterator[dict[str, str]]:
     if spec.needs_secret and not _ACCESS_KEY_ID.match(spec.access_key_id):
-        yield build_spec_problem("access_key_id", "Give the access key's id, such as AKIAIOSFODNN7EXAMPLE.")
+        yield build_spec_problem("access_key_id", "Enter an access key ID, such as AKIAIOSFODNN7EXAMPLE.")
     if spec.needs_secret and not has_secret:
         yield build_spec_problem("secret", "An access key needs its secret: create a secret and choose it.")
     if spec.credentials in (DEFAULT_CHAIN, DELEGATE_CREDENTIALS) and spec.access_key_id:
-        yield build_spec_problem(
-            "access_key_id", "These credentials come with their own key; leave this empty."
-        )
+        yield build_spec_problem("access_key_id", "These credentials need no access key; leave this empty.")
     if spec.credentials == ASSUME_ROLE and not _ROLE.match(spec.role_arn):
         yield build_spec_problem(
-            "role_arn", "Give the role's ARN, such as arn:aws:iam::123456789012:role/deployer."
+            "role_arn", "Enter a role ARN, such as arn:aws:iam::123456789012:role/deployer."
         )
     if spec.credentials != ASSUME_ROLE and (spec.role_arn or spec.external_id):
-        yield build_spec_problem("role_arn", "A role belongs to AssumeRole credentials.")
+        yield build_spec_problem("role_arn", "A role requires AssumeRole credentials.")
     if spec.external_id and not _EXTERNAL_ID.match(spec.external_id):
         yield build_spec_problem("external_id", "Use 2 to 1224 letters, digits and + = , . @ : / - _.")
 

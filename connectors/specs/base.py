@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 from connectors.delegate_tags import find_tag_problems
 
 SLIPWAY, DELEGATE = "Slipway", "Delegate"
-"""Who makes the calls: this Slipway, or a delegate."""
+"""Whether Slipway or a delegate makes the calls."""
 _SELECTORS_FIELD: Final = "delegate_selectors"
 
 
@@ -56,7 +56,7 @@ class ConnectorSpec(ABC):
         """What is unknown or of the wrong type, each as {"path", "message"}; the rest is read without it."""
         known = cls.known()
         found = [
-            build_spec_problem(key, f"Unknown; known are {', '.join(known)}.")
+            build_spec_problem(key, f"Unknown value; use one of {', '.join(known)}.")
             for key in spec
             if key not in known
         ]
@@ -79,7 +79,7 @@ class ConnectorSpec(ABC):
             yield build_spec_problem("connect_through", "Use Slipway or Delegate.")
         if self.delegate_selectors and not self.is_remote:
             yield build_spec_problem(
-                _SELECTORS_FIELD, "Tags choose among delegates: set connect_through to Delegate."
+                _SELECTORS_FIELD, "Delegate selectors require connect_through: Delegate."
             )
 
 

@@ -21,9 +21,9 @@ _AUTHENTICATION_TYPES: Final = {
     Connector.Kind.TERRAFORM_CLOUD: (TOKEN,),
 }
 _MISSING_URL_MESSAGES: Final = {
-    Connector.Kind.GIT: "Give the URL of a repository or of an account.",
-    Connector.Kind.DOCKER_REGISTRY: "Give the URL of the registry.",
-    Connector.Kind.TERRAFORM_CLOUD: "Give the URL, such as https://app.terraform.io.",
+    Connector.Kind.GIT: "Enter the URL of a repository or of an account.",
+    Connector.Kind.DOCKER_REGISTRY: "Enter the URL of the registry.",
+    Connector.Kind.TERRAFORM_CLOUD: "Enter the URL, such as https://app.terraform.io.",
 }
 _REPOSITORY = re.compile(r"[\w][\w.~/-]{0,254}\Z", re.ASCII)
 _USERNAME = re.compile(r"[^\s:@/\x00-\x1f]{1,255}\Z")
@@ -80,7 +80,7 @@ def _find_location_problems(kind: str, spec: SiteSpec) -> Iterator[dict[str, str
     if why := _describe_url_problem(kind, spec):
         yield build_spec_problem("url", why)
     if spec.test_repository and kind == Connector.Kind.TERRAFORM_CLOUD:
-        yield build_spec_problem("test_repository", "Terraform Cloud has no repositories: leave this out.")
+        yield build_spec_problem("test_repository", "Terraform Cloud has no repositories: leave this empty.")
     elif spec.test_repository and (why := describe_repository_problem(spec.test_repository)):
         yield build_spec_problem("test_repository", f"This {why}.")
     yield from spec.route_problems()
@@ -98,7 +98,7 @@ def _describe_url_problem(kind: str, spec: SiteSpec) -> str:
     if scheme not in ("https", "http"):
         return f"This begins with https://{', http:// or ssh://' if is_git else ' or http://'}."
     if why := describe_url_problem(spec.url, PRIVATE_ALLOWED if spec.is_remote else get_outgoing_reach()):
-        return f"This cannot be asked: {why}."
+        return f"This address cannot be used: {why}."
     return ""
 
 
@@ -118,18 +118,18 @@ def get_url_scheme(url: str) -> str:
 def _describe_ssh_problem(url: str) -> str:
     parts = urlsplit(normalize_ssh_url(url))
     if not parts.hostname or parts.hostname.startswith("-") or any(one.isspace() for one in url):
-        return "This is no address of SSH, such as ssh://git@example.com/team/app.git."
-    return "Keep the password in a secret, not in the URL." if parts.password else ""
+        return "This is not an SSH URL, such as ssh://git@example.com/team/app.git."
+    return "Store the password in a secret, not in the URL." if parts.password else ""
 
 
 def _find_host_key_problems(spec: SiteSpec) -> Iterator[dict[str, str]]:
     if spec.host_key and get_url_scheme(spec.url) != "ssh":
-        yield build_spec_problem("host_key", "A host key belongs to a URL of ssh://.")
+        yield build_spec_problem("host_key", "A host key requires an ssh:// URL.")
         return
     try:
         parse_host_keys(spec.host_key)
     except InvalidHostKey as bad:
-        yield build_spec_problem("host_key", f"This cannot be read: {bad}.")
+        yield build_spec_problem("host_key", f"This is not valid: {bad}.")
 
 
 def _find_authentication_problems(kind: str, spec: SiteSpec, has_secret: bool) -> Iterator[dict[str, str]]:
@@ -138,11 +138,11 @@ def _find_authentication_problems(kind: str, spec: SiteSpec, has_secret: bool) -
     if spec.authentication not in ways:
         yield build_spec_problem("authentication", f"Use {', '.join(ways)}.")
     elif spec.url and is_ssh != (spec.authentication == SSH_KEY):
-        text = "An address of SSH is entered with SshKey." if is_ssh else "SshKey belongs to a URL of ssh://."
+        text = "An SSH URL requires SshKey." if is_ssh else "SshKey requires an ssh:// URL."
         yield build_spec_problem("authentication", text)
     elif spec.needs_secret and not has_secret:
-        yield build_spec_problem("secret", "This way of entering needs a secret: create one and choose it.")
+        yield build_spec_problem("secret", "This authentication needs a secret: create one and select it.")
     if spec.authentication == PASSWORD and not _USERNAME.match(spec.username):
-        yield build_spec_problem("username", "Give the user name that goes with the password or token.")
+        yield build_spec_problem("username", "Enter the user name for the password or token.")
     if spec.authentication != PASSWORD and spec.username:
-        yield build_spec_problem("username", "A user name belongs to UsernamePassword.")
+        yield build_spec_problem("username", "A user name requires UsernamePassword.")

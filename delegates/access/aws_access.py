@@ -123,8 +123,8 @@ def require_built_in_enabled(connector: Connector) -> None:
     built_in = Delegate.objects.filter(is_built_in=True).exclude(admission=Delegate.Admission.ENABLED)
     if built_in.exists():
         raise ConnectorUnavailable(
-            f"The connector {connector} makes its calls from this Slipway, whose built-in delegate is "
-            "disabled. Enable it on the page of delegates, or let the connector go through a delegate."
+            f"The connector {connector} connects through the built-in delegate, which is disabled. Enable "
+            f"it on the delegates page, or connect through another delegate."
         )
 
 
@@ -138,7 +138,7 @@ def get_local_caller(connector: Connector, region: str) -> Caller:
     """The caller of a connector whose calls go out from this Slipway. Raises `ConnectorUnavailable`."""
     found = open_aws_access(connector, region)
     if isinstance(found, DelegateAwsAccess):
-        raise ConnectorUnavailable(f"The connector {connector} makes its calls through a delegate.")
+        raise ConnectorUnavailable(f"The connector {connector} connects through a delegate.")
     return found
 
 
@@ -160,7 +160,7 @@ def fetch_clusters(caller: Caller) -> list[EcsCluster]:
     return sorted((EcsCluster(arn.rsplit("/", 1)[-1], arn) for arn in arns), key=lambda one: one.name)
 
 
-_CREDENTIALS_NOT_LENT = "This Slipway does not lend its own credentials."
+_CREDENTIALS_NOT_LENT = "This installation does not allow the use of its own credentials."
 
 
 def require_lendable_credentials(task: DelegateTask, connector: Connector) -> None:

@@ -64,21 +64,24 @@ def describe_token_owner(caller: Caller) -> str:
     user = _read_account(caller, "account", "details").get("data") or {}
     name = str((user.get("attributes") or {}).get("username", ""))[:100]
     if name.startswith(_OF_ORGANIZATION):
-        raise Undelivered("TOKEN_REFUSED", "This is an organization's token, which cannot make runs.")
+        raise Undelivered("TOKEN_REFUSED", "This is an organization token, which cannot create runs.")
     listed = _read_account(caller, "organizations").get("data")
     found = [str(one.get("id", ""))[:100] for one in listed or [] if isinstance(one, Mapping)]
     if not found:
-        return f"the token is {name}'s and sees no organization"
+        return f"the token belongs to {name} and has no organizations"
     more = f" and {len(found) - MAX_SHOWN_ORGANIZATIONS} more" if len(found) > MAX_SHOWN_ORGANIZATIONS else ""
     word = "organization" if len(found) == 1 else "organizations"
-    return f"the token is {name}'s and sees the {word} {', '.join(found[:MAX_SHOWN_ORGANIZATIONS])}{more}"
+    return (
+        f"the token belongs to {name} with access to the {word} "
+        f"{', '.join(found[:MAX_SHOWN_ORGANIZATIONS])}{more}"
+    )
 
 
 def _read_account(caller: Caller, *path: str) -> dict[str, Any]:
     answer = caller.call(SITE_SERVICE, CALL_TERRAFORM, {"path": list(path)})
     status = int(answer.get("status", 0))
     if status in (401, 403):
-        raise Undelivered("TOKEN_REFUSED", f"Terraform Cloud does not accept the token ({status}).")
+        raise Undelivered("TOKEN_REFUSED", f"Terraform Cloud rejected the token ({status}).")
     try:
         said = json.loads(str(answer.get("body", "")))
     except (ValueError, RecursionError):
@@ -89,7 +92,7 @@ def _read_account(caller: Caller, *path: str) -> dict[str, Any]:
 
 
 REPOSITORY, REGISTRY, TERRAFORM_CLOUD = "Repository", "Registry", "Terraform Cloud"
-_REACH: Final = "Make sure that {who} reaches {where}: name resolution, a proxy or firewall on the way."
+_REACH: Final = "Make sure that {who} reaches {where}: check name resolution, proxies and firewalls."
 
 
 def run_site_test(connector: Connector, caller: Caller, *, delegate: str = "") -> ConnectorTest:
@@ -142,7 +145,7 @@ def _build_failure(site: SiteSpec, name: str, problem: str, delegate: str) -> Co
     )
 
 
-IDENTITY_CHECK, CLUSTERS_CHECK = "Who it is", "ECS clusters"
+IDENTITY_CHECK, CLUSTERS_CHECK = "Identity", "ECS clusters"
 
 
 @dataclass

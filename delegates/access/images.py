@@ -21,7 +21,7 @@ TAG: Final = re.compile(r"\w[\w.-]{0,127}\Z", re.ASCII)
 MAX_PAGES: Final = 100
 _DIGEST: Final = re.compile(r"[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[0-9A-Fa-f]{32,128}\Z")
 _DIGITS: Final = "0123456789"
-_TOO_OLD: Final = "The delegate that was asked cannot list repositories yet: upgrade it"
+_TOO_OLD: Final = "The delegate cannot list repositories: upgrade it"
 
 
 @dataclass(frozen=True)

@@ -130,4 +130,4 @@ def validate_subject(kind: str, subject: str) -> str:
     if re.fullmatch(pattern, subject):
         return subject
     message = f"is not the ARN of a {name.replace('_', ' ')}" if subject else "is missing"
-    raise BadInput("Name what to look at by its ARN.", errors=[{"path": name, "message": message}])
+    raise BadInput("Enter an ARN.", errors=[{"path": name, "message": message}])

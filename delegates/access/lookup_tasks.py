@@ -110,7 +110,7 @@ def open_delegate_access(
         return DelegateSiteAccess(connector)
     door = open_aws_access(connector, region)
     if not isinstance(door, DelegateAwsAccess):
-        raise ConnectorUnavailable(f"The connector {connector} makes its calls from this Slipway.")
+        raise ConnectorUnavailable(f"The connector {connector} connects through Slipway.")
     return door
 
 
@@ -200,7 +200,9 @@ class LookupTaskOwner:
     def gave_up(self, task: DelegateTask) -> None:
         """No delegate took the task: that is the answer."""
         if (inquiry := _get_open_request(task)) is not None:
-            _record_answer(inquiry, error=Undelivered("NO_DELEGATE", task.reason or "No delegate took this."))
+            _record_answer(
+                inquiry, error=Undelivered("NO_DELEGATE", task.reason or "No delegate accepted the task.")
+            )
 
 
 def _build_payload(

@@ -40,25 +40,25 @@ def find_remedy(error: AwsError, spec: AwsSpec, region: str) -> Remedy:
         return Remedy(_find_credentials_remedy(error.code, spec))
     if isinstance(error, Undelivered):
         return Remedy(
-            "Start a delegate that may do this, or give one the tags that the connector asks for. "
-            "The page of delegates shows which are there."
+            "Start an eligible delegate, or add the delegate selectors of the connector to a delegate. See "
+            "the delegates page."
         )
     if isinstance(error, NotSent):
         where = spec.endpoint_url or f"AWS in {region}"
         who = "the delegate" if spec.is_remote else "Slipway"
         return Remedy(
-            f"Make sure that {who} reaches {where}: name resolution, a proxy or firewall on the way, "
-            "and the region's name."
+            f"Make sure that {who} reaches {where}: check name resolution, proxies, firewalls and the "
+            f"region name."
         )
     if isinstance(error, Throttled):
         return Remedy("Wait a minute, then test again.")
     if isinstance(error, Unanswered):
-        return Remedy("Test again. If it stays like this, look at the health of AWS in this region.")
-    return Remedy(f"Look whether the region {region} is enabled in this account, then test again.")
+        return Remedy("Test again. If it fails again, check the AWS Health Dashboard for this region.")
+    return Remedy(f"Check that the region {region} is enabled in this account, then test again.")
 
 
 def _allow(error: Denied) -> Remedy:
-    whom = get_role_arn(error.principal) or "the user or role behind these credentials"
+    whom = get_role_arn(error.principal) or "the user or role of these credentials"
     statement = {"Effect": "Allow", "Action": error.action, "Resource": error.resource or "*"}
     return Remedy(f"Add this policy to {whom}, then test again.", _policy(statement))
 
@@ -73,8 +73,8 @@ def _trust(error: Denied, spec: AwsSpec) -> Remedy:
     if spec.external_id:
         statement["Condition"] = {"StringEquals": {"sts:ExternalId": spec.external_id}}
     return Remedy(
-        f"Make this the trust policy of {spec.role_arn}, and let {caller or 'the caller'} do sts:AssumeRole "
-        "on that role, then test again.",
+        f"Make this the trust policy of {spec.role_arn}, and allow sts:AssumeRole on that role for "
+        f"{caller or 'the caller'}, then test again.",
         _policy(statement),
     )
 
@@ -88,25 +88,27 @@ def get_role_arn(principal: str) -> str:
 def _find_credentials_remedy(code: str, spec: AwsSpec) -> str:
     if code in _UNKNOWN_KEY:
         return (
-            f"AWS does not know the access key {spec.access_key_id}: check its id, or whether it was deleted "
-            "or deactivated in IAM, then edit this connector."
+            f"Unknown access key {spec.access_key_id}: check the ID and whether it was deleted or "
+            f"deactivated in IAM, then edit this connector."
         )
     if code in _WRONG_SECRET:
         return (
-            f"The secret is not the one of the access key {spec.access_key_id}: rotate the secret with the "
-            "right value, without spaces around it."
+            f"The secret does not match the access key {spec.access_key_id}: rotate the secret with the "
+            f"correct value, without surrounding spaces."
         )
     if code in _EXPIRED:
-        return "The credentials have expired, or this machine's clock is wrong: renew them, check the clock."
+        return (
+            "The credentials have expired or the clock is wrong: renew the credentials and check the clock."
+        )
     if spec.is_remote and not spec.needs_secret:
         return (
-            "The delegate has no AWS credentials of its own: give its ECS task or instance a role, or choose "
-            "an access key."
+            "The delegate has no AWS credentials: assign an IAM role to its ECS task or instance, or use an "
+            "access key."
         )
     if not spec.needs_secret:
         return (
-            "This Slipway has no AWS credentials of its own: give its task or instance a role, or choose an "
-            "access key."
+            "Slipway has no AWS credentials: assign an IAM role to its task or instance, or use an access "
+            "key."
         )
     return "Check the access key and its secret, then test again."
 
@@ -119,41 +121,44 @@ def _policy(statement: dict[str, Any]) -> str:
 _SITE_REMEDIES: Final = (
     (
         "private address",
-        "Let the connector go through a delegate in that network, or allow the network here.",
+        "Connect through a delegate in that network, or allow the network in SLIPWAY_PRIVATE_NETWORKS.",
     ),
-    ("no registered delegate", "Start a delegate, or give one the tags that the connector asks for."),
+    (
+        "no registered delegate",
+        "Start a delegate, or add the delegate selectors of the connector to a delegate.",
+    ),
     (
         "permission denied (publickey",
         "Register the public half of the key at the Git server, then test again.",
     ),
     (
         "host key of",
-        "Compare the fingerprint with the server's own, then accept the new key on the connector's page.",
+        "Compare the fingerprint with the server, then accept the new key on the connector page.",
     ),
-    ("libcrypto", "The secret is no private SSH key: give the whole file, from BEGIN to END."),
-    ("authentication failed", "Look whether user name and token are right and the token is not expired."),
-    ("could not read username", "The server wants a login: choose user name and password."),
-    ("lists no repositories", "Type the path of the image, such as library/nginx."),
+    ("libcrypto", "The secret is not a private SSH key: store the whole file, from BEGIN to END."),
+    ("authentication failed", "Check the user name, the token and its expiry."),
+    ("could not read username", "The server requires authentication: use a user name and password."),
+    ("lists no repositories", "Enter the image path, such as library/nginx."),
     (
         "does not list its",
-        "Type the path of the image, or give the connector a login that may see the catalog.",
+        "Enter the image path, or use credentials that can list the catalog.",
     ),
-    ("has no repository", "Look at the image path; Docker Hub's own images are library/NAME."),
-    ("has no tag", "Push the tag, or choose another one."),
-    ("does not show", "Give the connector a login that may read this repository, and look at the path."),
-    ("too often", "Wait a few minutes; a connector with a login may ask more often."),
+    ("has no repository", "Check the image path; official Docker Hub images are library/NAME."),
+    ("has no tag", "Push the tag, or choose another tag."),
+    ("does not show", "Use credentials that can read this repository, and check the path."),
+    ("too often", "Wait a few minutes, or use credentials to get a higher rate limit."),
     ("has trouble", "Try again in a minute."),
-    ("find remote ref", "Push this branch or tag, or name another one."),
-    ("there is no file", "Look at the path, which counts from the top of the repository."),
-    ("was not resolved", "Look at the host in the URL, and at the name servers of who asks."),
-    ("not found", "Look at the URL; for the URL of an account, name a repository for the test."),
-    ("wants a login", "The registry wants a login: choose user name and password."),
-    ("gave no token", "Look whether user name and password are right."),
-    ("accept the token", "Make a token of a user or a team there, and give it as this connector's secret."),
-    ("an organization's token", "Make a token of a user or a team there: those can make runs."),
-    ("terraform cloud at this", "Look at the URL: https://app.terraform.io, or that of your own server."),
-    ("certificate", "Give whoever calls the certificate authority of this server, then test again."),
-    ("is not the json", "Look at the URL: what answers there is no container registry."),
+    ("find remote ref", "Push this branch or tag, or use another one."),
+    ("there is no file", "Check the path, relative to the root of the repository."),
+    ("was not resolved", "Check the host name in the URL and the DNS of the caller."),
+    ("not found", "Check the URL. For an account URL, set a test repository."),
+    ("wants a login", "The registry requires authentication: use a user name and password."),
+    ("gave no token", "Check the user name and password."),
+    ("accept the token", "Create a user or team token there, and use it as the secret of this connector."),
+    ("an organization's token", "Create a user or team token there: these can create runs."),
+    ("terraform cloud at this", "Check the URL: https://app.terraform.io or your own server."),
+    ("certificate", "Add the certificate authority of this server to the caller, then test again."),
+    ("is not the json", "Check the URL: the server is not a container registry."),
 )
 
 
@@ -169,7 +174,7 @@ def describe_with_remedy(connector: Connector, error: AwsError, region: str) -> 
     if connector.kind != Connector.Kind.AWS:
         step = find_site_remedy(said)
     elif isinstance(error, NotFound):
-        step = f"Look at the image path, and whether the repository is in {region}."
+        step = f"Check the image path and that the repository is in {region}."
     elif isinstance(error, Denied):
         step = f"Allow {error.action} to {get_role_arn(error.principal) or 'whom the connector stands for'}."
     else:

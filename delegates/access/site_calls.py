@@ -293,9 +293,7 @@ def _secret(connector: Connector, site: SiteSpec) -> str:
     if not site.needs_secret:
         return ""
     if connector.secret is None:
-        raise ConnectorUnavailable(
-            f"The connector {connector} needs a secret and has none: edit it and choose one."
-        )
+        raise ConnectorUnavailable(f"The connector {connector} has no secret: edit it and select one.")
     try:
         return connector.secret.value
     except DecryptionFailed as wrong:

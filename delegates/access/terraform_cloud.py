@@ -82,7 +82,7 @@ def _build_failure_error(status: str, error: Mapping[str, Any], *, is_write: boo
     if status == "SUCCEEDED":
         return None
     code, message = str(error.get("code", status)), str(error.get("message") or "no reason was given")
-    told = f"{_THE_REQUEST} found no answer: {message.rstrip('.')}."
+    told = f"{_THE_REQUEST} got no response: {message.rstrip('.')}."
     if status == "NOT_SENT" or code in _UNREACHABLE_CODES or (code in _UNANSWERED_CODES and not is_write):
         return Unavailable("NOT_REACHED", told)
     if code in _UNANSWERED_CODES or (code == BAD_ANSWER and is_write):
@@ -93,11 +93,11 @@ def _build_failure_error(status: str, error: Mapping[str, Any], *, is_write: boo
 def _build_status_error(result: Mapping[str, Any], *, is_write: bool) -> AwsError | None:
     status = int(result.get("status", 0))
     if status == 429:
-        return Unavailable("ASKED_TOO_OFTEN", "Terraform Cloud is asked too often (429).")
+        return Unavailable("ASKED_TOO_OFTEN", "Terraform Cloud returned too many requests (429).")
     if status >= 500 and is_write:
-        return Unanswered("TERRAFORM_CLOUD_TROUBLE", f"it answered {status}", "", _THE_REQUEST)
+        return Unanswered("TERRAFORM_CLOUD_TROUBLE", f"it returned {status}", "", _THE_REQUEST)
     if status >= 500:
-        return Unavailable("TERRAFORM_CLOUD_TROUBLE", f"Terraform Cloud has trouble of its own ({status}).")
+        return Unavailable("TERRAFORM_CLOUD_TROUBLE", f"Terraform Cloud returned a server error ({status}).")
     return None
 
 
@@ -111,7 +111,7 @@ _CODES: Final = {
 def _path(parts: Any) -> str:
     for part in parts:
         if not _PART.match(str(part)):
-            raise Undelivered("BAD_PARAMETERS", f"{str(part)[:60]!r} is no name that Terraform Cloud uses.")
+            raise Undelivered("BAD_PARAMETERS", f"{str(part)[:60]!r} is not a valid name in Terraform Cloud.")
     return "/".join(str(part) for part in parts)
 
 

@@ -59,7 +59,7 @@ def drain_and_deregister(agent: Agent) -> None:
     deadline = time.monotonic() + DRAIN_SECONDS
     while not agent.work.idle.wait(0.2):
         if agent.ended.is_set() or time.monotonic() > deadline:
-            log.warning("Ending with %d tasks unfinished", len(agent.work.running()))
+            log.warning("Stopping with %d unfinished tasks", len(agent.work.running()))
             break
     _upload_remaining_logs(agent)
     with contextlib.suppress(NotRegistered, ManagerUnreachable, RequestRefused):

@@ -214,14 +214,14 @@ class Agent:
 
     def fail(self, problem: BaseException) -> None:
         """End at once with an error: whoever started us starts us again, and leases do the rest."""
-        log.critical("The delegate ends because of an error of its own", exc_info=problem)
+        log.critical("The delegate stops because of an internal error", exc_info=problem)
         self.exit_code = 1
         self.ended.set()
 
     def drain(self) -> None:
         """Take no more tasks; the main loop ends the program when the last one is done."""
         if not self.draining.is_set():
-            log.info("Draining: no more tasks are taken, %d are being finished", len(self.work.running()))
+            log.info("Draining: no new tasks, %d still running", len(self.work.running()))
         self.draining.set()
         self.beat_now.set()
         self.look_for_tasks.set()

@@ -81,7 +81,7 @@ def run_script(
         log.error("%s failed: %s", name, answer.error["message"])
         printed.text += f"{answer.error['message']}\n"
     else:
-        log.info("%s ended well", name)
+        log.info("%s succeeded", name)
     return ScriptRun(exit_code, printed.text, started_at, round((time.monotonic() - began) * 1000))
 
 
@@ -116,5 +116,5 @@ def _report(agent: Agent, body: dict[str, Any]) -> None:
         except ManagerUnreachable:
             agent.ended.wait(backoff.next())
         except RequestRefused as refusal:
-            log.warning("The manager did not take the report of a configuration: %s", refusal)
+            log.warning("The manager refused the report of a configuration: %s", refusal)
             return

@@ -70,13 +70,13 @@ def render_metrics(agent: Agent) -> str:
     """The numbers of the agent in Prometheus' text format."""
     work, load = agent.work, agent.metrics_load.read()
     numbers = [
-        ("connected", "gauge", "Whether the manager knows this instance", int(agent.registered.is_set())),
+        ("connected", "gauge", "Whether the instance is registered", int(agent.registered.is_set())),
         ("websocket", "gauge", "Whether the WebSocket is open", int(agent.has_socket)),
-        ("tasks_running", "gauge", "Tasks held now", len(work.running())),
-        ("tasks_capacity", "gauge", "Tasks that may be held at once", work.capacity),
-        ("tasks_total", "counter", "Tasks ended", work.ended_count),
-        ("tasks_failed_total", "counter", "Tasks ended without success", work.failed_count),
-        ("spool_bytes", "gauge", "Log lines waiting on disk", agent.spool.size),
+        ("tasks_running", "gauge", "Running tasks", len(work.running())),
+        ("tasks_capacity", "gauge", "Task capacity", work.capacity),
+        ("tasks_total", "counter", "Finished tasks", work.ended_count),
+        ("tasks_failed_total", "counter", "Failed tasks", work.failed_count),
+        ("spool_bytes", "gauge", "Log lines spooled on disk", agent.spool.size),
         ("memory_bytes", "gauge", "Resident memory", int(load.memory_mib * 1024 * 1024)),
         ("cpu_process_percent", "gauge", "Processor time of this process", load.cpu_process),
         ("cpu_system_percent", "gauge", "Processor time of the machine", load.cpu_system),

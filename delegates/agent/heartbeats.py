@@ -21,7 +21,7 @@ def send_heartbeats(agent: Agent) -> None:
             agent.registered.wait(wait)
             continue
         except ManagerUnreachable as problem:
-            log.warning("A heartbeat did not arrive: %s", problem)
+            log.warning("Could not send a heartbeat: %s", problem)
             wait = min(wait, backoff.next())
         except RequestRefused as refusal:
             log.error("The manager refused a heartbeat: %s", refusal)

@@ -59,7 +59,7 @@ def _task(metadata: str) -> dict[str, Any]:
             f"The task metadata at {metadata}/task could not be read: {problem}."
         ) from problem
     if not isinstance(task, dict) or not task.get("TaskARN"):
-        raise IdentityUnavailable(f"The task metadata at {metadata}/task names no TaskARN.")
+        raise IdentityUnavailable(f"The task metadata at {metadata}/task has no TaskARN.")
     return task
 
 
@@ -138,9 +138,9 @@ def load_instance_key(folder: Path) -> InstanceKey:
         return InstanceKey(_read_key(file, path) or _create_key(file), file)
     except BlockingIOError:
         os.close(file)
-        log.warning("Another process uses %s: this one makes a key pair in memory", path)
+        log.warning("Another process uses %s: this one creates a key pair in memory", path)
     except OSError as problem:
-        log.warning("No key pair can be kept in %s, a restart makes a new one: %s", path, problem)
+        log.warning("Cannot store a key pair in %s; a restart creates a new one: %s", path, problem)
     return InstanceKey(Ed25519PrivateKey.generate())
 
 
@@ -154,7 +154,7 @@ def _read_key(file: int, path: Path) -> Ed25519PrivateKey | None:
         private = None
     if isinstance(private, Ed25519PrivateKey):
         return private
-    log.error("%s is damaged: a new key pair is made", path)
+    log.error("%s is damaged: creating a new key pair", path)
     return None
 
 

@@ -92,4 +92,4 @@ def _record_close(agent: Agent, session: str, closed: ConnectionClosed) -> None:
             session, SessionLost(401, reason or "session_invalid", reason, body={}, retry_after=0)
         )
     else:
-        log.info("The WebSocket closed (%s); polling until it is back", code or "without a word")
+        log.info("The WebSocket closed (%s); polling until it is back", code or "without a close frame")

@@ -26,10 +26,10 @@ def register(agent: Agent, backoff: Backoff) -> float:
         log.error("The manager refused this delegate: %s", refusal)
         return max(refusal.retry_after, REFUSED_SECONDS) + backoff.next()
     if status == 202:
-        log.info("Waiting for somebody to approve the delegate %s", agent.settings.name)
+        log.info("Waiting for approval of the delegate %s", agent.settings.name)
         return float(answer.get("retry_after", 10))
     if not answer.get("session"):
-        log.error("What answers at %s is no manager of delegates", agent.settings.manager_url)
+        log.error("The server at %s is not a Slipway manager", agent.settings.manager_url)
         return REFUSED_SECONDS + backoff.next()
     backoff.reset()
     _start_session(agent, answer)
@@ -90,7 +90,7 @@ def _start_session(agent: Agent, answer: Mapping[str, Any]) -> None:
     skew = float(answer.get("clock_skew_seconds") or 0)
     if abs(skew) > SKEW_SECONDS:
         log.warning(
-            "This clock and the manager's differ by %.0f s: AWS refuses calls from 5 minutes on", skew
+            "The clock differs from the manager by %.0f s: AWS refuses calls at 5 minutes or more", skew
         )
     agent.beat_now.set()
     agent.look_for_tasks.set()

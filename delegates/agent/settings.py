@@ -90,9 +90,7 @@ def _required(environ: Mapping[str, str], name: str, older: str) -> tuple[str, s
 
 def _token(variable: str, token: str) -> str:
     if not token.isascii() or not token.isprintable() or " " in token:
-        raise InvalidEnvironment(
-            f"{variable} holds characters that no token has: copy it again from its page."
-        )
+        raise InvalidEnvironment(f"{variable} contains invalid characters: copy it again from its page.")
     return token
 
 

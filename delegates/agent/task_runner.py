@@ -94,16 +94,16 @@ def _complete(agent: Agent, held: HeldTask, body: dict[str, Any]) -> None:
         except NotRegistered:
             agent.registered.wait(1.0)
         except ManagerUnreachable as problem:
-            log.warning("The answer of task %s did not arrive: %s", held.task.id, problem)
+            log.warning("Could not send the result of task %s: %s", held.task.id, problem)
             agent.ended.wait(backoff.next())
         except RequestRefused as refusal:
             if refusal.status in _UNREADABLE and body.get("result"):
-                log.error("The manager cannot take the answer of task %s: %s", held.task.id, refusal)
+                log.error("The manager cannot accept the result of task %s: %s", held.task.id, refusal)
                 body |= build_failure(
-                    "AnswerRefused", f"the manager cannot take the answer: {refusal}"
+                    "AnswerRefused", f"the manager cannot accept the result: {refusal}"
                 ).to_json()
             elif refusal.status != 429:
-                log.warning("The manager did not take the answer of task %s: %s", held.task.id, refusal)
+                log.warning("The manager refused the result of task %s: %s", held.task.id, refusal)
                 return
             agent.ended.wait(max(refusal.retry_after, backoff.next()))
 
@@ -165,5 +165,5 @@ def _parse_entry(entry: Any, acquired_at: float) -> AgentTask | None:
     try:
         return parse_task(entry, acquired_at)
     except (KeyError, TypeError, ValueError) as problem:
-        log.error("A task came in a form that this agent (too old?) cannot read: %r", problem)
+        log.error("Unknown task format, this agent may be outdated: %r", problem)
         return None

@@ -44,14 +44,14 @@ class DelegateConfigurationChange(serializers.Serializer[Any]):
     name = serializers.CharField(max_length=128, required=False)
     script = serializers.CharField(required=False, allow_blank=True, trim_whitespace=False)
     timeout_seconds = serializers.IntegerField(
-        required=False, min_value=1, max_value=int(SCRIPT_SECONDS), help_text="How long the script may run."
+        required=False, min_value=1, max_value=int(SCRIPT_SECONDS), help_text="Timeout of the script."
     )
     requires_approval = serializers.BooleanField(required=False)
     environments = serializers.ListField(
         child=serializers.CharField(max_length=512),
         required=False,
         max_length=200,
-        help_text="Such as account/acme/shop/production; none means all.",
+        help_text="Such as account/acme/shop/production; empty means all.",
     )
 
 

@@ -320,7 +320,7 @@ class ConnectorRules(LookupRoute):
 
 SHOWN, PAGES = 100, 100_000
 _PAGED = [
-    OpenApiParameter("search", OpenApiTypes.STR, description="What a name contains."),
+    OpenApiParameter("search", OpenApiTypes.STR, description="Part of the name."),
     OpenApiParameter("page", {"type": "integer", "minimum": 1, "maximum": PAGES}, description="From 1."),
     OpenApiParameter("limit", {"type": "integer", "minimum": 1, "maximum": int(PAGE_ROWS)}),
 ]

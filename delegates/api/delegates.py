@@ -77,11 +77,11 @@ class DelegateInstanceDocument(serializers.Serializer[Any]):
     isolation = serializers.ChoiceField(
         choices=DelegateInstance.Isolation.choices,
         source="instance.isolation",
-        help_text="What keeps its tasks apart; empty of an agent that does not say.",
+        help_text="Task isolation; empty if the agent does not report it.",
     )
     script_scope = serializers.CharField(
         source="instance.script_scope",
-        help_text="Of an instance without isolation: the project whose scripts it has run.",
+        help_text="Without isolation: the project whose scripts it has run.",
     )
 
 
@@ -188,14 +188,14 @@ def serialize_delegates(delegates: Iterable[Delegate], now: datetime) -> list[di
     return [dict(one) for one in DelegateDocument(shown, many=True).data]
 
 
-NAME = OpenApiParameter("name", OpenApiTypes.STR, description="Only the delegates of this name.")
-TAG = OpenApiParameter("tag", OpenApiTypes.STR, description="Only delegates that this selector means.")
+NAME = OpenApiParameter("name", OpenApiTypes.STR, description="Filter by name.")
+TAG = OpenApiParameter("tag", OpenApiTypes.STR, description="Filter by selector.")
 STATUS = OpenApiParameter(
-    "status", OpenApiTypes.STR, enum=[one.value for one in Connectivity], description="Only of this status."
+    "status", OpenApiTypes.STR, enum=[one.value for one in Connectivity], description="Filter by status."
 )
-INSTANCE = OpenApiParameter("instance", OpenApiTypes.INT, description="Whose log; the newest one's if empty.")
+INSTANCE = OpenApiParameter("instance", OpenApiTypes.INT, description="The instance; default the newest.")
 AFTER = OpenApiParameter(
-    "after", OpenApiTypes.INT, description="The first line wanted: `next` of the last answer."
+    "after", OpenApiTypes.INT, description="The first line to return: `next` of the previous response."
 )
 
 
@@ -371,6 +371,6 @@ def _find_configuration(
     visible = filter_visible(route.principal, "core_delegateconfiguration_view", near.select_related("scope"))
     found = visible.filter(identifier=identifier).order_by("-scope__path").first()
     if found is None:
-        message = f"There is no configuration {identifier} here or above."
+        message = f"There is no configuration {identifier} in this scope or above."
         raise BadInput(message, errors=[{"path": "configuration", "message": message}])
     return found

@@ -94,7 +94,7 @@ class SpecInput(serializers.Serializer[Any]):
     flavour = serializers.ChoiceField(["legacy", "v3"], default="v3")
     launch_type = serializers.ChoiceField(["EC2", "FARGATE"], default="FARGATE")
     token_id = serializers.IntegerField(required=False, allow_null=True, min_value=1)
-    hostname = SpecTextField(help_text="Left out, with a warning, where ECS takes none.")
+    hostname = SpecTextField(help_text="Omitted with a warning where ECS does not support it.")
     tags = serializers.ListField(
         child=SpecTextField(max_length=int(NAME_CHARACTERS)), required=False, max_length=int(DELEGATE_TAGS)
     )
@@ -112,16 +112,17 @@ class SpecInput(serializers.Serializer[Any]):
     execution_role = SpecTextField(default=EXECUTION_ROLE, allow_blank=False)
     task_role = SpecTextField()
     size = serializers.ChoiceField(
-        list(SIZES), required=False, help_text="Stands for cpu, memory_mib and desired_count."
+        list(SIZES), required=False, help_text="Sets cpu, memory_mib and desired_count."
     )
     cpu = serializers.IntegerField(required=False, min_value=0, help_text="CPU units; 1024 are one vCPU.")
     memory_mib = serializers.IntegerField(required=False, min_value=0)
     desired_count = serializers.IntegerField(required=False)
     own_names = serializers.BooleanField(
-        default=False, help_text="Calls service and family after the delegate, for two in one cluster."
+        default=False,
+        help_text="Names service and family after the delegate, for several delegates in one cluster.",
     )
-    org = serializers.CharField(required=False, help_text="Of a spec without a token.")
-    project = serializers.CharField(required=False, help_text="Of a spec without a token.")
+    org = serializers.CharField(required=False, help_text="For a specification without a token.")
+    project = serializers.CharField(required=False, help_text="For a specification without a token.")
 
 
 class SpecOfDelegateInput(serializers.Serializer[Any]):
@@ -157,7 +158,7 @@ class LintInput(serializers.Serializer[Any]):
         required=False,
         allow_null=True,
         min_value=1,
-        help_text="Asks AWS about the subnets and security groups; it makes its calls from this Slipway.",
+        help_text="Asks AWS about the subnets and security groups; it connects through Slipway.",
     )
     region = serializers.CharField(required=False, default=DEFAULT_REGION)
 

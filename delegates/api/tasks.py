@@ -22,10 +22,8 @@ from web.http.problems import BadInput
 
 VIEW = "core_delegate_view"
 STATUS = OpenApiParameter("status", OpenApiTypes.STR, enum=DelegateTask.Status.values)
-DELEGATE = OpenApiParameter(
-    "delegate", OpenApiTypes.INT, description="Only tasks that this delegate took or is offered."
-)
-AFTER = OpenApiParameter("after", OpenApiTypes.INT, description="Only lines with higher numbers.")
+DELEGATE = OpenApiParameter("delegate", OpenApiTypes.INT, description="Filter by delegate.")
+AFTER = OpenApiParameter("after", OpenApiTypes.INT, description="Lines after this number.")
 
 
 class DelegateOfTask(serializers.Serializer[Any]):

@@ -17,9 +17,9 @@ from web.http.problems import BadInput
 
 VIEW = "core_delegate_view"
 STATUS = OpenApiParameter(
-    "status", OpenApiTypes.STR, enum=DelegateToken.Status.values, description="Only tokens of this status."
+    "status", OpenApiTypes.STR, enum=DelegateToken.Status.values, description="Filter by status."
 )
-NAME = OpenApiParameter("name", OpenApiTypes.STR, description="Only the tokens of this name.")
+NAME = OpenApiParameter("name", OpenApiTypes.STR, description="Filter by name.")
 
 
 class DelegateTokenDocument(serializers.Serializer[Any]):

@@ -31,16 +31,16 @@ class ConfigurationForm(PageForm):
     name = forms.CharField(max_length=128)
     script = forms.CharField(required=False, strip=False, max_length=int(SCRIPT_BYTES))
     timeout_seconds = forms.IntegerField(
-        label="Longest run, in seconds",
+        label="Timeout in seconds",
         initial=600,
         min_value=1,
         max_value=int(SCRIPT_SECONDS),
-        help_text="A script that runs longer is ended, and has failed.",
+        help_text="A script that runs longer is stopped and fails.",
     )
     requires_approval = forms.BooleanField(
         required=False,
-        label="New delegates wait for approval",
-        help_text="A delegate with this configuration works only after somebody has approved it.",
+        label="New delegates require approval",
+        help_text="A delegate with this configuration gets tasks only after approval.",
     )
     environments = forms.MultipleChoiceField(
         required=False, label="Environments", widget=forms.CheckboxSelectMultiple
@@ -70,11 +70,11 @@ class ConfigurationForm(PageForm):
 class NewConfigurationForm(ConfigurationForm):
     """A configuration that is not there yet."""
 
-    in_scope = ScopeField(help_text="Delegates of this scope and below it can have the configuration.")
+    in_scope = ScopeField(help_text="Delegates in this scope and below can use the configuration.")
     identifier = forms.CharField(
         required=False,
         max_length=128,
-        help_text="What programs call it; made from the name if empty.",
+        help_text="Used in the API. Generated from the name if empty.",
         widget=forms.TextInput(attrs={"class": "input mono", "spellcheck": "false"}),
     )
 
@@ -126,21 +126,21 @@ class DelegateForm(PageForm):
     tags = forms.CharField(
         required=False,
         max_length=int(DELEGATE_TAGS) * (int(NAME_CHARACTERS) + 1),
-        help_text="With commas or blanks between them. Connectors and steps choose delegates by these.",
+        help_text="Separate with commas or spaces. Connectors and steps select delegates by tags.",
         widget=forms.TextInput(attrs={"class": "input mono", "spellcheck": "false"}),
     )
     configuration = forms.ModelChoiceField(
         DelegateConfiguration.objects.none(),
         required=False,
-        empty_label="As it is",
-        help_text="Its script runs when an agent starts; it may keep the delegate to some environments.",
+        empty_label="Unchanged",
+        help_text="Its script runs when an agent starts. It can limit the delegate to environments.",
     )
 
     shares_scripts = forms.BooleanField(
         required=False,
         label="Share without isolation",
-        help_text="Lets instances without isolation run scripts of several projects, which can then read "
-        "each other's secrets. Without it such an instance runs scripts of one project only.",
+        help_text="Instances without isolation can run scripts of several projects, which can then read "
+        "each other's secrets. Otherwise such an instance runs scripts of one project only.",
     )
 
     def __init__(self, *args: Any, person: Principal, delegate: Delegate, **kwargs: Any) -> None:
@@ -165,7 +165,7 @@ EXPIRY_CHOICES = (("", "Never"), ("30", "In 30 days"), ("90", "In 90 days"), ("3
 class RenameTokenForm(PageForm):
     """Another name for a token."""
 
-    name = forms.CharField(max_length=128, help_text="What people know it by, such as where it is used.")
+    name = forms.CharField(max_length=128, help_text="For example where it is used.")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, auto_id="token-%s", **kwargs)
@@ -179,7 +179,7 @@ class NewTokenForm(RenameTokenForm):
         choices=EXPIRY_CHOICES,
         required=False,
         label="Expires",
-        help_text="Sessions that are open then go on until they end; no new one begins.",
+        help_text="After that, open sessions continue but no new session can start.",
     )
 
     field_order = ("in_scope", "name", "expires")

@@ -22,11 +22,11 @@ TARGET_CHOICES = (
     ("EC2", "ECS on EC2"),
     ("DOCKER", "Docker on a virtual machine"),
 )
-FLAVOUR_CHOICES = (("v3", "v3, recommended"), ("legacy", "Legacy, with the older names of variables"))
+FLAVOUR_CHOICES = (("v3", "v3, recommended"), ("legacy", "Legacy, with the older variable names"))
 SECRET_CHOICES = (
-    ("PLAINTEXT", "As plain text in the task definition"),
-    ("CREATE", "In a new secret of Secrets Manager"),
-    ("EXISTING", "In a secret of Secrets Manager that is there"),
+    ("PLAINTEXT", "Plain text in the task definition"),
+    ("CREATE", "New Secrets Manager secret"),
+    ("EXISTING", "Existing Secrets Manager secret"),
 )
 MODE_CHOICES = (("", "bridge"), ("awsvpc", "awsvpc"))
 SCHEME_CHOICES = (("http", "http"), ("https", "https"))
@@ -63,14 +63,16 @@ class NewDelegateForm(PageForm):
         ("secret_arn", "token", "configuration", "size", "region", "flavour", "target")
     )
 
-    in_scope = ScopeField(help_text="Work of this scope and of those below it can use the delegate.")
-    name = forms.CharField(max_length=128, help_text="Two that run under one name are two instances of it.")
+    in_scope = ScopeField(help_text="Tasks in this scope and below can use the delegate.")
+    name = forms.CharField(
+        max_length=128, help_text="Delegates with the same name are instances of one delegate."
+    )
     tags = WordListField(
         label="Tags",
-        help_text="With commas or blanks between them. Connectors and steps choose delegates by these.",
+        help_text="Separate with commas or spaces. Connectors and steps select delegates by tags.",
     )
     target = forms.ChoiceField(
-        label="Where it runs", choices=TARGET_CHOICES, widget=forms.RadioSelect, initial="FARGATE"
+        label="Launch type", choices=TARGET_CHOICES, widget=forms.RadioSelect, initial="FARGATE"
     )
     flavour = forms.ChoiceField(
         label="Flavour", choices=FLAVOUR_CHOICES, widget=forms.RadioSelect, initial="v3"
@@ -78,56 +80,57 @@ class NewDelegateForm(PageForm):
     size = build_choice_field("Size", ())
     region = build_choice_field("Region", ())
     aws_account_id = build_monospace_field(
-        label="AWS account id", max_length=12, help_text="12 digits; a placeholder stands for it until then."
+        label="AWS account ID", max_length=12, help_text="12 digits; a placeholder is used if empty."
     )
     subnets = WordListField(
-        label="Subnets", help_text="Their ids. Two in different zones, so that one zone may fail."
+        label="Subnets", help_text="Subnet IDs. Use two Availability Zones for high availability."
     )
     security_groups = WordListField(
-        label="Security groups", help_text="They have to let out HTTPS (443), and what steps need besides."
+        label="Security groups",
+        help_text="They must allow outbound HTTPS (443) and the ports that steps need.",
     )
     assign_public_ip = forms.BooleanField(
-        label="Give tasks a public address",
+        label="Assign public IP",
         required=False,
         initial=True,
-        help_text="With it the subnets have to be public; without it private ones with a NAT gateway.",
+        help_text="With a public IP the subnets must be public; without, private with a NAT gateway.",
     )
     network_mode = build_choice_field(
-        "Network mode", MODE_CHOICES, "awsvpc gives each task an address of its own."
+        "Network mode", MODE_CHOICES, "awsvpc gives each task its own network interface."
     )
-    secret_kind = build_choice_field("Where the token is kept", SECRET_CHOICES)
+    secret_kind = build_choice_field("Token storage", SECRET_CHOICES)
     secret_name = build_monospace_field(
-        label="Name of the new secret", initial=SECRET_NAME, help_text="For a secret that is made for it."
+        label="Name of the new secret", initial=SECRET_NAME, help_text="For a new secret."
     )
     secret_arn = build_monospace_field(
-        label="ARN of the secret", help_text="For one that is there; it holds the token alone."
+        label="ARN of the secret", help_text="For an existing secret; its value is only the token."
     )
     token = build_choice_field(
-        "Token", (), "What the delegate registers with. Each can be revoked by itself."
+        "Token", (), "The delegate registers with this token. You can revoke each token separately."
     )
     configuration = build_choice_field("Configuration", (), "Its script runs when the delegate starts.")
     hostname = build_monospace_field(
-        label="Hostname", help_text="On Fargate and with awsvpc ECS takes none: it is left out."
+        label="Hostname", help_text="Not supported by ECS on Fargate and with awsvpc: it is omitted."
     )
     cluster = build_monospace_field(label="Cluster")
     log_group = build_monospace_field(label="Log group")
     task_role = build_monospace_field(
-        label="Task role", help_text="The name of the role to work with, such as harness-delegate-role."
+        label="Task role", help_text="The name of the task role, such as harness-delegate-role."
     )
     proxy_host = build_monospace_field(
-        label="Proxy", help_text="A name or an address, without scheme and port."
+        label="Proxy", help_text="A host name or IP address, without scheme and port."
     )
-    proxy_port = forms.IntegerField(label="Port of the proxy", required=False, initial=3128)
-    proxy_scheme = build_choice_field("Scheme of the proxy", SCHEME_CHOICES)
+    proxy_port = forms.IntegerField(label="Proxy port", required=False, initial=3128)
+    proxy_scheme = build_choice_field("Proxy scheme", SCHEME_CHOICES)
     proxy_user = build_monospace_field(
-        label="User of the proxy", help_text="Put the password into the files yourself: it is not kept here."
+        label="Proxy user", help_text="Add the password to the files yourself: it is not stored here."
     )
-    no_proxy = WordListField(label="Hosts that need no proxy")
+    no_proxy = WordListField(label="No proxy for")
     ca_path = build_monospace_field(
-        label="Certificates to trust", help_text="The path of a PEM file in the container, for an own CA."
+        label="Certificates to trust", help_text="The path of a PEM file in the container, for a private CA."
     )
     ca_host_path = build_monospace_field(
-        label="That file on the host", help_text="It is mounted into the container."
+        label="CA file on the host", help_text="It is mounted into the container."
     )
 
     def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
@@ -136,12 +139,10 @@ class NewDelegateForm(PageForm):
         field = self.fields["in_scope"]
         if isinstance(field, ScopeField):
             field.set_choices(person, EDIT, scope)
-        self._offer(
-            "size", [("", "As in the reference files"), *((s.identifier, s.name) for s in SIZES.values())]
-        )
+        self._offer("size", [("", "Default"), *((s.identifier, s.name) for s in SIZES.values())])
         self._offer("region", [(one.name, f"{one.name} ({one.title})") for one in list_regions()])
-        self._offer("token", [("", "A new token for this delegate"), *self._tokens()])
-        self._offer("configuration", [("", "The primary one"), *self._configurations()])
+        self._offer("token", [("", "Create a new token for this delegate"), *self._tokens()])
+        self._offer("configuration", [("", "Primary configuration"), *self._configurations()])
         self.fields["size"].initial, self.fields["region"].initial = "laptop", "us-east-1"
 
     def _offer(self, name: str, choices: list[tuple[str, str]]) -> None:
@@ -196,7 +197,7 @@ class ChangeTokenForm(PageForm):
         field = self.fields["token"]
         if isinstance(field, forms.ChoiceField):
             named = [(str(one.pk), one.name) for one in self.offered[:MAX_TOKEN_CHOICES]]
-            field.choices = [("", "A new token for this delegate"), *named]
+            field.choices = [("", "Create a new token for this delegate"), *named]
 
     @property
     def chosen(self) -> DelegateToken | None:

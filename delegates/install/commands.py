@@ -135,22 +135,22 @@ def _execution_role(plan: SpecPlan) -> Iterator[ShellCommand]:
     yield _role(plan, role, "Create the execution role")
     policy = f"arn:{plan.partition}:iam::aws:policy/{documents.EXECUTION_POLICY}"
     words = ("iam", "attach-role-policy", "--role-name", role, "--policy-arn", policy)
-    yield ShellCommand("Let it pull images and write logs", build_aws_command(plan, *words))
+    yield ShellCommand("Allow it to pull images and write logs", build_aws_command(plan, *words))
     if plan.request.uses_secret:
         document = ("--policy-document", f"file://{documents.SECRET_FILE}")
         named = ("--role-name", role, "--policy-name", documents.SECRET_POLICY_NAME)
         yield ShellCommand(
-            "Let it read the token", build_aws_command(plan, "iam", "put-role-policy", *named, *document)
+            "Allow it to read the token", build_aws_command(plan, "iam", "put-role-policy", *named, *document)
         )
 
 
 def _task_role(plan: SpecPlan) -> Iterator[ShellCommand]:
     role = plan.request.task_role
-    yield _role(plan, role, "Create the role that the delegate works with")
+    yield _role(plan, role, "Create the task role of the delegate")
     for name in (documents.POLICY_NAME, documents.EXTENDED_NAME):
         policy = f"arn:{plan.partition}:iam::{plan.aws_account}:policy/{name}"
         words = ("iam", "attach-role-policy", "--role-name", role, "--policy-arn", policy)
-        yield ShellCommand(f"Give it the policy {name}", build_aws_command(plan, *words))
+        yield ShellCommand(f"Attach the policy {name}", build_aws_command(plan, *words))
 
 
 def _register(plan: SpecPlan) -> str:
@@ -184,14 +184,14 @@ def _service_flags(plan: SpecPlan) -> list[str]:
 
 def _verify(plan: SpecPlan) -> Iterator[ShellCommand]:
     words = ("ecs", "describe-services", "--cluster", plan.cluster, "--services", plan.service)
-    yield ShellCommand("See whether the service runs", build_aws_command(plan, *words), "verify")
+    yield ShellCommand("Check that the service runs", build_aws_command(plan, *words), "verify")
 
 
 def _update(plan: SpecPlan) -> Iterator[ShellCommand]:
-    yield ShellCommand("Register the task definition with the newer image", _register(plan), "update")
+    yield ShellCommand("Register the task definition with the new image", _register(plan), "update")
     words = ("--cluster", plan.cluster, "--service", plan.service, "--task-definition", plan.family)
     changed = build_aws_command(plan, "ecs", "update-service", *words, "--force-new-deployment")
-    yield ShellCommand("Let the service use it", changed, "update")
+    yield ShellCommand("Update the service", changed, "update")
 
 
 def _diagnose(plan: SpecPlan) -> Iterator[ShellCommand]:
@@ -199,7 +199,7 @@ def _diagnose(plan: SpecPlan) -> Iterator[ShellCommand]:
     if plan.log_group:
         tail = build_aws_command(plan, "logs", "tail", plan.log_group, "--follow")
         yield ShellCommand("Read the delegate's log", tail, "diagnose")
-    yield ShellCommand("Read what ECS says about the service", build_events_command(plan), "diagnose")
+    yield ShellCommand("Read the ECS service events", build_events_command(plan), "diagnose")
 
 
 COMPOSE_FILE: Final = "compose.yaml"
@@ -235,10 +235,10 @@ def list_docker_commands(plan: SpecPlan) -> Iterator[ShellCommand]:
     name, image, run = build_container_name(plan), plan.request.image, build_run_command(plan)
     yield ShellCommand("Start the delegate", run, "create")
     yield ShellCommand(
-        "See whether it runs", shlex.join(["docker", "ps", "--filter", f"name={name}"]), "verify"
+        "Check that it runs", shlex.join(["docker", "ps", "--filter", f"name={name}"]), "verify"
     )
-    yield ShellCommand("Fetch the newer image", shlex.join(["docker", "pull", image]), "update")
-    yield ShellCommand("Let it finish, and stop it", shlex.join(["docker", "stop", name]), "update")
+    yield ShellCommand("Pull the new image", shlex.join(["docker", "pull", image]), "update")
+    yield ShellCommand("Drain and stop it", shlex.join(["docker", "stop", name]), "update")
     yield ShellCommand("Remove the old container", shlex.join(["docker", "rm", name]), "update")
     yield ShellCommand("Start the delegate again", run, "update")
     yield ShellCommand(

@@ -43,11 +43,11 @@ def _address(plan: SpecPlan) -> Iterator[str]:
     host = url.hostname or ""
     if is_loopback(host):
         yield (
-            f"Delegates are told to reach Slipway at {plan.request.manager_url}, "
-            "which is this machine alone. Set PUBLIC_URL to an address that they can reach."
+            f"The files use {plan.request.manager_url}, which is reachable only from this host. Set "
+            f"PUBLIC_URL to an address that they can reach."
         )
     elif url.scheme == "http":
-        yield "The address of Slipway is not https: tokens and results travel where others can read them."
+        yield "The address of Slipway is not https: tokens and results are sent unencrypted."
 
 
 def is_loopback(host: str) -> bool:
@@ -65,7 +65,7 @@ def _placeholders(plan: SpecPlan) -> Iterator[str]:
         missing.append((holders.token, "the delegate token"))
     needs_account = plan.needs_execution_role or request.task_role
     if needs_account and not request.aws_account_id:
-        missing.append((holders.aws_account, "your AWS account id, 12 digits"))
+        missing.append((holders.aws_account, "your AWS account ID, 12 digits"))
     if request.is_awsvpc and not request.network.subnets:
         missing.append((holders.subnet, "the id of a subnet"))
     if request.is_awsvpc and not request.network.security_groups:
@@ -78,37 +78,39 @@ def _hostname(plan: SpecPlan) -> Iterator[str]:
     if plan.request.hostname and not plan.hostname:
         where = "Fargate" if plan.request.is_fargate else "the network mode awsvpc"
         yield (
-            f"The hostname {plan.request.hostname} is left out: ECS takes none on {where}. "
-            "The delegate is known by its name."
+            f"The hostname {plan.request.hostname} is omitted: ECS does not support it on {where}. The "
+            f"delegate uses its name."
         )
     if not plan.preset.container and plan.container != plan.name:
-        yield f"The container is called {plan.container}, since ECS does not take the delegate's whole name."
+        yield (
+            f"The container is called {plan.container}, because ECS does not support the full delegate name."
+        )
 
 
 def _network(plan: SpecPlan) -> Iterator[str]:
     network = plan.request.network
     if not plan.request.is_awsvpc:
         if network.subnets or network.security_groups:
-            yield "Subnets and security groups are left out: on EC2 tasks use the network of their instance."
+            yield "Subnets and security groups are omitted: on EC2 tasks use the network of their instance."
         if plan.request.flavour == "legacy" and plan.request.desired_count > 1:
             yield "The task takes port 8080 of its instance: the cluster needs an instance for each task."
         return
     if plan.request.is_fargate and network.assign_public_ip:
         yield (
-            "Tasks get public addresses: the subnets have to be public, with a route to an internet gateway. "
-            "In production prefer private subnets with a NAT gateway and no public address."
+            "Tasks get a public IP: the subnets must be public, with a route to an internet gateway. In "
+            "production prefer private subnets with a NAT gateway and no public IP."
         )
     else:
-        yield "Tasks get no public address: the subnets need a route to a NAT gateway to reach anything."
+        yield "Tasks get no public IP: the subnets need a route to a NAT gateway."
     if len(network.subnets) == 1:
-        yield "There is one subnet. Give two in different availability zones, so that one zone may fail."
+        yield "There is one subnet. Use two in different Availability Zones for high availability."
 
 
 def _roles(plan: SpecPlan) -> Iterator[str]:
     if plan.needs_execution_role:
         yield (
-            f"Most accounts have the role {plan.request.execution_role} already. Where AWS says that a role "
-            "or a policy exists, go on with the next command."
+            f"Most accounts have the role {plan.request.execution_role} already. If AWS reports that a role "
+            f"or policy exists, continue with the next command."
         )
 
 
@@ -116,17 +118,17 @@ def _token(plan: SpecPlan) -> Iterator[str]:
     secret = plan.request.secret
     if not plan.request.uses_secret:
         yield (
-            "The token is plain text: whoever may read the task definition can read it. "
-            "In production keep it in Secrets Manager."
+            "The token is plain text: everyone who can read the task definition can read it. In production "
+            "store it in Secrets Manager."
         )
     if secret.kind == "CREATE":
-        yield "Delete delegate-token.txt once the secret is made: it holds the token."
+        yield "Delete delegate-token.txt after creating the secret: it contains the token."
     if secret.kind == "EXISTING":
         _, _, _, region, account, *_ = secret.arn.split(":")
         if region != plan.region:
             yield f"The secret is in {region}, the tasks are in {plan.region}: ECS reads none across regions."
         if plan.request.aws_account_id and account != plan.request.aws_account_id:
-            yield f"The secret belongs to account {account}: its policy and its KMS key have to let yours in."
+            yield f"The secret belongs to account {account}: its policy and KMS key must allow your account."
 
 
 def _size_warnings(plan: SpecPlan) -> Iterator[str]:
@@ -139,8 +141,8 @@ def _size_warnings(plan: SpecPlan) -> Iterator[str]:
         )
     if not plan.request.is_fargate:
         yield (
-            f"{plan.task_memory} MiB are for the delegate alone. The instance needs more, for its system, "
-            "Docker and the ECS agent."
+            f"{plan.task_memory} MiB are for the delegate only. The instance needs more for the OS, Docker "
+            f"and the ECS agent."
         )
 
 
@@ -148,8 +150,8 @@ def _docker(plan: SpecPlan) -> Iterator[str]:
     if not plan.request.token:
         yield f"Replace {plan.placeholders.token} in the command by the delegate token."
     if plan.request.secret.kind != "PLAINTEXT":
-        yield "Docker reads nothing from Secrets Manager: the token is part of the command."
-    yield "The size is for the delegate alone. The machine needs more, for its system and for Docker."
+        yield "Docker does not read from Secrets Manager: the token is part of the command."
+    yield "The size is for the delegate only. The host needs more for the OS and Docker."
 
 
 def _proxy_and_ca(plan: SpecPlan) -> Iterator[str]:
@@ -157,8 +159,8 @@ def _proxy_and_ca(plan: SpecPlan) -> Iterator[str]:
         yield "The password of the proxy is plain text in the files."
     if plan.request.ca and plan.request.is_fargate:
         yield (
-            f"Fargate mounts no file of a host: put the certificates at {plan.request.ca.path} "
-            "into an image of your own, or mount a file system there."
+            f"Fargate cannot mount host files: put the certificates at {plan.request.ca.path} "
+            "into your own image, or mount a file system there."
         )
 
 

@@ -54,25 +54,25 @@ def lint_network(
     zones = {subnet.zone for _, subnet in named}
     if len(named) > 1 and len(zones) == 1:
         message = f"all subnets are in {zones.pop()}"
-        yield SpecFinding("service", f"{NETWORK_PATH}.subnets", message, "name one of another zone", True)
+        yield SpecFinding("service", f"{NETWORK_PATH}.subnets", message, "use a subnet in another zone", True)
     vpcs = sorted({subnet.vpc for _, subnet in named})
     if len(vpcs) > 1:
         message = f"the subnets are of several VPCs: {', '.join(vpcs)}"
-        yield SpecFinding("service", f"{NETWORK_PATH}.subnets", message, "name subnets of one VPC")
+        yield SpecFinding("service", f"{NETWORK_PATH}.subnets", message, "use subnets of one VPC")
     yield from _groups(vpc, groups, vpcs)
 
 
 def _lint_route(subnet: Subnet, place: str, *, has_address: bool) -> Iterator[SpecFinding]:
     """The rule that fails silently: an address without a gateway, or a gateway without an address."""
     if not subnet.egress_route:
-        message = f"{subnet.id} has no route to anywhere else"
+        message = f"{subnet.id} has no route to other networks"
         fix = "give it a route to an internet gateway or a NAT gateway"
         yield SpecFinding("service", place, message, fix)
     elif subnet.egress_route == "internet" and not has_address:
-        message = f"{subnet.id} is public, and tasks without a public address reach nothing through it"
-        yield SpecFinding("service", place, message, "set assignPublicIp to ENABLED, or name private subnets")
+        message = f"{subnet.id} is public, and tasks without a public IP cannot reach the internet through it"
+        yield SpecFinding("service", place, message, "set assignPublicIp to ENABLED, or use private subnets")
     elif subnet.egress_route == "nat" and has_address:
-        message = f"{subnet.id} is private: a public address is of no use in it"
+        message = f"{subnet.id} is private: a public IP has no effect in it"
         yield SpecFinding("service", place, message, "set assignPublicIp to DISABLED", True)
 
 
@@ -88,8 +88,8 @@ def _groups(vpc: Document, groups: Sequence[SecurityGroup], vpcs: Sequence[str])
                 "service", f"{NETWORK_PATH}.securityGroups[{number}]", message, "name a group of that VPC"
             )
     if named and not any(group.allows_egress(HTTPS_PORT) for _, group in named):
-        message = "no security group lets HTTPS out to everywhere"
-        fix = "let port 443 out, at least to Slipway, AWS and your registries"
+        message = "no security group allows outbound HTTPS to all destinations"
+        fix = "allow outbound port 443, at least to Slipway, AWS and your registries"
         yield SpecFinding("service", f"{NETWORK_PATH}.securityGroups", message, fix, True)
 
 
@@ -170,7 +170,7 @@ def _lint_task_definition(definition: Document) -> Iterator[SpecFinding]:
     containers = definition.get("containerDefinitions") or []
     if containers and not any(map(_is_agent_container, containers)):
         names = ", ".join(" or ".join(pair) for pair in _REQUIRED_VARIABLES)
-        message = "no container is told where Slipway is and who it is"
+        message = "no container has the delegate variables"
         yield SpecFinding("task definition", "containerDefinitions", message, f"set {names}")
 
 
@@ -182,7 +182,7 @@ def _role(key: str, arn: str) -> Iterator[SpecFinding]:
         )
     elif not _ACCOUNT.match(match["account"]):
         message = f"{match['account'] or 'nothing'} is not an AWS account id"
-        yield SpecFinding("task definition", key, message, "put the 12 digits of your account there")
+        yield SpecFinding("task definition", key, message, "enter the 12 digits of your account")
 
 
 def _log(container: Document, place: str) -> Iterator[SpecFinding]:
@@ -196,12 +196,12 @@ def _log(container: Document, place: str) -> Iterator[SpecFinding]:
             "task definition",
             f"{where}.awslogs-region",
             f"{region} is not a region",
-            "name the one of the cluster",
+            "use the region of the cluster",
         )
     if "awslogs-group" in options and not options["awslogs-group"]:
         message = "the log group has no name"
         yield SpecFinding(
-            "task definition", f"{where}.awslogs-group", message, "name one such as /ecs/delegate"
+            "task definition", f"{where}.awslogs-group", message, "use a name such as /ecs/delegate"
         )
 
 
@@ -221,7 +221,7 @@ def _variables(container: Document, place: str) -> Iterator[SpecFinding]:
         if one.get("value") in _PLACEHOLDERS:
             where = f"{place}.environment[{number}]"
             message = f"{one.get('name')} still holds the placeholder {one['value']}"
-            yield SpecFinding("task definition", where, message, "put the real value there")
+            yield SpecFinding("task definition", where, message, "enter the real value")
 
 
 def _secrets(container: Document, place: str) -> Iterator[SpecFinding]:
@@ -235,7 +235,7 @@ def _secrets(container: Document, place: str) -> Iterator[SpecFinding]:
         match = _SECRET.match(str(one.get("valueFrom")))
         if match and not _ACCOUNT.match(match["account"]):
             message = f"{match['account'] or 'nothing'} is not an AWS account id"
-            yield SpecFinding("task definition", f"{where}.valueFrom", message, "put the 12 digits there")
+            yield SpecFinding("task definition", f"{where}.valueFrom", message, "enter the 12 digits")
         region = options.get("awslogs-region")
         if match and region and match["region"] != region:
             message = f"the secret is in {match['region']}, the log in {region}"
@@ -246,7 +246,7 @@ def _secrets(container: Document, place: str) -> Iterator[SpecFinding]:
 
 def _lint_service(service: Document) -> Iterator[SpecFinding]:
     if service.get("desiredCount") == 0:
-        message = "no task is wanted, so no delegate will start"
+        message = "the desired count is 0, so no delegate will start"
         yield SpecFinding("service", "desiredCount", message, "use 1 or more", True)
     vpc = (service.get("networkConfiguration") or {}).get("awsvpcConfiguration")
     if vpc is None:
@@ -254,8 +254,8 @@ def _lint_service(service: Document) -> Iterator[SpecFinding]:
     place = "networkConfiguration.awsvpcConfiguration"
     subnets = vpc.get("subnets") or []
     if 0 < len(subnets) < MIN_SUBNETS:
-        message = "there is one subnet, so one availability zone"
-        yield SpecFinding("service", f"{place}.subnets", message, "name two in different zones", True)
+        message = "there is one subnet, so one Availability Zone"
+        yield SpecFinding("service", f"{place}.subnets", message, "use two in different zones", True)
     if service.get("launchType") == "FARGATE" and "assignPublicIp" not in vpc:
-        message = "nothing is said, which AWS takes for DISABLED"
-        yield SpecFinding("service", f"{place}.assignPublicIp", message, "say ENABLED or DISABLED", True)
+        message = "not set, which AWS treats as DISABLED"
+        yield SpecFinding("service", f"{place}.assignPublicIp", message, "set ENABLED or DISABLED", True)

@@ -244,9 +244,9 @@ def _aws_faults(request: SpecRequest) -> Iterator[InputProblem]:
     if request.log_group and not _LOG_GROUP.match(request.log_group):
         yield _fault("log_group", "is not the name of a log group", "write it as /ecs/harness-delegate")
     if request.aws_account_id and not _ACCOUNT.match(request.aws_account_id):
-        yield _fault("aws_account_id", "is not an AWS account id", "those have 12 digits")
+        yield _fault("aws_account_id", "is not a 12-digit AWS account ID", "enter the 12 digits")
     if request.region and request.region not in {one.name for one in list_regions()}:
-        yield _fault("region", "is not a region of AWS", "name one such as us-east-1")
+        yield _fault("region", "is not a region of AWS", "use a region such as us-east-1")
 
 
 def _network(request: SpecRequest) -> Iterator[InputProblem]:
@@ -259,9 +259,11 @@ def _network(request: SpecRequest) -> Iterator[InputProblem]:
             yield _fault(f"network.{name}", f"holds {len(values)}", f"AWS takes {most} at most")
         for number, value in enumerate(values):
             if not pattern.match(value):
-                yield _fault(f"network.{name}.{number}", "is not an id", f"those begin with {prefix}")
+                yield _fault(f"network.{name}.{number}", "is not a valid ID", f"those begin with {prefix}")
     if request.is_fargate and request.network.mode == "bridge":
-        yield _fault("network.mode", "Fargate has no bridge network", "leave it out, or choose EC2")
+        yield _fault(
+            "network.mode", "Fargate does not support bridge networking", "leave it out, or choose EC2"
+        )
 
 
 def _secret(request: SpecRequest) -> Iterator[InputProblem]:
@@ -285,13 +287,17 @@ def _proxy(proxy: SpecProxy | None) -> Iterator[InputProblem]:
 
 def _proxy_texts(proxy: SpecProxy) -> Iterator[InputProblem]:
     if not _PROXY_WORD.match(proxy.host):
-        yield _fault("proxy.host", "is not a host", "give its name or address, without scheme and port")
+        yield _fault(
+            "proxy.host", "is not a host", "enter a host name or IP address, without scheme and port"
+        )
     for path, value in (("proxy.user", proxy.user), ("proxy.password", proxy.password)):
         if find_control_problem(value) or any(end in value for end in "\r\n"):
-            yield _fault(path, "holds a character that no header takes", "remove it")
+            yield _fault(path, "contains a character that is not allowed in a header", "remove it")
     for number, host in enumerate(proxy.no_proxy):
         if not re.fullmatch(r"[A-Za-z0-9.*:/_-]{1,255}", host):
-            yield _fault(f"proxy.no_proxy.{number}", "is not a host", "give a name, an address or a network")
+            yield _fault(
+                f"proxy.no_proxy.{number}", "is not a host", "enter a host name, an IP address or a network"
+            )
 
 
 def _ca(ca: CaBundle | None) -> Iterator[InputProblem]:

@@ -39,8 +39,8 @@ def list_likely_causes(request: SpecRequest, *, refusals: Sequence[str] = ()) ->
     plan = SpecPlan(request)
     if refusals:
         said = " ".join(dict.fromkeys(refusals))
-        text = f"The delegate runs and reaches Slipway, but was not let in. {said}"
-        return [ConnectionCause("Slipway refused it", text), _credentials(plan)]
+        text = f"The delegate runs and reaches Slipway, but its registration was refused. {said}"
+        return [ConnectionCause("Registration refused", text), _credentials(plan)]
     causes = [*_address(plan)]
     if request.kind == "DOCKER":
         causes += [_no_container(plan), _credentials(plan), _way_out(plan)]
@@ -54,18 +54,16 @@ def list_disconnect_causes(request: SpecRequest) -> list[ConnectionCause]:
     plan = SpecPlan(request)
     has_limits = "Fargate ends" if request.is_fargate else "Docker ends"
     memory = (
-        f"{has_limits} a task that needs more than its {plan.task_memory} MiB, and another one starts. Look "
-        "at its memory and CPU on the page of the delegate; choose a larger size, or run fewer tasks at "
-        "once."
+        f"{has_limits} a task that needs more than its {plan.task_memory} MiB, and starts another. Check "
+        f"its memory and CPU on the delegate page. Choose a larger size, or run fewer tasks in parallel."
     )
     network = (
-        "Something between the delegate and Slipway closes idle connections: a proxy, a firewall, a NAT "
-        "gateway. It has to leave a WebSocket open for longer than a minute. Until then the delegate "
-        "polls, and works."
+        "A proxy, firewall or NAT gateway between the delegate and Slipway closes idle connections. It must "
+        "keep a WebSocket open for more than a minute. Until then the delegate uses polling."
     )
     return [
-        ConnectionCause("It has too little memory or CPU", memory, _reasons(plan)),
-        ConnectionCause("The network does not keep the connection", network, _log(plan)),
+        ConnectionCause("Too little memory or CPU", memory, _reasons(plan)),
+        ConnectionCause("Idle connections are closed", network, _log(plan)),
     ]
 
 
@@ -73,15 +71,15 @@ def _address(plan: SpecPlan) -> Iterator[ConnectionCause]:
     url = plan.request.manager_url
     if is_loopback(urlsplit(url).hostname or ""):
         text = (
-            f"Its files say that Slipway is at {url}, which is the delegate's own machine. Set PUBLIC_URL "
-            "to an address that it can reach, and write the files again."
+            f"The files use {url} for Slipway, which is the host of the delegate itself. Set PUBLIC_URL to "
+            f"an address that it can reach, and regenerate the files."
         )
-        yield ConnectionCause("It looks for Slipway in the wrong place", text)
+        yield ConnectionCause("Wrong Slipway URL", text)
 
 
 def _no_task(plan: SpecPlan) -> Iterator[ConnectionCause]:
-    text = "AWS says why: first look at the last task that stopped, then at what ECS says of the service."
-    events = ShellCommand("Read what ECS says about the service", build_events_command(plan), "diagnose")
+    text = "Check the stopped reason of the last task, then the ECS service events."
+    events = ShellCommand("Read the ECS service events", build_events_command(plan), "diagnose")
     yield ConnectionCause("No task has started", text, (*_reasons(plan), events))
     if plan.needs_execution_role:
         yield _execution_role(plan)
@@ -102,25 +100,25 @@ def _execution_role(plan: SpecPlan) -> ConnectionCause:
     )
     commands = [
         ShellCommand(
-            "Look at the role", build_aws_command(plan, "iam", "get-role", "--role-name", role), "diagnose"
+            "Read the role", build_aws_command(plan, "iam", "get-role", "--role-name", role), "diagnose"
         )
     ]
     if plan.request.uses_secret:
         secret = build_aws_command(plan, "secretsmanager", "describe-secret", "--secret-id", plan.secret_arn)
-        commands.append(ShellCommand("Look at the secret", secret, "diagnose"))
-    return ConnectionCause("The execution role is not right", text, tuple(commands))
+        commands.append(ShellCommand("Read the secret", secret, "diagnose"))
+    return ConnectionCause("Execution role not valid", text, tuple(commands))
 
 
 def _subnets(plan: SpecPlan) -> ConnectionCause:
     if plan.request.is_fargate and plan.request.network.assign_public_ip:
-        need = "Tasks have public addresses, so each subnet needs a route to an internet gateway (igw-…)."
+        need = "Tasks have a public IP, so each subnet needs a route to an internet gateway (igw-…)."
     else:
-        need = "Tasks have no public address, so each subnet needs a route to a NAT gateway (nat-…)."
+        need = "Tasks have no public IP, so each subnet needs a route to a NAT gateway (nat-…)."
     text = f"{need} Otherwise the image cannot be pulled: CannotPullContainerError, or a timeout."
     return ConnectionCause(
-        "The subnets do not lead anywhere",
+        "Subnets have no route to the internet",
         text,
-        (ShellCommand("See where their routes lead", build_routes_command(plan), "diagnose"),),
+        (ShellCommand("Read their routes", build_routes_command(plan), "diagnose"),),
     )
 
 
@@ -131,8 +129,8 @@ def _instances(plan: SpecPlan) -> ConnectionCause:
         f"ECS needs an instance in the cluster {plan.cluster} that has {plan.task_memory} MiB{port}, and "
         "more than that for itself. An empty list says that none has registered."
     )
-    see = ShellCommand("See the instances of the cluster", instances, "diagnose")
-    return ConnectionCause("The cluster has no instance with room", text, (see,))
+    see = ShellCommand("List the container instances of the cluster", instances, "diagnose")
+    return ConnectionCause("No container instance with enough resources", text, (see,))
 
 
 def _log_group(plan: SpecPlan) -> ConnectionCause:
@@ -143,7 +141,7 @@ def _log_group(plan: SpecPlan) -> ConnectionCause:
     )
     create = ShellCommand("Create the log group", build_log_group_command(plan, plan.log_group), "diagnose")
     restart = ShellCommand("Start the tasks again", build_restart_command(plan), "diagnose")
-    return ConnectionCause("The log group is missing", text, (create, restart))
+    return ConnectionCause("Log group missing", text, (create, restart))
 
 
 def _credentials(plan: SpecPlan) -> ConnectionCause:
@@ -153,55 +151,56 @@ def _credentials(plan: SpecPlan) -> ConnectionCause:
     text = (
         f"Compare {account} ({plan.request.account_id}) and {url} ({plan.request.manager_url}) with the "
         f"files, and make sure that the token of {get_token_variable(plan)} is neither cut off nor revoked. "
-        "Slipway keeps what it refuses among the events of the delegate."
+        "Refused registrations are listed in the events of the delegate."
     )
-    return ConnectionCause("Account id, token or address are wrong", text, _log(plan))
+    return ConnectionCause("Wrong account ID, token or URL", text, _log(plan))
 
 
 def _way_out(plan: SpecPlan) -> ConnectionCause:
     url = urlsplit(plan.request.manager_url)
     port = url.port or (443 if url.scheme == "https" else 80)
     where = "The security groups have" if plan.request.is_awsvpc else "The host's firewall and network have"
-    text = f"{where} to let connections out to {url.hostname}, port {port}. Nothing has to be let in."
-    groups = ShellCommand("See what the security groups let out", build_egress_command(plan), "diagnose")
-    return ConnectionCause("It cannot get out", text, (groups,) if plan.request.is_awsvpc else ())
+    text = f"{where} to let connections out to {url.hostname}, port {port}. No inbound rule is needed."
+    groups = ShellCommand(
+        "Read the outbound rules of the security groups", build_egress_command(plan), "diagnose"
+    )
+    return ConnectionCause("No outbound access", text, (groups,) if plan.request.is_awsvpc else ())
 
 
 def _throttled(plan: SpecPlan) -> Iterator[ConnectionCause]:
     if not plan.log_group or plan.log_group == SHARED_LOG_GROUP:
         return
     text = (
-        "Where many delegates start at once, ThrottlingException or ResourceAlreadyExistsException may "
-        f"come of their log groups. Let them share one: {SHARED_LOG_GROUP}."
+        "Where many delegates start at once, ThrottlingException or ResourceAlreadyExistsException can be "
+        "caused by their log groups. Use one shared group: {SHARED_LOG_GROUP}."
     )
     create = ShellCommand(
         "Create the shared log group", build_log_group_command(plan, SHARED_LOG_GROUP), "diagnose"
     )
-    yield ConnectionCause("CloudWatch Logs has had enough", text, (create,))
+    yield ConnectionCause("CloudWatch Logs limits exceeded", text, (create,))
 
 
 def _proxy_and_ca(plan: SpecPlan) -> Iterator[ConnectionCause]:
     if plan.request.proxy:
         proxy = plan.request.proxy
-        text = f"The log says so: check that {proxy.host}:{proxy.port} takes CONNECT for Slipway and for AWS."
-        yield ConnectionCause("The proxy does not let it through", text, _log(plan))
+        text = f"See the log. Check that {proxy.host}:{proxy.port} allows CONNECT to Slipway and AWS."
+        yield ConnectionCause("Blocked by the proxy", text, _log(plan))
     if urlsplit(plan.request.manager_url).scheme == "https":
         text = (
-            "CERTIFICATE_VERIFY_FAILED in its log means that the certificate of Slipway, or of a proxy "
-            "that looks into connections, comes from an authority of your own. Give the delegate its CA "
-            "bundle."
+            "CERTIFICATE_VERIFY_FAILED in its log means that the certificate of Slipway, or of an "
+            "inspecting proxy, is from a private CA. Add its CA bundle to the delegate."
         )
-        yield ConnectionCause("It does not trust the certificate", text, _log(plan))
+        yield ConnectionCause("Certificate not trusted", text, _log(plan))
 
 
 def _no_container(plan: SpecPlan) -> ConnectionCause:
     name = install_commands.build_container_name(plan)
-    text = "Docker says whether the container is there and how it ended; 137 often means too little memory."
+    text = "Check whether the container exists and its exit code; 137 often means too little memory."
     listed = shlex.join(["docker", "ps", "--all", "--filter", f"name={name}"])
     return ConnectionCause(
-        "The container does not run",
+        "Container not running",
         text,
-        (ShellCommand("See whether it runs", listed, "diagnose"), *_log(plan)),
+        (ShellCommand("Check that it runs", listed, "diagnose"), *_log(plan)),
     )
 
 
@@ -209,7 +208,7 @@ def _reasons(plan: SpecPlan) -> tuple[ShellCommand, ...]:
     if plan.request.kind == "DOCKER":
         form = "{{.State.OOMKilled}} {{.State.ExitCode}}"
         words = ["docker", "inspect", "--format", form, install_commands.build_container_name(plan)]
-        return (ShellCommand("See whether it ran out of memory", shlex.join(words), "diagnose"),)
+        return (ShellCommand("Check whether it ran out of memory", shlex.join(words), "diagnose"),)
     return (ShellCommand("Read why the last task stopped", build_stopped_reason_command(plan), "diagnose"),)
 
 

@@ -9,10 +9,10 @@ from delegates.install.plan import DOCUMENTED_NAMES
 from delegates.models import Delegate
 
 OWN_USE_NOTE: Final = (
-    "Memory and CPU of a size are for the delegate alone. Its host, pod or container needs more, for the "
-    "system and for Docker or Kubernetes."
+    "Memory and CPU of a size are for the delegate only. Its host, pod or container needs more for the OS "
+    "and Docker or Kubernetes."
 )
-SIZING_NOTE: Final = "One delegate serves 300 to 500 service instances, whatever applications they are of."
+SIZING_NOTE: Final = "One delegate serves 300 to 500 service instances across all applications."
 
 
 @dataclass(frozen=True)

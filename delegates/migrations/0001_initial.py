@@ -66,7 +66,8 @@ class Migration(migrations.Migration):
                         validators=[
                             django.core.validators.RegexValidator(
                                 "^[A-Za-z_][A-Za-z0-9_$]{0,127}\\Z",
-                                "Use a letter or underscore first, then letters, digits, underscores and dollar signs (128 at most).",
+                                "Use a letter or underscore first, then letters, digits, underscores and "
+                                "dollar signs (128 at most).",
                             )
                         ],
                     ),
@@ -122,7 +123,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         choices=[
                             ("ENABLED", "Enabled"),
-                            ("PENDING_APPROVAL", "Waits for approval"),
+                            ("PENDING_APPROVAL", "Waiting for approval"),
                             ("REJECTED", "Rejected"),
                             ("DISABLED", "Disabled"),
                         ],
@@ -269,7 +270,7 @@ class Migration(migrations.Migration):
                             ("ENABLED", "Enabled"),
                             ("SESSION_ENDED", "Session ended"),
                             ("CONFIGURATION", "Configuration"),
-                            ("BLOCKED", "Blocked for a while"),
+                            ("BLOCKED", "Temporarily blocked"),
                             ("TASK_LOST", "Task lost"),
                         ],
                         max_length=16,
@@ -627,14 +628,14 @@ class Migration(migrations.Migration):
                     "kind",
                     models.CharField(
                         choices=[
-                            ("TEST", "Test of a connector"),
-                            ("CLUSTERS", "List of clusters"),
-                            ("BALANCERS", "List of load balancers"),
-                            ("LISTENERS", "List of listeners"),
-                            ("RULES", "List of rules"),
-                            ("TAGS", "List of tags"),
-                            ("REPOSITORIES", "List of repositories"),
-                            ("FILES", "Files of manifests"),
+                            ("TEST", "Connector test"),
+                            ("CLUSTERS", "Clusters"),
+                            ("BALANCERS", "Load balancers"),
+                            ("LISTENERS", "Listeners"),
+                            ("RULES", "Listener rules"),
+                            ("TAGS", "Image tags"),
+                            ("REPOSITORIES", "Repositories"),
+                            ("FILES", "Manifest files"),
                         ],
                         max_length=16,
                     ),

@@ -84,7 +84,7 @@ class Delegate(NamedModel):
         """Whether it may work, as people decided."""
 
         ENABLED = "ENABLED", "Enabled"
-        PENDING_APPROVAL = "PENDING_APPROVAL", "Waits for approval"
+        PENDING_APPROVAL = "PENDING_APPROVAL", "Waiting for approval"
         REJECTED = "REJECTED", "Rejected"
         DISABLED = "DISABLED", "Disabled"
 
@@ -177,7 +177,7 @@ def create_first_rows(apps: Apps = installed_apps) -> None:
             "scope": account,
             "name": "built-in",
             "kind": "BUILT_IN",
-            "description": "The workers of this Slipway, which make calls themselves.",
+            "description": "The Celery workers of Slipway.",
             "tags": ["built-in"],
             "configuration": primary,
         },

@@ -56,7 +56,7 @@ class DelegateInstance(models.Model):
     token = models.ForeignKey(
         DelegateToken, on_delete=models.SET_NULL, null=True, blank=True, related_name="instances"
     )
-    # Its socket closed: no new tasks until it is heard again.
+    # Its socket closed: no new tasks until it is connected again.
     suspect_since = models.DateTimeField(null=True)
     last_heartbeat_at = models.DateTimeField(null=True)
     registered_at = models.DateTimeField()
@@ -149,7 +149,7 @@ class DelegateEvent(models.Model):
         ENABLED = "ENABLED", "Enabled"
         SESSION_ENDED = "SESSION_ENDED", "Session ended"
         CONFIGURATION = "CONFIGURATION", "Configuration"
-        BLOCKED = "BLOCKED", "Blocked for a while"
+        BLOCKED = "BLOCKED", "Temporarily blocked"
         TASK_LOST = "TASK_LOST", "Task lost"
 
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"delegate": "name"}

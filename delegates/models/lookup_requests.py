@@ -21,14 +21,14 @@ class LookupRequest(models.Model):
     class Kind(models.TextChoices):
         """What is asked."""
 
-        TEST = "TEST", "Test of a connector"
-        CLUSTERS = "CLUSTERS", "List of clusters"
-        BALANCERS = "BALANCERS", "List of load balancers"
-        LISTENERS = "LISTENERS", "List of listeners"
-        RULES = "RULES", "List of rules"
-        TAGS = "TAGS", "List of tags"
-        REPOSITORIES = "REPOSITORIES", "List of repositories"
-        FILES = "FILES", "Files of manifests"
+        TEST = "TEST", "Connector test"
+        CLUSTERS = "CLUSTERS", "Clusters"
+        BALANCERS = "BALANCERS", "Load balancers"
+        LISTENERS = "LISTENERS", "Listeners"
+        RULES = "RULES", "Listener rules"
+        TAGS = "TAGS", "Image tags"
+        REPOSITORIES = "REPOSITORIES", "Repositories"
+        FILES = "FILES", "Manifest files"
 
     SCOPE_PATH: ClassVar[str] = "connector__scope"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"connector": "connector__identifier"}
@@ -66,4 +66,4 @@ class LookupRequest(models.Model):
         """Why it is not finished yet."""
         if self.finished_at is not None or self.task is None:
             return ""
-        return self.task.reason or "A delegate is at it."
+        return self.task.reason or "A delegate is working on it."

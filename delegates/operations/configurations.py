@@ -106,7 +106,7 @@ def delete_configuration(*, actor: User, configuration: DelegateConfiguration) -
     """Forget a configuration and its runs. Raises `Conflict` for the primary one, or one in use."""
     require(actor, DELETE, configuration)
     if configuration.is_primary:
-        raise Conflict("The primary configuration is always there. Empty its script, if it shall do nothing.")
+        raise Conflict("The primary configuration cannot be deleted. Clear its script to disable it.")
     try:
         with transaction.atomic():
             before = _build_audit_values(configuration)
@@ -139,7 +139,7 @@ def _clean_script(script: str) -> str:
     cleaned = script.replace("\r\n", "\n")
     if fault := find_control_problem(cleaned) or find_size_problem(cleaned, SCRIPT_BYTES):
         raise BadInput(
-            f"No agent can run this: {fault.display_message}", errors=[fault.to_json() | {"path": "script"}]
+            f"The script is not valid: {fault.display_message}", errors=[fault.to_json() | {"path": "script"}]
         )
     return cleaned
 
@@ -148,7 +148,7 @@ def _clean_environments(configuration: DelegateConfiguration, paths: Sequence[st
     below = f"{configuration.scope.path}/"
     for path in paths:
         if not path.startswith(below) or path.count("/") > 3 or not path.isprintable() or len(path) > 512:
-            message = f"{path} is no environment of {configuration.scope}: begin with {below}."
+            message = f"{path} is not an environment of {configuration.scope}: start with {below}."
             raise _refusal("environments", message)
     return sorted(set(paths))
 

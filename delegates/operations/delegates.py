@@ -101,13 +101,17 @@ def delete_delegate(*, actor: User, delegate: Delegate, although_used: bool = Fa
     """
     require(actor, DELETE, delegate)
     if delegate.is_built_in:
-        raise Conflict("The built-in delegate belongs to every Slipway. Disable it instead.")
+        raise Conflict("The built-in delegate cannot be deleted. Disable it instead.")
     with transaction.atomic():
         Delegate.objects.select_for_update().get(pk=delegate.pk)
         if running := count_open_tasks(delegate):
-            raise Conflict(f"{running} of its tasks still run. Drain it first, or wait until they end.")
+            raise Conflict(
+                f"{running} of its tasks are still running. Drain it first, or wait until they finish."
+            )
         if not although_used and (uses := get_delegate_uses(delegate, actor)):
-            raise Conflict(f"Connectors name its tags: {uses}. Confirm that it goes although it is used.")
+            raise Conflict(
+                f"Connectors name its tags: {uses}. Confirm the deletion even though it is in use."
+            )
         record_audit_entry(
             actor=actor, action="delegate.delete", thing=delegate, before=_build_audit_values(delegate)
         )
@@ -126,7 +130,7 @@ def delete_block(*, actor: User, delegate: Delegate, entry: int) -> None:
         record_audit_entry(
             actor=actor, action="delegate.unblock", thing=delegate, before={"criterion": found.criterion}
         )
-        record_decision_event(delegate, Kind.ENABLED, f"{actor} lifted the block for {found.criterion}.")
+        record_decision_event(delegate, Kind.ENABLED, f"{actor} removed the block for {found.criterion}.")
         found.delete()
 
 

@@ -92,11 +92,9 @@ def get_installation(*, actor: User, delegate: Delegate, image: str = "") -> tup
     if image:
         request = replace(request, image=image)
     if not can(actor, INSTALL_PERMISSION, delegate):
-        return render_spec(
-            request
-        ), f"Who has the permission {INSTALL_PERMISSION} sees the token in its place."
+        return render_spec(request), f"Who has the permission {INSTALL_PERMISSION} can view the token."
     if token is None or not token.is_usable:
-        return render_spec(request), "Its token is revoked, expired or deleted: choose another one for it."
+        return render_spec(request), "Its token is revoked, expired or deleted: choose another token."
     return write_task_spec(actor=actor, scope=delegate.scope, token=token, request=request), ""
 
 
@@ -156,7 +154,7 @@ def _check_spec(request: SpecRequest) -> None:
             {"path": get_question_name(".".join(map(str, fault.path))), "message": fault.display_message}
             for fault in exc.faults
         ]
-        raise BadInput("No delegate can be made of this.", errors=errors) from exc
+        raise BadInput("The delegate is not valid.", errors=errors) from exc
 
 
 def _find_free_token_name(scope: Scope, delegate: Delegate) -> str:

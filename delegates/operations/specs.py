@@ -96,8 +96,8 @@ def check_spec(
     caller = open_aws_access(connector, region)
     if isinstance(caller, DelegateAwsAccess):
         raise ConnectorUnavailable(
-            f"The connector {connector} goes through a delegate. Name one that makes its calls from this "
-            "Slipway, or leave it out: the network is not looked at then."
+            f"The connector {connector} connects through a delegate. Use one that connects through Slipway, "
+            f"or omit it to skip the network checks."
         )
     subnets, groups, refused = _describe_network(caller, named)
     return [*lint_spec(task_definition, service, subnets=subnets, security_groups=groups), *refused]
@@ -134,5 +134,5 @@ def _describe_network(
 
 def _build_refusal_finding(key: str, error: AwsError) -> SpecFinding:
     """What AWS would not describe is wrong, or may not be seen; either is worth saying."""
-    fix = "check the ids and the region, or what the connector may do"
+    fix = "check the ids and the region, or the permissions of the connector"
     return SpecFinding("service", f"{NETWORK_PATH}.{key}", error.display_message, fix, True)

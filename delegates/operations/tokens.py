@@ -58,7 +58,7 @@ def create_token(
     """
     require(actor, EDIT, scope)
     if expires_at is not None and expires_at <= timezone.now():
-        message = "A token expires later than now; leave this out for one that stays."
+        message = "The expiry must be in the future; leave it empty for no expiry."
         raise BadInput(message, errors=[{"path": "expires_at", "message": message}])
     value = DelegateToken.PREFIX + secrets.token_urlsafe(RANDOM_BYTES)
     token = DelegateToken(
@@ -107,7 +107,7 @@ def reveal_token(*, actor: User, token: DelegateToken, shown_for: str = "") -> s
     """
     require(actor, EDIT, token)
     if token.status != DelegateToken.Status.ACTIVE:
-        raise Conflict(f"The token {token.name} is revoked: no agent can use it. Create another one.")
+        raise Conflict(f"The token {token.name} is revokedand cannot be used. Create another token.")
     try:
         value = str(token.value)
     except DecryptionFailed as exc:

@@ -71,7 +71,7 @@ def create_configuration(request: PageRequest) -> HttpResponse:
         except Problem as problem:
             form.add_problem(problem)
         else:
-            messages.success(request, f"The configuration {made.name} is there. Give it to delegates.")
+            messages.success(request, f"The configuration {made.name} is created. Assign it to delegates.")
             return redirect("delegate-configuration", pk=made.pk)
     return render(request, "delegates/configurations/form.html", {"form": form}, status=form.http_status)
 
@@ -129,7 +129,7 @@ class DeleteConfiguration(ConfigurationPage, DeletePage[DelegateConfiguration]):
 
     def get_obstacle(self) -> Obstacle | None:
         if self.object.is_primary:
-            return Obstacle("The primary configuration cannot be deleted. Empty its script to disable it.")
+            return Obstacle("The primary configuration cannot be deleted. Clear its script to disable it.")
         count = Delegate.objects.filter(configuration=self.object).count()
         if not count:
             return None

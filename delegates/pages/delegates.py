@@ -286,18 +286,18 @@ class DisableDelegate(DelegatePage, ConfirmPage[Delegate]):
     permission = EDIT
     verb = "Disable"
     participle = "disabled"
-    text = "It gets no more tasks until it is enabled. Tasks that run there now are completed."
-    done = "{name} gets no more tasks."
+    text = "It accepts no new tasks until it is enabled again. Its running tasks finish."
+    done = "{name} accepts no more tasks."
 
     def get_notice(self) -> Notice | None:
         uses = list_connector_uses(self.request.user, self.object, get_database_time())
         if not uses:
             return None
         if self.object.is_built_in:
-            advice = "They are reached from this Slipway. Change them to use another delegate first."
-            return Notice("These connectors stop", [advice], uses)
-        advice = "They keep working where another delegate has their tags, and stop where none has."
-        return Notice("Connectors can use it", [advice], uses)
+            advice = "They connect through Slipway. Switch them to another delegate first."
+            return Notice("These connectors stop working", [advice], uses)
+        advice = "They stop working if no other delegate has their tags."
+        return Notice("Connectors use its tags", [advice], uses)
 
     def perform(self, **given: Any) -> None:
         operations.disable_delegate(actor=self.request.user, delegate=self.object)
@@ -312,9 +312,9 @@ class DeleteDelegate(DelegatePage, DeletePage[Delegate]):
         "still runs registers again as a new delegate."
     )
     done = "The delegate {name} is deleted."
-    usage_title = "Connectors name its tags"
-    usage_advice = "They stop where no other delegate has those tags."
-    although_used = "Delete it although it is used"
+    usage_title = "Connectors use its tags"
+    usage_advice = "They stop working if no other delegate has these tags."
+    although_used = "Delete even though it is in use"
 
     def get_usages(self) -> ResourceUsages:
         return get_delegate_uses(self.object, self.request.user)
@@ -328,8 +328,8 @@ class DeleteDelegate(DelegatePage, DeletePage[Delegate]):
             text = "The built-in delegate cannot be deleted. It can be disabled."
             return Obstacle(text, "Disable delegate", reverse("disable-delegate", args=[pk]))
         if running := operations.count_open_tasks(self.object):
-            text = f"{running} of its tasks still run. Drain it and wait until they have ended."
-            return Obstacle(text, "Show its tasks", f"{reverse('delegate', args=[pk])}?tab=tasks")
+            text = f"{running} of its tasks are still running. Drain the delegate and wait until they finish."
+            return Obstacle(text, "View tasks", f"{reverse('delegate', args=[pk])}?tab=tasks")
         return None
 
     def perform(self, **given: Any) -> None:
@@ -357,7 +357,7 @@ def reject_delegate(request: PageRequest, pk: int) -> HttpResponse:
 def enable_delegate(request: PageRequest, pk: int) -> HttpResponse:
     """Let a delegate work again."""
     found = _get_delegate(request, pk, EDIT)
-    return _run_decision(request, found, operations.enable_delegate, f"{found.name} gets tasks again.")
+    return _run_decision(request, found, operations.enable_delegate, f"{found.name} accepts tasks again.")
 
 
 @require_sign_in
@@ -365,7 +365,7 @@ def enable_delegate(request: PageRequest, pk: int) -> HttpResponse:
 def drain_delegate(request: PageRequest, pk: int) -> HttpResponse:
     """Let a delegate finish what it has, and take nothing new."""
     found = _get_delegate(request, pk, EDIT)
-    said = f"{found.name} finishes what it has and takes nothing new."
+    said = f"{found.name} is draining: it finishes its tasks and accepts no new ones."
     return _run_decision(request, found, operations.drain_delegate, said)
 
 
@@ -375,7 +375,7 @@ def delete_block(request: PageRequest, pk: int, entry: int) -> HttpResponse:
     """Let a delegate be tried again for what it could not reach."""
     found = _get_delegate(request, pk, EDIT)
     operations.delete_block(actor=request.user, delegate=found, entry=entry)
-    messages.success(request, "It is tried again from now on.")
+    messages.success(request, "The block is removed.")
     return redirect(f"{reverse('delegate', args=[pk])}?tab=lists")
 
 

@@ -66,7 +66,7 @@ def show_installation(request: PageRequest, pk: int) -> HttpResponse:
     """Show every file and command of a delegate, and wait for it to connect."""
     found = _get_delegate(request, pk)
     if found.is_built_in:
-        messages.info(request, "The built-in delegate is part of this Slipway: there is nothing to install.")
+        messages.info(request, "The built-in delegate is part of Slipway and needs no installation.")
         return redirect("delegate", pk=pk)
     spec, lacking = get_installation(actor=request.user, delegate=found)
     content = {
@@ -95,9 +95,9 @@ def replace_spec_token(request: PageRequest, pk: int) -> HttpResponse:
     form = ChangeTokenForm(request.POST, person=request.user, scope=found.scope)
     if form.is_valid():
         chosen = change_token(actor=request.user, delegate=found, token=form.chosen)
-        messages.success(request, f"The files have the token {chosen.name} now. Start the delegate with it.")
+        messages.success(request, f"The files now use the token {chosen.name}. Start the delegate with them.")
     else:
-        messages.error(request, "This token cannot be used any more. Choose another one.")
+        messages.error(request, "This token can no longer be used. Choose another token.")
     return redirect("install-delegate", pk=pk)
 
 

@@ -121,7 +121,7 @@ def abort_delegate_task(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     found = get_visible(request, VIEW, queries.list_tasks(), pk=pk)
     ended = abort_task(actor=request.user, task=found)
     if ended.is_open:
-        messages.info(request, "The delegate was asked to stop.")
+        messages.info(request, "Abort requested.")
     return redirect("delegate-task", pk=pk)
 
 

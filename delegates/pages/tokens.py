@@ -86,7 +86,7 @@ def create_token(request: PageRequest) -> HttpResponse:
         except Problem as problem:
             form.add_problem(problem)
         else:
-            messages.success(request, f"The token {made.name} can be used now.")
+            messages.success(request, f"The token {made.name} is created.")
             return redirect("delegate-token", pk=made.pk)
     return render(request, "delegates/tokens/new.html", {"form": form}, status=form.http_status)
 
@@ -116,7 +116,7 @@ class RevokeToken(TokenPage, ConfirmPage[DelegateToken]):
     permission = EDIT
     verb = "Revoke"
     participle = "revoked"
-    text = "Registrations with this token are refused from then on. A revoked token stays revoked."
+    text = "Registrations with this token are refused. You cannot undo this."
     done = "The token {name} is revoked; {sessions}."
 
     def get_notice(self) -> Notice | None:
@@ -128,9 +128,9 @@ class RevokeToken(TokenPage, ConfirmPage[DelegateToken]):
             for delegate, instances in impact.delegates
         ]
         if impact.hidden:
-            lines.append(f"{impact.hidden} instance{pluralize(impact.hidden)} that you may not see")
+            lines.append(f"{impact.hidden} instance{pluralize(impact.hidden)} that you cannot view")
         advice = "To keep these delegates connected, give them another token first."
-        return Notice("These sessions end at once", [*lines, advice])
+        return Notice("These sessions end immediately", [*lines, advice])
 
     def perform(self, **given: Any) -> None:
         self.ended = operations.revoke_token(actor=self.request.user, token=self.object)
@@ -151,9 +151,7 @@ class DeleteToken(TokenPage, DeletePage[DelegateToken]):
         if self.object.status != DelegateToken.Status.ACTIVE:
             return None
         url = reverse("revoke-delegate-token", args=[self.object.pk])
-        return Obstacle(
-            "Agents can still use it. Revoke it first; then it can be deleted.", "Revoke token", url
-        )
+        return Obstacle("Agents can still use it. Revoke it first, then delete it.", "Revoke token", url)
 
     def perform(self, **given: Any) -> None:
         operations.delete_token(actor=self.request.user, token=self.object)

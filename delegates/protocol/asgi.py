@@ -120,13 +120,13 @@ async def _dispatch(scope: AsgiScope, receive: Receive) -> AgentReply:
 async def _handle(scope: AsgiScope, receive: Receive) -> AgentReply:
     path, headers = scope["path"].removeprefix(PREFIX), _headers(scope)
     if not _is_encrypted(scope, headers):
-        raise NotEncrypted("Agents speak to this Slipway by https:// only. Correct the manager's address.")
+        raise NotEncrypted("Agents must use https://. Correct the manager URL.")
     named = _TASK.fullmatch(path)
     name = f"tasks/*/{named[2]}" if named else path
     if "*" in path or (name not in ROUTES and name not in ASYNC_ROUTES):
         return AgentReply(build_problem(404, code="not_found", detail=NOT_FOUND_DETAIL), status=404)
     if scope["method"] != "POST":
-        detail = "Agents only POST."
+        detail = "Agents must use POST."
         return AgentReply(build_problem(405, code="method_not_allowed", detail=detail), status=405)
     request = AgentRequest(
         path=path,

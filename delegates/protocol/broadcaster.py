@@ -183,7 +183,7 @@ def _remove_connection(groups: dict[int, set[AgentConnection]], key: int, presen
 
 def _log_job_error(job: "asyncio.Task[None]") -> None:
     if not job.cancelled() and (error := job.exception()) is not None:
-        logger.error("Agents are not told of anything any more", exc_info=error)
+        logger.error("Publishing to agents has stopped", exc_info=error)
 
 
 def _on_shutdown(close: Callable[[], None]) -> Callable[[], None]:

@@ -28,7 +28,7 @@ STATUSES = {
     "NOT_SENT": DelegateTask.Status.FAILED,
     "ABORTED": DelegateTask.Status.ABORTED,
 }
-NOT_SENT_REASON = "It was not sent: more than 5 seconds had passed since the delegate took it."
+NOT_SENT_REASON = "It was not sent: more than 5 seconds passed after the delegate accepted it."
 MAX_REASON_LENGTH = 2000
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ def complete_task_request(request: AgentRequest) -> AgentReply:
     written = fields.whole("next_sequence", 0, 2**62, default=0)
     if complete_task(instance, parse_task_path(request.task_id), fence=fence, answer=answer, written=written):
         return AgentReply({})
-    raise StaleFence("This task is no longer yours. What you sent is kept, and changes nothing.")
+    raise StaleFence("This task is no longer assigned to you. Your result is recorded and ignored.")
 
 
 def parse_answer(fields: RequestFields) -> TaskAnswer:
@@ -133,7 +133,9 @@ def _store_late_answer(
         instance=instance,
         defaults={"at": now, "body": json.dumps(body)},
     )
-    logger.warning("%s answered %s under fence %s, which is over", instance, attempt.task_id, attempt.fence)
+    logger.warning(
+        "%s answered %s with the outdated fencing token %s", instance, attempt.task_id, attempt.fence
+    )
 
 
 def _reason(answer: TaskAnswer) -> str:

@@ -152,7 +152,7 @@ def record_connect(bearer: str) -> tuple[int, int]:
 
 
 def record_disconnect(instance_id: int) -> None:
-    """Note that the socket of an instance closed: no new tasks until it is heard again."""
+    """Note that the socket of an instance closed: no new tasks until it is connected again."""
     now = get_database_time()
     alive = DelegateInstance.objects.filter(
         pk=instance_id, suspect_since=None, connection=DelegateInstance.Connection.WEBSOCKET
@@ -161,7 +161,7 @@ def record_disconnect(instance_id: int) -> None:
         return
     instance = DelegateInstance.objects.select_related("delegate").get(pk=instance_id)
     text = (
-        f"The WebSocket of {get_instance_label(instance)} closed; it gets no tasks until it is heard again."
+        f"The WebSocket of {get_instance_label(instance)} closed; it gets no tasks until its next heartbeat."
     )
     record_event(instance, DelegateEvent.Kind.SUSPECT, text, at=now)
     publish_delegates_changed(instance.delegate_id)
@@ -304,7 +304,7 @@ def _build_reply(tasks: list[dict[str, Any]], *, held: float) -> AgentReply:
 
 
 HEARTBEAT_TIMEOUT_SECONDS = 10.0
-_SESSION_OVER_MESSAGE = "Your session is over. Register again."
+_SESSION_OVER_MESSAGE = "Your session has expired. Register again."
 _REFUSALS = {one.code: one for one in (SessionInvalid, TokenRevoked, DelegateRejected, ScopeArchived)}
 
 
@@ -324,7 +324,7 @@ async def heartbeat_request(request: AgentRequest, _receive: object) -> AgentRep
             async with asyncio.timeout(HEARTBEAT_TIMEOUT_SECONDS):
                 told = await answer
         except TimeoutError as late:
-            raise ServiceUnavailable("The heartbeat could not be written yet. Send it again.") from late
+            raise ServiceUnavailable("The heartbeat could not be saved. Send it again.") from late
     if isinstance(told, SessionEnded):
         raise _REFUSALS[told.code](_SESSION_OVER_MESSAGE)
     return AgentReply(told)

@@ -91,7 +91,7 @@ def _publish_facts(delegates: Iterable[Delegate], *, away: bool) -> None:
 
 
 def _build_fact(delegate: Delegate, *, away: bool) -> NotificationEvent:
-    what = "is not heard any more: it is disconnected" if away else "is connected"
+    what = "is disconnected: no heartbeat" if away else "is connected"
     return NotificationEvent(
         event=EventType.DELEGATE_DISCONNECTED if away else EventType.DELEGATE_CONNECTED,
         scope=delegate.scope,

@@ -166,10 +166,12 @@ def _publish_changes(
         notify_back(one.delegate for one in instances if one.pk in back)
     for pk, instance in _rows(back | drained).items():
         if pk in back:
-            text = f"{get_instance_label(instance)} is heard again."
+            text = f"{get_instance_label(instance)} is connected again."
             record_event(instance, DelegateEvent.Kind.CONNECTED, text, at=now)
         if pk in drained:
-            text = f"{get_instance_label(instance)} drains: it finishes what it has and takes nothing new."
+            text = (
+                f"{get_instance_label(instance)} is draining: it finishes its tasks and accepts no new ones."
+            )
             record_event(instance, DelegateEvent.Kind.DRAINING, text, at=now)
     changed = back | drained | {one.pk for one in instances if len(beats[one.pk].running) != one.running}
     if changed:
@@ -308,4 +310,4 @@ class HeartbeatBuffer:
     def _ended(self, job: "asyncio.Task[None]") -> None:
         self._job = None
         if not job.cancelled() and (error := job.exception()) is not None:
-            logger.error("Heartbeats were lost because of a mistake in Slipway", exc_info=error)
+            logger.error("Heartbeats were lost because of an internal error", exc_info=error)

@@ -54,7 +54,7 @@ class KeyProof:
         # Each registration makes the challenges before it worthless, its own among them.
         if not max(newer_than.timestamp(), (now - CHALLENGE_LIFETIME).timestamp()) < issued:
             raise SignatureWrong(
-                f"The challenge is too old, was used, or is not of this Slipway. {_RESTART_HINT}"
+                f"The challenge has expired, was already used, or is not from this Slipway. {_RESTART_HINT}"
             )
         public = _public_key(self.public_key)
         try:

@@ -120,9 +120,9 @@ def _build_requeue_values(task: DelegateTask) -> dict[str, object]:
 def _build_lost_values(task: DelegateTask, now: datetime) -> dict[str, object]:
     aborted = task.abort_requested and task.repeatable
     text = (
-        f"{task.instance_name} was lost while it did this: nobody knows how far it came."
+        f"{task.instance_name} was lost while it ran this task: its progress is unknown."
         if not task.repeatable
-        else f"{task.instance_name} was lost while it did this."
+        else f"{task.instance_name} was lost while it ran this task."
     )
     return {
         "status": DelegateTask.Status.ABORTED if aborted else DelegateTask.Status.FAILED,
@@ -183,7 +183,7 @@ def _runs_other_projects(instance: DelegateInstance, project: str) -> bool:
 
 
 MAX_TASKS_PER_ACQUIRE = 10
-WITHDRAWN_REASON = "It was withdrawn before a delegate took it."
+WITHDRAWN_REASON = "It was withdrawn before a delegate accepted it."
 
 
 @dataclass(frozen=True)

@@ -154,20 +154,20 @@ def compute_allowance(task: DelegateTask, now: datetime) -> int:
 def append_missing_lines_note(task: DelegateTask, written: int, now: datetime) -> None:
     """Say in the log of a task how many of the lines that it wrote did not arrive before its answer."""
     if (missing := written - task.next_sequence) > 0:
-        text = f"{missing:,} lines are missing here: they did not arrive before the task's answer."
+        text = f"{missing:,} lines are missing: they did not arrive before the result of the task."
         _store(task, [_build_manager_line(now, text)])
         DelegateTask.objects.filter(pk=task.pk).update(next_sequence=task.next_sequence + 1)
 
 
 def _check_open(task: DelegateTask, instance: DelegateInstance, fence: int, now: datetime) -> None:
     if task.fence != fence or task.instance_id != instance.pk:
-        raise StaleFence("This task is no longer yours. Its lines are not wanted any more.")
+        raise StaleFence("This task is no longer assigned to you. Its lines are ignored.")
     if task.is_open:
         return
     is_answered = TaskAttempt.objects.filter(task=task, fence=fence).exclude(answered_at=None).exists()
     # What a lost delegate wrote before is evidence, if it comes soon.
     if is_answered or task.finished_at is None or now - task.finished_at > LATE_LOG_WINDOW:
-        raise TaskAnswered("This task is over. Its log takes no more lines.")
+        raise TaskAnswered("This task is finished. Its log accepts no more lines.")
 
 
 def _store(task: DelegateTask, lines: list[dict[str, Any]]) -> None:

@@ -58,7 +58,7 @@ def _send(message: dict[str, Any]) -> None:
     try:
         async_to_sync(layer.group_send)(AGENTS_GROUP, message)
     except (OSError, RedisError) as error:
-        logger.warning("Agents were not told, they find it with their next look: %s", error)
+        logger.warning("Could not publish to agents, they get it with their next poll: %s", error)
 
 
 MAX_OFFERS = 1000

@@ -83,7 +83,7 @@ def check_refusal_rate(stranger: Registrant) -> None:
     """Let those try whose last minute was not full of refusals. Raises `TooOften`."""
     if any(counts.get(key) >= most for key, most in stranger.keys):
         raise TooOften(
-            "Registering was refused too often in the last minute. Look at the last refusal, then try again.",
+            "Registering was refused too often in the last minute. Check the last refusal, then try again.",
             retry_after=_REFUSAL_WINDOW_SECONDS,
         )
 
@@ -114,7 +114,7 @@ def find_token(shown: str) -> DelegateToken:
     """The token that an agent shows, whatever its state. Raises `TokenMalformed`, `TokenUnknown`."""
     if not _TOKEN.fullmatch(shown):
         raise TokenMalformed(
-            f"What was sent is no delegate token: those are {DelegateToken.PREFIX} and 43 characters. "
+            f"This is not a delegate token: tokens are {DelegateToken.PREFIX} and 43 characters. "
             "Copy the token again, without quotes or spaces."
             if shown
             else "No token was sent. Set the delegate's token in its environment."
@@ -123,24 +123,24 @@ def find_token(shown: str) -> DelegateToken:
         DelegateToken.objects.select_related("scope__parent").filter(token_hash=hash_secret(shown)).first()
     )
     if found is None:
-        raise TokenUnknown("No such token was made here. Copy one from the list of delegate tokens.")
+        raise TokenUnknown("Unknown token. Copy one from the list of delegate tokens.")
     return found
 
 
 def check_token(token: DelegateToken) -> None:
     """Refuse a token whose time is over. Raises `TokenRevoked`, `TokenExpired`, `ScopeArchived`."""
     if not is_trusted(token):
-        raise TokenRevoked(f"The token {token.name} was revoked. Start the delegate with another one.")
+        raise TokenRevoked(f"The token {token.name} was revoked. Start the delegate with another token.")
     if token.expires_at is not None and get_database_time() >= token.expires_at:
         ended = f"{token.expires_at:%Y-%m-%d %H:%M} UTC"
-        raise TokenExpired(f"The token {token.name} expired on {ended}. Make a new one.")
+        raise TokenExpired(f"The token {token.name} expired on {ended}. Create a new token.")
     check_scope(token.scope)
 
 
 def check_account(*, sent: str, ours: str) -> None:
     """Refuse agents that mean another installation. Raises `WrongAccount`."""
     if sent != ours:
-        said = f"The account id {sent!r} is not the one of this Slipway" if sent else "No account id was sent"
+        said = f"The account id {sent!r} is not the one of this Slipway" if sent else "No account ID was sent"
         raise WrongAccount(f"{said}: it is {ours}. Correct it in the delegate's environment.")
 
 
@@ -236,7 +236,7 @@ def _admit_agent(said: AgentRegistration, token: DelegateToken, *, address: str)
     publish_delegates_changed(delegate.pk)
     if delegate.admission == Delegate.Admission.PENDING_APPROVAL:
         if taken.is_new:
-            text = f"{get_instance_label(instance)} waits for somebody to approve this delegate."
+            text = f"{get_instance_label(instance)} waits for the approval of this delegate."
             record_event(instance, DelegateEvent.Kind.REGISTERED, text, at=now, address=address)
         return AgentReply({"status": "PENDING_APPROVAL", "retry_after": APPROVAL_SECONDS}, status=202)
     session = replace_session(instance, now)
@@ -284,13 +284,11 @@ def _get_or_create_delegate(said: AgentRegistration, token: DelegateToken) -> De
 
 def _check_admission(delegate: Delegate) -> None:
     if delegate.is_built_in:
-        raise NameTaken(
-            f"{delegate.name} is what the workers of this Slipway are called. Choose another name."
-        )
+        raise NameTaken(f"{delegate.name} is reserved for the built-in delegate. Choose another name.")
     if delegate.admission == Delegate.Admission.REJECTED:
-        raise DelegateRejected(f"Somebody rejected {delegate.name}. Ask who looks after delegates here.")
+        raise DelegateRejected(f"{delegate.name} was rejected. Ask someone who manages delegates.")
     if delegate.admission == Delegate.Admission.DISABLED:
-        raise DelegateDisabled(f"{delegate.name} is switched off. Enable it on its page.")
+        raise DelegateDisabled(f"{delegate.name} is disabled. Enable it on its page.")
 
 
 @dataclass(frozen=True)
@@ -352,7 +350,7 @@ def _describe_registration(said: AgentRegistration, taken: RegisteredInstance) -
     version = f" with version {said.version}" if said.version else ""
     told = f"{get_instance_label(taken.instance)} registered{version}."
     if taken.is_rekeyed:
-        told += " It has another key pair than the process before it, which is gone."
+        told += " It has a new key pair; the previous process is gone."
     if abs(said.skew_seconds) < NOTABLE_SKEW_SECONDS:
         return told
     return f"{told} {describe_clock_skew(said.skew_seconds)}"
@@ -377,9 +375,7 @@ def deregister_agent(request: AgentRequest) -> AgentReply:
         running=0,
     )
     leases.end_leases([instance], now=now)
-    record_event(
-        instance, DelegateEvent.Kind.GONE, f"{get_instance_label(instance)} ended and said goodbye.", at=now
-    )
+    record_event(instance, DelegateEvent.Kind.GONE, f"{get_instance_label(instance)} signed off.", at=now)
     notify_away([instance], now)
     publish_delegates_changed(instance.delegate_id)
     return AgentReply({})

@@ -204,16 +204,16 @@ class AgentRequest:
         if packing == "identity":
             return self.body
         if packing != "gzip":
-            raise BadInput("The body is packed in a way that is not known here. Use gzip, or none.")
+            raise BadInput("The content encoding is not supported. Use gzip or none.")
         unpacker = zlib.decompressobj(_GZIP)
         try:
             body = unpacker.decompress(self.body, AGENT_BYTES + 1)
         except zlib.error as problem:
-            raise BadInput("The body is not what gzip makes.") from problem
+            raise BadInput("The body is not valid gzip.") from problem
         if len(body) > AGENT_BYTES:
             raise TooLarge(_TOO_LARGE_MESSAGE)
         if not unpacker.eof or unpacker.unused_data:
-            raise BadInput("The packed body has no end, or more than one.")
+            raise BadInput("The gzip body is incomplete or has trailing data.")
         return body
 
 

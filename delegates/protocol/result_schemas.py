@@ -188,7 +188,9 @@ def validate_answer(attempt: TaskAttempt, answer: TaskAnswer) -> TaskAnswer:
     who = "The delegate" if attempt.instance is None else f"The delegate {attempt.instance.delegate.name}"
     where = "" if attempt.instance is None else f" on {get_instance_label(attempt.instance)}"
     what = f"{Kind(kind).label} ({attempt.asked})" if attempt.asked else str(Kind(kind).label)
-    message = f"{who}{where} gave an answer that does not fit the task: {what}. {fault}. Upgrade its agent."
+    message = (
+        f"{who}{where} returned a result that does not match the task: {what}. {fault}. Upgrade its agent."
+    )
     error = {"kind": "TaskError", "code": BAD_ANSWER, "message": message, "capability": False}
     return TaskAnswer(FAILED, None, error, answer.duration_ms)
 

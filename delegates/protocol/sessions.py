@@ -42,7 +42,7 @@ def extend_leases_after_outage(now: datetime) -> int:
     running = DelegateTask.objects.filter(status=DelegateTask.Status.STARTED, lease_until__lt=now + LEASE)
     theirs = running.filter(instance__delegate__is_built_in=False).exclude(instance__session_hash="")
     if count := theirs.update(lease_until=now + LEASE):
-        logger.info("Slipway was away: %s tasks stay with their delegates", count)
+        logger.info("Slipway was unavailable: %s tasks stay with their delegates", count)
     return count
 
 
@@ -79,12 +79,12 @@ def get_session_instance(session: str) -> DelegateInstance:
     )
     found = rows.filter(pk=int(named[1])).first() if named else None
     if found is None or not _is_current(found, hash_secret(session), get_database_time()):
-        raise SessionInvalid(f"This session is not, or no longer, one of this Slipway. {_REGISTER_HINT}")
+        raise SessionInvalid(f"This session is unknown or has expired. {_REGISTER_HINT}")
     if not is_trusted(found.token):
-        raise TokenRevoked("The token that this session began with was revoked. Use another token.")
+        raise TokenRevoked("The token of this session was revoked. Use another token.")
     check_scope(found.delegate.scope)
     if found.delegate.admission == Delegate.Admission.REJECTED:
-        raise DelegateRejected("Somebody rejected this delegate. Ask who looks after delegates here.")
+        raise DelegateRejected("This delegate was rejected. Ask someone who manages delegates.")
     return found
 
 
@@ -92,7 +92,7 @@ def check_scope(scope: Scope) -> None:
     """Refuse the agents of what is archived. Raises `ScopeArchived`."""
     archived = [one.path for one in (scope, scope.parent) if one is not None and one.archived_at is not None]
     if archived:
-        raise ScopeArchived(f"{archived[0]} is archived. Its delegates wait until somebody brings it back.")
+        raise ScopeArchived(f"{archived[0]} is archived. Its delegates wait until it is restored.")
 
 
 def is_trusted(token: DelegateToken | None) -> bool:

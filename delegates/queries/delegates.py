@@ -190,20 +190,20 @@ def describe_status(status: Connectivity, expected: list[DelegateInstance], end:
     if end and status in (Connectivity.DISCONNECTED, Connectivity.NEVER_CONTACTED):
         return end
     if status == Connectivity.LATE and any(one.suspect_since for one in expected):
-        return "Its socket closed: it gets no new tasks until it is heard again."
+        return "Its socket closed: it gets no new tasks until it is connected again."
     if status == Connectivity.DISCONNECTED and not expected:
-        return "Every instance has signed off or was given up."
+        return "Every instance has signed off or was lost."
     return REASONS.get(status, "")
 
 
 REASONS = {
     Connectivity.LATE: "A heartbeat is overdue.",
-    Connectivity.DISCONNECTED: "No heartbeat came for two and a half minutes.",
-    Connectivity.NEVER_CONTACTED: "Nothing has registered under this name yet.",
-    Connectivity.DRAINING: "It finishes what it has and takes nothing new.",
-    Connectivity.PENDING_APPROVAL: "Somebody has to approve it before it gets tasks.",
-    Connectivity.REJECTED: "Somebody rejected it.",
-    Connectivity.DISABLED: "Somebody disabled it.",
+    Connectivity.DISCONNECTED: "No heartbeat for 150 seconds.",
+    Connectivity.NEVER_CONTACTED: "No instance has registered yet.",
+    Connectivity.DRAINING: "It is draining: it finishes its tasks and accepts no new ones.",
+    Connectivity.PENDING_APPROVAL: "It needs approval before it gets tasks.",
+    Connectivity.REJECTED: "It was rejected.",
+    Connectivity.DISABLED: "It was disabled.",
 }
 
 

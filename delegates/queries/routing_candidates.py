@@ -201,14 +201,14 @@ def _candidate(delegate: Delegate, work: _Workload, now: datetime) -> RoutingCan
 def _describe_last_heartbeat(delegate: Delegate, instances: list[DelegateInstance], now: datetime) -> str:
     heard = [one.last_heartbeat_at for one in instances if one.last_heartbeat_at]
     if not heard:
-        return "It has never been heard."
+        return "It has sent no heartbeat."
     at = f"{max(heard):%Y-%m-%d %H:%M:%S} UTC"
     if any(is_connected(one, now) for one in instances):
-        return f"It was heard at {at}."
+        return f"Last heartbeat at {at}."
     # What people decided is another rule's matter.
     status = compute_delegate_status(Delegate(), instances, now)
     if status == Connectivity.DRAINING:
         return "Its instances are draining."
     if status == Connectivity.LATE:
-        return f"Its connection broke; it was last heard at {at}."
-    return f"It was last heard at {at}."
+        return f"Its connection was lost; last heartbeat at {at}."
+    return f"Last heartbeat at {at}."

@@ -81,11 +81,11 @@ def _nobody_runs_scripts(wanted: RoutingRequest, known: list[RoutingCandidate]) 
 
 
 _PREFERENCE_REASONS = {
-    Preference.ANSWERS: "it took what it was offered",
+    Preference.ANSWERS: "it accepted the offer",
     Preference.ALLOWED: "it reached {criterion} not long ago",
     Preference.SERVED: "it served this connector last",
-    Preference.FREE: "it is the least busy",
-    Preference.RESTED: "it is its turn",
+    Preference.FREE: "it has the lowest load",
+    Preference.RESTED: "round robin",
 }
 
 
@@ -98,8 +98,8 @@ def _sentence(
 ) -> str:
     if _nobody_runs_scripts(wanted, known):
         return (
-            f"No delegate at {wanted.scope} or above runs scripts: the built-in one does not. "
-            "Install a delegate of your own there."
+            f"No delegate at {wanted.scope} or above can run scripts; the built-in delegate cannot. Install "
+            f"a delegate there."
         )
     if impossible:
         return (
@@ -113,15 +113,15 @@ def _sentence(
     if not selected:
         return f"No delegate is registered at {wanted.scope} or above."
     reasons = [f"{one.name}: {_first_fault(judged[one.key]).detail}" for one in selected]
-    return f"Waits for a delegate. {' '.join(_limit_reasons(reasons))}"
+    return f"Waiting for a delegate. {' '.join(_limit_reasons(reasons))}"
 
 
 def _describe_choice(wanted: RoutingRequest, ranked: tuple[RoutingCandidate, ...]) -> str:
     first, because = ranked[0], find_preference(wanted, ranked)
     if because is None:
-        return f"{first.name} is the only delegate that may do this now."
+        return f"{first.name} is the only eligible delegate."
     reason = _PREFERENCE_REASONS[because].format(criterion=wanted.criterion)
-    return f"{first.name} comes first of {len(ranked)}: {reason}."
+    return f"{first.name} ranks first of {len(ranked)}: {reason}."
 
 
 def _first_fault(verdicts: tuple[RuleVerdict, ...]) -> RuleVerdict:

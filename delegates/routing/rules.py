@@ -49,7 +49,7 @@ class RoutingCandidate:
     name: str
     scope: str
     connected: bool = True
-    heard: str = "It was heard just now."
+    heard: str = "It is connected."
     admission: str = "ENABLED"
     draining: bool = False
     environments: tuple[str, ...] = ()
@@ -112,21 +112,21 @@ def evaluate_rules(wanted: RoutingRequest, one: RoutingCandidate) -> tuple[RuleV
 
 
 def _connected(wanted: RoutingRequest, one: RoutingCandidate) -> RuleVerdict:
-    remedy = "" if one.connected else "Start it, or see on its page why it is away."
+    remedy = "" if one.connected else "Start it, or check on its page why it is disconnected."
     return RuleVerdict(one.key, one.name, RoutingRule.CONNECTED, one.connected, one.heard, remedy)
 
 
 _ADMISSIONS = {
-    "PENDING_APPROVAL": ("It waits for approval.", "Approve it."),
+    "PENDING_APPROVAL": ("It is waiting for approval.", "Approve it."),
     "REJECTED": ("It was rejected.", "Approve it."),
     "DISABLED": ("It is disabled.", "Enable it."),
 }
 
 
 def _admitted(wanted: RoutingRequest, one: RoutingCandidate) -> RuleVerdict:
-    detail, remedy = _ADMISSIONS.get(one.admission, ("It may work.", ""))
+    detail, remedy = _ADMISSIONS.get(one.admission, ("It is enabled.", ""))
     if not remedy and one.draining:
-        detail, remedy = "It finishes what it has and takes nothing new.", "Enable it again."
+        detail, remedy = "It is draining: it finishes its tasks and accepts no new ones.", "Enable it again."
     return RuleVerdict(one.key, one.name, RoutingRule.ADMITTED, not remedy, detail, remedy)
 
 
@@ -172,44 +172,44 @@ def _selectors(wanted: RoutingRequest, one: RoutingCandidate) -> RuleVerdict:
     lacking = [tag for tag in wanted.selectors if tag.casefold() not in one.tags]
     if lacking:
         lacks, tags = ", ".join(lacking), "tags" if len(lacking) > 1 else "tag"
-        remedy = f"Give it the {tags} {lacks}."
+        remedy = f"Add the {tags} {lacks}."
         return RuleVerdict(
             one.key, one.name, RoutingRule.SELECTORS, False, f"It lacks the {tags} {lacks}.", remedy
         )
-    detail = f"It has {', '.join(wanted.selectors)}." if wanted.selectors else "The task asks for no tags."
+    detail = f"It has {', '.join(wanted.selectors)}." if wanted.selectors else "The task requires no tags."
     return RuleVerdict(one.key, one.name, RoutingRule.SELECTORS, True, detail)
 
 
 def _not_blocked(wanted: RoutingRequest, one: RoutingCandidate) -> RuleVerdict:
     if one.blocked_seconds > 0:
         reason = f": {one.blocked_reason}" if one.blocked_reason else ""
-        detail = f"It could not reach {wanted.criterion} just now{reason.rstrip('.')}."
-        remedy = "Wait until it is tried again."
+        detail = f"It could not reach {wanted.criterion}{reason.rstrip('.')}."
+        remedy = "Wait for the retry."
         return RuleVerdict(
             one.key, one.name, RoutingRule.BLOCKLIST, False, detail, remedy, one.blocked_seconds
         )
     if one.allowed_seconds > 0:
-        detail = f"It reached {wanted.criterion} not long ago."
+        detail = f"It reached {wanted.criterion} recently."
         return RuleVerdict(
             one.key, one.name, RoutingRule.BLOCKLIST, True, detail, seconds_left=one.allowed_seconds
         )
-    return RuleVerdict(one.key, one.name, RoutingRule.BLOCKLIST, True, "Nothing is known against it.")
+    return RuleVerdict(one.key, one.name, RoutingRule.BLOCKLIST, True, "No recent failure.")
 
 
 def _capacity(wanted: RoutingRequest, one: RoutingCandidate) -> RuleVerdict:
     if not one.capacity:
-        detail = "It has no instance that takes tasks."
+        detail = "It has no instance that accepts tasks."
         return RuleVerdict(one.key, one.name, RoutingRule.CAPACITY, False, detail, "Start an instance.")
     ok = one.busy < one.capacity
     detail = f"It has {one.busy} of {one.capacity} tasks."
-    remedy = "" if ok else "Wait for one of its tasks to end, or start another instance."
+    remedy = "" if ok else "Wait for a task to finish, or start another instance."
     return RuleVerdict(one.key, one.name, RoutingRule.CAPACITY, ok, detail, remedy)
 
 
 def _scripts(wanted: RoutingRequest, one: RoutingCandidate) -> RuleVerdict:
     """A script on the manager itself would have what the manager has: its keys and everybody's secrets."""
-    detail = "It runs scripts." if one.runs_scripts else "The built-in delegate of this Slipway runs none."
-    remedy = "" if one.runs_scripts else "Install a delegate of your own."
+    detail = "It can run scripts." if one.runs_scripts else "The built-in delegate cannot run scripts."
+    remedy = "" if one.runs_scripts else "Install a delegate."
     return RuleVerdict(one.key, one.name, RoutingRule.SCRIPTS, one.runs_scripts, detail, remedy)
 
 
@@ -217,15 +217,15 @@ def _isolation(wanted: RoutingRequest, one: RoutingCandidate) -> RuleVerdict:
     """Without isolation a script reads what others hold: one project's tasks at most run there."""
     ok, remedy = True, ""
     if one.is_isolated:
-        detail = "It keeps tasks apart."
+        detail = "It isolates tasks."
     elif one.shares_scripts:
-        detail = "It does not keep tasks apart; its setting lets projects share it."
+        detail = "It does not isolate tasks; projects may share it."
     elif ok := not one.script_scopes or any(scope in ("", wanted.scope) for scope in one.script_scopes):
-        detail = "It does not keep tasks apart; no other project has run scripts there."
+        detail = "It does not isolate tasks; no other project has run scripts on it."
     else:
         others = ", ".join(sorted(one.script_scopes))
-        detail = f"It does not keep tasks apart and has run scripts of {others}."
-        remedy = "Run it where it can isolate tasks, or let projects share it on its page."
+        detail = f"It does not isolate tasks and has run scripts of {others}."
+        remedy = "Run it where it can isolate tasks, or allow projects to share it on its page."
     return RuleVerdict(one.key, one.name, RoutingRule.ISOLATION, ok, detail, remedy)
 
 

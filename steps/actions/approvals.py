@@ -55,13 +55,13 @@ class RequestApproval(Action):
         state = rollout.approval_state()
         if state.verdict == "REJECTED":
             reason = f": {state.comment}" if state.comment else ""
-            raise ActionFailed(APPROVAL_REJECTED, f"{state.by} rejected this{reason}", outcome="")
+            raise ActionFailed(APPROVAL_REJECTED, f"{state.by} rejected{reason}", outcome="")
         if state.verdict == "EXPIRED":
             missing = self.minimum - len(state.approvers)
             raise ActionFailed(
                 APPROVAL_EXPIRED,
-                f"Nobody decided in time: {missing} more approval{'' if missing == 1 else 's'} of "
-                f"{', '.join(self.groups)} would have been needed. Retry to ask again.",
+                f"Approval timed out: {missing} more approval{'' if missing == 1 else 's'} of "
+                f"{', '.join(self.groups)} required. Retry to request approval again.",
                 outcome="TIMED_OUT",
             )
         if state.verdict != "APPROVED":

@@ -69,7 +69,7 @@ class AttachAutoScaling(Action):
         ours = {policy["PolicyName"] for policy in wanted.policies}
         for other in before.policies:
             if other.name not in ours:
-                rollout.log(f"Scaling Policy {other.name} is in no manifest, it stays as it is")
+                rollout.log(f"Scaling Policy {other.name} is not in a manifest and is not changed")
 
     def _register(
         self, rollout: StepContext, name: str, wanted: ManifestScaling, live: ScalableTarget | None
@@ -86,7 +86,7 @@ class AttachAutoScaling(Action):
         if self.activate and live.suspended != (goal := {**NOTHING_SUSPENDED, **(state or {})}):
             asked["SuspendedState"] = goal
         if "SuspendedState" not in asked and not is_target_changed(asked, live):
-            rollout.log(f"The Scalable Target of service {name} is as its manifest says")
+            rollout.log(f"The Scalable Target of service {name} matches its manifest")
             return
         rollout.log(f"Replacing Scalable Target of service {name}..")
         rollout.scaling.register_target(rollout.cluster, name, asked)
@@ -96,14 +96,14 @@ class AttachAutoScaling(Action):
         return confirm_scaling_write(rollout, call)
 
     def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
-        kept = f"Scalable target and policies of Service {known.know(self.of)}: back to what they were before"
+        kept = f"Scalable target and policies of Service {known.know(self.of)}: restore the previous state"
         return (kept,)
 
     def undo(self, rollout: StepContext) -> None:
         name, wanted = rollout.know(self.of), self._wanted(rollout)
         before, live = self._before(rollout), read_scaling_state(rollout, name)
         if live.target is None:
-            rollout.log(f"Service {name} has no Scalable Target any more")
+            rollout.log(f"Service {name} no longer has a Scalable Target")
             return
         for policy in wanted.policies:
             _restore_policy(
@@ -117,7 +117,9 @@ class AttachAutoScaling(Action):
         ours = {policy["PolicyName"] for policy in self._wanted(rollout).policies}
         others = [one.name for one in live.policies if one.name not in ours]
         if before.target is None and others:
-            text = f"Somebody added the Scaling Policies {', '.join(others)}: the Scalable Target stays"
+            text = (
+                f"Scaling Policies {', '.join(others)} were added outside Slipway: the Scalable Target stays"
+            )
             rollout.log(text, "warning")
         elif before.target is None:
             rollout.log(f"Deregistering Scalable Targets from service {name}..")
@@ -166,7 +168,7 @@ def _put_policy(
 ) -> None:
     title = policy["PolicyName"]
     if live is not None and not is_policy_changed(policy, live.raw):
-        rollout.log(f"Scaling Policy {title} of service {name} is as its manifest says")
+        rollout.log(f"Scaling Policy {title} of service {name} matches its manifest")
         return
     verb = "Attaching" if live is None else "Replacing"
     rollout.log(f"{verb} Scaling Policy {title} on service {name}..")
@@ -194,7 +196,7 @@ def _check_policy(name: str, before: ScalingPolicy | None, now: ScalingPolicy | 
             subject, before.arn if before else MISSING_TARGET, now.arn if now else MISSING_TARGET
         )
     same = not is_policy_changed(before.raw, now.raw)
-    return ChecklistEntry(subject, "as before", "as before" if same else "configured otherwise", same)
+    return ChecklistEntry(subject, "as before", "as before" if same else "different configuration", same)
 
 
 def _build_check(subject: str, expected: str, found: str) -> ChecklistEntry:
@@ -243,14 +245,14 @@ class SuspendAutoScaling(Action):
             return  # by an earlier try of this step
         rollout.log(f"Suspending Auto Scaling of service {name}..")
         if found.target.is_suspended:
-            rollout.log(f"Auto Scaling of service {name} is suspended already, and stays so", "warning")
+            rollout.log(f"Auto Scaling of service {name} is already suspended and stays suspended", "warning")
             return
         try:
             rollout.scaling.suspend(found.target)
         except Denied as denied:
-            rollout.log(f"{denied.display_message} Auto Scaling goes on while this step works.", "warning")
+            rollout.log(f"{denied.display_message} Auto Scaling stays active during this step.", "warning")
             return
-        rollout.log(f"Auto Scaling of service {name} is suspended{self._until}; its policies stay")
+        rollout.log(f"Auto Scaling of service {name} is suspended{self._until}; its policies are kept")
         rollout.learn(**{_get_output_name(self.of): SUSPENDED})
 
     @property
@@ -263,7 +265,7 @@ class SuspendAutoScaling(Action):
     def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
         name = known.know(self.of)
         is_ours = name and known.know(_get_output_name(self.of)) == SUSPENDED
-        return (f"Resume auto scaling of Service {name} as it was before",) if is_ours else ()
+        return (f"Restore auto scaling of Service {name}",) if is_ours else ()
 
     def undo(self, rollout: StepContext) -> None:
         before = get_saved_scaling(rollout, self.of).target
@@ -272,7 +274,7 @@ class SuspendAutoScaling(Action):
         name = rollout.know(self.of)
         rollout.log(f"Resuming Auto Scaling of service {name}..")
         rollout.scaling.resume(before)
-        rollout.log(f"Auto Scaling of service {name} is as it was before")
+        rollout.log(f"Auto Scaling of service {name} is restored")
         rollout.learn(**{_get_output_name(self.of): RESTORED})
 
     def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
@@ -295,7 +297,7 @@ class DetachAutoScaling(SuspendAutoScaling):
 
     @property
     def title(self) -> str:
-        return "Take auto scaling off the old ECS service"
+        return "Remove auto scaling from the old ECS service"
 
     @property
     def _until(self) -> str:
@@ -347,7 +349,7 @@ def _read_scaling(rollout: StepContext, name: str) -> ScalingState:
         return read_scaling_state(rollout, name)
     except Denied as denied:
         rollout.log(
-            f"{denied.display_message} Slipway takes it that the service has no auto scaling.", "warning"
+            f"{denied.display_message} Slipway assumes that the service has no auto scaling.", "warning"
         )
         return ScalingState()
 

@@ -87,7 +87,7 @@ class Action:
 
     def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
         """Say of a write without an answer whether it happened; only reads."""
-        raise NotImplementedError(f"{type(self).__name__} sends a write but cannot adopt it")
+        raise NotImplementedError(f"{type(self).__name__} sends a write but cannot confirm it")
 
     def is_done(self, rollout: StepContext) -> bool:
         """One look, read only; raises `ActionFailed` when it will never be."""
@@ -156,7 +156,7 @@ def load_action(name: str, version: int, parameters: Mapping[str, Any]) -> Actio
     """
     cls = _ACTIONS.get(name)
     if cls is None or cls.version != version:
-        raise UnknownActionError(f"This version of Slipway does not know action {name} version {version}.")
+        raise UnknownActionError(f"Unknown action in this version of Slipway: {name} version {version}.")
     try:
         return cls(**parameters)
     except TypeError as exc:

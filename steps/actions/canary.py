@@ -48,7 +48,7 @@ class CreateCanary(CreateOrUpdateService):
         if has_existed_before(rollout):
             name = rollout.know("serviceName")
             rollout.log(
-                f"Service {name} was left behind by an earlier deployment. It becomes the canary of this one",
+                f"Service {name} is a leftover of an earlier deployment and becomes the canary of this one",
                 "warning",
             )
         super().start(rollout)
@@ -79,9 +79,7 @@ class DeleteCanary(Action):
     def start(self, rollout: StepContext) -> None:
         canary = rollout.earlier("EcsCanaryDeploy")
         if canary is None or not canary.know("serviceArn"):
-            rollout.log(
-                "This stage has deployed no canary before this step: there is nothing to delete", "warning"
-            )
+            rollout.log("This stage has no canary: nothing to delete", "warning")
             return
         name = canary.know("serviceName")
         rollout.learn(serviceName=name)
@@ -117,7 +115,7 @@ def _refuse_foreign_deployment(live: EcsService | None, canary: EarlierStep) -> 
         raise ActionFailed(
             "SUPERSEDED",
             f"Somebody else deployed Service {live.name} meanwhile (deployment {live.primary.id}). It is not "
-            "deleted: see what it is for, delete it in AWS if it may go, and run the pipeline again.",
+            "deleted. Check it, delete it in AWS if it is not needed, and run the pipeline again.",
             outcome="SUPERSEDED",
         )
 

@@ -55,7 +55,7 @@ class SendRequest(Action):
         )
         rollout.log(f"Sending {self.method} {request.url}")
         reply = rollout.work.send_request(request)
-        rollout.log(f"Answered with HTTP status {reply.status}")
+        rollout.log(f"Response: HTTP status {reply.status}")
         rollout.learn(
             httpUrl=request.url,
             httpMethod=self.method,
@@ -71,19 +71,20 @@ class SendRequest(Action):
             if reply.status >= 400:
                 raise ActionFailed(
                     "HTTP_STATUS",
-                    f"The request was answered with HTTP status {reply.status}. Without an assertion "
-                    "anything from 400 on is a failure.",
+                    f"The response has HTTP status {reply.status}. Without an assertion, status 400 or "
+                    f"higher is a failure.",
                 )
             return
         try:
             holds = parse_condition(self.assertion).holds(build_response_values(reply))
         except (BadConditionError, UnclearConditionError) as unclear:
-            raise ActionFailed("ASSERTION_FAILED", f"The assertion has no answer: {unclear}") from unclear
+            raise ActionFailed(
+                "ASSERTION_FAILED", f"The assertion cannot be evaluated: {unclear}"
+            ) from unclear
         if not holds:
             raise ActionFailed(
                 "ASSERTION_FAILED",
-                f"The assertion {self.assertion} is not true of the answer, whose HTTP status is "
-                f"{reply.status}.",
+                f"The assertion {self.assertion} is false for the response with HTTP status {reply.status}.",
             )
 
     def _output(self, rollout: StepContext, name: str, text: str, reply: OutboundResponse) -> str:
@@ -100,8 +101,8 @@ class SendRequest(Action):
     def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
         return Indeterminate(
             "NO_ANSWER",
-            "The worker that sent the request was lost before it had the answer. It is not sent again: "
-            "it may have arrived.",
+            "The worker was lost before it received the response. The request is not sent again because it "
+            "may have arrived.",
         )
 
 

@@ -75,7 +75,7 @@ def assess_leftovers(world: LeftoverCandidates, base: str) -> list[Leftover]:
 
 def list_possible_leftovers(base: str) -> list[Leftover]:
     """The names that strategies give, where only an execution can look which of them are there."""
-    why = "Not looked at yet: the execution looks first, and leaves what is not there or serves people."
+    why = "Not checked yet: the execution checks it first and keeps services that receive traffic."
     return [
         Leftover(f"{base}{suffix}", None, None, may_go=True, why=why)
         for suffix in (LEFTOVER_CANARY_SUFFIX, *LEFTOVER_PAIR_SUFFIXES)
@@ -84,14 +84,14 @@ def list_possible_leftovers(base: str) -> list[Leftover]:
 
 def _assess_canary(world: LeftoverCandidates, base: str, canary: EcsService) -> tuple[bool, str]:
     if canary.status != "ACTIVE":
-        return False, "It is being deleted already."
+        return False, "It is already being deleted."
     shared = [group for group in _list_target_groups(canary) if group in world.live]
     named = (
         world.services.get(name) for name in (base, *(f"{base}{suffix}" for suffix in LEFTOVER_PAIR_SUFFIXES))
     )
     others = [one for one in named if one is not None and one.status == "ACTIVE" and one.running]
     if not others:
-        return False, f"Service {base} runs no task: this may be all that serves."
+        return False, f"Service {base} runs no task: this may be the only service that receives traffic."
     server = next((one for one in others if set(shared) <= set(_list_target_groups(one))), None)
     if server is None:
         return False, f"It receives production traffic through {shared[0]}, and Service {base} does not."
@@ -104,10 +104,10 @@ def _assess_canary(world: LeftoverCandidates, base: str, canary: EcsService) -> 
 
 def _assess_pair_member(world: LeftoverCandidates, base: str, service: EcsService) -> tuple[bool, str]:
     if service.status != "ACTIVE":
-        return False, "It is being deleted already."
+        return False, "It is already being deleted."
     groups = _list_target_groups(service)
     if not groups:
-        return False, "It has no target group: nobody can see from here who uses it."
+        return False, "It has no target group: Slipway cannot determine who uses it."
     if [group for group in groups if group in world.live] and (service.running or service.desired):
         return False, f"It receives production traffic: {service.running} tasks in {groups[0]}."
     other = next(
@@ -166,7 +166,7 @@ class DeleteLeftover(Action):
 
     @property
     def title(self) -> str:
-        return f"Delete Service {self.service}, if it is a leftover"
+        return f"Delete Service {self.service} if it is a leftover"
 
     def start(self, rollout: StepContext) -> None:
         base = get_base_name(self.service)
@@ -177,11 +177,11 @@ class DeleteLeftover(Action):
         live = world.services.get(self.service)
         rollout.remember("service before", None if live is None else build_snapshot(live))
         if live is None:
-            rollout.log(f"Service {self.service} is gone already")
+            rollout.log(f"Service {self.service} is already deleted")
             return
         found = next((one for one in assess_leftovers(world, base) if one.name == self.service), None)
         if found is None or not found.may_go:
-            why = found.why if found else "Its name is none that a strategy of Slipway gives."
+            why = found.why if found else "Its name does not belong to a Slipway strategy."
             raise ActionFailed("NOT_A_LEFTOVER", f"Service {self.service} is not deleted. {why}")
         rollout.log(f"{found.why} It had {found.running}/{found.desired} tasks")
         delete_ecs_service(rollout, self.service, live)

@@ -26,7 +26,7 @@ class FetchManifests(Action):
 
     @property
     def title(self) -> str:
-        return "Fetch and check the manifests"
+        return "Fetch and validate the manifests"
 
     def start(self, rollout: StepContext) -> None:
         (task_definition,) = _fetch(rollout, TASK_DEFINITION)[:1]

@@ -15,7 +15,7 @@ from steps.expressions import is_path
 from steps.variables import SECRET_TYPE, ScriptEnvironment
 
 WORKER_LOST_MESSAGE = (
-    "The worker that asked for it was lost before it could note the task. It is not begun again."
+    "The worker that asked for it was lost before it recorded the task. The task is not started again."
 )
 
 
@@ -35,7 +35,7 @@ def refuse_exit_code(end: ScriptRunResult) -> None:
     if end.exit_code:
         raise ActionFailed(
             "SCRIPT_FAILED",
-            f"The script ended with exit code {end.exit_code}. Its output above says why.",
+            f"The script ended with exit code {end.exit_code}. See its output above.",
             exit_code=end.exit_code,
         )
 
@@ -122,7 +122,7 @@ class RunProvisionerScript(Action):
     def _hand_on(self, rollout: StepContext, outputs: Mapping[str, Any]) -> None:
         missing = [name for name in self.secret_outputs if name not in outputs]
         if missing:
-            raise ActionFailed(_BAD_OUTPUTS, f"The script wrote no output {', '.join(missing)}.")
+            raise ActionFailed(_BAD_OUTPUTS, f"The script did not write output {', '.join(missing)}.")
         others = {name: value for name, value in outputs.items() if not isinstance(value, str)}
         if unhidden := [name for name in self.secret_outputs if name in others]:
             raise ActionFailed(_BAD_OUTPUTS, f"The secret output {unhidden[0]} must be a text.")
@@ -138,23 +138,23 @@ class RunProvisionerScript(Action):
 
 
 def parse_provisioner_outputs(written: str | None) -> dict[str, Any]:
-    """The outputs that a script wrote. Raises `ActionFailed` for what is no JSON object of names."""
+    """The outputs that a script wrote. Raises `ActionFailed` for what is not a JSON object."""
     if written is None:
         raise ActionFailed(
             _BAD_OUTPUTS,
             f"The script wrote no file ${OUTPUT_PATH_VARIABLE}: write a JSON object of outputs to it, "
             "such as "
-            '{"cluster_name": "orders"}. A delegate of an older version sets no such variable: upgrade it.',
+            '{"cluster_name": "orders"}. Upgrade the delegate if it does not set this variable.',
         )
     try:
         outputs = parse_json(written)
     except InputRejected as refused:
         raise ActionFailed(
-            _BAD_OUTPUTS, f"What the script wrote to ${OUTPUT_PATH_VARIABLE} is no JSON: {refused}"
+            _BAD_OUTPUTS, f"What the script wrote to ${OUTPUT_PATH_VARIABLE} is not valid JSON: {refused}"
         ) from refused
     if not isinstance(outputs, dict):
         raise ActionFailed(
-            _BAD_OUTPUTS, f"What the script wrote to ${OUTPUT_PATH_VARIABLE} is no JSON object of names."
+            _BAD_OUTPUTS, f"What the script wrote to ${OUTPUT_PATH_VARIABLE} is not a JSON object."
         )
     if len(outputs) > PROVISIONER_OUTPUTS:
         raise ActionFailed(_BAD_OUTPUTS, f"A provisioner may have {PROVISIONER_OUTPUTS} at most.")

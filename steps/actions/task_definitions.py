@@ -149,14 +149,14 @@ def _reuse_running_revision(rollout: StepContext, definition: Mapping[str, Any])
     )
     if not running.is_active or not is_same:
         return False
-    same = f"Nothing differs from {running.family}:{running.revision}, which runs"
+    same = f"Nothing changed compared with {running.family}:{running.revision}, which is running"
     if force is False:
-        rollout.note(f"{same}: it is used again, and its tasks are left as they are.")
+        rollout.note(f"{same}: it is reused, and its tasks are kept.")
         _use_existing_revision(rollout, arn, running.raw)
         return True
     if force is None:
         rollout.note(
-            f"{same}. Its tasks are replaced all the same; a run with forceNewDeployment: false leaves them."
+            f"{same}. Its tasks are replaced anyway; run with forceNewDeployment: false to keep them."
         )
     return False
 
@@ -180,7 +180,7 @@ def deregister_task_definition(rollout: StepContext) -> None:
     try:
         used = _describe_use(rollout, arn)
     except AwsError as error:
-        used = f"whether it is used is not known. {error.display_message}"
+        used = f"its usage is unknown. {error.display_message}"
     if used:
         rollout.log(f"Task Definition {arn} stays registered: {used}", "warning")
         return
@@ -188,7 +188,7 @@ def deregister_task_definition(rollout: StepContext) -> None:
         rollout.ecs.deregister_task_definition(arn)
         rollout.log(f"Deregistered Task Definition {arn}")
     except NotFound:
-        rollout.log(f"Task Definition {arn} is already gone")
+        rollout.log(f"Task Definition {arn} is already deregistered")
     except AwsError as error:
         # The revision runs nowhere; leaving it behind harms nobody, a failed rollback would.
         rollout.log(f"Task Definition {arn} stays registered: {error.display_message}", "warning")
@@ -234,8 +234,8 @@ def reregister_task_definition(rollout: StepContext, arn: str) -> str:
     rollout.remember(_OLDER, rollout.ecs.get_latest_revision(old.family))
     registered = _register(rollout, definition)
     rollout.note(
-        f"Task Definition {arn} was deregistered by somebody. The rollback needs it, so it was registered "
-        f"again as {registered.arn}"
+        f"Task Definition {arn} was deregistered outside Slipway. The rollback registered it again as "
+        f"{registered.arn}"
     )
     return registered.arn
 

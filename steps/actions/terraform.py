@@ -81,7 +81,7 @@ def find_folder(program: str, files: Mapping[str, str]) -> str:
         raise ActionFailed(
             "CONFIGURATION_MISSING",
             f"None of the {len(files)} files is one of {TITLES[program]} ({', '.join(ends)}). "
-            "Let configFiles name the folder that holds them.",
+            "Set configFiles to the folder that contains them.",
         )
     depths = {folder: len(PurePosixPath(folder).parts) for folder in found}
     highest = sorted(folder for folder, depth in depths.items() if depth == min(depths.values()))
@@ -130,7 +130,7 @@ def _format_variable(value: Any) -> str:
 
 
 INLINE, FROM_PLAN, FROM_APPLY = "Inline", "InheritFromPlan", "InheritFromApply"
-_WORKER_LOST_MESSAGE = "The worker that asked for it was lost before it could note the task."
+_WORKER_LOST_MESSAGE = "The worker that asked for it was lost before it recorded the task."
 
 
 @dataclass(frozen=True)
@@ -169,8 +169,8 @@ class TerraformAction(Action):
         if end.ended == WORKER_LOST:
             raise ActionFailed(
                 "DELEGATE_LOST",
-                f"{end.reason or 'The delegate was lost.'} Nobody knows how far {self.program} {command} "
-                "came; it is not begun again by itself. The log above ends where it was heard last. "
+                f"{end.reason or 'The delegate was lost.'} It is unknown how far {self.program} {command} "
+                "got; it is not retried automatically. The log above ends at the last received line. "
                 "Its state may still be locked: the next run names the lock, and where no other run is under "
                 f"way, {self.program} force-unlock with its ID opens it.",
             )
@@ -179,7 +179,7 @@ class TerraformAction(Action):
             end.ended, f"ended with exit code {end.exit_code}"
         )
         code = {"STOPPED": "TASK_ABORTED", "TIMED_OUT": "TIMED_OUT"}.get(end.ended, "TERRAFORM_FAILED")
-        why = f": {end.errors[0]}" if end.errors else ". Its output above says why."
+        why = f": {end.errors[0]}" if end.errors else ". See its output above."
         unlock = (
             f"\nWhere no other run is under way, unlock the state: {self.program} force-unlock {end.lock_id}"
             if end.lock_id
@@ -203,7 +203,7 @@ def get_stored_plan(rollout: StepContext, identifier: str, *, destroys: bool) ->
     if found is None:
         raise ActionFailed(
             "PLAN_MISSING",
-            f"No step before this one has planned {identifier}, or its plan was applied already. Plan it "
+            f"No earlier step has planned {identifier}, or its plan was applied already. Plan it "
             "with the same provisionerIdentifier before.",
         )
     if found.destroys not in (None, destroys):
@@ -295,14 +295,14 @@ class ApplyTerraform(TerraformAction):
         latest = rollout.provisions.latest(self.identifier)
         if latest is not None and latest.id not in (rollout.recall("kept"), rollout.recall("before")):
             raise ChangedByOthers(
-                f"{self.identifier} was applied by {latest.by} since. Nothing of it is touched: "
-                "roll back there first, or apply what you want to have."
+                f"{self.identifier} was applied by {latest.by} since. Nothing was changed: roll back there "
+                f"first, or apply the required configuration."
             )
         return True
 
     def undo(self, rollout: StepContext) -> None:
         if not rollout.recall("begun"):
-            rollout.log(f"Nothing of {self.identifier} was changed, so nothing is put back")
+            rollout.log(f"Nothing of {self.identifier} was changed, so there is nothing to restore")
             return
         if before := rollout.recall("before"):
             self._apply(rollout, before)
@@ -315,7 +315,7 @@ class ApplyTerraform(TerraformAction):
         if earlier is None:
             raise ActionFailed(
                 "NOT_KNOWN",
-                f"What was applied as {self.identifier} before is no longer kept: apply it by hand.",
+                f"What was applied as {self.identifier} before is no longer stored: apply it manually.",
             )
         rollout.log(f"Applying what {earlier.by} had applied as {self.identifier}")
         self._done(self.run(rollout, "apply", build_repeated_parameters(earlier.used)), "apply", rollout)
@@ -325,10 +325,10 @@ class ApplyTerraform(TerraformAction):
             raise ActionFailed(
                 "NOT_MADE_HERE",
                 f"Slipway knows of no earlier apply of {self.identifier}, and its state held resources "
-                "before, or may have. They are not destroyed: put them back by hand, or destroy them with a "
-                "step of their own.",
+                "before, or may have. They are not destroyed: restore them manually, or destroy them with a "
+                "separate step.",
             )
-        rollout.log(f"Destroying {self.identifier}: there was nothing before")
+        rollout.log(f"Destroying {self.identifier}: it did not exist before")
         self._done(
             self.run(rollout, "destroy", build_repeated_parameters(rollout.recall("used"))),
             "destroy",
@@ -337,7 +337,7 @@ class ApplyTerraform(TerraformAction):
 
     def _done(self, end: TerraformRunResult, command: str, rollout: StepContext) -> None:
         self.refuse_failure(end, command)
-        rollout.log(f"Put back {self.identifier}: {format_changes(end)}")
+        rollout.log(f"Restored {self.identifier}: {format_changes(end)}")
 
     def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
         if known.recall("before"):
@@ -352,7 +352,9 @@ class ApplyTerraform(TerraformAction):
         found = f"what {latest.by} applied" if latest else "destroyed"
         ok = (latest.id if latest else "") == wanted
         return [
-            ChecklistEntry(self.identifier, "as it was applied before" if wanted else "destroyed", found, ok)
+            ChecklistEntry(
+                self.identifier, "the previously applied configuration" if wanted else "destroyed", found, ok
+            )
         ]
 
 
@@ -403,7 +405,7 @@ class DestroyTerraform(TerraformAction):
         if latest is None:
             raise ActionFailed(
                 "NOTHING_APPLIED",
-                f"Slipway knows of nothing that was applied as {self.identifier} here and was not destroyed "
-                "since. Check provisionerIdentifier, or give the configuration itself.",
+                f"Nothing is applied as {self.identifier} in this scope. Check provisionerIdentifier, or "
+                f"provide the configuration.",
             )
         return dict(latest.used)

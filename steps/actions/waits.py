@@ -37,7 +37,7 @@ class WaitForTime(Action):
         if rollout.now() < until:
             rollout.rest(until)
             return False
-        rollout.log("The time is over")
+        rollout.log("Wait finished")
         return True
 
 
@@ -86,8 +86,8 @@ class WatchAlarms(Action):
         if missing:
             raise ActionFailed(
                 "ALARM_MISSING",
-                f"CloudWatch has no alarm named {', '.join(missing)} in this account and region. Make it, "
-                "or correct alarms of the step.",
+                f"CloudWatch has no alarm named {', '.join(missing)} in this account and region. Create it, "
+                f"or correct the alarms of the step.",
             )
 
     def is_done(self, rollout: StepContext) -> bool:
@@ -99,8 +99,8 @@ class WatchAlarms(Action):
             rollout.rest(min(until, now + ALARM_READ_INTERVAL))
             return False
         for name in quiet:
-            rollout.log(f"Alarm {name} had too little data to say anything", "warning")
-        rollout.log("Nothing was found against it", "success")
+            rollout.log(f"Alarm {name} has insufficient data", "warning")
+        rollout.log("No alarm or metric reached its threshold", "success")
         return True
 
     def _alarms(self, rollout: StepContext) -> list[str]:
@@ -116,11 +116,9 @@ class WatchAlarms(Action):
                 seen[name] = state
                 rollout.log(f"Alarm {name}: {state}", "error" if state == "ALARM" else "info")
             if alarm is not None and state == "ALARM":
-                raise ActionFailed(
-                    "ALARM", f"Alarm {name} is in ALARM: {alarm.reason or 'it says no reason'}"
-                )
+                raise ActionFailed("ALARM", f"Alarm {name} is in ALARM: {alarm.reason or 'no reason given'}")
             if alarm is None:
-                raise ActionFailed("ALARM_MISSING", f"Alarm {name} was deleted while it was watched.")
+                raise ActionFailed("ALARM_MISSING", f"Alarm {name} was deleted during verification.")
         return [name for name in self.alarms if seen[name] == "INSUFFICIENT_DATA"]
 
     def _metrics(self, rollout: StepContext, until: datetime) -> None:

@@ -292,5 +292,5 @@ def delete_stack(spec: DeleteStackSpec) -> Plan:
     timeout_minutes=30,
 )
 def rollback_stack(_spec: RollbackStackSpec) -> Plan:
-    """Put stacks back to the template and the parameters before, or delete what the run created."""
+    """Put stacks restore the previous template and parameters, or delete what the run created."""
     yield from ()

@@ -83,7 +83,7 @@ def describe_path_problem(path: str, known: set[str] | None, *, has_any: bool) -
     """What is wrong with `provisioner.NAME` behind these steps, or nothing."""
     name = path.partition(".")[2]
     if not name:
-        return f"<+{path}> says too little: write <+provisioner.name>."
+        return f"<+{path}> is incomplete: write <+provisioner.name>."
     if not has_any:
         return (
             f"<+{path}> is the output of a provisioner, and no step before this makes infrastructure: add "

@@ -81,7 +81,7 @@ def test_several_roles_are_counted_and_the_nearest_is_named(demo: Scope):
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"scope": "account/else/where"}, "There is no such scope for you."),
+        ({"scope": "account/else/where"}, "This scope does not exist, or you cannot view it."),
         ({"kind": "pipeline"}, "Name one thing"),
         ({"identifier": "web"}, "Name one thing"),
         ({"kind": "pipeline", "identifier": "no"}, "There is no such thing in this scope"),

@@ -69,8 +69,8 @@ def test_a_newcomer_is_led_from_nothing_to_a_deployment(
     page.get_by_label("Name").fill("My account")
     page.get_by_label("Access key", exact=True).check()
     page.get_by_label("Access key id").fill("AKIAIOSFODNN7EXAMPLE")
-    page.get_by_label("Or the secret access key itself").fill(planted("wJalrXUtnFEMI/K7MDENG"))
-    page.get_by_label("Endpoint instead of AWS").fill(sandbox.url)
+    page.get_by_label("Secret access key (new value)").fill(planted("wJalrXUtnFEMI/K7MDENG"))
+    page.get_by_label("Custom endpoint").fill(sandbox.url)
     page.get_by_role("button", name="Save and test").click()
     expect(page.get_by_text("Connected to account")).to_be_visible()
 

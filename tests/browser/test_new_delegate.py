@@ -96,7 +96,7 @@ def test_a_delegate_that_does_not_come_gets_its_likely_causes(
     )
     page.get_by_role("link", name="Check again").click()
     expect(page.get_by_text("The token is revoked.", exact=True)).to_be_visible()
-    expect(page.get_by_text("Slipway refused it")).to_be_visible()
+    expect(page.get_by_text("Registration refused")).to_be_visible()
 
 
 def test_the_form_asks_for_what_fits_the_target_alone(page: Page, signed_in: str) -> None:

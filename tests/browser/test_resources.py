@@ -84,7 +84,7 @@ def test_a_file_is_made_where_its_path_says(page: Page, visit: Visit, demo: Pipe
     page.get_by_role("button", name="Delete").click()
     page.get_by_role("link", name="Restore").click()
     page.get_by_role("button", name="Restore /web/task.yaml").click()
-    expect(page.get_by_text("/web/task.yaml is back, with its history.")).to_be_visible()
+    expect(page.get_by_text("/web/task.yaml is restored with its history.")).to_be_visible()
 
 
 def test_keys_and_values_of_awss_model_are_suggested(page: Page, visit: Visit, node: FileNode) -> None:
@@ -138,7 +138,7 @@ def test_the_form_of_a_connector_asks_only_for_what_fits(page: Page, visit: Visi
     page.get_by_label("Access key", exact=True).check()
     expect(role).to_be_hidden()
     expect(key).to_be_visible()
-    page.get_by_label("The credentials of this Slipway itself").check()
+    page.get_by_label("Slipway credentials").check()
     expect(key).to_be_hidden()
     expect(page.get_by_text("has the AWS permissions of Slipway itself")).to_be_visible()
 
@@ -150,9 +150,9 @@ def test_a_new_connector_is_tested_at_once_and_says_what_to_do(
     page.get_by_label("Name", exact=True).fill("Nobody listens")
     page.get_by_label("Access key", exact=True).check()
     page.get_by_label("Access key id").fill("AKIAIOSFODNN7EXAMPLE")
-    page.get_by_label("Or the secret access key itself").fill(planted("wonderful-secret-value"))
+    page.get_by_label("Secret access key (new value)").fill(planted("wonderful-secret-value"))
     nowhere = f"http://127.0.0.1:{free_port()}"
-    page.get_by_label("Endpoint instead of AWS").fill(nowhere)
+    page.get_by_label("Custom endpoint").fill(nowhere)
     page.get_by_role("button", name="Save and test").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Nobody listens")
     panel = page.get_by_role("region", name="Last test")
@@ -195,7 +195,7 @@ def test_an_override_is_checked_saved_and_shown_merged(page: Page, visit: Visit,
     row.get_by_role("textbox", name="Text").fill("networkMode: magic\n")
     expect(row.get_by_role("list", name="Problems in the text")).to_contain_text("Line 1, column 1")
     row.get_by_role("textbox", name="Text").fill("memory: '1024'\n")
-    expect(row.get_by_text("Checked together with what it overrides.")).to_be_visible()
+    expect(row.get_by_text("Valid together with the manifest it overrides.")).to_be_visible()
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("is saved.")).to_be_visible()
     page.get_by_role("link", name="Merged manifests").click()

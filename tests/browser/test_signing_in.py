@@ -40,7 +40,7 @@ def test_a_person_sets_up_an_app_and_signs_in_with_its_codes(
     assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") > 100
     secret = page.locator("#key").inner_text()
 
-    page.get_by_label("The code that it shows").fill(code_of(secret))
+    page.get_by_label("Code from the app").fill(code_of(secret))
     page.get_by_label("Your password").fill(PASSWORD)
     page.get_by_role("button", name="Turn on two-factor").click()
     expect(page.get_by_role("heading", name="Your recovery codes")).to_be_visible()

@@ -90,7 +90,7 @@ def test_the_form_of_a_service_lists_tags_of_what_it_says_and_is_not_saved_yet(
     hub.tags = {"9.9": f"sha256:{9:064d}"}
     Artifact.objects.filter(service__identifier="myapp").update(source={})
     visit(f"/services/{Service.objects.get(identifier='myapp').pk}/edit/")
-    page.get_by_label("Tags and digests are asked for at").select_option("DockerRegistry")
+    page.get_by_label("Registry for tag lookup").select_option("DockerRegistry")
     page.get_by_label("Connector of the registry").fill("hub")
     page.get_by_label("Image path").fill("shop/web")
     field = page.get_by_role("combobox", name="Default tag")

@@ -157,7 +157,7 @@ def test_a_text_is_checked_as_what_refers_to_it_wants(project: Scope) -> None:
 @pytest.mark.parametrize(
     ("path", "content", "note"),
     [
-        ("/a.txt", "a: [", "Files of this name are kept as plain text."),
+        ("/a.txt", "a: [", "Files with this name are stored as plain text."),
         ("/a.yaml", "a: 1", "It can be read."),
         ("/a.yaml", " \n", "The file is empty."),
         ("/a.yaml", TASK, "Checked as a task definition."),

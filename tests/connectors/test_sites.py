@@ -151,7 +151,7 @@ def test_the_form_keeps_the_token_as_a_secret(
     assert (made.secret.identifier, made.secret.value) == ("team_login", PASSWORD)
     page = client.get(saved["Location"]).content.decode()
     assert git_server.private_url in page
-    assert "Region of the test" not in page
+    assert "Test region" not in page
     assert PASSWORD not in page
     edited = client.get(f"/connectors/{made.pk}/edit/")
     assert PASSWORD not in edited.content.decode()

@@ -72,7 +72,7 @@ def test_a_test_says_whose_the_token_is(
         ({"username": "api-org-acme"}, "an organization's token", "a user or a team"),
         (
             {"faults": [Fault("GET", "account/details", 401)]},
-            "does not accept the token (401)",
+            "rejected the token (401)",
             "Make a token",
         ),
         ({"faults": [Fault("GET", "account/details", 404)]}, "no Terraform Cloud at this URL", "the URL"),

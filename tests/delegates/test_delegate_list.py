@@ -135,7 +135,7 @@ def test_a_delegate_without_a_heartbeat_says_why_it_takes_no_work(project: Scope
         0
     ]
     assert (facts.status, facts.capacity) == ("DISCONNECTED", 0)
-    assert facts.reason == "No heartbeat came for two and a half minutes."
+    assert facts.reason == "No heartbeat for 150 seconds."
 
 
 def test_a_refused_or_ended_session_is_the_reason_until_it_is_heard_again(project: Scope) -> None:
@@ -151,7 +151,7 @@ def test_a_refused_or_ended_session_is_the_reason_until_it_is_heard_again(projec
     DelegateEvent.objects.create(**said, kind="REFUSED", text="The token is not known.")
     assert reason() == "The token is not known."
     one = make_instance(delegate, heard=now - timedelta(minutes=3))
-    assert reason() == "No heartbeat came for two and a half minutes."
+    assert reason() == "No heartbeat for 150 seconds."
     said["at"] = now - timedelta(minutes=1)
     DelegateEvent.objects.create(
         **said, delegate=delegate, kind="SESSION_ENDED", text="Its token was revoked."

@@ -118,9 +118,9 @@ def test_a_block_is_shown_with_the_time_left_and_can_be_lifted(delegate: Delegat
     assert "https://ecs.example.com" in page
     assert "over.example.com" not in page
     answer = browser.post(f"/delegates/{delegate.pk}/blocks/{entry.pk}/", follow=True)
-    assert "It is tried again from now on." in answer.content.decode()
+    assert "The block is removed." in answer.content.decode()
     assert not BlocklistEntry.objects.filter(pk=entry.pk).exists()
-    assert "lifted the block for https://git.example.com" in text_of(browser, delegate, "events")
+    assert "removed the block for https://git.example.com" in text_of(browser, delegate, "events")
 
 
 def test_buttons_follow_what_a_delegate_is(delegate: Delegate, browser: Client, viewer: User) -> None:
@@ -147,10 +147,10 @@ def test_disabling_the_built_in_delegate_names_the_connectors_that_stop(
     Connector.objects.create(scope=delegate.scope, identifier="aws", name="From here", spec={})
     built_in = Delegate.objects.get(is_built_in=True)
     page = browser.get(f"/delegates/{built_in.pk}/disable/").content.decode()
-    assert "These connectors stop working" in page
+    assert "These connectors stop working working" in page
     assert "From here" in page
     answer = browser.post(f"/delegates/{built_in.pk}/disable/", follow=True)
-    assert "built-in gets no more tasks." in answer.content.decode()
+    assert "built-in accepts no more tasks." in answer.content.decode()
 
 
 def test_tags_are_edited_as_a_text(delegate: Delegate, browser: Client) -> None:

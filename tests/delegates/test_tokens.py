@@ -198,7 +198,7 @@ def test_a_delegate_manager_makes_tokens_in_the_browser(project: Scope, browse: 
     form = {"in_scope": project.path, "name": "CI", "expires": "30"}
     page = text_of(browse(manager).post("/delegates/tokens/new/", form, follow=True))
     made = DelegateToken.objects.get()
-    assert "The token CI can be used now." in page
+    assert "The token CI is created." in page
     assert made.created_by == manager
     assert made.expires_at is not None
     assert 29 <= (made.expires_at - timezone.now()).days <= 30

@@ -107,7 +107,7 @@ def test_a_test_arrives_and_is_listed_with_its_answer(
     send_due_notifications()
     assert receiver.events == ["test"]
     page = text_of(client.get(reverse("notification-rule", args=[rule.pk])))
-    assert "answered 204" in page
+    assert "response 204" in page
     receiver.answer = lambda one: (500, {}, b"Out of order")
     told = Notification.objects.get()
     client.post(reverse("notification-again", args=[told.pk]))

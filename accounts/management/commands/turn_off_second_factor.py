@@ -12,9 +12,7 @@ from rbac.models import User
 class Command(BaseCommand):
     """Let a person sign in with the password alone again."""
 
-    help = (
-        "Takes the authenticator app and the recovery codes of a user away. Make sure first who asks for it."
-    )
+    help = "Turn off two-factor authentication for a user. Verify the identity of the person first."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("username")
@@ -24,6 +22,6 @@ class Command(BaseCommand):
         if person is None:
             raise CommandError(f"There is no user {options['username']}.")
         if not has_two_factor(person):
-            raise CommandError(f"{person} has no second factor.")
+            raise CommandError(f"{person} has no two-factor authentication.")
         disable_two_factor(actor=None, person=person)
-        self.stdout.write(f"{person} signs in without a code from now on.")
+        self.stdout.write(f"{person} can now sign in without a code.")

@@ -69,7 +69,7 @@ def check_placeholders(
             yield from check_placeholders(inner, (*path, number), is_free=is_free)
     elif isinstance(value, str) and (found := _PLACEHOLDER.search(value)):
         said = "looks like the placeholder" if is_free else "still holds the placeholder"
-        yield ShapeProblem(path, f"{said} {found[0]}; put the real value there", is_warning=is_free)
+        yield ShapeProblem(path, f"{said} {found[0]}; enter the real value", is_warning=is_free)
 
 
 def is_placeholder(value: object) -> bool:
@@ -93,6 +93,4 @@ def check_tags(tags: object, path: ParameterPath = ("tags",)) -> Iterator[ShapeP
     for number, tag in enumerate(listed):
         for part in ("key", "value"):
             if str(tag.get(part, "")).lower().startswith("aws:"):
-                yield ShapeProblem(
-                    (*path, number, part), "may not begin with aws:, which AWS keeps for itself"
-                )
+                yield ShapeProblem((*path, number, part), "may not begin with aws:, which is reserved by AWS")

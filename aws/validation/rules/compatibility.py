@@ -56,7 +56,9 @@ def _check_launch_type(service: RuleDocument, task_definition: RuleDocument) -> 
     launch_type = service.get("launchType")
     if is_on_fargate(service) and not is_fargate(task_definition):
         where = "launchType" if launch_type else "capacityProviderStrategy"
-        message = "the task definition is not made for Fargate; add requiresCompatibilities: [FARGATE] to it"
+        message = (
+            "the task definition is not compatible with Fargate; add requiresCompatibilities: [FARGATE] to it"
+        )
         yield ShapeProblem((where,), message)
     elif launch_type and compatible and launch_type not in compatible:
         message = f"{launch_type} is not among the task definition's requiresCompatibilities"
@@ -65,7 +67,7 @@ def _check_launch_type(service: RuleDocument, task_definition: RuleDocument) -> 
     if service.get("platformVersion") in PLATFORMS_WITHOUT_EFS and any(
         one.get(EFS_CONFIGURATION) for one in volumes
     ):
-        message = "has no EFS volumes, which the task definition uses; take 1.4.0 or LATEST"
+        message = "has no EFS volumes, which the task definition uses; use 1.4.0 or LATEST"
         yield ShapeProblem(("platformVersion",), message)
 
 

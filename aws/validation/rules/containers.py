@@ -130,7 +130,7 @@ def _check_cycles(containers: Sequence[RuleDocument]) -> Iterator[ShapeProblem]:
             del waits[name]
     if waits:
         names = ", ".join(sorted(waits))
-        yield ShapeProblem(("containerDefinitions",), f"containers wait for each other in a circle: {names}")
+        yield ShapeProblem(("containerDefinitions",), f"containers depend on each other in a cycle: {names}")
 
 
 def _check_memory(

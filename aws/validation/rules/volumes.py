@@ -58,7 +58,7 @@ def _check_efs(efs: RuleDocument, definition: RuleDocument, place: ParameterPath
         yield ShapeProblem((*place, "rootDirectory"), message)
     elif is_literal(root) and root and not str(root).startswith("/"):
         yield ShapeProblem(
-            (*place, "rootDirectory"), f"{quote_value(root)} is no path from the root: begin with /"
+            (*place, "rootDirectory"), f"{quote_value(root)} is not an absolute path: start with /"
         )
     uses_iam = access.get("iam") == "ENABLED"
     if (point or uses_iam) and efs.get("transitEncryption") != "ENABLED":

@@ -19,7 +19,7 @@ class FileStore(ManifestStore):
 
     name = FILE_STORE
     title = "File Store"
-    choice = "In the file store"
+    choice = "File store"
     position = 2
     keeps_versions = True
 
@@ -38,7 +38,7 @@ class FileStore(ManifestStore):
     def describe_denied_path(self, path: str, scope: Scope, reader: Principal) -> str:
         if can(reader, "core_file_view", get_owner_scope(scope, path)):
             return ""
-        return f"You may not see the file {path}"
+        return f"You cannot view the file {path}"
 
     def read_files(self, source: ManifestSource, scope: Scope) -> Iterator[StoredFile]:
         for path in source["paths"]:

@@ -14,7 +14,7 @@ _COMMIT_PATTERN: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
 _REPOSITORY_FIELD: Final = StoreField(
     "repository",
     "Repository",
-    help="Only where the connector's URL is that of an account, such as app.git.",
+    help="Only if the connector URL is an account URL, such as app.git.",
     cell_help="Of an account's connector the repository.",
 )
 _FORM_FIELDS: Final = (
@@ -26,7 +26,7 @@ _FORM_FIELDS: Final = (
         choices=((BRANCH, "Branch"), (TAG, "Tag"), (COMMIT, "Commit")),
     ),
     StoreField(
-        "ref", "Its name", help="Such as main. Each run keeps the commit that it began with.", is_needed=True
+        "ref", "Ref name", help="Such as main. Each run pins the commit it started with.", is_needed=True
     ),
 )
 
@@ -37,7 +37,7 @@ class GitStore(RemoteStore):
 
     name = "Git"
     title = "Git"
-    choice = "In a Git repository"
+    choice = "Git repository"
     position = 3
     connector_kind = "Git"
     place_fields = (

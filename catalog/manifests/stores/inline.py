@@ -19,7 +19,7 @@ class InlineStore(ManifestStore):
 
     name = INLINE
     title = "inline text"
-    choice = "Here, as text"
+    choice = "Inline"
     position = 1
     content_field = StoreField("content", "Text", max_length=int(SPEC_BYTES))
 

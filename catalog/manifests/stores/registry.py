@@ -151,7 +151,7 @@ def fetch_documents(source: ManifestSource, scope: Scope) -> list[Document]:
         )
     documents = list(store.fetch(source, scope))
     if not documents:
-        raise StoreError(f"The manifest {source['identifier']} names no file. Give it at least one.")
+        raise StoreError(f"The manifest {source['identifier']} has no file. Add at least one.")
     return documents
 
 

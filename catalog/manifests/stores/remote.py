@@ -11,7 +11,7 @@ from rbac.models import Scope
 CONNECTOR_FIELD: Final = StoreField(
     "connector",
     "Connector",
-    help="The identifier of the connector that leads there.",
+    help="The identifier of the connector.",
     cell_help="Its identifier, such as account.git.",
     suggestions="store-connectors",
     max_length=128,

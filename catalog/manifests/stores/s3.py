@@ -16,7 +16,7 @@ class S3Store(RemoteStore):
 
     name = "S3"
     title = "S3"
-    choice = "In an S3 bucket"
+    choice = "S3 bucket"
     position = 4
     connector_kind = "Aws"
     place_fields = (

@@ -27,14 +27,14 @@ class TaskDefinitionArnStore(ManifestStore):
 
     name = TASK_DEFINITION_ARN
     title = "task definition ARN"
-    choice = "In AWS already: the ARN of a task definition"
+    choice = "Existing task definition ARN"
     # A step has a field of its own for it.
     serves_steps = False
     content_field = StoreField(
         "arn",
         "ARN of the task definition",
-        help="Such as arn:aws:ecs:us-east-1:123456789012:task-definition/web:7. Without :7 the newest "
-        "revision counts. A rolling deployment then replaces all tasks, even if nothing differs.",
+        help="Such as arn:aws:ecs:us-east-1:123456789012:task-definition/web:7. Without :7 the latest "
+        "revision is used. A rolling deployment then replaces all tasks, even if nothing changed.",
         max_length=512,
     )
 
@@ -59,6 +59,7 @@ def describe_arn_problem(text: str) -> str:
     if not text:
         return "needs the ARN of a task definition"
     return (
-        "is no ARN of a task definition: it is arn:aws:ecs:region:account:task-definition/family:revision "
-        "(without the revision, the newest one counts)"
+        "is not the ARN of a task definition, such as "
+        "arn:aws:ecs:region:account:task-definition/family:revision "
+        "(without the revision, the latest one is used)"
     )

@@ -103,7 +103,7 @@ def is_allowed_operation(service: str, operation: str, also: Set[str]) -> bool:
 def describe_refused_operation(service: str, operation: str) -> str:
     """Why a call was not made, and who can change that."""
     return (
-        f"{service}:{operation} is not among the operations of this delegate. Whoever runs it can allow it: "
+        f"{service}:{operation} is not allowed on this delegate. Its operator can allow it: "
         f"SLIPWAY_DELEGATE_ALLOW_OPERATIONS={service}:{operation}"
     )
 

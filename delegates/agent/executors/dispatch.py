@@ -76,8 +76,8 @@ def _run(executor: Executor, held: HeldTask, around: ExecutorContext) -> TaskRes
         return build_failure("BadParameters", f"the parameters of the task cannot be used: {problem!r}")
     except Exception as problem:
         # A bug in one executor must not leave its task without an answer.
-        log.exception("Task %s met an error of the delegate's own", held.task.id)
-        return build_failure("DelegateError", f"an error of the delegate's own: {type(problem).__name__}")
+        log.exception("Internal error in task %s", held.task.id)
+        return build_failure("DelegateError", f"an internal error of the delegate: {type(problem).__name__}")
 
 
 def _redact_result(answer: TaskResult, mask: SecretMask) -> TaskResult:

@@ -186,10 +186,10 @@ def _failed(problem: GitFailed, login: GitLogin) -> TaskResult:
         return build_failure("GitFailed", str(problem), capability=unreached)
     offered = login.offered_key()
     known = " or ".join(one.fingerprint for one in login.known)
-    shown = parse_host_keys(offered)[0].fingerprint if offered else "none that could be read"
+    shown = parse_host_keys(offered)[0].fingerprint if offered else "none readable"
     answer = build_failure(
         "HostKeyChanged",
-        f"the SSH host key of {login.entrance.place.host} is not the one that is known: known is {known}, "
+        f"the SSH host key of {login.entrance.place.host} has changed: known is {known}, "
         f"the server shows {shown}",
     )
     return replace(answer, error={**(answer.error or {}), "host_key": offered})
@@ -278,10 +278,10 @@ class _Repository:
             for name, size in self._listed(commit, path):
                 left -= size
                 if size > GIT_FILE_BYTES or left < 0 or len(found) >= GIT_FILES:
-                    raise GitFailed(f"{name} is too large, or with the others too much for one task")
+                    raise GitFailed(f"{name} is too large, or all files together are too large for one task")
                 content = self._run("cat-file", "blob", f"{commit}:{name}")
                 if b"\0" in content:
-                    raise GitFailed(f"{name} is no text: name files in place of the folder that it lies in")
+                    raise GitFailed(f"{name} is not text: use files instead of the folder")
                 found[name] = content.decode("utf-8", "replace")
         return found
 

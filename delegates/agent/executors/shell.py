@@ -130,7 +130,7 @@ def run_shell(held: HeldTask, around: ExecutorContext) -> TaskResult:
     params = held.task.params
     if around.blocks_shell:
         return build_failure(
-            "ShellBlocked", "this delegate runs no scripts: SLIPWAY_DELEGATE_BLOCK_SHELL is set on it"
+            "ShellBlocked", "this delegate does not run scripts: SLIPWAY_DELEGATE_BLOCK_SHELL is set on it"
         )
     interpreter = str(params.get("interpreter") or "bash")
     if interpreter not in INTERPRETERS:
@@ -201,7 +201,7 @@ def _answer(
     if ended.was_stopped:
         return build_aborted()
     if ended.timed_out:
-        return build_failure("TimedOut", "the script did not end in time and was killed")
+        return build_failure("TimedOut", "the script timed out and was killed")
     content = workspace.read(path, SCRIPT_OUTPUTS_BYTES + 1) or b""
     file = None if written is None else workspace.read(written, SCRIPT_OUTPUTS_BYTES + 1)
     if len(content) + len(file or b"") > SCRIPT_OUTPUTS_BYTES:
@@ -215,5 +215,5 @@ def _answer(
         result["written"] = _CONTROL.sub("\ufffd", file.decode("utf-8", "replace"))
     if ended.exit_code == 0:
         return TaskResult(TaskResult.SUCCEEDED, result=result)
-    why = build_failure("ScriptFailed", f"the script ended with exit code {ended.exit_code}")
+    why = build_failure("ScriptFailed", f"the script exited with code {ended.exit_code}")
     return TaskResult(TaskResult.FAILED, result=result, error=why.error)

@@ -151,7 +151,7 @@ def parse_terraform_job(params: Mapping[str, Any]) -> TerraformJob:
         asks_what_is_there=bool(params.get("asks_what_is_there")),
     )
     if not any(PurePosixPath(path).parent == PurePosixPath(job.folder) for path in files):
-        raise ValueError(f"no file of the configuration lies in the folder {job.folder!r}")
+        raise ValueError(f"there is no configuration file in the folder {job.folder!r}")
     return job
 
 
@@ -209,7 +209,7 @@ def run_terraform(held: HeldTask, around: ExecutorContext) -> TaskResult:
     if around.blocks_shell:
         # A configuration may run any program.
         return build_failure(
-            "ShellBlocked", "this delegate runs no scripts, so no Terraform either", capability=True
+            "ShellBlocked", "this delegate does not run scripts, so it cannot run Terraform", capability=True
         )
     job = parse_terraform_job(held.task.params)
     with open_workspace(around.isolation) as workspace:
@@ -282,7 +282,7 @@ class _Run:
         plan = self.workspace.read(path, TERRAFORM_PLAN_BYTES + 1)
         if plan is None:
             raise _RunFinished(
-                build_failure("NoPlan", f"{self.job.program} plan ended well and wrote no plan")
+                build_failure("NoPlan", f"{self.job.program} plan succeeded without writing a plan")
             )
         if len(plan) > TERRAFORM_PLAN_BYTES:
             raise _RunFinished(

@@ -30,7 +30,7 @@ def detect_isolation() -> Isolation:
     for level in _candidates():
         isolation = Isolation(level)
         if problem := _fault(isolation):
-            log.info("Tasks cannot be kept apart by %s: %s", level, problem)
+            log.info("Task isolation with %s is not available: %s", level, problem)
             continue
         return isolation
     return Isolation(IsolationLevel.NONE)

@@ -44,8 +44,7 @@ class TokenBucket:
 SEGMENT_BYTES = 128 * 1024
 _STATE = "state.json"
 THROTTLED_MESSAGE = (
-    f"This task writes more than {TASK_LOG_RATE} a second: from here on it is slowed down to that. "
-    "No line is lost."
+    f"This task writes more than {TASK_LOG_RATE} per second and is throttled. No line is lost."
 )
 log = logging.getLogger("slipway.delegate")
 
@@ -104,7 +103,7 @@ class SpooledTaskLog:
         with self.spool.lock:
             lost = self._lost
             lines = (
-                [_line("WARN", f"{lost:,} lines were lost here: the delegate's disk took none.")]
+                [_line("WARN", f"{lost:,} lines were lost: the disk of the delegate is full.")]
                 if lost
                 else []
             )
@@ -212,7 +211,7 @@ class SpooledTaskLog:
             self._mark(segment, dropped)
 
     def _mark(self, segment: SpoolSegment, dropped: int) -> None:
-        marker = _line("WARN", f"{dropped:,} lines are missing here: the delegate's spool was full.")
+        marker = _line("WARN", f"{dropped:,} lines are missing: the spool of the delegate was full.")
         segment.path.write_text(marker)
         self.spool.grow(len(marker) - (segment.size if segment.dropped else 0))
         segment.lines, segment.size, segment.dropped, segment.is_sealed = 1, len(marker), dropped, True
@@ -288,7 +287,7 @@ def _read_line(line: str) -> dict[str, Any]:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        found = json.loads(_line("WARN", "One line was lost here: the delegate's disk had it damaged."))
+        found = json.loads(_line("WARN", "One line was lost: damaged on the disk of the delegate."))
     return dict(found)
 
 

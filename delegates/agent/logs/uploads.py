@@ -43,7 +43,7 @@ def upload_task_log(agent: Agent, lines: SpooledTaskLog) -> bool:
             except NotRegistered:
                 return False
             except ManagerUnreachable as problem:
-                log.warning("Log lines of task %s did not arrive: %s", lines.task_id, problem)
+                log.warning("Could not send log lines of task %s: %s", lines.task_id, problem)
                 return False
     return True
 
@@ -56,7 +56,7 @@ def upload_remaining_lines(agent: Agent, held: HeldTask, lines: SpooledTaskLog) 
     deadline, backoff = time.monotonic() + FINAL_LINES_SECONDS, Backoff(first=0.2, most=5)
     while not upload_task_log(agent, lines) or lines.segments:
         if agent.ended.is_set() or held.is_lost or time.monotonic() > deadline:
-            log.warning("Task %s is answered before all of its log lines arrived", lines.task_id)
+            log.warning("Task %s is completed before all of its log lines were sent", lines.task_id)
             return
         agent.ended.wait(max(backoff.next(), lines.throttled_until - time.monotonic()))
 
@@ -71,7 +71,7 @@ def _send(agent: Agent, lines: SpooledTaskLog, number: int, chunk: list[dict[str
         elif refusal.code == "log_throttled":
             lines.throttled_until = time.monotonic() + max(refusal.retry_after, 0.5)
         elif refusal.status in _REJECTED_STATUSES:
-            log.warning("The manager takes no more lines of task %s: %s", lines.task_id, refusal)
+            log.warning("The manager accepts no more lines of task %s: %s", lines.task_id, refusal)
             lines.forget()
         else:
             raise ManagerUnreachable(str(refusal)) from refusal

@@ -23,7 +23,7 @@ def read_scaling_if_allowed(rollout: StepContext, name: str) -> ScalingState:
     try:
         return read_scaling_state(rollout, name)
     except Denied as denied:
-        rollout.log(f"{denied.display_message} Slipway takes it that {name} has no auto scaling.", "warning")
+        rollout.log(f"{denied.display_message} Slipway assumes that {name} has no auto scaling.", "warning")
         return ScalingState()
 
 

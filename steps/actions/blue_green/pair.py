@@ -65,15 +65,15 @@ class CheckBlueGreenManifests(Action):
             if group in live:
                 raise ActionFailed(
                     "TARGET_GROUP_NOT_SWAPPED",
-                    f"The service definition names target group {format_target_group(group)} as it is, "
-                    "and the "
+                    f"The service definition refers to target group {format_target_group(group)} directly, "
+                    f"and the "
                     f"{live[group]} forwards to it: the new version would receive that traffic before the "
                     "swap. Add the rule to moreListeners of the step, and name its target group with "
                     f"<+{get_expression_name(len(traffic.pairs) + 1)}>.",
                 )
             rollout.log(
-                f"The service definition names target group {format_target_group(group)} as it is, and no "
-                "pair of "
+                f"The service definition refers to target group {format_target_group(group)} directly, and "
+                f"no pair of "
                 "listeners swaps it: the new version receives its traffic as soon as it is healthy, "
                 "before the swap",
                 "warning",
@@ -116,7 +116,7 @@ class SaveBlueGreenPair(Action):
 
     @property
     def title(self) -> str:
-        return "Find blue and green and remember them as they are"
+        return "Identify and save the blue and green services"
 
     def start(self, rollout: StepContext) -> None:
         base = rollout.recall("service definition")["serviceName"]
@@ -183,7 +183,7 @@ def _read_tags(rollout: StepContext, service: EcsService) -> dict[str, str] | No
         return rollout.ecs.list_tags(service.arn)
     except Denied as denied:
         rollout.log(
-            f"{denied.display_message} Slipway tells blue from green without the tags of {service.name}.",
+            f"{denied.display_message} Slipway identifies blue and green without the tags of {service.name}.",
             "warning",
         )
         return None
@@ -230,11 +230,11 @@ def _log_pair(
         rollout.log(
             f"Service {pair.blue} receives production traffic ({blue.running}/{blue.desired} tasks of "
             f"{blue.task_definition}, registered in {_join_groups(traffic.prod_groups)}: "
-            f"{registered.count(pair.blue, traffic.prod_groups)}); it is not touched before the swap"
+            f"{registered.count(pair.blue, traffic.prod_groups)}); it is not changed before the swap"
         )
         if pair.blue not in (names := rollout.recall("pair")["names"])[:2]:
             rollout.log(
-                f"It was deployed by another strategy. From now on {names[0]} and {names[1]} take turns; "
+                f"It was deployed with another strategy. From now on {names[0]} and {names[1]} take turns; "
                 f"{pair.blue} is scaled down after the swap, and scaled up again by a rollback"
             )
     else:
@@ -244,11 +244,12 @@ def _log_pair(
     if pair.green:
         one = services[green]
         rollout.log(
-            f"Service {green} receives none ({one.running}/{one.desired} tasks of {one.task_definition}); "
+            f"Service {green} receives no production traffic ({one.running}/{one.desired} tasks of "
+            f"{one.task_definition}); "
             "the new version takes its place"
         )
     else:
-        rollout.log(f"Service {green} does not exist yet, it will be created; a rollback deletes it again")
+        rollout.log(f"Service {green} does not exist yet and will be created; a rollback deletes it")
     rollout.log("")
 
 

@@ -107,7 +107,7 @@ class ScaleDown(Action):
         if running:
             rollout.rest()
             return False
-        rollout.log(f"Service {name} is scaled down to 0 and stays for a rollback")
+        rollout.log(f"Service {name} is scaled down to 0 and kept for a rollback")
         return True
 
     def may_undo(self, rollout: StepContext) -> bool:
@@ -117,12 +117,14 @@ class ScaleDown(Action):
         seen = rollout.see_service(before["name"])
         service = seen.service
         if service is None or service.status in GONE_STATUSES or service.primary is None:
-            raise ChangedByOthers(f"Service {before['name']} is no longer there: somebody has deleted it.")
+            raise ChangedByOthers(f"Service {before['name']} was deleted outside Slipway.")
         return is_own_deployment(rollout, seen, service.primary, {before["primary"]})
 
     def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
         scaled = self._scaled(known)
-        return tuple(f"Service {one['name']}: count 0 back to {one['desired']}" for one in scaled)
+        return tuple(
+            f"Service {one['name']}: restore desired count {one['desired']} (now 0)" for one in scaled
+        )
 
     def undo(self, rollout: StepContext) -> None:
         for before in self._scaled(rollout):
@@ -132,9 +134,9 @@ class ScaleDown(Action):
             rollout.remember(f"{_DEPLOYMENTS_BEFORE_UNDO_KEY} {name}", deployments)
             refuse_foreign_deployment(live, {before["primary"]})
             if live is not None and live.desired == count and not is_read_stale(rollout):
-                rollout.log(f"Service {name} wants {count} tasks already")
+                rollout.log(f"Service {name} already has desired count {count}")
                 continue
-            rollout.log(f"Updating Service {name} with desired count {count}, before traffic goes back to it")
+            rollout.log(f"Updating Service {name} with desired count {count} before traffic is moved back")
             rollout.ecs.update_service(rollout.cluster, name, {"desiredCount": count})
 
     def is_undone(self, rollout: StepContext) -> bool:
@@ -167,7 +169,7 @@ def _count_healthy_by_group(rollout: StepContext, live: EcsService) -> dict[str,
         }
     except Denied as denied:
         rollout.log(
-            f"{denied.display_message} A rollback goes by the running tasks of Service {live.name}.",
+            f"{denied.display_message} A rollback uses the running tasks of Service {live.name}.",
             "warning",
         )
         return {}
@@ -191,7 +193,7 @@ class WaitBeforeDownsizing(Action):
         rollout.remember("downsize at", until.isoformat())
         rollout.log(
             f"Service {rollout.recall('pair')['blue']} is scaled down in {self.seconds} seconds; "
-            "abort with rollback until then, and it takes over again at once"
+            "abort with rollback before that to switch back immediately"
         )
 
     def is_done(self, rollout: StepContext) -> bool:
@@ -206,7 +208,7 @@ class DownsizeOldService(ScaleDown):
 
     @property
     def title(self) -> str:
-        return "Scale the old service down"
+        return "Scale down the old service"
 
     def snapshots(self, known: StepContext | EarlierStep) -> Sequence[Mapping[str, Any]]:
         before = known.recall("blue before")
@@ -310,7 +312,7 @@ class ScaleDownReplacedPair(ScaleDown):
 
     @property
     def title(self) -> str:
-        return "Take over from a blue/green deployment, if there was one"
+        return "Take over from a previous blue/green deployment"
 
     def snapshots(self, known: StepContext | EarlierStep) -> Sequence[Mapping[str, Any]]:
         return known.recall(_REPLACED_PAIR_KEY) or []

@@ -88,7 +88,7 @@ class CreateStageService(Action):
 
     def _create(self, rollout: StepContext, wanted: Mapping[str, Any], live: EcsService | None) -> EcsService:
         if live is not None and live.is_active:
-            raise _build_superseded_error(live.name, "was created since this deployment looked at it")
+            raise _build_superseded_error(live.name, "was created after this deployment read it")
         _log_definition(rollout, "Creating", wanted)
         return rollout.ecs.create_service(wanted, cluster=rollout.cluster, client_token=rollout.intent)
 
@@ -96,7 +96,7 @@ class CreateStageService(Action):
         name = wanted["serviceName"]
         before = rollout.recall("service before")
         if live is None or live.primary is None or live.primary.id != before["primary"]:
-            raise _build_superseded_error(name, "was changed since this deployment looked at it")
+            raise _build_superseded_error(name, "was changed after this deployment read it")
         refuse_production(rollout, live, "to overwrite it")
         rollout.remember("deployments before update", [one.id for one in live.deployments])
         _log_definition(rollout, "Updating", wanted)
@@ -147,7 +147,7 @@ class CreateStageService(Action):
         )
         rollout.remember("deployments before undo", [one.id for one in live.deployments])
         if not changes:
-            rollout.log(f"Service {name} is already as it was before")
+            rollout.log(f"Service {name} already matches its previous state")
             return
         rollout.log(
             f"Updating Service {name} with task definition {before['task_definition']} "
@@ -196,7 +196,7 @@ def _log_definition(rollout: StepContext, verb: str, wanted: Mapping[str, Any]) 
 def _build_superseded_error(name: str, what: str) -> ActionFailed:
     return ActionFailed(
         "SUPERSEDED",
-        f"Service {name} {what}, by somebody else. Nothing is changed; run the pipeline again.",
+        f"Service {name} {what} outside Slipway. Nothing was changed; run the pipeline again.",
         outcome="SUPERSEDED",
     )
 
@@ -227,7 +227,7 @@ class RemoveGreenService(Action):
 
     @property
     def title(self) -> str:
-        return "Delete the old stage service, if there is one"
+        return "Delete the old stage service"
 
     def start(self, rollout: StepContext) -> None:
         if not has_existed_before(rollout):
@@ -261,7 +261,7 @@ class RemoveGreenService(Action):
         before = rollout.recall("service before")
         live = rollout.ecs.describe_service(rollout.cluster, before["name"])
         if live is not None and live.is_active and not is_read_stale(rollout):
-            rollout.log(f"Service {before['name']} is there already")
+            rollout.log(f"Service {before['name']} already exists")
             return
         rollout.log(
             f"Creating Service {before['name']} again with task definition {before['task_definition']} "

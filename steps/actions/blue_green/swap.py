@@ -48,14 +48,14 @@ class SaveTraffic(Action):
 
     @property
     def title(self) -> str:
-        return "Remember the listener rules and the live service"
+        return "Save the listener rules and the live service"
 
     def start(self, rollout: StepContext) -> None:
         created = rollout.earlier(CREATE_STEP_TYPE)
         if created is None or not created.know("serviceArn"):
             raise ActionFailed(
                 "NOTHING_TO_SWAP",
-                f"There is no stage service to swap to: an {CREATE_STEP_TYPE} step must come before this "
+                f"No stage service to swap: an {CREATE_STEP_TYPE} step must come before this "
                 "one in the "
                 "same stage.",
             )
@@ -80,7 +80,7 @@ def _get_stage_service(rollout: StepContext) -> EcsService:
     name = rollout.recall("pair")["green"]
     service = rollout.ecs.describe_service(rollout.cluster, name)
     if service is None or not service.is_active or service.primary is None:
-        raise _build_superseded_error(f"Stage Service {name} is no longer there: somebody has deleted it.")
+        raise _build_superseded_error(f"Stage Service {name} was deleted outside Slipway.")
     if service.primary.task_definition != rollout.recall("new task definition"):
         raise _build_superseded_error(
             f"Somebody else deployed Stage Service {name} since this deployment did: it runs "
@@ -91,7 +91,7 @@ def _get_stage_service(rollout: StepContext) -> EcsService:
 
 def _build_superseded_error(what: str) -> ActionFailed:
     return ActionFailed(
-        "SUPERSEDED", f"{what} Nothing is swapped; run the pipeline again.", outcome="SUPERSEDED"
+        "SUPERSEDED", f"{what} Nothing was swapped; run the pipeline again.", outcome="SUPERSEDED"
     )
 
 
@@ -113,8 +113,8 @@ class WaitForHealthyTargets(Action):
         if rollout.recall("targets wanted") < 1:
             raise ActionFailed(
                 "NO_HEALTHY_TARGET",
-                f"Service {rollout.know('serviceName')} wants 0 tasks, so production traffic would meet "
-                "nobody. Set desiredCount in the service definition and run the pipeline again.",
+                f"Service {rollout.know('serviceName')} has desired count 0, so no task would receive "
+                f"production traffic. Set desiredCount in the service definition and run the pipeline again.",
             )
 
     def is_done(self, rollout: StepContext) -> bool:
@@ -137,7 +137,7 @@ class CheckTargetsBeforeSwap(Action):
 
     @property
     def title(self) -> str:
-        return "Look who receives traffic right before the swap"
+        return "Verify production traffic before the swap"
 
     def start(self, rollout: StepContext) -> None:
         traffic = load_traffic(rollout)
@@ -168,7 +168,7 @@ class SwapTraffic(Action):
         if traffic.is_shared:
             rollout.log(
                 f"Prod and Stage Listener Rules both forward to {', '.join(traffic.stage_groups)}: "
-                "there are no target groups to swap"
+                "no target groups to swap"
             )
             rollout.learn(**{SWAPPED: True})
             return
@@ -182,8 +182,8 @@ class SwapTraffic(Action):
             if not count_healthy_targets(rollout, group):
                 raise ActionFailed(
                     "NO_HEALTHY_TARGET",
-                    f"No target in {group} is healthy any more, so production traffic would meet "
-                    "nobody. Nothing is swapped.",
+                    f"No target in {group} is healthy, so no task would receive production traffic. Nothing "
+                    f"was swapped.",
                 )
         for which, route, groups in traffic.moves():
             _move_route(rollout, which, route, groups)
@@ -263,13 +263,15 @@ class SwapTraffic(Action):
                 return False
             raise ChangedByOthers(
                 f"Somebody else changed the Prod Listener Rule {pair.prod.name} meanwhile: it forwards to "
-                f"{', '.join(prod.groups) or 'nothing'}. The rollback touches nothing."
+                f"{', '.join(prod.groups) or 'nothing'}. The rollback changes nothing."
             )
         clear_observation(rollout, "foreign rule")
         if sick := _list_unhealthy_groups(rollout):
             if not rollout.progress.get("waits"):
                 rollout.progress["waits"] = True
-                rollout.log(f"Waiting for a healthy target in {sick[0]} before production traffic goes back")
+                rollout.log(
+                    f"Waiting for a healthy target in {sick[0]} before production traffic is moved back"
+                )
             return False
         return True
 
@@ -287,7 +289,7 @@ class SwapTraffic(Action):
             now = read_route(rollout, route)
             is_hidden = bool(rollout.recall(_get_moved_key(route))) and is_read_stale(rollout)
             if now.leads_as(route.actions) and not is_hidden:
-                rollout.log(f"{which} Listener forwards as before already")
+                rollout.log(f"{which} Listener already forwards as before")
                 continue
             rollout.log(f"Modifying ELB {which} Listener to Forward requests as before the deployment")
             _log_rule(rollout, route, route.groups)
@@ -344,7 +346,7 @@ def _register_old_groups(rollout: StepContext, pair: ListenerPair) -> None:
     ]
     if not cold:
         return
-    rollout.log(f"Health checks of {', '.join(cold)} begin again, before traffic goes back there")
+    rollout.log(f"Health checks of {', '.join(cold)} restart before traffic is moved back")
     if pair.has_weights:
         weights = {pair.stage_group: 1, **dict.fromkeys(cold, 0)}
         write_route(rollout, pair.prod, build_forward_actions(prod.actions, weights))

@@ -39,8 +39,8 @@ def write_tag(rollout: StepContext, arn: str, name: str, value: str) -> bool:
         rollout.ecs.add_tags(arn, {VERSION_TAG: value})
     except Denied as denied:
         rollout.log(
-            f"{denied.display_message} Service {name} stays without tag [{VERSION_TAG}, {value}]; "
-            "Slipway goes by traffic.",
+            f"{denied.display_message} Service {name} stays without tag [{VERSION_TAG}, {value}]; Slipway "
+            f"uses traffic instead.",
             "warning",
         )
         return False
@@ -60,9 +60,9 @@ def restore_tags(rollout: StepContext, arn: str, name: str, now: Mapping[str, st
         else:
             rollout.ecs.remove_tags(arn, [VERSION_TAG])
     except Denied as denied:
-        rollout.log(f"{denied.display_message} The tags of Service {name} are not as before.", "warning")
+        rollout.log(f"{denied.display_message} The tags of Service {name} are not restored.", "warning")
         return
-    rollout.log(f"Tag of Service {name} is as before: {known.get(VERSION_TAG, 'none')}")
+    rollout.log(f"Tag of Service {name} is restored: {known.get(VERSION_TAG, 'none')}")
 
 
 def _write_tags(rollout: StepContext, arn: str, tags: Mapping[str, str]) -> None:

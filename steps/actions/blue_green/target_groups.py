@@ -37,7 +37,7 @@ class LockBlueGreenService(Action):
 
     @property
     def title(self) -> str:
-        return "Wait for the turn of this ECS service"
+        return "Wait for the service lock"
 
     def start(self, rollout: StepContext) -> None:
         if not rollout.supplies.sources(SERVICE_DEFINITION):

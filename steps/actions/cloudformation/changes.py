@@ -74,7 +74,7 @@ class WaitForStack(Action):
 
     @property
     def title(self) -> str:
-        return f"Wait until stack {self.stack} is at rest"
+        return f"Wait for stack {self.stack} to be idle"
 
     def is_done(self, rollout: StepContext) -> bool:
         live = rollout.cloudformation.describe(self.stack)
@@ -82,7 +82,7 @@ class WaitForStack(Action):
             return True
         if rollout.progress.get(_LOGGED_STATUS_KEY) != live.status:
             rollout.progress[_LOGGED_STATUS_KEY] = live.status
-            rollout.log(f"Stack {self.stack} is {live.status}: waiting for the end of that", "warning")
+            rollout.log(f"Stack {self.stack} is {live.status}: waiting for it to finish", "warning")
         return False
 
 
@@ -96,7 +96,7 @@ class SaveStack(Action):
 
     @property
     def title(self) -> str:
-        return f"Remember stack {self.stack}"
+        return f"Save stack {self.stack}"
 
     def start(self, rollout: StepContext) -> None:
         client = rollout.cloudformation
@@ -131,7 +131,7 @@ def _describe_stack(name: str, live: Stack | None) -> str:
     if live is None:
         return f"There is no stack {name} yet: it will be created"
     if live.status == FAILED_CREATION_STATUS:
-        return f"Stack {name} is {live.status}: an earlier creation failed and left nothing in it"
+        return f"Stack {name} is {live.status}: an earlier creation failed and it has no resources"
     return f"Stack {name} is {live.status}: it will be updated"
 
 
@@ -145,7 +145,7 @@ class DeleteFailedStack(Action):
 
     @property
     def title(self) -> str:
-        return f"Clear away stack {self.stack} if its creation failed"
+        return f"Delete stack {self.stack} if its creation failed"
 
     def start(self, rollout: StepContext) -> None:
         live = rollout.cloudformation.describe(self.stack)
@@ -214,9 +214,7 @@ class ApplyStack(Action):
             if not is_no_update_error(error):
                 raise
             rollout.learn(stackChange=NO_CHANGE)
-            rollout.log(
-                f"Stack {self.stack} is as the template wants it: there is nothing to update", "success"
-            )
+            rollout.log(f"Stack {self.stack} is up to date: nothing to update", "success")
             return
         rollout.learn(stackChange="UPDATE")
 
@@ -300,8 +298,8 @@ def _refuse_unusable(live: Stack) -> None:
 
 def _build_failure(name: str, course: StackProgress) -> ActionFailed:
     went = {
-        FAILED_CREATION_STATUS: "AWS took back what it had created.",
-        "UPDATE_ROLLBACK_COMPLETE": "AWS put the stack back to what it was.",
+        FAILED_CREATION_STATUS: "AWS deleted the created resources.",
+        "UPDATE_ROLLBACK_COMPLETE": "AWS restored the stack.",
         DELETED_STATUS: "It was deleted meanwhile.",
     }.get(course.status, get_status_help(course.status))
     cause = f" {course.failure.rstrip('.')}." if course.failure else ""
@@ -347,8 +345,8 @@ class DeleteStack(Action):
         if course.status == "DELETE_FAILED":
             raise ActionFailed(
                 "STACK_NOT_DELETED",
-                f"Stack {self.stack} is DELETE_FAILED. {course.failure or 'Its events say why'}. See to what "
-                "keeps its resources, and run again.",
+                f"Stack {self.stack} is DELETE_FAILED. {course.failure or 'Its events say why'}. Resolve "
+                f"what blocks the deletion of its resources, and run again.",
             )
         if course.status == DELETED_STATUS:
             rollout.log(f"Stack {self.stack} is deleted", "success")

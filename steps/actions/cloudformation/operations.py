@@ -23,13 +23,12 @@ UPDATABLE_STATUSES = (*SUCCESS_STATUSES, "UPDATE_ROLLBACK_COMPLETE", "IMPORT_ROL
 ROLLED_BACK_STATUS = "UPDATE_ROLLBACK_COMPLETE"
 ROLLBACK_FAILED_STATUS = "UPDATE_ROLLBACK_FAILED"
 _STATUS_HELP: Mapping[str, str] = {
-    "CREATE_FAILED": "It was made without a way back and is in pieces: delete it, then run again.",
-    "DELETE_FAILED": "Some of its resources could not be deleted: see to those and delete it again.",
-    "ROLLBACK_FAILED": "Some of its resources could not be deleted: see to those and delete the stack.",
+    "CREATE_FAILED": "It was created without rollback and is incomplete: delete it, then run again.",
+    "DELETE_FAILED": "Some of its resources could not be deleted: resolve them and delete it again.",
+    "ROLLBACK_FAILED": "Some of its resources could not be deleted: resolve them and delete the stack.",
     "REVIEW_IN_PROGRESS": "A change set waits to be executed, and the stack is empty: execute or delete it.",
-    ROLLBACK_FAILED_STATUS: "Its last update could not be taken back: mend what its events name, then "
-    "continue the "
-    "rollback of the update in CloudFormation.",
+    ROLLBACK_FAILED_STATUS: "Its last update could not be rolled back: resolve the errors in its events, "
+    "then continue the rollback of the update in CloudFormation.",
 }
 
 
@@ -40,7 +39,7 @@ def is_terminal_status(status: str) -> bool:
 
 def get_status_help(status: str) -> str:
     """What to do about a stack in this state."""
-    return _STATUS_HELP.get(status, "Look at it in CloudFormation.")
+    return _STATUS_HELP.get(status, "Check it in CloudFormation.")
 
 
 def get_stack_region(rollout: StepContext, name: str) -> str:
@@ -153,7 +152,7 @@ def _get_progress_by_status(rollout: StepContext, live: Stack | None, before: st
 def _log_denied(rollout: StepContext, denied: Denied) -> None:
     if not rollout.progress.get(_DENIED_KEY):
         rollout.progress[_DENIED_KEY] = True
-        rollout.log(f"{denied.display_message} Slipway goes by the state of the stack instead.", "warning")
+        rollout.log(f"{denied.display_message} Slipway uses the status of the stack instead.", "warning")
 
 
 def _list_newer_events(client: CloudFormationClient, named: str, than: str) -> Iterator[StackEvent]:

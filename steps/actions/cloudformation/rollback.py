@@ -41,12 +41,12 @@ def is_undo_possible(rollout: StepContext, name: str) -> bool:
         return True
     if (is_ours := _is_changed_by_this_run(rollout, live)) is None:
         raise ChangedByOthers(
-            f"Without the events of stack {name} nobody can tell whether somebody else has changed it since "
-            f"({live.status}). It stays as it is."
+            f"Without the events of stack {name} Slipway cannot determine if it was changed outside Slipway "
+            f"({live.status}). It is not changed."
         )
     if not is_ours:
         raise ChangedByOthers(
-            f"Somebody else has changed stack {name} since ({live.status}). It stays as it is."
+            f"Somebody else has changed stack {name} since ({live.status}). It is not changed."
         )
     return not live.is_in_progress or (not before.get("exists") and live.status == "CREATE_IN_PROGRESS")
 
@@ -55,9 +55,9 @@ def _refuse_deleted(rollout: StepContext, name: str, live: Stack | None) -> None
     """Say whether this run or somebody else has deleted a stack that was there before."""
     if live is not None and _is_changed_by_this_run(rollout, live):
         raise ActionFailed(
-            "STACK_DELETED", f"A later step of this run has deleted stack {name}: there is no way back."
+            "STACK_DELETED", f"A later step of this run has deleted stack {name}: it cannot be restored."
         )
-    raise ChangedByOthers(f"Stack {name} is no longer there: somebody has deleted it.")
+    raise ChangedByOthers(f"Stack {name} was deleted outside Slipway.")
 
 
 def cancel_update(rollout: StepContext, name: str) -> None:
@@ -85,7 +85,7 @@ def undo_stack_change(rollout: StepContext, name: str, role: str) -> None:
         rollout.log(f"Deleting stack {name}, which this run created")
         client.delete(live.id, _build_token(rollout), role)
     elif live.status == ROLLED_BACK_STATUS:
-        rollout.log(f"AWS has put stack {name} back already")
+        rollout.log(f"AWS has already rolled back stack {name}")
     elif live.status == ROLLBACK_FAILED_STATUS:
         rollout.log(f"Continuing the rollback of the update of stack {name}")
         client.continue_rollback(live.id, _build_token(rollout))
@@ -98,7 +98,7 @@ def _restore_template(rollout: StepContext, name: str, live: Stack, before: Mapp
     kept = [name for name in hidden if name in live.parameters]
     if hidden:
         rollout.log(
-            f"AWS does not show the values before of {', '.join(hidden)}: they stay as this run set them",
+            f"AWS does not show the values before of {', '.join(hidden)}: they keep the values of this run",
             "warning",
         )
     if len(before["template"].encode()) > TEMPLATE_BODY_BYTES:
@@ -117,14 +117,14 @@ def _restore_template(rollout: StepContext, name: str, live: Stack, before: Mapp
     }
     request |= {"Capabilities": before["capabilities"]} if before["capabilities"] else {}
     request |= {"RoleARN": before["role"]} if before["role"] else {}
-    rollout.log(f"Updating stack {name} back to the template and the parameters before")
+    rollout.log(f"Updating stack {name} restore the previous template and parameters")
     try:
         rollout.cloudformation.update(request, _build_token(rollout))
     except AwsError as error:
         if not is_no_update_error(error):
             raise
         rollout.learn(**{_RESTORED_OUTPUT: True})
-        rollout.log(f"Stack {name} is as it was before")
+        rollout.log(f"Stack {name} is restored")
 
 
 def is_stack_restored(rollout: StepContext, name: str) -> bool:
@@ -187,8 +187,8 @@ def describe_stack_undo(name: str, known: EarlierStep) -> tuple[str, ...]:
     if before is None:
         return ()
     if not before.get("exists"):
-        return (f"Stack {name}: deleted, as this run created it",)
-    return (f"Stack {name}: back to the template and the parameters before",)
+        return (f"Stack {name}: deleted, because this run created it",)
+    return (f"Stack {name}: restore the previous template and parameters",)
 
 
 def build_stack_checks(rollout: StepContext, name: str) -> list[ChecklistEntry]:
@@ -203,7 +203,7 @@ def build_stack_checks(rollout: StepContext, name: str) -> list[ChecklistEntry]:
         return [ChecklistEntry(subject, "there", status, ok=False)]
     same = client.get_template(live.id) == before["template"]
     checks = [
-        ChecklistEntry(f"Template of {subject}", "as before", "as before" if same else "another one", same)
+        ChecklistEntry(f"Template of {subject}", "as before", "as before" if same else "different", same)
     ]
     for name, value in before["parameters"].items():
         if value != HIDDEN_PARAMETER_VALUE:

@@ -47,7 +47,7 @@ def confirm_service_write(
         raise ActionFailed(
             "SUPERSEDED",
             f"Somebody else changed Service {name} (deployment {service.primary.id}) while the answer to our "
-            f"{call.operation} was lost. Slipway touches it no further.",
+            f"{call.operation} was lost. Slipway changes it no further.",
             outcome="SUPERSEDED",
         )
     return NotApplied()
@@ -100,9 +100,7 @@ def _find_finished_deployment(
             if one.target_revision in ours:
                 return {"id": f"ecs-svc/{get_arn_name(one.arn)}", "status": "PRIMARY"}
     except Denied as denied:
-        rollout.log(
-            f"{denied.display_message} Slipway judges by the events of the service instead.", "warning"
-        )
+        rollout.log(f"{denied.display_message} Slipway uses the events of the service instead.", "warning")
         if any("rolling back to deployment" in e.message and e.at and e.at >= since for e in service.events):
             return {"id": "ecs-svc/unknown", "status": "PRIMARY"}
     return None

@@ -23,8 +23,8 @@ class HealthVerdict(Enum):
     FAILED = "failed"
     ROLLED_BACK_BY_AWS = "rolled back by AWS"
     # The following may be a stale read and are believed only when they stand.
-    MAYBE_NO_TASKS = "nothing is to run any more"
-    MAYBE_BACK = "the deployment from before is PRIMARY"
+    MAYBE_NO_TASKS = "the desired count is 0"
+    MAYBE_BACK = "the previous deployment is PRIMARY"
     MAYBE_SUPERSEDED = "an unknown deployment is PRIMARY"
     MAYBE_GONE = "the service is gone"
 
@@ -146,8 +146,8 @@ def enforce_health_deadline(
         return
     raise ActionFailed(
         "NO_HEALTHY_TASK",
-        f"No task of this deployment was healthy after {minutes} minutes. Look at the events and at the "
-        "health checks, or raise failFast.minutesWithoutHealthyTask of the step.",
+        f"No task of this deployment was healthy after {minutes} minutes. Check the events and health "
+        f"checks, or raise failFast.minutesWithoutHealthyTask of the step.",
     )
 
 

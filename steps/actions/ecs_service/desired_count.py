@@ -94,8 +94,8 @@ def choose_running_count(rollout: StepContext, name: str, running: int, desired:
     """
     if running == 0 and desired > 0:
         rollout.log(
-            f"None of the {desired} wanted tasks of Service {name} is running: "
-            "the desired count stays as it is",
+            f"None of the {desired} desired tasks of Service {name} is running: the desired count is not "
+            f"changed",
             "warning",
         )
         return desired
@@ -131,7 +131,7 @@ class FindServiceToScale(Action):
 
     @property
     def title(self) -> str:
-        return f"Look at Service {self.service}"
+        return f"Read Service {self.service}"
 
     def start(self, rollout: StepContext) -> None:
         rollout.take_slot(self.service, is_main=False)
@@ -175,7 +175,7 @@ class ScaleService(Action):
         rollout.remember("deployments before scaling", [one.id for one in live.deployments] if live else [])
         rollout.learn(desiredCount=wanted)
         if live is not None and live.desired == wanted:
-            rollout.log(f"Service {name} wants {wanted} tasks already")
+            rollout.log(f"Service {name} already has desired count {wanted}")
             return
         rollout.log(f"Updating Service {name} from {before['desired']} to {wanted} tasks")
         rollout.ecs.update_service(rollout.cluster, name, {"desiredCount": wanted})
@@ -193,14 +193,14 @@ class ScaleService(Action):
         before = rollout.recall(SAVED_SERVICE)
         seen = rollout.see_service(before["name"])
         if seen.service is None or seen.service.status in GONE_STATUSES or seen.service.primary is None:
-            raise ChangedByOthers(f"Service {before['name']} is no longer there: somebody has deleted it.")
+            raise ChangedByOthers(f"Service {before['name']} was deleted outside Slipway.")
         return is_own_deployment(rollout, seen, seen.service.primary, {before["primary"]})
 
     def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
         before, count = known.recall(SAVED_SERVICE) or {}, known.know("desiredCount")
         if not before or count == before["desired"]:
             return ()
-        return (f"Service {before['name']}: count {count} back to {before['desired']}",)
+        return (f"Service {before['name']}: restore desired count from {count} to {before['desired']}",)
 
     def undo(self, rollout: StepContext) -> None:
         before = rollout.recall(SAVED_SERVICE)
@@ -213,9 +213,9 @@ class ScaleService(Action):
         # Where auto scaling or somebody else has the say, what is shown stays.
         is_hidden = count == before["desired"] and is_read_stale(rollout)
         if live is not None and live.desired == count and not is_hidden:
-            rollout.log(f"Service {name} wants {count} tasks already")
+            rollout.log(f"Service {name} already has desired count {count}")
             return
-        rollout.log(f"Updating Service {name} back to {count} tasks")
+        rollout.log(f"Updating Service {name} to the previous {count} tasks")
         rollout.ecs.update_service(rollout.cluster, name, {"desiredCount": count})
 
     def adopt_undo(self, rollout: StepContext, call: CallRecord) -> Confirmation:
@@ -258,7 +258,7 @@ class WaitForCount(Action):
         name = str(rollout.know("serviceName"))
         service = rollout.see_service(name).service
         if service is None or service.status in GONE_STATUSES:
-            raise ActionFailed("NO_SERVICE", f"Service {name} is no longer there: somebody has deleted it.")
+            raise ActionFailed("NO_SERVICE", f"Service {name} was deleted outside Slipway.")
         if not _is_at_count(rollout, service):
             return False
         rollout.log(f"Service {name} has {service.running} of {service.desired} tasks running", "success")
@@ -284,5 +284,5 @@ def _refuse_out_of_bounds(rollout: StepContext, name: str, wanted: int) -> None:
     raise ActionFailed(
         "OUT_OF_BOUNDS",
         f"Auto scaling keeps Service {name} between {target.min_capacity} and {target.max_capacity} tasks "
-        f"and would undo a count of {wanted}. Change the scalable target first, or ask for another count.",
+        f"and would override a count of {wanted}. Change the scalable target first, or use another count.",
     )

@@ -47,7 +47,7 @@ _PATTERNS = (
     _CausePattern(
         r"exec format error",
         "WRONG_ARCHITECTURE",
-        "The image of container {container} was built for another processor.",
+        "The image of container {container} was built for another CPU architecture.",
         "Build the image for runtimePlatform.cpuArchitecture of the task definition, or change that.",
         fatal=True,
     ),
@@ -68,8 +68,8 @@ _PATTERNS = (
     _CausePattern(
         r"ResourceInitializationError",
         "RESOURCE_INITIALIZATION",
-        "The task could not get what it needs to start.",
-        "Read the reason above: most often the subnet has no route to AWS's endpoints.",
+        "The task could not load the resources it needs to start.",
+        "Read the reason above: usually the subnet has no route to the AWS endpoints.",
     ),
     _CausePattern(
         r"failed ELB health checks",
@@ -81,20 +81,20 @@ _PATTERNS = (
         r"failed container health checks",
         "CONTAINER_UNHEALTHY",
         "The health check of a container in the task failed.",
-        "Run the healthCheck command inside the image; raise startPeriod if the program starts slowly.",
+        "Run the healthCheck command inside the image. Raise startPeriod if the application starts slowly.",
     ),
     _CausePattern(
         r"SpotInterruption|TerminationNotice",
         "INTERRUPTED",
-        "AWS took the capacity away under the task.",
-        "Run again, or keep some tasks on capacity that is not Spot.",
+        "AWS reclaimed the capacity of the task.",
+        "Run again, or run some tasks on non-Spot capacity.",
     ),
     # Below what AWS says of the whole task: a container that AWS stopped may be killed as well.
     _CausePattern(
         r"OutOfMemory",
         "OUT_OF_MEMORY",
-        "Container {container} was killed because it used more memory than it may.",
-        "Raise memory in the task definition, or find out what needs that much.",
+        "Container {container} was killed because it exceeded its memory limit.",
+        "Raise memory in the task definition, or reduce the memory use of the application.",
     ),
 )
 KILLED_EXIT_CODE = 137
@@ -126,21 +126,20 @@ def _find_cause_by_exit_code(container: EcsContainer | None, task: EcsTask) -> F
     if container is not None and container.exit_code == KILLED_EXIT_CODE:
         return FailureCause(
             "KILLED",
-            f"Container {container.name} was killed (exit code {KILLED_EXIT_CODE}), and AWS does not say "
-            "why.",
-            "A guess: it used more memory than it may. Compare its memory use with the limit in the task "
+            f"Container {container.name} was killed (exit code {KILLED_EXIT_CODE}). AWS gives no reason.",
+            "A likely cause: it exceeded its memory limit. Compare its memory use with the limit in the task "
             "definition; a container that does not end within its stopTimeout is killed too.",
         )
     if container is not None and container.exit_code is not None:
         return FailureCause(
             "CONTAINER_EXITED",
             f"Essential container {container.name} exited with code {container.exit_code}.",
-            "Read the last lines of its log above: the program in the image ended by itself.",
+            "Read the last lines of its log above: the application exited.",
         )
     return FailureCause(
         "TASK_STOPPED",
         f"ECS task {task.id} stopped: {task.stopped_reason or 'no reason given'}.",
-        "Look at the task in the AWS console and at the events above.",
+        "Check the task in the AWS console and the events above.",
     )
 
 
@@ -315,16 +314,14 @@ def log_diagnosis(
 def _log_last_output(rollout: StepContext, task: EcsTask, container: EcsContainer) -> list[str]:
     place = find_log_stream(rollout, task, container)
     if place is None:
-        return [
-            f"  Container {container.name} has no awslogs configuration, so its output is not to be had here"
-        ]
+        return [f"  Container {container.name} has no awslogs configuration, so its output is not available"]
     group, stream = place
     try:
         said = rollout.logs.tail(group, stream, LOG_LINES)
     except AwsError as error:
         return [f"  Its log could not be read ({group}): {error.display_message}"]
     if not said:
-        return [f"  It wrote nothing to its log ({group}, {stream})"]
+        return [f"  No lines in its log ({group}, {stream})"]
     return [f"  Last lines of its log ({group}, {stream}):", *(f"  | {event.message}" for event in said)]
 
 

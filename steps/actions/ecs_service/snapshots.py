@@ -75,7 +75,7 @@ def describe_restore(known: EarlierStep) -> tuple[str, ...]:
     """What putting an ECS service back as it was before this step would do (P05)."""
     name = known.know("serviceName")
     if not has_existed_before(known):
-        return (f"Delete Service {name} with its tasks: this execution created it",)
+        return (f"Delete Service {name} with its tasks: created by this execution",)
     before = known.recall("service before")
     words = []
     if (arn := known.know("taskDefinitionArn")) and arn != before["task_definition"]:
@@ -83,8 +83,8 @@ def describe_restore(known: EarlierStep) -> tuple[str, ...]:
         words.append(f"Service {name}: task definition {new} back to {old}")
     count = known.know("desiredCount")
     if count is not None and count != before["desired"]:
-        words.append(f"Service {name}: count {count} back to {before['desired']}")
-    return (*words,) or (f"Service {name}: the settings that changed, back to what they were",)
+        words.append(f"Service {name}: restore desired count from {count} to {before['desired']}")
+    return (*words,) or (f"Service {name}: restore the changed settings",)
 
 
 def refuse_foreign_controller(before: Mapping[str, Any]) -> None:
@@ -131,16 +131,16 @@ def recreate_ecs_service(rollout: StepContext, before: Mapping[str, Any], task_d
 
 
 def delete_ecs_service(rollout: StepContext, name: str, live: EcsService | None) -> None:
-    """Delete an ECS service with its tasks; one that is gone already is fine."""
+    """Delete an ECS service with its tasks; one that is already deleted is fine."""
     is_hidden = live is None and is_read_stale(rollout)
     if not is_hidden and (live is None or live.status in GONE_STATUSES):
-        rollout.log(f"Service {name} is gone already")
+        rollout.log(f"Service {name} is already deleted")
         return
     rollout.log(f"Deleting service {name}..")
     try:
         rollout.ecs.delete_service(rollout.cluster, name, force=True)
     except NotFound:
-        rollout.log(f"Service {name} is gone already")
+        rollout.log(f"Service {name} is already deleted")
 
 
 def is_deleted(rollout: StepContext, service: EcsService | None) -> bool:
@@ -165,8 +165,8 @@ def refuse_foreign_deployment(live: EcsService | None, known: Set[Any]) -> None:
         return
     raise ActionFailed(
         "SUPERSEDED",
-        f"Deployment {live.primary.id} of Service {live.name} is not ours: somebody may have deployed since "
-        "this rollback looked. It looks again.",
+        f"Deployment {live.primary.id} of Service {live.name} is not ours: it may be a newer deployment. "
+        f"The rollback reads the service again.",
         outcome="SUPERSEDED",
     )
 
@@ -185,7 +185,7 @@ def is_own_deployment(
         return False
     raise ChangedByOthers(
         f"Somebody else deployed Service {seen.name} meanwhile (deployment {primary.id}). "
-        "The rollback touches nothing."
+        "The rollback changes nothing."
     )
 
 

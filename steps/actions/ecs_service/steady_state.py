@@ -141,7 +141,7 @@ class WaitForSteadyState(Action):
         service = rollout.see_service(name).service
         is_calm = progress.get(_FAILURES_KEY, 0) == progress.get(_EARLIER_FAILURES_KEY, 0)
         if judge_deployment(service, ours) is HealthVerdict.COMPLETED and is_calm:
-            rollout.log("The time of the step is over, so the service is watched no longer")
+            rollout.log("The step timeout has passed, so the service is no longer watched")
             return self._succeed(rollout, name)
         if service is not None:
             _log_first_diagnosis(rollout, service, ours, self.fail_fast)
@@ -173,8 +173,8 @@ def _note_deregistered_revision(rollout: StepContext) -> None:
         return
     if not is_active:
         rollout.note(
-            f"Task definition {arn} was deregistered by somebody while this deployment ran. What runs goes "
-            "on; a later deployment or rollback registers what it needs again."
+            f"Task definition {arn} was deregistered outside Slipway during this deployment. Running tasks "
+            f"continue; a later deployment or rollback registers it again."
         )
 
 
@@ -211,8 +211,8 @@ def _log_progress(rollout: StepContext, service: EcsService, ours: OwnDeployment
         rollout.progress["count told"] = service.desired
         rollout.remember(FOREIGN_COUNT, True)
         rollout.note(
-            f"The desired count of Service {service.name} was changed from {told} to {service.desired} while "
-            "this deployment ran: by somebody else, or by auto scaling"
+            f"The desired count of Service {service.name} was changed from {told} to {service.desired} "
+            f"during this deployment, by auto scaling or outside Slipway"
         )
     counts = f"{deployment.running}/{deployment.desired}"
     if rollout.progress.get("counts") != counts:
@@ -241,7 +241,7 @@ def _log_first_diagnosis(
     except AwsError as error:
         if not rollout.progress.get("diagnosis refused"):
             rollout.progress["diagnosis refused"] = True
-            rollout.log(f"Why tasks stop is not known: {error.display_message}", "warning")
+            rollout.log(f"The stopped reason of tasks is not available: {error.display_message}", "warning")
         return None
     if diagnosis is None:
         return None
@@ -280,7 +280,7 @@ def _fail_on_verdict(
 ) -> None:
     if verdict is HealthVerdict.FAILED:
         raise _build_failure(
-            "FAILED", "AWS gave this deployment up: its tasks failed to start.", diagnosis, rollout
+            "FAILED", "AWS marked this deployment as failed: its tasks failed to start.", diagnosis, rollout
         )
     if verdict is HealthVerdict.ROLLED_BACK_BY_AWS:
         raise _build_failure(
@@ -305,22 +305,22 @@ def _describe_outcome(
     """The outcome of a deployment that others ended, and the sentence for it."""
     service, name = seen.service, seen.name
     if verdict is HealthVerdict.MAYBE_GONE or service is None or service.primary is None:
-        return "FAILED", f"Service {name} is no longer there: somebody has deleted it."
+        return "FAILED", f"Service {name} was deleted outside Slipway."
     if verdict is HealthVerdict.MAYBE_NO_TASKS:
         return "FAILED", (
             f"The desired count of Service {name} was changed from {ours.wanted} to 0 while this deployment "
-            "ran. No task of the new version runs, so nobody knows whether it works."
+            "ran. No task of the new version is running, so its health is unknown."
         )
     primary = service.primary
     if verdict is HealthVerdict.MAYBE_BACK and was_rolled_back_by_aws(service, ours):
         return (
             "ROLLED_BACK_BY_AWS",
-            "AWS rolled the service back: the deployment from before is PRIMARY again.",
+            "AWS rolled back the service: the previous deployment is PRIMARY again.",
         )
     if verdict is HealthVerdict.MAYBE_BACK:
         return "SUPERSEDED", (
-            f"The deployment from before ({primary.id}) is PRIMARY again, and nothing shows that AWS rolled "
-            "back: somebody else has set the service back."
+            f"The previous deployment ({primary.id}) is PRIMARY again, and AWS did not roll back: the "
+            f"service was restored outside Slipway."
         )
     if primary.task_definition == ours.task_definition:
         return "SUPERSEDED", (
@@ -365,7 +365,7 @@ def _fail_fast(
     if has_rollback_breaker(service) and ours.primary_before:
         return  # AWS itself is about to roll back; two rollbacks at once would fight.
     raise diagnosis.failure(
-        "FAILED", f"{_format_task_count(diagnosis.failures)} of this deployment failed, none got healthy. "
+        "FAILED", f"{_format_task_count(diagnosis.failures)} of this deployment failed, none became healthy. "
     )
 
 

@@ -44,7 +44,7 @@ class TagService(Action):
                 rollout.ecs.add_tags(arn, missing)
                 rollout.log(f"Tagged Service {rollout.know('serviceName')} with {', '.join(sorted(missing))}")
         except Denied as denied:
-            rollout.log(f"{denied.display_message} The tags of the service stay as they are.", "warning")
+            rollout.log(f"{denied.display_message} The tags of the service are not changed.", "warning")
 
     def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
         late = is_past_read_lag(rollout, call)
@@ -64,7 +64,7 @@ class TagService(Action):
             rollout.ecs.add_tags(arn, changed)
         if added:
             rollout.ecs.remove_tags(arn, added)
-        rollout.log(f"The tags of Service {rollout.know('serviceName')} are as they were before")
+        rollout.log(f"The tags of Service {rollout.know('serviceName')} are restored")
 
     def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
         return (

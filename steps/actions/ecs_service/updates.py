@@ -60,7 +60,7 @@ class SaveCurrentService(Action):
 
     @property
     def title(self) -> str:
-        return "Remember the ECS service as it is"
+        return "Save the current ECS service"
 
     def start(self, rollout: StepContext) -> None:
         rollout.take_slot(rollout.recall("service definition")["serviceName"])
@@ -72,15 +72,15 @@ class SaveCurrentService(Action):
         before = rollout.remember("service before", None if service is None else build_snapshot(service))
         save_replaced_pair(rollout, definition, service, list(found.values()))
         if before is None or before["status"] in GONE_STATUSES:
-            rollout.log(f"Service {name} does not exist yet, it will be created")
-            rollout.log("A rollback deletes it again")
+            rollout.log(f"Service {name} does not exist yet and will be created")
+            rollout.log("A rollback deletes it")
             return
         refuse_foreign_controller(before)
         rollout.log(
             f"Service {name} runs {before['running']}/{before['desired']} tasks of "
             f"{before['task_definition']} (deployment {before['primary']})"
         )
-        rollout.log("A rollback brings back this task definition and this count")
+        rollout.log("A rollback restores this task definition and desired count")
 
     def is_done(self, rollout: StepContext) -> bool:
         """A service of this name that still drains would make CreateService fail (T20)."""
@@ -139,7 +139,7 @@ class CreateOrUpdateService(Action):
         if live is not None and live.status == "ACTIVE":
             raise ActionFailed(
                 "SUPERSEDED",
-                f"Service {name} did not exist when this deployment began, but somebody created it since. "
+                f"Service {name} did not exist when this deployment began, but was created since. "
                 "Run the pipeline again to deploy onto it.",
                 outcome="SUPERSEDED",
             )
@@ -160,7 +160,7 @@ class CreateOrUpdateService(Action):
         if live is None or live.primary is None or live.primary.id not in known:
             raise ActionFailed(
                 "SUPERSEDED",
-                f"Somebody else changed Service {name} since this one looked at it. Nothing is changed; "
+                f"Somebody else changed Service {name} after this deployment read it. Nothing was changed; "
                 "run the pipeline again.",
                 outcome="SUPERSEDED",
             )
@@ -267,7 +267,7 @@ class CreateOrUpdateService(Action):
         note = ""
         if service.desired != before["desired"]:
             by_others = is_foreign_count(rollout, before, service.desired)
-            note = "somebody else set it, so it stays" if by_others else "auto scaling has moved it"
+            note = "changed outside Slipway, not restored" if by_others else "changed by auto scaling"
         count = str(before["desired"])
         return [
             ChecklistEntry(f"Desired count of Service {name}", count, str(service.desired), is_kept, note),
@@ -289,7 +289,7 @@ def _restore(rollout: StepContext, definition: Mapping[str, Any], live: EcsServi
     )
     rollout.remember("deployments before undo", [one.id for one in live.deployments])
     if not changes:
-        rollout.log(f"Service {name} is already as it was before")
+        rollout.log(f"Service {name} already matches its previous state")
         return
     rollout.log(
         f"Updating Service {name} with task definition {_get_restored_task_definition(rollout)} "
@@ -321,10 +321,12 @@ def _recreate_deleted_service(rollout: StepContext, name: str) -> None:
     if not rollout.was_asked:
         raise InterventionRequired(
             "SERVICE_DELETED",
-            f"Somebody has deleted Service {name} during the deployment. Try again, and Slipway creates it "
-            f"as it was before, with {as_before}; ignore it, and it stays deleted.",
+            f"Service {name} was deleted during the deployment. Retry to create it again with {as_before}, "
+            f"or ignore to leave it deleted.",
         )
-    rollout.note(f"Service {name} was deleted by somebody; the rollback created it again with {as_before}")
+    rollout.note(
+        f"Service {name} was deleted outside Slipway; the rollback created it again with {as_before}"
+    )
     service = recreate_ecs_service(rollout, before, _get_restored_task_definition(rollout))
     rollout.learn(rollbackDeploymentId=service.primary.id if service.primary else "")
 

@@ -70,7 +70,7 @@ def _read_container(
         if error.is_retryable:
             raise
         notes.setdefault("closed", []).append(container)
-        rollout.log(f"The output of container {container} cannot be read: {error.display_message}", "warning")
+        rollout.log(f"Could not read the output of container {container}: {error.display_message}", "warning")
         return False
     tokens[container] = page.token
     for event in page.events:
@@ -142,7 +142,7 @@ class WaitForTasks(Action):
 
 def _log_success(rollout: StepContext, count: int) -> None:
     what = "The ECS task has" if count == 1 else f"All {count} ECS tasks have"
-    rollout.log(f"{what} ended, every container with exit code 0", "success")
+    rollout.log(f"{what} finished with exit code 0", "success")
 
 
 def _record_missing_tasks(rollout: StepContext, arns: list[str], tasks: list[EcsTask]) -> None:
@@ -154,8 +154,8 @@ def _record_missing_tasks(rollout: StepContext, arns: list[str], tasks: list[Ecs
         elif is_observed_twice(rollout, arn, rollout.now()):
             raise ActionFailed(
                 "TASK_UNKNOWN",
-                f"AWS no longer knows ECS task {arn.rsplit('/', 1)[-1]}, so nobody can say how it ended. "
-                "Look at what it was to do, and run again if it was not done.",
+                f"AWS no longer has ECS task {arn.rsplit('/', 1)[-1]}, so its result is unknown. Check its "
+                f"work and run again if it was not done.",
             )
 
 
@@ -167,7 +167,7 @@ def _log_progress(rollout: StepContext, tasks: list[EcsTask], ended: int) -> Non
     line = ", ".join(f"{count} {status}" for status, count in sorted(states.items()))
     if rollout.progress.get("states") != line:
         rollout.progress["states"] = line
-        rollout.log(f"Waiting for the ECS tasks to end: {line}")
+        rollout.log(f"Waiting for the ECS tasks to finish: {line}")
     rollout.show_counts(
         running=states.get("RUNNING", 0), desired=len(tasks) + ended, pending=states.get("PENDING", 0)
     )
@@ -178,7 +178,7 @@ def _record_end(rollout: StepContext, task: EcsTask) -> dict[str, Any]:
     codes = {one.name: one.exit_code for one in task.containers}
     failed = _failed_container(task)
     if failed is None and task.stop_code in NORMAL_STOP_CODES:
-        rollout.log(f"ECS task {task.id} has ended: {_format_exit_codes(codes)}")
+        rollout.log(f"ECS task {task.id} finished: {_format_exit_codes(codes)}")
         return {"codes": codes}
     container = failed or find_failed_container(task)
     cause = _find_cause(rollout, task, failed, container)
@@ -210,14 +210,14 @@ def _find_cause(
         why = task.stopped_reason or "no reason given"
         return FailureCause(
             "TASK_STOPPED",
-            f"it was stopped before its end ({task.stop_code}: {why}).",
-            "Find out who stopped it, and run again if its work is not done.",
+            f"it was stopped early ({task.stop_code}: {why}).",
+            "Find out who stopped it, and run again if its work was not done.",
         )
     if failed.exit_code and not _is_essential(rollout, failed.name):
         return FailureCause(
             "CONTAINER_EXITED",
             f"container {failed.name}, which is not essential, exited with code {failed.exit_code}.",
-            "Every container of the task must end with code 0: let this one end well when it is stopped.",
+            "Every container of the task must end with code 0: make this one exit with 0 when it is stopped.",
         )
     return find_cause(task, shown)
 

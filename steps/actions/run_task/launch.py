@@ -35,7 +35,7 @@ class FetchRunTask(Action):
 
     @property
     def title(self) -> str:
-        return "Fetch and check what is to run"
+        return "Fetch and validate the request and task definition"
 
     def start(self, rollout: StepContext) -> None:
         if not self.definition_arn:
@@ -171,18 +171,18 @@ def get_current_attempt(rollout: StepContext) -> RunAttempt | None:
 
 
 _REFUSAL_TEXTS = (
-    ("RESOURCE:CPU", "No container instance has enough free CPU units: add instances, or ask for less."),
-    ("RESOURCE:MEMORY", "No container instance has enough free memory: add instances, or ask for less."),
-    ("RESOURCE:PORTS", "On no container instance are the host ports free that the task wants."),
+    ("RESOURCE:CPU", "No container instance has enough free CPU units: add instances, or lower the request."),
+    ("RESOURCE:MEMORY", "No container instance has enough free memory: add instances, or lower the request."),
+    ("RESOURCE:PORTS", "No container instance has the required host ports free."),
     ("RESOURCE:ENI", "No container instance has a free network interface for the task."),
     ("RESOURCE:GPU", "No container instance has enough free GPUs."),
     ("RESOURCE:FARGATE", "Fargate has no capacity for this task now: run again, or use other subnets."),
     ("CAPACITY", "AWS has no capacity for this task now: run again, or use other subnets."),
-    ("AGENT", "The agent of the container instance is not connected, so it takes no tasks."),
+    ("AGENT", "The agent of the container instance is disconnected, so it accepts no tasks."),
     ("ATTRIBUTE", "No container instance has the attributes that the task definition needs."),
-    ("LOCATION", "No container instance is where the placement constraints want the task."),
+    ("LOCATION", "No container instance meets the placement constraints."),
     ("MEMBEROF", "No container instance meets the placement constraints."),
-    ("INACTIVE", "The capacity that the task was meant for is being taken away."),
+    ("INACTIVE", "The capacity provider of the task is being removed."),
     ("MISSING", "What the request refers to does not exist in this cluster."),
 )
 

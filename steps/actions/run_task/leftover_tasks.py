@@ -32,12 +32,10 @@ class StopEarlierTasks(Action):
 
     @property
     def title(self) -> str:
-        return "Stop tasks of an earlier try"
+        return "Stop tasks of an earlier attempt"
 
     def start(self, rollout: StepContext) -> None:
-        _stop_all(
-            rollout, _list_tasks_of_earlier_attempt(rollout), "The step that ran this task is tried again"
-        )
+        _stop_all(rollout, _list_tasks_of_earlier_attempt(rollout), "The step that ran this task is retried")
 
     def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
         return _confirm_stop(rollout, call)
@@ -56,7 +54,7 @@ class FindLeftoverTasks(Action):
 
     @property
     def title(self) -> str:
-        return "Look for tasks that were left behind"
+        return "Find leftover tasks"
 
     def is_done(self, rollout: StepContext) -> bool:
         this = get_current_attempt(rollout)
@@ -84,7 +82,7 @@ class StopLeftoverTasks(Action):
 
     @property
     def title(self) -> str:
-        return "Stop tasks that were left behind"
+        return "Stop leftover tasks"
 
     def start(self, rollout: StepContext) -> None:
         this = get_current_attempt(rollout)
@@ -130,7 +128,7 @@ def _stop_all(rollout: StepContext, tasks: list[EcsTask], reason: str) -> None:
         try:
             rollout.ecs.stop_task(rollout.cluster, task.arn, reason)
         except NotFound:
-            rollout.log(f"ECS task {task.id} is gone already")
+            rollout.log(f"ECS task {task.id} is already deleted")
 
 
 def _confirm_stop(rollout: StepContext, call: CallRecord) -> Confirmation:

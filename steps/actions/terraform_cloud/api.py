@@ -264,8 +264,8 @@ def _raise_refusal(reply: OutboundResponse, what: str, good: tuple[int, ...]) ->
     if reply.status == 404:
         raise ActionFailed(
             "NOT_FOUND",
-            f"Terraform Cloud shows no such thing to this token: {what} (404). Look at the name, and "
-            "whether the token's user or team may read it.",
+            f"Terraform Cloud shows no such thing to this token: {what} (404). Check the name and the "
+            f"permissions of the token's user or team.",
         )
     raise ActionFailed("TERRAFORM_CLOUD_REFUSED", f"Terraform Cloud refused {what}: {reason}.")
 

@@ -106,9 +106,8 @@ def require_usable_plan(
     if is_broken and not plan_only:
         raise ActionFailed(
             "POLICY_FAILED",
-            f"Run {run.id} {run.words}{_list_broken_policies(cloud, run)}. Mend the configuration, or let "
-            "the step "
-            "override policies where the token may.",
+            f"Run {run.id} {run.words}{_list_broken_policies(cloud, run)}. Correct the configuration, or "
+            f"let the step override policies if the token is allowed to.",
         )
     if is_broken:
         cloud.rollout.log(f"Run {run.id} {run.words}{_list_broken_policies(cloud, run)}", "warning")
@@ -118,12 +117,10 @@ def refuse_ended_run(run: TerraformCloudRun, phase: str) -> None:
     """Raises `ActionFailed` for a run that errored, or that people ended."""
     if run.status == "errored":
         raise ActionFailed(
-            "TERRAFORM_FAILED", f"The {phase} of run {run.id} ended with an error. Its log above says why."
+            "TERRAFORM_FAILED", f"The {phase} of run {run.id} ended with an error. See its log above."
         )
     if run.status in _MANUAL_END_STATUSES:
-        raise ActionFailed(
-            "RUN_ENDED", f"Somebody ended the run in Terraform Cloud: run {run.id} {run.words}."
-        )
+        raise ActionFailed("RUN_ENDED", f"The run was ended in Terraform Cloud: run {run.id} {run.words}.")
 
 
 def log_plan(rollout: StepContext, run: TerraformCloudRun) -> None:

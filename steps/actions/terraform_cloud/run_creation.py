@@ -53,7 +53,7 @@ def start_rollback_run(cloud: TerraformCloud, run: TerraformCloudRun) -> None:
         )
     else:
         is_destroy, configuration, variables = True, run.configuration, run.variables
-        rollout.log(f"Nothing was there before run {run.id}: what it made is destroyed")
+        rollout.log(f"Nothing was there before run {run.id}: its resources are destroyed")
     mark = rollout.remember("rollback mark", f"{rollout.intent} back {rollout.now():%Y%m%d%H%M%S}")
     attributes = {
         "message": f"Rolled back by Slipway: run {run.id} [Slipway {mark}]",
@@ -68,7 +68,7 @@ def start_rollback_run(cloud: TerraformCloud, run: TerraformCloudRun) -> None:
         }
     }
     made = cloud.create_run(body, {"hcl": _build_variables(variables)})
-    rollout.log(f"Run {made.id} is made in workspace {rollout.recall('workspace name')}")
+    rollout.log(f"Run {made.id} is created in workspace {rollout.recall('workspace name')}")
     rollout.learn(rollbackRunId=made.id)
 
 
@@ -164,7 +164,7 @@ class CreateTerraformCloudRun(Action):
                 "secrets": self.secrets,
             },
         )
-        rollout.log(f"Run {run.id} is made in workspace {workspace}")
+        rollout.log(f"Run {run.id} is created in workspace {workspace}")
         rollout.learn(runId=run.id, workspaceId=workspace.id)
         if self.provisioner:
             rollout.learn(provisionerIdentifier=self.provisioner)
@@ -223,14 +223,14 @@ class CreateTerraformCloudRun(Action):
             return run is None
         newest = find_newer_run(cloud, run, str(rollout.recall("workspace")))
         if newest and newest != str(rollout.recall("applied before") or "") and run.may_have_applied:
-            raise ChangedByOthers(f"Run {newest} was applied after run {run.id}: nothing is put back.")
+            raise ChangedByOthers(f"Run {newest} was applied after run {run.id}: nothing is restored.")
         return True
 
     def undo(self, rollout: StepContext) -> None:
         cloud = TerraformCloud(rollout, self.connector)
         run = _get_created_run(cloud)
         if run is None or not run.may_have_applied:
-            rollout.log("Nothing was applied, so there is nothing to put back")
+            rollout.log("Nothing was applied, so there is nothing to restore")
             rollout.learn(rollbackRunId="")
             return
         start_rollback_run(cloud, run)
@@ -267,11 +267,11 @@ def _refuse_workspace(rollout: StepContext, workspace: TerraformCloudWorkspace) 
     if not workspace.can_queue:
         raise ActionFailed(
             "ACCESS_DENIED",
-            f"The connector's token may not make runs in workspace {workspace}: give its user or team the "
+            f"The connector's token cannot create runs in workspace {workspace}: give its user or team the "
             "permission to plan or to write.",
         )
     if workspace.is_locked:
-        rollout.log(f"Workspace {workspace} is locked: the run waits until somebody unlocks it", "warning")
+        rollout.log(f"Workspace {workspace} is locked: the run waits until it is unlocked", "warning")
 
 
 def _get_created_run(cloud: TerraformCloud) -> TerraformCloudRun | None:
@@ -285,7 +285,7 @@ def close_open_run(cloud: TerraformCloud, run: TerraformCloudRun) -> None:
     if run.is_over or not (run.is_discardable or run.is_cancelable):
         return
     verb = "discard" if run.is_discardable else "cancel"
-    if cloud.act(("runs", run.id, "actions", verb), "Not wanted any more, says Slipway"):
+    if cloud.act(("runs", run.id, "actions", verb), "Discarded by Slipway"):
         cloud.rollout.log(
-            f"Run {run.id} is {'discarded' if verb == 'discard' else 'told to stop'}", "warning"
+            f"Run {run.id} is {'discarded' if verb == 'discard' else 'asked to stop'}", "warning"
         )

@@ -40,7 +40,7 @@ class FindTerraformCloudRun(Action):
         cloud = TerraformCloud(rollout, self.connector)
         run = cloud.run(render_expressions(self.run, rollout.value_of) or self._planned(rollout))
         if run.is_over and run.status != "planned_and_finished":
-            raise ActionFailed("RUN_ENDED", f"Run {run.id} {run.words}: plan anew.")
+            raise ActionFailed("RUN_ENDED", f"Run {run.id} {run.words}: plan again.")
         workspace = run.raw.get("relationships", {}).get("workspace", {}).get("data", {}).get("id", "")
         rollout.log(f"Run {run.id} {run.words}")
         rollout.learn(runId=run.id, workspaceId=str(workspace))
@@ -49,7 +49,7 @@ class FindTerraformCloudRun(Action):
         earlier = rollout.earlier(RUN_STEP_TYPE)
         if earlier is None:
             raise ActionFailed(
-                "NO_PLAN", "No step before this one has planned a run: add one with the run type Plan."
+                "NO_PLAN", "No earlier step has planned a run: add one with the run type Plan."
             )
         named = str(earlier.know("provisionerIdentifier") or "")
         if self.provisioner and named and named != self.provisioner:
@@ -84,7 +84,7 @@ class OverrideTerraformCloudPolicies(Action):
             return
         for path in (*self._checks(cloud, run_id), *self._stages(cloud, run_id)):
             if cloud.act((*path, "actions", "override"), ""):
-                rollout.log(f"What {path[1]} found is overridden", "warning")
+                rollout.log(f"{path[1]} is overridden", "warning")
 
     def _checks(self, cloud: TerraformCloud, run_id: str) -> list[tuple[str, str]]:
         checks = cloud.listed(("runs", run_id, "policy-checks"), "the policy checks of the run")
@@ -250,7 +250,7 @@ class EndTerraformCloudRun(Action):
 
     @property
     def title(self) -> str:
-        return "Leave no run open"
+        return "Close open runs"
 
     def start(self, rollout: StepContext) -> None:
         cloud = TerraformCloud(rollout, self.connector)
@@ -281,5 +281,5 @@ class EndTerraformCloudRun(Action):
         since = rollout.progress.setdefault("since", rollout.now().isoformat())
         if rollout.now() - datetime.fromisoformat(since) < _END_TIMEOUT:
             return False
-        rollout.log(f"Run {ended} has not ended yet: look at it in Terraform Cloud", "warning")
+        rollout.log(f"Run {ended} has not finished yet: check it in Terraform Cloud", "warning")
         return True

@@ -62,10 +62,9 @@ def test_a_described_task_definition_becomes_one_to_register() -> None:
     value, cleaned = clean(TASK_DEFINITION, answer)
     assert value == {**definition, "tags": tags}
     assert cleaned.changes == (
-        'Took the definition out of "taskDefinition", which comes from copying what AWS answers.',
-        f"Removed {', '.join(list(ANSWERED_TASK_DEFINITION)[:-1])} and registeredBy: "
-        "only AWS says that, in its answers.",
-        "Wrote cpu in the type that AWS wants.",
+        'Took the definition out of "taskDefinition", which is part of the AWS response.',
+        f"Removed {', '.join(list(ANSWERED_TASK_DEFINITION)[:-1])} and registeredBy: set only by AWS.",
+        "Wrote cpu in the type that AWS requires.",
     )
 
 

@@ -82,7 +82,7 @@ def test_what_is_wrong_with_an_override_is_told_and_what_was_entered_stays(world
 def test_an_override_is_checked_with_what_it_overrides_while_it_is_written(world: World, client: Client):
     check = in_environment(world) + "check/?row=manifests-0"
     good = client.post(check, form("memory: '512'\n")).json()
-    assert (good["errors"], good["note"]) == ([], "Checked together with what it overrides.")
+    assert (good["errors"], good["note"]) == ([], "Valid together with the manifest it overrides.")
     bad = client.post(check, form("memory: '512'\nnetworkMode: magic\n")).json()
     assert [(one["line"], one["path"]) for one in bad["errors"]] == [(2, "networkMode")]
     no_yaml = client.post(check, form("memory: [\n")).json()
@@ -112,7 +112,7 @@ def test_a_file_that_overrides_is_not_checked_as_a_whole_and_says_who_uses_it(
     assert checked is not None
     assert (checked.errors, checked.note) == (
         (),
-        "It can be read. It is checked where it overrides a manifest.",
+        "Valid syntax. It is validated with the manifest that it overrides.",
     )
     assert [one.title for one in find_overrides_using(file, admin).shown] == [
         f"override of {world.service.name} in {world.environment.name}"

@@ -173,7 +173,7 @@ def test_files_that_the_reader_may_not_see_are_not_shown_merged(world: World, ad
     found = load_override_set(world.service, world.environment, world.infrastructure)
     seen = {one.kind: one for one in list_effective_manifests(found, stranger)}
     assert seen[TASK].merged is None
-    assert "You may not see the file /task.yaml" in seen[TASK].trouble
+    assert "You cannot view the file /task.yaml" in seen[TASK].trouble
     assert list_effective_manifests(found, admin)[0].trouble == ""
 
 

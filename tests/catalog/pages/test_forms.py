@@ -165,12 +165,12 @@ def test_the_page_of_a_service_in_an_environment_says_which_value_counts_and_why
     Environment.objects.update(variables={"level": "warn"})
     address = f"/environments/{world.environment.pk}/services/{world.service.pk}/"
     page = text_of(client.get(address))
-    assert "The environment overrides what services bring." in page
+    assert "Environment value, overrides the service." in page
     assert "Required: deployments are refused until you set a value." in page
     rows = rows_of("manifests") | rows_of("variables", name="host", kind="String", value="db.internal")
     assert client.post(address, rows | {"version": 0}).status_code == 302
     page = text_of(client.get(address))
-    assert "An override for just this service in this environment wins over those." in page
+    assert "Override of this service in this environment." in page
     assert "deployments are refused" not in page
     stale = client.post(address, rows | {"version": 0})
     assert stale.status_code == 409

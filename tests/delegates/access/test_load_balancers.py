@@ -63,7 +63,7 @@ def test_a_delegate_lists_what_a_step_can_be_told(make: Make, admin: User, brows
     assert [one["port"] for one in listeners] == sorted(one["port"] for one in listeners)
     first, second = (ask("rules", listener=one["arn"]) for one in listeners[:2])
     assert first[-1]["is_default"]
-    assert first[-1]["conditions"] == ["every request that no other rule takes"]
+    assert first[-1]["conditions"] == ["default, if no other rule matches"]
     assert first[0]["targets"][0]["name"]
     assert first[0]["targets"] != second[0]["targets"]
     # Each question about another listener is a question of its own.

@@ -95,7 +95,7 @@ def test_a_disk_that_takes_nothing_leaves_a_marker_later(tmp_path: Path) -> None
     lines.write("INFO", "lost too")
     lines.folder.unlink()
     lines.write("INFO", "kept")
-    assert texts(lines) == ["2 lines were lost here: the delegate's disk took none.", "kept"]
+    assert texts(lines) == ["2 lines were lost: the disk of the delegate is full.", "kept"]
 
 
 def test_a_damaged_line_is_marked_and_the_others_are_sent(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_damaged_line_is_marked_and_the_others_are_sent(tmp_path: Path) -> Non
     first, _, third = segment.read_bytes().splitlines()
     segment.write_bytes(b"\n".join([first, b"\0\0\xff[1]", third]) + b"\n")
     (found,) = LogSpool(tmp_path, MIB).waiting()
-    assert texts(found) == ["one", "One line was lost here: the delegate's disk had it damaged.", "three"]
+    assert texts(found) == ["one", "One line was lost: damaged on the disk of the delegate.", "three"]
 
 
 def test_lines_go_also_where_their_number_cannot_be_noted(tmp_path: Path) -> None:

@@ -16,34 +16,34 @@ def titles(request: SpecRequest, **seen: list[str]) -> list[str]:
 def test_on_fargate_starting_comes_first_then_credentials_then_the_network() -> None:
     assert titles(wanted()) == [
         "No task has started",
-        "The execution role is not right",
-        "The subnets do not lead anywhere",
-        "The log group is missing",
-        "Account id, token or address are wrong",
-        "It cannot get out",
-        "CloudWatch Logs has had enough",
-        "It does not trust the certificate",
+        "Execution role not valid",
+        "Subnets have no route to the internet",
+        "Log group missing",
+        "Wrong account ID, token or URL",
+        "No outbound access",
+        "CloudWatch Logs limits exceeded",
+        "Certificate not trusted",
     ]
 
 
 def test_on_ec2_there_may_be_no_instance_with_room() -> None:
     listed = titles(wanted("v3", "EC2"))
-    assert "The cluster has no instance with room" in listed
-    assert "The subnets do not lead anywhere" not in listed
-    assert "The execution role is not right" not in listed
+    assert "No container instance with enough resources" in listed
+    assert "Subnets have no route to the internet" not in listed
+    assert "Execution role not valid" not in listed
 
 
 def test_a_machine_is_asked_about_its_container() -> None:
     causes = list_likely_causes(wanted(kind="DOCKER"))
-    assert causes[0].title == "The container does not run"
+    assert causes[0].title == "Container not running"
     assert not [one for cause in causes for one in cause.commands if one.command.startswith("aws")]
 
 
 def test_what_slipway_itself_saw_ends_the_search() -> None:
     causes = list_likely_causes(wanted(), refusals=["The token was revoked.", "The token was revoked."])
     assert [cause.title for cause in causes] == [
-        "Slipway refused it",
-        "Account id, token or address are wrong",
+        "Registration refused",
+        "Wrong account ID, token or URL",
     ]
     assert causes[0].text.count("The token was revoked.") == 1
 
@@ -63,7 +63,7 @@ def test_the_routes_to_look_for_go_with_the_public_address() -> None:
 
 
 def test_a_proxy_is_a_suspect_of_its_own() -> None:
-    assert "The proxy does not let it through" in titles(wanted(proxy=SpecProxy("proxy.example.com")))
+    assert "Blocked by the proxy" in titles(wanted(proxy=SpecProxy("proxy.example.com")))
 
 
 @pytest.mark.parametrize(

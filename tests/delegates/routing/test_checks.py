@@ -64,7 +64,7 @@ def test_a_delegate_of_the_same_name_elsewhere_is_not_asked(project: Scope, admi
     route_waiting_tasks(timezone.now())
     task.refresh_from_db()
     assert (task.offered_to, task.selectors) == (None, [build_own_tag(above.pk)])
-    assert "twin: It has never been heard." in task.reason
+    assert "twin: It has sent no heartbeat." in task.reason
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,7 @@ def test_a_selected_delegate_that_is_away_is_waited_for_and_no_other_takes_its_p
     decision = decide_route(replace(WANTED, selectors=("us",)), [EU, away])
     assert decision.chosen is None
     assert not decision.impossible
-    assert decision.sentence == "Waits for a delegate. us: It was last heard at 12:00:00 UTC."
+    assert decision.sentence == "Waiting for a delegate. us: It was last heard at 12:00:00 UTC."
 
 
 @pytest.mark.parametrize("hidden", [{"scope": "account/globex"}, {"admission": "REJECTED"}])

@@ -51,7 +51,7 @@ def test_the_page_of_a_task_says_who_has_it_and_why_but_not_what_it_carries(
 ) -> None:
     task = running(project)
     text = page_of(viewer, f"/delegates/tasks/{task.pk}/")
-    assert "eu is the only delegate that may do this now." in text
+    assert "eu is the only eligible delegate." in text
     assert "Chosen" in text
     assert "It lacks the tag eu. Give it the tag eu." in text
     assert "eu on host-1" in text
@@ -70,7 +70,7 @@ def test_a_queued_task_shows_its_place_and_what_would_help(project: Scope, viewe
     text = page_of(viewer, f"/delegates/tasks/{task.pk}/")
     assert "Place 2 in the queue" in text
     assert "Why no delegate yet?" in text
-    assert "It waits for approval. Approve it." in text
+    assert "It is waiting for approval. Approve it." in text
     assert f"delegate-task:{task.pk} delegate-tasks:{project.pk}" in text
     delegate.admission = "ENABLED"
     delegate.save()

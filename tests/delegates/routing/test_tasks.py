@@ -102,7 +102,7 @@ def test_a_submitted_task_is_offered_to_the_best_delegate_with_the_commit(
     assert task.offered_to == Delegate.objects.get(name="d1")
     assert task.offered_until is not None
     assert task.offered_until - task.queued_at >= OFFER_DURATION
-    assert task.reason == "d1 is the only delegate that may do this now."
+    assert task.reason == "d1 is the only eligible delegate."
     decision = task.decisions.get()
     assert decision.chosen == task.offered_to
     assert {row["name"] for row in decision.rows if row["verdict"] == "FAIL"} == {"d0", "d2", "built-in"}
@@ -120,7 +120,7 @@ def test_a_hundred_tasks_spread_by_capacity_and_the_rest_queue(project: Scope) -
     left = DelegateTask.objects.filter(offered_to=None).first()
     assert left is not None
     assert left.reason == (
-        "Waits for a delegate. built-in: It has never been heard. d0: It has 10 of 10 tasks. "
+        "Waiting for a delegate. built-in: It has sent no heartbeat. d0: It has 10 of 10 tasks. "
         "d1: It has 20 of 20 tasks. And 1 more."
     )
 
@@ -264,7 +264,7 @@ def test_a_task_that_nobody_took_expires_at_its_deadline(project: Scope, owner: 
     task.refresh_from_db()
     assert task.status == "EXPIRED"
     assert task.reason == (
-        "No delegate took it in time. Waits for a delegate. built-in: It has never been heard."
+        "No delegate took it in time. Waiting for a delegate. built-in: It has sent no heartbeat."
     )
     assert owner.gave_up_on == [("8", "EXPIRED")]
 

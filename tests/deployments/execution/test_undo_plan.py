@@ -31,7 +31,7 @@ def test_a_running_deployment_tells_its_changes_as_it_makes_them(drive: Drive, c
 
 def test_a_service_that_was_created_would_be_deleted(drive: Drive, client: APIClient) -> None:
     words, _ = _plan(client, drive.run("1.27"))
-    assert words[0] == "Delete Service myapp with its tasks: this execution created it"
+    assert words[0] == "Delete Service myapp with its tasks: created by this execution"
 
 
 def test_what_was_rolled_back_has_nothing_left_to_undo(drive: Drive, client: APIClient) -> None:
@@ -59,6 +59,6 @@ def test_of_a_swap_traffic_goes_back_before_anything_is_deleted(drive: Drive, cl
         "Tag BG_VERSION of Service storefront__1: back to BLUE",
         "Prod listener, default rule of port 80: back to target group target2",
         "Stage listener, default rule of port 8080: back to target group target1",
-        "Delete Service storefront__2 with its tasks: this execution created it",
+        "Delete Service storefront__2 with its tasks: created by this execution",
         "Deregister task definition storefront:2",
     ]

@@ -44,7 +44,7 @@ def test_who_is_away_is_named_with_why_and_since_when(project: Scope, reader: Cl
     make_instance(make_delegate(project, "gone"), heard=now - timedelta(minutes=9))
     shown = tile(reader, "delegates")
     assert ">gone</a>" in shown
-    assert "No heartbeat came for two and a half minutes. Last heartbeat" in shown
+    assert "No heartbeat for 150 seconds. Last heartbeat" in shown
     assert "here" not in shown
     # The built-in one counts too, which nobody has heard of yet.
     assert "1 of 3" in shown

@@ -47,7 +47,10 @@ def test_a_strategy_fills_in_steps_with_those_of_the_stage() -> None:
         ("{type: Retry, spec: {retryCount: 1}}", "retryIntervals is missing"),
         ("{type: Retry, spec: {retryCount: 1, retryIntervals: [soon]}}", "soon is no time; write 90s, 30m"),
         ("{type: Ignore, spec: {retryCount: 1}}", "retryCount does not belong here"),
-        ("{type: PipelineRollback}", "PipelineRollback is not known here; known are Abort, Ignore"),
+        (
+            "{type: PipelineRollback}",
+            "PipelineRollback is not known here; known are Abort, Ignore",
+        ),
         ("{type: ManualIntervention, spec: {}}", "timeout is missing"),
         (
             "{type: ManualIntervention, spec: {timeout: 1h, onTimeout: {action: {type: Retry}}}}",

@@ -10,7 +10,11 @@ from tests.api.world import PIPELINE
     ("old", "new", "said"),
     [
         ("type: Deployment", "type: Deploymen", "must be Deployment, not Deploymen"),
-        ("serviceRef: myapp", "serviceref: myapp", "serviceref is not known here; did you mean serviceRef?"),
+        (
+            "serviceRef: myapp",
+            "serviceref: myapp",
+            "serviceref is not known here; did you mean serviceRef?",
+        ),
         ("serviceRef: myapp", "serviceRef: [a]", "must be a text, not a list"),
         ("serviceRef: myapp", "serviceRef: my-app", "my-app is no identifier; use letters"),
         ("serviceRef: myapp", "serviceRef:", "must be a text, not nothing"),

@@ -33,7 +33,7 @@ def test_an_answer_is_judged_and_handed_on(write: Write, drive: Drive, site: Sit
     ]
     outputs = StepExecution.objects.get(stage__execution=execution, identifier="ask").outputs
     assert (outputs["httpResponseCode"], outputs["build"]) == (200, "7")
-    assert "Answered with HTTP status 200" in drive.log(execution)
+    assert "Response: HTTP status 200" in drive.log(execution)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,12 @@ def test_an_answer_is_judged_and_handed_on(write: Write, drive: Drive, site: Sit
     [
         (503, "", "HTTP_STATUS", "HTTP status 503"),
         (200, "assertion: '<+httpResponseCode> == 204'", "ASSERTION_FAILED", "whose HTTP status is 200"),
-        (200, "assertion: '<+json.colour> == 1'", "ASSERTION_FAILED", "<+json.colour> is not known here"),
+        (
+            200,
+            "assertion: '<+json.colour> == 1'",
+            "ASSERTION_FAILED",
+            "<+json.colour> is not known here",
+        ),
     ],
 )
 def test_an_answer_that_is_not_as_wanted_fails_the_step(

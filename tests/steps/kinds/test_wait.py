@@ -24,7 +24,7 @@ def test_a_wait_lasts_as_long_as_it_says(write: Write, drive: Drive) -> None:
     assert 5400 <= (drive.clock.now() - began).total_seconds() < 5410
     log = drive.log(execution)
     assert any(line.startswith("Waiting for 1 hour 30 minutes, until ") for line in log)
-    assert "The time is over" in log
+    assert "Wait finished" in log
 
 
 @pytest.mark.parametrize(

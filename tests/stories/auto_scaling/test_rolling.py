@@ -56,7 +56,7 @@ def test_what_is_as_the_manifests_say_is_suspended_and_resumed_and_nothing_else(
     assert effects == ["RegisterScalableTarget", "RegisterScalableTarget"]
     log = drive.log(execution)
     assert "Suspending Auto Scaling of service myapp.." in log
-    assert "Scaling Policy cpu of service myapp is as its manifest says" in log
+    assert "Scaling Policy cpu of service myapp matches its manifest" in log
 
 
 def test_only_what_differs_is_replaced_and_policies_of_others_stay(
@@ -74,7 +74,7 @@ def test_only_what_differs_is_replaced_and_policies_of_others_stay(
     assert cpu["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] == 60
     assert (cpu["PolicyARN"], scaling.policies["by hand"]["PolicyARN"]) == (changed, others)
     assert scaling.is_active
-    assert "Scaling Policy by hand is in no manifest, it stays as it is" in drive.log(execution)
+    assert "Scaling Policy by hand is not in a manifest and is not changed" in drive.log(execution)
 
 
 @pytest.mark.parametrize("had_any", [True, False])
@@ -181,7 +181,7 @@ def test_what_a_person_has_suspended_stays_suspended(drive: Drive, scaling: Auto
     assert _ends(execution) == ("SUCCESS", "COMPLETED")
     assert scaling.target is not None
     assert scaling.target["SuspendedState"] == held
-    assert "Auto Scaling of service myapp is suspended already, and stays so" in drive.log(execution)
+    assert "Auto Scaling of service myapp is already suspended and stays suspended" in drive.log(execution)
 
 
 def test_a_manifest_may_say_what_is_to_be_suspended(drive: Drive, scaling: AutoScaling) -> None:
@@ -225,7 +225,7 @@ def test_auto_scaling_that_may_not_be_read_is_told_and_taken_for_none(
     drive.sandbox.clear_faults()
     assert _ends(execution) == ("SUCCESS", "COMPLETED")
     (line,) = [line for line in drive.log(execution) if "DescribeScalableTargets" in line]
-    assert line.endswith("Slipway takes it that the service has no auto scaling.")
+    assert line.endswith("Slipway assumes that the service has no auto scaling.")
 
 
 def test_a_policy_that_somebody_added_to_our_target_keeps_it_and_the_checklist_says_so(

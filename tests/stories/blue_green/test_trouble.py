@@ -25,7 +25,7 @@ def test_a_swap_that_is_refused_in_the_middle_goes_back_only_once_the_old_target
     execution = shop.run("2", visited=True)
     assert _ends(execution) == ("FAILED", "ROLLED_BACK"), shop.drive.log(execution)
     assert "elasticloadbalancing:ModifyListener" in execution.failure["message"]
-    assert any("begin again, before traffic goes back there" in line for line in shop.drive.log(execution))
+    assert any("restart before traffic is moved back" in line for line in shop.drive.log(execution))
     shop.drive.sandbox.clear_faults()
     assert shop.state() == before
     assert shop.meetings == []

@@ -40,7 +40,7 @@ def test_a_stack_that_is_there_is_updated_and_one_that_is_as_wanted_is_left(
     again = ready.run()
     assert again.status == "SUCCESS", again.failure
     assert drive.effects(mark) == []
-    assert "Stack shop is as the template wants it: there is nothing to update" in drive.log(again)
+    assert "Stack shop is up to date: nothing to update" in drive.log(again)
     assert step_of(again).known_outputs["cluster_name"] == "made"
     changed = write(
         pipeline_text(
@@ -64,7 +64,7 @@ def test_a_resource_that_fails_is_named_with_its_reason(write: Write, drive: Dri
     assert code == "STACK_FAILED"
     assert "ROLLBACK_COMPLETE" in message
     assert "FailsHere (AWS::CloudFormation::WaitConditionHandle) could not be created" in message
-    assert "AWS took back what it had created." in message
+    assert "AWS deleted the created resources." in message
     assert "made" not in clusters(drive)
     mended = write(pipeline_text(stage_text(create_step()))).run()
     assert mended.status == "SUCCESS", mended.failure

@@ -36,7 +36,7 @@ def test_a_stack_is_created_and_updated_by_what_its_state_shows(write: Write, dr
     assert execution.status == "SUCCESS", execution.failure
     assert step_of(execution).known_outputs["cluster_name"] == "made"
     (said,) = _told(drive, execution)
-    assert said.endswith("Slipway goes by the state of the stack instead.")
+    assert said.endswith("Slipway uses the status of the stack instead.")
     again = write(pipeline_text(stage_text(create_step(parameters=LONGER)))).start()
     drive.sandbox.fault("stale_reads", service="cloudformation", operation="DescribeStacks", seconds=40)
     drive.until_over(again)

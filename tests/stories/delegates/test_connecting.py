@@ -70,9 +70,7 @@ def test_the_generated_spec_ends_connected_and_its_service_s_end_says_why_it_is_
     ecs.update_service(cluster=cluster, service=service, desiredCount=0)
     row = api.until(name, "DISCONNECTED")
     events = api("GET", f"delegates/{row['id']}/events")["results"]
-    assert ("GONE", f"{instance['hostname']} ended and said goodbye.") in [
-        (e["kind"], e["text"]) for e in events
-    ]
+    assert ("GONE", f"{instance['hostname']} signed off.") in [(e["kind"], e["text"]) for e in events]
 
 
 def test_the_token_may_come_from_secrets_manager(api: Api, pretend_aws: SandboxProcess) -> None:

@@ -26,7 +26,11 @@ def test_a_denied_look_at_tasks_does_not_roll_back_a_healthy_deployment(drive: D
         drive.call("ecs", "StopTask", {"cluster": "demo", "task": arn, "reason": "so that somebody looks"})
     drive.until_over(execution)
     assert _ends(execution) == ("SUCCESS", "COMPLETED")
-    (line,) = [line for line in drive.log(execution) if line.startswith("Why tasks stop is not known: ")]
+    (line,) = [
+        line
+        for line in drive.log(execution)
+        if line.startswith("The stopped reason of tasks is not available: ")
+    ]
     assert "ecs:DescribeTasks" in line
 
 

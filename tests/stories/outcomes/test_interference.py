@@ -49,7 +49,7 @@ def test_a_count_that_somebody_sets_to_zero_is_no_success(drive: Drive, tag: str
         step__stage__execution=execution, subject="Desired count of Service myapp"
     )
     assert (item.expected, item.found, item.ok) == ("1", "0", True)
-    assert item.note == "somebody else set it, so it stays"
+    assert item.note == "changed outside Slipway, not restored"
 
 
 def test_a_revision_that_somebody_deregistered_is_a_note_where_its_tasks_fail(drive: Drive) -> None:
@@ -120,7 +120,7 @@ def test_a_deleted_service_is_told_by_name_within_ten_seconds(drive: Drive) -> N
     drive.pass_time(12)
     drive.call("ecs", "DeleteService", {"cluster": "demo", "service": "myapp", "force": True})
     assert _seconds_until_over(drive, execution) <= 10
-    assert execution.failure["message"] == "Service myapp is no longer there: somebody has deleted it."
+    assert execution.failure["message"] == "Service myapp was deleted outside Slipway."
 
 
 def test_an_execution_that_a_person_rolls_back_ends_as_rolled_back(drive: Drive) -> None:

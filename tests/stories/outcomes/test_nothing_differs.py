@@ -38,10 +38,7 @@ def test_a_run_that_changes_nothing_replaces_the_tasks_and_says_that_nothing_dif
     execution = _run(drive)
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED")
     (note,) = [note["text"] for note in execution.notes]
-    assert (
-        note
-        == f"{SAME}. Its tasks are replaced all the same; a run with forceNewDeployment: false leaves them."
-    )
+    assert note == f"{SAME}. Its tasks are replaced anyway; run with forceNewDeployment: false to keep them."
     assert not set(before) & set(_tasks(drive))
 
 
@@ -50,9 +47,7 @@ def test_a_run_that_asks_for_it_leaves_the_tasks_where_nothing_differs(drive: Dr
     before, revision = _tasks(drive), drive.service()["taskDefinition"]
     execution = _run(drive, forceNewDeployment=False)
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), drive.log(execution)
-    assert [note["text"] for note in execution.notes] == [
-        f"{SAME}: it is used again, and its tasks are left as they are."
-    ]
+    assert [note["text"] for note in execution.notes] == [f"{SAME}: it is reused, and its tasks are kept."]
     assert _tasks(drive) == before
     assert drive.service()["taskDefinition"] == revision
     other = _run(drive, forceNewDeployment=False, artifact={"tag": "1.28"})

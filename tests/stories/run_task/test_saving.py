@@ -89,7 +89,7 @@ def test_who_may_not_see_a_file_is_told_nothing_of_it(drive: Drive) -> None:
     told = " ".join(
         error["message"] for error in check_pipeline(pipeline_text(spec), project, stranger)["errors"]
     )
-    assert f"You may not see the file {path}" in told
+    assert f"You cannot view the file {path}" in told
     assert "SECRET" not in told
     # Nor of the files of a service, which to a stranger is one that nobody has made.
     assert "there is no service myapp" in told

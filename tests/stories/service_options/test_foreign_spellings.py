@@ -30,4 +30,4 @@ def test_a_task_definition_in_the_spelling_of_other_tools_is_deployed(drive: Dri
     assert "pidMode" not in sent
     environments = [one["environment"] for one in sent["containerDefinitions"]]
     assert environments == [[{"name": "PORT", "value": "0080"}]] * 2
-    assert any("memory: the number is sent as the text" in line for line in drive.log(execution))
+    assert any("memory: the number is sent as text" in line for line in drive.log(execution))

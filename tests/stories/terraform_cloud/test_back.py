@@ -108,7 +108,7 @@ def test_a_plan_that_failed_leaves_nothing_to_put_back(
     execution = ready(text_of(run_step())).run()
     assert execution.status == "FAILED"
     assert len(terraform_cloud.runs) == 1
-    assert "Nothing was applied, so there is nothing to put back" in drive.log(execution)
+    assert "Nothing was applied, so there is nothing to restore" in drive.log(execution)
 
 
 def test_a_run_that_broke_a_policy_is_discarded_before_anything_else(

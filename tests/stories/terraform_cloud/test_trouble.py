@@ -78,5 +78,5 @@ def test_a_worker_that_dies_leaves_one_run_that_the_next_goes_on_with(
     assert [run.status for run in terraform_cloud.runs] == ["applied"]
     told = drive.log(execution)
     assert told.count("aws_ecs_cluster.main will be created") == 1, told
-    assert told.count("Run run-1 is made in workspace acme/network") == 1, told
+    assert told.count("Run run-1 is created in workspace acme/network") == 1, told
     assert not AwsCall.objects.filter(execution=execution, state__in=("SENT", "UNKNOWN")).exists()
