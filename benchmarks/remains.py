@@ -60,14 +60,14 @@ def _approvals(approval: Approval, now: datetime) -> Iterator[Approval]:
 def _drift(first: DriftComparison, now: datetime) -> None:
     """Every ECS service that is deployed differs in some fields, and has before."""
     others = EcsServiceRecord.objects.filter(comparison=None).exclude(service=None).order_by("pk")
-    made = DriftComparison.objects.bulk_create(like(first, seen=one) for one in others)
+    made = DriftComparison.objects.bulk_create(like(first, ecs_service=one) for one in others)
     store(Drift, _fields(Drift.objects.earliest("pk"), [first, *made], now))
 
 
 def _fields(drift: Drift, comparisons: list[DriftComparison], now: datetime) -> Iterator[Drift]:
     for one in comparisons:
         for number in range(FIELDS):
-            yield like(drift, comparison=one, path=f"field{number}", found_at=now)
+            yield like(drift, comparison=one, path=f"field{number}", detected_at=now)
         for number in range(EARLIER):
             at = now - timedelta(hours=number)
-            yield like(drift, comparison=one, path=f"field{number}", found_at=at, ended_at=at)
+            yield like(drift, comparison=one, path=f"field{number}", detected_at=at, resolved_at=at)

@@ -88,7 +88,7 @@ def _task(
 ) -> ServiceInstance:
     return like(
         task,
-        seen=seen,
+        ecs_service=seen,
         cluster=cluster,
         arn=f"{task.arn}/{number}",
         task_id=f"{number:032x}",
@@ -103,7 +103,7 @@ def _events(services: list[EcsServiceRecord]) -> Iterator[EcsServiceEvent]:
     for number in range(1, EVENTS_EACH):
         for one in services:
             yield EcsServiceEvent(
-                seen=one,
+                ecs_service=one,
                 event=f"{number}",
                 at=now - timedelta(hours=number * 12 + one.pk / 1000),
                 message=f"(service {one.name}) has reached a steady state.",

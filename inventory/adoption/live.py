@@ -19,7 +19,7 @@ def publish_adoption_changed(adoption: int) -> None:
 
 def publish_pending_adoptions_changed(cluster: int) -> None:
     """The same for all that are being read in a cluster whose look has failed."""
-    waiting = Adoption.objects.filter(seen__cluster=cluster, state=Adoption.State.READING)
+    waiting = Adoption.objects.filter(ecs_service__cluster=cluster, state=Adoption.State.READING)
     for key in waiting.values_list("pk", flat=True):
         publish_adoption_changed(key)
 
@@ -31,10 +31,16 @@ def read_adoption_snapshots(keys: Collection[str] | None) -> dict[str, tuple[Top
         rows = Adoption.objects.filter(pk__in=list(parse_primary_keys(Adoption, keys)))
     environment = "infrastructure__environment"
     # A look that has failed says why on the page.
-    failed = "seen__cluster__compared__failed_at"
+    failed = "ecs_service__cluster__drift_scan__failed_at"
     columns = (
-        "pk", f"{environment}__scope_id", f"{environment}__identifier", "state", "asked_at", "read_at", failed
-    )  # fmt: skip
+        "pk",
+        f"{environment}__scope_id",
+        f"{environment}__identifier",
+        "state",
+        "requested_at",
+        "read_at",
+        failed,
+    )
     found: dict[str, tuple[TopicSnapshot, ...]] = {}
     for pk, scope, identifier, *seen in rows.values_list(*columns):
         audience = Audience(ResourceLocation(scope, {"environment": identifier}), VIEW_ENVIRONMENT)

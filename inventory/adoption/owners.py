@@ -46,14 +46,17 @@ def _get_adopted_owners(cluster: SyncedCluster, names: Sequence[str]) -> dict[st
     # The two of a pair are taken over together.
     partners = {get_partner_name(name): name for name in names if strip_name_suffix(name) != name}
     rows = Adoption.objects.filter(
-        seen__cluster=cluster,
-        seen__name__in={*names, *partners},
+        ecs_service__cluster=cluster,
+        ecs_service__name__in={*names, *partners},
         state=Adoption.State.ADOPTED,
         service__isnull=False,
-    ).select_related("seen")
+    ).select_related("ecs_service")
     found: dict[str, OwnerPair] = {}
     for row in rows:
-        mine = [row.seen.name, *([partners.get(row.seen.name, "")] if is_pair_half(row.seen) else [])]
+        mine = [
+            row.ecs_service.name,
+            *([partners.get(row.ecs_service.name, "")] if is_pair_half(row.ecs_service) else []),
+        ]
         found |= {name: (row.service_id, row.infrastructure_id) for name in mine if name in names}
     return found
 

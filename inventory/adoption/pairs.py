@@ -11,7 +11,7 @@ from steps.actions.blue_green.traffic import list_target_groups
 
 def is_pair_half(seen: EcsServiceRecord) -> bool:
     """Whether an ECS service is one of a pair."""
-    return is_blue_green_half(seen.name, seen.answered)
+    return is_blue_green_half(seen.name, seen.description)
 
 
 def get_partner(seen: EcsServiceRecord) -> EcsServiceRecord | None:
@@ -34,8 +34,8 @@ def list_pair_target_groups(rows: Iterable[EcsServiceRecord]) -> list[str]:
         if is_pair_half(one):
             partner = get_partner(one)
             found |= {
-                *list_target_groups(one.answered),
-                *(list_target_groups(partner.answered) if partner else ()),
+                *list_target_groups(one.description),
+                *(list_target_groups(partner.description) if partner else ()),
             }
     return sorted(found)
 
@@ -45,7 +45,7 @@ def build_traffic_pair(seen: EcsServiceRecord, task_definition: Mapping[str, Any
     partner = get_partner(seen)
     mine = {seen.pk, partner.pk if partner else seen.pk}
     others = EcsServiceRecord.objects.filter(cluster=seen.cluster_id, gone_at=None).exclude(pk__in=mine)
-    answers = others.values_list("answered__loadBalancers", flat=True)
+    answers = others.values_list("description__loadBalancers", flat=True)
     ports = {
         int(mapping["containerPort"])
         for container in task_definition.get("containerDefinitions") or ()
@@ -53,8 +53,8 @@ def build_traffic_pair(seen: EcsServiceRecord, task_definition: Mapping[str, Any
         if mapping.get("containerPort")
     }
     return TrafficPair(
-        group=list_target_groups(seen.answered)[0],
-        partner=next(iter(list_target_groups(partner.answered)), "") if partner else "",
+        group=list_target_groups(seen.description)[0],
+        partner=next(iter(list_target_groups(partner.description)), "") if partner else "",
         ports=frozenset(ports),
         taken=frozenset(arn for one in answers if one for arn in list_target_groups({"loadBalancers": one})),
     )

@@ -54,14 +54,14 @@ class AdoptionProposal:
     documents: ServiceDocuments
     image: ArtifactImage
     is_pair: bool
-    fit: TrafficOptions = field(default_factory=TrafficOptions)
+    traffic_options: TrafficOptions = field(default_factory=TrafficOptions)
 
     @classmethod
     def of(cls, adoption: Adoption) -> Self:
         """What was read back for an adoption that is ready."""
         documents = load_documents(adoption.documents)
         image = get_main_image(documents.task_definition or {})
-        is_pair = is_blue_green_half(adoption.seen.name, documents.service or {})
+        is_pair = is_blue_green_half(adoption.ecs_service.name, documents.service or {})
         return cls(documents, image, is_pair, TrafficOptions.from_row(adoption.traffic))
 
     @property
@@ -84,17 +84,19 @@ def update_pending_adoptions(cluster: SyncedCluster, reading: DriftCursor, now: 
 
     Says whether none is left that was asked for, or changed, since the look began.
     """
-    waiting = Adoption.objects.filter(seen__cluster=cluster, state=Adoption.State.READING)
-    rows = list(waiting.select_related("seen"))
-    arns = {row.seen.task_definition for row in rows}
+    waiting = Adoption.objects.filter(ecs_service__cluster=cluster, state=Adoption.State.READING)
+    rows = list(waiting.select_related("ecs_service"))
+    arns = {row.ecs_service.task_definition for row in rows}
     revisions = {one.arn: one for one in TaskDefinitionRevision.objects.filter(arn__in=arns)}
     left = 0
     for row in rows:
         reasons = (
-            [SERVICE_NOT_FOUND_REASON] if row.seen.gone_at is not None else [*_list_sync_refusals(row.seen)]
+            [SERVICE_NOT_FOUND_REASON]
+            if row.ecs_service.gone_at is not None
+            else [*_list_sync_refusals(row.ecs_service)]
         )
-        if reasons or _is_read(row.seen, reading):
-            _update_adoption(row, reading, revisions.get(row.seen.task_definition), reasons, now)
+        if reasons or _is_read(row.ecs_service, reading):
+            _update_adoption(row, reading, revisions.get(row.ecs_service.task_definition), reasons, now)
         else:
             left += 1
     return not left
@@ -103,15 +105,17 @@ def update_pending_adoptions(cluster: SyncedCluster, reading: DriftCursor, now: 
 def _is_read(seen: EcsServiceRecord, reading: DriftCursor) -> bool:
     """Whether the look that ends was one for this ECS service as it is now."""
     groups = set(list_pair_target_groups([seen]))
-    return seen.task_definition in reading.wanted and groups <= set(reading.traffic.asked)
+    return seen.task_definition in reading.requested_revisions and groups <= set(
+        reading.traffic.target_groups
+    )
 
 
 def _list_sync_refusals(seen: EcsServiceRecord) -> Iterator[str]:
     """What keeps it from being taken over that sync knows already: nothing has to be read for that."""
-    yield from check_service(seen.answered)
+    yield from check_service(seen.description)
     if is_pair_half(seen):
         partner = get_partner(seen)
-        yield from check_pair(seen.answered, partner.answered if partner else None)
+        yield from check_pair(seen.description, partner.description if partner else None)
 
 
 def _update_adoption(
@@ -121,7 +125,7 @@ def _update_adoption(
     reasons: list[str],
     now: datetime,
 ) -> None:
-    row.read_at, row.task_definition = now, row.seen.task_definition
+    row.read_at, row.task_definition = now, row.ecs_service.task_definition
     if not reasons and revision is None:
         reasons = [SERVICE_NOT_FOUND_REASON]
     if not reasons and revision is not None:
@@ -135,19 +139,19 @@ def _update_adoption(
 def _store_documents(row: Adoption, reading: DriftCursor, task_definition: Mapping[str, Any]) -> list[str]:
     """Keep what runs as manifests, and say why it cannot be taken over."""
     running = build_running_documents(
-        row.seen,
+        row.ecs_service,
         task_definition=task_definition,
-        target=reading.targets.get(row.seen.name),
-        policies=reading.policies.get(row.seen.name, {}),
+        target=reading.targets.get(row.ecs_service.name),
+        policies=reading.policies.get(row.ecs_service.name, {}),
     )
     found = build_manifests(running)
     row.documents, row.warnings = dump_documents(found.documents), list(found.warnings)
-    if reading.scaling_unread:
-        row.warnings.append(f"Its auto scaling is not read back: {reading.scaling_unread}")
-    if is_pair_half(row.seen):
-        fitting = find_traffic_options(reading.traffic, build_traffic_pair(row.seen, task_definition))
+    if reading.scaling_read_error:
+        row.warnings.append(f"Its auto scaling is not read back: {reading.scaling_read_error}")
+    if is_pair_half(row.ecs_service):
+        fitting = find_traffic_options(reading.traffic, build_traffic_pair(row.ecs_service, task_definition))
         row.traffic = fitting.to_row()
-        row.warnings += [*fitting.warnings, *fitting.lacking]
+        row.warnings += [*fitting.warnings, *fitting.missing]
     refused = [*check_task_definition(task_definition)]
     refused += check_texts(running.task_definition, running.service)
     return refused or [*_list_changes(found.documents, running)]

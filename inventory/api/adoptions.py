@@ -132,7 +132,7 @@ class AdoptionRoute(BaseApiView):
     def adoption(self, pk: int) -> Adoption:
         """Return the adoption of the address."""
         rows = Adoption.objects.select_related(
-            "infrastructure__environment__scope", "seen__cluster", "service", "pipeline", "adopted_by"
+            "infrastructure__environment__scope", "ecs_service__cluster", "service", "pipeline", "adopted_by"
         )
         return self.get_visible(drift.VIEW_ENVIRONMENT, rows, pk=pk)
 
@@ -185,7 +185,7 @@ def serialize_adoption(row: Adoption, reader: Principal) -> dict[str, Any]:
     proposal = AdoptionProposal.of(row) if is_shown else None
     return {
         "id": row.pk,
-        "ecs_service": row.seen.name,
+        "ecs_service": row.ecs_service.name,
         "infrastructure": row.infrastructure.identifier,
         "environment": row.infrastructure.environment.identifier,
         "state": row.state,
@@ -196,7 +196,7 @@ def serialize_adoption(row: Adoption, reader: Principal) -> dict[str, Any]:
         "image": proposal.image.image if proposal else "",
         "tag": proposal.image.tag if proposal else "",
         "strategies": list(proposal.strategies) if proposal else [],
-        "traffic": serialize_traffic_options(proposal.fit) if proposal else [],
+        "traffic": serialize_traffic_options(proposal.traffic_options) if proposal else [],
         "manifests": [
             {"identifier": one.identifier, "kind": one.kind, "content": one.content}
             for one in (proposal.manifests if proposal else ())
@@ -214,11 +214,11 @@ def serialize_traffic_options(fit: TrafficOptions) -> list[dict[str, Any]]:
     return [
         {
             "key": one.key,
-            "is_sure": one == fit.only,
+            "is_sure": one == fit.certain_option,
             "production": _serialize_rule(one.production),
             "stage": _serialize_rule(one.stage) if one.stage else None,
         }
-        for one in fit.choices
+        for one in fit.options
     ]
 
 
@@ -227,6 +227,6 @@ def _serialize_rule(lead: RuleCandidate) -> dict[str, str]:
         "load_balancer": lead.balancer,
         "listener": lead.listener,
         "rule": lead.rule,
-        "words": lead.words,
-        "forwards_to": lead.shares,
+        "words": lead.description,
+        "forwards_to": lead.weights,
     }

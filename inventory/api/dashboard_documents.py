@@ -67,7 +67,7 @@ def serialize_tile_execution(one: Execution) -> dict[str, Any]:
 
 def serialize_running_service(place: RunningService) -> dict[str, Any]:
     """One ECS service with the versions that it runs."""
-    seen = place.seen
+    seen = place.ecs_service
     infrastructure = seen.infrastructure
     return {
         "ecs_service": seen.name,
@@ -135,7 +135,7 @@ def _serialize_dashboard_service(place: RunningService) -> dict[str, Any]:
         "target_groups": [_serialize_target_group(one) for one in place.target_groups],
         "usage": _serialize_usage(place),
         "drift": {"comparison": place.drift.pk, "state": place.drift.state} if place.drift else None,
-        "kept_back": {name: str(one.get("action")) for name, one in place.kept_back.items()},
+        "kept_back": {name: str(one.get("action")) for name, one in place.denied_reads.items()},
     }
 
 
@@ -201,7 +201,7 @@ def serialize_difference(found: DeploymentDifference) -> dict[str, Any]:
 
 def serialize_event(one: EcsServiceEvent) -> dict[str, Any]:
     """What ECS or auto scaling said, when, and of what."""
-    seen = one.seen
+    seen = one.ecs_service
     place = seen.infrastructure
     return {
         "id": one.pk,

@@ -142,7 +142,7 @@ class ServiceDashboardRoute(_ServiceRoute):
     def get(self, request: Request, pk: int) -> Response:
         service = self.service(pk)
         places = list_running_services(self.principal, [service], detailed=True)
-        record_view([one.seen for one in places], timezone.now())
+        record_view([one.ecs_service for one in places], timezone.now())
         return Response(
             dashboard_documents.serialize_dashboard(
                 places, list_active_deployments(list_service_deployments(self.principal, service))

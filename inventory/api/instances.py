@@ -152,14 +152,14 @@ class InfrastructureSyncRoute(BaseApiView):
 
     @extend_schema(responses=SyncDocument)
     def get(self, request: Request, pk: int) -> Response:
-        cluster = instances.get_cluster(self._found(pk))
+        cluster = instances.get_cluster(self._get_infrastructure(pk))
         return Response(instances.serialize_sync(cluster, get_database_time()))
 
     @extend_schema(request=None, responses={202: SyncDocument})
     def post(self, request: Request, pk: int) -> Response:
-        cluster = sync.sync_infrastructure(actor=self.principal, infrastructure=self._found(pk))
+        cluster = sync.sync_infrastructure(actor=self.principal, infrastructure=self._get_infrastructure(pk))
         return Response(instances.serialize_sync(cluster, get_database_time()), status=202)
 
-    def _found(self, pk: int) -> Infrastructure:
+    def _get_infrastructure(self, pk: int) -> Infrastructure:
         rows = Infrastructure.objects.select_related("environment__scope", "connector")
         return self.get_visible(instances.VIEW_ENVIRONMENT, rows, pk=pk)

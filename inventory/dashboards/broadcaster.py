@@ -40,8 +40,8 @@ def read_service_fingerprints(services: Collection[int]) -> ServiceFingerprints:
         "targets_read_at",
         "usage_read_at",
     )
-    tasks = ServiceInstance.objects.filter(seen__service__in=services, stopped_at=None)
-    kinds = ("seen__service_id", "last_status", "health", "task_definition")
+    tasks = ServiceInstance.objects.filter(ecs_service__service__in=services, stopped_at=None)
+    kinds = ("ecs_service__service_id", "last_status", "health", "task_definition")
     counted = tasks.values_list(*kinds).annotate(count=Count("pk"), newest=Max("pk")).order_by(*kinds)
     stages = (
         StageExecution.objects.filter(service__in=services)

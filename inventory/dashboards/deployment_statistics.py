@@ -148,8 +148,8 @@ def compute_deployment_statistics(
         {first + timedelta(days=number): DeploymentNumbers() for number in range(days)}, DeploymentNumbers()
     )
     counted = _StatisticsBuilder(found, int(since.timestamp()) // DAY_SECONDS)
-    counted.take(_fetch_rows(ended.values_list("pipeline_id", *columns)))
-    counted.settle()
+    counted.add_executions(_fetch_rows(ended.values_list("pipeline_id", *columns)))
+    counted.finish()
     return found
 
 
@@ -178,7 +178,7 @@ class _StatisticsBuilder:
         self._broken: set[int] = set()
         self._failing: defaultdict[int, list[int]] = defaultdict(list)
 
-    def take(self, rows: Iterable[tuple[int, int, int, int | None]]) -> None:
+    def add_executions(self, rows: Iterable[tuple[int, int, int, int | None]]) -> None:
         """Count executions: of which pipeline, how it ended, when, and since when.
 
         What ends after the last day, by a clock that is ahead, counts for no day.
@@ -189,13 +189,13 @@ class _StatisticsBuilder:
             if day >= days:
                 self._all.counts[RESULTS[place]] += 1
             elif place or began is None:
-                self._went_wrong(day, pipeline, RESULTS[place], ended, began)
+                self._record_failure(day, pipeline, RESULTS[place], ended, began)
             else:
                 lead[day].append(ended - began)
                 if pipeline in failing:
-                    self._is_well_again(day, pipeline, ended)
+                    self._record_recovery(day, pipeline, ended)
 
-    def _went_wrong(self, day: int, pipeline: int, result: str, ended: int, began: int | None) -> None:
+    def _record_failure(self, day: int, pipeline: int, result: str, ended: int, began: int | None) -> None:
         """Each time that a pipeline began to fail begins with the start of the first that failed."""
         self._days[day].counts[result] += 1
         if began is None:
@@ -209,12 +209,12 @@ class _StatisticsBuilder:
         else:
             self._broken.discard(pipeline)
 
-    def _is_well_again(self, day: int, pipeline: int, ended: int) -> None:
+    def _record_recovery(self, day: int, pipeline: int, ended: int) -> None:
         """It ends as that is rolled back or another run succeeds."""
         self._restore[day] += [ended - start for start in self._failing.pop(pipeline)]
         self._broken.discard(pipeline)
 
-    def settle(self) -> None:
+    def finish(self) -> None:
         """Work out the sums, and the times in the middle: of each day, and of all days."""
         for numbers, lead, restore in zip(self._days, self._lead, self._restore, strict=True):
             numbers.counts[SUCCEEDED] += len(lead)

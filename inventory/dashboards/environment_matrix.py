@@ -38,8 +38,8 @@ def build_environment_matrix(principal: Principal, services: Sequence[Service]) 
     environments = _list_environments(places)
     cells: dict[tuple[int, int], list[RunningService]] = {}
     for one in places:
-        if one.seen.infrastructure and one.seen.service_id:
-            key = one.seen.service_id, one.seen.infrastructure.environment_id
+        if one.ecs_service.infrastructure and one.ecs_service.service_id:
+            key = one.ecs_service.service_id, one.ecs_service.infrastructure.environment_id
             cells.setdefault(key, []).append(one)
     rows = [
         EnvironmentMatrixRow(service, [cells.get((service.pk, one.pk), []) for one in environments])
@@ -49,5 +49,7 @@ def build_environment_matrix(principal: Principal, services: Sequence[Service]) 
 
 
 def _list_environments(places: Iterable[RunningService]) -> list[Environment]:
-    found = {place.environment_id: place.environment for one in places if (place := one.seen.infrastructure)}
+    found = {
+        place.environment_id: place.environment for one in places if (place := one.ecs_service.infrastructure)
+    }
     return sorted(found.values(), key=lambda one: (one.kind, one.name.casefold(), one.pk))

@@ -82,7 +82,7 @@ def get_overview_tiles(
 
 
 def _filter_drifted(principal: User, scope: Scope | None) -> QuerySet[DriftComparison]:
-    rows = DriftComparison.objects.filter(seen__gone_at=None, state=DriftComparison.State.DRIFTED)
+    rows = DriftComparison.objects.filter(ecs_service__gone_at=None, state=DriftComparison.State.DRIFTED)
     return filter_visible_below(principal, VIEW_ENVIRONMENT, rows, scope)
 
 

@@ -50,7 +50,7 @@ class RunningVersion:
 class RunningService:
     """One ECS service: what its tasks run, the largest part first, and its tasks by zone."""
 
-    seen: EcsServiceRecord
+    ecs_service: EcsServiceRecord
     versions: list[RunningVersion] = field(default_factory=list)
     zones: list[TaskMapZone] = field(default_factory=list)
     # The ids of tasks by the targets that are not healthy.
@@ -71,37 +71,38 @@ class RunningService:
 
     @property
     def revision(self) -> str:
-        return format_revision(self.seen.task_definition)
+        return format_revision(self.ecs_service.task_definition)
 
     @property
     def deployments(self) -> list[Mapping[str, Any]]:
         """The deployments as ECS told them, the newest first."""
-        told = self.seen.answered.get("deployments")
+        told = self.ecs_service.description.get("deployments")
         return [one for one in told if isinstance(one, Mapping)] if isinstance(told, list) else []
 
     @property
     def target_groups(self) -> list[DashboardTargetGroup]:
         """The target groups that its tasks register with: as they were last read, or only by their ARN."""
-        known = {one["arn"]: one for one in self.seen.targets}
+        known = {one["arn"]: one for one in self.ecs_service.targets}
         return [
-            build_target_group(arn, known.get(arn, {}), self.tasks) for arn in list_target_groups(self.seen)
+            build_target_group(arn, known.get(arn, {}), self.tasks)
+            for arn in list_target_groups(self.ecs_service)
         ]
 
     @property
     def usage(self) -> ServiceUsage | None:
         """CPU and memory over the last hours; None as long as nobody has read them."""
-        return get_usage(self.seen)
+        return get_usage(self.ecs_service)
 
     @property
     def drift(self) -> DriftComparison | None:
         """How it compares with what was deployed to it last; None: never looked at."""
-        return getattr(self.seen, "comparison", None)
+        return getattr(self.ecs_service, "comparison", None)
 
     @property
-    def kept_back(self) -> dict[str, Mapping[str, Any]]:
+    def denied_reads(self) -> dict[str, Mapping[str, Any]]:
         """By operation what AWS keeps back: the "action" that is missing, the "principal" that lacks it."""
-        found = {str(one.get("operation")): one for one in self.seen.cluster.lacking}
-        if denied_reads.is_read_since(found.get(USAGE_OPERATION), self.seen.usage_read_at):
+        found = {str(one.get("operation")): one for one in self.ecs_service.cluster.denied_reads}
+        if denied_reads.is_read_since(found.get(USAGE_OPERATION), self.ecs_service.usage_read_at):
             del found[USAGE_OPERATION]
         return found
 
@@ -137,7 +138,7 @@ def list_running_services(
     )
     kinds = ("infrastructure__environment__kind", "infrastructure__environment__name", "cluster_id", "name")
     rows = rows.select_related("comparison")
-    rows = rows if detailed else rows.defer("usage", "targets", "answered")
+    rows = rows if detailed else rows.defer("usage", "targets", "description")
     found = filter_visible(principal, VIEW_ENVIRONMENT, rows).order_by(*kinds)[:most]
     places = {one.pk: RunningService(one) for one in found}
     _count_tasks(places, by_zone=drawn)
@@ -151,9 +152,9 @@ def list_running_services(
 
 def _count_tasks(places: Mapping[int, RunningService], *, by_zone: bool) -> None:
     """Count the tasks of each place by version, and by zone for a map; one query."""
-    columns = ("seen_id", "image", "digest", "task_definition")
+    columns = ("ecs_service_id", "image", "digest", "task_definition")
     looks = ("zone", "last_status", "health") if by_zone else ()
-    live = ServiceInstance.objects.filter(seen__in=list(places), stopped_at=None).order_by()
+    live = ServiceInstance.objects.filter(ecs_service__in=list(places), stopped_at=None).order_by()
     versions: Counter[VersionKey] = Counter()
     zones: defaultdict[int, dict[str, TaskMapZone]] = defaultdict(dict)
     for pk, image, digest, definition, *look, number in live.values_list(*columns, *looks).annotate(
@@ -162,7 +163,7 @@ def _count_tasks(places: Mapping[int, RunningService], *, by_zone: bool) -> None
         versions[pk, image, digest, definition] += number
         if look:
             zone = zones[pk].setdefault(look[0], TaskMapZone(look[0]))
-            is_old = definition != places[pk].seen.task_definition
+            is_old = definition != places[pk].ecs_service.task_definition
             zone.count(number, status=look[1], health=look[2], is_old=is_old)
     _merge_pulling_tasks(versions)
     ranked = sorted(versions.items(), key=lambda one: (-one[1], *one[0][1:]))

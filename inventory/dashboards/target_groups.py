@@ -76,7 +76,7 @@ class DashboardTarget:
         return self.state.startswith(UNHEALTHY_STATES)
 
     @property
-    def look(self) -> str:
+    def badge(self) -> str:
         """How pages show its state."""
         return _get_state_badge(self.state)
 
@@ -99,7 +99,7 @@ class DashboardTargetGroup:
     read_at: datetime | None
 
     @property
-    def looks(self) -> list[tuple[str, str, int]]:
+    def state_counts(self) -> list[tuple[str, str, int]]:
         """Of each state how pages show it, its word, and how many targets are in it; the worst first."""
         return [(_get_state_badge(state), state, count) for state, count in self.counts.items()]
 
@@ -161,11 +161,11 @@ def get_target_tasks(seen: Iterable[EcsServiceRecord]) -> dict[int, dict[str, st
     addresses = {address for name in names if (address := column_values.parse_ip_address(name))}
     behind = Q(address__in=addresses) | Q(container_instance__ec2_instance__in=names - addresses)
     rows = ServiceInstance.objects.filter(
-        behind, seen__in=[pk for pk, each in wanted.items() if each], stopped_at=None
+        behind, ecs_service__in=[pk for pk, each in wanted.items() if each], stopped_at=None
     )
     found: dict[int, dict[str, str]] = {}
     for pk, address, machine, task in rows.order_by("created_at", "pk").values_list(
-        "seen", "address", "container_instance__ec2_instance", "task_id"
+        "ecs_service", "address", "container_instance__ec2_instance", "task_id"
     ):
         known = found.setdefault(pk or 0, {})
         if address in names:

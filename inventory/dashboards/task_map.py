@@ -23,19 +23,19 @@ class TaskMapZone:
 
     name: str
     total: int = 0
-    sick: int = 0
-    moving: int = 0
-    old: int = 0
+    unhealthy: int = 0
+    transitioning: int = 0
+    outdated: int = 0
     drawn: list[ServiceInstance] = field(default_factory=list)
 
     def count(self, number: int, *, status: str, health: str, is_old: bool) -> None:
         """Add so many tasks that look alike."""
         self.total += number
-        self.old += number if is_old else 0
+        self.outdated += number if is_old else 0
         if status != RUNNING:
-            self.moving += number
+            self.transitioning += number
         elif health == UNHEALTHY_STATUS:
-            self.sick += number
+            self.unhealthy += number
 
 
 def load_drawn_tasks(zones: Mapping[int, Mapping[str, TaskMapZone]]) -> None:
@@ -45,12 +45,12 @@ def load_drawn_tasks(zones: Mapping[int, Mapping[str, TaskMapZone]]) -> None:
     first = Case(
         When(~Q(last_status=RUNNING), then=Value(1)),
         When(health=UNHEALTHY_STATUS, then=Value(0)),
-        When(~Q(task_definition=F("seen__task_definition")), then=Value(2)),
+        When(~Q(task_definition=F("ecs_service__task_definition")), then=Value(2)),
         default=Value(3),
     )
-    rank = Window(RowNumber(), partition_by="seen_id", order_by=(first.asc(), "-created_at", "-pk"))
-    columns = ("task_id", "seen", "last_status", "health", "zone", "task_definition", "created_at")
-    rows = ServiceInstance.objects.filter(seen__in=places, stopped_at=None).annotate(rank=rank)
+    rank = Window(RowNumber(), partition_by="ecs_service_id", order_by=(first.asc(), "-created_at", "-pk"))
+    columns = ("task_id", "ecs_service", "last_status", "health", "zone", "task_definition", "created_at")
+    rows = ServiceInstance.objects.filter(ecs_service__in=places, stopped_at=None).annotate(rank=rank)
     for one in rows.filter(rank__lte=each).only(*columns).order_by("zone", "created_at", "pk"):
-        if (zone := zones.get(one.seen_id or 0, {}).get(one.zone)) is not None:
+        if (zone := zones.get(one.ecs_service_id or 0, {}).get(one.zone)) is not None:
             zone.drawn.append(one)

@@ -36,7 +36,7 @@ class UsageReading:
 class UsageMeasure:
     """One measure over time, in per cent of what is reserved: its line, its axis, and what both say."""
 
-    word: str
+    label: str
     values: tuple[float | None, ...]
 
     @cached_property
@@ -44,7 +44,7 @@ class UsageMeasure:
         return [one for one in self.values if one is not None]
 
     @property
-    def now(self) -> float | None:
+    def current(self) -> float | None:
         """The newest value."""
         return self.known[-1] if self.known else None
 
@@ -82,7 +82,7 @@ class ServiceUsage:
         return [one for one in reversed(self.readings) if one.is_known]
 
     @property
-    def told(self) -> list[UsageReading]:
+    def table_rows(self) -> list[UsageReading]:
         """From the newest value to the oldest, the newest first, with what is missing in between."""
         if not self.known:
             return []

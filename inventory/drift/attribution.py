@@ -30,7 +30,7 @@ class DriftAttributor:
     last of auto scaling, by the keys of seen services; `registered` the steps that registered revisions.
     """
 
-    look: ComparisonContext
+    context: ComparisonContext
     rolled_back: Mapping[int, Sequence[EcsServiceEvent]]
     scaled: Mapping[int, EcsServiceEvent]
     registered: Mapping[str, StepExecution]
@@ -39,28 +39,28 @@ class DriftAttributor:
     def of(cls, look: ComparisonContext, changed: Sequence[tuple[EcsServiceRecord, DesiredState]]) -> Self:
         """What tells of changes since these were deployed."""
         keys = [seen.pk for seen, _ in changed]
-        events = EcsServiceEvent.objects.filter(seen__in=keys).order_by("at", "pk")
+        events = EcsServiceEvent.objects.filter(ecs_service__in=keys).order_by("at", "pk")
         rolled_back: dict[int, list[EcsServiceEvent]] = {}
         for one in events.filter(kind=EcsServiceEvent.Kind.ECS, message__contains=_CIRCUIT_BREAKER_TEXT):
-            rolled_back.setdefault(one.seen_id, []).append(one)
+            rolled_back.setdefault(one.ecs_service_id, []).append(one)
         counted = events.filter(kind=EcsServiceEvent.Kind.SCALING, count__isnull=False)
         arns = {seen.task_definition for seen, desired in changed if seen.task_definition != desired.revision}
         keys_of_slots = list_lock_keys(
             look.cluster, {name for seen, _ in changed for name in list_lock_names(seen.name)}
         )
-        scaled = {one.seen_id: one for one in counted}
+        scaled = {one.ecs_service_id: one for one in counted}
         return cls(look, rolled_back, scaled, _get_registering_steps(arns, keys_of_slots))
 
-    def told(self, seen: EcsServiceRecord, desired: DesiredState, paths: Sequence[str]) -> str:
+    def describe_changes(self, seen: EcsServiceRecord, desired: DesiredState, paths: Sequence[str]) -> str:
         """What is known of who made the changes in `paths`."""
-        sentences = [*self._of_execution(seen), *self._of_deployment(seen, desired)]
+        sentences = [*self._describe_execution(seen), *self._describe_deployment(seen, desired)]
         if "desiredCount" in paths:
-            sentences += self._of_count(seen)
+            sentences += self._describe_count(seen)
         return sanitize_text(" ".join(sentences) or _UNKNOWN_AUTHOR_TEXT)[:MAX_TEXT_LENGTH]
 
-    def _of_execution(self, seen: EcsServiceRecord) -> list[str]:
+    def _describe_execution(self, seen: EcsServiceRecord) -> list[str]:
         """An execution of Slipway that ended badly and was not taken back may have left it so."""
-        left = self.look.wanted.left.get(seen.name)
+        left = self.context.desired_state.failed_changes.get(seen.name)
         if left is None or not _is_running_change(seen, left):
             return []
         step = left.step
@@ -69,17 +69,17 @@ class DriftAttributor:
             "back."
         ]
 
-    def _of_deployment(self, seen: EcsServiceRecord, desired: DesiredState) -> list[str]:
-        primary = EcsService.from_aws(seen.answered).primary
+    def _describe_deployment(self, seen: EcsServiceRecord, desired: DesiredState) -> list[str]:
+        primary = EcsService.from_aws(seen.description).primary
         sentences = []
         if seen.task_definition != desired.revision:
-            sentences.append(self._of_revision(seen.task_definition))
+            sentences.append(self._describe_revision(seen.task_definition))
             if primary is not None and primary.created_at is not None:
                 sentences.append(
                     f"The deployment that runs it, {primary.short_id}, began at "
                     f"{_format_time(primary.created_at)}."
                 )
-        back = self._breaker(seen, primary)
+        back = self._find_breaker_event(seen, primary)
         if back is not None:
             sentences.append(
                 f"AWS's circuit breaker gave up a deployment at {_format_time(back.at)} and went back to "
@@ -87,20 +87,22 @@ class DriftAttributor:
             )
         return sentences
 
-    def _breaker(self, seen: EcsServiceRecord, primary: EcsDeployment | None) -> EcsServiceEvent | None:
+    def _find_breaker_event(
+        self, seen: EcsServiceRecord, primary: EcsDeployment | None
+    ) -> EcsServiceEvent | None:
         """The event by which AWS came to the deployment that runs now."""
         if primary is None:
             return None
         found = [one for one in self.rolled_back.get(seen.pk, ()) if primary.id in one.message]
         return found[-1] if found else None
 
-    def _of_revision(self, arn: str) -> str:
+    def _describe_revision(self, arn: str) -> str:
         name, step = get_arn_name(arn), self.registered.get(arn)
         if step is not None:
             return f"It runs {name}, which {_describe_step(step)} had registered."
-        return _describe_outside_revision(name, self.look.revisions.get(arn))
+        return _describe_outside_revision(name, self.context.revisions.get(arn))
 
-    def _of_count(self, seen: EcsServiceRecord) -> list[str]:
+    def _describe_count(self, seen: EcsServiceRecord) -> list[str]:
         scaled = self.scaled.get(seen.pk)
         if scaled is not None and scaled.count == seen.desired:
             return [f"Auto scaling set the desired count to {scaled.count} at {_format_time(scaled.at)}."]
@@ -118,7 +120,7 @@ def _get_registering_steps(arns: Collection[str], slots: Collection[str]) -> dic
 
 def _is_running_change(seen: EcsServiceRecord, change: ExecutionChange) -> bool:
     """Whether what runs is what a step has sent."""
-    primary = EcsService.from_aws(seen.answered).primary
+    primary = EcsService.from_aws(seen.description).primary
     known = change.step.outputs
     is_it = primary is not None and primary.id == known.get("deploymentId")
     return is_it or seen.task_definition == known.get("taskDefinitionArn")

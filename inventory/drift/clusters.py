@@ -19,9 +19,9 @@ DRIFT_OWNER: Final = "drift"
 def create_cluster_scans(now: datetime) -> int:
     """Make a row for each synced cluster with something to compare that has none; they are due at once."""
     ours = EcsServiceRecord.objects.filter(cluster=OuterRef("pk"), gone_at=None).filter(
-        Q(service__isnull=False) | Exists(Adoption.objects.filter(seen=OuterRef("pk")))
+        Q(service__isnull=False) | Exists(Adoption.objects.filter(ecs_service=OuterRef("pk")))
     )
-    rows = SyncedCluster.objects.filter(Exists(ours), synced_at__isnull=False, compared=None)
+    rows = SyncedCluster.objects.filter(Exists(ours), synced_at__isnull=False, drift_scan=None)
     made = [ClusterDriftScan(cluster=cluster, due_at=now) for cluster in rows]
     return len(ClusterDriftScan.objects.bulk_create(made, ignore_conflicts=True))
 
@@ -38,7 +38,7 @@ def schedule_follow_ups(now: datetime) -> int:
         Exists(ended),
         due_at__gt=now,
         failures=0,
-        reading__isnull=True,
+        cursor__isnull=True,
         cluster__synced_at__gt=F("compared_at"),
     )
     return waiting.update(due_at=now)
@@ -49,7 +49,7 @@ def list_due_clusters(now: datetime, most: int) -> list[int]:
 
     Where sync has seen nothing new since the last look, there is nothing new to compare.
     """
-    free = Q(claimed_until__isnull=True) | Q(claimed_until__lte=now)
+    free = Q(lease_expires_at__isnull=True) | Q(lease_expires_at__lte=now)
     seen = Q(compared_at=None) | Q(compared_at__lt=F("cluster__synced_at"))
     rows = ClusterDriftScan.objects.filter(
         free, seen, due_at__lte=now, cluster__due_at__isnull=False
@@ -66,7 +66,7 @@ def lift_drift_pause(compared: ClusterDriftScan, now: datetime) -> None:
     if cluster.account:
         same |= Q(cluster__account=cluster.account)
     resting = ClusterDriftScan.objects.filter(
-        same, cluster__region=cluster.region, claimed_until=None, due_at__gt=now
+        same, cluster__region=cluster.region, lease_expires_at=None, due_at__gt=now
     )
     # Whoever came while the others rested has not failed itself.
     resting.exclude(failures=0, compared_at__gt=now - FIRST_PAUSE).update(due_at=now)
@@ -77,7 +77,7 @@ def advance_due_date(cluster: SyncedCluster, now: datetime) -> ClusterDriftScan:
     allow_trial(cluster, now, DRIFT_OWNER)
     compared, is_new = ClusterDriftScan.objects.get_or_create(cluster=cluster, defaults={"due_at": now})
     if not is_new:
-        ClusterDriftScan.objects.filter(pk=compared.pk, reading__isnull=True).update(
+        ClusterDriftScan.objects.filter(pk=compared.pk, cursor__isnull=True).update(
             due_at=now, compared_at=None
         )
         # One that rests half way goes on from there.

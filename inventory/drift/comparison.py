@@ -34,8 +34,8 @@ class ComparisonContext:
     """All that is known of one cluster as it is compared."""
 
     cluster: SyncedCluster
-    reading: DriftCursor
-    wanted: ClusterDesiredState
+    cursor: DriftCursor
+    desired_state: ClusterDesiredState
     revisions: Mapping[str, TaskDefinitionRevision]
     now: datetime
 
@@ -47,25 +47,25 @@ class ComparisonResult:
     reason: str = ""
     state: DriftComparison.State = DriftComparison.State.NOT_COMPARED
     desired: DesiredState | None = None
-    different: tuple[FieldDifference, ...] = ()
+    differences: tuple[FieldDifference, ...] = ()
 
 
 def is_unread_revision(look: ComparisonContext, seen: EcsServiceRecord) -> bool:
     """Whether it runs a revision that the look did not know of when it began."""
-    if seen.name in look.wanted.deploying:
+    if seen.name in look.desired_state.deploying:
         return False
-    desired, arn = look.wanted.desired.get(seen.name), seen.task_definition
+    desired, arn = look.desired_state.desired.get(seen.name), seen.task_definition
     is_ours = desired is None or arn == desired.revision
-    return not is_ours and arn not in look.revisions and arn not in look.reading.wanted
+    return not is_ours and arn not in look.revisions and arn not in look.cursor.requested_revisions
 
 
 def compare_service(
     look: ComparisonContext, seen: EcsServiceRecord, comparison: DriftComparison
 ) -> ComparisonResult:
     """Compare an ECS service; what AWS had chosen for a deployment is noted in `comparison` once."""
-    if seen.name in look.wanted.deploying:
+    if seen.name in look.desired_state.deploying:
         return ComparisonResult(LOCKED_REASON, DriftComparison.State.DEPLOYING)
-    desired = look.wanted.desired.get(seen.name)
+    desired = look.desired_state.desired.get(seen.name)
     if desired is None:
         return ComparisonResult(_describe_obstacle(look, seen))
     try:
@@ -76,7 +76,7 @@ def compare_service(
 
 
 def _describe_obstacle(look: ComparisonContext, seen: EcsServiceRecord) -> str:
-    latest = look.wanted.latest.get(seen.name)
+    latest = look.desired_state.latest.get(seen.name)
     if latest is None or latest.ecs_service in ("", seen.name):
         return NOT_DEPLOYED_REASON
     return sanitize_text(
@@ -88,8 +88,8 @@ def _compare_documents(
     look: ComparisonContext, seen: EcsServiceRecord, comparison: DriftComparison, desired: DesiredState
 ) -> ComparisonResult:
     found, expected = _build_document_pair(look, seen, desired)
-    chosen = comparison.chosen
-    if comparison.chosen_for != desired.key:
+    chosen = comparison.aws_defaults
+    if comparison.aws_defaults_deployment != desired.key:
         chosen = find_aws_defaults(expected, found)
     different = [*find_differences(expected, found, chosen=chosen)]
     if not different and seen.task_definition != desired.revision:
@@ -97,9 +97,9 @@ def _compare_documents(
         different.append(
             FieldDifference(SERVICE_DEFINITION, "taskDefinition", desired.revision, seen.task_definition)
         )
-    comparison.chosen, comparison.chosen_for = chosen, desired.key
-    reason = look.reading.scaling_unread[:_MAX_REASON_LENGTH]
-    return ComparisonResult(reason, desired=desired, different=tuple(different))
+    comparison.aws_defaults, comparison.aws_defaults_deployment = chosen, desired.key
+    reason = look.cursor.scaling_read_error[:_MAX_REASON_LENGTH]
+    return ComparisonResult(reason, desired=desired, differences=tuple(different))
 
 
 def _build_document_pair(
@@ -112,11 +112,11 @@ def _build_document_pair(
     found = build_running_documents(
         seen,
         task_definition=definition,
-        target=look.reading.targets.get(seen.name),
-        policies=look.reading.policies.get(seen.name, {}),
+        target=look.cursor.targets.get(seen.name),
+        policies=look.cursor.policies.get(seen.name, {}),
     )
     expected = desired.documents
-    if look.reading.scaling_unread:
+    if look.cursor.scaling_read_error:
         expected = ServiceDocuments(expected.task_definition, expected.service, tags=expected.tags)
     elif found.target is not None or expected.target is not None:
         # The count is auto scaling's.

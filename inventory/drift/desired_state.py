@@ -59,7 +59,7 @@ class ClusterDesiredState:
     deploying: frozenset[str]
     settling: frozenset[str]
     latest: Mapping[str, ExecutionChange]
-    left: Mapping[str, ExecutionChange]
+    failed_changes: Mapping[str, ExecutionChange]
 
 
 def strip_name_suffix(name: str) -> str:
@@ -103,7 +103,7 @@ def get_desired_state(
     }
     return ClusterDesiredState(
         {name: _apply_scale_step(name, one, changes, slots[name]) for name, one in desired.items()},
-        frozenset(name for name in slots if slots[name] & changes.busy),
+        frozenset(name for name in slots if slots[name] & changes.locked),
         frozenset(name for name in slots if _is_settling(looked[name], changes, slots[name])),
         latest,
         {name: one for name, one in left.items() if name not in latest or latest[name].order < one.order},
@@ -113,7 +113,7 @@ def get_desired_state(
 def _get_last_change(
     changes: Mapping[str, Sequence[ExecutionChange]], slots: Iterable[str], *, stands: bool
 ) -> ExecutionChange | None:
-    found = [one for slot in slots for one in changes.get(slot, ()) if one.stands == stands]
+    found = [one for slot in slots for one in changes.get(slot, ()) if one.is_effective == stands]
     return max(found, key=lambda one: one.order, default=None)
 
 
@@ -124,7 +124,7 @@ def _is_superseded(adopted: DesiredState, latest: ExecutionChange | None) -> boo
 
 def _is_settling(looked: datetime, changes: ExecutionChanges, slots: Iterable[str]) -> bool:
     """Whether what was seen may be from the middle of a deployment, or of its rollback."""
-    return any(changes.let_go[slot] > looked for slot in slots if slot in changes.let_go)
+    return any(changes.released_at[slot] > looked for slot in slots if slot in changes.released_at)
 
 
 def _read_deployed_states(made: Sequence[ExecutionChange]) -> dict[str, DesiredState]:
@@ -163,7 +163,7 @@ def _apply_scale_step(
         one
         for slot in slots
         for one in changes.scaled.get(slot, ())
-        if one.stands and one.ecs_service == name and _is_later(one, desired)
+        if one.is_effective and one.ecs_service == name and _is_later(one, desired)
     ]
     last = max(later, key=lambda one: one.order, default=None)
     return _replace_count(desired, last.step.outputs.get("desiredCount")) if last else desired
@@ -201,7 +201,9 @@ def _read_rollback_values(made: Sequence[ExecutionChange]) -> dict[int, dict[str
 
 
 def _read_adopted_states(seen: Sequence[EcsServiceRecord]) -> dict[str, DesiredState]:
-    rows = Adoption.objects.filter(seen__in=seen, state=Adoption.State.ADOPTED).select_related("seen")
+    rows = Adoption.objects.filter(ecs_service__in=seen, state=Adoption.State.ADOPTED).select_related(
+        "ecs_service"
+    )
     found = {}
     for row in rows:
         kept = json.loads(row.documents)
@@ -211,6 +213,6 @@ def _read_adopted_states(seen: Sequence[EcsServiceRecord]) -> dict[str, DesiredS
             kept.get(SCALABLE_TARGET),
             kept.get(SCALING_POLICY) or (),
         )
-        at = row.adopted_at or row.asked_at
-        found[row.seen.name] = DesiredState(documents, row.task_definition, f"adoption {row.pk}", at)
+        at = row.adopted_at or row.requested_at
+        found[row.ecs_service.name] = DesiredState(documents, row.task_definition, f"adoption {row.pk}", at)
     return found

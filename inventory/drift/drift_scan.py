@@ -40,7 +40,7 @@ class DriftScan(ClusterScan):
     OWNER: ClassVar[str] = DRIFT_OWNER
 
     row: ClusterDriftScan
-    reading: DriftCursor
+    cursor: DriftCursor
 
     @classmethod
     def rows(cls) -> "QuerySet[ClusterDriftScan]":
@@ -50,7 +50,7 @@ class DriftScan(ClusterScan):
 
     @classmethod
     def of_row(cls, row: ClusterDriftScan) -> Self:
-        kept = row.reading
+        kept = row.cursor
         return cls(
             row, DriftCursor.from_row(kept) if kept else create_cursor(row.cluster, get_database_time())
         )
@@ -62,40 +62,42 @@ class DriftScan(ClusterScan):
     def use_recent_reads(self) -> None:
         """Take over what was read of scaling since its last change. Raises `ScanLeaseLost`."""
         # Who asked for a look at once wants it from AWS.
-        if self.reading.phase != TARGETS or self.reading.token or self.row.compared_at is None:
+        if self.cursor.phase != TARGETS or self.cursor.token or self.row.compared_at is None:
             return
         cluster = self.cluster
-        ids = {build_resource_id(cluster.cluster, name): name for name in self.reading.services}
+        ids = {build_resource_id(cluster.cluster, name): name for name in self.cursor.services}
         targets = get_recent_targets(cluster, ids, get_database_time())
         if targets:
-            self.reading = self.reading.with_targets({ids[key]: one for key, one in targets.items()})
-            self.go_on(get_database_time())
+            self.cursor = self.cursor.with_targets({ids[key]: one for key, one in targets.items()})
+            self.save_cursor(get_database_time())
 
-    def take(self, question: ReadCall, answer: Mapping[str, Any]) -> None:
+    def apply_response(self, question: ReadCall, answer: Mapping[str, Any]) -> None:
         """Keep an answer and say where it goes on, in one commit.
 
         Raises `ScanLeaseLost`, `InvalidAwsResponse`.
         """
         now = get_database_time()
         with transaction.atomic():
-            if self.reading.phase == REVISIONS:
+            if self.cursor.phase == REVISIONS:
                 _store_revision(question.params["taskDefinition"], answer, now)
-            self.reading = self.reading.answered(self.cluster.cluster, answer)
-            self.go_on(now)
+            self.cursor = self.cursor.after_response(self.cluster.cluster, answer)
+            self.save_cursor(now)
 
-    def close(self) -> None:
+    def finish(self) -> None:
         """Compare, now that all is read, and say when it is done again. Raises `ScanLeaseLost`."""
         now, row = get_database_time(), self.row
         with transaction.atomic():
-            self.end(now, SCAN_INTERVAL, compared_at=now, scaling_unread=self.reading.scaling_unread)
-            left = update_comparisons(row.cluster, self.reading, now)
-            is_read = update_pending_adoptions(row.cluster, self.reading, now)
-            if left.is_news or not is_read:
+            self.complete(
+                now, SCAN_INTERVAL, compared_at=now, scaling_read_error=self.cursor.scaling_read_error
+            )
+            left = update_comparisons(row.cluster, self.cursor, now)
+            is_read = update_pending_adoptions(row.cluster, self.cursor, now)
+            if left.has_unread_revisions or not is_read:
                 self.update(due_at=now + RESCAN_DELAY, compared_at=None)
             elif left.is_settling:
                 # It is looked at once sync has seen something newer, and no sooner.
                 self.update(due_at=now + RESCAN_DELAY)
-            if self.reading.calls:
+            if self.cursor.calls:
                 lift_drift_pause(row, now)
 
     def fail(self, failure: ScanFailure, *, shared: str = "") -> None:
@@ -107,14 +109,14 @@ class DriftScan(ClusterScan):
             super().fail(failure, shared=shared)
             publish_pending_adoptions_changed(self.cluster.pk)
 
-    def skips(self, error: AwsError) -> bool:
+    def can_skip(self, error: AwsError) -> bool:
         """Whether all else is compared without what this call would have told."""
-        return self.reading.without(error) is not None
+        return self.cursor.after_error(error) is not None
 
     def skip(self, error: AwsError) -> None:
         """Go on without what AWS keeps back. Raises `ScanLeaseLost`."""
-        self.reading = self.reading.without(error) or self.reading
-        self.go_on(get_database_time())
+        self.cursor = self.cursor.after_error(error) or self.cursor
+        self.save_cursor(get_database_time())
 
 
 def _store_revision(arn: str, answer: Mapping[str, Any], now: datetime) -> None:

@@ -35,22 +35,26 @@ def build_drift_detected(comparison: DriftComparison, fresh: Sequence[Drift]) ->
     names = [f"{row.document} {row.path}".strip() for row in fresh]
     more = f" and {len(names) - MAX_NAMED_FIELDS} more" if len(names) > MAX_NAMED_FIELDS else ""
     fields = f"{', '.join(names[:MAX_NAMED_FIELDS])}{more}"
-    text = f"{comparison.seen.name} was changed outside Slipway: {fields}."
+    text = f"{comparison.ecs_service.name} was changed outside Slipway: {fields}."
     return _build_fact(
-        EventType.DRIFT_FOUND, comparison, text, DriftComparison.State.DRIFTED, f"{fields}. {fresh[0].told}"
+        EventType.DRIFT_FOUND,
+        comparison,
+        text,
+        DriftComparison.State.DRIFTED,
+        f"{fields}. {fresh[0].attribution}",
     )
 
 
 def build_drift_resolved(comparison: DriftComparison) -> NotificationEvent:
     """An ECS service is as it was deployed again."""
-    text = f"{comparison.seen.name} is as it was deployed again."
+    text = f"{comparison.ecs_service.name} is as it was deployed again."
     return _build_fact(EventType.DRIFT_GONE, comparison, text, DriftComparison.State.IN_STEP, "")
 
 
 def _build_fact(
     event: EventType, comparison: DriftComparison, text: str, status: str, cause: str
 ) -> NotificationEvent:
-    place = comparison.seen.infrastructure
+    place = comparison.ecs_service.infrastructure
     environment = place.environment if place is not None else None
     return NotificationEvent(
         event=event,
@@ -59,12 +63,19 @@ def _build_fact(
         path=get_page_path("drift-of-service", comparison.pk),
         status=status,
         cause=cause,
-        services=(comparison.seen.name,),
+        services=(comparison.ecs_service.name,),
         environments=(environment.identifier,) if environment is not None else (),
     )
 
 
-_COMPARISON_FIELDS: Final = ("state", "reason", "execution", "chosen", "chosen_for", "compared_at")
+_COMPARISON_FIELDS: Final = (
+    "state",
+    "reason",
+    "execution",
+    "aws_defaults",
+    "aws_defaults_deployment",
+    "compared_at",
+)
 """What a look changes of a comparison."""
 
 
@@ -76,7 +87,7 @@ class IncompleteComparisons:
     changed since what sync, or the look, has seen.
     """
 
-    is_news: bool
+    has_unread_revisions: bool
     is_settling: bool
 
 
@@ -93,9 +104,9 @@ class NewDrift:
 class DriftFindings:
     """What a look found of all ECS services: what differs newly, what no more, and where nothing does now."""
 
-    found: list[NewDrift] = field(default_factory=list)
-    over: list[Drift] = field(default_factory=list)
-    gone: list[DriftComparison] = field(default_factory=list)
+    detected: list[NewDrift] = field(default_factory=list)
+    resolved: list[Drift] = field(default_factory=list)
+    resolved_comparisons: list[DriftComparison] = field(default_factory=list)
 
 
 def update_comparisons(cluster: SyncedCluster, reading: DriftCursor, now: datetime) -> IncompleteComparisons:
@@ -106,19 +117,21 @@ def update_comparisons(cluster: SyncedCluster, reading: DriftCursor, now: dateti
     seen = [one for one in list_compared_services(cluster) if one.service_id is not None]
     arns = {one.task_definition for one in seen}
     revisions = {one.arn: one for one in TaskDefinitionRevision.objects.filter(arn__in=arns)}
-    wanted = get_desired_state(cluster, seen, datetime.fromisoformat(reading.began))
+    wanted = get_desired_state(cluster, seen, datetime.fromisoformat(reading.started_at))
     look = ComparisonContext(cluster, reading, wanted, revisions, now)
-    settled = [one for one in seen if one.name not in look.wanted.settling]
+    settled = [one for one in seen if one.name not in look.desired_state.settling]
     ready = [one for one in settled if not is_unread_revision(look, one)]
     _compare_services(look, ready, _get_or_create_comparisons(seen))
     _delete_orphaned_comparisons(cluster)
     TaskDefinitionRevision.objects.filter(arn__in=arns).update(used_at=now)
-    return IncompleteComparisons(is_news=len(ready) < len(settled), is_settling=len(settled) < len(seen))
+    return IncompleteComparisons(
+        has_unread_revisions=len(ready) < len(settled), is_settling=len(settled) < len(seen)
+    )
 
 
 def _delete_orphaned_comparisons(cluster: SyncedCluster) -> None:
     """Forget what was found where Slipway deploys no more: its service was deleted."""
-    gone = DriftComparison.objects.filter(seen__cluster=cluster, seen__service=None)
+    gone = DriftComparison.objects.filter(ecs_service__cluster=cluster, ecs_service__service=None)
     if gone.delete()[0]:
         publish_badges_changed()
 
@@ -139,19 +152,19 @@ def _compare_services(
 
 
 def _get_or_create_comparisons(seen: list[EcsServiceRecord]) -> dict[int, DriftComparison]:
-    known = set(DriftComparison.objects.filter(seen__in=seen).values_list("seen", flat=True))
+    known = set(DriftComparison.objects.filter(ecs_service__in=seen).values_list("ecs_service", flat=True))
     DriftComparison.objects.bulk_create(
-        [DriftComparison(seen=one) for one in seen if one.pk not in known], ignore_conflicts=True
+        [DriftComparison(ecs_service=one) for one in seen if one.pk not in known], ignore_conflicts=True
     )
-    rows = DriftComparison.objects.filter(seen__in=seen).select_related(
-        "seen__cluster__connector__scope", "seen__infrastructure__environment__scope"
+    rows = DriftComparison.objects.filter(ecs_service__in=seen).select_related(
+        "ecs_service__cluster__connector__scope", "ecs_service__infrastructure__environment__scope"
     )
-    return {row.seen_id: row for row in rows}
+    return {row.ecs_service_id: row for row in rows}
 
 
 def _get_open_drifts(known: Mapping[int, DriftComparison]) -> dict[int, dict[tuple[str, str], Drift]]:
     found: dict[int, dict[tuple[str, str], Drift]] = {}
-    for one in Drift.objects.filter(comparison__in=known.values(), ended_at=None):
+    for one in Drift.objects.filter(comparison__in=known.values(), resolved_at=None):
         found.setdefault(one.comparison_id, {})[one.document, one.path] = one
     return found
 
@@ -169,23 +182,23 @@ def _apply_result(
     if verdict.desired is None:
         comparison.state = verdict.state
         if verdict.state == DriftComparison.State.NOT_COMPARED:
-            outcome.over += known.values()
+            outcome.resolved += known.values()
         return
     comparison.execution = verdict.desired.execution
-    mask = hiding.mask_for(comparison, verdict.desired) if verdict.different else None
+    mask = hiding.get_mask(comparison, verdict.desired) if verdict.differences else None
     kept, fresh = [], []
-    for one in verdict.different:
+    for one in verdict.differences:
         row = known.get((one.document, redact_path(one, mask)))
-        if row is None or row.mark != compute_drift_fingerprint(one):
+        if row is None or row.fingerprint != compute_drift_fingerprint(one):
             row = _build_drift_row(look, comparison, one, mask)
             fresh.append(row)
         kept.append(row)
     stays = {row.pk for row in kept if row.pk}
-    outcome.over += [row for row in known.values() if row.pk not in stays]
+    outcome.resolved += [row for row in known.values() if row.pk not in stays]
     if known and not kept:
-        outcome.gone.append(comparison)
+        outcome.resolved_comparisons.append(comparison)
     if fresh:
-        outcome.found.append(NewDrift(comparison, verdict.desired, fresh))
+        outcome.detected.append(NewDrift(comparison, verdict.desired, fresh))
     comparison.state = _compute_state(kept)
 
 
@@ -197,9 +210,9 @@ def _build_drift_row(
         document=one.document,
         path=redact_path(one, mask),
         desired=redact_value(one.path, one.desired, mask),
-        found=redact_value(one.path, one.found, mask),
-        mark=compute_drift_fingerprint(one),
-        found_at=look.now,
+        actual=redact_value(one.path, one.actual, mask),
+        fingerprint=compute_drift_fingerprint(one),
+        detected_at=look.now,
     )
 
 
@@ -214,20 +227,22 @@ def _compute_state(drifts: Iterable[Drift]) -> DriftComparison.State:
 
 def _save_findings(look: ComparisonContext, outcome: DriftFindings) -> None:
     """End the rows of what differs no more, then write those of what differs newly, with who did it."""
-    ended = [row.pk for row in outcome.over]
+    ended = [row.pk for row in outcome.resolved]
     if ended:
-        Drift.objects.filter(pk__in=ended, ended_at=None).update(ended_at=look.now)
-    notify(*map(build_drift_resolved, outcome.gone))
-    if outcome.found:
-        _save_new_drift(look, outcome.found)
+        Drift.objects.filter(pk__in=ended, resolved_at=None).update(resolved_at=look.now)
+    notify(*map(build_drift_resolved, outcome.resolved_comparisons))
+    if outcome.detected:
+        _save_new_drift(look, outcome.detected)
 
 
 def _save_new_drift(look: ComparisonContext, found: Sequence[NewDrift]) -> None:
-    teller = DriftAttributor.of(look, [(one.comparison.seen, one.desired) for one in found])
+    teller = DriftAttributor.of(look, [(one.comparison.ecs_service, one.desired) for one in found])
     for one in found:
-        words = teller.told(one.comparison.seen, one.desired, [row.path for row in one.rows])
+        words = teller.describe_changes(
+            one.comparison.ecs_service, one.desired, [row.path for row in one.rows]
+        )
         for row in one.rows:
-            row.told = words
+            row.attribution = words
     Drift.objects.bulk_create(row for one in found for row in one.rows)
     for one in found:
         _record_audit_entry(one)
@@ -237,5 +252,5 @@ def _save_new_drift(look: ComparisonContext, found: Sequence[NewDrift]) -> None:
 def _record_audit_entry(found: NewDrift) -> None:
     """Write down that something was changed outside, where the changes of people are written too."""
     fields = [f"{row.document} {row.path}".strip() for row in found.rows]
-    after = {"fields": fields, "told": found.rows[0].told}
+    after = {"fields": fields, "told": found.rows[0].attribution}
     record_audit_entry(actor=None, action="drift.found", thing=found.comparison, after=after)

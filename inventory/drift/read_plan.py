@@ -15,7 +15,7 @@ from inventory.models.instances import EcsServiceRecord, SyncedCluster
 
 def list_compared_services(cluster: SyncedCluster) -> list[EcsServiceRecord]:
     """The ECS services of a cluster that are there and that Slipway deploys, or is to take over."""
-    asked = Adoption.objects.filter(seen__cluster=cluster).values("seen")
+    asked = Adoption.objects.filter(ecs_service__cluster=cluster).values("ecs_service")
     rows = EcsServiceRecord.objects.filter(cluster=cluster, gone_at=None)
     return list(rows.filter(Q(service__isnull=False) | Q(pk__in=asked)).order_by("pk"))
 
@@ -43,5 +43,7 @@ def create_cursor(cluster: SyncedCluster, now: datetime) -> DriftCursor:
 
 def list_adopting_services(cluster: SyncedCluster) -> list[EcsServiceRecord]:
     """Those that somebody waits for, to take them over."""
-    waiting = Adoption.objects.filter(seen__cluster=cluster, state=Adoption.State.READING)
-    return list(EcsServiceRecord.objects.filter(pk__in=waiting.values("seen"), gone_at=None).order_by("pk"))
+    waiting = Adoption.objects.filter(ecs_service__cluster=cluster, state=Adoption.State.READING)
+    return list(
+        EcsServiceRecord.objects.filter(pk__in=waiting.values("ecs_service"), gone_at=None).order_by("pk")
+    )

@@ -30,17 +30,17 @@ class DriftMasks:
     _known: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _masks: dict[tuple[str, str], SecretMask | None] = field(default_factory=dict)
 
-    def mask_for(self, comparison: DriftComparison, desired: DesiredState) -> SecretMask | None:
+    def get_mask(self, comparison: DriftComparison, desired: DesiredState) -> SecretMask | None:
         """Hides the secrets that are known where this runs, and those of the run that deployed it.
 
         None where they cannot be read: then nothing is to be shown.
         """
         key = (comparison.scope.path, desired.key)
         if key not in self._masks:
-            self._masks[key] = self._made(comparison.scope, desired)
+            self._masks[key] = self._build_mask(comparison.scope, desired)
         return self._masks[key]
 
-    def _made(self, scope: Scope, desired: DesiredState) -> SecretMask | None:
+    def _build_mask(self, scope: Scope, desired: DesiredState) -> SecretMask | None:
         try:
             if scope.path not in self._known:
                 self._known[scope.path] = _list_secret_values(scope)
@@ -99,7 +99,7 @@ def redact_path(one: FieldDifference, mask: SecretMask | None) -> str:
 
 def compute_drift_fingerprint(one: FieldDifference) -> str:
     """A word for both values that tells nobody what they are: another word if one of them changed."""
-    return _hash_text(json.dumps([one.desired, one.found], sort_keys=True, default=str))
+    return _hash_text(json.dumps([one.desired, one.actual], sort_keys=True, default=str))
 
 
 def _hash_text(text: str) -> str:

@@ -17,7 +17,7 @@ def build_running_documents(
     policies: Mapping[str, Mapping[str, Any]],
 ) -> ServiceDocuments:
     """An ECS service as AWS shows it; without `task_definition` where it is not to be compared."""
-    live = EcsService.from_aws(seen.answered)
+    live = EcsService.from_aws(seen.description)
     raw = merge_deployment_fields(live)
     if "roleArn" in raw:
         raw["role"] = raw["roleArn"]

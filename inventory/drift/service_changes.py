@@ -31,7 +31,7 @@ class ExecutionChange:
     """What one step made of an ECS service, and whether it ended well and nobody took it back."""
 
     step: StepExecution
-    stands: bool
+    is_effective: bool
 
     @property
     def ended_at(self) -> datetime:
@@ -57,8 +57,8 @@ class ExecutionChanges:
 
     deployed: Mapping[str, Sequence[ExecutionChange]]
     scaled: Mapping[str, Sequence[ExecutionChange]]
-    busy: frozenset[str]
-    let_go: Mapping[str, datetime]
+    locked: frozenset[str]
+    released_at: Mapping[str, datetime]
 
     @classmethod
     def of(cls, cluster: SyncedCluster, names: Sequence[str], since: datetime | None) -> Self:
@@ -81,23 +81,25 @@ def _list_latest_changes(slots: Mapping[str, str]) -> list[tuple[str, ExecutionC
     rows = (
         _filter_ended_steps(slots)
         .annotate(
-            stands=_build_effective_condition(), slot=F("claims__key"), named=KT("outputs__serviceName")
+            is_effective=_build_effective_condition(), slot=F("claims__key"), named=KT("outputs__serviceName")
         )
         .annotate(
             turn=Window(
                 RowNumber(),
-                partition_by=[F("slot"), F("type"), F("named"), F("stands")],
+                partition_by=[F("slot"), F("type"), F("named"), F("is_effective")],
                 order_by=[F("ended_at").desc(), F("pk").desc()],
             )
         )
         .filter(turn=1)
-        .values_list("pk", "slot", "stands")
+        .values_list("pk", "slot", "is_effective")
     )
     found = list(rows)
     steps = StepExecution.objects.select_related("stage__execution__pipeline")
     by_key = steps.in_bulk([pk for pk, _, _ in found])
     return [
-        (slot, ExecutionChange(by_key[pk], stands=bool(stands))) for pk, slot, stands in found if pk in by_key
+        (slot, ExecutionChange(by_key[pk], is_effective=bool(is_effective)))
+        for pk, slot, is_effective in found
+        if pk in by_key
     ]
 
 

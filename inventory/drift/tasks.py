@@ -33,9 +33,11 @@ def _list_expired(now: datetime) -> list[QuerySet[Any]]:
     asked = DelegateTask.objects.filter(owner=DriftScan.OWNER).exclude(status__in=DelegateTask.OPEN)
     return [
         asked.filter(finished_at__lt=now - DELEGATE_TASK_RETENTION),
-        Drift.objects.filter(ended_at__lt=now - RESOLVED_DRIFT_RETENTION),
+        Drift.objects.filter(resolved_at__lt=now - RESOLVED_DRIFT_RETENTION),
         TaskDefinitionRevision.objects.filter(used_at__lt=now - REVISION_RETENTION),
-        Adoption.objects.exclude(state=Adoption.State.ADOPTED).filter(asked_at__lt=now - ADOPTION_RETENTION),
+        Adoption.objects.exclude(state=Adoption.State.ADOPTED).filter(
+            requested_at__lt=now - ADOPTION_RETENTION
+        ),
     ]
 
 

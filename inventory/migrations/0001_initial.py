@@ -58,8 +58,8 @@ class Migration(migrations.Migration):
                 ),
                 ("key", models.CharField(max_length=255, unique=True)),
                 ("failures", models.PositiveIntegerField(default=0)),
-                ("until", models.DateTimeField()),
-                ("tried_until", models.DateTimeField(null=True)),
+                ("paused_until", models.DateTimeField()),
+                ("trial_expires_at", models.DateTimeField(null=True)),
                 ("failed_at", models.DateTimeField()),
                 ("failure", models.TextField()),
                 ("failure_code", models.CharField(blank=True, default="", max_length=128)),
@@ -98,15 +98,15 @@ class Migration(migrations.Migration):
                 ("running", models.PositiveIntegerField(default=0)),
                 ("pending", models.PositiveIntegerField(default=0)),
                 ("task_definition", models.CharField(blank=True, default="", max_length=512)),
-                ("answered", models.JSONField(default=dict)),
+                ("description", models.JSONField(default=dict)),
                 ("scaling", models.JSONField(null=True)),
                 ("scaling_seen_at", models.DateTimeField(null=True)),
-                ("looked_at", models.DateTimeField(null=True)),
+                ("viewed_at", models.DateTimeField(null=True)),
                 ("targets", models.JSONField(default=list)),
                 ("targets_read_at", models.DateTimeField(null=True)),
                 ("usage", models.JSONField(default=dict)),
                 ("usage_read_at", models.DateTimeField(null=True)),
-                ("usage_asked_at", models.DateTimeField(null=True)),
+                ("usage_requested_at", models.DateTimeField(null=True)),
                 ("first_seen_at", models.DateTimeField()),
                 ("seen_at", models.DateTimeField()),
                 ("gone_at", models.DateTimeField(null=True)),
@@ -115,7 +115,7 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="seen",
+                        related_name="ecs_service_records",
                         to="catalog.infrastructure",
                     ),
                 ),
@@ -124,7 +124,7 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="seen",
+                        related_name="ecs_service_records",
                         to="catalog.service",
                     ),
                 ),
@@ -154,8 +154,8 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("reason", models.CharField(blank=True, default="", max_length=512)),
-                ("chosen", models.JSONField(default=dict)),
-                ("chosen_for", models.CharField(blank=True, default="", max_length=128)),
+                ("aws_defaults", models.JSONField(default=dict)),
+                ("aws_defaults_deployment", models.CharField(blank=True, default="", max_length=128)),
                 ("compared_at", models.DateTimeField(null=True)),
                 (
                     "execution",
@@ -167,7 +167,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "seen",
+                    "ecs_service",
                     models.OneToOneField(
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="comparison",
@@ -203,21 +203,12 @@ class Migration(migrations.Migration):
                 ("warnings", models.JSONField(default=list)),
                 ("traffic", models.JSONField(default=dict)),
                 ("task_definition", models.CharField(blank=True, default="", max_length=512)),
-                ("asked_at", models.DateTimeField()),
+                ("requested_at", models.DateTimeField()),
                 ("read_at", models.DateTimeField(null=True)),
                 ("adopted_at", models.DateTimeField(null=True)),
-                ("held", models.CharField(blank=True, default="", max_length=512)),
+                ("reserved_arn", models.CharField(blank=True, default="", max_length=512)),
                 (
                     "adopted_by",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                (
-                    "asked_by",
                     models.ForeignKey(
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
@@ -243,6 +234,15 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "requested_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
                     "service",
                     models.ForeignKey(
                         null=True,
@@ -252,7 +252,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "seen",
+                    "ecs_service",
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="adoptions",
@@ -275,9 +275,9 @@ class Migration(migrations.Migration):
                 ("account", models.CharField(blank=True, default="", max_length=32)),
                 ("last_used_at", models.DateTimeField()),
                 ("due_at", models.DateTimeField(null=True)),
-                ("claimed_until", models.DateTimeField(null=True)),
+                ("lease_expires_at", models.DateTimeField(null=True)),
                 ("fence", models.PositiveBigIntegerField(default=0)),
-                ("reading", models.JSONField(null=True)),
+                ("cursor", models.JSONField(null=True)),
                 ("synced_at", models.DateTimeField(null=True)),
                 ("seconds", models.FloatField(null=True)),
                 ("calls", models.PositiveIntegerField(default=0)),
@@ -286,11 +286,11 @@ class Migration(migrations.Migration):
                 ("failure", models.TextField(blank=True, default="")),
                 ("failure_code", models.CharField(blank=True, default="", max_length=128)),
                 ("failure_step", models.TextField(blank=True, default="")),
-                ("asked_at", models.DateTimeField(null=True)),
+                ("sync_requested_at", models.DateTimeField(null=True)),
                 ("listed_at", models.DateTimeField(null=True)),
-                ("follows_at", models.DateTimeField(null=True)),
+                ("follow_up_due_at", models.DateTimeField(null=True)),
                 ("scaling_read_at", models.DateTimeField(null=True)),
-                ("lacking", models.JSONField(default=list)),
+                ("denied_reads", models.JSONField(default=list)),
                 (
                     "connector",
                     models.ForeignKey(
@@ -352,7 +352,7 @@ class Migration(migrations.Migration):
                 ("stopped_at", models.DateTimeField(null=True)),
                 ("stop_code", models.CharField(blank=True, default="", max_length=64)),
                 ("stopped_reason", models.TextField(blank=True, default="")),
-                ("looks", models.CharField(max_length=32)),
+                ("fingerprint", models.CharField(max_length=32)),
                 ("seen_at", models.DateTimeField()),
                 (
                     "container_instance",
@@ -364,21 +364,21 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "ecs_service",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="instances",
+                        to="inventory.ecsservicerecord",
+                    ),
+                ),
+                (
                     "execution",
                     models.ForeignKey(
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="instances",
                         to="deployments.execution",
-                    ),
-                ),
-                (
-                    "seen",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="instances",
-                        to="inventory.ecsservicerecord",
                     ),
                 ),
                 (
@@ -419,9 +419,9 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("due_at", models.DateTimeField()),
-                ("claimed_until", models.DateTimeField(null=True)),
+                ("lease_expires_at", models.DateTimeField(null=True)),
                 ("fence", models.PositiveBigIntegerField(default=0)),
-                ("reading", models.JSONField(null=True)),
+                ("cursor", models.JSONField(null=True)),
                 ("compared_at", models.DateTimeField(null=True)),
                 ("calls", models.PositiveIntegerField(default=0)),
                 ("failures", models.PositiveIntegerField(default=0)),
@@ -429,7 +429,7 @@ class Migration(migrations.Migration):
                 ("failure", models.TextField(blank=True, default="")),
                 ("failure_code", models.CharField(blank=True, default="", max_length=128)),
                 ("failure_step", models.TextField(blank=True, default="")),
-                ("scaling_unread", models.TextField(blank=True, default="")),
+                ("scaling_read_error", models.TextField(blank=True, default="")),
                 (
                     "task",
                     models.ForeignKey(
@@ -443,7 +443,7 @@ class Migration(migrations.Migration):
                     "cluster",
                     models.OneToOneField(
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="compared",
+                        related_name="drift_scan",
                         to="inventory.syncedcluster",
                     ),
                 ),
@@ -461,11 +461,11 @@ class Migration(migrations.Migration):
                 ("document", models.CharField(max_length=40)),
                 ("path", models.CharField(blank=True, max_length=512)),
                 ("desired", models.JSONField(null=True)),
-                ("found", models.JSONField(null=True)),
-                ("mark", models.CharField(max_length=64)),
-                ("told", models.TextField(blank=True, default="")),
-                ("found_at", models.DateTimeField()),
-                ("ended_at", models.DateTimeField(null=True)),
+                ("actual", models.JSONField(null=True)),
+                ("fingerprint", models.CharField(max_length=64)),
+                ("attribution", models.TextField(blank=True, default="")),
+                ("detected_at", models.DateTimeField()),
+                ("resolved_at", models.DateTimeField(null=True)),
                 ("accepted_at", models.DateTimeField(null=True)),
                 ("reason", models.CharField(blank=True, default="", max_length=512)),
                 (
@@ -488,12 +488,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 "indexes": [
-                    models.Index(fields=["-found_at", "-id"], name="drift_newest"),
-                    models.Index(fields=["ended_at"], name="drift_ended"),
+                    models.Index(fields=["-detected_at", "-id"], name="drift_newest"),
+                    models.Index(fields=["resolved_at"], name="drift_resolved"),
                 ],
                 "constraints": [
                     models.UniqueConstraint(
-                        condition=models.Q(("ended_at", None)),
+                        condition=models.Q(("resolved_at", None)),
                         fields=("comparison", "document", "path"),
                         name="drift_once",
                     )
@@ -523,7 +523,7 @@ class Migration(migrations.Migration):
                 ("at", models.DateTimeField()),
                 ("message", models.TextField()),
                 (
-                    "seen",
+                    "ecs_service",
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="events",
@@ -533,10 +533,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 "indexes": [
-                    models.Index(fields=["-at", "-id"], name="seen_event_newest"),
-                    models.Index(fields=["seen", "-at", "-id"], name="seen_event_of_service"),
+                    models.Index(fields=["-at", "-id"], name="ecs_event_newest"),
+                    models.Index(fields=["ecs_service", "-at", "-id"], name="ecs_event_of_service"),
                 ],
-                "constraints": [models.UniqueConstraint(fields=("seen", "event"), name="seen_event_once")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("ecs_service", "event"), name="ecs_event_once")
+                ],
             },
         ),
         migrations.AddIndex(
@@ -545,16 +547,20 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="adoption",
-            constraint=models.UniqueConstraint(fields=("infrastructure", "seen"), name="adoption_once"),
+            constraint=models.UniqueConstraint(
+                fields=("infrastructure", "ecs_service"), name="adoption_once"
+            ),
         ),
         migrations.AddConstraint(
             model_name="adoption",
             constraint=models.UniqueConstraint(
                 condition=models.Q(
-                    ("service__isnull", False), ("state", "ADOPTED"), models.Q(("held", ""), _negated=True)
+                    ("service__isnull", False),
+                    ("state", "ADOPTED"),
+                    models.Q(("reserved_arn", ""), _negated=True),
                 ),
-                fields=("held",),
-                name="adoption_held_once",
+                fields=("reserved_arn",),
+                name="adoption_reserved_once",
             ),
         ),
         migrations.AddIndex(
@@ -571,7 +577,9 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="serviceinstance",
-            index=models.Index(fields=["seen", "stopped_at", "-created_at"], name="instance_of_service"),
+            index=models.Index(
+                fields=["ecs_service", "stopped_at", "-created_at"], name="instance_of_service"
+            ),
         ),
         migrations.AddIndex(
             model_name="serviceinstance",
@@ -605,7 +613,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="ecsservicerecord",
-            constraint=models.UniqueConstraint(fields=("cluster", "name"), name="seen_service_once"),
+            constraint=models.UniqueConstraint(fields=("cluster", "name"), name="ecs_service_name_once"),
         ),
         migrations.AddConstraint(
             model_name="containerinstance",

@@ -30,40 +30,40 @@ class Adoption(models.Model):
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"environment": "infrastructure__environment__identifier"}
 
     infrastructure = models.ForeignKey(Infrastructure, on_delete=models.CASCADE, related_name="adoptions")
-    seen = models.ForeignKey(EcsServiceRecord, on_delete=models.CASCADE, related_name="adoptions")
+    ecs_service = models.ForeignKey(EcsServiceRecord, on_delete=models.CASCADE, related_name="adoptions")
     state = models.CharField(max_length=16, choices=State, default=State.READING)
     reason = models.TextField(blank=True, default="")
-    documents = EncryptedTextField(bound_to=["infrastructure_id", "seen_id"], blank=True, default="")
+    documents = EncryptedTextField(bound_to=["infrastructure_id", "ecs_service_id"], blank=True, default="")
     warnings = models.JSONField(default=list)
     traffic = models.JSONField(default=dict)
     task_definition = models.CharField(max_length=512, blank=True, default="")
-    asked_by = models.ForeignKey(
+    requested_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
-    asked_at = models.DateTimeField()
+    requested_at = models.DateTimeField()
     read_at = models.DateTimeField(null=True)
     adopted_at = models.DateTimeField(null=True)
     adopted_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
     # What nobody else may take over: the ARN of the ECS service, of a pair without its number.
-    held = models.CharField(max_length=512, blank=True, default="")
+    reserved_arn = models.CharField(max_length=512, blank=True, default="")
     service = models.ForeignKey(Service, null=True, on_delete=models.SET_NULL, related_name="adoptions")
     pipeline = models.ForeignKey(Pipeline, null=True, on_delete=models.SET_NULL, related_name="+")
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["infrastructure", "seen"], name="adoption_once"),
+            models.UniqueConstraint(fields=["infrastructure", "ecs_service"], name="adoption_once"),
             # One connector or environment more must not make it possible twice.
             models.UniqueConstraint(
-                fields=["held"],
-                condition=Q(state="ADOPTED", service__isnull=False) & ~Q(held=""),
-                name="adoption_held_once",
+                fields=["reserved_arn"],
+                condition=Q(state="ADOPTED", service__isnull=False) & ~Q(reserved_arn=""),
+                name="adoption_reserved_once",
             ),
         ]
 
     def __str__(self) -> str:
-        return self.seen.name
+        return self.ecs_service.name
 
     @property
     def scope(self) -> Scope:

@@ -19,12 +19,12 @@ class ClusterDriftScan(models.Model):
     `reading` is where it goes on. The columns belong to the look; pages may only bring `due_at` forward.
     """
 
-    cluster = models.OneToOneField(SyncedCluster, on_delete=models.CASCADE, related_name="compared")
+    cluster = models.OneToOneField(SyncedCluster, on_delete=models.CASCADE, related_name="drift_scan")
     due_at = models.DateTimeField()
-    claimed_until = models.DateTimeField(null=True)
+    lease_expires_at = models.DateTimeField(null=True)
     fence = models.PositiveBigIntegerField(default=0)
     task = models.ForeignKey(DelegateTask, null=True, on_delete=models.SET_NULL, related_name="+")
-    reading = models.JSONField(null=True)
+    cursor = models.JSONField(null=True)
     compared_at = models.DateTimeField(null=True)
     calls = models.PositiveIntegerField(default=0)
     failures = models.PositiveIntegerField(default=0)
@@ -34,7 +34,7 @@ class ClusterDriftScan(models.Model):
     failure_code = models.CharField(max_length=128, blank=True, default="")
     failure_step = models.TextField(blank=True, default="")
     # Why nothing is known of auto scaling, where it may not be read.
-    scaling_unread = models.TextField(blank=True, default="")
+    scaling_read_error = models.TextField(blank=True, default="")
 
     class Meta:
         indexes = [models.Index(fields=["due_at"], name="compared_cluster_due")]
@@ -67,31 +67,31 @@ class DriftComparison(models.Model):
         DEPLOYING = "DEPLOYING", "Being deployed"
         NOT_COMPARED = "NOT_COMPARED", "Not compared"
 
-    SCOPE_PATH: ClassVar[str] = "seen__infrastructure__environment__scope"
+    SCOPE_PATH: ClassVar[str] = "ecs_service__infrastructure__environment__scope"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {
-        "environment": "seen__infrastructure__environment__identifier"
+        "environment": "ecs_service__infrastructure__environment__identifier"
     }
 
-    seen = models.OneToOneField(EcsServiceRecord, on_delete=models.CASCADE, related_name="comparison")
+    ecs_service = models.OneToOneField(EcsServiceRecord, on_delete=models.CASCADE, related_name="comparison")
     state = models.CharField(max_length=16, choices=State, default=State.NOT_COMPARED)
     # Why it is not compared, or what of it was not.
     reason = models.CharField(max_length=512, blank=True, default="")
     execution = models.ForeignKey(Execution, null=True, on_delete=models.SET_NULL, related_name="+")
     # What AWS had chosen where the manifests are silent, and for which deployment.
-    chosen = models.JSONField(default=dict)
-    chosen_for = models.CharField(max_length=128, blank=True, default="")
+    aws_defaults = models.JSONField(default=dict)
+    aws_defaults_deployment = models.CharField(max_length=128, blank=True, default="")
     compared_at = models.DateTimeField(null=True)
 
     class Meta:
         indexes = [models.Index(fields=["state"], name="comparison_state")]
 
     def __str__(self) -> str:
-        return self.seen.name
+        return self.ecs_service.name
 
     @property
     def scope(self) -> Scope:
-        place = self.seen.infrastructure
-        return place.scope if place else self.seen.cluster.connector.scope
+        place = self.ecs_service.infrastructure
+        return place.scope if place else self.ecs_service.cluster.connector.scope
 
 
 class Drift(models.Model):
@@ -109,12 +109,12 @@ class Drift(models.Model):
     document = models.CharField(max_length=40)
     path = models.CharField(max_length=512, blank=True)
     desired = models.JSONField(null=True)
-    found = models.JSONField(null=True)
-    mark = models.CharField(max_length=64)
+    actual = models.JSONField(null=True)
+    fingerprint = models.CharField(max_length=64)
     # Who, what and when, as far as AWS tells.
-    told = models.TextField(blank=True, default="")
-    found_at = models.DateTimeField()
-    ended_at = models.DateTimeField(null=True)
+    attribution = models.TextField(blank=True, default="")
+    detected_at = models.DateTimeField()
+    resolved_at = models.DateTimeField(null=True)
     accepted_at = models.DateTimeField(null=True)
     accepted_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
@@ -124,12 +124,12 @@ class Drift(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["comparison", "document", "path"], condition=Q(ended_at=None), name="drift_once"
+                fields=["comparison", "document", "path"], condition=Q(resolved_at=None), name="drift_once"
             )
         ]
         indexes = [
-            models.Index(fields=["-found_at", "-id"], name="drift_newest"),
-            models.Index(fields=["ended_at"], name="drift_ended"),
+            models.Index(fields=["-detected_at", "-id"], name="drift_newest"),
+            models.Index(fields=["resolved_at"], name="drift_resolved"),
         ]
 
     def __str__(self) -> str:

@@ -25,10 +25,10 @@ class SyncedCluster(models.Model):
     last_used_at = models.DateTimeField()
 
     due_at = models.DateTimeField(null=True)
-    claimed_until = models.DateTimeField(null=True)
+    lease_expires_at = models.DateTimeField(null=True)
     fence = models.PositiveBigIntegerField(default=0)
     task = models.ForeignKey(DelegateTask, null=True, on_delete=models.SET_NULL, related_name="+")
-    reading = models.JSONField(null=True)
+    cursor = models.JSONField(null=True)
     synced_at = models.DateTimeField(null=True)
     seconds = models.FloatField(null=True)
     calls = models.PositiveIntegerField(default=0)
@@ -39,13 +39,13 @@ class SyncedCluster(models.Model):
     failure_code = models.CharField(max_length=128, blank=True, default="")
     failure_step = models.TextField(blank=True, default="")
     # When a person last asked for a look at once.
-    asked_at = models.DateTimeField(null=True)
+    sync_requested_at = models.DateTimeField(null=True)
     # When the last sync that listed all services began, and when a deployment ended that none has followed.
     listed_at = models.DateTimeField(null=True)
-    follows_at = models.DateTimeField(null=True)
+    follow_up_due_at = models.DateTimeField(null=True)
     # When what scales its services was read, and the IAM actions that kept a part of the picture from sync.
     scaling_read_at = models.DateTimeField(null=True)
-    lacking = models.JSONField(default=list)
+    denied_reads = models.JSONField(default=list)
 
     class Meta:
         constraints = [
@@ -62,13 +62,13 @@ class SyncedCluster(models.Model):
 class SyncPause(models.Model):
     """Syncs that share an account (or a connector) and a region rest together after a failure of all of them.
 
-    Once `until` has come, one of them tries for all: it alone goes on while `tried_until` is ahead.
+    After `paused_until`, one of them retries for all of them until `trial_expires_at`.
     """
 
     key = models.CharField(max_length=255, unique=True)
     failures = models.PositiveIntegerField(default=0)
-    until = models.DateTimeField()
-    tried_until = models.DateTimeField(null=True)
+    paused_until = models.DateTimeField()
+    trial_expires_at = models.DateTimeField(null=True)
     failed_at = models.DateTimeField()
     failure = models.TextField()
     failure_code = models.CharField(max_length=128, blank=True, default="")
@@ -116,9 +116,11 @@ class EcsServiceRecord(models.Model):
     cluster = models.ForeignKey(SyncedCluster, on_delete=models.CASCADE, related_name="services")
     name = models.CharField(max_length=255)
     arn = models.CharField(max_length=512)
-    service = models.ForeignKey(Service, null=True, on_delete=models.SET_NULL, related_name="seen")
+    service = models.ForeignKey(
+        Service, null=True, on_delete=models.SET_NULL, related_name="ecs_service_records"
+    )
     infrastructure = models.ForeignKey(
-        Infrastructure, null=True, on_delete=models.SET_NULL, related_name="seen"
+        Infrastructure, null=True, on_delete=models.SET_NULL, related_name="ecs_service_records"
     )
     status = models.CharField(max_length=32)
     desired = models.PositiveIntegerField(default=0)
@@ -126,27 +128,27 @@ class EcsServiceRecord(models.Model):
     pending = models.PositiveIntegerField(default=0)
     task_definition = models.CharField(max_length=512, blank=True, default="")
     # The service as DescribeServices answered it, without its events.
-    answered = models.JSONField(default=dict)
+    description = models.JSONField(default=dict)
     # {"min", "max", "suspended": [names]} of its scalable target, {} without one; None: not known.
     scaling = models.JSONField(null=True)
     scaling_seen_at = models.DateTimeField(null=True)
     # When its dashboard was last open, and of each target group since then: "arn", "name", "is_missing",
     # "counts" by state, "total", "unhealthy" with their reasons, "unhealthy_total", "others" that are
     # initial, draining or unused, "read_at".
-    looked_at = models.DateTimeField(null=True)
+    viewed_at = models.DateTimeField(null=True)
     targets = models.JSONField(default=list)
     targets_read_at = models.DateTimeField(null=True)
     # By "cpu" and "memory": per cent by the beginning of each five minutes, three hours back.
     usage = models.JSONField(default=dict)
     usage_read_at = models.DateTimeField(null=True)
     # When a sync, of this cluster or of one beside it, took it upon itself to ask for them.
-    usage_asked_at = models.DateTimeField(null=True)
+    usage_requested_at = models.DateTimeField(null=True)
     first_seen_at = models.DateTimeField()
     seen_at = models.DateTimeField()
     gone_at = models.DateTimeField(null=True)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["cluster", "name"], name="seen_service_once")]
+        constraints = [models.UniqueConstraint(fields=["cluster", "name"], name="ecs_service_name_once")]
 
     def __str__(self) -> str:
         return self.name
@@ -161,13 +163,15 @@ class ServiceInstance(models.Model):
         AUTO_SCALED = "AUTO_SCALED", "Auto scaling"
         OUTSIDE = "OUTSIDE", "Outside Slipway"
 
-    SCOPE_PATH: ClassVar[str] = "seen__infrastructure__environment__scope"
+    SCOPE_PATH: ClassVar[str] = "ecs_service__infrastructure__environment__scope"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {
-        "environment": "seen__infrastructure__environment__identifier"
+        "environment": "ecs_service__infrastructure__environment__identifier"
     }
 
     cluster = models.ForeignKey(SyncedCluster, on_delete=models.CASCADE, related_name="instances")
-    seen = models.ForeignKey(EcsServiceRecord, null=True, on_delete=models.CASCADE, related_name="instances")
+    ecs_service = models.ForeignKey(
+        EcsServiceRecord, null=True, on_delete=models.CASCADE, related_name="instances"
+    )
     arn = models.CharField(max_length=512)
     task_id = models.CharField(max_length=64)
     task_definition = models.CharField(max_length=512)
@@ -196,13 +200,13 @@ class ServiceInstance(models.Model):
     stop_code = models.CharField(max_length=64, blank=True, default="")
     stopped_reason = models.TextField(blank=True, default="")
     # One word for how AWS shows it: another word if anything has changed.
-    looks = models.CharField(max_length=32)
+    fingerprint = models.CharField(max_length=32)
     seen_at = models.DateTimeField()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["cluster", "arn"], name="instance_once")]
         indexes = [
-            models.Index(fields=["seen", "stopped_at", "-created_at"], name="instance_of_service"),
+            models.Index(fields=["ecs_service", "stopped_at", "-created_at"], name="instance_of_service"),
             # Lists are of those that run, or of those that stopped.
             models.Index(
                 fields=["-created_at", "-id"],
@@ -242,12 +246,12 @@ class EcsServiceEvent(models.Model):
         SCALING = "SCALING", "Auto scaling"
         COUNT = "COUNT", "Desired count"
 
-    SCOPE_PATH: ClassVar[str] = "seen__infrastructure__environment__scope"
+    SCOPE_PATH: ClassVar[str] = "ecs_service__infrastructure__environment__scope"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {
-        "environment": "seen__infrastructure__environment__identifier"
+        "environment": "ecs_service__infrastructure__environment__identifier"
     }
 
-    seen = models.ForeignKey(EcsServiceRecord, on_delete=models.CASCADE, related_name="events")
+    ecs_service = models.ForeignKey(EcsServiceRecord, on_delete=models.CASCADE, related_name="events")
     kind = models.CharField(max_length=16, choices=Kind, default=Kind.ECS)
     event = models.CharField(max_length=64)
     # The desired count that auto scaling set; of a change, the one that was found, and the one before.
@@ -257,10 +261,10 @@ class EcsServiceEvent(models.Model):
     message = models.TextField()
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["seen", "event"], name="seen_event_once")]
+        constraints = [models.UniqueConstraint(fields=["ecs_service", "event"], name="ecs_event_once")]
         indexes = [
-            models.Index(fields=["-at", "-id"], name="seen_event_newest"),
-            models.Index(fields=["seen", "-at", "-id"], name="seen_event_of_service"),
+            models.Index(fields=["-at", "-id"], name="ecs_event_newest"),
+            models.Index(fields=["ecs_service", "-at", "-id"], name="ecs_event_of_service"),
         ]
 
     def __str__(self) -> str:

@@ -41,20 +41,22 @@ def undo_adoption(*, actor: User, adoption: Adoption) -> Adoption:
         mine = Adoption.objects.filter(pk=adoption.pk, state=AdoptionStates.ADOPTED)
         if not mine.update(
             state=AdoptionStates.READY,
-            held="",
+            reserved_arn="",
             service=None,
             pipeline=None,
             adopted_at=None,
             adopted_by=None,
-            asked_at=get_database_time(),
+            requested_at=get_database_time(),
         ):
             raise Conflict("Somebody else has taken it back meanwhile.")
         if pipeline is not None:
             _delete_unused(actor, pipeline)
         if service is not None:
             delete_service(actor=actor, service=service)
-        assign_owner(adoption.seen, None, None)
-        DriftComparison.objects.filter(seen__service=None, seen__cluster=adoption.seen.cluster_id).delete()
+        assign_owner(adoption.ecs_service, None, None)
+        DriftComparison.objects.filter(
+            ecs_service__service=None, ecs_service__cluster=adoption.ecs_service.cluster_id
+        ).delete()
         record_audit_entry(actor=actor, action="adoption.take_back", thing=adoption, before=before)
     adoption.refresh_from_db()
     return adoption

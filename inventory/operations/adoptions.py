@@ -55,7 +55,7 @@ def list_unmanaged_services(infrastructure: Infrastructure) -> QuerySet[EcsServi
     Each has `is_elsewhere`: whether somebody does by another one.
     """
     adopted = Adoption.objects.filter(
-        seen=OuterRef("pk"), state=AdoptionStates.ADOPTED, service__isnull=False
+        ecs_service=OuterRef("pk"), state=AdoptionStates.ADOPTED, service__isnull=False
     )
     rows = EcsServiceRecord.objects.filter(
         cluster__connector=infrastructure.connector_id,
@@ -79,16 +79,16 @@ def read_for_adoption(*, actor: User, infrastructure: Infrastructure, ecs_servic
     now = get_database_time()
     fresh = {
         "state": AdoptionStates.READING, "reason": "", "documents": "", "warnings": [], "traffic": {},
-        "task_definition": "", "asked_by": actor, "asked_at": now, "read_at": None, "adopted_at": None,
-        "adopted_by": None, "held": "", "service": None, "pipeline": None,
+        "task_definition": "", "requested_by": actor, "requested_at": now, "read_at": None,
+        "adopted_at": None, "adopted_by": None, "reserved_arn": "", "service": None, "pipeline": None,
     }  # fmt: skip
     with transaction.atomic():
-        known = Adoption.objects.filter(infrastructure=infrastructure, seen=seen)
+        known = Adoption.objects.filter(infrastructure=infrastructure, ecs_service=seen)
         taken = known.filter(state=AdoptionStates.ADOPTED, service__isnull=False)
         # Never over an adoption of the same moment.
         if not known.exclude(pk__in=taken.values("pk")).update(**fresh):
             _create_or_reset_adoption(infrastructure, seen, fresh)
-        adoption = known.select_related("infrastructure__environment__scope", "seen__cluster").get()
+        adoption = known.select_related("infrastructure__environment__scope", "ecs_service__cluster").get()
         compared = advance_due_date(seen.cluster, now)
         record_audit_entry(
             actor=actor, action="adoption.read", thing=adoption, after={"ecs_service": seen.name}
@@ -102,7 +102,7 @@ def _create_or_reset_adoption(
 ) -> None:
     try:
         with transaction.atomic():
-            Adoption.objects.create(infrastructure=infrastructure, seen=seen, **fresh)
+            Adoption.objects.create(infrastructure=infrastructure, ecs_service=seen, **fresh)
     except IntegrityError as exc:
         raise Conflict("Somebody else reads or adopts it at this moment. Look at the list again.") from exc
 
@@ -151,8 +151,8 @@ def adopt_service(*, actor: User, adoption: Adoption, spec: AdoptionSpec) -> Ado
         text = render_pipeline(strategy, adoption.infrastructure, service, choice)
         pipeline = save_pipeline(actor=actor, scope=adoption.scope, yaml=text)
         _claim_adoption(actor, adoption, service, pipeline)
-        assign_owner(adoption.seen, service, adoption.infrastructure)
-        compared = advance_due_date(adoption.seen.cluster, get_database_time())
+        assign_owner(adoption.ecs_service, service, adoption.infrastructure)
+        compared = advance_due_date(adoption.ecs_service.cluster, get_database_time())
         after = {"service": str(service), "pipeline": str(pipeline), "strategy": strategy}
         record_audit_entry(actor=actor, action="adoption.adopt", thing=adoption, after=after)
         transaction.on_commit(lambda: request_scan(compared.pk))
@@ -176,7 +176,7 @@ def _create_service(
         identifier=spec.identifier,
         spec=ServiceSpec(
             name=spec.name,
-            description=f"Taken over from ECS service {adoption.seen.name}.",
+            description=f"Taken over from ECS service {adoption.ecs_service.name}.",
             image=proposal.image.image,
             tag=proposal.image.tag or "latest",
             manifests=proposal.manifests,
@@ -193,16 +193,16 @@ def _choose_strategy(proposal: AdoptionProposal, spec: AdoptionSpec) -> str:
 
 
 def _choose_traffic_option(proposal: AdoptionProposal, spec: AdoptionSpec) -> TrafficOption | None:
-    fit = proposal.fit
-    if spec.traffic == RUNTIME_INPUT or not fit.choices:
+    fit = proposal.traffic_options
+    if spec.traffic == RUNTIME_INPUT or not fit.options:
         return None
-    found = fit.chosen(spec.traffic) if spec.traffic else fit.only
+    found = fit.get_option(spec.traffic) if spec.traffic else fit.certain_option
     if found is not None:
         return found
     message = (
         "is none of those that were found; read the ECS service again if the load balancer has changed"
         if spec.traffic
-        else f"choose one of {len(fit.choices)} that fit, or {RUNTIME_INPUT} to be asked at each run"
+        else f"choose one of {len(fit.options)} that fit, or {RUNTIME_INPUT} to be asked at each run"
     )
     raise BadInput("Choose the listener rules.", errors=[{"path": "traffic", "message": message}])
 
@@ -219,12 +219,12 @@ def describe_adoption_obstacle(reader: Principal, adoption: Adoption) -> str:
         return _describe_other_owner(adoption)
     if adoption.state != AdoptionStates.READY:
         return f"This is {adoption.get_state_display().lower()}: it cannot be adopted now."
-    seen = adoption.seen
+    seen = adoption.ecs_service
     if seen.gone_at is not None or seen.status != "ACTIVE":
         return "The ECS service is not there any more: somebody has deleted it in AWS."
     if (owner := get_other_owner(seen)) is not None:
         return describe_other_owner(owner, reader)
-    if refused := [*check_service(seen.answered)]:
+    if refused := [*check_service(seen.description)]:
         return refused[0]
     if seen.task_definition != adoption.task_definition or _has_changed(AdoptionProposal.of(adoption), seen):
         return "The ECS service has changed since it was read. Read it again, then adopt it."
@@ -253,7 +253,7 @@ def _claim_adoption(actor: User, adoption: Adoption, service: Service, pipeline:
                 state=AdoptionStates.ADOPTED,
                 adopted_at=get_database_time(),
                 adopted_by=actor,
-                held=get_reserved_arn(adoption.seen),
+                reserved_arn=get_reserved_arn(adoption.ecs_service),
                 service=service,
                 pipeline=pipeline,
             )
@@ -264,7 +264,9 @@ def _claim_adoption(actor: User, adoption: Adoption, service: Service, pipeline:
 
 
 def _raise_already_adopted(adoption: Adoption, cause: Exception | None = None) -> NoReturn:
-    others = Adoption.objects.filter(held=get_reserved_arn(adoption.seen), state=AdoptionStates.ADOPTED)
+    others = Adoption.objects.filter(
+        reserved_arn=get_reserved_arn(adoption.ecs_service), state=AdoptionStates.ADOPTED
+    )
     winner = others.select_related("adopted_by").first()
     raise Conflict(_describe_other_owner(winner or adoption)) from cause
 

@@ -27,7 +27,7 @@ def request_drift_scan(*, actor: User, comparison: DriftComparison) -> ClusterDr
     """
     require(actor, ACCESS_ENVIRONMENT, comparison)
     now = get_database_time()
-    cluster = comparison.seen.cluster
+    cluster = comparison.ecs_service.cluster
     with transaction.atomic():
         SyncedCluster.objects.filter(pk=cluster.pk, failures=0, due_at__gt=now).update(due_at=now)
         compared = advance_due_date(cluster, now)
@@ -85,7 +85,7 @@ def _save_decision(
     # One that ended meanwhile stays as it ended.
     before = {"state": comparison.state}
     for row in rows:
-        Drift.objects.filter(pk=row.pk, ended_at=None).update(
+        Drift.objects.filter(pk=row.pk, resolved_at=None).update(
             accepted_at=row.accepted_at, accepted_by=row.accepted_by, reason=row.reason
         )
     update_comparison_state(comparison)

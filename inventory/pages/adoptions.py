@@ -74,7 +74,9 @@ def undo_adoption_page(request: PageRequest, pk: int) -> HttpResponse:
         adoption_undo.undo_adoption(actor=request.user, adoption=found)
     except Problem as problem:
         return _render_undo(request, _get_adoption(request, pk), problem.detail, problem.status)
-    messages.success(request, f"The adoption of {found.seen.name} is taken back. It runs on as it is in AWS.")
+    messages.success(
+        request, f"The adoption of {found.ecs_service.name} is taken back. It runs on as it is in AWS."
+    )
     return redirect("unknown-services", pk=found.infrastructure_id)
 
 
@@ -120,12 +122,12 @@ def _render_wizard(
 
 
 def _suggest_names(found: Adoption, proposal: AdoptionProposal | None) -> dict[str, str]:
-    name = get_base_name(found.seen.name)
+    name = get_base_name(found.ecs_service.name)
     identifier = slugify(name).replace("-", "_")[:128] or "service"
     if not identifier[0].isalpha():
         identifier = f"service_{identifier}"[:128]
     strategy = proposal.strategies[0] if proposal else ""
-    sure = proposal.fit.only if proposal else None
+    sure = proposal.traffic_options.certain_option if proposal else None
     found_key = sure.key if sure else ""
     return {"identifier": identifier, "name": name[:128], "strategy": strategy, "traffic": found_key}
 
@@ -150,7 +152,7 @@ def _get_infrastructure(request: PageRequest, pk: int) -> Infrastructure:
 
 def _get_adoption(request: PageRequest, pk: int) -> Adoption:
     rows = Adoption.objects.select_related(
-        "infrastructure__environment__scope", "infrastructure__connector__scope", "seen__cluster", "service",
-        "pipeline", "adopted_by",
+        "infrastructure__environment__scope", "infrastructure__connector__scope", "ecs_service__cluster",
+        "service", "pipeline", "adopted_by",
     )  # fmt: skip
     return get_visible(request, drift.VIEW_ENVIRONMENT, rows, pk=pk)

@@ -36,7 +36,7 @@ class DriftTableRow:
 
     drift: Drift
     desired: str
-    found: str
+    actual: str
 
 
 @require_sign_in
@@ -46,7 +46,7 @@ def list_drift(request: PageRequest) -> HttpResponse:
     chosen = request.GET.get("show", "")
     chosen = chosen if chosen in dict(STATE_CHOICES) else ComparisonStates.DRIFTED
     mine = list_visible_from_large_table(
-        request, queries_drift.VIEW_ENVIRONMENT, DriftComparison.objects.filter(seen__gone_at=None)
+        request, queries_drift.VIEW_ENVIRONMENT, DriftComparison.objects.filter(ecs_service__gone_at=None)
     )
     counts = {**queries_drift.count_by_state(mine)}
     counts[ALL_STATES] = sum(counts.values())
@@ -104,7 +104,7 @@ def _build_detail_context(request: PageRequest, found: DriftComparison) -> dict[
     return {
         "comparison": found,
         "rows": build_drift_rows(fields),
-        "told": sorted({one.told for one in fields if one.told and one.accepted_at is None}),
+        "told": sorted({one.attribution for one in fields if one.attribution and one.accepted_at is None}),
         "earlier": build_drift_rows(queries_drift.list_resolved_drifts(found)),
         "fresh": fresh,
         "may_see_connector": can(request.user, "core_connector_view", fresh.cluster.connector),
@@ -115,7 +115,7 @@ def _build_detail_context(request: PageRequest, found: DriftComparison) -> dict[
 
 def build_drift_rows(drifts: Sequence[Drift]) -> list[DriftTableRow]:
     """The fields with their values as a person reads them."""
-    return [DriftTableRow(one, format_value(one.desired), format_value(one.found)) for one in drifts]
+    return [DriftTableRow(one, format_value(one.desired), format_value(one.actual)) for one in drifts]
 
 
 def format_value(value: Any) -> str:

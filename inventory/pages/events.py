@@ -35,7 +35,7 @@ def list_events(request: PageRequest) -> HttpResponse:
         problem = " ".join(f"{one['path']}: {one['message']}." for one in bad.errors)
         rows = EcsServiceEvent.objects.none()
     shown: Page = paginate_queryset(rows, request, order="at")
-    services = [one.seen.service for one in shown.items if one.seen.service]
+    services = [one.ecs_service.service for one in shown.items if one.ecs_service.service]
     context = {
         "page": shown,
         "opens": get_permitted_ids(request, "core_service_view", Service, services),

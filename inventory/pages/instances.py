@@ -45,7 +45,7 @@ def list_instances(request: PageRequest) -> HttpResponse:
     """List the service instances of the chosen scope, newest first."""
     # Who sees an environment sees what runs there: asked once for the list and all that stands around it.
     here = _list_environments(request)
-    running = ServiceInstance.objects.filter(seen__infrastructure__environment__in=list(here))
+    running = ServiceInstance.objects.filter(ecs_service__infrastructure__environment__in=list(here))
     found = instances.select_instance_relations(running.filter(stopped_at__isnull=not _is_stopped(request)))
     places = Infrastructure.objects.filter(environment__in=list(here))
     return _render_instances(request, found, places, here, service=None)
@@ -57,7 +57,7 @@ def list_service_instances_page(request: PageRequest, pk: int) -> HttpResponse:
     """List the service instances of one service, newest first."""
     service = get_visible(request, instances.VIEW_SERVICE, Service.objects.select_related("scope"), pk=pk)
     found = instances.list_service_instances(request.user, service, stopped=_is_stopped(request))
-    used = Infrastructure.objects.filter(seen__service=service).distinct()
+    used = Infrastructure.objects.filter(ecs_service_records__service=service).distinct()
     places = filter_visible(request.user, instances.VIEW_ENVIRONMENT, used)
     return _render_instances(request, found, places, _list_environments(request), service=service)
 
@@ -121,7 +121,7 @@ def _render_instances(
 def _list_viewable_keys(request: PageRequest, rows: Iterable[ServiceInstance]) -> Mapping[str, Any]:
     """The keys of services and executions that the reader may look at; two queries for a list."""
     listed = list(rows)
-    services = [one.seen.service for one in listed if one.seen and one.seen.service]
+    services = [one.ecs_service.service for one in listed if one.ecs_service and one.ecs_service.service]
     executions = [one.execution for one in listed if one.execution]
     return {
         "services": get_permitted_ids(request, instances.VIEW_SERVICE, Service, services),

@@ -42,7 +42,7 @@ def show_dashboard(request: PageRequest, pk: int) -> HttpResponse:
     deployments = list_service_deployments(request.user, service)
     shown = paginate_queryset(deployments, request, size=PAGE_SIZE)
     places = list_running_services(request.user, [service], detailed=True, drawn=True)
-    record_view([one.seen for one in places], timezone.now())
+    record_view([one.ecs_service for one in places], timezone.now())
     context: dict[str, Any] = {
         "service": service,
         "places": places,

@@ -25,16 +25,20 @@ MAX_RESOLVED_DRIFTS: Final = 50
 def select_comparison_relations(rows: QuerySet[DriftComparison]) -> QuerySet[DriftComparison]:
     """The same rows, read together with what a list says of each."""
     # Counted for the rows of a page, not for all that are then left out.
-    differing = Drift.objects.filter(comparison=OuterRef("pk"), ended_at=None).order_by()
+    differing = Drift.objects.filter(comparison=OuterRef("pk"), resolved_at=None).order_by()
     counted = differing.values("comparison").annotate(many=Count("pk")).values("many")
     return (
         rows.select_related(
-            "seen__service",
-            "seen__cluster",
-            "seen__infrastructure__environment__scope",
+            "ecs_service__service",
+            "ecs_service__cluster",
+            "ecs_service__infrastructure__environment__scope",
             "execution__pipeline",
         )
-        .defer("execution__yaml", "execution__pipeline__yaml", *(f"seen__{name}" for name in DEFERRED_FIELDS))
+        .defer(
+            "execution__yaml",
+            "execution__pipeline__yaml",
+            *(f"ecs_service__{name}" for name in DEFERRED_FIELDS),
+        )
         .annotate(fields=Coalesce(Subquery(counted), 0))
     )
 
@@ -47,7 +51,7 @@ def list_open_drifts(comparison: DriftComparison) -> list[Drift]:
 
 def list_comparisons(principal: Principal, state: str = "") -> QuerySet[DriftComparison]:
     """What was compared in environments that the reader may see; `state` narrows it."""
-    rows = DriftComparison.objects.filter(seen__gone_at=None)
+    rows = DriftComparison.objects.filter(ecs_service__gone_at=None)
     rows = rows.filter(state=state) if state else rows
     return filter_visible_below(principal, VIEW_ENVIRONMENT, select_comparison_relations(rows))
 
@@ -60,8 +64,8 @@ def count_by_state(rows: QuerySet[DriftComparison]) -> Mapping[str, int]:
 
 def list_resolved_drifts(comparison: DriftComparison) -> list[Drift]:
     """What differed and does no more, the latest first."""
-    rows = Drift.objects.filter(comparison=comparison).exclude(ended_at=None)
-    return list(rows.select_related("accepted_by").order_by("-ended_at", "-pk")[:MAX_RESOLVED_DRIFTS])
+    rows = Drift.objects.filter(comparison=comparison).exclude(resolved_at=None)
+    return list(rows.select_related("accepted_by").order_by("-resolved_at", "-pk")[:MAX_RESOLVED_DRIFTS])
 
 
 def get_adoption_failure(adoption: Adoption) -> str:
@@ -69,7 +73,7 @@ def get_adoption_failure(adoption: Adoption) -> str:
     if adoption.state != Adoption.State.READING:
         return ""
     failed = ClusterDriftScan.objects.filter(
-        cluster=adoption.seen.cluster_id, failed_at__gte=adoption.asked_at
+        cluster=adoption.ecs_service.cluster_id, failed_at__gte=adoption.requested_at
     ).exclude(failure="")
     return failed.values_list("failure", flat=True).first() or ""
 
@@ -77,12 +81,12 @@ def get_adoption_failure(adoption: Adoption) -> str:
 def filter_open_drifts(comparison: DriftComparison, keys: list[int] | None = None) -> QuerySet[Drift]:
     """What differs now, or those of it that are named."""
     chosen = Q() if keys is None else Q(pk__in=keys)
-    return Drift.objects.filter(chosen, comparison=comparison, ended_at=None)
+    return Drift.objects.filter(chosen, comparison=comparison, resolved_at=None)
 
 
 def serialize_comparison(row: DriftComparison) -> dict[str, Any]:
     """A comparison as the API tells it, with how many fields differ; read by `with_places`."""
-    seen, execution = row.seen, row.execution
+    seen, execution = row.ecs_service, row.execution
     place = seen.infrastructure
     return {
         "id": row.pk,
@@ -105,7 +109,7 @@ def serialize_comparison_with_drift(row: DriftComparison) -> dict[str, Any]:
     """A comparison with all that differs, and how fresh that is."""
     return {
         **serialize_comparison(row),
-        "look": DriftFreshness.of(row).document(get_database_time()),
+        "look": DriftFreshness.of(row).serialize(get_database_time()),
         "drifts": [serialize_drift(one) for one in list_open_drifts(row)],
         "earlier": [serialize_drift(one) for one in list_resolved_drifts(row)],
     }
@@ -118,10 +122,10 @@ def serialize_drift(row: Drift) -> dict[str, Any]:
         "document": row.document,
         "path": row.path,
         "desired": row.desired,
-        "found": row.found,
-        "told": row.told,
-        "found_at": row.found_at,
-        "ended_at": row.ended_at,
+        "found": row.actual,
+        "told": row.attribution,
+        "found_at": row.detected_at,
+        "ended_at": row.resolved_at,
         "accepted": row.accepted_at is not None,
         "accepted_at": row.accepted_at,
         "accepted_by": row.accepted_by.get_username() if row.accepted_by else None,
@@ -137,9 +141,9 @@ def count_drifted_services(people: Sequence[User]) -> Counter[int]:
 
     Each is somebody who came without an API key.
     """
-    drifted = DriftComparison.objects.filter(seen__gone_at=None, state=DriftComparison.State.DRIFTED)
+    drifted = DriftComparison.objects.filter(ecs_service__gone_at=None, state=DriftComparison.State.DRIFTED)
     # All of an environment are seen by the same people.
-    grouped = drifted.order_by().values("seen__infrastructure__environment")
+    grouped = drifted.order_by().values("ecs_service__infrastructure__environment")
     rows = list(grouped.annotate(many=Count("pk"), one=Min("pk")).values_list("one", "many"))
     if not rows:
         return Counter()

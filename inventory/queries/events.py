@@ -66,15 +66,15 @@ def search_events(
     Asks for scopes first, and once.
     """
     rows = EcsServiceEvent.objects.select_related(
-        "seen__service", "seen__infrastructure__environment", "seen__cluster"
-    ).defer("seen__answered", "seen__targets", "seen__usage")
+        "ecs_service__service", "ecs_service__infrastructure__environment", "ecs_service__cluster"
+    ).defer("ecs_service__description", "ecs_service__targets", "ecs_service__usage")
     if length := TIME_RANGES[search.since]:
         rows = rows.filter(at__gte=now - length)
     exact = {
-        "seen__service__identifier": search.service,
-        "seen__infrastructure__environment__identifier": search.environment,
-        "seen__cluster__account": search.account,
-        "seen__cluster__region": search.region,
+        "ecs_service__service__identifier": search.service,
+        "ecs_service__infrastructure__environment__identifier": search.environment,
+        "ecs_service__cluster__account": search.account,
+        "ecs_service__cluster__region": search.region,
     }
     rows = rows.filter(**{name: value for name, value in exact.items() if value})
     if search.text:

@@ -38,27 +38,27 @@ class ClusterFreshness:
     """One cluster, why its picture is as old as it is, and the infrastructure to ask for it by."""
 
     cluster: SyncedCluster
-    rest: SyncPause | None
+    pause: SyncPause | None
     infrastructure: Infrastructure | None
     now: datetime
     # Whether the reader may look at the connector.
-    opens_connector: bool
+    can_view_connector: bool
 
     @property
-    def told(self) -> SyncedCluster | SyncPause:
+    def failure_source(self) -> SyncedCluster | SyncPause:
         """What failed: the cluster itself, or all that rest with it."""
-        return self.rest if self.rest is not None and not self.cluster.failure else self.cluster
+        return self.pause if self.pause is not None and not self.cluster.failure else self.cluster
 
     @property
     def is_late(self) -> bool:
         return self.cluster.synced_at is None or self.cluster.synced_at < self.now - STALE_AFTER
 
     @property
-    def doing(self) -> str:
+    def phase_label(self) -> str:
         """What a look that is under way does now; empty while none is."""
-        row, due_at = self.cluster.reading, self.cluster.due_at
+        row, due_at = self.cluster.cursor, self.cluster.due_at
         if row is None:
-            asked = self.cluster.asked_at is not None and due_at is not None and due_at <= self.now
+            asked = self.cluster.sync_requested_at is not None and due_at is not None and due_at <= self.now
             return "waiting for its turn" if asked else ""
         return PHASE_LABELS.get(str(row.get("phase")), "reading")
 
@@ -127,7 +127,7 @@ class FreshnessProblem:
     code: str
     next_step: str
     failed_at: datetime | None
-    again_at: datetime | None
+    retry_at: datetime | None
     is_shared: bool
 
 
@@ -136,14 +136,14 @@ class DriftFreshness:
     """When a cluster was compared last, what sync had seen of it by then, and what is in the way."""
 
     cluster: SyncedCluster
-    compared: ClusterDriftScan | None
-    troubles: tuple[FreshnessProblem, ...]
+    scan: ClusterDriftScan | None
+    problems: tuple[FreshnessProblem, ...]
 
     @classmethod
     def of(cls, comparison: DriftComparison) -> "DriftFreshness":
         """That of the cluster of an ECS service; four queries."""
         rows = SyncedCluster.objects.select_related("connector__scope")
-        cluster = rows.get(pk=comparison.seen.cluster_id)
+        cluster = rows.get(pk=comparison.ecs_service.cluster_id)
         compared = ClusterDriftScan.objects.filter(cluster=cluster).first()
         syncs, looks = (
             get_pauses([cluster], SYNC_OWNER).get(cluster.pk),
@@ -154,15 +154,15 @@ class DriftFreshness:
             troubles.append(_build_problem(compared, looks, of_sync=False))
         return cls(cluster, compared, tuple(one for one in troubles if one is not None))
 
-    def document(self, now: datetime) -> dict[str, Any]:
+    def serialize(self, now: datetime) -> dict[str, Any]:
         """The same as the API tells it."""
-        compared = self.compared
+        compared = self.scan
         return {
             "compared_at": compared.compared_at if compared else None,
             "age_seconds": _compute_age(compared.compared_at if compared else None, now),
             "synced_at": self.cluster.synced_at,
             "due_at": compared.due_at if compared else None,
-            "under_way": compared is not None and compared.reading is not None,
+            "under_way": compared is not None and compared.cursor is not None,
             "calls": compared.calls if compared else 0,
             "troubles": [
                 {
@@ -171,9 +171,9 @@ class DriftFreshness:
                     "code": one.code,
                     "next_step": one.next_step,
                     "failed_at": one.failed_at,
-                    "again_at": one.again_at,
+                    "again_at": one.retry_at,
                 }
-                for one in self.troubles
+                for one in self.problems
             ],
         }
 

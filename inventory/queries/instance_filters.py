@@ -14,9 +14,9 @@ from web.search_filters import contains_text
 
 # What is asked for by its name, and the column that holds it.
 EXACT_FILTERS: Final[Mapping[str, str]] = {
-    "environment": "seen__infrastructure__environment__identifier",
-    "infrastructure": "seen__infrastructure__identifier",
-    "ecs_service": "seen__name",
+    "environment": "ecs_service__infrastructure__environment__identifier",
+    "infrastructure": "ecs_service__infrastructure__identifier",
+    "ecs_service": "ecs_service__name",
     "region": "cluster__region",
     "cluster": "cluster__cluster",
     "image": "image",
@@ -68,7 +68,7 @@ def _filter_by_text(text: str) -> Q:
     return (
         Q(task_id__startswith=text)
         # Asked of the few services and machines first, not of each task with its own joined to it.
-        | Q(seen__in=EcsServiceRecord.objects.filter(name__icontains=text).values("pk"))
+        | Q(ecs_service__in=EcsServiceRecord.objects.filter(name__icontains=text).values("pk"))
         | Q(container_instance__in=ContainerInstance.objects.filter(ec2_instance=text).values("pk"))
         | Q(contains_text("image", text))
         # Most tasks run, and have no reason to be searched.

@@ -15,26 +15,28 @@ from rbac.policy import Principal, filter_visible
 VIEW_SERVICE: Final = "core_service_view"
 VIEW_ENVIRONMENT: Final = "core_environment_view"
 # The long columns of an ECS service, which no list reads.
-DEFERRED_FIELDS: Final = ("answered", "targets", "usage")
+DEFERRED_FIELDS: Final = ("description", "targets", "usage")
 
 
 def list_service_instances(
     principal: Principal, service: Service, *, stopped: bool = False
 ) -> QuerySet[ServiceInstance]:
     """The tasks of a service that run, or those that stopped, in environments that the reader may see."""
-    rows = ServiceInstance.objects.filter(seen__service=service, stopped_at__isnull=not stopped)
+    rows = ServiceInstance.objects.filter(ecs_service__service=service, stopped_at__isnull=not stopped)
     return filter_visible(principal, VIEW_ENVIRONMENT, select_instance_relations(rows))
 
 
 def select_instance_relations(rows: QuerySet[ServiceInstance]) -> QuerySet[ServiceInstance]:
     """The same rows, read together with what a list says of each."""
     return rows.select_related(
-        "seen__service",
-        "seen__infrastructure__environment__scope",
+        "ecs_service__service",
+        "ecs_service__infrastructure__environment__scope",
         "cluster",
         "container_instance",
         "execution__pipeline",
-    ).defer("execution__yaml", "execution__pipeline__yaml", *(f"seen__{name}" for name in DEFERRED_FIELDS))
+    ).defer(
+        "execution__yaml", "execution__pipeline__yaml", *(f"ecs_service__{name}" for name in DEFERRED_FIELDS)
+    )
 
 
 def get_cluster(infrastructure: Infrastructure) -> SyncedCluster | None:
@@ -49,7 +51,7 @@ def get_cluster(infrastructure: Infrastructure) -> SyncedCluster | None:
 
 def serialize_instance(row: ServiceInstance) -> dict[str, Any]:
     """A service instance as the API tells it."""
-    seen, execution = row.seen, row.execution
+    seen, execution = row.ecs_service, row.execution
     place = seen.infrastructure if seen else None
     return {
         "id": row.pk,
@@ -122,7 +124,7 @@ def _serialize_cluster_sync(
         "synced_at": cluster.synced_at,
         "age_seconds": age,
         "due_at": cluster.due_at,
-        "under_way": cluster.reading is not None,
+        "under_way": cluster.cursor is not None,
         "seconds": cluster.seconds,
         "calls": cluster.calls,
         "failures": cluster.failures,
@@ -130,6 +132,6 @@ def _serialize_cluster_sync(
         "failure": told.failure,
         "failure_code": told.failure_code,
         "next_step": told.failure_step,
-        "rests_until": rest.until if rest is not None and rest.until > now else None,
-        "lacking": cluster.lacking,
+        "rests_until": rest.paused_until if rest is not None and rest.paused_until > now else None,
+        "lacking": cluster.denied_reads,
     }

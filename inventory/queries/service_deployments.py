@@ -51,7 +51,7 @@ def get_latest_deployment(
 
 def list_newest_events(principal: Principal, service: Service) -> list[EcsServiceEvent]:
     """What ECS last said about the ECS services of a service."""
-    rows = EcsServiceEvent.objects.filter(seen__service=service).select_related(
-        "seen__infrastructure__environment", "seen__cluster"
+    rows = EcsServiceEvent.objects.filter(ecs_service__service=service).select_related(
+        "ecs_service__infrastructure__environment", "ecs_service__cluster"
     )
     return list(filter_visible(principal, "core_environment_view", rows).order_by("-at", "-pk")[:MAX_EVENTS])

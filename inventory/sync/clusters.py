@@ -63,8 +63,8 @@ def schedule_follow_ups(now: datetime) -> int:
         for connector, region, cluster in ends.keys() - known.keys()
     ]
     SyncedCluster.objects.bulk_create(new, ignore_conflicts=True)
-    waiting = SyncedCluster.objects.filter(pk__in=late, failures=0, reading__isnull=True)
-    waiting.filter(follows_at=None).update(follows_at=now)
+    waiting = SyncedCluster.objects.filter(pk__in=late, failures=0, cursor__isnull=True)
+    waiting.filter(follow_up_due_at=None).update(follow_up_due_at=now)
     later = Q(due_at__gt=now) | Q(due_at__isnull=True)
     return len(new) + waiting.filter(later).update(due_at=now, last_used_at=now)
 
@@ -85,7 +85,7 @@ def list_due_clusters(now: datetime, most: int) -> list[int]:
 
     Where executions wait for ECS services, a sync would read what the engine reads: it comes later.
     """
-    free = Q(claimed_until__isnull=True) | Q(claimed_until__lte=now)
+    free = Q(lease_expires_at__isnull=True) | Q(lease_expires_at__lte=now)
     rows = SyncedCluster.objects.filter(free, due_at__lte=now).order_by("due_at").select_related("connector")
     candidates = list(rows[:most])
     patient = {get_batch_key(row): row.pk for row in candidates if _is_deferrable(row, now)}
@@ -96,11 +96,11 @@ def list_due_clusters(now: datetime, most: int) -> list[int]:
 
 def _is_deferrable(row: SyncedCluster, now: datetime) -> bool:
     """Whether a sync may come later while executions wait there: nobody asked, and the last is recent."""
-    if row.synced_at is None or row.due_at is None or row.failures or row.reading is not None:
+    if row.synced_at is None or row.due_at is None or row.failures or row.cursor is not None:
         return False
-    if row.asked_at is not None and row.asked_at > row.synced_at:
+    if row.sync_requested_at is not None and row.sync_requested_at > row.synced_at:
         return False
-    if row.follows_at is not None and row.synced_at < now - FOLLOW_UP_INTERVAL:
+    if row.follow_up_due_at is not None and row.synced_at < now - FOLLOW_UP_INTERVAL:
         return False
     return row.due_at > now - MAX_DEFERRAL
 
@@ -123,14 +123,14 @@ def advance_due_date(cluster: SyncedCluster, now: datetime) -> None:
 
     However often somebody asks, one look begins in `REQUEST_INTERVAL`.
     """
-    soonest = max(now, cluster.asked_at + REQUEST_INTERVAL) if cluster.asked_at else now
+    soonest = max(now, cluster.sync_requested_at + REQUEST_INTERVAL) if cluster.sync_requested_at else now
     # It may have been allowed meanwhile what a policy denied.
     told: dict[str, Any] = {
-        "lacking": [],
+        "denied_reads": [],
         "scaling_read_at": None,
-        "asked_at": soonest,
+        "sync_requested_at": soonest,
         "last_used_at": now,
-        "follows_at": None,
+        "follow_up_due_at": None,
     }
     later = Q(due_at__gt=soonest) | Q(due_at__isnull=True)
     SyncedCluster.objects.filter(later, pk=cluster.pk).update(due_at=soonest, **told)

@@ -71,7 +71,7 @@ def parse_ip_address(value: object) -> str | None:
 
 def clean_document(value: object) -> Any:
     """JSON as a database holds it: texts cut and cleaned, not too many values, not too deep."""
-    return _DocumentCleaner().held(value, 0)
+    return _DocumentCleaner().clean(value, 0)
 
 
 class _DocumentCleaner:
@@ -80,15 +80,15 @@ class _DocumentCleaner:
     def __init__(self) -> None:
         self.left = int(SYNC_DOCUMENT_VALUES)
 
-    def held(self, value: object, depth: int) -> Any:
+    def clean(self, value: object, depth: int) -> Any:
         self.left -= 1
         if self.left < 0 or depth > _MAX_DEPTH:
             return None
         if isinstance(value, Mapping):
             pairs = list(value.items())[: self.left + 1]
-            return {clean_text(str(key), 255): self.held(inner, depth + 1) for key, inner in pairs}
+            return {clean_text(str(key), 255): self.clean(inner, depth + 1) for key, inner in pairs}
         if isinstance(value, list | tuple):
-            return [self.held(inner, depth + 1) for inner in value[: self.left + 1]]
+            return [self.clean(inner, depth + 1) for inner in value[: self.left + 1]]
         if isinstance(value, bool) or value is None:
             return value
         if isinstance(value, float):

@@ -59,7 +59,7 @@ class ReadCall:
 class SyncCursor:
     """How far a sync of one cluster is: what is still to be described, and whether a list goes on."""
 
-    began: str
+    started_at: str
     phase: str = SERVICES
     pending: tuple[str, ...] = ()
     token: str = ""
@@ -71,7 +71,7 @@ class SyncCursor:
     @classmethod
     def of_follow_up(cls, began: str, services: Iterable[str]) -> Self:
         """The reading after a deployment: of known services, running tasks and those that have ended."""
-        return cls(began, pending=tuple(services), is_listed=True, is_follow_up=True)._settled()
+        return cls(began, pending=tuple(services), is_listed=True, is_follow_up=True)._advance_phase()
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
@@ -81,28 +81,28 @@ class SyncCursor:
         return asdict(self)
 
     @property
-    def is_over(self) -> bool:
+    def is_complete(self) -> bool:
         return not self.phase
 
     @property
-    def wants_filling(self) -> bool:
+    def needs_targets(self) -> bool:
         """Whether rows have to say what this phase asks for."""
         return self.phase in OPTIONAL_PHASES and not self.is_filled
 
-    def filled(self, wanted: Iterable[str]) -> Self:
+    def with_targets(self, wanted: Iterable[str]) -> Self:
         """The phase with what it asks for; the next one where that is nothing."""
-        return replace(self, pending=tuple(wanted), is_listed=True, is_filled=True)._settled()
+        return replace(self, pending=tuple(wanted), is_listed=True, is_filled=True)._advance_phase()
 
     def without(self, names: Collection[str]) -> Self:
         """The reading without services that are known from somebody else's call."""
         left = tuple(one for one in self.pending if one.rsplit("/", 1)[-1] not in names)
-        return replace(self, pending=left)._settled()
+        return replace(self, pending=left)._advance_phase()
 
-    def skipped(self) -> Self:
+    def skip_phase(self) -> Self:
         """The next phase, after a call in vain."""
-        return replace(self, pending=(), is_listed=True, calls=self.calls + 1)._settled()
+        return replace(self, pending=(), is_listed=True, calls=self.calls + 1)._advance_phase()
 
-    def question(self, cluster: str) -> ReadCall:
+    def build_call(self, cluster: str) -> ReadCall:
         """The next call. A full batch is described before the list goes on."""
         if not self._is_batch_due:
             operation, _, which = _LIST_CALLS[self.phase]
@@ -124,14 +124,14 @@ class SyncCursor:
         if self.phase == HEALTH:
             return ReadCall(operation, {member: batch[0]}, lists=False, service=_LOAD_BALANCING_SERVICE)
         if self.phase == USAGE:
-            since, until = compute_usage_window(datetime.fromisoformat(self.began))
+            since, until = compute_usage_window(datetime.fromisoformat(self.started_at))
             page = {"NextToken": self.token} if self.token else {}
             asked = build_metric_data_request(build_usage_metrics(batch), since, until)
             return ReadCall(operation, {**asked, **page}, lists=False, service=_METRICS_SERVICE)
         include = {"include": ["TAGS"]} if self.phase == SERVICES else {}
         return ReadCall(operation, {"cluster": cluster, member: batch, **include}, lists=False)
 
-    def listed(
+    def after_list_page(
         self, answer: Mapping[str, Any], *, known: Iterable[str] = (), ended: Iterable[str] = ()
     ) -> Self:
         """After a page of a list; `known` are those that need not be described again.
@@ -141,28 +141,28 @@ class SyncCursor:
         Raises `InvalidAwsResponse` for a page after which no other can be asked for.
         """
         _, member, _ = _LIST_CALLS[self.phase]
-        skip, token = set(known), self._following(answer)
+        skip, token = set(known), self._read_next_token(answer)
         new = tuple(arn for arn in list_arns(answer, member) if arn not in skip)
         more = () if token else tuple(ended)
         return replace(
             self, pending=self.pending + new + more, token=token, is_listed=not token, calls=self.calls + 1
-        )._settled()
+        )._advance_phase()
 
-    def turned(self, answer: Mapping[str, Any]) -> Self:
+    def after_describe_page(self, answer: Mapping[str, Any]) -> Self:
         """After a page of a batch that has several, when the next is wanted too.
 
         Raises `InvalidAwsResponse`.
         """
-        token = self._following(answer, "NextToken")
-        return replace(self, token=token, calls=self.calls + 1) if token else self.described()
+        token = self._read_next_token(answer, "NextToken")
+        return replace(self, token=token, calls=self.calls + 1) if token else self.after_describe()
 
-    def described(self) -> Self:
+    def after_describe(self) -> Self:
         """After a batch was described."""
         _, _, size = _DESCRIBE_CALLS[self.phase]
         token = "" if self.phase in _PAGED_PHASES else self.token
-        return replace(self, pending=self.pending[size:], token=token, calls=self.calls + 1)._settled()
+        return replace(self, pending=self.pending[size:], token=token, calls=self.calls + 1)._advance_phase()
 
-    def _following(self, answer: Mapping[str, Any], name: str = "nextToken") -> str:
+    def _read_next_token(self, answer: Mapping[str, Any], name: str = "nextToken") -> str:
         return read_next_token(answer, name, before=self.token, calls=self.calls)
 
     @property
@@ -170,7 +170,7 @@ class SyncCursor:
         _, _, size = _DESCRIBE_CALLS[self.phase]
         return len(self.pending) >= size or (self.is_listed and bool(self.pending))
 
-    def _settled(self) -> Self:
+    def _advance_phase(self) -> Self:
         """The next phase once nothing of this one is left."""
         if self.pending or not self.is_listed:
             return self

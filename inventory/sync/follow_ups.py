@@ -94,15 +94,17 @@ LIST_INTERVAL: Final = timedelta(minutes=4)
 def create_cursor(cluster: SyncedCluster, now: datetime) -> SyncCursor:
     """Return a reading from its beginning: after a deployment that only updated, one of what is known."""
     if not _is_recently_listed(cluster, now) or not RecentWrites.of(cluster, now).only_updates:
-        return SyncCursor(began=now.isoformat())
+        return SyncCursor(started_at=now.isoformat())
     rows = EcsServiceRecord.objects.filter(cluster=cluster, gone_at=None).order_by("pk")
     names = list(rows.values_list("name", flat=True))
-    return SyncCursor.of_follow_up(now.isoformat(), names) if names else SyncCursor(began=now.isoformat())
+    return (
+        SyncCursor.of_follow_up(now.isoformat(), names) if names else SyncCursor(started_at=now.isoformat())
+    )
 
 
 def _is_recently_listed(cluster: SyncedCluster, now: datetime) -> bool:
     """Whether a deployment is to be followed, and the services were listed a short while ago."""
-    follows, listed = cluster.follows_at is not None, cluster.listed_at
+    follows, listed = cluster.follow_up_due_at is not None, cluster.listed_at
     return follows and listed is not None and listed > now - LIST_INTERVAL
 
 
@@ -115,7 +117,7 @@ def get_recent_services(
     """
     names = {one.rsplit("/", 1)[-1] for one in asked}
     reads = get_recent_reads(
-        SERVICES, get_batch_key(cluster), names, since=cluster.asked_at or NEVER, now=now
+        SERVICES, get_batch_key(cluster), names, since=cluster.sync_requested_at or NEVER, now=now
     )
     if not reads:
         return {}
@@ -123,7 +125,7 @@ def get_recent_services(
     rows = EcsServiceRecord.objects.filter(
         cluster=cluster, name__in=list(reads), gone_at=None, seen_at__gt=writes[TAG_READS]
     )
-    tags = {name: answered.get("tags", []) for name, answered in rows.values_list("name", "answered")}
+    tags = {name: answered.get("tags", []) for name, answered in rows.values_list("name", "description")}
     return {
         name: {**read.answer, "tags": tags[name]}
         for name, read in reads.items()
@@ -136,6 +138,6 @@ def get_recent_targets(
 ) -> dict[str, dict[str, Any] | None]:
     """Return the scalable targets of `asked` as read after the last change of any; None is no target."""
     group = get_region_group(cluster.connector, cluster.region)
-    reads = get_recent_reads(TARGETS, group, asked, since=cluster.asked_at or NEVER, now=now)
+    reads = get_recent_reads(TARGETS, group, asked, since=cluster.sync_requested_at or NEVER, now=now)
     since = RecentWrites.of(cluster, now).last[TARGETS] if reads else NEVER
     return {name: read.answer for name, read in reads.items() if read.begun > since}

@@ -66,10 +66,10 @@ def read_cluster_snapshots(keys: Collection[str] | None) -> dict[str, tuple[Topi
 
 def _read_cluster_state(cluster: SyncedCluster) -> Hashable:
     """What is told at once; how far a look is only where somebody asked for it."""
-    asked, synced = cluster.asked_at, cluster.synced_at
+    asked, synced = cluster.sync_requested_at, cluster.synced_at
     is_asked_for = asked is not None and (synced is None or synced < asked)
-    phase = (cluster.reading or {}).get("phase") if is_asked_for else None
-    lacking = tuple(str(one) for one in cluster.lacking)
+    phase = (cluster.cursor or {}).get("phase") if is_asked_for else None
+    lacking = tuple(str(one) for one in cluster.denied_reads)
     return cluster.failure, cluster.failure_step, lacking, is_asked_for, phase, synced is None
 
 
@@ -111,9 +111,9 @@ def _build_location(columns: Collection[Any]) -> ResourceLocation:
 
 
 def _count_tasks(clusters: Collection[int]) -> Iterable[tuple[Any, ...]]:
-    kinds = ("cluster_id", "seen__infrastructure_id", "last_status", "desired_status", "health")
+    kinds = ("cluster_id", "ecs_service__infrastructure_id", "last_status", "desired_status", "health")
     running = ServiceInstance.objects.filter(
-        Q(stopped_at=None) & ~Q(seen__infrastructure=None), cluster__in=clusters
+        Q(stopped_at=None) & ~Q(ecs_service__infrastructure=None), cluster__in=clusters
     )
     counted = running.values_list(*kinds).annotate(count=Count("pk"), newest=Max("pk"))
     return counted.order_by(*kinds)

@@ -54,7 +54,7 @@ class EcsServiceOwners:
             known = {**source(cluster, others), **known}
         return cls(known)
 
-    def owner_of(self, name: str) -> tuple[int | None, int | None]:
+    def get_owner(self, name: str) -> tuple[int | None, int | None]:
         return self.known.get(name, (None, None))
 
 

@@ -33,7 +33,7 @@ class ScanFailure:
 
     text: str
     code: str = ""
-    step: str = ""
+    next_step: str = ""
 
 
 def list_pause_keys(cluster: SyncedCluster, who: str = SYNC_OWNER) -> tuple[str, str]:
@@ -67,17 +67,17 @@ def record_pause(key: str, failure: ScanFailure, now: datetime) -> datetime:
         "failed_at": now,
         "failure": column_values.clean_text(failure.text),
         "failure_code": column_values.clean_text(failure.code, 128),
-        "failure_step": column_values.clean_text(failure.step),
+        "failure_step": column_values.clean_text(failure.next_step),
     }
     found, is_new = SyncPause.objects.get_or_create(
-        key=key[:_KEY_LENGTH], defaults={"until": now + compute_backoff(0), "failures": 1, **told}
+        key=key[:_KEY_LENGTH], defaults={"paused_until": now + compute_backoff(0), "failures": 1, **told}
     )
     if is_new:
-        return found.until
+        return found.paused_until
     until = now + compute_backoff(found.failures)
-    over = SyncPause.objects.filter(pk=found.pk, until__lte=now)
-    again = over.update(until=until, failures=F("failures") + 1, tried_until=None, **told)
-    return until if again else found.until
+    over = SyncPause.objects.filter(pk=found.pk, paused_until__lte=now)
+    again = over.update(paused_until=until, failures=F("failures") + 1, trial_expires_at=None, **told)
+    return until if again else found.paused_until
 
 
 def claim_trial(
@@ -88,11 +88,11 @@ def claim_trial(
     Who tries and is under way goes on trying: its next call is not another trial.
     """
     found = list(SyncPause.objects.filter(key__in=_list_stored_keys(cluster, who)).order_by("pk"))
-    if ahead := [rest.until for rest in found if rest.until > now]:
+    if ahead := [rest.paused_until for rest in found if rest.paused_until > now]:
         return max(ahead)
-    free = Q() if is_under_way else Q(tried_until__isnull=True) | Q(tried_until__lte=now)
+    free = Q() if is_under_way else Q(trial_expires_at__isnull=True) | Q(trial_expires_at__lte=now)
     for rest in found:
-        if not SyncPause.objects.filter(free, pk=rest.pk).update(tried_until=now + TRIAL_DURATION):
+        if not SyncPause.objects.filter(free, pk=rest.pk).update(trial_expires_at=now + TRIAL_DURATION):
             return now + TRIAL_POLL_INTERVAL
     return None
 
@@ -109,13 +109,15 @@ def lift_sync_pause(cluster: SyncedCluster, now: datetime) -> None:
     same = Q(connector=cluster.connector_id)
     if cluster.account:
         same |= Q(account=cluster.account)
-    resting = SyncedCluster.objects.filter(same, region=cluster.region, claimed_until=None, due_at__gt=now)
+    resting = SyncedCluster.objects.filter(same, region=cluster.region, lease_expires_at=None, due_at__gt=now)
     resting.exclude(synced_at__gt=now - FIRST_PAUSE).update(due_at=now)
 
 
 def allow_trial(cluster: SyncedCluster, now: datetime, who: str = SYNC_OWNER) -> None:
     """Somebody asks for a look at once: it may have been mended."""
-    SyncPause.objects.filter(key__in=_list_stored_keys(cluster, who)).update(until=now, tried_until=None)
+    SyncPause.objects.filter(key__in=_list_stored_keys(cluster, who)).update(
+        paused_until=now, trial_expires_at=None
+    )
 
 
 def get_pauses(clusters: Iterable[SyncedCluster], who: str = SYNC_OWNER) -> dict[int, SyncPause]:

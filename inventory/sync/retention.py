@@ -42,5 +42,5 @@ def _list_expired(now: datetime) -> list[QuerySet[Any]]:
             gone_at__lt=now - DELETED_SERVICE_RETENTION, instances=None, events=None
         ),
         idle,
-        SyncPause.objects.filter(until__lt=now - timedelta(days=1)),
+        SyncPause.objects.filter(paused_until__lt=now - timedelta(days=1)),
     ]

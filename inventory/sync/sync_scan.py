@@ -80,7 +80,7 @@ class SyncScan(ClusterScan):
     OWNER: ClassVar[str] = "sync"
 
     row: SyncedCluster
-    reading: SyncCursor
+    cursor: SyncCursor
 
     @classmethod
     def rows(cls) -> "QuerySet[SyncedCluster]":
@@ -88,7 +88,7 @@ class SyncScan(ClusterScan):
 
     @classmethod
     def of_row(cls, row: SyncedCluster) -> Self:
-        kept = row.reading
+        kept = row.cursor
         return cls(row, SyncCursor.from_row(kept) if kept else create_cursor(row, get_database_time()))
 
     @property
@@ -96,32 +96,36 @@ class SyncScan(ClusterScan):
         return self.row
 
     @property
-    def began(self) -> datetime:
-        return datetime.fromisoformat(self.reading.began)
+    def started_at(self) -> datetime:
+        return datetime.fromisoformat(self.cursor.started_at)
 
     def use_recent_reads(self) -> None:
         """Take over services that the engine described since their last change. Raises `ScanLeaseLost`."""
-        now, pending = get_database_time(), self.reading.pending
-        if not pending or self.reading.phase != SERVICES:
+        now, pending = get_database_time(), self.cursor.pending
+        if not pending or self.cursor.phase != SERVICES:
             return
         answers = get_recent_services(self.cluster, pending, now)
         if not answers:
             return
         with transaction.atomic():
             upsert_services(self.cluster, {"services": list(answers.values())}, now)
-            self.reading = self.reading.without(answers.keys())
-            self._fill(now)
+            self.cursor = self.cursor.without(answers.keys())
+            self._fill_phase(now)
 
-    def take(self, question: ReadCall, answer: Mapping[str, Any]) -> None:
+    def apply_response(self, question: ReadCall, answer: Mapping[str, Any]) -> None:
         """Keep an answer and say where it goes on, in one commit.
 
         Raises `ScanLeaseLost`, `InvalidAwsResponse`.
         """
         now = get_database_time()
-        is_first = not self.reading.calls
+        is_first = not self.cursor.calls
         with transaction.atomic():
-            self.reading = self._listed(answer) if question.lists else self._described(question, answer, now)
-            self._fill(now)
+            self.cursor = (
+                self._apply_list_page(answer)
+                if question.lists
+                else self._apply_descriptions(question, answer, now)
+            )
+            self._fill_phase(now)
             if is_first:
                 pauses.lift_sync_pause(self.cluster, now)
 
@@ -130,71 +134,73 @@ class SyncScan(ClusterScan):
         super().update(**fields)
         publish_clusters_changed(self.cluster.pk)
 
-    def skips(self, error: AwsError) -> bool:
+    def can_skip(self, error: AwsError) -> bool:
         """Whether the picture is one without what this call would have told."""
         is_general = isinstance(error, Unauthenticated | Undelivered | Unanswered)
-        return self.reading.phase in OPTIONAL_PHASES and not is_general
+        return self.cursor.phase in OPTIONAL_PHASES and not is_general
 
     def skip(self, error: AwsError) -> None:
         """Go on without what AWS keeps back, noting which part that is. Raises `ScanLeaseLost`."""
-        now, question = get_database_time(), self.question()
-        if self.reading.phase == HEALTH and isinstance(error, NotFound):
+        now, question = get_database_time(), self.build_call()
+        if self.cursor.phase == HEALTH and isinstance(error, NotFound):
             # Only this target group is gone.
-            self._leave_group(question, now)
+            self._remove_target_group(question, now)
             return
         if not isinstance(error, Throttled):
-            self.cluster.lacking = denied_reads.add_denied_read(self.cluster.lacking, question, error, now)
+            self.cluster.denied_reads = denied_reads.add_denied_read(
+                self.cluster.denied_reads, question, error, now
+            )
         with transaction.atomic():
-            self.reading = self.reading.skipped()
-            self._fill(now)
+            self.cursor = self.cursor.skip_phase()
+            self._fill_phase(now)
 
-    def note_refusal(self, error: AwsError) -> str:
+    def record_denial(self, error: AwsError) -> str:
         """Where there is no cluster, nothing runs."""
         if not isinstance(error, NotFound):
-            return super().note_refusal(error)
+            return super().record_denial(error)
         now = get_database_time()
         end_missing_rows(self.cluster, now, now)
         return CLUSTER_NOT_FOUND_ADVICE
 
-    def close(self) -> None:
+    def finish(self) -> None:
         """Close what is gone, and say when the next sync is due. Raises `ScanLeaseLost`."""
         now = get_database_time()
         with transaction.atomic():
-            end_missing_rows(self.cluster, self.began, now)
+            end_missing_rows(self.cluster, self.started_at, now)
             attribute_scaling(self.cluster, now)
-            seconds = (now - self.began).total_seconds()
-            listed = {} if self.reading.is_follow_up else {"listed_at": self.began}
-            self.end(now, SYNC_INTERVAL, synced_at=now, seconds=seconds, follows_at=None, **listed)
+            seconds = (now - self.started_at).total_seconds()
+            listed = {} if self.cursor.is_follow_up else {"listed_at": self.started_at}
+            self.complete(now, SYNC_INTERVAL, synced_at=now, seconds=seconds, follow_up_due_at=None, **listed)
             pauses.lift_sync_pause(self.cluster, now)
 
-    def _leave_group(self, question: ReadCall, now: datetime) -> None:
+    def _remove_target_group(self, question: ReadCall, now: datetime) -> None:
         with transaction.atomic():
             update_target_health(self.cluster, question.params["TargetGroupArn"], None, now)
-            self.reading = self.reading.described()
-            self._fill(now)
+            self.cursor = self.cursor.after_describe()
+            self._fill_phase(now)
 
-    def _listed(self, answer: Mapping[str, Any]) -> SyncCursor:
+    def _apply_list_page(self, answer: Mapping[str, Any]) -> SyncCursor:
         known: set[str] = set()
-        if self.reading.phase == STOPPED:
+        if self.cursor.phase == STOPPED:
             known = filter_known_stopped(self.cluster, list_arns(answer, "taskArns"))
-        if self.reading.phase == SERVICES and not self.cluster.account:
+        if self.cursor.phase == SERVICES and not self.cluster.account:
             self.cluster.account = parse_account_id(next(iter(list_arns(answer, "serviceArns")), ""))
-        return self.reading.listed(answer, known=known, ended=self._ended(answer))
+        return self.cursor.after_list_page(answer, known=known, ended=self._find_ended_tasks(answer))
 
-    def _ended(self, answer: Mapping[str, Any]) -> list[str]:
+    def _find_ended_tasks(self, answer: Mapping[str, Any]) -> list[str]:
         """The tasks of a follow-up that were known, and that no page of what runs has named."""
         is_last = not answer.get("nextToken")
-        if not (is_last and self.reading.is_follow_up and self.reading.phase == RUNNING):
+        if not (is_last and self.cursor.is_follow_up and self.cursor.phase == RUNNING):
             return []
-        named = {*self.reading.pending, *list_arns(answer, "taskArns")}
+        named = {*self.cursor.pending, *list_arns(answer, "taskArns")}
         rows = ServiceInstance.objects.filter(
-            cluster=self.cluster, stopped_at=None, seen_at__lt=self.began
+            cluster=self.cluster, stopped_at=None, seen_at__lt=self.started_at
         ).order_by("pk")
         return [arn for arn in rows.values_list("arn", flat=True) if arn not in named]
 
-    def _described(self, question: ReadCall, answer: Mapping[str, Any], now: datetime) -> SyncCursor:
-        phase, cluster = self.reading.phase, self.cluster
-        cluster.lacking = denied_reads.remove_denied_read(cluster.lacking, question)
+    def _apply_descriptions(self, question: ReadCall, answer: Mapping[str, Any], now: datetime) -> SyncCursor:
+        phase, cluster = self.cursor.phase, self.cluster
+        cluster.denied_reads = denied_reads.remove_denied_read(cluster.denied_reads, question)
         if phase == SERVICES:
             upsert_services(cluster, answer, now)
         elif phase == SCALING:
@@ -206,28 +212,30 @@ class SyncScan(ClusterScan):
             update_target_health(cluster, question.params["TargetGroupArn"], answer, now)
         elif phase == USAGE:
             update_usage(cluster, question.params, answer, now)
-            return self.reading.turned(answer)
+            return self.cursor.after_describe_page(answer)
         elif phase == ACTIVITIES:
             wants_older = insert_scaling_activities(cluster, answer, now)
-            return self.reading.turned(answer) if wants_older else self.reading.described()
+            return self.cursor.after_describe_page(answer) if wants_older else self.cursor.after_describe()
         else:
             upsert_tasks(cluster, answer, now)
-        return self.reading.described()
+        return self.cursor.after_describe()
 
-    def _fill(self, now: datetime) -> None:
+    def _fill_phase(self, now: datetime) -> None:
         """Fill in what the next phase asks for, and write how far it is."""
-        while self.reading.wants_filling:
-            is_kept_back = denied_reads.is_phase_denied(self.cluster.lacking, self.reading.phase, now)
-            wanted = [] if is_kept_back else _PHASE_TARGETS[self.reading.phase](self.cluster, now)
+        while self.cursor.needs_targets:
+            is_kept_back = denied_reads.is_phase_denied(self.cluster.denied_reads, self.cursor.phase, now)
+            wanted = [] if is_kept_back else _PHASE_TARGETS[self.cursor.phase](self.cluster, now)
             if not (wanted or is_kept_back):
-                self.cluster.lacking = denied_reads.remove_phase(self.cluster.lacking, self.reading.phase)
-            self.reading = self.reading.filled(wanted)
+                self.cluster.denied_reads = denied_reads.remove_phase(
+                    self.cluster.denied_reads, self.cursor.phase
+                )
+            self.cursor = self.cursor.with_targets(wanted)
         known = {
             "account": self.cluster.account,
-            "lacking": self.cluster.lacking,
+            "denied_reads": self.cluster.denied_reads,
             "scaling_read_at": self.cluster.scaling_read_at,
         }
-        self.go_on(now, **known)
+        self.save_cursor(now, **known)
 
 
 def run_sync(pk: int, open_way: runner.OpenConnector = open_aws_access) -> None:

@@ -24,7 +24,7 @@ _ExecutionsByDeployment = dict[str, tuple[UUID, datetime | None]]
 class TaskOrigins:
     """The executions by the deployments of ECS that they made; read once for a page of tasks."""
 
-    made: Mapping[str, tuple[UUID, datetime | None]]
+    executions: Mapping[str, tuple[UUID, datetime | None]]
 
     @classmethod
     def of(cls, cluster: SyncedCluster, tasks: Sequence[AwsPayload]) -> Self:
@@ -36,9 +36,9 @@ class TaskOrigins:
         }
         return cls({**made, **_read_run_tasks(started - made.keys())})
 
-    def origin_of(self, task: AwsPayload) -> tuple[str, UUID | None]:
+    def get_origin(self, task: AwsPayload) -> tuple[str, UUID | None]:
         """The origin, and the execution whose deployment the task is of."""
-        found = self.made.get(task.text("startedBy"))
+        found = self.executions.get(task.text("startedBy"))
         if found is None:
             return Origin.OUTSIDE, None
         execution, ended = found

@@ -16,7 +16,7 @@ RECORD_INTERVAL: Final = timedelta(minutes=1)
 
 def record_view(shown: Iterable[EcsServiceRecord], now: datetime) -> None:
     """Note that these are looked at; no query where it was noted a short while ago."""
-    stale = [one.pk for one in shown if one.looked_at is None or one.looked_at < now - RECORD_INTERVAL]
+    stale = [one.pk for one in shown if one.viewed_at is None or one.viewed_at < now - RECORD_INTERVAL]
     if stale:
         _update_viewed_at(EcsServiceRecord.objects.filter(pk__in=stale), now)
 
@@ -30,15 +30,15 @@ def filter_watched_services(
     clusters: SyncedCluster | QuerySet[SyncedCluster], now: datetime
 ) -> QuerySet[EcsServiceRecord]:
     """The services of a cluster, or of several, that somebody has looked at."""
-    rows = EcsServiceRecord.objects.filter(gone_at=None, looked_at__gt=now - WATCH_WINDOW)
+    rows = EcsServiceRecord.objects.filter(gone_at=None, viewed_at__gt=now - WATCH_WINDOW)
     if isinstance(clusters, SyncedCluster):
         return rows.filter(cluster=clusters)
     return rows.filter(cluster__in=clusters)
 
 
 def _update_viewed_at(rows: QuerySet[EcsServiceRecord], now: datetime) -> None:
-    due = rows.filter(Q(looked_at=None) | Q(looked_at__lt=now - RECORD_INTERVAL))
+    due = rows.filter(Q(viewed_at=None) | Q(viewed_at__lt=now - RECORD_INTERVAL))
     with optional_write(), transaction.atomic():
         # Sync writes many of these rows at once: who waited for one while holding another could deadlock.
         keys = list(due.select_for_update(skip_locked=True).values_list("pk", flat=True))
-        EcsServiceRecord.objects.filter(pk__in=keys).update(looked_at=now)
+        EcsServiceRecord.objects.filter(pk__in=keys).update(viewed_at=now)

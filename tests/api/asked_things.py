@@ -44,7 +44,7 @@ def audit_entry(world: World) -> dict[str, Any]:
 
 def comparison(world: World) -> dict[str, Any]:
     """The world's ECS service beside what was deployed to it."""
-    return {"pk": DriftComparison.objects.get(seen__service=world.service).pk}
+    return {"pk": DriftComparison.objects.get(ecs_service__service=world.service).pk}
 
 
 def drifted_field(world: World) -> dict[str, Any]:

@@ -43,10 +43,10 @@ def what_runs(service: Service, place: Infrastructure, execution: Execution, can
         seen_at=now,
     )
     what_was_changed(seen, execution, canary)
-    EcsServiceEvent.objects.create(seen=seen, event="a", at=now, message=canary)
+    EcsServiceEvent.objects.create(ecs_service=seen, event="a", at=now, message=canary)
     SyncPause.objects.get_or_create(
         key=f"a failing account of {place.region}",
-        defaults={"until": now, "failed_at": now, "failure": "a"},
+        defaults={"paused_until": now, "failed_at": now, "failure": "a"},
     )
     machine = ContainerInstance.objects.create(
         cluster=cluster,
@@ -56,7 +56,7 @@ def what_runs(service: Service, place: Infrastructure, execution: Execution, can
     )
     ServiceInstance.objects.create(
         cluster=cluster,
-        seen=seen,
+        ecs_service=seen,
         arn=f"arn:aws:ecs:us-east-1:123456789012:task/demo/{canary}",
         task_id=canary,
         task_definition="arn:aws:ecs:us-east-1:123456789012:task-definition/app:1",
@@ -66,7 +66,7 @@ def what_runs(service: Service, place: Infrastructure, execution: Execution, can
         desired_status="RUNNING",
         execution=execution,
         created_at=now,
-        looks="a",
+        fingerprint="a",
         seen_at=now,
     )
 
@@ -79,17 +79,17 @@ def what_was_changed(seen: EcsServiceRecord, execution: Execution, canary: str) 
         arn=f"arn:{canary}", defaults={"content": "{}", "used_at": now}
     )
     comparison = DriftComparison.objects.create(
-        seen=seen, state=DriftComparison.State.DRIFTED, execution=execution, compared_at=now
+        ecs_service=seen, state=DriftComparison.State.DRIFTED, execution=execution, compared_at=now
     )
     Drift.objects.create(
         comparison=comparison,
         document="EcsServiceDefinition",
         path="enableExecuteCommand",
         desired=None,
-        found=canary,
-        mark="a",
-        told=canary,
-        found_at=now,
+        actual=canary,
+        fingerprint="a",
+        attribution=canary,
+        detected_at=now,
     )
     theirs = EcsServiceRecord.objects.create(
         cluster=seen.cluster,
@@ -97,14 +97,14 @@ def what_was_changed(seen: EcsServiceRecord, execution: Execution, canary: str) 
         arn=f"{seen.arn}-theirs",
         status="ACTIVE",
         desired=1,
-        answered={"serviceName": "theirs", "desiredCount": 1},
+        description={"serviceName": "theirs", "desiredCount": 1},
         first_seen_at=now,
         seen_at=now,
     )
     Adoption.objects.create(
         infrastructure=seen.infrastructure,
-        seen=theirs,
+        ecs_service=theirs,
         state=Adoption.State.READY,
         documents=json.dumps(TAKEN_OVER),
-        asked_at=now,
+        requested_at=now,
     )

@@ -49,17 +49,17 @@ def with_everything(world: World) -> World:
         "others": [target("10.0.0.2", "draining"), target("10.0.0.3", "initial")], "read_at": now.isoformat(),
     }  # fmt: skip
     EcsServiceRecord.objects.filter(service=world.service).update(
-        answered={"loadBalancers": [{"targetGroupArn": GROUP}]},
-        targets=[group], targets_read_at=now, usage=usage, usage_read_at=now, looked_at=now,
+        description={"loadBalancers": [{"targetGroupArn": GROUP}]},
+        targets=[group], targets_read_at=now, usage=usage, usage_read_at=now, viewed_at=now,
         desired=TASKS, running=TASKS - 40, pending=40, task_definition="app:2",
     )  # fmt: skip
     SyncedCluster.objects.update(
-        lacking=[DENIED], failure="AWS denied ecs:ListTasks.", failure_step="Allow it."
+        denied_reads=[DENIED], failure="AWS denied ecs:ListTasks.", failure_step="Allow it."
     )
     _tasks(ServiceInstance.objects.get(), now)
     seen = EcsServiceRecord.objects.get(service=world.service)
     EcsServiceEvent.objects.create(
-        seen=seen,
+        ecs_service=seen,
         kind="COUNT",
         event="c",
         before=1,
@@ -76,13 +76,14 @@ def _tasks(task: ServiceInstance, now: Any) -> None:
     for number in range(TASKS):
         made.append(
             ServiceInstance(
-                cluster_id=task.cluster_id, seen_id=task.seen_id, arn=f"arn:{number}",
+                cluster_id=task.cluster_id, ecs_service_id=task.ecs_service_id, arn=f"arn:{number}",
                 task_id=f"{number:032x}",
                 task_definition=f"arn:aws:ecs:us-east-1:1:task-definition/app:{1 + number % 2}",
                 image=f"registry/app:{1 + number % 2}", digest="sha256:aa",
                 zone=f"us-east-1{'abc'[number % 3]}",
                 last_status="PENDING" if number % 50 == 0 else "RUNNING", desired_status="RUNNING",
-                health="UNHEALTHY" if number % 70 == 0 else "HEALTHY", created_at=now, looks="a", seen_at=now,
+                health="UNHEALTHY" if number % 70 == 0 else "HEALTHY", created_at=now,
+                fingerprint="a", seen_at=now,
                 stopped_at=now if number % 40 == 1 else None, stop_code="EssentialContainerExited",
                 stopped_reason="Essential container in task exited",
                 containers=[{"name": "app", "exit_code": 137, "reason": "OutOfMemoryError"}],
@@ -124,7 +125,7 @@ def addresses(world: World) -> list[str]:
         "/events/?since=all",
         "/events/?q=nothing-is-called-like-this",
         "/drift/",
-        f"/drift/{DriftComparison.objects.get(seen__service=world.service).pk}/",
+        f"/drift/{DriftComparison.objects.get(ecs_service__service=world.service).pk}/",
     ]
 
 

@@ -40,43 +40,43 @@ class TrafficCursor:
     that may become a stage group.
     """
 
-    asked: tuple[str, ...] = ()
+    target_groups: tuple[str, ...] = ()
     phase: str = ""
     pending: tuple[str, ...] = ()
     token: str = ""
-    alone: bool = False
+    is_single: bool = False
     groups: Mapping[str, Any] = field(default_factory=dict)
     balancers: Mapping[str, Any] = field(default_factory=dict)
     listeners: Mapping[str, Any] = field(default_factory=dict)
     routes: tuple[Mapping[str, Any], ...] = ()
     targets: Mapping[str, int] = field(default_factory=dict)
-    unread: str = ""
+    read_error: str = ""
 
     @classmethod
     def of(cls, groups: Sequence[str]) -> Self:
         """The reading of where the traffic of these target groups comes from."""
-        return cls(asked=tuple(groups), phase=GROUPS, pending=tuple(groups))._settled()
+        return cls(target_groups=tuple(groups), phase=GROUPS, pending=tuple(groups))._advance_phase()
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
-        lists = {name: tuple(row[name]) for name in ("asked", "pending", "routes")}
+        lists = {name: tuple(row[name]) for name in ("target_groups", "pending", "routes")}
         return cls(**{**row, **lists})
 
     def to_row(self) -> dict[str, Any]:
         return asdict(self)
 
     @property
-    def is_over(self) -> bool:
+    def is_complete(self) -> bool:
         return not self.phase
 
-    def question(self) -> tuple[str, str, Mapping[str, Any]]:
+    def build_call(self) -> tuple[str, str, Mapping[str, Any]]:
         """The next call: service, operation and parameters."""
         operation, member, most = _PHASE_CALLS[self.phase]
         batch: Any = list(self.pending[: self._size]) if most > 1 else self.pending[0]
         page = {"Marker": self.token} if self.token else {}
         return LOAD_BALANCING_SERVICE, operation, {member: batch, **page}
 
-    def answered(self, answer: Mapping[str, Any]) -> Self:
+    def after_response(self, answer: Mapping[str, Any]) -> Self:
         """After an answer."""
         kept = getattr(self, f"_with_{self.phase}")(answer)
         token = str(answer.get("NextMarker") or "")
@@ -84,31 +84,31 @@ class TrafficCursor:
             return replace(kept, token=token)
         return kept._after_batch()
 
-    def without(self, reason: str) -> Self:
+    def stop(self, reason: str) -> Self:
         """Where something of it may not be read, nothing is known of the rest."""
-        return replace(self, phase="", pending=(), token="", unread=sanitize_text(reason))
+        return replace(self, phase="", pending=(), token="", read_error=sanitize_text(reason))
 
-    def without_missing(self) -> Self:
+    def skip_missing(self) -> Self:
         """Where something that was asked for is not there any more."""
         if self._size > 1 and len(self.pending) > 1:
-            return replace(self, alone=True, token="")
+            return replace(self, is_single=True, token="")
         return self._after_batch()
 
     @property
     def _size(self) -> int:
-        return 1 if self.alone else _PHASE_CALLS[self.phase][2]
+        return 1 if self.is_single else _PHASE_CALLS[self.phase][2]
 
     def _after_batch(self) -> Self:
-        return replace(self, pending=self.pending[self._size :], token="")._settled()
+        return replace(self, pending=self.pending[self._size :], token="")._advance_phase()
 
-    def _settled(self) -> Self:
+    def _advance_phase(self) -> Self:
         found = self
         while found.phase and not found.pending:
             phase = _PHASE_ORDER[_PHASE_ORDER.index(found.phase) + 1]
-            found = replace(found, phase=phase, pending=tuple(found._wanted(phase)), alone=False)
+            found = replace(found, phase=phase, pending=tuple(found._list_pending(phase)), is_single=False)
         return found
 
-    def _wanted(self, phase: str) -> Iterable[str]:
+    def _list_pending(self, phase: str) -> Iterable[str]:
         if phase == BALANCERS:
             return sorted({arn for one in self.groups.values() for arn in one["balancers"]})
         if phase == LISTENERS:
@@ -127,12 +127,12 @@ class TrafficCursor:
 
     def _possible_stages(self) -> list[str]:
         """The groups that one rule alone leads to, and that hold what those of the pairs hold."""
-        kinds = {self.groups[arn]["target_type"] for arn in self.asked if arn in self.groups}
+        kinds = {self.groups[arn]["target_type"] for arn in self.target_groups if arn in self.groups}
         weights = [get_target_group_weights(one["actions"]) for one in self.routes]
         feeding = [arn for one in weights for arn, weight in one.items() if weight > 0]
         found = {
             arn
-            for arn in {arn for one in weights for arn in one} - set(self.asked)
+            for arn in {arn for one in weights for arn in one} - set(self.target_groups)
             if feeding.count(arn) < 2 and self.groups.get(arn, {}).get("target_type") in kinds
         }
         return sorted(found)[:ADOPTION_GROUPS]

@@ -34,8 +34,8 @@ class RuleCandidate:
     balancer: str
     listener: str
     rule: str
-    words: str
-    shares: str
+    description: str
+    weights: str
 
     @classmethod
     def of(cls, route: ListenerRoute, balancer: str, name: str) -> Self:
@@ -74,46 +74,49 @@ class TrafficOption:
 class TrafficOptions:
     """What fits, the surest first, what a person should know of it, and what is missing for the rest."""
 
-    choices: tuple[TrafficOption, ...] = ()
+    options: tuple[TrafficOption, ...] = ()
     warnings: tuple[str, ...] = ()
-    lacking: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
-        choices = tuple(map(TrafficOption.from_row, row.get("choices", ())))
-        return cls(choices, tuple(row.get("warnings", ())), tuple(row.get("lacking", ())))
+        choices = tuple(map(TrafficOption.from_row, row.get("options", ())))
+        return cls(choices, tuple(row.get("warnings", ())), tuple(row.get("missing", ())))
 
     def to_row(self) -> dict[str, Any]:
         return asdict(self)
 
     @property
-    def only(self) -> TrafficOption | None:
+    def certain_option(self) -> TrafficOption | None:
         """The one that needs no person to choose: surer than all others, and not merely possible."""
-        if not self.choices:
+        if not self.options:
             return None
-        first = self.choices[0]
+        first = self.options[0]
         is_sure = first.rank != RANK_POSSIBLE
-        equal = [one for one in self.choices if one.rank == first.rank]
+        equal = [one for one in self.options if one.rank == first.rank]
         return first if is_sure and len(equal) == 1 else None
 
-    def chosen(self, key: str) -> TrafficOption | None:
+    def get_option(self, key: str) -> TrafficOption | None:
         """The choice with this key."""
-        return next((one for one in self.choices if one.key == key), None)
+        return next((one for one in self.options if one.key == key), None)
 
 
 def find_traffic_options(reading: TrafficCursor, pair: TrafficPair) -> TrafficOptions:
     """Production is what sends traffic to the ECS service; stage what a deployment would accept beside it."""
-    if reading.unread:
-        return TrafficOptions(lacking=(f"The load balancer could not be read: {reading.unread}",))
+    if reading.read_error:
+        return TrafficOptions(missing=(f"The load balancer could not be read: {reading.read_error}",))
     found = _PairRoutes(reading, pair)
     productions = [one for one in found.routes if one[0].receiving.get(pair.group, 0) > 0]
     if not productions:
-        return TrafficOptions(lacking=(_describe_missing_production(found),))
-    pairs = [(prod, *stage) for prod in productions for stage in found.stages(prod)]
-    choices = [TrafficOption(found.lead(prod), found.lead(stage), rank) for prod, stage, rank in pairs]
+        return TrafficOptions(missing=(_describe_missing_production(found),))
+    pairs = [(prod, *stage) for prod in productions for stage in found.list_stages(prod)]
+    choices = [
+        TrafficOption(found.build_candidate(prod), found.build_candidate(stage), rank)
+        for prod, stage, rank in pairs
+    ]
     lacking = []
     if all(one.rank == RANK_POSSIBLE for one in choices):
-        choices += [TrafficOption(found.lead(one)) for one in productions]
+        choices += [TrafficOption(found.build_candidate(one)) for one in productions]
         lacking = [_describe_missing_stage(found, productions[0])]
     choices.sort(key=lambda one: one.rank)
     return TrafficOptions(
@@ -138,11 +141,11 @@ class _PairRoutes:
             for one in reading.routes
         ]
 
-    def lead(self, one: _BalancerRoute) -> RuleCandidate:
+    def build_candidate(self, one: _BalancerRoute) -> RuleCandidate:
         route, balancer = one
         return RuleCandidate.of(route, balancer, self.reading.balancers.get(balancer, {}).get("name", ""))
 
-    def stages(self, production: _BalancerRoute) -> Iterator[tuple[_BalancerRoute, int]]:
+    def list_stages(self, production: _BalancerRoute) -> Iterator[tuple[_BalancerRoute, int]]:
         """The rules that a deployment would accept as stage beside this production, with how sure each is."""
         prod, balancer = production
         for one in self.routes:
@@ -178,7 +181,7 @@ class _PairRoutes:
 
 def _list_warnings(found: _PairRoutes, productions: Sequence[_BalancerRoute]) -> Iterator[str]:
     if len(productions) > 1:
-        words = "; ".join(found.lead(one).words for one in productions[:5])
+        words = "; ".join(found.build_candidate(one).description for one in productions[:5])
         yield (
             f"{len(productions)} rules send traffic to it: {words}. A deployment moves the one that is "
             "chosen; the others go on leading to the old version, which then keeps its tasks. Let them "

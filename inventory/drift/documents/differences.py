@@ -44,7 +44,7 @@ class FieldDifference:
     document: str
     path: str
     desired: Any
-    found: Any
+    actual: Any
 
 
 def find_differences(

@@ -40,9 +40,9 @@ class ScanCursor(Protocol):
     """Where a chain goes on: a value that a row keeps."""
 
     @property
-    def is_over(self) -> bool: ...
+    def is_complete(self) -> bool: ...
 
-    def question(self, cluster: str) -> ReadCall: ...
+    def build_call(self, cluster: str) -> ReadCall: ...
 
     def to_row(self) -> dict[str, Any]: ...
 
@@ -57,7 +57,7 @@ class ClusterScan(ABC):
     OWNER: ClassVar[str]
 
     row: Any
-    reading: Any
+    cursor: Any
 
     @classmethod
     @abstractmethod
@@ -78,17 +78,17 @@ class ClusterScan(ABC):
         """Take over what another process has just read instead of a call. Raises `ScanLeaseLost`."""
 
     @abstractmethod
-    def take(self, question: ReadCall, answer: Mapping[str, Any]) -> None:
+    def apply_response(self, question: ReadCall, answer: Mapping[str, Any]) -> None:
         """Keep an answer and say where it goes on, in one commit.
 
         Raises `ScanLeaseLost`, `InvalidAwsResponse`.
         """
 
     @abstractmethod
-    def close(self) -> None:
+    def finish(self) -> None:
         """Draw what follows from all that was read, and say when it begins anew. Raises `ScanLeaseLost`."""
 
-    def skips(self, error: AwsError) -> bool:
+    def can_skip(self, error: AwsError) -> bool:
         """Whether it can go on without what this call would have told."""
         return False
 
@@ -96,7 +96,7 @@ class ClusterScan(ABC):
         """Go on without what AWS keeps back. Raises `ScanLeaseLost`."""
         raise NotImplementedError
 
-    def note_refusal(self, error: AwsError) -> str:
+    def record_denial(self, error: AwsError) -> str:
         """Keep what else a refusal tells, and answer with what somebody can do about it."""
         return find_remedy(error, parse_aws_spec(self.cluster.connector.spec), self.cluster.region).text
 
@@ -104,19 +104,19 @@ class ClusterScan(ABC):
     def claim(cls, pk: int) -> Self | None:
         """Take a cluster that is due, in nobody's hands and not resting with others."""
         now = get_database_time()
-        free = Q(claimed_until__isnull=True) | Q(claimed_until__lte=now)
+        free = Q(lease_expires_at__isnull=True) | Q(lease_expires_at__lte=now)
         due = cls.rows().model.objects.filter(free, pk=pk, due_at__lte=now)
-        if not due.update(fence=F("fence") + 1, claimed_until=now + LEASE_DURATION, task=None):
+        if not due.update(fence=F("fence") + 1, lease_expires_at=now + LEASE_DURATION, task=None):
             return None
         chain = cls.of_row(cls.rows().get(pk=pk))
-        begun = chain.row.reading is not None
+        begun = chain.row.cursor is not None
         if (until := pauses.claim_trial(chain.cluster, now, cls.OWNER, is_under_way=begun)) is not None:
             chain.pause(until)
             return None
         return chain
 
     @classmethod
-    def waiting_for(cls, task: DelegateTask) -> Self | None:
+    def get_for_task(cls, task: DelegateTask) -> Self | None:
         """The chain that waits for this task."""
         row = cls.rows().filter(pk=task.owner_ref, task=task).first()
         return cls.of_row(row) if row else None
@@ -125,31 +125,33 @@ class ClusterScan(ABC):
     def quota(self) -> str:
         return get_rate_limit_key(self.cluster)
 
-    def question(self) -> ReadCall:
-        found: ReadCall = self.reading.question(self.cluster.cluster)
+    def build_call(self) -> ReadCall:
+        found: ReadCall = self.cursor.question(self.cluster.cluster)
         return found
 
-    def ask(self, door: DelegateAwsAccess, question: ReadCall) -> None:
+    def queue_call(self, door: DelegateAwsAccess, question: ReadCall) -> None:
         """Let a delegate make the next call; its answer goes on with the chain. Raises `ScanLeaseLost`."""
         until = get_database_time() + DELEGATE_TASK_TIMEOUT
         read = AwsRead(question.service, question.operation, question.params, str(self.cluster))
         with transaction.atomic():
             task = queue_read(door, read, owner=self.OWNER, ref=str(self.row.pk), until=until)
-            self.update(task=task, claimed_until=until + LEASE_DURATION, reading=self.reading.to_row())
+            self.update(task=task, lease_expires_at=until + LEASE_DURATION, cursor=self.cursor.to_row())
 
-    def refuse(self, error: AwsError) -> bool:
+    def handle_error(self, error: AwsError) -> bool:
         """What becomes of a call that AWS refused; whether the chain goes on. Raises `ScanLeaseLost`."""
         if isinstance(error, Throttled):
             rate_limits.record_throttling(self.quota, error, get_database_time())
-        if self.skips(error):
+        if self.can_skip(error):
             self.skip(error)
             return True
         shared = pauses.choose_pause_key(self.cluster, error, self.OWNER)
         with transaction.atomic():
-            self.fail(ScanFailure(error.display_message, error.code, self.note_refusal(error)), shared=shared)
+            self.fail(
+                ScanFailure(error.display_message, error.code, self.record_denial(error)), shared=shared
+            )
         return False
 
-    def shut(self, closed: ConnectorUnavailable) -> None:
+    def handle_unavailable_connector(self, closed: ConnectorUnavailable) -> None:
         """What becomes of a chain whose connector cannot be used. Raises `ScanLeaseLost`."""
         _, way = pauses.list_pause_keys(self.cluster, self.OWNER)
         with transaction.atomic():
@@ -167,29 +169,29 @@ class ClusterScan(ABC):
             failures=F("failures") + 1,
             failure=column_values.clean_text(failure.text),
             failure_code=column_values.clean_text(failure.code, 128),
-            failure_step=column_values.clean_text(failure.step),
+            failure_step=column_values.clean_text(failure.next_step),
             failed_at=now,
-            reading=None,
+            cursor=None,
             due_at=until,
-            claimed_until=None,
+            lease_expires_at=None,
             task=None,
         )
 
     def pause(self, until: datetime) -> None:
         """Go on later from here. Raises `ScanLeaseLost`."""
-        self.update(due_at=until, claimed_until=None, task=None)
+        self.update(due_at=until, lease_expires_at=None, task=None)
 
-    def go_on(self, now: datetime, **known: Any) -> None:
+    def save_cursor(self, now: datetime, **known: Any) -> None:
         """Write where it goes on, and keep it in these hands. Raises `ScanLeaseLost`."""
-        self.update(reading=self.reading.to_row(), claimed_until=now + LEASE_DURATION, **known)
+        self.update(cursor=self.cursor.to_row(), lease_expires_at=now + LEASE_DURATION, **known)
 
-    def end(self, now: datetime, again: timedelta, **known: Any) -> None:
+    def complete(self, now: datetime, again: timedelta, **known: Any) -> None:
         """Write that it went well, and when it begins anew. Raises `ScanLeaseLost`."""
         self.update(
-            reading=None,
+            cursor=None,
             task=None,
-            claimed_until=None,
-            calls=self.reading.calls,
+            lease_expires_at=None,
+            calls=self.cursor.calls,
             failures=0,
             failure="",
             failure_code="",

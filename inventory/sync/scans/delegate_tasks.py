@@ -30,7 +30,7 @@ class ScanTaskOwner(ReadOwner):
 
     def acquire(self, task: DelegateTask) -> TaskPayload | None:
         """The call with the connector's credentials; None if no chain waits for it or it cannot be made."""
-        chain = self.kind.waiting_for(task)
+        chain = self.kind.get_for_task(task)
         if chain is None:
             return None
         said, cluster = json.loads(task.payload), chain.cluster
@@ -41,14 +41,14 @@ class ScanTaskOwner(ReadOwner):
                 cluster.connector, cluster.region, service, said["operation"], said["params"]
             )
         except ConnectorUnavailable as closed:
-            chain.shut(closed)
+            chain.handle_unavailable_connector(closed)
         except NotSent as error:
             self._refuse(chain, error)
         return None
 
     def complete(self, task: DelegateTask, answer: TaskAnswer) -> None:
         """Keep the answer, and go on."""
-        chain = self.kind.waiting_for(task)
+        chain = self.kind.get_for_task(task)
         DelegateTask.objects.filter(pk=task.pk).update(result="")
         if chain is None:
             return
@@ -56,7 +56,7 @@ class ScanTaskOwner(ReadOwner):
             self._refuse(chain, build_task_error(answer))
             return
         try:
-            chain.take(chain.question(), answer.result or {})
+            chain.apply_response(chain.build_call(), answer.result or {})
         except InvalidAwsResponse as error:
             chain.fail(ScanFailure(str(error)))
             return
@@ -64,16 +64,16 @@ class ScanTaskOwner(ReadOwner):
 
     def lost(self, task: DelegateTask) -> None:
         """Too late to ask anybody else."""
-        if (chain := self.kind.waiting_for(task)) is not None:
+        if (chain := self.kind.get_for_task(task)) is not None:
             self._refuse(chain, Unanswered("DELEGATE_LOST", task.reason or "the delegate was lost"))
 
     def gave_up(self, task: DelegateTask) -> None:
         """No delegate took the task."""
-        if (chain := self.kind.waiting_for(task)) is not None:
+        if (chain := self.kind.get_for_task(task)) is not None:
             self._refuse(chain, Undelivered("NO_DELEGATE", task.reason or "No delegate took this."))
 
     def _refuse(self, chain: ClusterScan, error: AwsError) -> None:
-        if chain.refuse(error):
+        if chain.handle_error(error):
             self._go_on(chain)
 
     def _go_on(self, chain: ClusterScan) -> None:

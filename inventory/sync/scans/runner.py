@@ -32,7 +32,7 @@ def run_scan(kind: type[ClusterScan], pk: int, open_way: OpenConnector) -> None:
         return
     try:
         if _run_until_read(chain, open_way):
-            chain.close()
+            chain.finish()
     except ScanLeaseLost:
         logger.info("Another worker has taken over the %s of %s", kind.OWNER, chain.cluster)
 
@@ -44,30 +44,30 @@ def _run_until_read(chain: ClusterScan, open_way: OpenConnector) -> bool:
     except RateLimited as wait:
         chain.pause(wait.until)
     except ConnectorUnavailable as closed:
-        chain.shut(closed)
+        chain.handle_unavailable_connector(closed)
     except InvalidAwsResponse as error:
         chain.fail(ScanFailure(str(error)))
     return False
 
 
 def _run_time_slice(chain: ClusterScan, open_way: OpenConnector) -> bool:
-    if chain.reading.is_over:
+    if chain.cursor.is_over:
         return True
     until = time.monotonic() + TIME_SLICE_SECONDS
     door = open_way(chain.cluster.connector, chain.cluster.region)
-    while not chain.reading.is_over:
+    while not chain.cursor.is_over:
         chain.use_recent_reads()
-        if chain.reading.is_over:
+        if chain.cursor.is_over:
             break
-        question = chain.question()
+        question = chain.build_call()
         holder, now = f"{chain.OWNER}:{chain.row.pk}", get_database_time()
         rate_limits.take_token(chain.quota, question.service, question.operation, holder=holder, now=now)
         if isinstance(door, DelegateAwsAccess):
-            chain.ask(door, question)
+            chain.queue_call(door, question)
             return False
         if not _make_call(chain, door, question):
             return False
-        if time.monotonic() > until and not chain.reading.is_over:
+        if time.monotonic() > until and not chain.cursor.is_over:
             chain.pause(get_database_time())
             return False
     return True
@@ -79,9 +79,9 @@ def _make_call(chain: ClusterScan, door: Caller, question: ReadCall) -> bool:
     try:
         answer = door.call(question.service, question.operation, question.params)
     except AwsError as error:
-        return chain.refuse(error)
+        return chain.handle_error(error)
     if question.operation == "DescribeScalableTargets":
         place = chain.cluster
         publish_targets(place.connector, place.region, question.params, answer, begun=begun)
-    chain.take(question, answer)
+    chain.apply_response(question, answer)
     return True

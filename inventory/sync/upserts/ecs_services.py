@@ -11,7 +11,7 @@ from inventory.sync.owners import EcsServiceOwners
 
 _SERVICE_FIELDS: Final = (
     "arn", "service", "infrastructure", "status", "desired", "running", "pending", "task_definition",
-    "answered", "seen_at", "gone_at",
+    "description", "seen_at", "gone_at",
 )  # fmt: skip
 
 
@@ -46,7 +46,7 @@ def _build_count_event(pk: int, counts: tuple[int, int], now: datetime) -> EcsSe
     before, count = counts
     return build_row(
         EcsServiceEvent,
-        seen_id=pk,
+        ecs_service_id=pk,
         kind=EcsServiceEvent.Kind.COUNT,
         event=f"count {now.isoformat()}",
         before=before,
@@ -63,7 +63,7 @@ def read_service_name(service: AwsPayload) -> str:
 def _build_service_row(
     cluster: SyncedCluster, name: str, found: AwsPayload, owners: EcsServiceOwners, now: datetime
 ) -> EcsServiceRecord:
-    service, infrastructure = owners.owner_of(name)
+    service, infrastructure = owners.get_owner(name)
     raw = {key: value for key, value in found.raw.items() if key != "events"}
     return build_row(
         EcsServiceRecord,
@@ -77,7 +77,7 @@ def _build_service_row(
         running=found.number("runningCount"),
         pending=found.number("pendingCount"),
         task_definition=found.text("taskDefinition"),
-        answered=clean_document(raw) or {},
+        description=clean_document(raw) or {},
         first_seen_at=now,
         seen_at=now,
         gone_at=None,
@@ -90,7 +90,7 @@ def _insert_ecs_events(cluster: SyncedCluster, found: Mapping[str, AwsPayload], 
     written = [
         build_row(
             EcsServiceEvent,
-            seen_id=keys[name],
+            ecs_service_id=keys[name],
             event=event.text("id", 64),
             at=event.moment("createdAt") or now,
             message=event.text("message", 4000),
@@ -103,10 +103,10 @@ def _insert_ecs_events(cluster: SyncedCluster, found: Mapping[str, AwsPayload], 
 
 def insert_events(written: Sequence[EcsServiceEvent]) -> None:
     """Add those events that are new: they never change."""
-    events = {(row.seen_id, row.event): row for row in written if row.event}
+    events = {(row.ecs_service_id, row.event): row for row in written if row.event}
     same = EcsServiceEvent.objects.filter(
-        seen__in={seen for seen, _ in events}, event__in=[event for _, event in events]
+        ecs_service__in={seen for seen, _ in events}, event__in=[event for _, event in events]
     )
-    known = set(same.values_list("seen", "event"))
+    known = set(same.values_list("ecs_service", "event"))
     new = [row for key, row in events.items() if key not in known]
     EcsServiceEvent.objects.bulk_create(new, ignore_conflicts=True)

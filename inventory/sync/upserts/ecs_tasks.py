@@ -14,9 +14,9 @@ from inventory.sync.task_origins import TaskOrigins, parse_service_name
 from inventory.sync.upserts.container_instances import create_container_instances
 
 _TASK_FIELDS: Final = (
-    "seen", "container_instance", "image", "digest", "containers", "last_status", "desired_status", "health",
-    "zone",    "launch_type", "capacity_provider", "address", "host", "started_at", "stopped_at", "stop_code",
-    "stopped_reason", "looks", "seen_at",
+    "ecs_service", "container_instance", "image", "digest", "containers", "last_status", "desired_status",
+    "health", "zone", "launch_type", "capacity_provider", "address", "host", "started_at", "stopped_at",
+    "stop_code", "stopped_reason", "fingerprint", "seen_at",
 )  # fmt: skip
 # No task definition has more.
 _MAX_CONTAINERS: Final = 100
@@ -26,7 +26,7 @@ def upsert_tasks(cluster: SyncedCluster, answer: object, now: datetime) -> None:
     """Insert or change the rows of the ECS tasks in an answer; those that look as before are only marked."""
     found = {arn: one for one in list_payloads(answer, "tasks") if (arn := one.text("taskArn"))}
     rows = ServiceInstance.objects.filter(cluster=cluster, arn__in=list(found))
-    known = dict(rows.values_list("arn", "looks"))
+    known = dict(rows.values_list("arn", "fingerprint"))
     changed = {arn: one for arn, one in found.items() if known.get(arn) != compute_task_fingerprint(one)}
     if same := found.keys() - changed.keys():
         ServiceInstance.objects.filter(cluster=cluster, arn__in=list(same)).update(seen_at=now)
@@ -60,7 +60,7 @@ class TaskRelations:
     """What the rows of a page of tasks point at: services by name, machines by ARN, executions."""
 
     services: Mapping[str, int]
-    machines: Mapping[str, int]
+    container_instances: Mapping[str, int]
     origins: TaskOrigins
 
 
@@ -69,12 +69,12 @@ def _build_task_row(
 ) -> ServiceInstance:
     containers = [_build_container(one) for one in task.rows("containers")[:_MAX_CONTAINERS]]
     first = containers[0] if containers else {"image": "", "digest": ""}
-    origin, execution = links.origins.origin_of(task)
+    origin, execution = links.origins.get_origin(task)
     return build_row(
         ServiceInstance,
         cluster_id=cluster.pk,
-        seen_id=links.services.get(parse_service_name(task)),
-        container_instance_id=links.machines.get(task.text("containerInstanceArn")),
+        ecs_service_id=links.services.get(parse_service_name(task)),
+        container_instance_id=links.container_instances.get(task.text("containerInstanceArn")),
         arn=arn,
         task_id=arn.rsplit("/", 1)[-1],
         task_definition=task.text("taskDefinitionArn"),
@@ -97,7 +97,7 @@ def _build_task_row(
         stopped_at=task.moment("stoppedAt") or (now if task.text("lastStatus") == "STOPPED" else None),
         stop_code=task.text("stopCode"),
         stopped_reason=task.text("stoppedReason", 4000),
-        looks=compute_task_fingerprint(task),
+        fingerprint=compute_task_fingerprint(task),
         seen_at=now,
     )
 

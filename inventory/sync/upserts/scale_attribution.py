@@ -31,16 +31,19 @@ _SENT_STATES: Final = (CallState.SENT, CallState.ANSWERED, CallState.UNKNOWN)
 class DesiredCountChange:
     """A desired count that somebody set: of which service, when at the earliest and the latest, and who."""
 
-    seen: int
+    ecs_service_id: int
     since: datetime
     at: datetime
     count: int
     origin: str
     execution: UUID | None = None
-    who: str = ""
+    author: str = ""
 
     def may_have_started(self, task: ServiceInstance) -> bool:
-        return task.seen_id == self.seen and self.since <= task.created_at <= self.at + TASK_START_WINDOW
+        return (
+            task.ecs_service_id == self.ecs_service_id
+            and self.since <= task.created_at <= self.at + TASK_START_WINDOW
+        )
 
 
 def list_unexplained_tasks(cluster: SyncedCluster, now: datetime, *narrower: Q) -> list[ServiceInstance]:
@@ -49,11 +52,13 @@ def list_unexplained_tasks(cluster: SyncedCluster, now: datetime, *narrower: Q) 
         *narrower,
         cluster=cluster,
         created_at__gt=_get_last_scan_start(cluster, now) - TASK_START_WINDOW,
-        seen__isnull=False,
+        ecs_service__isnull=False,
         origin__in=(Origin.REPLACED, Origin.OUTSIDE),
     )
     # A large cluster has thousands at its first look.
-    light = rows.select_related("seen").defer("containers", "seen__answered", "seen__targets", "seen__usage")
+    light = rows.select_related("ecs_service").defer(
+        "containers", "ecs_service__description", "ecs_service__targets", "ecs_service__usage"
+    )
     return list(light.order_by("created_at", "pk"))
 
 
@@ -67,8 +72,8 @@ def _get_last_scan_start(cluster: SyncedCluster, now: datetime) -> datetime:
 def list_changed_counts(cluster: SyncedCluster, now: datetime) -> list[EcsServiceEvent]:
     """The counts that changed since the last look; what that one found is told already."""
     found_before = cluster.synced_at or now - _FIRST_SCAN_WINDOW
-    rows = EcsServiceEvent.objects.filter(seen__cluster=cluster, kind=Kind.COUNT, at__gt=found_before)
-    return list(rows.select_related("seen").defer("seen__answered").order_by("at", "pk"))
+    rows = EcsServiceEvent.objects.filter(ecs_service__cluster=cluster, kind=Kind.COUNT, at__gt=found_before)
+    return list(rows.select_related("ecs_service").defer("ecs_service__description").order_by("at", "pk"))
 
 
 def attribute_scaling(cluster: SyncedCluster, now: datetime) -> None:
@@ -76,8 +81,8 @@ def attribute_scaling(cluster: SyncedCluster, now: datetime) -> None:
     since = _get_last_scan_start(cluster, now)
     changes = list_changed_counts(cluster, now)
     tasks = list_unexplained_tasks(cluster, now)
-    services = {one.seen_id: one.seen for one in changes}
-    services |= {one.seen.pk: one.seen for one in tasks if one.seen}
+    services = {one.ecs_service_id: one.ecs_service for one in changes}
+    services |= {one.ecs_service.pk: one.ecs_service for one in tasks if one.ecs_service}
     if not services:
         return
     earliest = since - TASK_START_WINDOW
@@ -123,16 +128,16 @@ def _format_execution_name(execution: Execution) -> str:
 
 def _list_auto_scaling_changes(services: Iterable[int | None], since: datetime) -> list[DesiredCountChange]:
     rows = EcsServiceEvent.objects.filter(
-        seen__in=list(services), kind=Kind.SCALING, count__isnull=False, at__gt=since
+        ecs_service__in=list(services), kind=Kind.SCALING, count__isnull=False, at__gt=since
     )
     return [
         DesiredCountChange(
-            one.seen_id,
+            one.ecs_service_id,
             one.at - _CLOCK_TOLERANCE,
             one.at,
             one.count or 0,
             Origin.AUTO_SCALED,
-            who="by auto scaling",
+            author="by auto scaling",
         )
         for one in rows.order_by("at", "pk")
     ]
@@ -144,23 +149,23 @@ def _build_outside_change(
     """A change of which no execution and no auto scaling knows, at some moment since the last look."""
     if _find_count_change(event, known) or _is_possibly_auto_scaling(event, cluster):
         return None
-    return DesiredCountChange(event.seen_id, since, event.at, event.count or 0, Origin.OUTSIDE)
+    return DesiredCountChange(event.ecs_service_id, since, event.at, event.count or 0, Origin.OUTSIDE)
 
 
 def _find_count_change(
     event: EcsServiceEvent, known: Sequence[DesiredCountChange]
 ) -> DesiredCountChange | None:
     """The last of those that set the count which was found."""
-    mine = [one for one in known if one.seen == event.seen_id and one.count == event.count]
+    mine = [one for one in known if one.ecs_service_id == event.ecs_service_id and one.count == event.count]
     return mine[-1] if mine else None
 
 
 def _is_possibly_auto_scaling(event: EcsServiceEvent, cluster: SyncedCluster) -> bool:
     """Whether auto scaling may have done it unseen."""
-    if event.seen.scaling is None:
+    if event.ecs_service.scaling is None:
         return True
-    is_kept_back = denied_reads.is_operation_denied(cluster.lacking, "DescribeScalingActivities")
-    return bool(event.seen.scaling.get("max")) and is_kept_back
+    is_kept_back = denied_reads.is_operation_denied(cluster.denied_reads, "DescribeScalingActivities")
+    return bool(event.ecs_service.scaling.get("max")) and is_kept_back
 
 
 def _write_attribution(
@@ -169,7 +174,7 @@ def _write_attribution(
     found = _find_count_change(event, known)
     if found is None and _is_possibly_auto_scaling(event, cluster):
         return
-    who = found.who if found else "outside Slipway"
+    who = found.author if found else "outside Slipway"
     EcsServiceEvent.objects.filter(pk=event.pk).update(message=f"{event.message.rstrip('.')}, set {who}.")
 
 
@@ -178,7 +183,7 @@ def _mark_tasks(one: DesiredCountChange | None, tasks: Sequence[ServiceInstance]
     mine = [task for task in tasks if one is not None and one.may_have_started(task)]
     if one is None or not mine:
         return list(tasks)
-    of_it = ServiceInstance.objects.filter(seen=one.seen)
+    of_it = ServiceInstance.objects.filter(ecs_service=one.ecs_service_id)
     before = of_it.filter(created_at__lt=one.since)
     ran = before.filter(Q(stopped_at=None) | Q(stopped_at__gt=one.at)).count()
     since = of_it.filter(created_at__gte=one.since, created_at__lte=one.at + TASK_START_WINDOW)

@@ -32,7 +32,7 @@ def list_due_targets(cluster: SyncedCluster, now: datetime) -> list[str]:
     is_read = cluster.scaling_read_at is not None
     is_recent = cluster.scaling_read_at is not None and cluster.scaling_read_at > now - SCALING_READ_INTERVAL
     # The sync after a deployment leaves what is only old to the next one.
-    if is_recent or (is_read and cluster.follows_at is not None):
+    if is_recent or (is_read and cluster.follow_up_due_at is not None):
         rows = rows.filter(scaling_seen_at=None)
     names = rows.order_by("pk").values_list("name", flat=True)
     return [build_resource_id(cluster.cluster, name) for name in names if _NAME_PATTERN.fullmatch(name)]
@@ -70,15 +70,19 @@ def _build_scaling(target: AwsPayload | None) -> dict[str, object]:
 
 def list_unattributed_tasks(cluster: SyncedCluster, now: datetime) -> list[ServiceInstance]:
     """Tasks, new since the last look, that auto scaling may have started: something scales their service."""
-    return list_unexplained_tasks(cluster, now, Q(seen__scaling__has_key="max"))
+    return list_unexplained_tasks(cluster, now, Q(ecs_service__scaling__has_key="max"))
 
 
 def list_due_activities(cluster: SyncedCluster, now: datetime) -> list[str]:
     """Whose activities to ask for: of a few services one by one, of many those of the region at once."""
     changed = {
-        one.seen.name for one in list_changed_counts(cluster, now) if (one.seen.scaling or {}).get("max")
+        one.ecs_service.name
+        for one in list_changed_counts(cluster, now)
+        if (one.ecs_service.scaling or {}).get("max")
     }
-    names = sorted(changed | {one.seen.name for one in list_unattributed_tasks(cluster, now) if one.seen})
+    names = sorted(
+        changed | {one.ecs_service.name for one in list_unattributed_tasks(cluster, now) if one.ecs_service}
+    )
     if len(names) > _MAX_SINGLE_READS:
         return [""]
     return [build_resource_id(cluster.cluster, name) for name in names]
@@ -107,7 +111,7 @@ def _build_scaling_event(activity: AwsPayload, keys: dict[str, int]) -> EcsServi
     count = _DESIRED_COUNT_PATTERN.search(described)
     return build_row(
         EcsServiceEvent,
-        seen_id=seen,
+        ecs_service_id=seen,
         kind=EcsServiceEvent.Kind.SCALING,
         event=activity.text("ActivityId", 64),
         count=int(count[1]) if count else None,

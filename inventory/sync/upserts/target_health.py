@@ -23,7 +23,7 @@ _UNHEALTHY_STATES: Final = ("unhealthy", "unavailable")
 
 def list_target_groups(seen: EcsServiceRecord) -> list[str]:
     """The ARNs of the target groups that the tasks of a service register with."""
-    found = (one.text("targetGroupArn") for one in list_payloads(seen.answered, "loadBalancers"))
+    found = (one.text("targetGroupArn") for one in list_payloads(seen.description, "loadBalancers"))
     return list(dict.fromkeys(arn for arn in found if _TARGET_GROUP_ARN_PATTERN.fullmatch(arn)))
 
 

@@ -54,13 +54,13 @@ def list_due_usages(cluster: SyncedCluster, now: datetime) -> list[str]:
     comes first asks for all of them, and notes it, so that no other does.
     """
     stale = Q(usage_read_at=None) | Q(usage_read_at__lt=now - USAGE_READ_INTERVAL)
-    free = Q(usage_asked_at=None) | Q(usage_asked_at__lt=now - RESPONSE_TIMEOUT)
+    free = Q(usage_requested_at=None) | Q(usage_requested_at__lt=now - RESPONSE_TIMEOUT)
     rows = filter_watched_services(_filter_same_account(cluster), now).filter(stale, free).order_by("pk")
     known = _lock_rows(rows).only("pk", "name", "cluster__cluster")
     found = [one for one in known if all(map(_NAME_PATTERN.fullmatch, _build_usage_key(one)))][
         : int(SYNC_METRIC_SERVICES)
     ]
-    EcsServiceRecord.objects.filter(pk__in=[one.pk for one in found]).update(usage_asked_at=now)
+    EcsServiceRecord.objects.filter(pk__in=[one.pk for one in found]).update(usage_requested_at=now)
     return list(dict.fromkeys("/".join(_build_usage_key(one)) for one in found))
 
 

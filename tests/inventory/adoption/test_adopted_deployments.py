@@ -178,9 +178,9 @@ def test_a_bad_version_leads_back_to_what_was_adopted_and_the_same_one_changes_n
     assert _contents(drive, after["taskDefinition"]) == _contents(drive, before["taskDefinition"])
     assert _scaling(drive) == scaling
     assert drifts() == []
-    assert DriftComparison.objects.get(seen__name=NAME).execution == same
+    assert DriftComparison.objects.get(ecs_service__name=NAME).execution == same
     # Behind a load balancer those from before may still finish their requests.
-    live = ServiceInstance.objects.filter(seen__name=NAME, stopped_at=None, desired_status="RUNNING")
+    live = ServiceInstance.objects.filter(ecs_service__name=NAME, stopped_at=None, desired_status="RUNNING")
     assert set(live.values_list("origin", "execution")) == {("EXECUTION", same.pk)}
     assert live.count() == after["desiredCount"]
     assert EcsServiceRecord.objects.get(name=NAME).service == service.service

@@ -69,7 +69,7 @@ def test_what_was_taken_over_is_deployed_with_the_next_image_and_nothing_else_ch
     definition = drive.call("ecs", "DescribeTaskDefinition", {"taskDefinition": after["taskDefinition"]})
     assert definition["taskDefinition"]["containerDefinitions"][0]["image"].endswith(":1.28")
     assert drifts() == []
-    assert DriftComparison.objects.get(seen__name="myapp").execution == execution
+    assert DriftComparison.objects.get(ecs_service__name="myapp").execution == execution
 
 
 def test_what_was_changed_after_it_was_taken_over_is_drift(drive: Drive) -> None:

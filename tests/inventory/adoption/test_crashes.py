@@ -68,7 +68,7 @@ def test_it_is_all_or_nothing_wherever_a_process_dies(drive: Drive) -> None:
         dies(partial(adopt_service, actor=admin, adoption=found, spec=spec), verb, model)
         assert counts() == before, (verb, model)
         found = Adoption.objects.get(pk=found.pk)
-        assert (found.state, found.held, found.service) == (STATES.READY, "", None)
+        assert (found.state, found.reserved_arn, found.service) == (STATES.READY, "", None)
         assert EcsServiceRecord.objects.get(name="legacy").service is None
     done = adopt_service(actor=admin, adoption=found, spec=spec)
     assert done.state == STATES.ADOPTED

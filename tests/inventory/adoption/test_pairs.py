@@ -97,7 +97,7 @@ def test_a_pair_is_adopted_with_its_listeners_and_deployed_there_and_back(world:
     assert world.service("store__1")["desiredCount"] == 0
     assert drifts() == [], "the one that was adopted is the idle one now"
     assert state("store__2") == DriftComparison.State.IN_STEP
-    live = ServiceInstance.objects.filter(seen__name="store__2", stopped_at=None)
+    live = ServiceInstance.objects.filter(ecs_service__name="store__2", stopped_at=None)
     assert set(live.values_list("origin", "execution")) == {("EXECUTION", good.pk)}
 
 

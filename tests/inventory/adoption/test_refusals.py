@@ -120,7 +120,7 @@ def test_a_missing_permission_is_told_while_somebody_waits(drive: Drive) -> None
     drive.sandbox.fault("denied", service="ecs", operation="DescribeTaskDefinition")
     found = read_for_adoption(actor=admin, infrastructure=place, ecs_service="legacy")
     was = read_adoption_snapshots([str(found.pk)])
-    drift_scan.run_drift_scan(clusters.advance_due_date(cluster, found.asked_at).pk)
+    drift_scan.run_drift_scan(clusters.advance_due_date(cluster, found.requested_at).pk)
     assert read_adoption_snapshots([str(found.pk)]) != was, "the page that waits is told"
     drive.sandbox.clear_faults()
     assert "ecs:DescribeTaskDefinition" in get_adoption_failure(found)
@@ -223,5 +223,7 @@ def _deployed_elsewhere(name: str) -> Service:
 
 def _again(found: Adoption) -> Adoption:
     """The same row as another request would read it."""
-    rows = Adoption.objects.select_related("infrastructure__environment__scope", "seen__cluster", "service")
+    rows = Adoption.objects.select_related(
+        "infrastructure__environment__scope", "ecs_service__cluster", "service"
+    )
     return rows.get(pk=found.pk)

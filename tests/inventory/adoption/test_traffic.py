@@ -61,18 +61,18 @@ class Balancing:
     def read(self, *groups: str) -> TrafficCursor:
         """A whole reading, as the look of a cluster makes it; each step is a row in between."""
         reading = DriftCursor.of("2026-01-01", (), (), groups)
-        while not reading.is_over:
+        while not reading.is_complete:
             assert reading.phase == TRAFFIC
             reading = DriftCursor.from_row(reading.to_row())
-            question = reading.question("demo")
+            question = reading.build_call("demo")
             assert question.service == "elbv2"
             self.asked.append(question.operation)
             if question.operation == self.denied:
-                left = reading.without(Denied("AccessDenied", "no", "elbv2", question.operation))
+                left = reading.after_error(Denied("AccessDenied", "no", "elbv2", question.operation))
             elif missing := set(self.gone) & set(question.params.get("TargetGroupArns", ())):
-                left = reading.without(NotFound("TargetGroupNotFound", str(missing)))
+                left = reading.after_error(NotFound("TargetGroupNotFound", str(missing)))
             else:
-                left = reading.answered("demo", self.answer(question.operation, question.params))
+                left = reading.after_response("demo", self.answer(question.operation, question.params))
             assert left is not None
             reading = left
         return reading.traffic
@@ -136,22 +136,22 @@ def judged(balancing: Balancing, partner: str = "", taken: tuple[str, ...] = ())
 
 
 def keys(found: TrafficOptions) -> list[str]:
-    return [one.key for one in found.choices]
+    return [one.key for one in found.options]
 
 
 def test_the_rule_of_the_partner_is_the_stage() -> None:
     found = judged(two_listeners(), partner=GREEN)
-    assert found.only is not None
-    assert (found.only.key, found.only.rank) == ("p s", RANK_PARTNERS)
-    assert (found.warnings, found.lacking) == ((), ())
+    assert found.certain_option is not None
+    assert (found.certain_option.key, found.certain_option.rank) == ("p s", RANK_PARTNERS)
+    assert (found.warnings, found.missing) == ((), ())
 
 
 def test_without_a_partner_the_rule_for_the_same_requests_elsewhere_is_the_stage() -> None:
     found = judged(two_listeners())
-    assert found.only is not None
-    assert (found.only.key, found.only.rank) == ("p s", RANK_SIMILAR)
-    assert found.only.production.balancer == BALANCER
-    assert "port 80" in found.only.production.words
+    assert found.certain_option is not None
+    assert (found.certain_option.key, found.certain_option.rank) == ("p s", RANK_SIMILAR)
+    assert found.certain_option.production.balancer == BALANCER
+    assert "port 80" in found.certain_option.production.description
 
 
 def test_all_pages_of_listeners_and_rules_are_read_and_no_more() -> None:
@@ -176,25 +176,29 @@ def test_a_rule_with_conditions_is_paired_with_one_for_the_same_requests() -> No
         }
     )
     found = judged(balancing)
-    assert found.only is not None
-    assert found.only.key == "p-api s-api"
+    assert found.certain_option is not None
+    assert found.certain_option.key == "p-api s-api"
     assert keys(found) == ["p-api s-api", "p-api p", "p-api s"]
-    assert found.lacking == ()
+    assert found.missing == ()
 
 
 def test_what_is_merely_possible_is_a_persons_choice() -> None:
     host = [{"Field": "host-header", "HostHeaderConfig": {"Values": ["stage.example.com"]}}]
     balancing = Balancing({PROD: [rule("p", forward(BLUE)), rule("host", forward(GREEN), host)]})
     found = judged(balancing)
-    assert (keys(found), found.choices[0].rank, found.only) == (["p host", "p"], RANK_POSSIBLE, None)
-    assert len(found.lacking) == 1
+    assert (keys(found), found.options[0].rank, found.certain_option) == (
+        ["p host", "p"],
+        RANK_POSSIBLE,
+        None,
+    )
+    assert len(found.missing) == 1
 
 
 def test_several_that_fit_equally_are_a_persons_choice() -> None:
     balancing = two_listeners()
     balancing.rules["arn:listener/9090"] = [rule("t", forward(OTHER))]
     found = judged(balancing)
-    assert (sorted(keys(found)), found.only) == (["p s", "p t"], None)
+    assert (sorted(keys(found)), found.certain_option) == (["p s", "p t"], None)
 
 
 @pytest.mark.parametrize("why", ["targets", "service", "port", "rule"])
@@ -209,9 +213,9 @@ def test_a_group_that_somebody_else_uses_is_no_stage(why: str) -> None:
     else:
         balancing.rules["arn:listener/9090"] = [rule("t", forward(GREEN))]
     found = judged(balancing, taken=taken)
-    assert [one.stage for one in found.choices] == [None]
-    assert found.only is not None
-    (said,) = found.lacking
+    assert [one.stage for one in found.options] == [None]
+    assert found.certain_option is not None
+    (said,) = found.missing
     for word in ("type ip", "protocol HTTP", "port 80", "VPC vpc-1", "load balancer demo", "default rule"):
         assert word in said
 
@@ -224,15 +228,15 @@ def test_a_stage_with_weights_is_known_by_its_first_group_and_production_by_what
         }
     )
     found = judged(balancing, partner=GREEN)
-    assert found.only is not None
-    assert (found.only.key, found.only.rank) == ("p s", RANK_PARTNERS)
+    assert found.certain_option is not None
+    assert (found.certain_option.key, found.certain_option.rank) == ("p s", RANK_PARTNERS)
 
 
 def test_production_that_is_split_with_the_stage_is_refused_as_a_deployment_refuses_it() -> None:
     balancing = two_listeners()
     balancing.rules[PROD] = [rule("p", forward(BLUE, GREEN, a=90, b=10))]
     found = judged(balancing, partner=GREEN)
-    assert [one.stage for one in found.choices] == [None]
+    assert [one.stage for one in found.options] == [None]
     assert any("blue/1 (90), green/2 (10)" in one for one in found.warnings)
 
 
@@ -240,13 +244,13 @@ def test_several_rules_to_production_are_told_and_chosen_by_a_person() -> None:
     balancing = two_listeners()
     balancing.rules["arn:listener/443"] = [rule("tls", forward(BLUE))]
     found = judged(balancing, partner=GREEN)
-    assert (sorted(keys(found)), found.only) == (["p s", "tls s"], None)
+    assert (sorted(keys(found)), found.certain_option) == (["p s", "tls s"], None)
     assert any(one.startswith("2 rules send traffic to it") for one in found.warnings)
 
 
 def test_one_group_behind_both_rules_is_a_way_to_work_where_the_pair_shares_it() -> None:
     balancing = Balancing({PROD: [rule("p", forward(BLUE))], STAGE: [rule("s", forward(BLUE))]})
-    assert judged(balancing).choices[0].stage is None
+    assert judged(balancing).options[0].stage is None
     assert sorted(keys(judged(balancing, partner=BLUE))) == ["p s", "s p"]
 
 
@@ -255,17 +259,17 @@ def test_the_listeners_of_a_network_load_balancer_have_no_rules() -> None:
     balancing.kind = "network"
     found = judged(balancing)
     assert "DescribeRules" not in balancing.asked
-    assert found.only is not None
-    assert found.only.stage is not None
-    assert (found.only.key, found.only.stage.rule) == (f"{PROD} {STAGE}", "")
+    assert found.certain_option is not None
+    assert found.certain_option.stage is not None
+    assert (found.certain_option.key, found.certain_option.stage.rule) == (f"{PROD} {STAGE}", "")
 
 
 def test_a_listener_that_redirects_leads_nowhere() -> None:
     balancing = two_listeners()
     balancing.rules[PROD] = [rule("p", [{"Type": "redirect", "RedirectConfig": {"Port": "443"}}])]
     found = judged(balancing)
-    assert found.choices == ()
-    assert "No listener rule sends traffic to the target group blue/1" in found.lacking[0]
+    assert found.options == ()
+    assert "No listener rule sends traffic to the target group blue/1" in found.missing[0]
 
 
 def test_a_group_that_is_gone_spoils_nothing_of_the_rest() -> None:
@@ -279,8 +283,8 @@ def test_a_missing_permission_is_named_and_ends_nothing_else(operation: str) -> 
     balancing = two_listeners()
     balancing.denied = operation
     found = judged(balancing)
-    assert found.choices == ()
-    assert f"elasticloadbalancing:{operation}" in found.lacking[0]
+    assert found.options == ()
+    assert f"elasticloadbalancing:{operation}" in found.missing[0]
 
 
 def test_texts_of_others_are_cleaned_before_they_are_kept() -> None:

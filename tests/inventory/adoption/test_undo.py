@@ -26,10 +26,10 @@ def test_what_was_made_goes_and_it_can_be_adopted_again(drive: Drive) -> None:
     assert drifts() == []
     before = drive.mark()
     found = undo_adoption(actor=admin, adoption=adoption)
-    assert (found.state, found.service, found.pipeline, found.held) == (STATES.READY, None, None, "")
+    assert (found.state, found.service, found.pipeline, found.reserved_arn) == (STATES.READY, None, None, "")
     assert not Service.objects.filter(identifier="taken").exists()
     assert not Pipeline.with_deleted.filter(identifier="deploy_taken").exists()
-    assert not DriftComparison.objects.filter(seen__name="legacy").exists()
+    assert not DriftComparison.objects.filter(ecs_service__name="legacy").exists()
     assert EcsServiceRecord.objects.get(name="legacy").service is None
     assert drive.effects(before) == [], "AWS is not asked"
     entry = AuditEntry.objects.get(action="adoption.take_back")

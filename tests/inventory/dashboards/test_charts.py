@@ -61,7 +61,7 @@ def test_what_is_missing_leaves_a_gap_in_the_line_and_a_box_behind_it() -> None:
 
 def test_a_measure_without_values_says_so_and_has_an_axis() -> None:
     empty = UsageMeasure("CPU", (None, None))
-    assert (empty.now, empty.lowest, empty.highest, empty.path) == (None, None, None, "")
+    assert (empty.current, empty.lowest, empty.highest, empty.path) == (None, None, None, "")
     assert len(empty.ticks) == 3
     assert len(empty.gaps) == 1
 
@@ -73,7 +73,7 @@ def test_the_table_names_the_gaps_between_the_first_value_and_the_last() -> None
     seen = EcsServiceRecord(usage={"cpu": dict.fromkeys(at, 7.0), "memory": {at[0]: 9.0}}, usage_read_at=now)
     found = get_usage(seen)
     assert found is not None
-    assert [(one.cpu, one.memory, one.is_known) for one in found.told] == [
+    assert [(one.cpu, one.memory, one.is_known) for one in found.table_rows] == [
         (7.0, None, True),
         (None, None, False),
         (None, None, False),

@@ -30,10 +30,10 @@ def runs_too(world: World, name: str, image: str) -> EcsServiceRecord:
         cluster="demo",
     )
     task = ServiceInstance.objects.get()
-    seen = EcsServiceRecord.objects.get(pk=task.seen_id)
+    seen = EcsServiceRecord.objects.get(pk=task.ecs_service_id)
     seen.pk, seen._state.adding, seen.name, seen.infrastructure = None, True, name, place
     seen.save()
-    task.pk, task._state.adding, task.arn, task.seen, task.image = None, True, name, seen, image
+    task.pk, task._state.adding, task.arn, task.ecs_service, task.image = None, True, name, seen, image
     task.save()
     return seen
 
@@ -75,10 +75,10 @@ def test_events_are_found_by_text_service_account_and_time(world: World, reader:
     seen.cluster.account = "123456789012"
     seen.cluster.save()
     EcsServiceEvent.objects.create(
-        seen=seen, event="b", at=now - timedelta(days=3), message="was unable to place a task"
+        ecs_service=seen, event="b", at=now - timedelta(days=3), message="was unable to place a task"
     )
     EcsServiceEvent.objects.create(
-        seen=seen, event="c", at=now - timedelta(days=40), message="is unable to consistently start"
+        ecs_service=seen, event="c", at=now - timedelta(days=40), message="is unable to consistently start"
     )
     week = events_of(reader, q="UNABLE")
     assert "was unable to place" in week

@@ -49,7 +49,7 @@ def world(project: Scope, admin: User) -> World:
         "read_at": timezone.now().isoformat(),
     }
     EcsServiceRecord.objects.filter(service=world.service).update(
-        answered={"loadBalancers": [{"targetGroupArn": GROUP}]}, targets=[group], looked_at=timezone.now()
+        description={"loadBalancers": [{"targetGroupArn": GROUP}]}, targets=[group], viewed_at=timezone.now()
     )
     return world
 

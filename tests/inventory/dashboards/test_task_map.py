@@ -38,12 +38,12 @@ def run(count: int, seen: EcsServiceRecord | None = None, **looks: object) -> No
     ServiceInstance.objects.bulk_create(
         ServiceInstance(
             cluster_id=one.cluster_id,
-            seen=one,
+            ecs_service=one,
             arn=f"arn:{number}",
             task_id=f"{number:032x}",
             desired_status="RUNNING",
             created_at=now + timedelta(seconds=number),
-            looks="a",
+            fingerprint="a",
             seen_at=now,
             **{**same, **looks},
         )
@@ -58,8 +58,8 @@ def test_what_is_wrong_or_moves_is_drawn_before_what_is_newest(world: World, adm
     run(TASKS - 9, zone="b")
     (place,) = list_running_services(admin, [world.service], detailed=True, drawn=True)
     a, b = place.zones
-    assert (a.name, a.total, a.sick, a.moving, a.old, len(a.drawn)) == ("a", 6, 2, 0, 4, 6)
-    assert (b.name, b.total, b.sick, b.moving, b.old) == ("b", TASKS - 6, 0, 3, 0)
+    assert (a.name, a.total, a.unhealthy, a.transitioning, a.outdated, len(a.drawn)) == ("a", 6, 2, 0, 4, 6)
+    assert (b.name, b.total, b.unhealthy, b.transitioning, b.outdated) == ("b", TASKS - 6, 0, 3, 0)
     assert place.drawn == MAX_DRAWN_PER_SERVICE
     assert (place.running, [one.count for one in place.versions]) == (TASKS, [TASKS - 4, 4])
     newest = ServiceInstance.objects.latest("created_at")

@@ -45,7 +45,7 @@ def asked_for(cluster: SyncedCluster) -> ClusterDriftScan:
     """A look that begins now, by the clock of the story."""
     one = clusters.advance_due_date(cluster, get_database_time())
     begun = create_cursor(cluster, story_now()).to_row()
-    ClusterDriftScan.objects.filter(pk=one.pk, reading__isnull=True).update(reading=begun)
+    ClusterDriftScan.objects.filter(pk=one.pk, cursor__isnull=True).update(cursor=begun)
     return one
 
 
@@ -61,15 +61,15 @@ def looked_at(cluster: SyncedCluster) -> ClusterDriftScan:
     one = asked_for(cluster)
     drift_scan.run_drift_scan(one.pk)
     one.refresh_from_db()
-    assert (one.failure, one.reading) == ("", None)
+    assert (one.failure, one.cursor) == ("", None)
     return one
 
 
 def drifts() -> list[str]:
     """What differs now, after a look."""
     compared()
-    return sorted(f"{one.document}:{one.path}" for one in Drift.objects.filter(ended_at=None))
+    return sorted(f"{one.document}:{one.path}" for one in Drift.objects.filter(resolved_at=None))
 
 
 def state(name: str = "myapp") -> str:
-    return DriftComparison.objects.get(seen__name=name).state
+    return DriftComparison.objects.get(ecs_service__name=name).state

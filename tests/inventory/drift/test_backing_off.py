@@ -68,7 +68,7 @@ def tick(account: Any) -> None:
 def pass_time() -> None:
     rate_limits.reset_buckets()
     ago = get_database_time() - timedelta(seconds=1)
-    SyncPause.objects.update(until=ago, tried_until=None)
+    SyncPause.objects.update(paused_until=ago, trial_expires_at=None)
     ClusterDriftScan.objects.update(due_at=ago)
 
 
@@ -89,7 +89,7 @@ def test_one_asks_for_all_that_share_an_account_and_region_later_each_time(
         pass_time()
         tick(account)
         assert len(account.asked) == 4 + 2 * turn
-        pauses.append(max(SyncPause.objects.values_list("until", flat=True)) - get_database_time())
+        pauses.append(max(SyncPause.objects.values_list("paused_until", flat=True)) - get_database_time())
     assert pauses[0] < pauses[1] < pauses[2] <= LONGEST_PAUSE
     now = get_database_time()
     assert [claim_trial(one, now) for one in SyncedCluster.objects.all()] == [None] * 3, "sync does not rest"
@@ -124,7 +124,7 @@ def test_who_asks_for_a_look_wakes_one_that_rests_half_way(made: World) -> None:
     one = ClusterDriftScan.objects.select_related("cluster__connector").order_by("pk")[0]
     begun = create_cursor(one.cluster, get_database_time()).to_row()
     later = get_database_time() + LONGEST_PAUSE
-    ClusterDriftScan.objects.filter(pk=one.pk).update(reading=begun, due_at=later)
+    ClusterDriftScan.objects.filter(pk=one.pk).update(cursor=begun, due_at=later)
     clusters.advance_due_date(one.cluster, get_database_time())
     assert one.pk in clusters.list_due_clusters(get_database_time(), 10)
 
@@ -161,6 +161,6 @@ def test_auto_scaling_that_may_not_be_read_keeps_nothing_else_from_being_compare
         account.__class__ = Keeping
     made.looked()
     assert not ClusterDriftScan.objects.exclude(failure="").exists()
-    assert ClusterDriftScan.objects.exclude(scaling_unread="").count() == 2
+    assert ClusterDriftScan.objects.exclude(scaling_read_error="").count() == 2
     assert set(DriftComparison.objects.values_list("state", flat=True)) == {"DRIFTED", "IN_STEP"}
     assert not DriftComparison.objects.filter(reason="").exists()

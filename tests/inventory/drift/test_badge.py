@@ -32,7 +32,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def world(project: Scope, admin: User) -> World:
     made = make_world(project, admin, admin)
     DriftComparison.objects.update(state=DRIFTED)
-    Drift.objects.update(ended_at=None, accepted_at=None, accepted_by=None)
+    Drift.objects.update(resolved_at=None, accepted_at=None, accepted_by=None)
     return made
 
 
@@ -80,7 +80,9 @@ def test_all_are_counted_together_as_each_is_counted_alone(world: World, project
     for number in range(3):
         seen.pk, seen._state.adding, seen.name = None, True, f"more{number}"
         seen.save()
-        DriftComparison.objects.create(seen=seen, state=DRIFTED if number else DriftComparison.State.ACCEPTED)
+        DriftComparison.objects.create(
+            ecs_service=seen, state=DRIFTED if number else DriftComparison.State.ACCEPTED
+        )
     together = count_drifted_services(people)
     alone = {one.username: list_comparisons(one, DRIFTED).count() for one in people}
     assert {one.username: together[one.pk] for one in people} == alone

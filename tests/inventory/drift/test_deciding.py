@@ -39,7 +39,7 @@ def test_an_accepted_field_is_told_again_once_it_changes_again(
     assert state() == STATES.DRIFTED
     first, second = Drift.objects.order_by("pk")
     assert (first.reason, second.reason) == ("A busy week", "")
-    assert (second.desired, second.found) == (1, 4)
+    assert (second.desired, second.actual) == (1, 4)
 
 
 def test_an_acceptance_ends_with_the_deployment_that_puts_the_field_right(

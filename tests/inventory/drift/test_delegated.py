@@ -47,7 +47,7 @@ def until_compared(compared: ClusterDriftScan, one: Hand) -> None:
         compared.refresh_from_db()
         if compared.compared_at:
             return
-    raise AssertionError(f"still at {compared.reading}: {compared.failure}")
+    raise AssertionError(f"still at {compared.cursor}: {compared.failure}")
 
 
 def test_a_delegate_reads_what_scales_and_the_change_is_named(compared: ClusterDriftScan) -> None:
@@ -63,11 +63,11 @@ def test_who_tries_for_all_that_rest_makes_call_after_call(compared: ClusterDrif
     family = EcsServiceRecord.objects.get().task_definition.rpartition(":")[0]
     EcsServiceRecord.objects.update(task_definition=f"{family}:99")
     again = create_cursor(compared.cluster, story_now()).to_row()
-    ClusterDriftScan.objects.update(reading=again)
+    ClusterDriftScan.objects.update(cursor=again)
     now = get_database_time()
     for key in list_pause_keys(compared.cluster, clusters.DRIFT_OWNER):
         SyncPause.objects.create(
-            key=key, until=now, failures=1, failed_at=now, failure="No delegate was there."
+            key=key, paused_until=now, failures=1, failed_at=now, failure="No delegate was there."
         )
     one = hand("first", tags=("eu",))
     until_compared(compared, one)

@@ -21,13 +21,13 @@ STATES = DriftComparison.State
 
 
 def desired() -> Execution:
-    found = DriftComparison.objects.get(seen__name="myapp").execution
+    found = DriftComparison.objects.get(ecs_service__name="myapp").execution
     assert found is not None
     return found
 
 
 def told() -> str:
-    return str(Drift.objects.filter(ended_at=None)[0].told)
+    return str(Drift.objects.filter(resolved_at=None)[0].attribution)
 
 
 def test_an_older_run_that_is_tried_again_is_what_counts(drive: Drive) -> None:
@@ -105,7 +105,7 @@ def test_a_count_that_a_step_gave_is_desired_until_it_is_taken_back(write: Write
     assert drifts() == []
     update(drive, desiredCount=2)
     assert drifts() == [f"{SERVICE_DEFINITION}:desiredCount"]
-    assert [(one.desired, one.found) for one in Drift.objects.filter(ended_at=None)] == [(3, 2)]
+    assert [(one.desired, one.actual) for one in Drift.objects.filter(resolved_at=None)] == [(3, 2)]
     update(drive, desiredCount=3)
     roll_back_execution(actor=drive.deployer, execution=scaled)
     drive.until_over(scaled)

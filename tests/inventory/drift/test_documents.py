@@ -158,7 +158,7 @@ def test_a_field_that_was_changed_is_named_with_both_values() -> None:
         ServiceDocuments(task, SHOWN_SERVICE, 2, SHOWN_TARGET, {"cpu": SHOWN_POLICY}, {"team": "shop"}),
         chosen=find_aws_defaults(DEPLOYED, RUNNING),
     )
-    assert (one.path, one.desired, one.found) == (
+    assert (one.path, one.desired, one.actual) == (
         "containerDefinitions[app].environment[LOG]",
         "info",
         "info!",

@@ -99,7 +99,7 @@ def test_each_field_of_a_foreign_revision_is_the_one_that_is_named(drive: Drive)
         assert drifts() == [f"{TASK_DEFINITION}:containerDefinitions[nginx].{named}"]
         update(drive, taskDefinition=ours)
         assert drifts() == []
-    told = set(Drift.objects.values_list("told", flat=True))
+    told = set(Drift.objects.values_list("attribution", flat=True))
     assert len(told) == len(TASK_CHANGES)
     assert all("which no deployment of Slipway has registered" in one for one in told)
 
@@ -112,9 +112,9 @@ def test_the_values_of_an_environment_are_kept_nowhere_and_a_second_change_is_an
         update(drive, taskDefinition=register(drive, environment=[{"name": "LOG", "value": value}]))
         drifts()
     first, second = Drift.objects.order_by("pk")
-    assert first.ended_at is not None
-    assert second.ended_at is None
-    assert (second.desired, second.found) == (None, "(hidden)")
+    assert first.resolved_at is not None
+    assert second.resolved_at is None
+    assert (second.desired, second.actual) == (None, "(hidden)")
     assert not AuditEntry.objects.filter(after__icontains="first-hidden").exists()
 
 
@@ -152,16 +152,16 @@ def test_what_a_look_read_in_the_middle_of_a_deployment_is_not_judged_after_it(d
     drive.pass_time(12)
     look = drift_scan.DriftScan.claim(asked_for(SyncedCluster.objects.get()).pk)
     assert look is not None
-    question = look.question()
+    question = look.build_call()
     answer = drive.call(question.service, question.operation, dict(question.params))
     assert answer["ScalableTargets"][0]["SuspendedState"]["DynamicScalingInSuspended"], "by the deployment"
-    look.take(question, answer)
+    look.apply_response(question, answer)
     drive.until_over(execution)
     synced()
-    while not look.reading.is_over:
-        question = look.question()
-        look.take(question, drive.call(question.service, question.operation, dict(question.params)))
-    look.close()
+    while not look.cursor.is_complete:
+        question = look.build_call()
+        look.apply_response(question, drive.call(question.service, question.operation, dict(question.params)))
+    look.finish()
     assert drifts() == []
     assert not Drift.objects.exists()
 
@@ -200,7 +200,7 @@ def test_what_was_put_back_is_drift_no_more_and_stays_as_history(drive: Drive) -
     assert drifts() == []
     assert state() == STATES.IN_STEP
     (one,) = Drift.objects.all()
-    assert one.ended_at is not None
+    assert one.resolved_at is not None
 
 
 def test_the_next_deployment_is_what_counts(drive: Drive) -> None:
@@ -284,10 +284,10 @@ def test_what_sync_sees_while_a_look_is_under_way_waits_for_the_next(drive: Driv
     look = drift_scan.DriftScan.claim(one.pk)
     assert look is not None
     synced()
-    while not look.reading.is_over:
-        question = look.question()
-        look.take(question, drive.call(question.service, question.operation, dict(question.params)))
-    look.close()
+    while not look.cursor.is_complete:
+        question = look.build_call()
+        look.apply_response(question, drive.call(question.service, question.operation, dict(question.params)))
+    look.finish()
     assert state() == STATES.IN_STEP, "half of it would be wrong"
     one.refresh_from_db()
     assert one.due_at < get_database_time() + drift_scan.SCAN_INTERVAL / 2

@@ -39,7 +39,7 @@ def test_a_plain_value_that_is_a_known_secret_is_hidden(drive: Drive, secret: st
     update(drive, taskDefinition=register(drive, command=command, dockerLabels={secret: "a"}))
     assert f"{TASK_DEFINITION}:containerDefinitions[nginx].command" in drifts()
     row = Drift.objects.get(path__endswith=".command")
-    assert row.found == ["serve", "--database=postgres://app:•••@db/app"]
+    assert row.actual == ["serve", "--database=postgres://app:•••@db/app"]
     assert secret not in shown(client)
     assert secret not in json.dumps(list(AuditEntry.objects.values_list("after", flat=True)))
 
@@ -50,7 +50,7 @@ def test_another_secret_in_its_place_is_another_drift(drive: Drive, secret: str)
         update(drive, taskDefinition=register(drive, command=["serve", value]))
         drifts()
     assert Drift.objects.count() == 2
-    assert Drift.objects.filter(ended_at=None).count() == 1
+    assert Drift.objects.filter(resolved_at=None).count() == 1
 
 
 def test_hostile_values_are_shown_as_text_and_long_ones_are_cut(drive: Drive, client: Client) -> None:
@@ -73,4 +73,4 @@ def test_names_and_values_that_no_column_holds_keep_nothing_from_being_compared(
     assert len(drifts()) == 3
     assert len(drifts()) == 3, "told once"
     assert Drift.objects.count() == 3
-    assert Drift.objects.get(path__endswith=".command").found == ["serve", "a\ufffdb"]
+    assert Drift.objects.get(path__endswith=".command").actual == ["serve", "a\ufffdb"]

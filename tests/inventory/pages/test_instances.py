@@ -83,8 +83,8 @@ def test_however_often_somebody_asks_one_look_begins_in_ten_seconds(
     for _ in range(5):
         client.post(f"/infrastructures/{place.pk}/sync/")
     again = SyncedCluster.objects.get()
-    assert first.asked_at is not None
-    assert again.due_at == first.asked_at + REQUEST_INTERVAL
+    assert first.sync_requested_at is not None
+    assert again.due_at == first.sync_requested_at + REQUEST_INTERVAL
 
 
 def test_who_may_only_look_has_no_button_and_is_refused(synced: SyncedCluster, client: Client) -> None:
@@ -100,7 +100,7 @@ def test_a_failure_is_shown_with_the_next_step_and_what_is_missing(
     SyncedCluster.objects.update(
         failure="AWS denied <ecs:ListTasks>.",
         failure_step="Add this policy to the role.",
-        lacking=[{"action": "application-autoscaling:DescribeScalableTargets", "why": "AWS denied it."}],
+        denied_reads=[{"action": "application-autoscaling:DescribeScalableTargets", "why": "AWS denied it."}],
     )
     shown = page(client)
     assert "AWS denied &lt;ecs:ListTasks&gt;." in shown

@@ -66,7 +66,7 @@ def pass_time() -> None:
     """The pause is over, that of AWS's quota too."""
     rate_limits.reset_buckets()
     ago = get_database_time() - timedelta(seconds=1)
-    SyncPause.objects.update(until=ago, tried_until=None)
+    SyncPause.objects.update(paused_until=ago, trial_expires_at=None)
     SyncedCluster.objects.update(due_at=ago)
 
 
@@ -91,7 +91,7 @@ def test_one_asks_for_all_that_share_an_account_and_region(
         tick(account)
         assert len(account.asked) == 4 + 2 * turn
         assert not list_due_clusters(get_database_time(), 100)
-        pauses.append(max(SyncPause.objects.values_list("until", flat=True)) - get_database_time())
+        pauses.append(max(SyncPause.objects.values_list("paused_until", flat=True)) - get_database_time())
     assert pauses[0] < pauses[1] < pauses[2] <= LONGEST_PAUSE
 
 
@@ -145,7 +145,7 @@ def test_a_trial_that_never_came_back_is_followed_by_another(clusters: list[Sync
     account = Refusing(THROTTLED)
     tick(account)
     pass_time()
-    SyncPause.objects.update(tried_until=get_database_time() + timedelta(seconds=30))
+    SyncPause.objects.update(trial_expires_at=get_database_time() + timedelta(seconds=30))
     tick(account)
     assert len(account.asked) == 2, "somebody tries already"
     pass_time()

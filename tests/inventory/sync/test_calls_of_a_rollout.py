@@ -130,7 +130,7 @@ def test_a_rollout_of_63_s_costs_at_most_24_calls_with_sync_and_drift(
 
 def published(cluster: SyncedCluster) -> None:
     """Somebody has described the service just now, and saw a count that AWS does not have."""
-    answered = {**EcsServiceRecord.objects.get().answered, "desiredCount": 77, "events": []}
+    answered = {**EcsServiceRecord.objects.get().description, "desiredCount": 77, "events": []}
     recent_reads.publish_reads(
         recent_reads.SERVICES, get_batch_key(cluster), {"myapp": answered}, begun=get_database_time()
     )

@@ -45,7 +45,7 @@ def until_synced(cluster: SyncedCluster, one: Hand) -> None:
         cluster.refresh_from_db()
         if cluster.synced_at:
             return
-    raise AssertionError(f"still at {cluster.reading}: {cluster.failure}")
+    raise AssertionError(f"still at {cluster.cursor}: {cluster.failure}")
 
 
 def test_each_call_is_a_task_of_a_delegate_and_one_that_is_lost_is_made_by_the_next(

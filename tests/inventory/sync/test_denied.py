@@ -30,7 +30,7 @@ def pages(shop: World) -> tuple[str, str]:
     service = EcsServiceRecord.objects.filter(service__isnull=False)[0].service_id
     both = reverse("service-dashboard", args=[service]), reverse("instances")
     dashboard, listed = (client.get(one).content.decode() for one in both)
-    EcsServiceRecord.objects.update(looked_at=get_database_time())
+    EcsServiceRecord.objects.update(viewed_at=get_database_time())
     return dashboard, listed
 
 
@@ -43,7 +43,7 @@ def test_the_rest_goes_on_and_each_page_says_what_to_allow(shop: World) -> None:
     cluster = sync()
     assert (cluster.failure, cluster.failures) == ("", 0)
     assert ServiceInstance.objects.filter(stopped_at=None).count() == 2
-    assert {one["operation"] for one in cluster.lacking} == set(DENIED)
+    assert {one["operation"] for one in cluster.denied_reads} == set(DENIED)
     dashboard, listed = pages(shop)
     for operation, (prefix, what) in DENIED.items():
         told = rf"{what} not available, access denied by AWS. Allow <code>{prefix}:{operation}</code>"
@@ -52,8 +52,8 @@ def test_the_rest_goes_on_and_each_page_says_what_to_allow(shop: World) -> None:
     assert "2 of 2 run" in dashboard
 
     shop.drive.sandbox.clear_faults()
-    SyncedCluster.objects.update(lacking=[], scaling_read_at=None)
-    assert sync().lacking == []
+    SyncedCluster.objects.update(denied_reads=[], scaling_read_at=None)
+    assert sync().denied_reads == []
     dashboard, listed = pages(shop)
     assert "AWS denies it" not in dashboard
     assert "A part is missing" not in listed
@@ -66,10 +66,10 @@ def test_what_is_denied_and_wanted_by_nobody_any_more_is_forgotten_after_an_hour
     sync()
     pages(shop)
     shop.drive.sandbox.fault("denied", operation="GetMetricData")
-    assert len(sync().lacking) == 1
-    EcsServiceRecord.objects.update(looked_at=None)
-    assert len(sync().lacking) == 1, "within the hour"
+    assert len(sync().denied_reads) == 1
+    EcsServiceRecord.objects.update(viewed_at=None)
+    assert len(sync().denied_reads) == 1, "within the hour"
     cluster = SyncedCluster.objects.get()
-    cluster.lacking[0]["until"] = get_database_time().isoformat()
+    cluster.denied_reads[0]["until"] = get_database_time().isoformat()
     cluster.save()
-    assert sync().lacking == []
+    assert sync().denied_reads == []

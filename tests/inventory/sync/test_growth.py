@@ -118,7 +118,7 @@ def test_where_auto_scaling_may_have_done_it_unseen_nobody_is_blamed(
     ):
         EcsServiceEvent.objects.filter(kind=EcsServiceEvent.Kind.COUNT).delete()
         EcsServiceEvent.objects.create(
-            seen=seen,
+            ecs_service=seen,
             kind=EcsServiceEvent.Kind.COUNT,
             event="count",
             before=1,
@@ -127,7 +127,7 @@ def test_where_auto_scaling_may_have_done_it_unseen_nobody_is_blamed(
             message="From 1 to 3.",
         )
         EcsServiceRecord.objects.update(scaling=scaling)
-        cluster.lacking = lacking
+        cluster.denied_reads = lacking
         with transaction.atomic():
             attribute_scaling(cluster, now)
         assert changes() == ["From 1 to 3."]

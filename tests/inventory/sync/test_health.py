@@ -79,11 +79,11 @@ def test_targets_are_read_once_for_all_who_look_and_not_where_nobody_looks(shop:
     text = shown(shop)
     assert "2 healthy" in text
     assert "that are not healthy" not in text
-    EcsServiceRecord.objects.update(looked_at=get_database_time() - timedelta(minutes=16))
+    EcsServiceRecord.objects.update(viewed_at=get_database_time() - timedelta(minutes=16))
     way.sync()
     assert way.calls[ASKED] == 1, "everybody has left"
 
-    EcsServiceRecord.objects.update(looked_at=get_database_time())
+    EcsServiceRecord.objects.update(viewed_at=get_database_time())
     Way(sick).sync()
     text = shown(shop)
     assert "10.1.2.3:80" in text
@@ -103,14 +103,14 @@ def test_a_group_that_is_gone_and_a_policy_that_denies_are_told_and_stop_nothing
         raise NotFound("TargetGroupNotFound", "One or more target groups not found", "elbv2", ASKED)
 
     cluster = Way(gone).sync()
-    assert cluster.lacking == []
+    assert cluster.denied_reads == []
     assert "This target group does not exist in AWS" in shown(shop)
 
     def denied(_: object) -> dict[str, Any]:
         raise Denied("AccessDenied", "You may not.", "elbv2", ASKED)
 
     cluster = Way(denied).sync()
-    assert [one["operation"] for one in cluster.lacking] == [ASKED]
+    assert [one["operation"] for one in cluster.denied_reads] == [ASKED]
     text = shown(shop)
     assert "Allow <code>elasticloadbalancing:DescribeTargetHealth</code>" in text
     assert "choose <em>Sync now</em>" in text

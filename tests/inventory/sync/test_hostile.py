@@ -74,12 +74,12 @@ def test_a_cluster_is_kept_in_step_whatever_one_row_says(cluster: SyncedCluster,
     cluster.refresh_from_db()
     assert (cluster.failure, cluster.failures) == ("", 0)
     good = ServiceInstance.objects.get(task_id="s0t0")
-    assert (good.image, good.address, good.seen) == (
+    assert (good.image, good.address, good.ecs_service) == (
         "s0:7",
         "10.0.0.7",
         EcsServiceRecord.objects.get(name="s0"),
     )
-    assert EcsServiceEvent.objects.filter(seen=good.seen).count() >= 3
+    assert EcsServiceEvent.objects.filter(ecs_service=good.ecs_service).count() >= 3
     for row in (
         *ServiceInstance.objects.all(),
         *EcsServiceRecord.objects.all(),
@@ -127,7 +127,7 @@ def test_names_that_are_too_long_stay_different_and_find_their_service(cluster: 
 
     sync(cluster, Long(2, 1))
     assert EcsServiceRecord.objects.count() == 2
-    assert {one.seen.name for one in ServiceInstance.objects.all() if one.seen} == set(
+    assert {one.ecs_service.name for one in ServiceInstance.objects.all() if one.ecs_service} == set(
         EcsServiceRecord.objects.values_list("name", flat=True)
     )
 

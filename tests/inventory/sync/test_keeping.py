@@ -26,7 +26,7 @@ def test_what_stopped_long_ago_goes_and_what_runs_stays(project: Scope) -> None:
     for days, stopped in ((99, 98), (40, 31), (40, 29), (99, None)):
         ServiceInstance.objects.create(
             cluster=cluster,
-            seen=seen,
+            ecs_service=seen,
             arn=f"{days} {stopped}",
             task_id="t",
             task_definition="t",
@@ -34,11 +34,13 @@ def test_what_stopped_long_ago_goes_and_what_runs_stays(project: Scope) -> None:
             desired_status="RUNNING",
             created_at=now - timedelta(days=days),
             stopped_at=None if stopped is None else now - timedelta(days=stopped),
-            looks="a",
+            fingerprint="a",
             seen_at=now,
         )
     for days in (89, 91):
-        EcsServiceEvent.objects.create(seen=seen, event=str(days), at=now - timedelta(days=days), message="a")
+        EcsServiceEvent.objects.create(
+            ecs_service=seen, event=str(days), at=now - timedelta(days=days), message="a"
+        )
     for minutes, owner in ((16, "sync"), (14, "sync"), (16, "preview")):
         DelegateTask.objects.create(
             scope=project,

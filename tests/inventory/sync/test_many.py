@@ -68,4 +68,4 @@ def test_what_is_gone_is_closed_by_a_whole_sync_only(cluster: SyncedCluster) -> 
     assert EcsServiceRecord.objects.filter(gone_at=None).count() == 11
     gone = ServiceInstance.objects.exclude(stopped_at=None)
     assert gone.count() == 10
-    assert {one.seen.name for one in gone if one.seen} == {"s11"}
+    assert {one.ecs_service.name for one in gone if one.ecs_service} == {"s11"}

@@ -38,7 +38,7 @@ def test_a_task_that_a_step_ran_by_itself_was_started_by_its_execution(write: Wr
     execution = ready.until_over(ready.start("1.28"))
     assert execution.status == "SUCCESS", execution.failure
     sync()
-    ran = ServiceInstance.objects.get(seen=None)
+    ran = ServiceInstance.objects.get(ecs_service=None)
     assert (ran.origin, ran.execution) == ("EXECUTION", execution)
 
 

@@ -32,7 +32,7 @@ def sync() -> SyncedCluster:
 def test_what_an_execution_deployed_is_shown_with_its_images_and_who_started_it(drive: Drive) -> None:
     execution = drive.run("1.27")
     cluster = sync()
-    assert (cluster.failure, cluster.failures, cluster.reading) == ("", 0, None)
+    assert (cluster.failure, cluster.failures, cluster.cursor) == ("", 0, None)
     infrastructure = Infrastructure.objects.get()
     seen = EcsServiceRecord.objects.get()
     assert (seen.service, seen.infrastructure, seen.status) == (
@@ -45,7 +45,9 @@ def test_what_an_execution_deployed_is_shown_with_its_images_and_who_started_it(
     assert {(one.origin, one.execution) for one in instances} == {("EXECUTION", execution)}
     assert {one.last_status for one in instances} == {"RUNNING"}
     assert all(one.image.endswith(":1.27") and one.digest.startswith("sha256:") for one in instances)
-    assert EcsServiceEvent.objects.filter(seen=seen, message__contains="has reached a steady state").exists()
+    assert EcsServiceEvent.objects.filter(
+        ecs_service=seen, message__contains="has reached a steady state"
+    ).exists()
 
 
 def test_a_task_that_stopped_is_kept_with_its_reason_and_its_successor_is_no_deployment(drive: Drive) -> None:
@@ -160,10 +162,12 @@ def test_what_a_policy_keeps_back_leaves_the_rest_of_the_picture_whole(drive: Dr
         run_sync(pk, lambda connector, region: Denying(get_local_caller(connector, region)))
     cluster = SyncedCluster.objects.get()
     assert (cluster.failure, ServiceInstance.objects.count() > 0) == ("", True)
-    assert [one["action"] for one in cluster.lacking] == [f"application-autoscaling:{refused}"]
+    assert [one["action"] for one in cluster.denied_reads] == [f"application-autoscaling:{refused}"]
     assert asked.count(refused) == 1, "it is asked again in an hour"
-    SyncedCluster.objects.update(lacking=[{**cluster.lacking[0], "until": "2020-01-01T00:00:00+00:00"}])
-    assert sync().lacking == [], "allowed since"
+    SyncedCluster.objects.update(
+        denied_reads=[{**cluster.denied_reads[0], "until": "2020-01-01T00:00:00+00:00"}]
+    )
+    assert sync().denied_reads == [], "allowed since"
 
 
 def test_the_end_of_a_deployment_has_the_cluster_looked_at_at_once(drive: Drive) -> None:

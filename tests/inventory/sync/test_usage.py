@@ -44,7 +44,7 @@ class Story:
         client.force_login(self.drive.deployer)
         seen = EcsServiceRecord.objects.get()
         text = client.get(reverse("service-dashboard", args=[seen.service_id])).content.decode()
-        EcsServiceRecord.objects.update(looked_at=self.drive.clock.now())
+        EcsServiceRecord.objects.update(viewed_at=self.drive.clock.now())
         return text
 
     def sync(self) -> SyncedCluster:
@@ -89,8 +89,8 @@ def test_it_is_read_every_few_minutes_for_those_who_look(story: Story) -> None:
     assert 3 <= len(found.known) <= 5, "a value for each five minutes that it has run"
     assert all(0 < (one.cpu or 0) < 100 and 0 < (one.memory or 0) < 100 for one in found.known)
     cpu, memory = found.measures
-    assert f"{cpu.now:.1f} %" in text
-    assert f"{memory.now:.1f} %" in text
+    assert f"{cpu.current:.1f} %" in text
+    assert f"{memory.current:.1f} %" in text
     story.drive.pass_time(300, step=60)
     story.sync()
     assert story.calls[ASKED] == 2
@@ -103,22 +103,22 @@ def test_a_policy_that_denies_it_is_named_and_stops_nothing(story: Story) -> Non
     story.sync()
     story.look()
     story.denies = True
-    assert [one["action"] for one in story.sync().lacking] == ["cloudwatch:GetMetricData"]
+    assert [one["action"] for one in story.sync().denied_reads] == ["cloudwatch:GetMetricData"]
     assert "Allow <code>cloudwatch:GetMetricData</code>" in story.look()
 
 
 def test_one_call_asks_for_as_many_services_as_cloudwatch_takes() -> None:
     names = tuple(f"{'demo' if number % 2 else 'other'}/s{number}" for number in range(251))
     reading = SyncCursor("2026-01-01T12:03:00+00:00", USAGE, names, is_listed=True, is_filled=True)
-    first = reading.question("demo").params
+    first = reading.build_call("demo").params
     assert len(first["MetricDataQueries"]) == 500
     assert (first["StartTime"], first["EndTime"]) == (
         "2026-01-01T09:00:00+00:00",
         "2026-01-01T12:00:00+00:00",
     )
-    more = reading.turned({"NextToken": "page 2"})
-    assert more.question("demo").params == {**first, "NextToken": "page 2"}
-    last = more.turned({}).question("demo").params
+    more = reading.after_describe_page({"NextToken": "page 2"})
+    assert more.build_call("demo").params == {**first, "NextToken": "page 2"}
+    last = more.after_describe_page({}).build_call("demo").params
     dimensions = [one["MetricStat"]["Metric"]["Dimensions"] for one in last["MetricDataQueries"]]
     assert (
         dimensions
@@ -132,7 +132,7 @@ def test_whatever_is_told_is_kept_as_points_or_left_out(cluster: SyncedCluster) 
     since, until = compute_usage_window(now)
     EcsServiceRecord.objects.create(cluster=cluster, name="s0", first_seen_at=now, seen_at=now)
     reading = SyncCursor(now.isoformat(), USAGE, ("large/s0",), is_listed=True, is_filled=True)
-    params = reading.question("large").params
+    params = reading.build_call("large").params
     odd: list[Any] = [None, "x", True, -1, float("nan"), float("inf"), 2**2000, [], 1e300]
     moments = [until - timedelta(minutes=5 * number) for number in range(1, len(odd) + 1)]
     told = [
@@ -156,7 +156,7 @@ def beside(cluster: SyncedCluster, name: str, **changes: Any) -> SyncedCluster:
 def looked_at(cluster: SyncedCluster, name: str) -> EcsServiceRecord:
     now = get_database_time()
     return EcsServiceRecord.objects.create(
-        cluster=cluster, name=name, first_seen_at=now, seen_at=now, looked_at=now, usage_asked_at=None
+        cluster=cluster, name=name, first_seen_at=now, seen_at=now, viewed_at=now, usage_requested_at=None
     )
 
 
@@ -187,7 +187,7 @@ def test_the_first_of_all_clusters_of_a_connector_account_and_region_asks_for_al
         assert [list_due_usages(one, now) for one in elsewhere] == [["small/web"]] * 3
 
     reading = SyncCursor(now.isoformat(), USAGE, tuple(asked), is_listed=True, is_filled=True)
-    params = reading.question("large").params
+    params = reading.build_call("large").params
     assert len(params["MetricDataQueries"]) == 6, "one call for both clusters"
     at = compute_usage_window(now)[0].isoformat()
     results = [{"Id": f"m{number}", "Timestamps": [at], "Values": [number]} for number in range(6)]

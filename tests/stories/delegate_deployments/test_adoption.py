@@ -121,4 +121,6 @@ def _names(page: dict[str, Any]) -> set[str]:
 
 
 def _state(name: str) -> str:
-    return DriftComparison.objects.filter(seen__name=name).values_list("state", flat=True).first() or ""
+    return (
+        DriftComparison.objects.filter(ecs_service__name=name).values_list("state", flat=True).first() or ""
+    )

@@ -81,9 +81,9 @@ def test_how_far_a_look_is_is_told_to_who_asked_for_it_only(world: World) -> Non
     now = timezone.now()
     SyncedCluster.objects.update(synced_at=now)
     calm = of(world)
-    SyncedCluster.objects.update(reading={"phase": "running"})
+    SyncedCluster.objects.update(cursor={"phase": "running"})
     assert of(world).seen == calm.seen
-    SyncedCluster.objects.update(asked_at=now + timedelta(seconds=1))
+    SyncedCluster.objects.update(sync_requested_at=now + timedelta(seconds=1))
     reading = of(world)
-    SyncedCluster.objects.update(reading={"phase": "stopped"})
+    SyncedCluster.objects.update(cursor={"phase": "stopped"})
     assert len({calm.seen, reading.seen, of(world).seen}) == 3
