@@ -184,7 +184,7 @@ def _list_changes(documents: ServiceDocuments, running: ServiceDocuments) -> Ite
         again = ServiceDocuments(
             again.task_definition, again.service, None, again.target, again.policies, again.tags
         )
-    for one in find_differences(again, running, chosen=find_aws_defaults(again, running)):
+    for one in find_differences(again, running, aws_defaults=find_aws_defaults(again, running)):
         yield f"{one.document} {one.path} would not stay as it is: Slipway cannot read it back."
 
 

@@ -24,10 +24,10 @@ _UNKNOWN_AUTHOR_TEXT: Final = (
 
 @dataclass(frozen=True)
 class DriftAttributor:
-    """What is known of changes to these ECS services; three queries for all of them.
+    """Attribution of changes to the ECS services of one scan; three queries in all.
 
-    `rolled_back` are the events by which AWS's circuit breaker announced where it goes back to, `scaled` the
-    last of auto scaling, by the keys of seen services; `registered` the steps that registered revisions.
+    `rolled_back` holds the circuit breaker events and `scaled` the last scaling event by ECS service key;
+    `registered` holds the steps that registered revisions.
     """
 
     context: ComparisonContext
@@ -36,65 +36,72 @@ class DriftAttributor:
     registered: Mapping[str, StepExecution]
 
     @classmethod
-    def of(cls, look: ComparisonContext, changed: Sequence[tuple[EcsServiceRecord, DesiredState]]) -> Self:
-        """What tells of changes since these were deployed."""
-        keys = [seen.pk for seen, _ in changed]
+    def of(cls, context: ComparisonContext, changes: Sequence[tuple[EcsServiceRecord, DesiredState]]) -> Self:
+        """Load the events and steps that explain changes to these services."""
+        keys = [ecs_service.pk for ecs_service, _ in changes]
         events = EcsServiceEvent.objects.filter(ecs_service__in=keys).order_by("at", "pk")
         rolled_back: dict[int, list[EcsServiceEvent]] = {}
-        for one in events.filter(kind=EcsServiceEvent.Kind.ECS, message__contains=_CIRCUIT_BREAKER_TEXT):
-            rolled_back.setdefault(one.ecs_service_id, []).append(one)
+        for event in events.filter(kind=EcsServiceEvent.Kind.ECS, message__contains=_CIRCUIT_BREAKER_TEXT):
+            rolled_back.setdefault(event.ecs_service_id, []).append(event)
         counted = events.filter(kind=EcsServiceEvent.Kind.SCALING, count__isnull=False)
-        arns = {seen.task_definition for seen, desired in changed if seen.task_definition != desired.revision}
-        keys_of_slots = list_lock_keys(
-            look.cluster, {name for seen, _ in changed for name in list_lock_names(seen.name)}
+        arns = {
+            ecs_service.task_definition
+            for ecs_service, desired in changes
+            if ecs_service.task_definition != desired.revision
+        }
+        lock_keys = list_lock_keys(
+            context.cluster,
+            {name for ecs_service, _ in changes for name in list_lock_names(ecs_service.name)},
         )
-        scaled = {one.ecs_service_id: one for one in counted}
-        return cls(look, rolled_back, scaled, _get_registering_steps(arns, keys_of_slots))
+        scaled = {event.ecs_service_id: event for event in counted}
+        return cls(context, rolled_back, scaled, _get_registering_steps(arns, lock_keys))
 
-    def describe_changes(self, seen: EcsServiceRecord, desired: DesiredState, paths: Sequence[str]) -> str:
-        """What is known of who made the changes in `paths`."""
-        sentences = [*self._describe_execution(seen), *self._describe_deployment(seen, desired)]
+    def describe_changes(
+        self, ecs_service: EcsServiceRecord, desired: DesiredState, paths: Sequence[str]
+    ) -> str:
+        """Describe who made the changes at `paths`."""
+        sentences = [*self._describe_execution(ecs_service), *self._describe_deployment(ecs_service, desired)]
         if "desiredCount" in paths:
-            sentences += self._describe_count(seen)
+            sentences += self._describe_count(ecs_service)
         return sanitize_text(" ".join(sentences) or _UNKNOWN_AUTHOR_TEXT)[:MAX_TEXT_LENGTH]
 
-    def _describe_execution(self, seen: EcsServiceRecord) -> list[str]:
-        """An execution of Slipway that ended badly and was not taken back may have left it so."""
-        left = self.context.desired_state.failed_changes.get(seen.name)
-        if left is None or not _is_running_change(seen, left):
+    def _describe_execution(self, ecs_service: EcsServiceRecord) -> list[str]:
+        """Describe the failed execution that left the service this way, if any."""
+        change = self.context.desired_state.failed_changes.get(ecs_service.name)
+        if change is None or not _is_running_change(ecs_service, change):
             return []
-        step = left.step
+        step = change.step
         return [
             f"Slipway left it so: {step.name} of {_describe_step(step)} ended as {step.status}, not taken "
             "back."
         ]
 
-    def _describe_deployment(self, seen: EcsServiceRecord, desired: DesiredState) -> list[str]:
-        primary = EcsService.from_aws(seen.description).primary
+    def _describe_deployment(self, ecs_service: EcsServiceRecord, desired: DesiredState) -> list[str]:
+        primary = EcsService.from_aws(ecs_service.description).primary
         sentences = []
-        if seen.task_definition != desired.revision:
-            sentences.append(self._describe_revision(seen.task_definition))
+        if ecs_service.task_definition != desired.revision:
+            sentences.append(self._describe_revision(ecs_service.task_definition))
             if primary is not None and primary.created_at is not None:
                 sentences.append(
                     f"The deployment that runs it, {primary.short_id}, began at "
                     f"{_format_time(primary.created_at)}."
                 )
-        back = self._find_breaker_event(seen, primary)
-        if back is not None:
+        rollback = self._find_breaker_event(ecs_service, primary)
+        if rollback is not None:
             sentences.append(
-                f"AWS's circuit breaker gave up a deployment at {_format_time(back.at)} and went back to "
+                f"AWS's circuit breaker gave up a deployment at {_format_time(rollback.at)} and went back to "
                 f"{primary.short_id if primary else 'an earlier one'}: nobody asked for what runs now."
             )
         return sentences
 
     def _find_breaker_event(
-        self, seen: EcsServiceRecord, primary: EcsDeployment | None
+        self, ecs_service: EcsServiceRecord, primary: EcsDeployment | None
     ) -> EcsServiceEvent | None:
-        """The event by which AWS came to the deployment that runs now."""
+        """Return the circuit breaker event that started the running deployment."""
         if primary is None:
             return None
-        found = [one for one in self.rolled_back.get(seen.pk, ()) if primary.id in one.message]
-        return found[-1] if found else None
+        events = [event for event in self.rolled_back.get(ecs_service.pk, ()) if primary.id in event.message]
+        return events[-1] if events else None
 
     def _describe_revision(self, arn: str) -> str:
         name, step = get_arn_name(arn), self.registered.get(arn)
@@ -102,28 +109,28 @@ class DriftAttributor:
             return f"It runs {name}, which {_describe_step(step)} had registered."
         return _describe_outside_revision(name, self.context.revisions.get(arn))
 
-    def _describe_count(self, seen: EcsServiceRecord) -> list[str]:
-        scaled = self.scaled.get(seen.pk)
-        if scaled is not None and scaled.count == seen.desired:
-            return [f"Auto scaling set the desired count to {scaled.count} at {_format_time(scaled.at)}."]
+    def _describe_count(self, ecs_service: EcsServiceRecord) -> list[str]:
+        event = self.scaled.get(ecs_service.pk)
+        if event is not None and event.count == ecs_service.desired:
+            return [f"Auto scaling set the desired count to {event.count} at {_format_time(event.at)}."]
         return ["Somebody asked ECS for another count; AWS does not tell who."]
 
 
-def _get_registering_steps(arns: Collection[str], slots: Collection[str]) -> dict[str, StepExecution]:
-    """The steps that registered these revisions, of those that have changed these slots."""
+def _get_registering_steps(arns: Collection[str], lock_keys: Collection[str]) -> dict[str, StepExecution]:
+    """Return the steps that registered these revisions under these locks."""
     if not arns:
         return {}
-    steps = StepExecution.objects.filter(claims__key__in=slots, outputs__taskDefinitionArn__in=arns)
+    steps = StepExecution.objects.filter(claims__key__in=lock_keys, outputs__taskDefinitionArn__in=arns)
     rows = steps.select_related("stage__execution__pipeline").order_by("pk")
     return {str(step.outputs["taskDefinitionArn"]): step for step in rows}
 
 
-def _is_running_change(seen: EcsServiceRecord, change: ExecutionChange) -> bool:
-    """Whether what runs is what a step has sent."""
-    primary = EcsService.from_aws(seen.description).primary
-    known = change.step.outputs
-    is_it = primary is not None and primary.id == known.get("deploymentId")
-    return is_it or seen.task_definition == known.get("taskDefinitionArn")
+def _is_running_change(ecs_service: EcsServiceRecord, change: ExecutionChange) -> bool:
+    """Return whether the running deployment is the one of `change`."""
+    primary = EcsService.from_aws(ecs_service.description).primary
+    outputs = change.step.outputs
+    is_same_deployment = primary is not None and primary.id == outputs.get("deploymentId")
+    return is_same_deployment or ecs_service.task_definition == outputs.get("taskDefinitionArn")
 
 
 def _describe_step(step: StepExecution) -> str:
@@ -134,8 +141,8 @@ def _describe_step(step: StepExecution) -> str:
 def _describe_outside_revision(name: str, revision: TaskDefinitionRevision | None) -> str:
     by = f" by {revision.registered_by}" if revision and revision.registered_by else ""
     when = f" at {_format_time(revision.registered_at)}" if revision and revision.registered_at else ""
-    known = f"; it was registered{by}{when}" if by or when else ""
-    return f"It runs {name}, which no deployment of Slipway has registered{known}."
+    registration = f"; it was registered{by}{when}" if by or when else ""
+    return f"It runs {name}, which no deployment of Slipway has registered{registration}."
 
 
 def _format_time(moment: datetime) -> str:

@@ -1,4 +1,4 @@
-"""Schedule of clusters to scan for drift: those that sync has read and that hold comparable services."""
+"""Schedule of the clusters to scan for drift."""
 
 from datetime import datetime
 from typing import Final
@@ -12,22 +12,22 @@ from inventory.models.instances import EcsServiceRecord, SyncedCluster
 from inventory.sync.clusters import FOLLOW_UP_WINDOW
 from inventory.sync.pauses import FIRST_PAUSE, allow_trial, end_pause
 
-# Of the chains that look for drift, as delegate tasks and shared pauses name them.
+# The owner of drift scans in delegate tasks and shared pauses.
 DRIFT_OWNER: Final = "drift"
 
 
 def create_cluster_scans(now: datetime) -> int:
-    """Make a row for each synced cluster with something to compare that has none; they are due at once."""
-    ours = EcsServiceRecord.objects.filter(cluster=OuterRef("pk"), gone_at=None).filter(
+    """Create a scan, due at once, for each synced cluster with comparable services."""
+    comparable = EcsServiceRecord.objects.filter(cluster=OuterRef("pk"), gone_at=None).filter(
         Q(service__isnull=False) | Exists(Adoption.objects.filter(ecs_service=OuterRef("pk")))
     )
-    rows = SyncedCluster.objects.filter(Exists(ours), synced_at__isnull=False, drift_scan=None)
-    made = [ClusterDriftScan(cluster=cluster, due_at=now) for cluster in rows]
-    return len(ClusterDriftScan.objects.bulk_create(made, ignore_conflicts=True))
+    rows = SyncedCluster.objects.filter(Exists(comparable), synced_at__isnull=False, drift_scan=None)
+    scans = [ClusterDriftScan(cluster=cluster, due_at=now) for cluster in rows]
+    return len(ClusterDriftScan.objects.bulk_create(scans, ignore_conflicts=True))
 
 
 def schedule_follow_ups(now: datetime) -> int:
-    """Look at once where sync has seen what a deployment left that has ended since the last look."""
+    """Make clusters due where sync has read the result of a deployment after the last scan."""
     ended = StageExecution.objects.filter(
         connector=OuterRef("cluster__connector"),
         region=OuterRef("cluster__region"),
@@ -44,42 +44,40 @@ def schedule_follow_ups(now: datetime) -> int:
     return waiting.update(due_at=now)
 
 
-def list_due_clusters(now: datetime, most: int) -> list[int]:
-    """The keys of clusters that are due and in nobody's hands, the longest waiting first.
+def list_due_clusters(now: datetime, limit: int) -> list[int]:
+    """Return the keys of due clusters without a lease, the longest waiting first.
 
-    Where sync has seen nothing new since the last look, there is nothing new to compare.
+    Clusters that sync has not read since their last scan are skipped.
     """
-    free = Q(lease_expires_at__isnull=True) | Q(lease_expires_at__lte=now)
-    seen = Q(compared_at=None) | Q(compared_at__lt=F("cluster__synced_at"))
+    unleased = Q(lease_expires_at__isnull=True) | Q(lease_expires_at__lte=now)
+    has_news = Q(compared_at=None) | Q(compared_at__lt=F("cluster__synced_at"))
     rows = ClusterDriftScan.objects.filter(
-        free, seen, due_at__lte=now, cluster__due_at__isnull=False
+        unleased, has_news, due_at__lte=now, cluster__due_at__isnull=False
     ).order_by("due_at")
-    return list(rows.values_list("pk", flat=True)[:most])
+    return list(rows.values_list("pk", flat=True)[:limit])
 
 
-def lift_drift_pause(compared: ClusterDriftScan, now: datetime) -> None:
-    """A look went well: those that rested with it go on at once."""
-    cluster = compared.cluster
+def lift_drift_pause(scan: ClusterDriftScan, now: datetime) -> None:
+    """End the shared pause after a successful scan; the other clusters become due at once."""
+    cluster = scan.cluster
     if not end_pause(cluster, DRIFT_OWNER):
         return
     same = Q(cluster__connector=cluster.connector_id)
     if cluster.account:
         same |= Q(cluster__account=cluster.account)
-    resting = ClusterDriftScan.objects.filter(
+    paused = ClusterDriftScan.objects.filter(
         same, cluster__region=cluster.region, lease_expires_at=None, due_at__gt=now
     )
-    # Whoever came while the others rested has not failed itself.
-    resting.exclude(failures=0, compared_at__gt=now - FIRST_PAUSE).update(due_at=now)
+    # Clusters that joined during the pause have not failed themselves.
+    paused.exclude(failures=0, compared_at__gt=now - FIRST_PAUSE).update(due_at=now)
 
 
 def advance_due_date(cluster: SyncedCluster, now: datetime) -> ClusterDriftScan:
-    """Bring the next look at a cluster forward: the rows are compared as they are."""
+    """Bring the next scan of a cluster forward."""
     allow_trial(cluster, now, DRIFT_OWNER)
-    compared, is_new = ClusterDriftScan.objects.get_or_create(cluster=cluster, defaults={"due_at": now})
-    if not is_new:
-        ClusterDriftScan.objects.filter(pk=compared.pk, cursor__isnull=True).update(
-            due_at=now, compared_at=None
-        )
-        # One that rests half way goes on from there.
-        ClusterDriftScan.objects.filter(pk=compared.pk, due_at__gt=now).update(due_at=now)
-    return compared
+    scan, is_created = ClusterDriftScan.objects.get_or_create(cluster=cluster, defaults={"due_at": now})
+    if not is_created:
+        ClusterDriftScan.objects.filter(pk=scan.pk, cursor__isnull=True).update(due_at=now, compared_at=None)
+        # A paused scan continues from its cursor.
+        ClusterDriftScan.objects.filter(pk=scan.pk, due_at__gt=now).update(due_at=now)
+    return scan

@@ -31,7 +31,7 @@ _MAX_REASON_LENGTH: Final = 512
 
 @dataclass(frozen=True)
 class ComparisonContext:
-    """All that is known of one cluster as it is compared."""
+    """The data that the comparison of one cluster uses."""
 
     cluster: SyncedCluster
     cursor: DriftCursor
@@ -42,7 +42,7 @@ class ComparisonContext:
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """What was found; without `desired` nothing was compared, and `state` says how that is called."""
+    """The result of a comparison; without `desired`, `state` says why nothing was compared."""
 
     reason: str = ""
     state: DriftComparison.State = DriftComparison.State.NOT_COMPARED
@@ -50,34 +50,34 @@ class ComparisonResult:
     differences: tuple[FieldDifference, ...] = ()
 
 
-def is_unread_revision(look: ComparisonContext, seen: EcsServiceRecord) -> bool:
-    """Whether it runs a revision that the look did not know of when it began."""
-    if seen.name in look.desired_state.deploying:
+def is_unread_revision(context: ComparisonContext, ecs_service: EcsServiceRecord) -> bool:
+    """Return whether the service runs a revision that the scan did not know when it started."""
+    if ecs_service.name in context.desired_state.deploying:
         return False
-    desired, arn = look.desired_state.desired.get(seen.name), seen.task_definition
-    is_ours = desired is None or arn == desired.revision
-    return not is_ours and arn not in look.revisions and arn not in look.cursor.requested_revisions
+    desired, arn = context.desired_state.desired.get(ecs_service.name), ecs_service.task_definition
+    is_deployed = desired is None or arn == desired.revision
+    return not is_deployed and arn not in context.revisions and arn not in context.cursor.requested_revisions
 
 
 def compare_service(
-    look: ComparisonContext, seen: EcsServiceRecord, comparison: DriftComparison
+    context: ComparisonContext, ecs_service: EcsServiceRecord, comparison: DriftComparison
 ) -> ComparisonResult:
-    """Compare an ECS service; what AWS had chosen for a deployment is noted in `comparison` once."""
-    if seen.name in look.desired_state.deploying:
+    """Compare an ECS service, and store the AWS defaults of a new deployment in `comparison`."""
+    if ecs_service.name in context.desired_state.deploying:
         return ComparisonResult(LOCKED_REASON, DriftComparison.State.DEPLOYING)
-    desired = look.desired_state.desired.get(seen.name)
+    desired = context.desired_state.desired.get(ecs_service.name)
     if desired is None:
-        return ComparisonResult(_describe_obstacle(look, seen))
+        return ComparisonResult(_describe_obstacle(context, ecs_service))
     try:
-        return _compare_documents(look, seen, comparison, desired)
+        return _compare_documents(context, ecs_service, comparison, desired)
     except (ValueError, TypeError, AttributeError, LookupError):
-        # Whatever one of them is shown as, the others are compared.
+        # One malformed response must not stop the other comparisons.
         return ComparisonResult(INVALID_RESPONSE_REASON)
 
 
-def _describe_obstacle(look: ComparisonContext, seen: EcsServiceRecord) -> str:
-    latest = look.desired_state.latest.get(seen.name)
-    if latest is None or latest.ecs_service in ("", seen.name):
+def _describe_obstacle(context: ComparisonContext, ecs_service: EcsServiceRecord) -> str:
+    latest = context.desired_state.latest.get(ecs_service.name)
+    if latest is None or latest.ecs_service in ("", ecs_service.name):
         return NOT_DEPLOYED_REASON
     return sanitize_text(
         f"It stands beside {latest.ecs_service}, which was deployed last and is compared in its place."
@@ -85,40 +85,45 @@ def _describe_obstacle(look: ComparisonContext, seen: EcsServiceRecord) -> str:
 
 
 def _compare_documents(
-    look: ComparisonContext, seen: EcsServiceRecord, comparison: DriftComparison, desired: DesiredState
+    context: ComparisonContext,
+    ecs_service: EcsServiceRecord,
+    comparison: DriftComparison,
+    desired: DesiredState,
 ) -> ComparisonResult:
-    found, expected = _build_document_pair(look, seen, desired)
-    chosen = comparison.aws_defaults
+    actual, expected = _build_document_pair(context, ecs_service, desired)
+    aws_defaults = comparison.aws_defaults
     if comparison.aws_defaults_deployment != desired.key:
-        chosen = find_aws_defaults(expected, found)
-    different = [*find_differences(expected, found, chosen=chosen)]
-    if not different and seen.task_definition != desired.revision:
-        # The same document as another revision: nothing else would tell.
-        different.append(
-            FieldDifference(SERVICE_DEFINITION, "taskDefinition", desired.revision, seen.task_definition)
+        aws_defaults = find_aws_defaults(expected, actual)
+    differences = [*find_differences(expected, actual, aws_defaults=aws_defaults)]
+    if not differences and ecs_service.task_definition != desired.revision:
+        # Only the revision shows that an equal task definition was registered again.
+        differences.append(
+            FieldDifference(
+                SERVICE_DEFINITION, "taskDefinition", desired.revision, ecs_service.task_definition
+            )
         )
-    comparison.aws_defaults, comparison.aws_defaults_deployment = chosen, desired.key
-    reason = look.cursor.scaling_read_error[:_MAX_REASON_LENGTH]
-    return ComparisonResult(reason, desired=desired, differences=tuple(different))
+    comparison.aws_defaults, comparison.aws_defaults_deployment = aws_defaults, desired.key
+    reason = context.cursor.scaling_read_error[:_MAX_REASON_LENGTH]
+    return ComparisonResult(reason, desired=desired, differences=tuple(differences))
 
 
 def _build_document_pair(
-    look: ComparisonContext, seen: EcsServiceRecord, desired: DesiredState
+    context: ComparisonContext, ecs_service: EcsServiceRecord, desired: DesiredState
 ) -> tuple[ServiceDocuments, ServiceDocuments]:
-    """What runs, and what should, of which both are known."""
-    revision = look.revisions.get(seen.task_definition)
-    is_foreign = seen.task_definition != desired.revision and revision is not None
+    """Return the running and the expected documents, without the parts that either side lacks."""
+    revision = context.revisions.get(ecs_service.task_definition)
+    is_foreign = ecs_service.task_definition != desired.revision and revision is not None
     definition = json.loads(revision.content) if revision is not None and is_foreign else None
-    found = build_running_documents(
-        seen,
+    actual = build_running_documents(
+        ecs_service,
         task_definition=definition,
-        target=look.cursor.targets.get(seen.name),
-        policies=look.cursor.policies.get(seen.name, {}),
+        target=context.cursor.targets.get(ecs_service.name),
+        policies=context.cursor.policies.get(ecs_service.name, {}),
     )
     expected = desired.documents
-    if look.cursor.scaling_read_error:
+    if context.cursor.scaling_read_error:
         expected = ServiceDocuments(expected.task_definition, expected.service, tags=expected.tags)
-    elif found.target is not None or expected.target is not None:
-        # The count is auto scaling's.
+    elif actual.target is not None or expected.target is not None:
+        # Auto scaling owns the desired count.
         expected = replace(expected, count=None)
-    return found, expected
+    return actual, expected

@@ -1,7 +1,6 @@
 """Cursor of a drift scan: the next call for scaling, revisions or traffic, and the responses so far.
-where the traffic of pairs that are taken over comes from.
 
-All else was read by sync. A value, so that any process can take it up.
+Sync reads everything else. The cursor is a value, so any process can continue it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,10 +21,10 @@ TARGETS, POLICIES, REVISIONS, TRAFFIC = "targets", "policies", "revisions", "tra
 
 @dataclass(frozen=True)
 class DriftCursor:
-    """How far the reading of one cluster is, and what was answered.
+    """The position of a drift scan, with the responses so far.
 
-    `services` are the names that are left to ask the targets of, `revisions` the ARNs left to describe, of
-    those that were `wanted` as it began.
+    `services` are the names whose targets are still to read, `revisions` the ARNs still to describe;
+    `requested_revisions` are all ARNs of this scan.
     """
 
     started_at: str
@@ -42,11 +41,11 @@ class DriftCursor:
 
     @classmethod
     def of(
-        cls, began: str, services: Sequence[str], revisions: Sequence[str], groups: Sequence[str] = ()
+        cls, started_at: str, services: Sequence[str], revisions: Sequence[str], groups: Sequence[str] = ()
     ) -> Self:
-        """The reading of these ECS services, these ARNs of task definitions, and these target groups."""
+        """Return a cursor for these ECS services, task definition ARNs and target groups."""
         return cls(
-            began,
+            started_at,
             services=tuple(services),
             revisions=tuple(revisions),
             requested_revisions=tuple(revisions),
@@ -56,7 +55,7 @@ class DriftCursor:
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
         lists = {name: tuple(row[name]) for name in ("services", "revisions", "requested_revisions")}
-        # One that began before the last upgrade has none.
+        # Rows from before the last upgrade have none.
         traffic = TrafficCursor.from_row(row["traffic"]) if "traffic" in row else TrafficCursor()
         return cls(**{**row, **lists, "traffic": traffic})
 
@@ -68,58 +67,68 @@ class DriftCursor:
         return not self.phase
 
     def build_call(self, cluster: str) -> ReadCall:
-        """The next call."""
+        """Return the next call."""
         page = {"NextToken": self.token} if self.token else {}
         if self.phase == TARGETS:
             ids = [build_resource_id(cluster, name) for name in self.services[:TARGETS_PER_CALL]]
-            asked = {"ServiceNamespace": NAMESPACE, "ScalableDimension": DIMENSION, "ResourceIds": ids}
-            return _build_call(SCALING_SERVICE, "DescribeScalableTargets", {**asked, **page})
+            params = {"ServiceNamespace": NAMESPACE, "ScalableDimension": DIMENSION, "ResourceIds": ids}
+            return _build_call(SCALING_SERVICE, "DescribeScalableTargets", {**params, **page})
         if self.phase == POLICIES:
-            asked = {"ServiceNamespace": NAMESPACE, **self._build_resource_params(cluster), **page}
-            return _build_call(SCALING_SERVICE, "DescribeScalingPolicies", asked)
+            params = {"ServiceNamespace": NAMESPACE, **self._build_resource_params(cluster), **page}
+            return _build_call(SCALING_SERVICE, "DescribeScalingPolicies", params)
         if self.phase == TRAFFIC:
             return _build_call(*self.traffic.build_call())
         return _build_call("ecs", "DescribeTaskDefinition", {"taskDefinition": self.revisions[0]})
 
     def _build_resource_params(self, cluster: str) -> dict[str, Any]:
-        """One resource, or the whole region at once, which is fewer calls than one for each."""
+        """Limit the call to one resource; with several, one call for the region is cheaper."""
         if len(self.targets) > 1:
             return {}
         return {"ResourceId": build_resource_id(cluster, next(iter(self.targets)))}
 
-    def after_response(self, cluster: str, answer: Mapping[str, Any]) -> Self:
-        """After an answer. Raises `InvalidAwsResponse` for a page after which no other can be asked for."""
+    def after_response(self, cluster: str, response: Mapping[str, Any]) -> Self:
+        """Return the cursor after a response.
+
+        Raises `InvalidAwsResponse` for an invalid page token.
+        """
         if self.phase == TRAFFIC:
-            traffic = self.traffic.after_response(answer)
+            traffic = self.traffic.after_response(response)
             return replace(self, calls=self.calls + 1, traffic=traffic)._advance_phase()
-        token = read_next_token(answer, "NextToken", before=self.token, calls=self.calls)
-        one_more = replace(self, calls=self.calls + 1, token=token)
+        token = read_next_token(response, "NextToken", previous_token=self.token, call_count=self.calls)
+        advanced = replace(self, calls=self.calls + 1, token=token)
         if self.phase == TARGETS:
-            left = self.services if token else self.services[TARGETS_PER_CALL:]
-            found = {**self.targets, **_group_by_service(cluster, list_payloads(answer, "ScalableTargets"))}
-            return replace(one_more, services=left, targets=found)._advance_phase()
+            remaining = self.services if token else self.services[TARGETS_PER_CALL:]
+            targets = {
+                **self.targets,
+                **_group_by_service(cluster, list_payloads(response, "ScalableTargets")),
+            }
+            return replace(advanced, services=remaining, targets=targets)._advance_phase()
         if self.phase == POLICIES:
-            return replace(one_more, policies=self._with_policies(cluster, answer))._advance_phase(
+            return replace(advanced, policies=self._with_policies(cluster, response))._advance_phase(
                 is_paged=bool(token)
             )
-        return replace(one_more, revisions=self.revisions[1:])._advance_phase()
+        return replace(advanced, revisions=self.revisions[1:])._advance_phase()
 
-    def with_targets(self, found: Mapping[str, Any]) -> Self:
-        """With what scales these services, which somebody else has read; None is nothing."""
-        left = tuple(name for name in self.services if name not in found)
-        scaled = {name: clean_document(one) or {} for name, one in found.items() if one is not None}
-        return replace(self, services=left, targets={**self.targets, **scaled})._advance_phase()
+    def with_targets(self, targets: Mapping[str, Any]) -> Self:
+        """Return the cursor with scalable targets that were read elsewhere; None means no target."""
+        remaining = tuple(name for name in self.services if name not in targets)
+        scaled = {
+            name: clean_document(target) or {} for name, target in targets.items() if target is not None
+        }
+        return replace(self, services=remaining, targets={**self.targets, **scaled})._advance_phase()
 
-    def _with_policies(self, cluster: str, answer: Mapping[str, Any]) -> dict[str, Any]:
-        found = {name: dict(policies) for name, policies in self.policies.items()}
-        for one in list_payloads(answer, "ScalingPolicies"):
-            name = _read_service_name(cluster, one)
+    def _with_policies(self, cluster: str, response: Mapping[str, Any]) -> dict[str, Any]:
+        by_service = {name: dict(policies) for name, policies in self.policies.items()}
+        for payload in list_payloads(response, "ScalingPolicies"):
+            name = _read_service_name(cluster, payload)
             if name in self.targets:
-                found.setdefault(name, {})[one.text("PolicyName")] = clean_document(one.raw) or {}
-        return found
+                by_service.setdefault(name, {})[payload.text("PolicyName")] = (
+                    clean_document(payload.raw) or {}
+                )
+        return by_service
 
     def after_error(self, error: AwsError) -> Self | None:
-        """Where one thing may not be read, or is gone, all else is; None where that ends the reading."""
+        """Return the cursor without the denied or missing resource, or None where the scan must fail."""
         is_denied, is_missing = isinstance(error, Denied), isinstance(error, NotFound)
         if self.phase in (TARGETS, POLICIES):
             return self.without_scaling(error.display_message) if is_denied else None
@@ -129,25 +138,25 @@ class DriftCursor:
         return self.without_revision() if is_missing else None
 
     def without_scaling(self, reason: str) -> Self:
-        """Where auto scaling may not be read: all else is compared."""
-        gone = replace(self, phase=REVISIONS, services=(), token="", targets={}, policies={})
-        return replace(gone, scaling_read_error=reason, calls=self.calls + 1)._advance_phase()
+        """Return the cursor without auto scaling, which may not be read."""
+        cursor = replace(self, phase=REVISIONS, services=(), token="", targets={}, policies={})
+        return replace(cursor, scaling_read_error=reason, calls=self.calls + 1)._advance_phase()
 
     def without_revision(self) -> Self:
-        """Where a revision is not there any more."""
+        """Return the cursor without a revision that no longer exists."""
         return replace(self, revisions=self.revisions[1:], calls=self.calls + 1)._advance_phase()
 
     def _advance_phase(self, *, is_paged: bool = False) -> Self:
-        found = self
-        if found.phase == TARGETS and not found.services:
-            found = replace(found, phase=POLICIES if found.targets else REVISIONS, token="")
-        elif found.phase == POLICIES and not is_paged:
-            found = replace(found, phase=REVISIONS, token="")
-        if found.phase == REVISIONS and not found.revisions:
-            found = replace(found, phase=TRAFFIC, token="")
-        if found.phase == TRAFFIC and found.traffic.is_complete:
-            found = replace(found, phase="", token="")
-        return found
+        cursor = self
+        if cursor.phase == TARGETS and not cursor.services:
+            cursor = replace(cursor, phase=POLICIES if cursor.targets else REVISIONS, token="")
+        elif cursor.phase == POLICIES and not is_paged:
+            cursor = replace(cursor, phase=REVISIONS, token="")
+        if cursor.phase == REVISIONS and not cursor.revisions:
+            cursor = replace(cursor, phase=TRAFFIC, token="")
+        if cursor.phase == TRAFFIC and cursor.traffic.is_complete:
+            cursor = replace(cursor, phase="", token="")
+        return cursor
 
 
 def _build_call(service: str, operation: str, params: Mapping[str, Any]) -> ReadCall:
@@ -155,13 +164,13 @@ def _build_call(service: str, operation: str, params: Mapping[str, Any]) -> Read
 
 
 def _group_by_service(cluster: str, rows: Sequence[AwsPayload]) -> dict[str, Any]:
-    found = {_read_service_name(cluster, one): clean_document(one.raw) or {} for one in rows}
-    return {name: one for name, one in found.items() if name}
+    by_name = {_read_service_name(cluster, payload): clean_document(payload.raw) or {} for payload in rows}
+    return {name: payload for name, payload in by_name.items() if name}
 
 
 def _read_service_name(cluster: str, row: AwsPayload) -> str:
-    """The ECS service of this cluster that a row is about; empty for others."""
+    """Return the ECS service of this cluster that a row belongs to; empty for others."""
     kind, _, rest = row.text("ResourceId").partition("/")
-    where, _, name = rest.partition("/")
-    is_here = kind == "service" and where == cluster.rsplit("/", 1)[-1]
-    return name if is_here and row.raw.get("ScalableDimension", DIMENSION) == DIMENSION else ""
+    cluster_name, _, name = rest.partition("/")
+    is_match = kind == "service" and cluster_name == cluster.rsplit("/", 1)[-1]
+    return name if is_match and row.raw.get("ScalableDimension", DIMENSION) == DIMENSION else ""

@@ -24,15 +24,15 @@ from steps.actions.scaling_state import SCALABLE_TARGETS, SCALING_POLICIES
 _TASK_DEFINITION_KEY: Final = "task definition"
 _SERVICE_DEFINITION_KEY: Final = "service definition"
 _ROLLBACK_KEYS: Final = (_TASK_DEFINITION_KEY, _SERVICE_DEFINITION_KEY, SCALABLE_TARGETS, SCALING_POLICIES)
-# The ECS services that a deployment makes beside the one of its manifest.
+# The suffixes of the extra ECS services of blue/green and canary deployments.
 _NAME_SUFFIX: Final = re.compile(r"(__[12]|__?[Cc]anary)\Z")
 
 
 @dataclass(frozen=True)
 class DesiredState:
-    """What an ECS service should be since `at`; `key` tells one deployment from the next.
+    """The desired state of an ECS service since `at`; `key` identifies the deployment.
 
-    `revision` is the ARN of the task definition that was registered, `change` what made it so, if a step did.
+    `revision` is the ARN of the registered task definition, `change` the step that deployed it, if any.
     """
 
     documents: ServiceDocuments
@@ -48,11 +48,11 @@ class DesiredState:
 
 @dataclass(frozen=True)
 class ClusterDesiredState:
-    """What is known of the ECS services of one cluster, by their names.
+    """The desired state of the ECS services of one cluster, by name.
 
-    `deploying` are those that an execution is changing now, `settling` those that were not looked at since
-    one has. `latest` is the last change that stands of a slot, also where it made another ECS service
-    than this one; `left` the last that did not end well, or was not taken back wholly, where it came later.
+    `deploying` services are being changed by an execution, `settling` ones have not been read since one.
+    `latest` is the last effective change of each lock, `failed_changes` the last later one that failed or
+    was not fully rolled back.
     """
 
     desired: Mapping[str, DesiredState]
@@ -63,90 +63,103 @@ class ClusterDesiredState:
 
 
 def strip_name_suffix(name: str) -> str:
-    """The name in the manifest of an ECS service that a strategy made under another: app of app__1."""
+    """Return the manifest's name of an ECS service that a strategy created: app for app__1."""
     return _NAME_SUFFIX.sub("", name)
 
 
 def list_lock_names(name: str) -> frozenset[str]:
-    """Under which names executions claim an ECS service: its own, and that of its manifest."""
+    """Return the names under which executions lock an ECS service: its own and the manifest's."""
     return frozenset({name, strip_name_suffix(name)})
 
 
 def get_desired_state(
-    cluster: SyncedCluster, seen: Sequence[EcsServiceRecord], began: datetime
+    cluster: SyncedCluster, ecs_services: Sequence[EcsServiceRecord], started_at: datetime
 ) -> ClusterDesiredState:
-    """What was deployed last to each of these ECS services; a fixed number of queries for all of them.
+    """Return the last deployment of each of these ECS services; a fixed number of queries.
 
-    `began` tells since when what scales them was read.
+    `started_at` is when auto scaling was read.
     """
-    slots = {one.name: list_lock_names(one.name) for one in seen}
-    looked = {one.name: min(one.seen_at, began) for one in seen}
-    names = sorted({name for both in slots.values() for name in both})
-    changes = ExecutionChanges.of(cluster, names, min(looked.values(), default=None))
+    lock_names = {entry.name: list_lock_names(entry.name) for entry in ecs_services}
+    read_at = {entry.name: min(entry.seen_at, started_at) for entry in ecs_services}
+    names = sorted({name for pair in lock_names.values() for name in pair})
+    changes = ExecutionChanges.of(cluster, names, min(read_at.values(), default=None))
     latest = {
-        name: found
-        for name in slots
-        if (found := _get_last_change(changes.deployed, slots[name], stands=True))
+        name: last_change
+        for name in lock_names
+        if (last_change := _get_last_change(changes.deployed, lock_names[name], is_effective=True))
     }
-    made = [change for name, change in latest.items() if change.ecs_service == name]
-    # Of a pair that was taken over, the first deployment leaves that one behind.
+    deployed = [change for name, change in latest.items() if change.ecs_service == name]
+    # The first deployment of an adopted pair leaves the adopted half behind.
     adopted = {
-        name: one
-        for name, one in _read_adopted_states(seen).items()
-        if not _is_superseded(one, latest.get(name))
+        name: entry
+        for name, entry in _read_adopted_states(ecs_services).items()
+        if not _is_superseded(entry, latest.get(name))
     }
-    desired = {**_read_deployed_states(made), **adopted}
-    left = {
-        name: found
-        for name in slots
-        if (found := _get_last_change(changes.deployed, slots[name], stands=False))
+    desired = {**_read_deployed_states(deployed), **adopted}
+    failed = {
+        name: last_change
+        for name in lock_names
+        if (last_change := _get_last_change(changes.deployed, lock_names[name], is_effective=False))
     }
     return ClusterDesiredState(
-        {name: _apply_scale_step(name, one, changes, slots[name]) for name, one in desired.items()},
-        frozenset(name for name in slots if slots[name] & changes.locked),
-        frozenset(name for name in slots if _is_settling(looked[name], changes, slots[name])),
+        {name: _apply_scale_step(name, entry, changes, lock_names[name]) for name, entry in desired.items()},
+        frozenset(name for name in lock_names if lock_names[name] & changes.locked),
+        frozenset(name for name in lock_names if _is_settling(read_at[name], changes, lock_names[name])),
         latest,
-        {name: one for name, one in left.items() if name not in latest or latest[name].order < one.order},
+        {
+            name: entry
+            for name, entry in failed.items()
+            if name not in latest or latest[name].order < entry.order
+        },
     )
 
 
 def _get_last_change(
-    changes: Mapping[str, Sequence[ExecutionChange]], slots: Iterable[str], *, stands: bool
+    changes: Mapping[str, Sequence[ExecutionChange]], lock_names: Iterable[str], *, is_effective: bool
 ) -> ExecutionChange | None:
-    found = [one for slot in slots for one in changes.get(slot, ()) if one.is_effective == stands]
-    return max(found, key=lambda one: one.order, default=None)
+    candidates = [
+        change
+        for name in lock_names
+        for change in changes.get(name, ())
+        if change.is_effective == is_effective
+    ]
+    return max(candidates, key=lambda change: change.order, default=None)
 
 
 def _is_superseded(adopted: DesiredState, latest: ExecutionChange | None) -> bool:
-    """Whether something was deployed at that slot since it was taken over."""
+    """Return whether something was deployed to the lock after the adoption."""
     return latest is not None and latest.ended_at >= adopted.at
 
 
-def _is_settling(looked: datetime, changes: ExecutionChanges, slots: Iterable[str]) -> bool:
-    """Whether what was seen may be from the middle of a deployment, or of its rollback."""
-    return any(changes.released_at[slot] > looked for slot in slots if slot in changes.released_at)
+def _is_settling(read_at: datetime, changes: ExecutionChanges, lock_names: Iterable[str]) -> bool:
+    """Return whether the read may show the middle of a deployment or rollback."""
+    return any(changes.released_at[name] > read_at for name in lock_names if name in changes.released_at)
 
 
-def _read_deployed_states(made: Sequence[ExecutionChange]) -> dict[str, DesiredState]:
-    memories = _read_rollback_values(made)
+def _read_deployed_states(changes: Sequence[ExecutionChange]) -> dict[str, DesiredState]:
+    values_by_step = _read_rollback_values(changes)
     return {
-        one.ecs_service: _build_desired_state(one, kept)
-        for one in made
-        if _SERVICE_DEFINITION_KEY in (kept := memories.get(one.step.pk, {}))
+        change.ecs_service: _build_desired_state(change, values)
+        for change in changes
+        if _SERVICE_DEFINITION_KEY in (values := values_by_step.get(change.step.pk, {}))
     }
 
 
-def _build_desired_state(change: ExecutionChange, kept: Mapping[str, Any]) -> DesiredState:
-    step, targets, policies = change.step, kept.get(SCALABLE_TARGETS) or (), kept.get(SCALING_POLICIES) or ()
+def _build_desired_state(change: ExecutionChange, values: Mapping[str, Any]) -> DesiredState:
+    step, targets, policies = (
+        change.step,
+        values.get(SCALABLE_TARGETS) or (),
+        values.get(SCALING_POLICIES) or (),
+    )
     documents = build_documents(
-        kept.get(_TASK_DEFINITION_KEY),
-        kept[_SERVICE_DEFINITION_KEY],
+        values.get(_TASK_DEFINITION_KEY),
+        values[_SERVICE_DEFINITION_KEY],
         targets[-1] if targets else None,
         policies,
     )
     revision = str(step.outputs.get("taskDefinitionArn", ""))
-    found = DesiredState(documents, revision, f"step {step.pk} {step.run}", change.ended_at, change)
-    return _replace_count(found, step.outputs.get("desiredCount"))
+    state = DesiredState(documents, revision, f"step {step.pk} {step.run}", change.ended_at, change)
+    return _replace_count(state, step.outputs.get("desiredCount"))
 
 
 def _replace_count(desired: DesiredState, count: Any) -> DesiredState:
@@ -156,16 +169,16 @@ def _replace_count(desired: DesiredState, count: Any) -> DesiredState:
 
 
 def _apply_scale_step(
-    name: str, desired: DesiredState, changes: ExecutionChanges, slots: Iterable[str]
+    name: str, desired: DesiredState, changes: ExecutionChanges, lock_names: Iterable[str]
 ) -> DesiredState:
-    """With the count that a step has given the ECS service since."""
+    """Apply the count that a later scale step set."""
     later = [
-        one
-        for slot in slots
-        for one in changes.scaled.get(slot, ())
-        if one.is_effective and one.ecs_service == name and _is_later(one, desired)
+        change
+        for lock_name in lock_names
+        for change in changes.scaled.get(lock_name, ())
+        if change.is_effective and change.ecs_service == name and _is_later(change, desired)
     ]
-    last = max(later, key=lambda one: one.order, default=None)
+    last = max(later, key=lambda change: change.order, default=None)
     return _replace_count(desired, last.step.outputs.get("desiredCount")) if last else desired
 
 
@@ -179,40 +192,40 @@ def build_documents(
     target: Mapping[str, Any] | None,
     policies: Iterable[Mapping[str, Any]],
 ) -> ServiceDocuments:
-    """The documents of manifests."""
+    """Build the documents of these manifests."""
     count = service.get("desiredCount")
     return ServiceDocuments(
         task_definition=task_definition,
         service=service,
         count=int(count) if count is not None else None,
         target=target,
-        policies={str(one.get("PolicyName", "")): one for one in policies},
+        policies={str(policy.get("PolicyName", "")): policy for policy in policies},
         tags=parse_tags(service.get("tags")),
     )
 
 
-def _read_rollback_values(made: Sequence[ExecutionChange]) -> dict[int, dict[str, Any]]:
-    runs = {one.step.pk: one.step.run for one in made}
-    found: dict[int, dict[str, Any]] = {}
-    for one in RollbackValue.objects.filter(step__in=runs, name__in=_ROLLBACK_KEYS):
-        if one.run == runs[one.step_id]:
-            found.setdefault(one.step_id, {})[one.name] = json.loads(one.value)
-    return found
+def _read_rollback_values(changes: Sequence[ExecutionChange]) -> dict[int, dict[str, Any]]:
+    runs = {row.step.pk: row.step.run for row in changes}
+    by_step: dict[int, dict[str, Any]] = {}
+    for row in RollbackValue.objects.filter(step__in=runs, name__in=_ROLLBACK_KEYS):
+        if row.run == runs[row.step_id]:
+            by_step.setdefault(row.step_id, {})[row.name] = json.loads(row.value)
+    return by_step
 
 
-def _read_adopted_states(seen: Sequence[EcsServiceRecord]) -> dict[str, DesiredState]:
-    rows = Adoption.objects.filter(ecs_service__in=seen, state=Adoption.State.ADOPTED).select_related(
+def _read_adopted_states(ecs_services: Sequence[EcsServiceRecord]) -> dict[str, DesiredState]:
+    rows = Adoption.objects.filter(ecs_service__in=ecs_services, state=Adoption.State.ADOPTED).select_related(
         "ecs_service"
     )
-    found = {}
+    states = {}
     for row in rows:
-        kept = json.loads(row.documents)
+        manifests = json.loads(row.documents)
         documents = build_documents(
-            kept[TASK_DEFINITION],
-            kept[SERVICE_DEFINITION],
-            kept.get(SCALABLE_TARGET),
-            kept.get(SCALING_POLICY) or (),
+            manifests[TASK_DEFINITION],
+            manifests[SERVICE_DEFINITION],
+            manifests.get(SCALABLE_TARGET),
+            manifests.get(SCALING_POLICY) or (),
         )
         at = row.adopted_at or row.requested_at
-        found[row.ecs_service.name] = DesiredState(documents, row.task_definition, f"adoption {row.pk}", at)
-    return found
+        states[row.ecs_service.name] = DesiredState(documents, row.task_definition, f"adoption {row.pk}", at)
+    return states

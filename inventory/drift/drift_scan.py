@@ -29,13 +29,13 @@ from inventory.sync.scans.cluster_scan import ClusterScan
 from web.clock import get_database_time
 
 SCAN_INTERVAL: Final = timedelta(minutes=2)
-# Sync has seen something new while a look was under way.
+# Sync has read something new during the scan.
 RESCAN_DELAY: Final = timedelta(seconds=5)
 
 
 @dataclass
 class DriftScan(ClusterScan):
-    """The look for drift in one cluster."""
+    """The drift scan of one cluster."""
 
     OWNER: ClassVar[str] = DRIFT_OWNER
 
@@ -50,9 +50,9 @@ class DriftScan(ClusterScan):
 
     @classmethod
     def of_row(cls, row: ClusterDriftScan) -> Self:
-        kept = row.cursor
+        stored = row.cursor
         return cls(
-            row, DriftCursor.from_row(kept) if kept else create_cursor(row.cluster, get_database_time())
+            row, DriftCursor.from_row(stored) if stored else create_cursor(row.cluster, get_database_time())
         )
 
     @property
@@ -60,83 +60,83 @@ class DriftScan(ClusterScan):
         return self.row.cluster
 
     def use_recent_reads(self) -> None:
-        """Take over what was read of scaling since its last change. Raises `ScanLeaseLost`."""
-        # Who asked for a look at once wants it from AWS.
+        """Reuse scalable targets that were read after their last change. Raises `ScanLeaseLost`."""
+        # A requested scan must read from AWS.
         if self.cursor.phase != TARGETS or self.cursor.token or self.row.compared_at is None:
             return
         cluster = self.cluster
         ids = {build_resource_id(cluster.cluster, name): name for name in self.cursor.services}
         targets = get_recent_targets(cluster, ids, get_database_time())
         if targets:
-            self.cursor = self.cursor.with_targets({ids[key]: one for key, one in targets.items()})
+            self.cursor = self.cursor.with_targets({ids[key]: target for key, target in targets.items()})
             self.save_cursor(get_database_time())
 
-    def apply_response(self, question: ReadCall, answer: Mapping[str, Any]) -> None:
-        """Keep an answer and say where it goes on, in one commit.
+    def apply_response(self, call: ReadCall, response: Mapping[str, Any]) -> None:
+        """Store a response and the new cursor in one transaction.
 
         Raises `ScanLeaseLost`, `InvalidAwsResponse`.
         """
         now = get_database_time()
         with transaction.atomic():
             if self.cursor.phase == REVISIONS:
-                _store_revision(question.params["taskDefinition"], answer, now)
-            self.cursor = self.cursor.after_response(self.cluster.cluster, answer)
+                _store_revision(call.params["taskDefinition"], response, now)
+            self.cursor = self.cursor.after_response(self.cluster.cluster, response)
             self.save_cursor(now)
 
     def finish(self) -> None:
-        """Compare, now that all is read, and say when it is done again. Raises `ScanLeaseLost`."""
+        """Compare the services, and schedule the next scan. Raises `ScanLeaseLost`."""
         now, row = get_database_time(), self.row
         with transaction.atomic():
             self.complete(
                 now, SCAN_INTERVAL, compared_at=now, scaling_read_error=self.cursor.scaling_read_error
             )
-            left = update_comparisons(row.cluster, self.cursor, now)
+            incomplete = update_comparisons(row.cluster, self.cursor, now)
             is_read = update_pending_adoptions(row.cluster, self.cursor, now)
-            if left.has_unread_revisions or not is_read:
+            if incomplete.has_unread_revisions or not is_read:
                 self.update(due_at=now + RESCAN_DELAY, compared_at=None)
-            elif left.is_settling:
-                # It is looked at once sync has seen something newer, and no sooner.
+            elif incomplete.is_settling:
+                # The scan waits until sync has read something newer.
                 self.update(due_at=now + RESCAN_DELAY)
             if self.cursor.calls:
                 lift_drift_pause(row, now)
 
-    def fail(self, failure: ScanFailure, *, shared: str = "") -> None:
-        """As every chain does; pages that wait for what it would have read are told.
+    def fail(self, failure: ScanFailure, *, pause_key: str = "") -> None:
+        """Record the failure, and notify pages that wait for this scan.
 
         Raises `ScanLeaseLost`.
         """
         with transaction.atomic():
-            super().fail(failure, shared=shared)
+            super().fail(failure, pause_key=pause_key)
             publish_pending_adoptions_changed(self.cluster.pk)
 
     def can_skip(self, error: AwsError) -> bool:
-        """Whether all else is compared without what this call would have told."""
+        """Return whether the scan can continue without this call."""
         return self.cursor.after_error(error) is not None
 
     def skip(self, error: AwsError) -> None:
-        """Go on without what AWS keeps back. Raises `ScanLeaseLost`."""
+        """Continue without the denied read. Raises `ScanLeaseLost`."""
         self.cursor = self.cursor.after_error(error) or self.cursor
         self.save_cursor(get_database_time())
 
 
-def _store_revision(arn: str, answer: Mapping[str, Any], now: datetime) -> None:
-    """Keep a revision under the ARN that it was asked for by."""
-    found = answer.get("taskDefinition")
-    if not isinstance(found, Mapping) or not found:
+def _store_revision(arn: str, response: Mapping[str, Any], now: datetime) -> None:
+    """Store a revision under the ARN it was requested by."""
+    definition = response.get("taskDefinition")
+    if not isinstance(definition, Mapping) or not definition:
         return
-    told = AwsPayload(found)
-    # Its contents never change; whether it may still be used does.
+    payload = AwsPayload(definition)
+    # The content never changes, but its status may.
     TaskDefinitionRevision.objects.update_or_create(
         arn=arn[:512],
         defaults={
-            "content": json.dumps(dict(found), default=str),
-            "registered_at": told.moment("registeredAt"),
-            "registered_by": told.text("registeredBy"),
+            "content": json.dumps(dict(definition), default=str),
+            "registered_at": payload.moment("registeredAt"),
+            "registered_by": payload.text("registeredBy"),
             "used_at": now,
         },
     )
 
 
-def run_drift_scan(pk: int, open_way: runner.OpenConnector = open_aws_access) -> None:
-    """Look at a cluster for a while, from here; through a delegate its next call is only asked for."""
-    runner.run_scan(DriftScan, pk, open_way)
+def run_drift_scan(pk: int, open_connector: runner.OpenConnector = open_aws_access) -> None:
+    """Continue the scan of a cluster for one time slice."""
+    runner.run_scan(DriftScan, pk, open_connector)

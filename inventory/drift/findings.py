@@ -30,32 +30,32 @@ from web.page_paths import get_page_path
 MAX_NAMED_FIELDS: Final = 5
 
 
-def build_drift_detected(comparison: DriftComparison, fresh: Sequence[Drift]) -> NotificationEvent:
-    """These fields of an ECS service are not as they were deployed."""
-    names = [f"{row.document} {row.path}".strip() for row in fresh]
-    more = f" and {len(names) - MAX_NAMED_FIELDS} more" if len(names) > MAX_NAMED_FIELDS else ""
-    fields = f"{', '.join(names[:MAX_NAMED_FIELDS])}{more}"
+def build_drift_detected(comparison: DriftComparison, drifts: Sequence[Drift]) -> NotificationEvent:
+    """Return the event for fields of an ECS service that differ from the deployment."""
+    names = [f"{row.document} {row.path}".strip() for row in drifts]
+    suffix = f" and {len(names) - MAX_NAMED_FIELDS} more" if len(names) > MAX_NAMED_FIELDS else ""
+    fields = f"{', '.join(names[:MAX_NAMED_FIELDS])}{suffix}"
     text = f"{comparison.ecs_service.name} was changed outside Slipway: {fields}."
-    return _build_fact(
+    return _build_event(
         EventType.DRIFT_FOUND,
         comparison,
         text,
         DriftComparison.State.DRIFTED,
-        f"{fields}. {fresh[0].attribution}",
+        f"{fields}. {drifts[0].attribution}",
     )
 
 
 def build_drift_resolved(comparison: DriftComparison) -> NotificationEvent:
-    """An ECS service is as it was deployed again."""
+    """Return the event for an ECS service that matches its deployment again."""
     text = f"{comparison.ecs_service.name} is as it was deployed again."
-    return _build_fact(EventType.DRIFT_GONE, comparison, text, DriftComparison.State.IN_STEP, "")
+    return _build_event(EventType.DRIFT_GONE, comparison, text, DriftComparison.State.IN_STEP, "")
 
 
-def _build_fact(
+def _build_event(
     event: EventType, comparison: DriftComparison, text: str, status: str, cause: str
 ) -> NotificationEvent:
-    place = comparison.ecs_service.infrastructure
-    environment = place.environment if place is not None else None
+    infrastructure = comparison.ecs_service.infrastructure
+    environment = infrastructure.environment if infrastructure is not None else None
     return NotificationEvent(
         event=event,
         scope=comparison.scope,
@@ -76,15 +76,15 @@ _COMPARISON_FIELDS: Final = (
     "aws_defaults_deployment",
     "compared_at",
 )
-"""What a look changes of a comparison."""
+"""The columns of a comparison that a scan writes."""
 
 
 @dataclass(frozen=True)
 class IncompleteComparisons:
-    """Whether there are ECS services that this look could not judge.
+    """Whether a scan had to leave out ECS services.
 
-    `is_unread_revision`: sync has seen since what the look has not read; `is_settling`: an execution has
-    changed since what sync, or the look, has seen.
+    `has_unread_revisions`: sync has read a revision that this scan has not; `is_settling`: an execution
+    has changed something since the last sync or scan.
     """
 
     has_unread_revisions: bool
@@ -93,7 +93,7 @@ class IncompleteComparisons:
 
 @dataclass(frozen=True)
 class NewDrift:
-    """What is new about one ECS service."""
+    """New drift of one ECS service."""
 
     comparison: DriftComparison
     desired: DesiredState
@@ -102,117 +102,127 @@ class NewDrift:
 
 @dataclass
 class DriftFindings:
-    """What a look found of all ECS services: what differs newly, what no more, and where nothing does now."""
+    """The findings of a scan: new drift, resolved drift, and services that match again."""
 
     detected: list[NewDrift] = field(default_factory=list)
     resolved: list[Drift] = field(default_factory=list)
     resolved_comparisons: list[DriftComparison] = field(default_factory=list)
 
 
-def update_comparisons(cluster: SyncedCluster, reading: DriftCursor, now: datetime) -> IncompleteComparisons:
-    """Compare every ECS service that Slipway deploys in this cluster; inside the commit that ends a look.
+def update_comparisons(cluster: SyncedCluster, cursor: DriftCursor, now: datetime) -> IncompleteComparisons:
+    """Compare every managed ECS service of the cluster, in the transaction that ends the scan.
 
-    Says what of it waits for the next look.
+    Returns what is left for the next scan.
     """
-    seen = [one for one in list_compared_services(cluster) if one.service_id is not None]
-    arns = {one.task_definition for one in seen}
-    revisions = {one.arn: one for one in TaskDefinitionRevision.objects.filter(arn__in=arns)}
-    wanted = get_desired_state(cluster, seen, datetime.fromisoformat(reading.started_at))
-    look = ComparisonContext(cluster, reading, wanted, revisions, now)
-    settled = [one for one in seen if one.name not in look.desired_state.settling]
-    ready = [one for one in settled if not is_unread_revision(look, one)]
-    _compare_services(look, ready, _get_or_create_comparisons(seen))
+    ecs_services = [row for row in list_compared_services(cluster) if row.service_id is not None]
+    arns = {row.task_definition for row in ecs_services}
+    revisions = {row.arn: row for row in TaskDefinitionRevision.objects.filter(arn__in=arns)}
+    desired_state = get_desired_state(cluster, ecs_services, datetime.fromisoformat(cursor.started_at))
+    context = ComparisonContext(cluster, cursor, desired_state, revisions, now)
+    settled = [row for row in ecs_services if row.name not in context.desired_state.settling]
+    ready = [row for row in settled if not is_unread_revision(context, row)]
+    _compare_services(context, ready, _get_or_create_comparisons(ecs_services))
     _delete_orphaned_comparisons(cluster)
     TaskDefinitionRevision.objects.filter(arn__in=arns).update(used_at=now)
     return IncompleteComparisons(
-        has_unread_revisions=len(ready) < len(settled), is_settling=len(settled) < len(seen)
+        has_unread_revisions=len(ready) < len(settled), is_settling=len(settled) < len(ecs_services)
     )
 
 
 def _delete_orphaned_comparisons(cluster: SyncedCluster) -> None:
-    """Forget what was found where Slipway deploys no more: its service was deleted."""
-    gone = DriftComparison.objects.filter(ecs_service__cluster=cluster, ecs_service__service=None)
-    if gone.delete()[0]:
+    """Delete the comparisons of ECS services that Slipway no longer deploys."""
+    orphaned = DriftComparison.objects.filter(ecs_service__cluster=cluster, ecs_service__service=None)
+    if orphaned.delete()[0]:
         publish_badges_changed()
 
 
 def _compare_services(
-    look: ComparisonContext, ready: Sequence[EcsServiceRecord], known: Mapping[int, DriftComparison]
+    context: ComparisonContext, ready: Sequence[EcsServiceRecord], comparisons: Mapping[int, DriftComparison]
 ) -> None:
-    before = {one.pk: one.state for one in known.values()}
-    open_drifts, outcome, hiding = _get_open_drifts(known), DriftFindings(), DriftMasks()
-    for one in ready:
-        comparison = known[one.pk]
-        verdict = compare_service(look, one, comparison)
-        _apply_result(look, comparison, verdict, open_drifts.get(comparison.pk, {}), outcome, hiding)
-    _save_findings(look, outcome)
-    DriftComparison.objects.bulk_update(known.values(), _COMPARISON_FIELDS)
-    if any(one.state != before[one.pk] for one in known.values()):
+    states = {row.pk: row.state for row in comparisons.values()}
+    open_drifts, findings, masks = _get_open_drifts(comparisons), DriftFindings(), DriftMasks()
+    for row in ready:
+        comparison = comparisons[row.pk]
+        result = compare_service(context, row, comparison)
+        _apply_result(context, comparison, result, open_drifts.get(comparison.pk, {}), findings, masks)
+    _save_findings(context, findings)
+    DriftComparison.objects.bulk_update(comparisons.values(), _COMPARISON_FIELDS)
+    if any(row.state != states[row.pk] for row in comparisons.values()):
         publish_badges_changed()
 
 
-def _get_or_create_comparisons(seen: list[EcsServiceRecord]) -> dict[int, DriftComparison]:
-    known = set(DriftComparison.objects.filter(ecs_service__in=seen).values_list("ecs_service", flat=True))
-    DriftComparison.objects.bulk_create(
-        [DriftComparison(ecs_service=one) for one in seen if one.pk not in known], ignore_conflicts=True
+def _get_or_create_comparisons(ecs_services: list[EcsServiceRecord]) -> dict[int, DriftComparison]:
+    existing = set(
+        DriftComparison.objects.filter(ecs_service__in=ecs_services).values_list("ecs_service", flat=True)
     )
-    rows = DriftComparison.objects.filter(ecs_service__in=seen).select_related(
+    DriftComparison.objects.bulk_create(
+        [
+            DriftComparison(ecs_service=ecs_service)
+            for ecs_service in ecs_services
+            if ecs_service.pk not in existing
+        ],
+        ignore_conflicts=True,
+    )
+    rows = DriftComparison.objects.filter(ecs_service__in=ecs_services).select_related(
         "ecs_service__cluster__connector__scope", "ecs_service__infrastructure__environment__scope"
     )
     return {row.ecs_service_id: row for row in rows}
 
 
-def _get_open_drifts(known: Mapping[int, DriftComparison]) -> dict[int, dict[tuple[str, str], Drift]]:
-    found: dict[int, dict[tuple[str, str], Drift]] = {}
-    for one in Drift.objects.filter(comparison__in=known.values(), resolved_at=None):
-        found.setdefault(one.comparison_id, {})[one.document, one.path] = one
-    return found
+def _get_open_drifts(comparisons: Mapping[int, DriftComparison]) -> dict[int, dict[tuple[str, str], Drift]]:
+    by_comparison: dict[int, dict[tuple[str, str], Drift]] = {}
+    for drift in Drift.objects.filter(comparison__in=comparisons.values(), resolved_at=None):
+        by_comparison.setdefault(drift.comparison_id, {})[drift.document, drift.path] = drift
+    return by_comparison
 
 
 def _apply_result(
-    look: ComparisonContext,
+    context: ComparisonContext,
     comparison: DriftComparison,
-    verdict: ComparisonResult,
-    known: Mapping[tuple[str, str], Drift],
-    outcome: DriftFindings,
-    hiding: DriftMasks,
+    result: ComparisonResult,
+    open_drifts: Mapping[tuple[str, str], Drift],
+    findings: DriftFindings,
+    masks: DriftMasks,
 ) -> None:
-    """Say of one comparison what was found, and note which rows come and go."""
-    comparison.compared_at, comparison.reason = look.now, verdict.reason
-    if verdict.desired is None:
-        comparison.state = verdict.state
-        if verdict.state == DriftComparison.State.NOT_COMPARED:
-            outcome.resolved += known.values()
+    """Update one comparison from its result, and collect created and resolved drift."""
+    comparison.compared_at, comparison.reason = context.now, result.reason
+    if result.desired is None:
+        comparison.state = result.state
+        if result.state == DriftComparison.State.NOT_COMPARED:
+            findings.resolved += open_drifts.values()
         return
-    comparison.execution = verdict.desired.execution
-    mask = hiding.get_mask(comparison, verdict.desired) if verdict.differences else None
-    kept, fresh = [], []
-    for one in verdict.differences:
-        row = known.get((one.document, redact_path(one, mask)))
-        if row is None or row.fingerprint != compute_drift_fingerprint(one):
-            row = _build_drift_row(look, comparison, one, mask)
-            fresh.append(row)
-        kept.append(row)
-    stays = {row.pk for row in kept if row.pk}
-    outcome.resolved += [row for row in known.values() if row.pk not in stays]
-    if known and not kept:
-        outcome.resolved_comparisons.append(comparison)
-    if fresh:
-        outcome.detected.append(NewDrift(comparison, verdict.desired, fresh))
-    comparison.state = _compute_state(kept)
+    comparison.execution = result.desired.execution
+    mask = masks.get_mask(comparison, result.desired) if result.differences else None
+    current, created = [], []
+    for difference in result.differences:
+        row = open_drifts.get((difference.document, redact_path(difference, mask)))
+        if row is None or row.fingerprint != compute_drift_fingerprint(difference):
+            row = _build_drift_row(context, comparison, difference, mask)
+            created.append(row)
+        current.append(row)
+    current_keys = {row.pk for row in current if row.pk}
+    findings.resolved += [row for row in open_drifts.values() if row.pk not in current_keys]
+    if open_drifts and not current:
+        findings.resolved_comparisons.append(comparison)
+    if created:
+        findings.detected.append(NewDrift(comparison, result.desired, created))
+    comparison.state = _compute_state(current)
 
 
 def _build_drift_row(
-    look: ComparisonContext, comparison: DriftComparison, one: FieldDifference, mask: SecretMask | None
+    context: ComparisonContext,
+    comparison: DriftComparison,
+    difference: FieldDifference,
+    mask: SecretMask | None,
 ) -> Drift:
     return Drift(
         comparison=comparison,
-        document=one.document,
-        path=redact_path(one, mask),
-        desired=redact_value(one.path, one.desired, mask),
-        actual=redact_value(one.path, one.actual, mask),
-        fingerprint=compute_drift_fingerprint(one),
-        detected_at=look.now,
+        document=difference.document,
+        path=redact_path(difference, mask),
+        desired=redact_value(difference.path, difference.desired, mask),
+        actual=redact_value(difference.path, difference.actual, mask),
+        fingerprint=compute_drift_fingerprint(difference),
+        detected_at=context.now,
     )
 
 
@@ -225,32 +235,34 @@ def _compute_state(drifts: Iterable[Drift]) -> DriftComparison.State:
     return DriftComparison.State.DRIFTED
 
 
-def _save_findings(look: ComparisonContext, outcome: DriftFindings) -> None:
-    """End the rows of what differs no more, then write those of what differs newly, with who did it."""
-    ended = [row.pk for row in outcome.resolved]
-    if ended:
-        Drift.objects.filter(pk__in=ended, resolved_at=None).update(resolved_at=look.now)
-    notify(*map(build_drift_resolved, outcome.resolved_comparisons))
-    if outcome.detected:
-        _save_new_drift(look, outcome.detected)
+def _save_findings(context: ComparisonContext, findings: DriftFindings) -> None:
+    """Resolve the drift that is gone, then save the new drift with its attribution."""
+    resolved_keys = [row.pk for row in findings.resolved]
+    if resolved_keys:
+        Drift.objects.filter(pk__in=resolved_keys, resolved_at=None).update(resolved_at=context.now)
+    notify(*map(build_drift_resolved, findings.resolved_comparisons))
+    if findings.detected:
+        _save_new_drift(context, findings.detected)
 
 
-def _save_new_drift(look: ComparisonContext, found: Sequence[NewDrift]) -> None:
-    teller = DriftAttributor.of(look, [(one.comparison.ecs_service, one.desired) for one in found])
-    for one in found:
-        words = teller.describe_changes(
-            one.comparison.ecs_service, one.desired, [row.path for row in one.rows]
+def _save_new_drift(context: ComparisonContext, detected: Sequence[NewDrift]) -> None:
+    attributor = DriftAttributor.of(
+        context, [(new_drift.comparison.ecs_service, new_drift.desired) for new_drift in detected]
+    )
+    for new_drift in detected:
+        attribution = attributor.describe_changes(
+            new_drift.comparison.ecs_service, new_drift.desired, [row.path for row in new_drift.rows]
         )
-        for row in one.rows:
-            row.attribution = words
-    Drift.objects.bulk_create(row for one in found for row in one.rows)
-    for one in found:
-        _record_audit_entry(one)
-    notify(*(build_drift_detected(one.comparison, one.rows) for one in found))
+        for row in new_drift.rows:
+            row.attribution = attribution
+    Drift.objects.bulk_create(row for new_drift in detected for row in new_drift.rows)
+    for new_drift in detected:
+        _record_audit_entry(new_drift)
+    notify(*(build_drift_detected(new_drift.comparison, new_drift.rows) for new_drift in detected))
 
 
-def _record_audit_entry(found: NewDrift) -> None:
-    """Write down that something was changed outside, where the changes of people are written too."""
-    fields = [f"{row.document} {row.path}".strip() for row in found.rows]
-    after = {"fields": fields, "told": found.rows[0].attribution}
-    record_audit_entry(actor=None, action="drift.found", thing=found.comparison, after=after)
+def _record_audit_entry(new_drift: NewDrift) -> None:
+    """Record the change from outside in the audit trail."""
+    fields = [f"{row.document} {row.path}".strip() for row in new_drift.rows]
+    after = {"fields": fields, "told": new_drift.rows[0].attribution}
+    record_audit_entry(actor=None, action="drift.found", thing=new_drift.comparison, after=after)

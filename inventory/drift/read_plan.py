@@ -1,5 +1,4 @@
-"""Read plan of a drift scan: scaling, revisions registered elsewhere, and traffic of adopted pairs.
-where the traffic of pairs that are taken over comes from."""
+"""Read plan of a drift scan: scaling, revisions registered outside Slipway, and traffic of adopted pairs."""
 
 from datetime import datetime
 
@@ -14,35 +13,42 @@ from inventory.models.instances import EcsServiceRecord, SyncedCluster
 
 
 def list_compared_services(cluster: SyncedCluster) -> list[EcsServiceRecord]:
-    """The ECS services of a cluster that are there and that Slipway deploys, or is to take over."""
-    asked = Adoption.objects.filter(ecs_service__cluster=cluster).values("ecs_service")
+    """Return the ECS services that Slipway deploys or is to adopt."""
+    adopting = Adoption.objects.filter(ecs_service__cluster=cluster).values("ecs_service")
     rows = EcsServiceRecord.objects.filter(cluster=cluster, gone_at=None)
-    return list(rows.filter(Q(service__isnull=False) | Q(pk__in=asked)).order_by("pk"))
+    return list(rows.filter(Q(service__isnull=False) | Q(pk__in=adopting)).order_by("pk"))
 
 
 def create_cursor(cluster: SyncedCluster, now: datetime) -> DriftCursor:
-    """A reading from its beginning."""
-    seen = list_compared_services(cluster)
-    wanted = get_desired_state(cluster, seen, now)
+    """Return a cursor at the start of the read plan."""
+    ecs_services = list_compared_services(cluster)
+    desired_state = get_desired_state(cluster, ecs_services, now)
     foreign = {
-        one.task_definition
-        for one in seen
-        if one.task_definition
-        # What is being deployed is not compared.
-        and one.name not in wanted.deploying
-        and (one.name not in wanted.desired or wanted.desired[one.name].revision != one.task_definition)
+        ecs_service.task_definition
+        for ecs_service in ecs_services
+        if ecs_service.task_definition
+        # Services under deployment are not compared.
+        and ecs_service.name not in desired_state.deploying
+        and (
+            ecs_service.name not in desired_state.desired
+            or desired_state.desired[ecs_service.name].revision != ecs_service.task_definition
+        )
     }
     known = set(TaskDefinitionRevision.objects.filter(arn__in=foreign).values_list("arn", flat=True))
-    asked = list_adopting_services(cluster)
-    # Whether a revision may still be used is read anew for who wants to take it over.
-    anew = {one.task_definition for one in asked if one.task_definition}
-    revisions = sorted((foreign - known) | anew)
-    groups = list_pair_target_groups(asked)
-    return DriftCursor.of(now.isoformat(), [one.name for one in seen], revisions, groups)
+    adopting = list_adopting_services(cluster)
+    # An adoption needs the current status of the revision.
+    adopting_revisions = {
+        ecs_service.task_definition for ecs_service in adopting if ecs_service.task_definition
+    }
+    revisions = sorted((foreign - known) | adopting_revisions)
+    groups = list_pair_target_groups(adopting)
+    return DriftCursor.of(
+        now.isoformat(), [ecs_service.name for ecs_service in ecs_services], revisions, groups
+    )
 
 
 def list_adopting_services(cluster: SyncedCluster) -> list[EcsServiceRecord]:
-    """Those that somebody waits for, to take them over."""
+    """Return the ECS services with a pending adoption."""
     waiting = Adoption.objects.filter(ecs_service__cluster=cluster, state=Adoption.State.READING)
     return list(
         EcsServiceRecord.objects.filter(pk__in=waiting.values("ecs_service"), gone_at=None).order_by("pk")

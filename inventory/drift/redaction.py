@@ -25,15 +25,15 @@ MAX_PATH_LENGTH: Final = 512
 
 @dataclass(frozen=True)
 class DriftMasks:
-    """The masks of one look, each made when it is first wanted."""
+    """The secret masks of one scan, built on first use."""
 
     _known: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _masks: dict[tuple[str, str], SecretMask | None] = field(default_factory=dict)
 
     def get_mask(self, comparison: DriftComparison, desired: DesiredState) -> SecretMask | None:
-        """Hides the secrets that are known where this runs, and those of the run that deployed it.
+        """Return the mask for the secrets of this scope and of the execution that deployed the service.
 
-        None where they cannot be read: then nothing is to be shown.
+        Returns None where secrets cannot be decrypted; then no value may be shown.
         """
         key = (comparison.scope.path, desired.key)
         if key not in self._masks:
@@ -44,25 +44,25 @@ class DriftMasks:
         try:
             if scope.path not in self._known:
                 self._known[scope.path] = _list_secret_values(scope)
-            of_run = list_stage_secrets(desired.change.step.stage) if desired.change else ()
+            stage_secrets = list_stage_secrets(desired.change.step.stage) if desired.change else ()
         except DecryptionFailed:
             return None
-        return SecretMask((*self._known[scope.path], *of_run))
+        return SecretMask((*self._known[scope.path], *stage_secrets))
 
 
 def _list_secret_values(scope: Scope) -> tuple[str, ...]:
-    """The secrets that whoever deploys here can use."""
-    found = Secret.objects.filter(scope__path__in=scope.ancestor_paths())
-    return tuple(one.value for one in found)
+    """Return the secrets that deployments in this scope can use."""
+    secrets = Secret.objects.filter(scope__path__in=scope.ancestor_paths())
+    return tuple(secret.value for secret in secrets)
 
 
 def redact_value(path: str, value: Any, mask: SecretMask | None) -> Any:
-    """A value as it is kept and shown: what may be secret is hidden, what is long is cut."""
+    """Redact possible secrets in a value, and truncate long values."""
     if mask is None:
         return None if value is None else REDACTED_VALUE
     # A control character is an escape in JSON, so each text is cleaned before that.
-    hidden = _clean_value(mask.mask_json(_redact_by_path(path, value)))
-    text = json.dumps(hidden, ensure_ascii=False, sort_keys=True, default=str)
+    redacted = _clean_value(mask.mask_json(_redact_by_path(path, value)))
+    text = json.dumps(redacted, ensure_ascii=False, sort_keys=True, default=str)
     return json.loads(text) if len(text) <= DRIFT_VALUE_CHARACTERS else f"{text[:DRIFT_VALUE_CHARACTERS]}…"
 
 
@@ -81,25 +81,25 @@ def _redact_by_path(path: str, value: Any) -> Any:
 
 
 def _clean_value(value: Any) -> Any:
-    """The same without what no database holds."""
+    """Remove characters that a database does not store."""
     if isinstance(value, str):
         return sanitize_text(value)
     if isinstance(value, Mapping):
         return {sanitize_text(str(key)): _clean_value(inner) for key, inner in value.items()}
-    return [_clean_value(one) for one in value] if isinstance(value, list | tuple) else value
+    return [_clean_value(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def redact_path(one: FieldDifference, mask: SecretMask | None) -> str:
-    """The path of a field as it is kept: no secret in it, and two that differ stay different."""
-    hidden = sanitize_text(mask.mask_text(one.path)) if mask is not None else REDACTED_VALUE
-    if hidden != one.path:
-        hidden = f"{hidden} #{_hash_text(one.path)[:8]}"
-    return clean_text(hidden, MAX_PATH_LENGTH)
+def redact_path(difference: FieldDifference, mask: SecretMask | None) -> str:
+    """Redact secrets in a path; a hash keeps two redacted paths distinct."""
+    redacted = sanitize_text(mask.mask_text(difference.path)) if mask is not None else REDACTED_VALUE
+    if redacted != difference.path:
+        redacted = f"{redacted} #{_hash_text(difference.path)[:8]}"
+    return clean_text(redacted, MAX_PATH_LENGTH)
 
 
-def compute_drift_fingerprint(one: FieldDifference) -> str:
-    """A word for both values that tells nobody what they are: another word if one of them changed."""
-    return _hash_text(json.dumps([one.desired, one.actual], sort_keys=True, default=str))
+def compute_drift_fingerprint(difference: FieldDifference) -> str:
+    """Return a hash of both values that reveals neither."""
+    return _hash_text(json.dumps([difference.desired, difference.actual], sort_keys=True, default=str))
 
 
 def _hash_text(text: str) -> str:

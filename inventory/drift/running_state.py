@@ -10,14 +10,14 @@ from steps.actions.ecs_service.update_fields import merge_deployment_fields
 
 
 def build_running_documents(
-    seen: EcsServiceRecord,
+    ecs_service: EcsServiceRecord,
     *,
     task_definition: Mapping[str, Any] | None,
     target: Mapping[str, Any] | None,
     policies: Mapping[str, Mapping[str, Any]],
 ) -> ServiceDocuments:
-    """An ECS service as AWS shows it; without `task_definition` where it is not to be compared."""
-    live = EcsService.from_aws(seen.description)
+    """Return the documents of an ECS service as AWS describes it; `task_definition` is None if unknown."""
+    live = EcsService.from_aws(ecs_service.description)
     raw = merge_deployment_fields(live)
     if "roleArn" in raw:
         raw["role"] = raw["roleArn"]

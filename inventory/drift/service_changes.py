@@ -1,7 +1,6 @@
-"""Changes that executions made to ECS services, and which of them were not undone.
+"""Changes that executions made to ECS services, and whether they are still effective.
 
-A slot is an ECS service of a cluster, of a region, of an account: one stage at a time changes it, so its
-changes have an order, by when they ended.
+A service lock serializes the stages that change an ECS service, so its changes have an order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,15 +19,15 @@ from steps.states import ActionState, Status
 
 DEPLOY_STEPS: Final = ("EcsRollingDeploy", "EcsBlueGreenCreateService")
 SCALE_STEP: Final = "EcsScale"
-# Those of their actions that send what the manifests, or the step, say.
+# The actions that send the manifests or the count.
 _WRITE_ACTIONS: Final = ("CreateOrUpdateService", "CreateStageService", "ScaleService")
-# What one of them may have left in AWS without having ended well.
+# The states in which an action may have changed AWS.
 _LASTING_STATES: Final = (ActionState.DONE, ActionState.FAILED, ActionState.STARTED, ActionState.NOT_RESTORED)
 
 
 @dataclass(frozen=True)
 class ExecutionChange:
-    """What one step made of an ECS service, and whether it ended well and nobody took it back."""
+    """A change of an ECS service by one step; effective if it succeeded and was not rolled back."""
 
     step: StepExecution
     is_effective: bool
@@ -43,16 +42,16 @@ class ExecutionChange:
 
     @property
     def order(self) -> tuple[datetime, int]:
-        """The later of two changes has the greater one."""
+        """The sort key: the later of two changes is greater."""
         return self.ended_at, self.step.pk
 
 
 @dataclass(frozen=True)
 class ExecutionChanges:
-    """The latest changes of slots, by the names of these; `busy` are held by an execution now.
+    """The latest changes by lock name; `locked` names are held by an execution now.
 
-    Of each slot there are the latest deployment and the latest count that stand, and the latest of each that
-    does not. `let_go` tells when an execution has let go of a slot, where that was lately.
+    Each lock has its latest effective and its latest ineffective deployment and count. `released_at` has
+    the recent releases.
     """
 
     deployed: Mapping[str, Sequence[ExecutionChange]]
@@ -62,24 +61,29 @@ class ExecutionChanges:
 
     @classmethod
     def of(cls, cluster: SyncedCluster, names: Sequence[str], since: datetime | None) -> Self:
-        """Those of these slots; a fixed number of queries for all of them.
+        """Return the changes of these locks; a fixed number of queries.
 
-        Who has let go of a slot is told since `since`.
+        `released_at` is filled for releases after `since`.
         """
-        slots = list_lock_keys(cluster, names)
+        lock_keys = list_lock_keys(cluster, names)
         deployed: dict[str, list[ExecutionChange]] = {}
         scaled: dict[str, list[ExecutionChange]] = {}
-        for key, change in _list_latest_changes(slots):
-            kept = scaled if change.step.type == SCALE_STEP else deployed
-            kept.setdefault(slots[key], []).append(change)
-        held = ServiceLock.objects.filter(key__in=slots).values_list("key", flat=True)
-        return cls(deployed, scaled, frozenset(slots[key] for key in held), _get_release_times(slots, since))
+        for key, change in _list_latest_changes(lock_keys):
+            group = scaled if change.step.type == SCALE_STEP else deployed
+            group.setdefault(lock_keys[key], []).append(change)
+        locked = ServiceLock.objects.filter(key__in=lock_keys).values_list("key", flat=True)
+        return cls(
+            deployed,
+            scaled,
+            frozenset(lock_keys[key] for key in locked),
+            _get_release_times(lock_keys, since),
+        )
 
 
-def _list_latest_changes(slots: Mapping[str, str]) -> list[tuple[str, ExecutionChange]]:
-    """The latest of each kind, by the keys of slots."""
+def _list_latest_changes(lock_keys: Mapping[str, str]) -> list[tuple[str, ExecutionChange]]:
+    """Return the latest change of each kind, by lock key."""
     rows = (
-        _filter_ended_steps(slots)
+        _filter_ended_steps(lock_keys)
         .annotate(
             is_effective=_build_effective_condition(), slot=F("claims__key"), named=KT("outputs__serviceName")
         )
@@ -93,22 +97,22 @@ def _list_latest_changes(slots: Mapping[str, str]) -> list[tuple[str, ExecutionC
         .filter(turn=1)
         .values_list("pk", "slot", "is_effective")
     )
-    found = list(rows)
+    latest = list(rows)
     steps = StepExecution.objects.select_related("stage__execution__pipeline")
-    by_key = steps.in_bulk([pk for pk, _, _ in found])
+    steps_by_key = steps.in_bulk([pk for pk, _, _ in latest])
     return [
-        (slot, ExecutionChange(by_key[pk], is_effective=bool(is_effective)))
-        for pk, slot, is_effective in found
-        if pk in by_key
+        (lock_key, ExecutionChange(steps_by_key[pk], is_effective=bool(is_effective)))
+        for pk, lock_key, is_effective in latest
+        if pk in steps_by_key
     ]
 
 
-def _filter_ended_steps(slots: Mapping[str, str]) -> QuerySet[StepExecution]:
-    """The steps that have changed these slots, or may have."""
-    sent = ActionRun.objects.filter(step=OuterRef("pk"), name__in=_WRITE_ACTIONS, state__in=_LASTING_STATES)
+def _filter_ended_steps(lock_keys: Mapping[str, str]) -> QuerySet[StepExecution]:
+    """Return the ended steps that changed, or may have changed, these services."""
+    writes = ActionRun.objects.filter(step=OuterRef("pk"), name__in=_WRITE_ACTIONS, state__in=_LASTING_STATES)
     return StepExecution.objects.filter(
-        Exists(sent),
-        claims__key__in=list(slots),
+        Exists(writes),
+        claims__key__in=list(lock_keys),
         claims__held_at__isnull=False,
         type__in=(*DEPLOY_STEPS, SCALE_STEP),
         ended_at__isnull=False,
@@ -116,18 +120,22 @@ def _filter_ended_steps(slots: Mapping[str, str]) -> QuerySet[StepExecution]:
 
 
 def _build_effective_condition() -> Any:
-    """Whether a step ended well, or a person says so, and what it sent was sent and not taken back."""
+    """Return the condition of an effective step: it succeeded and its write was not rolled back."""
     done = ActionRun.objects.filter(step=OuterRef("pk"), name__in=_WRITE_ACTIONS, state=ActionState.DONE)
     return Q(Exists(done), status=Status.SUCCESS)
 
 
-def _get_release_times(slots: Mapping[str, str], since: datetime | None) -> dict[str, datetime]:
-    """When executions let go of slots, of those that have since then."""
+def _get_release_times(lock_keys: Mapping[str, str], since: datetime | None) -> dict[str, datetime]:
+    """Return when executions released these locks after `since`."""
     if since is None:
         return {}
-    lately = Execution.objects.filter(Q(ended_at__gt=since) | Q(look_at__isnull=False))
+    recent = Execution.objects.filter(Q(ended_at__gt=since) | Q(look_at__isnull=False))
     claims = ServiceLockClaim.objects.filter(
-        key__in=list(slots), held_at__isnull=False, stage__execution__in=lately
+        key__in=list(lock_keys), held_at__isnull=False, stage__execution__in=recent
     ).values_list("key")
     ends = claims.annotate(step=Max("stage__steps__ended_at"), whole=Max("stage__execution__ended_at"))
-    return {slots[key]: max(known) for key, *both in ends if (known := [one for one in both if one])}
+    return {
+        lock_keys[key]: max(moments)
+        for key, *columns in ends
+        if (moments := [moment for moment in columns if moment])
+    }

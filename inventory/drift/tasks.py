@@ -47,7 +47,7 @@ MAX_DISPATCHED_CLUSTERS = 100
 
 @shared_task(name="inventory.drift.tasks.tick")
 def tick(**_: Any) -> None:
-    """Send one message for each cluster whose look for drift is due."""
+    """Queue a scan of each cluster that is due."""
     try:
         now = get_database_time()
         create_cluster_scans(now)
@@ -62,7 +62,7 @@ def tick(**_: Any) -> None:
 
 @shared_task(name="inventory.drift.tasks.scan_cluster")
 def scan_cluster(*, cluster: int, **_: Any) -> None:
-    """Go on with the look for drift in one cluster."""
+    """Continue the drift scan of one cluster."""
     try:
         run_drift_scan(cluster)
     except OUTAGE_ERRORS as error:
@@ -73,13 +73,13 @@ def scan_cluster(*, cluster: int, **_: Any) -> None:
 
 @shared_task(name="inventory.drift.tasks.prune")
 def prune(**_: Any) -> None:
-    """Take away what is older than it is kept for."""
+    """Delete drift past its retention."""
     if deleted := prune_drift(get_database_time()):
         logger.info("Pruned %s rows of drift", deleted)
 
 
 def request_scan(pk: int) -> None:
-    """Go on with a cluster now rather than at the next tick; the tick comes anyway."""
+    """Queue a scan now; without a broker, the next tick does."""
     try:
         scan_cluster.apply_async(kwargs={"cluster": pk}, expires=30, retry=False)
     except (OSError, OperationalError) as error:

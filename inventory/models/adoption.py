@@ -14,10 +14,10 @@ from rbac.models import Scope
 
 
 class Adoption(models.Model):
-    """An ECS service that Slipway takes over as it runs: read back first, then confirmed by a person.
+    """An ECS service on its way to being managed by Slipway.
 
-    `documents` is what runs, as JSON of manifests by kind; once adopted, what drift is compared with until
-    the first deployment. `traffic` is the row of a `TrafficOptions`, for one of a blue/green pair.
+    `documents` holds the running manifests as JSON by kind; drift compares with them until the first
+    deployment. `traffic` is the row of a `TrafficOptions` for one half of a blue/green pair.
     """
 
     class State(models.TextChoices):
@@ -46,7 +46,7 @@ class Adoption(models.Model):
     adopted_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
-    # What nobody else may take over: the ARN of the ECS service, of a pair without its number.
+    # The ARN of the ECS service, without the number for a blue/green half; unique among adoptions.
     reserved_arn = models.CharField(max_length=512, blank=True, default="")
     service = models.ForeignKey(Service, null=True, on_delete=models.SET_NULL, related_name="adoptions")
     pipeline = models.ForeignKey(Pipeline, null=True, on_delete=models.SET_NULL, related_name="+")
@@ -54,7 +54,7 @@ class Adoption(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["infrastructure", "ecs_service"], name="adoption_once"),
-            # One connector or environment more must not make it possible twice.
+            # A second connector or environment must not allow a second adoption.
             models.UniqueConstraint(
                 fields=["reserved_arn"],
                 condition=Q(state="ADOPTED", service__isnull=False) & ~Q(reserved_arn=""),

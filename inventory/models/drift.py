@@ -14,9 +14,10 @@ from rbac.models import Scope
 
 
 class ClusterDriftScan(models.Model):
-    """How far the look for drift in one cluster is; what it compares, sync has read, and a few calls more.
+    """The drift scan of one cluster.
 
-    `reading` is where it goes on. The columns belong to the look; pages may only bring `due_at` forward.
+    `cursor` is the position of a scan in progress. Only the scan writes these columns; pages may bring
+    `due_at` forward.
     """
 
     cluster = models.OneToOneField(SyncedCluster, on_delete=models.CASCADE, related_name="drift_scan")
@@ -30,10 +31,10 @@ class ClusterDriftScan(models.Model):
     failures = models.PositiveIntegerField(default=0)
     failed_at = models.DateTimeField(null=True)
     failure = models.TextField(blank=True, default="")
-    # What AWS or Slipway calls the failure, and what somebody can do about it.
+    # The error code, and the next step for the reader.
     failure_code = models.CharField(max_length=128, blank=True, default="")
     failure_step = models.TextField(blank=True, default="")
-    # Why nothing is known of auto scaling, where it may not be read.
+    # The error that prevented reading auto scaling; empty without one.
     scaling_read_error = models.TextField(blank=True, default="")
 
     class Meta:
@@ -44,10 +45,10 @@ class ClusterDriftScan(models.Model):
 
 
 class TaskDefinitionRevision(models.Model):
-    """A revision of a task definition as AWS described it once: revisions never change."""
+    """A task definition revision as AWS described it; revisions never change."""
 
     arn = models.CharField(max_length=512, unique=True)
-    # JSON: environments hold values.
+    # JSON, encrypted because environments can hold secrets.
     content = EncryptedTextField(bound_to=["arn"])
     registered_at = models.DateTimeField(null=True)
     registered_by = models.CharField(max_length=512, blank=True, default="")
@@ -58,7 +59,7 @@ class TaskDefinitionRevision(models.Model):
 
 
 class DriftComparison(models.Model):
-    """One ECS service beside what was deployed to it last."""
+    """An ECS service compared with its last deployment."""
 
     class State(models.TextChoices):
         IN_STEP = "IN_STEP", "As deployed"
@@ -74,10 +75,10 @@ class DriftComparison(models.Model):
 
     ecs_service = models.OneToOneField(EcsServiceRecord, on_delete=models.CASCADE, related_name="comparison")
     state = models.CharField(max_length=16, choices=State, default=State.NOT_COMPARED)
-    # Why it is not compared, or what of it was not.
+    # The reason why all or part of it is not compared.
     reason = models.CharField(max_length=512, blank=True, default="")
     execution = models.ForeignKey(Execution, null=True, on_delete=models.SET_NULL, related_name="+")
-    # What AWS had chosen where the manifests are silent, and for which deployment.
+    # The values AWS chose for fields that no manifest sets, and the deployment they belong to.
     aws_defaults = models.JSONField(default=dict)
     aws_defaults_deployment = models.CharField(max_length=128, blank=True, default="")
     compared_at = models.DateTimeField(null=True)
@@ -90,14 +91,15 @@ class DriftComparison(models.Model):
 
     @property
     def scope(self) -> Scope:
-        place = self.ecs_service.infrastructure
-        return place.scope if place else self.ecs_service.cluster.connector.scope
+        infrastructure = self.ecs_service.infrastructure
+        return infrastructure.scope if infrastructure else self.ecs_service.cluster.connector.scope
 
 
 class Drift(models.Model):
-    """One field that is not as it was deployed, for as long as it was not.
+    """One field that differs from the deployed value.
 
-    Values that may be secret are never in `desired` and `found`; `mark` tells whether they changed again.
+    Possible secrets are redacted in `desired` and `actual`; `fingerprint` changes with every further
+    change.
     """
 
     SCOPE_PATH: ClassVar[str] = "comparison__seen__infrastructure__environment__scope"
@@ -111,7 +113,7 @@ class Drift(models.Model):
     desired = models.JSONField(null=True)
     actual = models.JSONField(null=True)
     fingerprint = models.CharField(max_length=64)
-    # Who, what and when, as far as AWS tells.
+    # Who changed it and when, where AWS records that.
     attribution = models.TextField(blank=True, default="")
     detected_at = models.DateTimeField()
     resolved_at = models.DateTimeField(null=True)

@@ -1,4 +1,4 @@
-"""Clusters that sync reads, their ECS services, container instances and events, and a row per ECS task."""
+"""Synced clusters with their ECS services, ECS tasks, container instances and events."""
 
 from typing import ClassVar
 
@@ -11,16 +11,16 @@ from deployments.models import Execution
 
 
 class SyncedCluster(models.Model):
-    """One cluster as one connector sees it, however many infrastructures name it, and how far its sync is.
+    """A cluster as seen through one connector, and the state of its sync.
 
-    `reading` is where a sync goes on: what was read is in the rows already. The columns from `due_at` on
-    belong to sync alone; pages may only bring `due_at` forward.
+    `cursor` is the position of a sync in progress. Only sync writes the columns from `due_at` on; pages
+    may bring `due_at` forward.
     """
 
     connector = models.ForeignKey(Connector, on_delete=models.CASCADE, related_name="+")
     region = models.CharField(max_length=64)
     cluster = models.CharField(max_length=255)
-    # Whose calls are counted together; known from the first ARN on.
+    # The account of the rate limit; known after the first ARN.
     account = models.CharField(max_length=32, blank=True, default="")
     last_used_at = models.DateTimeField()
 
@@ -35,15 +35,15 @@ class SyncedCluster(models.Model):
     failures = models.PositiveIntegerField(default=0)
     failed_at = models.DateTimeField(null=True)
     failure = models.TextField(blank=True, default="")
-    # What AWS or Slipway calls the failure, and what somebody can do about it.
+    # The error code, and the next step for the reader.
     failure_code = models.CharField(max_length=128, blank=True, default="")
     failure_step = models.TextField(blank=True, default="")
-    # When a person last asked for a look at once.
+    # The last time a person requested a sync.
     sync_requested_at = models.DateTimeField(null=True)
-    # When the last sync that listed all services began, and when a deployment ended that none has followed.
+    # The start of the last sync that listed all services; since when a follow-up of a deployment is due.
     listed_at = models.DateTimeField(null=True)
     follow_up_due_at = models.DateTimeField(null=True)
-    # When what scales its services was read, and the IAM actions that kept a part of the picture from sync.
+    # The last read of scalable targets, and the reads that IAM denies.
     scaling_read_at = models.DateTimeField(null=True)
     denied_reads = models.JSONField(default=list)
 
@@ -60,7 +60,7 @@ class SyncedCluster(models.Model):
 
 
 class SyncPause(models.Model):
-    """Syncs that share an account (or a connector) and a region rest together after a failure of all of them.
+    """A backoff that clusters with the same account or connector and region share.
 
     After `paused_until`, one of them retries for all of them until `trial_expires_at`.
     """
@@ -79,7 +79,7 @@ class SyncPause(models.Model):
 
 
 class ContainerInstance(models.Model):
-    """A machine that runs tasks of launch type EC2, as DescribeContainerInstances tells it."""
+    """An EC2 instance that runs ECS tasks."""
 
     cluster = models.ForeignKey(SyncedCluster, on_delete=models.CASCADE, related_name="container_instances")
     arn = models.CharField(max_length=512)
@@ -89,7 +89,7 @@ class ContainerInstance(models.Model):
     status = models.CharField(max_length=32, blank=True, default="")
     agent_connected = models.BooleanField(null=True)
     agent_version = models.CharField(max_length=64, blank=True, default="")
-    # CPU units and MiB: what the machine has for tasks, and what of it is left.
+    # CPU units and MiB: registered and remaining.
     cpu = models.PositiveIntegerField(null=True)
     memory = models.PositiveIntegerField(null=True)
     cpu_left = models.PositiveIntegerField(null=True)
@@ -108,7 +108,7 @@ class ContainerInstance(models.Model):
 
 
 class EcsServiceRecord(models.Model):
-    """One ECS service of a cluster, and the service and infrastructure that Slipway deploys it by, if any."""
+    """An ECS service of a cluster, with the service and infrastructure that deploy it, if any."""
 
     SCOPE_PATH: ClassVar[str] = "infrastructure__environment__scope"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"environment": "infrastructure__environment__identifier"}
@@ -127,21 +127,21 @@ class EcsServiceRecord(models.Model):
     running = models.PositiveIntegerField(default=0)
     pending = models.PositiveIntegerField(default=0)
     task_definition = models.CharField(max_length=512, blank=True, default="")
-    # The service as DescribeServices answered it, without its events.
+    # The response of DescribeServices, without events.
     description = models.JSONField(default=dict)
     # {"min", "max", "suspended": [names]} of its scalable target, {} without one; None: not known.
     scaling = models.JSONField(null=True)
     scaling_seen_at = models.DateTimeField(null=True)
-    # When its dashboard was last open, and of each target group since then: "arn", "name", "is_missing",
+    # The last view of its dashboard, and its target groups since then: "arn", "name", "is_missing",
     # "counts" by state, "total", "unhealthy" with their reasons, "unhealthy_total", "others" that are
     # initial, draining or unused, "read_at".
     viewed_at = models.DateTimeField(null=True)
     targets = models.JSONField(default=list)
     targets_read_at = models.DateTimeField(null=True)
-    # By "cpu" and "memory": per cent by the beginning of each five minutes, three hours back.
+    # By "cpu" and "memory": percentages by the start of each five-minute period, for three hours.
     usage = models.JSONField(default=dict)
     usage_read_at = models.DateTimeField(null=True)
-    # When a sync, of this cluster or of one beside it, took it upon itself to ask for them.
+    # When a sync of this cluster, or of another of the same account, last requested the usage.
     usage_requested_at = models.DateTimeField(null=True)
     first_seen_at = models.DateTimeField()
     seen_at = models.DateTimeField()
@@ -155,7 +155,7 @@ class EcsServiceRecord(models.Model):
 
 
 class ServiceInstance(models.Model):
-    """One ECS task; a stopped one is kept with why it stopped for as long as retention says (R269, R270)."""
+    """An ECS task; a stopped one stays until its retention ends (R269, R270)."""
 
     class Origin(models.TextChoices):
         EXECUTION = "EXECUTION", "An execution of Slipway"
@@ -177,7 +177,7 @@ class ServiceInstance(models.Model):
     task_definition = models.CharField(max_length=512)
     image = models.CharField(max_length=512, blank=True, default="")
     digest = models.CharField(max_length=128, blank=True, default="")
-    # Of each its name, image, digest, status, health, exit code and reason.
+    # Name, image, digest, status, health, exit code and reason of each container.
     containers = models.JSONField(default=list)
     last_status = models.CharField(max_length=32)
     desired_status = models.CharField(max_length=32)
@@ -199,7 +199,7 @@ class ServiceInstance(models.Model):
     stopped_at = models.DateTimeField(null=True)
     stop_code = models.CharField(max_length=64, blank=True, default="")
     stopped_reason = models.TextField(blank=True, default="")
-    # One word for how AWS shows it: another word if anything has changed.
+    # A hash of the described task; it changes with any field.
     fingerprint = models.CharField(max_length=32)
     seen_at = models.DateTimeField()
 
@@ -207,7 +207,7 @@ class ServiceInstance(models.Model):
         constraints = [models.UniqueConstraint(fields=["cluster", "arn"], name="instance_once")]
         indexes = [
             models.Index(fields=["ecs_service", "stopped_at", "-created_at"], name="instance_of_service"),
-            # Lists are of those that run, or of those that stopped.
+            # Lists show either running or stopped tasks.
             models.Index(
                 fields=["-created_at", "-id"],
                 name="instance_newest_live",
@@ -229,16 +229,16 @@ class ServiceInstance(models.Model):
 
     @property
     def shown_status(self) -> str:
-        """How pages show it: a task that runs and is to run on is steady; one that is to stop is stopping."""
+        """The status on pages: a running task is steady, one that is to stop is stopping."""
         if self.last_status == "RUNNING":
             return "STOPPING" if self.desired_status == "STOPPED" else "STEADY"
         return self.last_status
 
 
 class EcsServiceEvent(models.Model):
-    """A sentence that ECS or auto scaling wrote about a service, or sync where its desired count changed.
+    """A message of ECS or auto scaling about a service, or a desired count change that sync noticed.
 
-    AWS keeps the last hundred of ECS, Slipway as retention says.
+    AWS keeps the last hundred; Slipway keeps them for the retention period.
     """
 
     class Kind(models.TextChoices):
@@ -254,7 +254,7 @@ class EcsServiceEvent(models.Model):
     ecs_service = models.ForeignKey(EcsServiceRecord, on_delete=models.CASCADE, related_name="events")
     kind = models.CharField(max_length=16, choices=Kind, default=Kind.ECS)
     event = models.CharField(max_length=64)
-    # The desired count that auto scaling set; of a change, the one that was found, and the one before.
+    # The desired count after the event, and before it for a count change.
     count = models.PositiveIntegerField(null=True)
     before = models.PositiveIntegerField(null=True)
     at = models.DateTimeField()

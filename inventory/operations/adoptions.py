@@ -235,7 +235,7 @@ def _has_changed(proposal: AdoptionProposal, seen: EcsServiceRecord) -> bool:
     """Whether its settings are not those that were read; what scales it is not asked again."""
     read = proposal.documents
     now = build_running_documents(seen, task_definition=None, target=read.target, policies=read.policies)
-    return any(find_differences(read, now, chosen=find_aws_defaults(read, now)))
+    return any(find_differences(read, now, aws_defaults=find_aws_defaults(read, now)))
 
 
 def _describe_other_owner(adoption: Adoption) -> str:

@@ -1,4 +1,4 @@
-"""Schedule of clusters to sync: those of infrastructures, and those whose tasks ran lately."""
+"""Schedule of the clusters to sync: clusters of infrastructures, and clusters with recent tasks."""
 
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -13,11 +13,10 @@ from guards.limits import SYNC_SECONDS
 from inventory.models.instances import ServiceInstance, SyncedCluster
 
 IDLE_CLUSTER_RETENTION: Final = timedelta(days=14)
-# Longer than a sync takes, and than ticks are apart after an outage; what ended before that has been seen.
+# Longer than a sync and than the gap between ticks after an outage; older ends have been synced.
 FOLLOW_UP_WINDOW: Final = timedelta(minutes=15)
 
-# How long a sync waits at most for executions that wait there, and how far apart the follow-ups of their
-# ends are meanwhile.
+# The longest delay of a sync for waiting executions, and the interval of follow-ups meanwhile.
 MAX_DEFERRAL: Final = timedelta(minutes=2)
 FOLLOW_UP_INTERVAL: Final = timedelta(seconds=30)
 
@@ -25,7 +24,7 @@ REQUEST_INTERVAL: Final = timedelta(seconds=int(SYNC_SECONDS))
 
 
 def create_clusters(now: datetime) -> int:
-    """Make a row for each cluster that an infrastructure names and that has none; they are due at once."""
+    """Create a row, due at once, for each cluster that an infrastructure names."""
     same = SyncedCluster.objects.filter(
         connector=OuterRef("connector"), region=OuterRef("region"), cluster=OuterRef("cluster")
     )
@@ -35,19 +34,19 @@ def create_clusters(now: datetime) -> int:
         for connector, region, cluster in named.values_list("connector", "region", "cluster").distinct()
         if cluster and "<+" not in cluster + region
     ]
-    given_up = SyncedCluster.objects.filter(due_at=None).filter(Exists(_filter_infrastructures()))
-    return len(SyncedCluster.objects.bulk_create(rows, ignore_conflicts=True)) + given_up.update(due_at=now)
+    stopped = SyncedCluster.objects.filter(due_at=None).filter(Exists(_filter_infrastructures()))
+    return len(SyncedCluster.objects.bulk_create(rows, ignore_conflicts=True)) + stopped.update(due_at=now)
 
 
 def schedule_follow_ups(now: datetime) -> int:
-    """Look at once where a deployment has ended since the last look began; also where none has looked yet.
+    """Make clusters due where a deployment has ended since the start of the last sync.
 
-    So clusters are found too that an infrastructure names by an expression, or that a run has made.
+    This also finds clusters that an infrastructure names by an expression.
     """
-    lately = StageExecution.objects.filter(execution__ended_at__gt=now - FOLLOW_UP_WINDOW)
+    recent = StageExecution.objects.filter(execution__ended_at__gt=now - FOLLOW_UP_WINDOW)
     ends: dict[tuple[int, str, str], datetime] = {
         (connector, region, cluster): ended
-        for connector, region, cluster, ended in lately.values_list("connector", "region", "cluster")
+        for connector, region, cluster, ended in recent.values_list("connector", "region", "cluster")
         .annotate(ended=Max("execution__ended_at"))
         .exclude(cluster="")
         .exclude(region="")
@@ -56,21 +55,23 @@ def schedule_follow_ups(now: datetime) -> int:
     if not ends:
         return 0
     rows = SyncedCluster.objects.filter(connector__in={connector for connector, _, _ in ends})
-    known = {(row.connector_id, row.region, row.cluster): row for row in rows}
-    late = [row.pk for key, row in known.items() if key in ends and not _is_synced_since(row, ends[key])]
+    by_location = {(row.connector_id, row.region, row.cluster): row for row in rows}
+    outdated = [
+        row.pk for key, row in by_location.items() if key in ends and not _is_synced_since(row, ends[key])
+    ]
     new = [
         SyncedCluster(connector_id=connector, region=region, cluster=cluster, last_used_at=now, due_at=now)
-        for connector, region, cluster in ends.keys() - known.keys()
+        for connector, region, cluster in ends.keys() - by_location.keys()
     ]
     SyncedCluster.objects.bulk_create(new, ignore_conflicts=True)
-    waiting = SyncedCluster.objects.filter(pk__in=late, failures=0, cursor__isnull=True)
+    waiting = SyncedCluster.objects.filter(pk__in=outdated, failures=0, cursor__isnull=True)
     waiting.filter(follow_up_due_at=None).update(follow_up_due_at=now)
     later = Q(due_at__gt=now) | Q(due_at__isnull=True)
     return len(new) + waiting.filter(later).update(due_at=now, last_used_at=now)
 
 
 def _is_synced_since(row: SyncedCluster, moment: datetime) -> bool:
-    """Whether the last whole sync began after that moment."""
+    """Return whether the last whole sync started after `moment`."""
     return row.synced_at is not None and row.synced_at - timedelta(seconds=row.seconds or 0) > moment
 
 
@@ -80,22 +81,24 @@ def _filter_infrastructures() -> QuerySet[Infrastructure]:
     )
 
 
-def list_due_clusters(now: datetime, most: int) -> list[int]:
-    """The keys of clusters whose sync is due and in nobody's hands, the longest waiting first.
+def list_due_clusters(now: datetime, limit: int) -> list[int]:
+    """Return the keys of due clusters without a lease, the longest waiting first.
 
-    Where executions wait for ECS services, a sync would read what the engine reads: it comes later.
+    A sync is deferred while executions wait there, since the engine reads the same services.
     """
-    free = Q(lease_expires_at__isnull=True) | Q(lease_expires_at__lte=now)
-    rows = SyncedCluster.objects.filter(free, due_at__lte=now).order_by("due_at").select_related("connector")
-    candidates = list(rows[:most])
-    patient = {get_batch_key(row): row.pk for row in candidates if _is_deferrable(row, now)}
-    waited_for = Execution.objects.filter(look_at__isnull=False, group__in=patient).exclude(awaits="")
-    held = {patient[group] for group in waited_for.values_list("group", flat=True).distinct()}
-    return [row.pk for row in candidates if row.pk not in held]
+    unleased = Q(lease_expires_at__isnull=True) | Q(lease_expires_at__lte=now)
+    rows = (
+        SyncedCluster.objects.filter(unleased, due_at__lte=now).order_by("due_at").select_related("connector")
+    )
+    candidates = list(rows[:limit])
+    deferrable = {get_batch_key(row): row.pk for row in candidates if _is_deferrable(row, now)}
+    waiting = Execution.objects.filter(look_at__isnull=False, group__in=deferrable).exclude(awaits="")
+    deferred = {deferrable[group] for group in waiting.values_list("group", flat=True).distinct()}
+    return [row.pk for row in candidates if row.pk not in deferred]
 
 
 def _is_deferrable(row: SyncedCluster, now: datetime) -> bool:
-    """Whether a sync may come later while executions wait there: nobody asked, and the last is recent."""
+    """Return whether a sync may be deferred: nobody requested it, and the last one is recent."""
     if row.synced_at is None or row.due_at is None or row.failures or row.cursor is not None:
         return False
     if row.sync_requested_at is not None and row.sync_requested_at > row.synced_at:
@@ -106,32 +109,29 @@ def _is_deferrable(row: SyncedCluster, now: datetime) -> bool:
 
 
 def stop_unused_clusters(now: datetime) -> int:
-    """Stop with clusters that no infrastructure names and where nothing has run for two weeks."""
-    lately = ServiceInstance.objects.filter(cluster=OuterRef("pk")).filter(
+    """Stop syncing clusters without infrastructure that ran nothing for two weeks."""
+    recent = ServiceInstance.objects.filter(cluster=OuterRef("pk")).filter(
         Q(stopped_at__isnull=True) | Q(stopped_at__gt=now - IDLE_CLUSTER_RETENTION)
     )
     idle = (
         SyncedCluster.objects.exclude(Exists(_filter_infrastructures()))
-        .exclude(Exists(lately))
+        .exclude(Exists(recent))
         .filter(due_at__isnull=False, last_used_at__lt=now - IDLE_CLUSTER_RETENTION)
     )
     return idle.update(due_at=None)
 
 
 def advance_due_date(cluster: SyncedCluster, now: datetime) -> None:
-    """Bring the next sync of a cluster forward: somebody wants to see it as it is now.
-
-    However often somebody asks, one look begins in `REQUEST_INTERVAL`.
-    """
-    soonest = max(now, cluster.sync_requested_at + REQUEST_INTERVAL) if cluster.sync_requested_at else now
-    # It may have been allowed meanwhile what a policy denied.
-    told: dict[str, Any] = {
+    """Bring the next sync forward, at most once in `REQUEST_INTERVAL`."""
+    due_at = max(now, cluster.sync_requested_at + REQUEST_INTERVAL) if cluster.sync_requested_at else now
+    # A policy may have been fixed, so denied reads are tried again.
+    columns: dict[str, Any] = {
         "denied_reads": [],
         "scaling_read_at": None,
-        "sync_requested_at": soonest,
+        "sync_requested_at": due_at,
         "last_used_at": now,
         "follow_up_due_at": None,
     }
-    later = Q(due_at__gt=soonest) | Q(due_at__isnull=True)
-    SyncedCluster.objects.filter(later, pk=cluster.pk).update(due_at=soonest, **told)
+    later = Q(due_at__gt=due_at) | Q(due_at__isnull=True)
+    SyncedCluster.objects.filter(later, pk=cluster.pk).update(due_at=due_at, **columns)
     cluster.refresh_from_db()

@@ -1,7 +1,6 @@
-"""Conversion of AWS values to what database columns hold; an invalid value never stops a sync.
+"""Conversion of AWS values to column values; an invalid value never stops a sync.
 
-Answers come from accounts and through delegates that Slipway does not own. What does not fit is cut, and what
-says nothing is left out: a picture without one detail is better than none.
+Responses come from foreign accounts and delegates. Oversized values are cut, malformed ones are left out.
 """
 
 import hashlib
@@ -24,44 +23,48 @@ _DIGEST_LENGTH: Final = 16
 
 
 def build_row(model: type[Row], **values: Any) -> Row:
-    """A row of these values, each as its column can hold it; keys of other rows are taken as they are."""
+    """Build a row, each value converted for its column; foreign keys are taken unchanged."""
     column = model._meta.get_field
     return model(**{name: _convert_for_column(column(name), value) for name, value in values.items()})
 
 
-def clean_text(value: object, most: int = int(SYNC_TEXT_CHARACTERS)) -> str:
-    """A text of at most `most` characters; two that differ stay different when they are cut."""
+def clean_text(value: object, max_length: int = int(SYNC_TEXT_CHARACTERS)) -> str:
+    """Return a text of at most `max_length` characters; a digest keeps cut texts distinct."""
     if not isinstance(value, str):
         return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
-    found = sanitize_text(value)
-    if len(found) <= most:
-        return found
-    told = hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
-    return f"{found[: most - _DIGEST_LENGTH - 1]}…{told}" if most > 2 * _DIGEST_LENGTH else found[:most]
+    text = sanitize_text(value)
+    if len(text) <= max_length:
+        return text
+    digest = hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
+    return (
+        f"{text[: max_length - _DIGEST_LENGTH - 1]}…{digest}"
+        if max_length > 2 * _DIGEST_LENGTH
+        else text[:max_length]
+    )
 
 
 def parse_integer(value: object) -> int | None:
-    """A whole number that a column holds; None for what is none."""
+    """Return an integer that a column can store, or None."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     return max(-_MAX_INTEGER, min(int(value), _MAX_INTEGER))
 
 
 def parse_datetime(value: object) -> datetime | None:
-    """A moment with its zone; None for what is no date that anybody would mean."""
-    found = value
+    """Return an aware date and time, or None."""
+    moment = value
     if isinstance(value, str):
         try:
-            found = datetime.fromisoformat(value)
+            moment = datetime.fromisoformat(value)
         except ValueError:
             return None
-    if not isinstance(found, datetime) or found.year not in _VALID_YEARS:
+    if not isinstance(moment, datetime) or moment.year not in _VALID_YEARS:
         return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def parse_ip_address(value: object) -> str | None:
-    """An IP address, or None."""
+    """Return an IP address, or None."""
     try:
         # The zone of a link-local address means nothing anywhere else.
         return str(ip_address(str(value).partition("%")[0]))
@@ -70,12 +73,12 @@ def parse_ip_address(value: object) -> str | None:
 
 
 def clean_document(value: object) -> Any:
-    """JSON as a database holds it: texts cut and cleaned, not too many values, not too deep."""
+    """Return JSON that a database can store: cleaned texts, limited in size and depth."""
     return _DocumentCleaner().clean(value, 0)
 
 
 class _DocumentCleaner:
-    """Counts the values of one document: what comes after too many of them is left out."""
+    """Cleaner of one document; values beyond the limit are left out."""
 
     def __init__(self) -> None:
         self.left = int(SYNC_DOCUMENT_VALUES)
@@ -104,8 +107,8 @@ def _convert_for_column(column: Any, value: object) -> Any:
     if isinstance(column, models.CharField | models.TextField):
         return clean_text(value, column.max_length or int(SYNC_TEXT_CHARACTERS))
     if isinstance(column, models.IntegerField):
-        found = parse_integer(value)
-        return found if found is not None and found >= 0 else (None if column.null else 0)
+        number = parse_integer(value)
+        return number if number is not None and number >= 0 else (None if column.null else 0)
     if isinstance(column, models.DateTimeField):
         return parse_datetime(value)
     if isinstance(column, models.BooleanField):

@@ -19,14 +19,14 @@ PAGE_SIZE: Final = 100
 SERVICES, SCALING, RUNNING, STOPPED = "services", "scaling", "running", "stopped"
 MACHINES, ACTIVITIES, HEALTH, USAGE = "machines", "activities", "health", "usage"
 _PHASE_ORDER: Final = (SERVICES, SCALING, RUNNING, STOPPED, MACHINES, ACTIVITIES, HEALTH, USAGE, "")
-# What is asked for in these comes out of rows, and a picture without it is still one.
+# Phases whose names come from rows; a sync is complete without them.
 OPTIONAL_PHASES: Final = frozenset({SCALING, MACHINES, ACTIVITIES, HEALTH, USAGE})
 _SCALING_SERVICE: Final = "application-autoscaling"
 _LOAD_BALANCING_SERVICE: Final = "elbv2"
 _METRICS_SERVICE: Final = "cloudwatch"
-# What one batch may take several pages to tell.
+# Phases in which one batch may have several pages.
 _PAGED_PHASES: Final = frozenset({ACTIVITIES, USAGE})
-# By phase: the operation, the member that names what is asked for, how much one call takes.
+# By phase: the operation, the parameter of the names, and the names per call.
 _DESCRIBE_CALLS: Final = {
     SERVICES: ("DescribeServices", "services", SERVICES_PER_CALL),
     SCALING: ("DescribeScalableTargets", "ResourceIds", TARGETS_PER_CALL),
@@ -35,7 +35,7 @@ _DESCRIBE_CALLS: Final = {
     MACHINES: ("DescribeContainerInstances", "containerInstances", CONTAINER_INSTANCES_PER_CALL),
     ACTIVITIES: ("DescribeScalingActivities", "ResourceId", 1),
     HEALTH: ("DescribeTargetHealth", "TargetGroupArn", 1),
-    # Of each service its CPU and its memory.
+    # CPU and memory of each service.
     USAGE: ("GetMetricData", "", METRICS_PER_CALL // len(METRICS)),
 }
 _LIST_CALLS: Final = {
@@ -47,7 +47,7 @@ _LIST_CALLS: Final = {
 
 @dataclass(frozen=True)
 class ReadCall:
-    """One call of ECS or of what stands beside it, and whether it lists or describes."""
+    """A read call of ECS or a related service, and whether it lists or describes."""
 
     operation: str
     params: Mapping[str, Any]
@@ -57,7 +57,7 @@ class ReadCall:
 
 @dataclass(frozen=True)
 class SyncCursor:
-    """How far a sync of one cluster is: what is still to be described, and whether a list goes on."""
+    """The position of a sync: the names still to describe, and whether the list continues."""
 
     started_at: str
     phase: str = SERVICES
@@ -69,9 +69,9 @@ class SyncCursor:
     is_follow_up: bool = False
 
     @classmethod
-    def of_follow_up(cls, began: str, services: Iterable[str]) -> Self:
-        """The reading after a deployment: of known services, running tasks and those that have ended."""
-        return cls(began, pending=tuple(services), is_listed=True, is_follow_up=True)._advance_phase()
+    def of_follow_up(cls, started_at: str, services: Iterable[str]) -> Self:
+        """Return a cursor after a deployment, for known services and tasks."""
+        return cls(started_at, pending=tuple(services), is_listed=True, is_follow_up=True)._advance_phase()
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
@@ -86,24 +86,24 @@ class SyncCursor:
 
     @property
     def needs_targets(self) -> bool:
-        """Whether rows have to say what this phase asks for."""
+        """Whether this phase takes its names from rows."""
         return self.phase in OPTIONAL_PHASES and not self.is_filled
 
-    def with_targets(self, wanted: Iterable[str]) -> Self:
-        """The phase with what it asks for; the next one where that is nothing."""
-        return replace(self, pending=tuple(wanted), is_listed=True, is_filled=True)._advance_phase()
+    def with_targets(self, names: Iterable[str]) -> Self:
+        """Return the cursor with the names to describe; without any, the next phase."""
+        return replace(self, pending=tuple(names), is_listed=True, is_filled=True)._advance_phase()
 
     def without(self, names: Collection[str]) -> Self:
-        """The reading without services that are known from somebody else's call."""
-        left = tuple(one for one in self.pending if one.rsplit("/", 1)[-1] not in names)
-        return replace(self, pending=left)._advance_phase()
+        """Return the cursor without services that the engine has described."""
+        remaining = tuple(name for name in self.pending if name.rsplit("/", 1)[-1] not in names)
+        return replace(self, pending=remaining)._advance_phase()
 
     def skip_phase(self) -> Self:
-        """The next phase, after a call in vain."""
+        """Return the cursor at the next phase, after a failed call."""
         return replace(self, pending=(), is_listed=True, calls=self.calls + 1)._advance_phase()
 
     def build_call(self, cluster: str) -> ReadCall:
-        """The next call. A full batch is described before the list goes on."""
+        """Return the next call. A full batch is described before the list continues."""
         if not self._is_batch_due:
             operation, _, which = _LIST_CALLS[self.phase]
             page = {"nextToken": self.token} if self.token else {}
@@ -117,53 +117,56 @@ class SyncCursor:
             return ReadCall(operation, targets, lists=False, service=_SCALING_SERVICE)
         if self.phase == ACTIVITIES:
             page = {"NextToken": self.token} if self.token else {}
-            one = {member: batch[0], "ScalableDimension": DIMENSION} if batch[0] else {}
-            most = {"MaxResults": TARGETS_PER_CALL}
-            params = {"ServiceNamespace": NAMESPACE, **most, **one, **page}
+            resource = {member: batch[0], "ScalableDimension": DIMENSION} if batch[0] else {}
+            page_size = {"MaxResults": TARGETS_PER_CALL}
+            params = {"ServiceNamespace": NAMESPACE, **page_size, **resource, **page}
             return ReadCall(operation, params, lists=False, service=_SCALING_SERVICE)
         if self.phase == HEALTH:
             return ReadCall(operation, {member: batch[0]}, lists=False, service=_LOAD_BALANCING_SERVICE)
         if self.phase == USAGE:
             since, until = compute_usage_window(datetime.fromisoformat(self.started_at))
             page = {"NextToken": self.token} if self.token else {}
-            asked = build_metric_data_request(build_usage_metrics(batch), since, until)
-            return ReadCall(operation, {**asked, **page}, lists=False, service=_METRICS_SERVICE)
+            query = build_metric_data_request(build_usage_metrics(batch), since, until)
+            return ReadCall(operation, {**query, **page}, lists=False, service=_METRICS_SERVICE)
         include = {"include": ["TAGS"]} if self.phase == SERVICES else {}
         return ReadCall(operation, {"cluster": cluster, member: batch, **include}, lists=False)
 
     def after_list_page(
-        self, answer: Mapping[str, Any], *, known: Iterable[str] = (), ended: Iterable[str] = ()
+        self, response: Mapping[str, Any], *, known: Iterable[str] = (), ended: Iterable[str] = ()
     ) -> Self:
-        """After a page of a list; `known` are those that need not be described again.
+        """Return the cursor after a page of a list.
 
-        `ended` are described too where the list is over.
-
-        Raises `InvalidAwsResponse` for a page after which no other can be asked for.
+        `known` need not be described again; `ended` are described too after the last page. Raises
+        `InvalidAwsResponse` for an invalid page token.
         """
         _, member, _ = _LIST_CALLS[self.phase]
-        skip, token = set(known), self._read_next_token(answer)
-        new = tuple(arn for arn in list_arns(answer, member) if arn not in skip)
-        more = () if token else tuple(ended)
+        skip, token = set(known), self._read_next_token(response)
+        new = tuple(arn for arn in list_arns(response, member) if arn not in skip)
+        ended_arns = () if token else tuple(ended)
         return replace(
-            self, pending=self.pending + new + more, token=token, is_listed=not token, calls=self.calls + 1
+            self,
+            pending=self.pending + new + ended_arns,
+            token=token,
+            is_listed=not token,
+            calls=self.calls + 1,
         )._advance_phase()
 
-    def after_describe_page(self, answer: Mapping[str, Any]) -> Self:
-        """After a page of a batch that has several, when the next is wanted too.
+    def after_describe_page(self, response: Mapping[str, Any]) -> Self:
+        """Return the cursor after one of several pages of a batch.
 
         Raises `InvalidAwsResponse`.
         """
-        token = self._read_next_token(answer, "NextToken")
+        token = self._read_next_token(response, "NextToken")
         return replace(self, token=token, calls=self.calls + 1) if token else self.after_describe()
 
     def after_describe(self) -> Self:
-        """After a batch was described."""
+        """Return the cursor after a described batch."""
         _, _, size = _DESCRIBE_CALLS[self.phase]
         token = "" if self.phase in _PAGED_PHASES else self.token
         return replace(self, pending=self.pending[size:], token=token, calls=self.calls + 1)._advance_phase()
 
-    def _read_next_token(self, answer: Mapping[str, Any], name: str = "nextToken") -> str:
-        return read_next_token(answer, name, before=self.token, calls=self.calls)
+    def _read_next_token(self, response: Mapping[str, Any], name: str = "nextToken") -> str:
+        return read_next_token(response, name, previous_token=self.token, call_count=self.calls)
 
     @property
     def _is_batch_due(self) -> bool:
@@ -171,16 +174,16 @@ class SyncCursor:
         return len(self.pending) >= size or (self.is_listed and bool(self.pending))
 
     def _advance_phase(self) -> Self:
-        """The next phase once nothing of this one is left."""
+        """Return the cursor at the next phase once this one is done."""
         if self.pending or not self.is_listed:
             return self
-        following = _PHASE_ORDER[_PHASE_ORDER.index(self.phase) + 1]
-        if following == STOPPED and self.is_follow_up:
-            # Tasks that were known and run no more were described with those that run.
-            following = MACHINES
-        return replace(self, phase=following, token="", is_listed=False, is_filled=False)
+        next_phase = _PHASE_ORDER[_PHASE_ORDER.index(self.phase) + 1]
+        if next_phase == STOPPED and self.is_follow_up:
+            # Known tasks that ended were described with the running ones.
+            next_phase = MACHINES
+        return replace(self, phase=next_phase, token="", is_listed=False, is_filled=False)
 
 
 def get_describe_operation(phase: str) -> str:
-    """The operation that describes in a phase."""
+    """Return the operation that describes in a phase."""
     return _DESCRIBE_CALLS[phase][0]

@@ -15,44 +15,47 @@ DeniedReads = Sequence[Mapping[str, Any]]
 
 
 def add_denied_read(
-    known: DeniedReads, question: ReadCall, error: AwsError, now: datetime
+    entries: DeniedReads, call: ReadCall, error: AwsError, now: datetime
 ) -> list[Mapping[str, Any]]:
-    """The same parts and this one."""
-    denied = error if isinstance(error, Denied) else None
+    """Return the denied reads with this one added."""
+    denial = error if isinstance(error, Denied) else None
     entry = {
-        "operation": question.operation,
+        "operation": call.operation,
         "action": column_values.clean_text(
-            denied.action if denied else get_iam_action(question.service, question.operation), 128
+            denial.action if denial else get_iam_action(call.service, call.operation), 128
         ),
         "why": column_values.clean_text(error.display_message),
-        "principal": column_values.clean_text(get_role_arn(denied.principal)) if denied else "",
+        "principal": column_values.clean_text(get_role_arn(denial.principal)) if denial else "",
         "until": (now + RETRY_INTERVAL).isoformat(),
     }
-    return [*remove_denied_read(known, question), entry]
+    return [*remove_denied_read(entries, call), entry]
 
 
-def remove_denied_read(known: DeniedReads, question: ReadCall) -> list[Mapping[str, Any]]:
-    """The same parts without the one that this call tells."""
-    return [one for one in known if one.get("operation") != question.operation]
+def remove_denied_read(entries: DeniedReads, call: ReadCall) -> list[Mapping[str, Any]]:
+    """Return the denied reads without the one of this call."""
+    return [entry for entry in entries if entry.get("operation") != call.operation]
 
 
-def remove_phase(known: DeniedReads, phase: str) -> list[Mapping[str, Any]]:
-    """The same parts without the one of a phase, of which nothing is wanted any more."""
-    return [one for one in known if one.get("operation") != get_describe_operation(phase)]
+def remove_phase(entries: DeniedReads, phase: str) -> list[Mapping[str, Any]]:
+    """Return the denied reads without the one of a phase that reads nothing any more."""
+    return [entry for entry in entries if entry.get("operation") != get_describe_operation(phase)]
 
 
-def is_operation_denied(known: DeniedReads, operation: str) -> bool:
-    """Whether what this operation tells is kept back."""
-    return any(one.get("operation") == operation for one in known)
+def is_operation_denied(entries: DeniedReads, operation: str) -> bool:
+    """Return whether reads of this operation are denied."""
+    return any(entry.get("operation") == operation for entry in entries)
 
 
-def is_phase_denied(known: DeniedReads, phase: str, now: datetime) -> bool:
-    """Whether what a phase asks for was kept back a short while ago."""
-    kept = [one for one in known if one.get("operation") == get_describe_operation(phase)]
-    return any((until := column_values.parse_datetime(one.get("until"))) and until > now for one in kept)
+def is_phase_denied(entries: DeniedReads, phase: str, now: datetime) -> bool:
+    """Return whether the read of a phase was denied recently."""
+    matching = [entry for entry in entries if entry.get("operation") == get_describe_operation(phase)]
+    return any(
+        (retry_at := column_values.parse_datetime(entry.get("until"))) and retry_at > now
+        for entry in matching
+    )
 
 
-def is_read_since(one: Mapping[str, Any] | None, moment: datetime | None) -> bool:
-    """Whether what a part would have told was read, at that moment, after it was kept back."""
-    until = column_values.parse_datetime(one.get("until")) if one else None
-    return until is not None and moment is not None and moment > until - RETRY_INTERVAL
+def is_read_since(entry: Mapping[str, Any] | None, moment: datetime | None) -> bool:
+    """Return whether a read succeeded at `moment`, after its denial."""
+    retry_at = column_values.parse_datetime(entry.get("until")) if entry else None
+    return retry_at is not None and moment is not None and moment > retry_at - RETRY_INTERVAL

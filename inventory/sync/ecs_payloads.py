@@ -7,18 +7,18 @@ from typing import Any, Final
 
 from inventory.sync import column_values
 
-# Of an ECS service.
+# The limit of AWS.
 MAX_SERVICE_NAME_LENGTH: Final = 255
 
 
 @dataclass(frozen=True)
 class AwsPayload:
-    """One object of an answer: each value as what it should be, or as nothing."""
+    """One object of a response, with typed access."""
 
     raw: Mapping[str, Any]
 
-    def text(self, name: str, most: int = 512) -> str:
-        return column_values.clean_text(self.raw.get(name), most)
+    def text(self, name: str, max_length: int = 512) -> str:
+        return column_values.clean_text(self.raw.get(name), max_length)
 
     def number(self, name: str) -> int | None:
         return column_values.parse_integer(self.raw.get(name))
@@ -30,27 +30,25 @@ class AwsPayload:
         return list_payloads(self.raw, name)
 
 
-def list_payloads(answer: object, member: str) -> list[AwsPayload]:
-    """The objects of a list; what is none is left out."""
-    found = answer.get(member) if isinstance(answer, Mapping) else None
+def list_payloads(response: object, member: str) -> list[AwsPayload]:
+    """Return the objects of a list; other values are left out."""
+    items = response.get(member) if isinstance(response, Mapping) else None
     return (
-        [AwsPayload(one) for one in found if isinstance(one, Mapping)]
-        if isinstance(found, list | tuple)
+        [AwsPayload(item) for item in items if isinstance(item, Mapping)]
+        if isinstance(items, list | tuple)
         else []
     )
 
 
-def list_arns(answer: object, member: str) -> list[str]:
-    """The ARNs of a list. AWS's own are clean and short: what is not could neither be asked for nor kept."""
-    found = answer.get(member) if isinstance(answer, Mapping) else None
-    listed = found if isinstance(found, list | tuple) else ()
-    return [
-        one for one in listed if isinstance(one, str) and one and column_values.clean_text(one, 512) == one
-    ]
+def list_arns(response: object, member: str) -> list[str]:
+    """Return the ARNs of a list; malformed ones are left out."""
+    items = response.get(member) if isinstance(response, Mapping) else None
+    arns = items if isinstance(items, list | tuple) else ()
+    return [arn for arn in arns if isinstance(arn, str) and arn and column_values.clean_text(arn, 512) == arn]
 
 
 def parse_account_id(arn: str) -> str:
-    """The account that an ARN names, empty if it names none."""
+    """Return the account of an ARN, empty without one."""
     parts = arn.split(":")
-    found = parts[4] if len(parts) > 5 else ""
-    return found if len(found) == 12 and found.isascii() and found.isdigit() else ""
+    account = parts[4] if len(parts) > 5 else ""
+    return account if len(account) == 12 and account.isascii() and account.isdigit() else ""

@@ -1,4 +1,4 @@
-"""Follow-ups of deployments: what sync reads right after one, and which reads of the engine it reuses."""
+"""Follow-ups of deployments: the reads of a sync after one, and the engine's reads that it reuses."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from inventory.sync.cursor import SyncCursor
 from steps.states import CallState, Status
 
 TAG_READS: Final = "tags"
-# Longer than any recent read is kept, and than whole syncs are apart.
+# Longer than the lifetime of recent reads and than the interval of whole syncs.
 WRITE_HISTORY: Final = timedelta(minutes=15)
 _TASK_DEFINITION_OPERATIONS: Final = frozenset({"RegisterTaskDefinition", "DeregisterTaskDefinition"})
-# Writes after which a cluster has the same services as before.
+# Writes that neither create nor delete services.
 _UPDATE_ONLY_OPERATIONS: Final = _TASK_DEFINITION_OPERATIONS | {
     "UpdateService",
     "TagResource",
@@ -30,7 +30,7 @@ _UNSENT_STATES: Final = (CallState.PLANNED, CallState.NOT_SENT)
 
 
 def _list_affected_reads(service: str, operation: str) -> Iterator[str]:
-    """The kinds of reads that may look different after a write; scripts and templates may write anything."""
+    """Yield the kinds of reads that a write may change; scripts and templates may change any."""
     if operation not in _TASK_DEFINITION_OPERATIONS:
         yield SERVICES
     if service != "ecs":
@@ -41,10 +41,10 @@ def _list_affected_reads(service: str, operation: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class RecentWrites:
-    """When executions last changed what a kind of read shows.
+    """The last write of executions by kind of read.
 
-    `only_updates` is false where services may have come or gone since the last list of them, or a run did not
-    succeed: a follow-up of the known services would not show all of it.
+    `only_updates` is false where services may have been created or deleted since the last list, or an
+    execution failed; then a follow-up of known services would miss changes.
     """
 
     last: Mapping[str, datetime]
@@ -52,16 +52,16 @@ class RecentWrites:
 
     @classmethod
     def of(cls, cluster: SyncedCluster, now: datetime) -> Self:
-        """Read the writes of the executions that are open, or ended lately; two queries."""
+        """Load the writes of open and recently ended executions, in two queries."""
         listed = cluster.listed_at or NEVER
         executions = _list_recent_executions(cluster, now)
         only_updates = all(end.is_shown_since(listed) for end in executions.values())
         last = {SERVICES: NEVER, TARGETS: NEVER, TAG_READS: NEVER}
         calls = AwsCall.objects.filter(execution__in=list(executions), is_write=True)
         calls = calls.exclude(state__in=_UNSENT_STATES)
-        for service, operation, answered in calls.values_list("service", "operation", "answered_at"):
-            # What has no answer may take effect at any moment.
-            at = answered or now
+        for service, operation, answered_at in calls.values_list("service", "operation", "answered_at"):
+            # A write without response may take effect at any moment.
+            at = answered_at or now
             for kind in _list_affected_reads(service, operation):
                 last[kind] = max(last[kind], at)
             only_updates &= operation in _UPDATE_ONLY_OPERATIONS or service == _SCALING_SERVICE or at < listed
@@ -70,13 +70,13 @@ class RecentWrites:
 
 @dataclass(frozen=True)
 class _ExecutionEnd:
-    """How and when an execution ended, if it has."""
+    """The end of an execution, if it has ended."""
 
     at: datetime | None
     status: str
 
     def is_shown_since(self, listed: datetime) -> bool:
-        """Whether known services and running tasks are all that it left since then."""
+        """Return whether known services and running tasks show all that it changed since `listed`."""
         return self.at is None or self.at < listed or self.status == Status.SUCCESS
 
 
@@ -87,12 +87,12 @@ def _list_recent_executions(cluster: SyncedCluster, now: datetime) -> dict[UUID,
     return {pk: _ExecutionEnd(at, status) for pk, at, status in rows.values_list("pk", "ended_at", "status")}
 
 
-# Services that others make, and tasks that came and went unseen, are found by a sync that lists all.
+# A whole sync finds services created outside Slipway and short-lived tasks.
 LIST_INTERVAL: Final = timedelta(minutes=4)
 
 
 def create_cursor(cluster: SyncedCluster, now: datetime) -> SyncCursor:
-    """Return a reading from its beginning: after a deployment that only updated, one of what is known."""
+    """Return a cursor at the start; after a deployment that only updated, for known services alone."""
     if not _is_recently_listed(cluster, now) or not RecentWrites.of(cluster, now).only_updates:
         return SyncCursor(started_at=now.isoformat())
     rows = EcsServiceRecord.objects.filter(cluster=cluster, gone_at=None).order_by("pk")
@@ -103,19 +103,19 @@ def create_cursor(cluster: SyncedCluster, now: datetime) -> SyncCursor:
 
 
 def _is_recently_listed(cluster: SyncedCluster, now: datetime) -> bool:
-    """Whether a deployment is to be followed, and the services were listed a short while ago."""
-    follows, listed = cluster.follow_up_due_at is not None, cluster.listed_at
-    return follows and listed is not None and listed > now - LIST_INTERVAL
+    """Return whether a follow-up is due and the services were listed recently."""
+    is_follow_up_due, listed = cluster.follow_up_due_at is not None, cluster.listed_at
+    return is_follow_up_due and listed is not None and listed > now - LIST_INTERVAL
 
 
 def get_recent_services(
-    cluster: SyncedCluster, asked: Collection[str], now: datetime
+    cluster: SyncedCluster, pending: Collection[str], now: datetime
 ) -> dict[str, dict[str, Any]]:
-    """Return the services among `asked` that the engine described after their last change, by name.
+    """Return the services that the engine described after their last change, by name.
 
-    Its reads have no tags. Those of the last sync hold as long as no execution has written any since.
+    Its reads have no tags; the tags of the last sync are valid until the next write.
     """
-    names = {one.rsplit("/", 1)[-1] for one in asked}
+    names = {arn.rsplit("/", 1)[-1] for arn in pending}
     reads = get_recent_reads(
         SERVICES, get_batch_key(cluster), names, since=cluster.sync_requested_at or NEVER, now=now
     )
@@ -134,10 +134,10 @@ def get_recent_services(
 
 
 def get_recent_targets(
-    cluster: SyncedCluster, asked: Collection[str], now: datetime
+    cluster: SyncedCluster, ids: Collection[str], now: datetime
 ) -> dict[str, dict[str, Any] | None]:
-    """Return the scalable targets of `asked` as read after the last change of any; None is no target."""
+    """Return the scalable targets that were read after the last change of any; None is no target."""
     group = get_region_group(cluster.connector, cluster.region)
-    reads = get_recent_reads(TARGETS, group, asked, since=cluster.sync_requested_at or NEVER, now=now)
+    reads = get_recent_reads(TARGETS, group, ids, since=cluster.sync_requested_at or NEVER, now=now)
     since = RecentWrites.of(cluster, now).last[TARGETS] if reads else NEVER
     return {name: read.answer for name, read in reads.items() if read.begun > since}

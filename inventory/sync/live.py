@@ -1,4 +1,4 @@
-"""Live updates of pages that show what runs in clusters, and how far a requested sync is."""
+"""Live updates of clusters, and of the progress of a requested sync."""
 
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable
@@ -27,13 +27,13 @@ _LOCATION_COLUMNS: Final = ("environment__scope_id", "environment__identifier")
 
 
 def publish_clusters_changed(*clusters: int) -> None:
-    """After the commit under way, have pages that show what runs in these clusters look; by their keys."""
+    """Publish a change of these clusters after the current transaction; by their keys."""
     publish_change_on_commit(CLUSTER_SOURCE_NAME, *clusters)
 
 
 @dataclass
 class _InfrastructureView:
-    """What an infrastructure shows of one cluster."""
+    """The part of a cluster that an infrastructure shows."""
 
     place: ResourceLocation
     services: set[int] = field(default_factory=set)
@@ -41,68 +41,76 @@ class _InfrastructureView:
 
 
 def read_cluster_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSnapshot, ...]]:
-    """How these clusters look, or all, for each infrastructure that is in one; four queries."""
+    """Return the snapshots of these clusters, or of all, by infrastructure; four queries."""
     rows = (
         SyncedCluster.objects.all()
         if keys is None
         else SyncedCluster.objects.filter(pk__in=parse_primary_keys(SyncedCluster, keys))
     )
-    clusters = {one.pk: one for one in rows}
+    clusters = {view.pk: view for view in rows}
     shared = _read_infrastructure_views(clusters.values())
-    found: dict[str, tuple[TopicSnapshot, ...]] = {}
+    snapshots: dict[str, tuple[TopicSnapshot, ...]] = {}
     for pk, cluster in clusters.items():
-        found[str(pk)] = tuple(
+        snapshots[str(pk)] = tuple(
             TopicSnapshot(
-                Audience(one.place, VIEW_ENVIRONMENT),
-                (_read_cluster_state(cluster), tuple(one.tasks)),
-                frozenset({f"infrastructure:{place}", *(f"instances-of:{each}" for each in one.services)}),
+                Audience(view.place, VIEW_ENVIRONMENT),
+                (_read_cluster_state(cluster), tuple(view.tasks)),
+                frozenset(
+                    {
+                        f"infrastructure:{infrastructure}",
+                        *(f"instances-of:{service}" for service in view.services),
+                    }
+                ),
                 listed_as="instances",
                 fresh=(cluster.synced_at, cluster.due_at),
             )
-            for place, one in shared[pk].items()
+            for infrastructure, view in shared[pk].items()
         )
-    return found
+    return snapshots
 
 
 def _read_cluster_state(cluster: SyncedCluster) -> Hashable:
-    """What is told at once; how far a look is only where somebody asked for it."""
-    asked, synced = cluster.sync_requested_at, cluster.synced_at
-    is_asked_for = asked is not None and (synced is None or synced < asked)
-    phase = (cluster.cursor or {}).get("phase") if is_asked_for else None
-    lacking = tuple(str(one) for one in cluster.denied_reads)
-    return cluster.failure, cluster.failure_step, lacking, is_asked_for, phase, synced is None
+    """Return the state that pages show at once; progress only for a requested sync."""
+    requested_at, synced_at = cluster.sync_requested_at, cluster.synced_at
+    is_requested = requested_at is not None and (synced_at is None or synced_at < requested_at)
+    phase = (cluster.cursor or {}).get("phase") if is_requested else None
+    denied_reads = tuple(str(entry) for entry in cluster.denied_reads)
+    return cluster.failure, cluster.failure_step, denied_reads, is_requested, phase, synced_at is None
 
 
 def _read_infrastructure_views(
     clusters: Iterable[SyncedCluster],
 ) -> dict[int, dict[int, _InfrastructureView]]:
-    """By cluster and infrastructure: of those that name a cluster, and of those whose services are in it."""
-    by_place = {(one.connector_id, one.region, one.cluster): one.pk for one in clusters}
-    keys = set(by_place.values())
-    found: dict[int, dict[int, _InfrastructureView]] = defaultdict(dict)
+    """Return the views by cluster and infrastructure, of named clusters and of running services."""
+    by_location = {(item.connector_id, item.region, item.cluster): item.pk for item in clusters}
+    keys = set(by_location.values())
+    views: dict[int, dict[int, _InfrastructureView]] = defaultdict(dict)
     named = Infrastructure.objects.filter(
-        connector__in={place[0] for place in by_place}, cluster__in={place[2] for place in by_place}
+        connector__in={location[0] for location in by_location},
+        cluster__in={location[2] for location in by_location},
     )
-    for pk, connector, region, cluster, *place in named.values_list(
+    for pk, connector, region, cluster, *location in named.values_list(
         "pk", "connector_id", "region", "cluster", *_LOCATION_COLUMNS
     ):
-        if (of := by_place.get((connector, region, cluster))) is not None:
-            found[of][pk] = _InfrastructureView(_build_location(place))
-    seen = EcsServiceRecord.objects.filter(cluster__in=keys, gone_at=None).exclude(infrastructure=None)
+        if (cluster_id := by_location.get((connector, region, cluster))) is not None:
+            views[cluster_id][pk] = _InfrastructureView(_build_location(location))
+    ecs_services = EcsServiceRecord.objects.filter(cluster__in=keys, gone_at=None).exclude(
+        infrastructure=None
+    )
     columns = (
         "cluster_id",
         "infrastructure_id",
         "service_id",
-        *(f"infrastructure__{one}" for one in _LOCATION_COLUMNS),
+        *(f"infrastructure__{item}" for item in _LOCATION_COLUMNS),
     )
-    for of, infrastructure, service, *place in seen.values_list(*columns).distinct():
-        mine = found[of].setdefault(infrastructure, _InfrastructureView(_build_location(place)))
+    for cluster_id, infrastructure, service, *location in ecs_services.values_list(*columns).distinct():
+        view = views[cluster_id].setdefault(infrastructure, _InfrastructureView(_build_location(location)))
         if service is not None:
-            mine.services.add(service)
-    for of, infrastructure, *facts in _count_tasks(keys):
-        if infrastructure in found[of]:
-            found[of][infrastructure].tasks.append(tuple(facts))
-    return found
+            view.services.add(service)
+    for cluster_id, infrastructure, *counts in _count_tasks(keys):
+        if infrastructure in views[cluster_id]:
+            views[cluster_id][infrastructure].tasks.append(tuple(counts))
+    return views
 
 
 def _build_location(columns: Collection[Any]) -> ResourceLocation:

@@ -1,6 +1,6 @@
 """Owners of ECS services: the service and infrastructure of the execution that changed one last.
 
-Whoever only named it, and was refused or failed before it changed anything, does not own it.
+An execution that failed before it changed the ECS service does not own it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,51 +21,51 @@ _owner_sources: list[OwnerSource] = []
 
 
 def register_owner_source(source: OwnerSource) -> None:
-    """Ask `source` too about ECS services that no execution has deployed under their names."""
+    """Register another source for ECS services that no execution has deployed."""
     _owner_sources.append(source)
 
 
 def list_lock_keys(cluster: SyncedCluster, names: Iterable[str]) -> dict[str, str]:
-    """How steps claim these ECS services, with the name of each; empty while the account is unknown."""
-    place = StageExecution(account=cluster.account, region=cluster.region, cluster=cluster.cluster)
-    return {build_lock_key(place, name): name for name in names} if cluster.account else {}
+    """Return the lock keys of these ECS services with their names; empty while the account is unknown."""
+    stage = StageExecution(account=cluster.account, region=cluster.region, cluster=cluster.cluster)
+    return {build_lock_key(stage, name): name for name in names} if cluster.account else {}
 
 
 @dataclass(frozen=True)
 class EcsServiceOwners:
-    """The keys of service and infrastructure by the name of an ECS service."""
+    """The keys of service and infrastructure by ECS service name."""
 
     known: OwnerKeys
 
     @classmethod
     def of(cls, cluster: SyncedCluster, names: Sequence[str]) -> Self:
-        """Four queries for all, since a step may change another ECS service, and those of further sources."""
+        """Load the owners in four queries, plus those of further sources."""
         latest: dict[str, int] = {}
-        for found in (_list_main_stages(cluster, names), _list_claiming_stages(cluster, names)):
-            for name, stage in found.items():
+        for stages in (_list_main_stages(cluster, names), _list_claiming_stages(cluster, names)):
+            for name, stage in stages.items():
                 latest[name] = max(stage, latest.get(name, 0))
         rows = StageExecution.objects.filter(pk__in=set(latest.values()))
         owners = {
             pk: (service, infra) for pk, service, infra in rows.values_list("pk", "service", "infrastructure")
         }
-        known: OwnerKeys = {name: owners[stage] for name, stage in latest.items() if stage in owners}
-        others = [name for name in names if name not in known]
+        by_name: OwnerKeys = {name: owners[stage] for name, stage in latest.items() if stage in owners}
+        others = [name for name in names if name not in by_name]
         for source in _owner_sources if others else ():
-            known = {**source(cluster, others), **known}
-        return cls(known)
+            by_name = {**source(cluster, others), **by_name}
+        return cls(by_name)
 
     def get_owner(self, name: str) -> tuple[int | None, int | None]:
         return self.known.get(name, (None, None))
 
 
-def _has_writes(stage: str) -> Exists:
-    """Whether a stage has changed ECS services; `stage` leads to it from the row that is asked about."""
+def _has_writes(stage_path: str) -> Exists:
+    """Return whether a stage changed ECS services; `stage_path` leads to it from the queried row."""
     calls = AwsCall.objects.filter(service="ecs", operation__in=WRITE_OPERATIONS, state=CallState.ANSWERED)
-    return Exists(calls.filter(step__stage=OuterRef(stage)))
+    return Exists(calls.filter(step__stage=OuterRef(stage_path)))
 
 
 def _list_main_stages(cluster: SyncedCluster, names: Sequence[str]) -> dict[str, int]:
-    """The latest stages by the ECS service that each is about."""
+    """Return the latest stage of each ECS service that is a stage's own."""
     stages = StageExecution.objects.filter(
         connector=cluster.connector_id,
         region=cluster.region,
@@ -76,7 +76,7 @@ def _list_main_stages(cluster: SyncedCluster, names: Sequence[str]) -> dict[str,
 
 
 def _list_claiming_stages(cluster: SyncedCluster, names: Sequence[str]) -> dict[str, int]:
-    """The latest stages by the ECS services that their steps held."""
+    """Return the latest stage of each ECS service whose lock a step held."""
     keys = list_lock_keys(cluster, names)
     claims = ServiceLockClaim.objects.filter(
         _has_writes("stage"), key__in=keys, held_at__isnull=False, stage__connector=cluster.connector_id

@@ -1,7 +1,7 @@
 """Pauses with growing backoff that clusters with a shared failure take together; one of them retries.
 
-What is wrong with an account's calls in a region, with a connector's credentials or with its delegates is the
-same for each cluster that is reached that way: each would be refused each minute.
+Clusters of the same account and region, connector or delegate fail in the same way, so only one of them
+tries again.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ from inventory.sync import column_values
 SYNC_OWNER: Final = "sync"
 FIRST_PAUSE: Final = timedelta(minutes=1)
 LONGEST_PAUSE: Final = timedelta(hours=1)
-# How long one may try for all before another does.
+# How long one cluster may retry for all before another one does.
 TRIAL_DURATION: Final = timedelta(seconds=60)
 TRIAL_POLL_INTERVAL: Final = timedelta(seconds=10)
 _KEY_LENGTH: Final = 255
@@ -29,104 +29,108 @@ _CONNECTION_ERRORS: Final = (Unauthenticated, NotSent, Unanswered, Undelivered)
 
 @dataclass(frozen=True)
 class ScanFailure:
-    """Why a sync did not go on, and what somebody can do about it."""
+    """A failure of a scan, with the next step for the reader."""
 
     text: str
     code: str = ""
     next_step: str = ""
 
 
-def list_pause_keys(cluster: SyncedCluster, who: str = SYNC_OWNER) -> tuple[str, str]:
-    """What a cluster shares with others: its account and region, and its connector there.
+def list_pause_keys(cluster: SyncedCluster, owner: str = SYNC_OWNER) -> tuple[str, str]:
+    """Return the pause keys of a cluster: its account and region, and its connector and region.
 
-    `who` is the kind of chain: sync does not rest because something above it was refused.
+    `owner` is the kind of scan: a denied drift scan does not pause sync.
     """
-    mine = "" if who == SYNC_OWNER else f"{who}:"
+    prefix = "" if owner == SYNC_OWNER else f"{owner}:"
     return (
-        f"{mine}{get_rate_limit_key(cluster)}",
-        f"{mine}{build_cache_key(cluster.connector)}/{cluster.region}",
+        f"{prefix}{get_rate_limit_key(cluster)}",
+        f"{prefix}{build_cache_key(cluster.connector)}/{cluster.region}",
     )
 
 
-def choose_pause_key(cluster: SyncedCluster, error: AwsError, who: str = SYNC_OWNER) -> str:
-    """Whose failure this is: of an account in a region, of a connector there; empty for the cluster's own."""
-    account, way = list_pause_keys(cluster, who)
+def choose_pause_key(cluster: SyncedCluster, error: AwsError, owner: str = SYNC_OWNER) -> str:
+    """Return the key that a failure pauses: the account's, the connector's, or empty for the cluster
+    alone.
+    """
+    account, connector = list_pause_keys(cluster, owner)
     if isinstance(error, Throttled):
         return account
-    return way if isinstance(error, _CONNECTION_ERRORS) else ""
+    return connector if isinstance(error, _CONNECTION_ERRORS) else ""
 
 
 def compute_backoff(failures: int) -> timedelta:
-    """How long to rest after so many failures before this one."""
+    """Return the backoff after so many earlier failures."""
     return min(FIRST_PAUSE * 2 ** min(failures, 10), LONGEST_PAUSE)
 
 
 def record_pause(key: str, failure: ScanFailure, now: datetime) -> datetime:
-    """Let all that share this key rest, and say until when; a failure that is known already counts once."""
-    told = {
+    """Pause all clusters with this key, and return until when; a known failure counts once."""
+    columns = {
         "failed_at": now,
         "failure": column_values.clean_text(failure.text),
         "failure_code": column_values.clean_text(failure.code, 128),
         "failure_step": column_values.clean_text(failure.next_step),
     }
-    found, is_new = SyncPause.objects.get_or_create(
-        key=key[:_KEY_LENGTH], defaults={"paused_until": now + compute_backoff(0), "failures": 1, **told}
+    pause, is_created = SyncPause.objects.get_or_create(
+        key=key[:_KEY_LENGTH], defaults={"paused_until": now + compute_backoff(0), "failures": 1, **columns}
     )
-    if is_new:
-        return found.paused_until
-    until = now + compute_backoff(found.failures)
-    over = SyncPause.objects.filter(pk=found.pk, paused_until__lte=now)
-    again = over.update(paused_until=until, failures=F("failures") + 1, trial_expires_at=None, **told)
-    return until if again else found.paused_until
+    if is_created:
+        return pause.paused_until
+    retry_at = now + compute_backoff(pause.failures)
+    expired = SyncPause.objects.filter(pk=pause.pk, paused_until__lte=now)
+    is_extended = expired.update(
+        paused_until=retry_at, failures=F("failures") + 1, trial_expires_at=None, **columns
+    )
+    return retry_at if is_extended else pause.paused_until
 
 
 def claim_trial(
-    cluster: SyncedCluster, now: datetime, who: str = SYNC_OWNER, *, is_under_way: bool = False
+    cluster: SyncedCluster, now: datetime, owner: str = SYNC_OWNER, *, is_under_way: bool = False
 ) -> datetime | None:
-    """Until when a cluster rests with others; None if it may go on, perhaps as the one that tries for all.
+    """Return until when a cluster is paused, or None if it may run, perhaps as the trial for all.
 
-    Who tries and is under way goes on trying: its next call is not another trial.
+    A scan in progress keeps its trial: its next call is not another one.
     """
-    found = list(SyncPause.objects.filter(key__in=_list_stored_keys(cluster, who)).order_by("pk"))
-    if ahead := [rest.paused_until for rest in found if rest.paused_until > now]:
-        return max(ahead)
-    free = Q() if is_under_way else Q(trial_expires_at__isnull=True) | Q(trial_expires_at__lte=now)
-    for rest in found:
-        if not SyncPause.objects.filter(free, pk=rest.pk).update(trial_expires_at=now + TRIAL_DURATION):
+    pauses = list(SyncPause.objects.filter(key__in=_list_stored_keys(cluster, owner)).order_by("pk"))
+    if running := [pause.paused_until for pause in pauses if pause.paused_until > now]:
+        return max(running)
+    available = Q() if is_under_way else Q(trial_expires_at__isnull=True) | Q(trial_expires_at__lte=now)
+    for pause in pauses:
+        if not SyncPause.objects.filter(available, pk=pause.pk).update(trial_expires_at=now + TRIAL_DURATION):
             return now + TRIAL_POLL_INTERVAL
     return None
 
 
-def end_pause(cluster: SyncedCluster, who: str) -> bool:
-    """Let nobody rest any more for what this cluster shares; whether anybody did."""
-    return bool(SyncPause.objects.filter(key__in=_list_stored_keys(cluster, who)).delete()[0])
+def end_pause(cluster: SyncedCluster, owner: str) -> bool:
+    """Delete the pauses that this cluster shares, and return whether there were any."""
+    return bool(SyncPause.objects.filter(key__in=_list_stored_keys(cluster, owner)).delete()[0])
 
 
 def lift_sync_pause(cluster: SyncedCluster, now: datetime) -> None:
-    """A call went well: who rested with this cluster goes on at once."""
+    """End the shared pause after a successful call; the other clusters become due at once."""
     if not end_pause(cluster, SYNC_OWNER):
         return
     same = Q(connector=cluster.connector_id)
     if cluster.account:
         same |= Q(account=cluster.account)
-    resting = SyncedCluster.objects.filter(same, region=cluster.region, lease_expires_at=None, due_at__gt=now)
-    resting.exclude(synced_at__gt=now - FIRST_PAUSE).update(due_at=now)
+    paused = SyncedCluster.objects.filter(same, region=cluster.region, lease_expires_at=None, due_at__gt=now)
+    paused.exclude(synced_at__gt=now - FIRST_PAUSE).update(due_at=now)
 
 
-def allow_trial(cluster: SyncedCluster, now: datetime, who: str = SYNC_OWNER) -> None:
-    """Somebody asks for a look at once: it may have been mended."""
-    SyncPause.objects.filter(key__in=_list_stored_keys(cluster, who)).update(
+def allow_trial(cluster: SyncedCluster, now: datetime, owner: str = SYNC_OWNER) -> None:
+    """Allow a retry at once, since a person requested it."""
+    SyncPause.objects.filter(key__in=_list_stored_keys(cluster, owner)).update(
         paused_until=now, trial_expires_at=None
     )
 
 
-def get_pauses(clusters: Iterable[SyncedCluster], who: str = SYNC_OWNER) -> dict[int, SyncPause]:
-    """What holds these clusters back, by their keys; one query. `connector` must come with them."""
-    keys = {cluster.pk: _list_stored_keys(cluster, who) for cluster in clusters}
-    asked = {key for both in keys.values() for key in both}
-    found = {rest.key: rest for rest in SyncPause.objects.filter(key__in=asked)}
-    return {pk: found[key] for pk, both in keys.items() for key in both if key in found}
+def get_pauses(clusters: Iterable[SyncedCluster], owner: str = SYNC_OWNER) -> dict[int, SyncPause]:
+    """Return the pause of each cluster by key, in one query; `connector` must be loaded."""
+    keys = {cluster.pk: _list_stored_keys(cluster, owner) for cluster in clusters}
+    wanted_keys = {key for pair in keys.values() for key in pair}
+    by_key = {pause.key: pause for pause in SyncPause.objects.filter(key__in=wanted_keys)}
+    return {pk: by_key[key] for pk, pair in keys.items() for key in pair if key in by_key}
 
 
-def _list_stored_keys(cluster: SyncedCluster, who: str) -> list[str]:
-    return [key[:_KEY_LENGTH] for key in list_pause_keys(cluster, who)]
+def _list_stored_keys(cluster: SyncedCluster, owner: str) -> list[str]:
+    return [key[:_KEY_LENGTH] for key in list_pause_keys(cluster, owner)]

@@ -48,12 +48,12 @@ from inventory.sync.upserts.usage import list_due_usages, update_usage
 from web.clock import get_database_time
 
 
-def end_missing_rows(cluster: SyncedCluster, began: datetime, now: datetime) -> None:
-    """End what a whole sync has not seen: it stopped more than an hour ago, or its service is gone."""
-    EcsServiceRecord.objects.filter(cluster=cluster, gone_at=None, seen_at__lt=began).update(
+def end_missing_rows(cluster: SyncedCluster, started_at: datetime, now: datetime) -> None:
+    """End the services and tasks that a whole sync has not seen."""
+    EcsServiceRecord.objects.filter(cluster=cluster, gone_at=None, seen_at__lt=started_at).update(
         gone_at=now, status="INACTIVE", desired=0, running=0, pending=0
     )
-    ServiceInstance.objects.filter(cluster=cluster, stopped_at=None, seen_at__lt=began).update(
+    ServiceInstance.objects.filter(cluster=cluster, stopped_at=None, seen_at__lt=started_at).update(
         stopped_at=now, last_status="STOPPED", desired_status="STOPPED",
         stopped_reason="It was gone when Slipway looked; AWS tells no reason any more.",
     )  # fmt: skip
@@ -63,7 +63,7 @@ SYNC_INTERVAL: Final = timedelta(seconds=60)
 CLUSTER_NOT_FOUND_ADVICE: Final = (
     "Create the cluster, or name the right one in the infrastructure: region and account count too."
 )
-# What each phase asks for that no list tells.
+# The names to describe in phases without a list operation.
 _PHASE_TARGETS: Final[Mapping[str, Callable[[SyncedCluster, datetime], list[str]]]] = {
     SCALING: list_due_targets,
     MACHINES: list_used_container_instances,
@@ -75,7 +75,7 @@ _PHASE_TARGETS: Final[Mapping[str, Callable[[SyncedCluster, datetime], list[str]
 
 @dataclass
 class SyncScan(ClusterScan):
-    """The sync of one cluster; its row is that of the cluster."""
+    """The sync of one cluster; its row is the cluster's."""
 
     OWNER: ClassVar[str] = "sync"
 
@@ -88,8 +88,8 @@ class SyncScan(ClusterScan):
 
     @classmethod
     def of_row(cls, row: SyncedCluster) -> Self:
-        kept = row.cursor
-        return cls(row, SyncCursor.from_row(kept) if kept else create_cursor(row, get_database_time()))
+        stored = row.cursor
+        return cls(row, SyncCursor.from_row(stored) if stored else create_cursor(row, get_database_time()))
 
     @property
     def cluster(self) -> SyncedCluster:
@@ -100,20 +100,20 @@ class SyncScan(ClusterScan):
         return datetime.fromisoformat(self.cursor.started_at)
 
     def use_recent_reads(self) -> None:
-        """Take over services that the engine described since their last change. Raises `ScanLeaseLost`."""
+        """Reuse services that the engine described after their last change. Raises `ScanLeaseLost`."""
         now, pending = get_database_time(), self.cursor.pending
         if not pending or self.cursor.phase != SERVICES:
             return
-        answers = get_recent_services(self.cluster, pending, now)
-        if not answers:
+        descriptions = get_recent_services(self.cluster, pending, now)
+        if not descriptions:
             return
         with transaction.atomic():
-            upsert_services(self.cluster, {"services": list(answers.values())}, now)
-            self.cursor = self.cursor.without(answers.keys())
+            upsert_services(self.cluster, {"services": list(descriptions.values())}, now)
+            self.cursor = self.cursor.without(descriptions.keys())
             self._fill_phase(now)
 
-    def apply_response(self, question: ReadCall, answer: Mapping[str, Any]) -> None:
-        """Keep an answer and say where it goes on, in one commit.
+    def apply_response(self, call: ReadCall, response: Mapping[str, Any]) -> None:
+        """Store a response and the new cursor in one transaction.
 
         Raises `ScanLeaseLost`, `InvalidAwsResponse`.
         """
@@ -121,41 +121,41 @@ class SyncScan(ClusterScan):
         is_first = not self.cursor.calls
         with transaction.atomic():
             self.cursor = (
-                self._apply_list_page(answer)
-                if question.lists
-                else self._apply_descriptions(question, answer, now)
+                self._apply_list_page(response)
+                if call.lists
+                else self._apply_descriptions(call, response, now)
             )
             self._fill_phase(now)
             if is_first:
                 pauses.lift_sync_pause(self.cluster, now)
 
     def update(self, **fields: Any) -> None:
-        """Write columns of the cluster, and let pages hear of it. Raises `ScanLeaseLost`."""
+        """Update columns of the cluster, and publish the change. Raises `ScanLeaseLost`."""
         super().update(**fields)
         publish_clusters_changed(self.cluster.pk)
 
     def can_skip(self, error: AwsError) -> bool:
-        """Whether the picture is one without what this call would have told."""
+        """Return whether the sync can continue without this call."""
         is_general = isinstance(error, Unauthenticated | Undelivered | Unanswered)
         return self.cursor.phase in OPTIONAL_PHASES and not is_general
 
     def skip(self, error: AwsError) -> None:
-        """Go on without what AWS keeps back, noting which part that is. Raises `ScanLeaseLost`."""
-        now, question = get_database_time(), self.build_call()
+        """Continue without the denied read, and record it. Raises `ScanLeaseLost`."""
+        now, call = get_database_time(), self.build_call()
         if self.cursor.phase == HEALTH and isinstance(error, NotFound):
             # Only this target group is gone.
-            self._remove_target_group(question, now)
+            self._remove_target_group(call, now)
             return
         if not isinstance(error, Throttled):
             self.cluster.denied_reads = denied_reads.add_denied_read(
-                self.cluster.denied_reads, question, error, now
+                self.cluster.denied_reads, call, error, now
             )
         with transaction.atomic():
             self.cursor = self.cursor.skip_phase()
             self._fill_phase(now)
 
     def record_denial(self, error: AwsError) -> str:
-        """Where there is no cluster, nothing runs."""
+        """End the rows of a cluster that does not exist, and return the advice."""
         if not isinstance(error, NotFound):
             return super().record_denial(error)
         now = get_database_time()
@@ -163,81 +163,83 @@ class SyncScan(ClusterScan):
         return CLUSTER_NOT_FOUND_ADVICE
 
     def finish(self) -> None:
-        """Close what is gone, and say when the next sync is due. Raises `ScanLeaseLost`."""
+        """End what no longer runs, and schedule the next sync. Raises `ScanLeaseLost`."""
         now = get_database_time()
         with transaction.atomic():
             end_missing_rows(self.cluster, self.started_at, now)
             attribute_scaling(self.cluster, now)
             seconds = (now - self.started_at).total_seconds()
-            listed = {} if self.cursor.is_follow_up else {"listed_at": self.started_at}
-            self.complete(now, SYNC_INTERVAL, synced_at=now, seconds=seconds, follow_up_due_at=None, **listed)
+            columns = {} if self.cursor.is_follow_up else {"listed_at": self.started_at}
+            self.complete(
+                now, SYNC_INTERVAL, synced_at=now, seconds=seconds, follow_up_due_at=None, **columns
+            )
             pauses.lift_sync_pause(self.cluster, now)
 
-    def _remove_target_group(self, question: ReadCall, now: datetime) -> None:
+    def _remove_target_group(self, call: ReadCall, now: datetime) -> None:
         with transaction.atomic():
-            update_target_health(self.cluster, question.params["TargetGroupArn"], None, now)
+            update_target_health(self.cluster, call.params["TargetGroupArn"], None, now)
             self.cursor = self.cursor.after_describe()
             self._fill_phase(now)
 
-    def _apply_list_page(self, answer: Mapping[str, Any]) -> SyncCursor:
+    def _apply_list_page(self, response: Mapping[str, Any]) -> SyncCursor:
         known: set[str] = set()
         if self.cursor.phase == STOPPED:
-            known = filter_known_stopped(self.cluster, list_arns(answer, "taskArns"))
+            known = filter_known_stopped(self.cluster, list_arns(response, "taskArns"))
         if self.cursor.phase == SERVICES and not self.cluster.account:
-            self.cluster.account = parse_account_id(next(iter(list_arns(answer, "serviceArns")), ""))
-        return self.cursor.after_list_page(answer, known=known, ended=self._find_ended_tasks(answer))
+            self.cluster.account = parse_account_id(next(iter(list_arns(response, "serviceArns")), ""))
+        return self.cursor.after_list_page(response, known=known, ended=self._find_ended_tasks(response))
 
-    def _find_ended_tasks(self, answer: Mapping[str, Any]) -> list[str]:
-        """The tasks of a follow-up that were known, and that no page of what runs has named."""
-        is_last = not answer.get("nextToken")
+    def _find_ended_tasks(self, response: Mapping[str, Any]) -> list[str]:
+        """Return the known tasks that no page of running tasks named, in a follow-up."""
+        is_last = not response.get("nextToken")
         if not (is_last and self.cursor.is_follow_up and self.cursor.phase == RUNNING):
             return []
-        named = {*self.cursor.pending, *list_arns(answer, "taskArns")}
+        running = {*self.cursor.pending, *list_arns(response, "taskArns")}
         rows = ServiceInstance.objects.filter(
             cluster=self.cluster, stopped_at=None, seen_at__lt=self.started_at
         ).order_by("pk")
-        return [arn for arn in rows.values_list("arn", flat=True) if arn not in named]
+        return [arn for arn in rows.values_list("arn", flat=True) if arn not in running]
 
-    def _apply_descriptions(self, question: ReadCall, answer: Mapping[str, Any], now: datetime) -> SyncCursor:
+    def _apply_descriptions(self, call: ReadCall, response: Mapping[str, Any], now: datetime) -> SyncCursor:
         phase, cluster = self.cursor.phase, self.cluster
-        cluster.denied_reads = denied_reads.remove_denied_read(cluster.denied_reads, question)
+        cluster.denied_reads = denied_reads.remove_denied_read(cluster.denied_reads, call)
         if phase == SERVICES:
-            upsert_services(cluster, answer, now)
+            upsert_services(cluster, response, now)
         elif phase == SCALING:
-            upsert_scalable_targets(cluster, question.params["ResourceIds"], answer, now)
+            upsert_scalable_targets(cluster, call.params["ResourceIds"], response, now)
             cluster.scaling_read_at = now
         elif phase == MACHINES:
-            upsert_container_instances(cluster, answer, now)
+            upsert_container_instances(cluster, response, now)
         elif phase == HEALTH:
-            update_target_health(cluster, question.params["TargetGroupArn"], answer, now)
+            update_target_health(cluster, call.params["TargetGroupArn"], response, now)
         elif phase == USAGE:
-            update_usage(cluster, question.params, answer, now)
-            return self.cursor.after_describe_page(answer)
+            update_usage(cluster, call.params, response, now)
+            return self.cursor.after_describe_page(response)
         elif phase == ACTIVITIES:
-            wants_older = insert_scaling_activities(cluster, answer, now)
-            return self.cursor.after_describe_page(answer) if wants_older else self.cursor.after_describe()
+            wants_older = insert_scaling_activities(cluster, response, now)
+            return self.cursor.after_describe_page(response) if wants_older else self.cursor.after_describe()
         else:
-            upsert_tasks(cluster, answer, now)
+            upsert_tasks(cluster, response, now)
         return self.cursor.after_describe()
 
     def _fill_phase(self, now: datetime) -> None:
-        """Fill in what the next phase asks for, and write how far it is."""
+        """Set the names that the next phase describes, and store the cursor."""
         while self.cursor.needs_targets:
-            is_kept_back = denied_reads.is_phase_denied(self.cluster.denied_reads, self.cursor.phase, now)
-            wanted = [] if is_kept_back else _PHASE_TARGETS[self.cursor.phase](self.cluster, now)
-            if not (wanted or is_kept_back):
+            is_denied = denied_reads.is_phase_denied(self.cluster.denied_reads, self.cursor.phase, now)
+            names = [] if is_denied else _PHASE_TARGETS[self.cursor.phase](self.cluster, now)
+            if not (names or is_denied):
                 self.cluster.denied_reads = denied_reads.remove_phase(
                     self.cluster.denied_reads, self.cursor.phase
                 )
-            self.cursor = self.cursor.with_targets(wanted)
-        known = {
+            self.cursor = self.cursor.with_targets(names)
+        columns = {
             "account": self.cluster.account,
             "denied_reads": self.cluster.denied_reads,
             "scaling_read_at": self.cluster.scaling_read_at,
         }
-        self.save_cursor(now, **known)
+        self.save_cursor(now, **columns)
 
 
-def run_sync(pk: int, open_way: runner.OpenConnector = open_aws_access) -> None:
-    """Sync a cluster for a while, from here; through a delegate its next call is only asked for."""
-    runner.run_scan(SyncScan, pk, open_way)
+def run_sync(pk: int, open_connector: runner.OpenConnector = open_aws_access) -> None:
+    """Continue the sync of a cluster for one time slice."""
+    runner.run_scan(SyncScan, pk, open_connector)

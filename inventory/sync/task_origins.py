@@ -15,35 +15,35 @@ from inventory.sync.ecs_payloads import MAX_SERVICE_NAME_LENGTH, AwsPayload
 from inventory.sync.owners import list_lock_keys
 
 Origin = ServiceInstance.Origin
-# Clocks differ, and ECS goes on a while after a deployment is over.
+# Clocks differ, and ECS starts tasks for a while after a deployment.
 CLOCK_TOLERANCE = timedelta(minutes=1)
 _ExecutionsByDeployment = dict[str, tuple[UUID, datetime | None]]
 
 
 @dataclass(frozen=True)
 class TaskOrigins:
-    """The executions by the deployments of ECS that they made; read once for a page of tasks."""
+    """The executions by ECS deployment; loaded once for a page of tasks."""
 
     executions: Mapping[str, tuple[UUID, datetime | None]]
 
     @classmethod
     def of(cls, cluster: SyncedCluster, tasks: Sequence[AwsPayload]) -> Self:
-        """Three queries at most for all of these tasks."""
-        started = {name for one in tasks if (name := one.text("startedBy"))}
-        made = {
+        """Load the executions of these tasks in three queries at most."""
+        started = {name for task in tasks if (name := task.text("startedBy"))}
+        executions = {
             **_read_step_deployments(cluster, tasks, started),
             **_read_stage_deployments(cluster, started),
         }
-        return cls({**made, **_read_run_tasks(started - made.keys())})
+        return cls({**executions, **_read_run_tasks(started - executions.keys())})
 
     def get_origin(self, task: AwsPayload) -> tuple[str, UUID | None]:
-        """The origin, and the execution whose deployment the task is of."""
-        found = self.executions.get(task.text("startedBy"))
-        if found is None:
+        """Return the origin of a task, and the execution that deployed it."""
+        entry = self.executions.get(task.text("startedBy"))
+        if entry is None:
             return Origin.OUTSIDE, None
-        execution, ended = found
+        execution, ended_at = entry
         created = task.moment("createdAt")
-        is_later = ended is not None and created is not None and created > ended + CLOCK_TOLERANCE
+        is_later = ended_at is not None and created is not None and created > ended_at + CLOCK_TOLERANCE
         return (Origin.REPLACED if is_later else Origin.EXECUTION), execution
 
 
@@ -58,10 +58,12 @@ def _read_stage_deployments(cluster: SyncedCluster, started: set[str]) -> _Execu
 def _read_step_deployments(
     cluster: SyncedCluster, tasks: Sequence[AwsPayload], started: set[str]
 ) -> _ExecutionsByDeployment:
-    """Deployments of steps in branches, whose stage tells that of its main one only; and of rollbacks."""
-    keys = list_lock_keys(cluster, {name for one in tasks if (name := parse_service_name(one))})
-    made = Q(outputs__deploymentId__in=started) | Q(outputs__rollbackDeploymentId__in=started)
-    steps = StepExecution.objects.filter(made, claims__key__in=keys, stage__connector=cluster.connector_id)
+    """Return the deployments of steps in branches and of rollbacks."""
+    keys = list_lock_keys(cluster, {name for task in tasks if (name := parse_service_name(task))})
+    by_deployment = Q(outputs__deploymentId__in=started) | Q(outputs__rollbackDeploymentId__in=started)
+    steps = StepExecution.objects.filter(
+        by_deployment, claims__key__in=keys, stage__connector=cluster.connector_id
+    )
     rows = list(
         steps.order_by("pk").values_list(
             "outputs__deploymentId",
@@ -70,14 +72,14 @@ def _read_step_deployments(
             "stage__execution__ended_at",
         )
     )
-    # A rollback that only set a count goes on with the deployment of an earlier execution.
+    # A rollback that only set a count reuses the deployment of an earlier execution.
     back = {returned: (execution, ended) for _, returned, execution, ended in rows}
     return {**back, **{deployed: (execution, ended) for deployed, _, execution, ended in rows}}
 
 
 def _read_run_tasks(started: set[str]) -> _ExecutionsByDeployment:
-    """Tasks that a step ran by themselves carry the key of their execution, and are never replaced."""
-    keys = {key for one in started if (key := _parse_uuid(one)) is not None}
+    """Return the executions of tasks that a step ran; ECS never replaces them."""
+    keys = {key for text in started if (key := _parse_uuid(text)) is not None}
     rows = Execution.objects.filter(pk__in=keys) if keys else Execution.objects.none()
     return {str(pk): (pk, None) for pk in rows.values_list("pk", flat=True)}
 
@@ -90,7 +92,7 @@ def _parse_uuid(text: str) -> UUID | None:
 
 
 def parse_service_name(task: AwsPayload) -> str:
-    """The name of the ECS service that a task belongs to; empty for one that was run by itself."""
+    """Return the ECS service of a task; empty for a task without one."""
     group = task.raw.get("group")
     if not isinstance(group, str) or not group.startswith("service:"):
         return ""

@@ -15,15 +15,15 @@ from inventory.drift.documents.field_rules import (
 from inventory.drift.documents.normalization import NamedEntries, NamedTexts, normalize_document
 
 Json = Mapping[str, Any]
-# Given as a name or as an ARN, and shown as either.
+# Roles may be given and shown as name or ARN.
 _ROLE_FIELDS: Final = frozenset({"taskRoleArn", "executionRoleArn", "role", "roleArn"})
 
 
 @dataclass(frozen=True)
 class ServiceDocuments:
-    """All that says how an ECS service runs; None where a part is not known, or not there.
+    """The documents of an ECS service; None where one is unknown or absent.
 
-    `count` is the desired count, None where auto scaling has the say. `policies` go by their names.
+    `count` is None where auto scaling sets it. `policies` are keyed by name.
     """
 
     task_definition: Json | None = None
@@ -36,9 +36,9 @@ class ServiceDocuments:
 
 @dataclass(frozen=True)
 class FieldDifference:
-    """One field that is not as it was deployed; `desired` or `found` is None where it is not there.
+    """One field that differs; `desired` or `actual` is None where the field is absent.
 
-    `document` is a kind of manifest, `path` where in it, such as `containerDefinitions[app].cpu`.
+    `document` is a manifest kind, `path` the field, such as `containerDefinitions[app].cpu`.
     """
 
     document: str
@@ -48,101 +48,107 @@ class FieldDifference:
 
 
 def find_differences(
-    desired: ServiceDocuments, found: ServiceDocuments, *, chosen: Mapping[str, Json]
+    desired: ServiceDocuments, actual: ServiceDocuments, *, aws_defaults: Mapping[str, Json]
 ) -> tuple[FieldDifference, ...]:
-    """The fields of `found` that differ from `desired`, in the order of their paths.
+    """Return the fields of `actual` that differ from `desired`, ordered by path.
 
-    `chosen` is, by kind of manifest, what AWS had chosen where the documents say nothing (see `choices`).
+    `aws_defaults` holds, by manifest kind, the values AWS chose for absent fields (see
+    `find_aws_defaults`).
     """
     return (
-        *_compare_task_definition(desired, found),
-        *_compare_service_definition(desired, found, chosen.get(SERVICE_DEFINITION, {})),
-        *_compare_scaling(desired, found, chosen),
+        *_compare_task_definition(desired, actual),
+        *_compare_service_definition(desired, actual, aws_defaults.get(SERVICE_DEFINITION, {})),
+        *_compare_scaling(desired, actual, aws_defaults),
     )
 
 
-def find_aws_defaults(desired: ServiceDocuments, found: ServiceDocuments) -> dict[str, dict[str, Any]]:
-    """What AWS, or whoever set it up, has chosen where the manifests say nothing.
+def find_aws_defaults(desired: ServiceDocuments, actual: ServiceDocuments) -> dict[str, dict[str, Any]]:
+    """Return the values that AWS, or another tool, chose for fields that no manifest sets.
 
-    Seen at the first look after a deployment, it is what the later ones compare with.
+    The first scan after a deployment stores them, later scans compare with them.
     """
-    service = _find_document_defaults(SERVICE_DEFINITION, desired.service, found.service)
-    target = _find_document_defaults(SCALABLE_TARGET, desired.target, found.target)
-    if desired.target is None and found.target is not None:
-        target = normalize_document(SCALABLE_TARGET, found.target)
-    others = {
-        name: normalize_document(SCALING_POLICY, one)
-        for name, one in found.policies.items()
+    service = _find_document_defaults(SERVICE_DEFINITION, desired.service, actual.service)
+    target = _find_document_defaults(SCALABLE_TARGET, desired.target, actual.target)
+    if desired.target is None and actual.target is not None:
+        target = normalize_document(SCALABLE_TARGET, actual.target)
+    policies = {
+        name: normalize_document(SCALING_POLICY, policy)
+        for name, policy in actual.policies.items()
         if name not in desired.policies
     }
-    return {SERVICE_DEFINITION: service, SCALABLE_TARGET: target, SCALING_POLICY: others}
+    return {SERVICE_DEFINITION: service, SCALABLE_TARGET: target, SCALING_POLICY: policies}
 
 
-def _compare_task_definition(desired: ServiceDocuments, found: ServiceDocuments) -> Iterator[FieldDifference]:
-    if desired.task_definition is not None and found.task_definition is not None:
+def _compare_task_definition(
+    desired: ServiceDocuments, actual: ServiceDocuments
+) -> Iterator[FieldDifference]:
+    if desired.task_definition is not None and actual.task_definition is not None:
         old, new = (
-            normalize_document(TASK_DEFINITION, one.task_definition or {}) for one in (desired, found)
+            normalize_document(TASK_DEFINITION, documents.task_definition or {})
+            for documents in (desired, actual)
         )
         yield from _compare_values(TASK_DEFINITION, old, new)
 
 
 def _compare_service_definition(
-    desired: ServiceDocuments, found: ServiceDocuments, chosen: Json
+    desired: ServiceDocuments, actual: ServiceDocuments, aws_defaults: Json
 ) -> Iterator[FieldDifference]:
-    if desired.service is None or found.service is None:
+    if desired.service is None or actual.service is None:
         return
     old, new = (
         normalize_document(SERVICE_DEFINITION, desired.service),
-        normalize_document(SERVICE_DEFINITION, found.service),
+        normalize_document(SERVICE_DEFINITION, actual.service),
     )
-    for one in (old, new):
-        one.pop("tags", None)
-    old = _apply_aws_defaults(SERVICE_DEFINITION, old, chosen)
-    if desired.count is not None and found.count is not None:
-        old["desiredCount"], new["desiredCount"] = desired.count, found.count
-    ours = {key: value for key, value in desired.tags.items() if not is_system_tag(key)}
-    # Tags that no manifest names are left alone by every deployment, and here.
+    for document in (old, new):
+        document.pop("tags", None)
+    old = _apply_aws_defaults(SERVICE_DEFINITION, old, aws_defaults)
+    if desired.count is not None and actual.count is not None:
+        old["desiredCount"], new["desiredCount"] = desired.count, actual.count
+    manifest_tags = {key: value for key, value in desired.tags.items() if not is_system_tag(key)}
+    # Deployments leave tags alone that no manifest sets, so they are not compared.
     old["tags"], new["tags"] = (
-        NamedTexts(ours),
-        NamedTexts({k: v for k, v in found.tags.items() if k in ours}),
+        NamedTexts(manifest_tags),
+        NamedTexts({k: v for k, v in actual.tags.items() if k in manifest_tags}),
     )
     yield from _compare_values(SERVICE_DEFINITION, old, new)
 
 
 def _compare_scaling(
-    desired: ServiceDocuments, found: ServiceDocuments, chosen: Mapping[str, Json]
+    desired: ServiceDocuments, actual: ServiceDocuments, aws_defaults: Mapping[str, Json]
 ) -> Iterator[FieldDifference]:
-    first = dict(chosen.get(SCALABLE_TARGET, {}))
-    new = normalize_document(SCALABLE_TARGET, found.target) if found.target is not None else {}
+    target_defaults = dict(aws_defaults.get(SCALABLE_TARGET, {}))
+    new = normalize_document(SCALABLE_TARGET, actual.target) if actual.target is not None else {}
     if desired.target is not None:
-        old = _apply_aws_defaults(SCALABLE_TARGET, normalize_document(SCALABLE_TARGET, desired.target), first)
+        old = _apply_aws_defaults(
+            SCALABLE_TARGET, normalize_document(SCALABLE_TARGET, desired.target), target_defaults
+        )
     else:
-        old = first
+        old = target_defaults
     if old and not new:
         yield FieldDifference(SCALABLE_TARGET, "", old, None)
     elif new and not old:
         yield FieldDifference(SCALABLE_TARGET, "", None, new)
     else:
         yield from _compare_values(SCALABLE_TARGET, old, new)
-    policies = NamedEntries({**chosen.get(SCALING_POLICY, {}), **_normalize_policies(desired)})
-    yield from _compare_values(SCALING_POLICY, policies, NamedEntries(_normalize_policies(found)))
+    policies = NamedEntries({**aws_defaults.get(SCALING_POLICY, {}), **_normalize_policies(desired)})
+    yield from _compare_values(SCALING_POLICY, policies, NamedEntries(_normalize_policies(actual)))
 
 
 def _normalize_policies(documents: ServiceDocuments) -> dict[str, Any]:
-    return {name: normalize_document(SCALING_POLICY, one) for name, one in documents.policies.items()}
+    return {name: normalize_document(SCALING_POLICY, policy) for name, policy in documents.policies.items()}
 
 
-def _find_document_defaults(kind: str, desired: Json | None, found: Json | None) -> dict[str, Any]:
-    if desired is None or found is None:
+def _find_document_defaults(kind: str, desired: Json | None, actual: Json | None) -> dict[str, Any]:
+    if desired is None or actual is None:
         return {}
-    said, shown = normalize_document(kind, desired), normalize_document(kind, found)
-    return {key: shown[key] for key in AWS_DEFAULT_FIELDS[kind] if key in shown and key not in said}
+    expected, running = normalize_document(kind, desired), normalize_document(kind, actual)
+    return {key: running[key] for key in AWS_DEFAULT_FIELDS[kind] if key in running and key not in expected}
 
 
-def _apply_aws_defaults(kind: str, desired: dict[str, Any], chosen: Json) -> dict[str, Any]:
-    """`desired`, with what AWS had chosen where it is silent."""
-    silent = {key for key in AWS_DEFAULT_FIELDS[kind] if key not in desired}
-    expected = {key: chosen[key] for key in silent if key in chosen}
+def _apply_aws_defaults(kind: str, desired: dict[str, Any], aws_defaults: Json) -> dict[str, Any]:
+    """Fill absent fields of `desired` with the values AWS chose."""
+    absent = {key for key in AWS_DEFAULT_FIELDS[kind] if key not in desired}
+    expected = {key: aws_defaults[key] for key in absent if key in aws_defaults}
     return {**desired, **expected}
 
 
@@ -159,29 +165,31 @@ def _compare_values(document: str, old: Any, new: Any, path: str = "") -> Iterat
             )
             yield from _compare_values(document, old.get(key), new.get(key), inner)
     elif _are_records(old) and _are_records(new) and len(old) == len(new):
-        for number, (one, other) in enumerate(zip(old, new, strict=True)):
-            yield from _compare_values(document, one, other, f"{path}[{number}]")
+        for number, (old_entry, new_entry) in enumerate(zip(old, new, strict=True)):
+            yield from _compare_values(document, old_entry, new_entry, f"{path}[{number}]")
     elif not _is_equal(old, new, path):
         yield FieldDifference(document, path, old, new)
 
 
-def _add_missing_structures(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """With nothing in it for each structure that only the other has: its fields are named one by one.
+def _add_missing_structures(document: dict[str, Any], counterpart: dict[str, Any]) -> dict[str, Any]:
+    """Add an empty structure for each that only `counterpart` has, so that its fields differ one by one.
 
-    An entry of a list that only one of them has is named as a whole.
+    A list entry that only one side has differs as a whole.
     """
-    if isinstance(one, NamedEntries):
-        return one
+    if isinstance(document, NamedEntries):
+        return document
     missing = {
-        key: type(value)() for key, value in other.items() if isinstance(value, dict) and key not in one
+        key: type(value)()
+        for key, value in counterpart.items()
+        if isinstance(value, dict) and key not in document
     }
-    found = type(one)(one)
-    found.update(missing)
-    return found
+    completed = type(document)(document)
+    completed.update(missing)
+    return completed
 
 
 def _are_records(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(one, dict) for one in value)
+    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
 
 
 def _is_equal(old: Any, new: Any, path: str) -> bool:
@@ -192,18 +200,18 @@ def _is_equal(old: Any, new: Any, path: str) -> bool:
     field = path.rpartition(".")[2]
     if field in _ROLE_FIELDS:
         return old.rpartition("/")[2] == new.rpartition("/")[2]
-    # A namespace that was given by its name is shown by its ARN, which does not have it.
+    # AWS shows a namespace given by name as an ARN that does not contain the name.
     return field == "namespace" and old.startswith("arn:") != new.startswith("arn:")
 
 
 def is_sensitive_path(path: str) -> bool:
-    """Whether a field holds what somebody may have meant to keep to himself."""
+    """Return whether a field may hold a secret."""
     if ".environment[" in path:
         return True
     is_option = ".logConfiguration.options." in path
     return is_option and any(word in path.lower() for word in ("token", "password", "secret", "key"))
 
 
-def list_paths(found: Sequence[FieldDifference]) -> list[str]:
-    """The paths, each with the document that it is in; for logs and tests."""
-    return [f"{one.document}:{one.path}" for one in found]
+def list_paths(differences: Sequence[FieldDifference]) -> list[str]:
+    """Return each path with its document, for logs and tests."""
+    return [f"{difference.document}:{difference.path}" for difference in differences]

@@ -12,7 +12,7 @@ SCALABLE_TARGET: Final = "EcsScalableTargetDefinition"
 SCALING_POLICY: Final = "EcsScalingPolicyDefinition"
 DOCUMENT_KINDS: Final = (TASK_DEFINITION, SERVICE_DEFINITION, SCALABLE_TARGET, SCALING_POLICY)
 
-# What AWS fills in where nothing was said. False and what is empty are nothing everywhere.
+# Values that AWS fills in for absent fields. False and empty values count as absent.
 DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     TASK_DEFINITION: {"networkMode": "bridge"},
     "containerDefinitions": {"cpu": 0, "essential": True, "versionConsistency": "enabled"},
@@ -44,7 +44,7 @@ DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "MetricDataQueries": {"ReturnData": True},
 }
 
-# Lists whose entries have a name: their order says nothing.
+# Lists with named entries; their order does not matter.
 ENTRY_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "containerDefinitions": ("name",),
     "portMappings": ("containerPort", "containerPortRange", "protocol"),
@@ -67,7 +67,7 @@ ENTRY_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "Metrics": ("Id",),
     "MetricDataQueries": ("Id",),
 }
-# Of these an entry is a name and its value.
+# Lists of name and value pairs.
 PAIR_LISTS: Final[Mapping[str, tuple[str, str]]] = {
     "environment": ("name", "value"),
     "secrets": ("name", "valueFrom"),
@@ -79,7 +79,7 @@ PAIR_LISTS: Final[Mapping[str, tuple[str, str]]] = {
     "tags": ("key", "value"),
     "Dimensions": ("Name", "Value"),
 }
-# Lists of plain values or of small things in no order.
+# Lists whose order does not matter.
 UNORDERED_LISTS: Final = frozenset(
     {
         "requiresCompatibilities", "subnets", "securityGroups", "alarmNames", "add", "drop", "permissions",
@@ -88,14 +88,14 @@ UNORDERED_LISTS: Final = frozenset(
     }
 )  # fmt: skip
 
-# What AWS chooses where a document says nothing: what it chose is seen once, and then expected.
+# Fields that AWS chooses when absent; the first value becomes the expected one.
 AWS_DEFAULT_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     SERVICE_DEFINITION: frozenset(
         {"launchType", "capacityProviderStrategy", "availabilityZoneRebalancing", "role"}
     ),
     SCALABLE_TARGET: frozenset({"RoleARN", "SuspendedState"}),
 }
-# Said elsewhere, or told by nothing that AWS shows.
+# Fields that are set elsewhere or that AWS does not return.
 IGNORED_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     TASK_DEFINITION: frozenset({"tags"}),
     SERVICE_DEFINITION: frozenset(
@@ -116,5 +116,5 @@ _SYSTEM_TAG_PREFIXES: Final = ("aws:", "slipway:", "BG:")
 
 
 def is_system_tag(key: str) -> bool:
-    """Whether a tag was set by AWS or by a deployment, and by no manifest."""
+    """Return whether AWS or a deployment set a tag, rather than a manifest."""
     return key.startswith(_SYSTEM_TAG_PREFIXES)

@@ -27,31 +27,31 @@ _EMPTY_VALUES: Final[tuple[Any, ...]] = (None, "", False, {}, [], ())
 
 
 class NamedEntries(dict[str, Any]):
-    """The entries of a list by their names."""
+    """Entries of a list, keyed by name."""
 
 
 class NamedTexts(dict[str, str]):
-    """Values of names that somebody chose, such as environment variables: an empty one is a value too."""
+    """Values keyed by names that a person chose, such as environment variables; empty values count."""
 
 
 def normalize_document(kind: str, document: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a document that its operation takes, without those that say what is so anyway.
+    """Return the fields that the create operation takes, without default values.
 
-    `kind` is a kind of manifest. Named lists become `Named`, pairs `NamedTexts`, lists in no order are
+    `kind` is a manifest kind. Named lists become `NamedEntries`, pairs `NamedTexts`; unordered lists are
     sorted.
     """
     fields = get_parameter_names(*_CREATE_OPERATIONS[kind]) - IGNORED_FIELDS[kind]
-    kept = {key: value for key, value in document.items() if key in fields}
+    selected = {key: value for key, value in document.items() if key in fields}
     if kind == TASK_DEFINITION:
-        kept = _normalize_units(kept)
-    found = _normalize_structure(kept, kind)
+        selected = _normalize_units(selected)
+    normalized = _normalize_structure(selected, kind)
     if kind == TASK_DEFINITION and document.get("networkMode") in ("awsvpc", "host"):
-        _drop_default_host_ports(found)
-    return found
+        _drop_default_host_ports(normalized)
+    return normalized
 
 
 def _normalize_units(document: Mapping[str, Any]) -> dict[str, Any]:
-    """CPU in units and memory in MiB, however they were written: 1 vCPU is 1024, 2 GB are 2048."""
+    """Convert CPU to units and memory to MiB: 1 vCPU is 1024, 2 GB are 2048."""
     sizes = {"cpu": "vcpu", "memory": "gb"}
     return {
         key: _parse_amount(str(value), sizes[key]) if key in sizes else value
@@ -70,17 +70,19 @@ def _parse_amount(text: str, unit: str) -> str:
 
 
 def _drop_default_host_ports(document: Mapping[str, Any]) -> None:
-    """In these network modes the host's port is the container's, whether it is said or not."""
+    """Remove host ports that equal the container port; these network modes imply them."""
     for container in document.get("containerDefinitions", {}).values():
         for mapping in container.get("portMappings", {}).values():
             if mapping.get("hostPort") == mapping.get("containerPort"):
                 mapping.pop("hostPort", None)
 
 
-def _normalize_structure(value: Mapping[str, Any], under: str) -> dict[str, Any]:
-    defaults = DEFAULTS.get(under, {})
-    found = {str(key): _normalize_value(inner, str(key)) for key, inner in value.items()}
-    return {key: inner for key, inner in found.items() if not _is_default_value(inner, defaults.get(key))}
+def _normalize_structure(value: Mapping[str, Any], parent_key: str) -> dict[str, Any]:
+    defaults = DEFAULTS.get(parent_key, {})
+    normalized = {str(key): _normalize_value(inner, str(key)) for key, inner in value.items()}
+    return {
+        key: inner for key, inner in normalized.items() if not _is_default_value(inner, defaults.get(key))
+    }
 
 
 def _is_default_value(value: Any, default: Any) -> bool:
@@ -99,34 +101,34 @@ def _normalize_value(value: Any, key: str) -> Any:
     if not isinstance(value, list | tuple):
         return value
     if key in PAIR_LISTS and _has_names(value, PAIR_LISTS[key][:1]):
-        name, said = PAIR_LISTS[key]
-        return NamedTexts({str(one[name]): str(one.get(said, "")) for one in value})
-    if key in ENTRY_KEYS and all(isinstance(one, Mapping) for one in value):
+        name, value_key = PAIR_LISTS[key]
+        return NamedTexts({str(item[name]): str(item.get(value_key, "")) for item in value})
+    if key in ENTRY_KEYS and all(isinstance(item, Mapping) for item in value):
         return _key_by_name(value, key)
-    entries = [_normalize_structure(one, key) if isinstance(one, Mapping) else one for one in value]
+    entries = [_normalize_structure(item, key) if isinstance(item, Mapping) else item for item in value]
     return sorted(entries, key=_build_sort_key) if key in UNORDERED_LISTS else entries
 
 
 def _key_by_name(entries: Sequence[Mapping[str, Any]], key: str) -> NamedEntries:
-    found = NamedEntries()
-    for one in entries:
+    keyed = NamedEntries()
+    for entry in entries:
         parts = [
-            str(one[name])
+            str(entry[name])
             for name in ENTRY_KEYS[key]
-            if name in one and not _is_default_entry(one, name, key)
+            if name in entry and not _is_default_entry(entry, name, key)
         ]
         name, number = ":".join(parts) or "?", 2
-        while name in found:
+        while name in keyed:
             name, number = f"{':'.join(parts)} #{number}", number + 1
-        # Its name stays: an entry that says nothing else is there all the same.
-        found[name] = {
-            **_normalize_structure(one, key),
-            **{part: one[part] for part in ENTRY_KEYS[key] if part in one},
+        # The name stays, so that an entry without other fields is compared too.
+        keyed[name] = {
+            **_normalize_structure(entry, key),
+            **{part: entry[part] for part in ENTRY_KEYS[key] if part in entry},
         }
         for part in ENTRY_KEYS[key]:
-            if part in found[name] and _is_default_entry(one, part, key):
-                del found[name][part]
-    return found
+            if part in keyed[name] and _is_default_entry(entry, part, key):
+                del keyed[name][part]
+    return keyed
 
 
 def _is_default_entry(entry: Mapping[str, Any], name: str, key: str) -> bool:
@@ -134,7 +136,7 @@ def _is_default_entry(entry: Mapping[str, Any], name: str, key: str) -> bool:
 
 
 def _has_names(entries: Sequence[Any], names: Sequence[str]) -> bool:
-    return all(isinstance(one, Mapping) and all(name in one for name in names) for one in entries)
+    return all(isinstance(entry, Mapping) and all(name in entry for name in names) for entry in entries)
 
 
 def _build_sort_key(value: Any) -> str:

@@ -1,6 +1,6 @@
 """Base of cluster scans: each response is stored before the next call, under a lease and a fencing token.
 
-Who is killed loses one answer: the next worker goes on where the rows say. Time is the database's.
+A killed worker loses at most one response; the next one continues from the rows. Time is the database's.
 """
 
 from abc import ABC, abstractmethod
@@ -27,17 +27,17 @@ from inventory.sync.pauses import ScanFailure
 from web.clock import get_database_time
 
 LEASE_DURATION: Final = timedelta(seconds=60)
-# How long a call waits for a delegate.
+# The timeout of a call through a delegate.
 DELEGATE_TASK_TIMEOUT: Final = timedelta(seconds=60)
 CONNECTOR_ADVICE: Final = "Mend the connector and test it; the next look follows by itself."
 
 
 class ScanLeaseLost(Exception):
-    """Another worker has this cluster now."""
+    """Another worker holds the lease of this cluster."""
 
 
 class ScanCursor(Protocol):
-    """Where a chain goes on: a value that a row keeps."""
+    """The stored position of a scan."""
 
     @property
     def is_complete(self) -> bool: ...
@@ -49,9 +49,9 @@ class ScanCursor(Protocol):
 
 @dataclass
 class ClusterScan(ABC):
-    """One cluster in the hands of one worker; the `fence` of its row tells it from who had it before.
+    """A scan of one cluster under a lease; `fence` is the fencing token of its row.
 
-    `OWNER` is the name of its delegate tasks, and of its share in AWS's quota.
+    `OWNER` names its delegate tasks and its share of the AWS rate limit.
     """
 
     OWNER: ClassVar[str]
@@ -62,62 +62,62 @@ class ClusterScan(ABC):
     @classmethod
     @abstractmethod
     def rows(cls) -> "QuerySet[Any]":
-        """The rows of all such chains, each with its connector."""
+        """Return the rows of all scans of this kind, each with its connector."""
 
     @classmethod
     @abstractmethod
     def of_row(cls, row: Any) -> Self:
-        """The chain that a row tells of: where it goes on, or its beginning."""
+        """Return the scan of a row, at its cursor or at the start."""
 
     @property
     @abstractmethod
     def cluster(self) -> SyncedCluster:
-        """What it reads."""
+        """The cluster to read."""
 
-    def use_recent_reads(self) -> None:  # noqa: B027  -- a chain may have none to use
-        """Take over what another process has just read instead of a call. Raises `ScanLeaseLost`."""
+    def use_recent_reads(self) -> None:  # noqa: B027  -- optional for a scan
+        """Reuse a response that another process has just read. Raises `ScanLeaseLost`."""
 
     @abstractmethod
-    def apply_response(self, question: ReadCall, answer: Mapping[str, Any]) -> None:
-        """Keep an answer and say where it goes on, in one commit.
+    def apply_response(self, call: ReadCall, response: Mapping[str, Any]) -> None:
+        """Store a response and the new cursor in one transaction.
 
         Raises `ScanLeaseLost`, `InvalidAwsResponse`.
         """
 
     @abstractmethod
     def finish(self) -> None:
-        """Draw what follows from all that was read, and say when it begins anew. Raises `ScanLeaseLost`."""
+        """Process the responses, and schedule the next scan. Raises `ScanLeaseLost`."""
 
     def can_skip(self, error: AwsError) -> bool:
-        """Whether it can go on without what this call would have told."""
+        """Return whether the scan can continue without this call."""
         return False
 
     def skip(self, error: AwsError) -> None:
-        """Go on without what AWS keeps back. Raises `ScanLeaseLost`."""
+        """Continue without the denied read. Raises `ScanLeaseLost`."""
         raise NotImplementedError
 
     def record_denial(self, error: AwsError) -> str:
-        """Keep what else a refusal tells, and answer with what somebody can do about it."""
+        """Record a denial, and return the advice for it."""
         return find_remedy(error, parse_aws_spec(self.cluster.connector.spec), self.cluster.region).text
 
     @classmethod
     def claim(cls, pk: int) -> Self | None:
-        """Take a cluster that is due, in nobody's hands and not resting with others."""
+        """Take the lease of a cluster that is due and not paused."""
         now = get_database_time()
-        free = Q(lease_expires_at__isnull=True) | Q(lease_expires_at__lte=now)
-        due = cls.rows().model.objects.filter(free, pk=pk, due_at__lte=now)
+        unleased = Q(lease_expires_at__isnull=True) | Q(lease_expires_at__lte=now)
+        due = cls.rows().model.objects.filter(unleased, pk=pk, due_at__lte=now)
         if not due.update(fence=F("fence") + 1, lease_expires_at=now + LEASE_DURATION, task=None):
             return None
-        chain = cls.of_row(cls.rows().get(pk=pk))
-        begun = chain.row.cursor is not None
-        if (until := pauses.claim_trial(chain.cluster, now, cls.OWNER, is_under_way=begun)) is not None:
-            chain.pause(until)
+        scan = cls.of_row(cls.rows().get(pk=pk))
+        is_under_way = scan.row.cursor is not None
+        if (until := pauses.claim_trial(scan.cluster, now, cls.OWNER, is_under_way=is_under_way)) is not None:
+            scan.pause(until)
             return None
-        return chain
+        return scan
 
     @classmethod
     def get_for_task(cls, task: DelegateTask) -> Self | None:
-        """The chain that waits for this task."""
+        """Return the scan that waits for this delegate task."""
         row = cls.rows().filter(pk=task.owner_ref, task=task).first()
         return cls.of_row(row) if row else None
 
@@ -126,19 +126,19 @@ class ClusterScan(ABC):
         return get_rate_limit_key(self.cluster)
 
     def build_call(self) -> ReadCall:
-        found: ReadCall = self.cursor.question(self.cluster.cluster)
-        return found
+        call: ReadCall = self.cursor.question(self.cluster.cluster)
+        return call
 
-    def queue_call(self, door: DelegateAwsAccess, question: ReadCall) -> None:
-        """Let a delegate make the next call; its answer goes on with the chain. Raises `ScanLeaseLost`."""
-        until = get_database_time() + DELEGATE_TASK_TIMEOUT
-        read = AwsRead(question.service, question.operation, question.params, str(self.cluster))
+    def queue_call(self, aws_access: DelegateAwsAccess, call: ReadCall) -> None:
+        """Queue the next call as a delegate task. Raises `ScanLeaseLost`."""
+        deadline = get_database_time() + DELEGATE_TASK_TIMEOUT
+        read = AwsRead(call.service, call.operation, call.params, str(self.cluster))
         with transaction.atomic():
-            task = queue_read(door, read, owner=self.OWNER, ref=str(self.row.pk), until=until)
-            self.update(task=task, lease_expires_at=until + LEASE_DURATION, cursor=self.cursor.to_row())
+            task = queue_read(aws_access, read, owner=self.OWNER, ref=str(self.row.pk), until=deadline)
+            self.update(task=task, lease_expires_at=deadline + LEASE_DURATION, cursor=self.cursor.to_row())
 
     def handle_error(self, error: AwsError) -> bool:
-        """What becomes of a call that AWS refused; whether the chain goes on. Raises `ScanLeaseLost`."""
+        """Handle an error of AWS, and return whether the scan continues. Raises `ScanLeaseLost`."""
         if isinstance(error, Throttled):
             rate_limits.record_throttling(self.quota, error, get_database_time())
         if self.can_skip(error):
@@ -147,24 +147,24 @@ class ClusterScan(ABC):
         shared = pauses.choose_pause_key(self.cluster, error, self.OWNER)
         with transaction.atomic():
             self.fail(
-                ScanFailure(error.display_message, error.code, self.record_denial(error)), shared=shared
+                ScanFailure(error.display_message, error.code, self.record_denial(error)), pause_key=shared
             )
         return False
 
-    def handle_unavailable_connector(self, closed: ConnectorUnavailable) -> None:
-        """What becomes of a chain whose connector cannot be used. Raises `ScanLeaseLost`."""
-        _, way = pauses.list_pause_keys(self.cluster, self.OWNER)
+    def handle_unavailable_connector(self, error: ConnectorUnavailable) -> None:
+        """Fail the scan of a connector that cannot be used. Raises `ScanLeaseLost`."""
+        _, pause_key = pauses.list_pause_keys(self.cluster, self.OWNER)
         with transaction.atomic():
-            self.fail(ScanFailure(str(closed), "CONNECTOR_NOT_USABLE", CONNECTOR_ADVICE), shared=way)
+            self.fail(ScanFailure(str(error), "CONNECTOR_NOT_USABLE", CONNECTOR_ADVICE), pause_key=pause_key)
 
-    def fail(self, failure: ScanFailure, *, shared: str = "") -> None:
-        """Note why it does not go on, and when it is tried again: later each time. Raises `ScanLeaseLost`.
+    def fail(self, failure: ScanFailure, *, pause_key: str = "") -> None:
+        """Record a failure, and retry with growing backoff. Raises `ScanLeaseLost`.
 
-        `shared` is the key of those that fail with it (`inventory.sync.pauses`); they rest together.
+        `shared` is the key of a pause for all clusters with the same failure (`inventory.sync.pauses`).
         """
         now = get_database_time()
-        alone = now + pauses.compute_backoff(self.row.failures)
-        until = pauses.record_pause(shared, failure, now) if shared else alone
+        own_retry_at = now + pauses.compute_backoff(self.row.failures)
+        retry_at = pauses.record_pause(pause_key, failure, now) if pause_key else own_retry_at
         self.update(
             failures=F("failures") + 1,
             failure=column_values.clean_text(failure.text),
@@ -172,21 +172,21 @@ class ClusterScan(ABC):
             failure_step=column_values.clean_text(failure.next_step),
             failed_at=now,
             cursor=None,
-            due_at=until,
+            due_at=retry_at,
             lease_expires_at=None,
             task=None,
         )
 
     def pause(self, until: datetime) -> None:
-        """Go on later from here. Raises `ScanLeaseLost`."""
+        """Release the lease, and continue after `until`. Raises `ScanLeaseLost`."""
         self.update(due_at=until, lease_expires_at=None, task=None)
 
-    def save_cursor(self, now: datetime, **known: Any) -> None:
-        """Write where it goes on, and keep it in these hands. Raises `ScanLeaseLost`."""
-        self.update(cursor=self.cursor.to_row(), lease_expires_at=now + LEASE_DURATION, **known)
+    def save_cursor(self, now: datetime, **columns: Any) -> None:
+        """Store the cursor and extend the lease. Raises `ScanLeaseLost`."""
+        self.update(cursor=self.cursor.to_row(), lease_expires_at=now + LEASE_DURATION, **columns)
 
-    def complete(self, now: datetime, again: timedelta, **known: Any) -> None:
-        """Write that it went well, and when it begins anew. Raises `ScanLeaseLost`."""
+    def complete(self, now: datetime, interval: timedelta, **columns: Any) -> None:
+        """Record the success, and schedule the next scan. Raises `ScanLeaseLost`."""
         self.update(
             cursor=None,
             task=None,
@@ -197,12 +197,12 @@ class ClusterScan(ABC):
             failure_code="",
             failure_step="",
             failed_at=None,
-            due_at=now + again,
-            **known,
+            due_at=now + interval,
+            **columns,
         )
 
     def update(self, **fields: Any) -> None:
-        """Write columns of its row, while it is in these hands. Raises `ScanLeaseLost`."""
-        mine = type(self.row).objects.filter(pk=self.row.pk, fence=self.row.fence)
-        if not mine.update(**fields):
+        """Update columns of the row under the fencing token. Raises `ScanLeaseLost`."""
+        leased = type(self.row).objects.filter(pk=self.row.pk, fence=self.row.fence)
+        if not leased.update(**fields):
             raise ScanLeaseLost

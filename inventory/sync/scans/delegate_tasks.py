@@ -20,63 +20,63 @@ from web.clock import get_database_time
 
 @dataclass(frozen=True)
 class ScanTaskOwner(ReadOwner):
-    """The owner of the delegate tasks that chains of one kind are made of.
+    """The owner of the delegate tasks of one kind of scan.
 
-    `wake` goes on with the row of a chain once the answer is committed.
+    `wake` continues a scan after its response is committed.
     """
 
     kind: type[ClusterScan]
     wake: Callable[[int], object]
 
     def acquire(self, task: DelegateTask) -> TaskPayload | None:
-        """The call with the connector's credentials; None if no chain waits for it or it cannot be made."""
-        chain = self.kind.get_for_task(task)
-        if chain is None:
+        """Return the call with the connector's credentials, or None without a waiting scan."""
+        scan = self.kind.get_for_task(task)
+        if scan is None:
             return None
-        said, cluster = json.loads(task.payload), chain.cluster
+        payload, cluster = json.loads(task.payload), scan.cluster
         try:
             require_lendable_credentials(task, cluster.connector)
-            service = said.get("service", "ecs")
+            service = payload.get("service", "ecs")
             return build_aws_payload(
-                cluster.connector, cluster.region, service, said["operation"], said["params"]
+                cluster.connector, cluster.region, service, payload["operation"], payload["params"]
             )
-        except ConnectorUnavailable as closed:
-            chain.handle_unavailable_connector(closed)
+        except ConnectorUnavailable as unavailable:
+            scan.handle_unavailable_connector(unavailable)
         except NotSent as error:
-            self._refuse(chain, error)
+            self._handle_error(scan, error)
         return None
 
-    def complete(self, task: DelegateTask, answer: TaskAnswer) -> None:
-        """Keep the answer, and go on."""
-        chain = self.kind.get_for_task(task)
+    def complete(self, task: DelegateTask, task_answer: TaskAnswer) -> None:
+        """Store the response, and continue the scan."""
+        scan = self.kind.get_for_task(task)
         DelegateTask.objects.filter(pk=task.pk).update(result="")
-        if chain is None:
+        if scan is None:
             return
-        if answer.status != "SUCCEEDED":
-            self._refuse(chain, build_task_error(answer))
+        if task_answer.status != "SUCCEEDED":
+            self._handle_error(scan, build_task_error(task_answer))
             return
         try:
-            chain.apply_response(chain.build_call(), answer.result or {})
+            scan.apply_response(scan.build_call(), task_answer.result or {})
         except InvalidAwsResponse as error:
-            chain.fail(ScanFailure(str(error)))
+            scan.fail(ScanFailure(str(error)))
             return
-        self._go_on(chain)
+        self._continue(scan)
 
     def lost(self, task: DelegateTask) -> None:
-        """Too late to ask anybody else."""
-        if (chain := self.kind.get_for_task(task)) is not None:
-            self._refuse(chain, Unanswered("DELEGATE_LOST", task.reason or "the delegate was lost"))
+        """Fail the call of a lost delegate; it is too late for another one."""
+        if (scan := self.kind.get_for_task(task)) is not None:
+            self._handle_error(scan, Unanswered("DELEGATE_LOST", task.reason or "the delegate was lost"))
 
     def gave_up(self, task: DelegateTask) -> None:
-        """No delegate took the task."""
-        if (chain := self.kind.get_for_task(task)) is not None:
-            self._refuse(chain, Undelivered("NO_DELEGATE", task.reason or "No delegate took this."))
+        """Fail the call that no delegate took."""
+        if (scan := self.kind.get_for_task(task)) is not None:
+            self._handle_error(scan, Undelivered("NO_DELEGATE", task.reason or "No delegate took this."))
 
-    def _refuse(self, chain: ClusterScan, error: AwsError) -> None:
-        if chain.handle_error(error):
-            self._go_on(chain)
+    def _handle_error(self, scan: ClusterScan, error: AwsError) -> None:
+        if scan.handle_error(error):
+            self._continue(scan)
 
-    def _go_on(self, chain: ClusterScan) -> None:
-        """The next call is asked for by a worker; what follows from the last answer is drawn there too."""
-        chain.pause(get_database_time())
-        transaction.on_commit(lambda: self.wake(chain.row.pk))
+    def _continue(self, scan: ClusterScan) -> None:
+        """Release the lease, and let a worker make the next call."""
+        scan.pause(get_database_time())
+        transaction.on_commit(lambda: self.wake(scan.row.pk))

@@ -10,18 +10,18 @@ _MAX_TOKEN_LENGTH: Final = 8192
 
 
 class InvalidAwsResponse(Exception):
-    """An answer by which nobody can go on; the message is a sentence."""
+    """A response without a valid next page; the message is for the reader."""
 
 
-def read_next_token(answer: Mapping[str, Any], name: str, *, before: str, calls: int) -> str:
-    """The token of the next page, empty after the last. A list cut short would end what is still there.
+def read_next_token(response: Mapping[str, Any], name: str, *, previous_token: str, call_count: int) -> str:
+    """Return the token of the next page, empty after the last one.
 
-    `before` is the token by which this page was asked for, `calls` how many were made. Raises
-    `InvalidAwsResponse`.
+    `previous_token` requested this page; `call_count` is the number of calls so far. Raises
+    `InvalidAwsResponse`, since a truncated list would end tasks that still run.
     """
-    token = answer.get(name) or ""
+    token = response.get(name) or ""
     if not isinstance(token, str) or len(token) > _MAX_TOKEN_LENGTH or find_control_problem(token):
         raise InvalidAwsResponse("AWS named a next page by what is no token.")
-    if calls >= SYNC_CALLS or (token and token == before):
+    if call_count >= SYNC_CALLS or (token and token == previous_token):
         raise InvalidAwsResponse("The lists of this cluster come to no end.")
     return token

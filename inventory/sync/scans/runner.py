@@ -20,68 +20,68 @@ from web.clock import get_database_time
 
 logger = logging.getLogger(__name__)
 
-# A worker turns to something else in between.
+# Workers process other messages between two slices.
 TIME_SLICE_SECONDS: Final = 20.0
 OpenConnector = Callable[[Connector, str], Caller | DelegateAwsAccess]
 
 
-def run_scan(kind: type[ClusterScan], pk: int, open_way: OpenConnector) -> None:
-    """Go on for a while from here; through a delegate the next call is only asked for."""
-    chain = kind.claim(pk)
-    if chain is None:
+def run_scan(kind: type[ClusterScan], pk: int, open_connector: OpenConnector) -> None:
+    """Continue a scan for one time slice; with a delegate, only the next call is queued."""
+    scan = kind.claim(pk)
+    if scan is None:
         return
     try:
-        if _run_until_read(chain, open_way):
-            chain.finish()
+        if _run_until_read(scan, open_connector):
+            scan.finish()
     except ScanLeaseLost:
-        logger.info("Another worker has taken over the %s of %s", kind.OWNER, chain.cluster)
+        logger.info("Another worker has taken over the %s of %s", kind.OWNER, scan.cluster)
 
 
-def _run_until_read(chain: ClusterScan, open_way: OpenConnector) -> bool:
-    """Whether all is read that this chain wanted; what keeps it from that is noted."""
+def _run_until_read(scan: ClusterScan, open_connector: OpenConnector) -> bool:
+    """Return whether the scan has read everything; a failure is recorded."""
     try:
-        return _run_time_slice(chain, open_way)
-    except RateLimited as wait:
-        chain.pause(wait.until)
-    except ConnectorUnavailable as closed:
-        chain.handle_unavailable_connector(closed)
+        return _run_time_slice(scan, open_connector)
+    except RateLimited as limit:
+        scan.pause(limit.until)
+    except ConnectorUnavailable as unavailable:
+        scan.handle_unavailable_connector(unavailable)
     except InvalidAwsResponse as error:
-        chain.fail(ScanFailure(str(error)))
+        scan.fail(ScanFailure(str(error)))
     return False
 
 
-def _run_time_slice(chain: ClusterScan, open_way: OpenConnector) -> bool:
-    if chain.cursor.is_over:
+def _run_time_slice(scan: ClusterScan, open_connector: OpenConnector) -> bool:
+    if scan.cursor.is_over:
         return True
-    until = time.monotonic() + TIME_SLICE_SECONDS
-    door = open_way(chain.cluster.connector, chain.cluster.region)
-    while not chain.cursor.is_over:
-        chain.use_recent_reads()
-        if chain.cursor.is_over:
+    deadline = time.monotonic() + TIME_SLICE_SECONDS
+    aws_access = open_connector(scan.cluster.connector, scan.cluster.region)
+    while not scan.cursor.is_over:
+        scan.use_recent_reads()
+        if scan.cursor.is_over:
             break
-        question = chain.build_call()
-        holder, now = f"{chain.OWNER}:{chain.row.pk}", get_database_time()
-        rate_limits.take_token(chain.quota, question.service, question.operation, holder=holder, now=now)
-        if isinstance(door, DelegateAwsAccess):
-            chain.queue_call(door, question)
+        call = scan.build_call()
+        holder, now = f"{scan.OWNER}:{scan.row.pk}", get_database_time()
+        rate_limits.take_token(scan.quota, call.service, call.operation, holder=holder, now=now)
+        if isinstance(aws_access, DelegateAwsAccess):
+            scan.queue_call(aws_access, call)
             return False
-        if not _make_call(chain, door, question):
+        if not _make_call(scan, aws_access, call):
             return False
-        if time.monotonic() > until and not chain.cursor.is_over:
-            chain.pause(get_database_time())
+        if time.monotonic() > deadline and not scan.cursor.is_over:
+            scan.pause(get_database_time())
             return False
     return True
 
 
-def _make_call(chain: ClusterScan, door: Caller, question: ReadCall) -> bool:
-    """Make one call; whether the chain goes on."""
-    begun = get_database_time()
+def _make_call(scan: ClusterScan, caller: Caller, call: ReadCall) -> bool:
+    """Make one call, and return whether the scan continues."""
+    started_at = get_database_time()
     try:
-        answer = door.call(question.service, question.operation, question.params)
+        response = caller.call(call.service, call.operation, call.params)
     except AwsError as error:
-        return chain.handle_error(error)
-    if question.operation == "DescribeScalableTargets":
-        place = chain.cluster
-        publish_targets(place.connector, place.region, question.params, answer, begun=begun)
-    chain.apply_response(question, answer)
+        return scan.handle_error(error)
+    if call.operation == "DescribeScalableTargets":
+        cluster = scan.cluster
+        publish_targets(cluster.connector, cluster.region, call.params, response, begun=started_at)
+    scan.apply_response(call, response)
     return True

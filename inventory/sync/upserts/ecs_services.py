@@ -15,28 +15,32 @@ _SERVICE_FIELDS: Final = (
 )  # fmt: skip
 
 
-def upsert_services(cluster: SyncedCluster, answer: object, now: datetime) -> None:
-    """Insert or change the rows of the ECS services in an answer, and add the events that are new."""
-    # A name that comes twice would be written twice by one statement, which PostgreSQL refuses.
-    found = {name: one for one in list_payloads(answer, "services") if (name := read_service_name(one))}
-    owners = EcsServiceOwners.of(cluster, list(found))
-    changes = _find_changed_counts(cluster, found)
+def upsert_services(cluster: SyncedCluster, response: object, now: datetime) -> None:
+    """Insert or update the ECS services in a response, and add new events."""
+    # PostgreSQL rejects an upsert that contains the same row twice.
+    by_name = {
+        name: payload
+        for payload in list_payloads(response, "services")
+        if (name := read_service_name(payload))
+    }
+    owners = EcsServiceOwners.of(cluster, list(by_name))
+    changes = _find_changed_counts(cluster, by_name)
     EcsServiceRecord.objects.filter(pk__in=changes).update(scaling_seen_at=None)
-    rows = [_build_service_row(cluster, name, one, owners, now) for name, one in found.items()]
+    rows = [_build_service_row(cluster, name, payload, owners, now) for name, payload in by_name.items()]
     EcsServiceRecord.objects.bulk_create(
         rows, update_conflicts=True, unique_fields=["cluster", "name"], update_fields=_SERVICE_FIELDS
     )
-    _insert_ecs_events(cluster, found, now)
+    _insert_ecs_events(cluster, by_name, now)
     insert_events([_build_count_event(pk, counts, now) for pk, counts in changes.items()])
 
 
 def _find_changed_counts(
-    cluster: SyncedCluster, found: Mapping[str, AwsPayload]
+    cluster: SyncedCluster, by_name: Mapping[str, AwsPayload]
 ) -> dict[int, tuple[int, int]]:
-    """The counts before and now, by key, where they differ; such a one may have been given what scales it."""
-    rows = EcsServiceRecord.objects.filter(cluster=cluster, name__in=list(found), gone_at=None)
+    """Return the desired counts before and now, by key, where they differ."""
+    rows = EcsServiceRecord.objects.filter(cluster=cluster, name__in=list(by_name), gone_at=None)
     counts = (
-        (pk, before, found[name].number("desiredCount") or 0)
+        (pk, before, by_name[name].number("desiredCount") or 0)
         for pk, name, before in rows.values_list("pk", "name", "desired")
     )
     return {pk: (before, now) for pk, before, now in counts if before != now}
@@ -61,22 +65,22 @@ def read_service_name(service: AwsPayload) -> str:
 
 
 def _build_service_row(
-    cluster: SyncedCluster, name: str, found: AwsPayload, owners: EcsServiceOwners, now: datetime
+    cluster: SyncedCluster, name: str, payload: AwsPayload, owners: EcsServiceOwners, now: datetime
 ) -> EcsServiceRecord:
     service, infrastructure = owners.get_owner(name)
-    raw = {key: value for key, value in found.raw.items() if key != "events"}
+    raw = {key: value for key, value in payload.raw.items() if key != "events"}
     return build_row(
         EcsServiceRecord,
         cluster_id=cluster.pk,
         name=name,
-        arn=found.text("serviceArn"),
+        arn=payload.text("serviceArn"),
         service_id=service,
         infrastructure_id=infrastructure,
-        status=found.text("status"),
-        desired=found.number("desiredCount"),
-        running=found.number("runningCount"),
-        pending=found.number("pendingCount"),
-        task_definition=found.text("taskDefinition"),
+        status=payload.text("status"),
+        desired=payload.number("desiredCount"),
+        running=payload.number("runningCount"),
+        pending=payload.number("pendingCount"),
+        task_definition=payload.text("taskDefinition"),
         description=clean_document(raw) or {},
         first_seen_at=now,
         seen_at=now,
@@ -84,10 +88,10 @@ def _build_service_row(
     )
 
 
-def _insert_ecs_events(cluster: SyncedCluster, found: Mapping[str, AwsPayload], now: datetime) -> None:
-    rows = EcsServiceRecord.objects.filter(cluster=cluster, name__in=list(found))
+def _insert_ecs_events(cluster: SyncedCluster, by_name: Mapping[str, AwsPayload], now: datetime) -> None:
+    rows = EcsServiceRecord.objects.filter(cluster=cluster, name__in=list(by_name))
     keys = dict(rows.values_list("name", "pk"))
-    written = [
+    events = [
         build_row(
             EcsServiceEvent,
             ecs_service_id=keys[name],
@@ -95,18 +99,18 @@ def _insert_ecs_events(cluster: SyncedCluster, found: Mapping[str, AwsPayload], 
             at=event.moment("createdAt") or now,
             message=event.text("message", 4000),
         )
-        for name, one in found.items()
-        for event in one.rows("events")
+        for name, payload in by_name.items()
+        for event in payload.rows("events")
     ]
-    insert_events(written)
+    insert_events(events)
 
 
-def insert_events(written: Sequence[EcsServiceEvent]) -> None:
-    """Add those events that are new: they never change."""
-    events = {(row.ecs_service_id, row.event): row for row in written if row.event}
-    same = EcsServiceEvent.objects.filter(
-        ecs_service__in={seen for seen, _ in events}, event__in=[event for _, event in events]
+def insert_events(rows: Sequence[EcsServiceEvent]) -> None:
+    """Insert the events that are new; events never change."""
+    events = {(row.ecs_service_id, row.event): row for row in rows if row.event}
+    existing = EcsServiceEvent.objects.filter(
+        ecs_service__in={ecs_service for ecs_service, _ in events}, event__in=[event for _, event in events]
     )
-    known = set(same.values_list("ecs_service", "event"))
+    known = set(existing.values_list("ecs_service", "event"))
     new = [row for key, row in events.items() if key not in known]
     EcsServiceEvent.objects.bulk_create(new, ignore_conflicts=True)

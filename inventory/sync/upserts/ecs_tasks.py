@@ -18,30 +18,32 @@ _TASK_FIELDS: Final = (
     "health", "zone", "launch_type", "capacity_provider", "address", "host", "started_at", "stopped_at",
     "stop_code", "stopped_reason", "fingerprint", "seen_at",
 )  # fmt: skip
-# No task definition has more.
+# The limit of a task definition.
 _MAX_CONTAINERS: Final = 100
 
 
-def upsert_tasks(cluster: SyncedCluster, answer: object, now: datetime) -> None:
-    """Insert or change the rows of the ECS tasks in an answer; those that look as before are only marked."""
-    found = {arn: one for one in list_payloads(answer, "tasks") if (arn := one.text("taskArn"))}
-    rows = ServiceInstance.objects.filter(cluster=cluster, arn__in=list(found))
-    known = dict(rows.values_list("arn", "fingerprint"))
-    changed = {arn: one for arn, one in found.items() if known.get(arn) != compute_task_fingerprint(one)}
-    if same := found.keys() - changed.keys():
-        ServiceInstance.objects.filter(cluster=cluster, arn__in=list(same)).update(seen_at=now)
-    names = {name for one in changed.values() if (name := parse_service_name(one))}
+def upsert_tasks(cluster: SyncedCluster, response: object, now: datetime) -> None:
+    """Insert or update the ECS tasks in a response; unchanged ones only get a new `seen_at`."""
+    by_arn = {arn: task for task in list_payloads(response, "tasks") if (arn := task.text("taskArn"))}
+    rows = ServiceInstance.objects.filter(cluster=cluster, arn__in=list(by_arn))
+    fingerprints = dict(rows.values_list("arn", "fingerprint"))
+    changed = {
+        arn: task for arn, task in by_arn.items() if fingerprints.get(arn) != compute_task_fingerprint(task)
+    }
+    if unchanged := by_arn.keys() - changed.keys():
+        ServiceInstance.objects.filter(cluster=cluster, arn__in=list(unchanged)).update(seen_at=now)
+    names = {name for task in changed.values() if (name := parse_service_name(task))}
     services = dict(
         EcsServiceRecord.objects.filter(cluster=cluster, name__in=names).values_list("name", "pk")
     )
     machines = create_container_instances(
-        cluster, [one.text("containerInstanceArn") for one in changed.values()], now
+        cluster, [task.text("containerInstanceArn") for task in changed.values()], now
     )
-    origins = TaskOrigins.of(cluster, [one for arn, one in changed.items() if arn not in known])
+    origins = TaskOrigins.of(cluster, [task for arn, task in changed.items() if arn not in fingerprints])
     ServiceInstance.objects.bulk_create(
         [
-            _build_task_row(cluster, arn, one, TaskRelations(services, machines, origins), now)
-            for arn, one in changed.items()
+            _build_task_row(cluster, arn, task, TaskRelations(services, machines, origins), now)
+            for arn, task in changed.items()
         ],
         update_conflicts=True,
         unique_fields=["cluster", "arn"],
@@ -50,14 +52,14 @@ def upsert_tasks(cluster: SyncedCluster, answer: object, now: datetime) -> None:
 
 
 def compute_task_fingerprint(task: AwsPayload) -> str:
-    """One word for how a task looks."""
-    said = json.dumps(task.raw, sort_keys=True, default=str)
-    return hashlib.sha256(said.encode()).hexdigest()[:32]
+    """Return a hash of a described task."""
+    text = json.dumps(task.raw, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True)
 class TaskRelations:
-    """What the rows of a page of tasks point at: services by name, machines by ARN, executions."""
+    """The rows that tasks refer to: services by name, container instances by ARN, executions."""
 
     services: Mapping[str, int]
     container_instances: Mapping[str, int]
@@ -65,16 +67,16 @@ class TaskRelations:
 
 
 def _build_task_row(
-    cluster: SyncedCluster, arn: str, task: AwsPayload, links: TaskRelations, now: datetime
+    cluster: SyncedCluster, arn: str, task: AwsPayload, relations: TaskRelations, now: datetime
 ) -> ServiceInstance:
-    containers = [_build_container(one) for one in task.rows("containers")[:_MAX_CONTAINERS]]
+    containers = [_build_container(container) for container in task.rows("containers")[:_MAX_CONTAINERS]]
     first = containers[0] if containers else {"image": "", "digest": ""}
-    origin, execution = links.origins.get_origin(task)
+    origin, execution = relations.origins.get_origin(task)
     return build_row(
         ServiceInstance,
         cluster_id=cluster.pk,
-        ecs_service_id=links.services.get(parse_service_name(task)),
-        container_instance_id=links.container_instances.get(task.text("containerInstanceArn")),
+        ecs_service_id=relations.services.get(parse_service_name(task)),
+        container_instance_id=relations.container_instances.get(task.text("containerInstanceArn")),
         arn=arn,
         task_id=arn.rsplit("/", 1)[-1],
         task_definition=task.text("taskDefinitionArn"),
@@ -102,24 +104,26 @@ def _build_task_row(
     )
 
 
-def _build_container(one: AwsPayload) -> dict[str, Any]:
+def _build_container(container: AwsPayload) -> dict[str, Any]:
     return {
-        "name": one.text("name", 255),
-        "image": one.text("image"),
-        "digest": one.text("imageDigest", 128),
-        "status": one.text("lastStatus", 32),
-        "health": one.text("healthStatus", 32),
-        "exit_code": one.number("exitCode"),
-        "reason": one.text("reason", 1024),
+        "name": container.text("name", 255),
+        "image": container.text("image"),
+        "digest": container.text("imageDigest", 128),
+        "status": container.text("lastStatus", 32),
+        "health": container.text("healthStatus", 32),
+        "exit_code": container.number("exitCode"),
+        "reason": container.text("reason", 1024),
     }
 
 
 def _read_ip_address(task: AwsPayload) -> str:
-    details = (one for attachment in task.rows("attachments") for one in attachment.rows("details"))
-    return next((one.text("value") for one in details if one.text("name") == "privateIPv4Address"), "")
+    details = (detail for attachment in task.rows("attachments") for detail in attachment.rows("details"))
+    return next(
+        (detail.text("value") for detail in details if detail.text("name") == "privateIPv4Address"), ""
+    )
 
 
 def filter_known_stopped(cluster: SyncedCluster, arns: Iterable[str]) -> set[str]:
-    """Those of these tasks whose end is kept already."""
+    """Return the tasks among these whose end is stored."""
     rows = ServiceInstance.objects.filter(cluster=cluster, arn__in=list(arns), stopped_at__isnull=False)
     return set(rows.values_list("arn", flat=True))

@@ -18,20 +18,20 @@ from inventory.sync.upserts.scale_attribution import (
     list_unexplained_tasks,
 )
 
-# What scales a service changes seldom: not each look asks for it.
+# Scalable targets change rarely, so not every sync reads them.
 SCALING_READ_INTERVAL: Final = timedelta(minutes=5)
 _DESIRED_COUNT_PATTERN: Final = re.compile(r"[Ss]etting desired count to (\d{1,9})")
 _MAX_SINGLE_READS: Final = 5
-# What AWS takes as the name of a service; it refuses a whole call for another.
+# AWS rejects the whole call for an invalid service name.
 _NAME_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{1,255}")
 
 
 def list_due_targets(cluster: SyncedCluster, now: datetime) -> list[str]:
-    """The ids of those whose scaling is not known, or was last read minutes ago."""
+    """Return the resource ids whose scalable target is unknown or was read minutes ago."""
     rows = EcsServiceRecord.objects.filter(cluster=cluster, gone_at=None)
     is_read = cluster.scaling_read_at is not None
     is_recent = cluster.scaling_read_at is not None and cluster.scaling_read_at > now - SCALING_READ_INTERVAL
-    # The sync after a deployment leaves what is only old to the next one.
+    # A follow-up reads unknown targets only.
     if is_recent or (is_read and cluster.follow_up_due_at is not None):
         rows = rows.filter(scaling_seen_at=None)
     names = rows.order_by("pk").values_list("name", flat=True)
@@ -39,14 +39,14 @@ def list_due_targets(cluster: SyncedCluster, now: datetime) -> list[str]:
 
 
 def upsert_scalable_targets(
-    cluster: SyncedCluster, asked: Sequence[str], answer: object, now: datetime
+    cluster: SyncedCluster, resource_ids: Sequence[str], response: object, now: datetime
 ) -> None:
-    """Keep the scalable targets in an answer; who has none of those that were asked for is not scaled."""
-    found = {_read_target_name(one): one for one in list_payloads(answer, "ScalableTargets")}
-    names = [name.rpartition("/")[2] for name in asked]
+    """Store the scalable targets in a response; requested services without one are not scaled."""
+    by_name = {_read_target_name(target): target for target in list_payloads(response, "ScalableTargets")}
+    names = [name.rpartition("/")[2] for name in resource_ids]
     rows = list(EcsServiceRecord.objects.filter(cluster=cluster, name__in=names).only("pk", "name"))
     for row in rows:
-        row.scaling, row.scaling_seen_at = _build_scaling(found.get(row.name)), now
+        row.scaling, row.scaling_seen_at = _build_scaling(by_name.get(row.name)), now
     EcsServiceRecord.objects.bulk_update(rows, ["scaling", "scaling_seen_at"])
 
 
@@ -59,62 +59,66 @@ def _build_scaling(target: AwsPayload | None) -> dict[str, object]:
         return {}
     suspended = target.raw.get("SuspendedState")
     paused = (
-        sorted(str(name) for name, is_so in suspended.items() if is_so is True)
+        sorted(str(name) for name, is_suspended in suspended.items() if is_suspended is True)
         if isinstance(suspended, dict)
         else []
     )
     low, high = target.number("MinCapacity"), target.number("MaxCapacity")
-    known = {"DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended"}
-    return {"min": low or 0, "max": high or 0, "suspended": [name for name in paused if name in known]}
+    suspendable = {"DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended"}
+    return {"min": low or 0, "max": high or 0, "suspended": [name for name in paused if name in suspendable]}
 
 
 def list_unattributed_tasks(cluster: SyncedCluster, now: datetime) -> list[ServiceInstance]:
-    """Tasks, new since the last look, that auto scaling may have started: something scales their service."""
+    """Return the new tasks that auto scaling may have started."""
     return list_unexplained_tasks(cluster, now, Q(ecs_service__scaling__has_key="max"))
 
 
 def list_due_activities(cluster: SyncedCluster, now: datetime) -> list[str]:
-    """Whose activities to ask for: of a few services one by one, of many those of the region at once."""
+    """Return the resource ids to read activities of; empty text for the whole region where they are many."""
     changed = {
-        one.ecs_service.name
-        for one in list_changed_counts(cluster, now)
-        if (one.ecs_service.scaling or {}).get("max")
+        row.ecs_service.name
+        for row in list_changed_counts(cluster, now)
+        if (row.ecs_service.scaling or {}).get("max")
     }
     names = sorted(
-        changed | {one.ecs_service.name for one in list_unattributed_tasks(cluster, now) if one.ecs_service}
+        changed | {row.ecs_service.name for row in list_unattributed_tasks(cluster, now) if row.ecs_service}
     )
     if len(names) > _MAX_SINGLE_READS:
         return [""]
     return [build_resource_id(cluster.cluster, name) for name in names]
 
 
-def insert_scaling_activities(cluster: SyncedCluster, answer: object, now: datetime) -> bool:
-    """Keep what scaled as events of the services, and say whether older ones could still tell something."""
-    found = list_payloads(answer, "ScalingActivities")
-    place = build_resource_id(cluster.cluster, "")
-    mine = [one for one in found if one.text("ResourceId").startswith(place)]
-    rows = EcsServiceRecord.objects.filter(cluster=cluster, name__in={_read_target_name(one) for one in mine})
+def insert_scaling_activities(cluster: SyncedCluster, response: object, now: datetime) -> bool:
+    """Insert scaling activities as events, and return whether older ones are needed."""
+    activities = list_payloads(response, "ScalingActivities")
+    prefix = build_resource_id(cluster.cluster, "")
+    own = [activity for activity in activities if activity.text("ResourceId").startswith(prefix)]
+    rows = EcsServiceRecord.objects.filter(
+        cluster=cluster, name__in={_read_target_name(activity) for activity in own}
+    )
     keys = dict(rows.values_list("name", "pk"))
-    events = (_build_scaling_event(one, keys) for one in mine)
+    events = (_build_scaling_event(activity, keys) for activity in own)
     insert_events([event for event in events if event is not None])
-    oldest = min((at for one in found if (at := one.moment("StartTime"))), default=None)
+    oldest = min(
+        (started_at for activity in activities if (started_at := activity.moment("StartTime"))), default=None
+    )
     waiting = list_unattributed_tasks(cluster, now)
     return bool(waiting) and oldest is not None and oldest > waiting[0].created_at - TASK_START_WINDOW
 
 
 def _build_scaling_event(activity: AwsPayload, keys: dict[str, int]) -> EcsServiceEvent | None:
-    seen, at = keys.get(_read_target_name(activity)), activity.moment("StartTime")
-    # What is still under way may yet fail; it is asked for again.
-    if seen is None or at is None or activity.text("StatusCode") != "Successful":
+    ecs_service_id, started_at = keys.get(_read_target_name(activity)), activity.moment("StartTime")
+    # An activity in progress may still fail; the next sync reads it again.
+    if ecs_service_id is None or started_at is None or activity.text("StatusCode") != "Successful":
         return None
     described, cause = activity.text("Description", 1000), activity.text("Cause", 1000)
     count = _DESIRED_COUNT_PATTERN.search(described)
     return build_row(
         EcsServiceEvent,
-        ecs_service_id=seen,
+        ecs_service_id=ecs_service_id,
         kind=EcsServiceEvent.Kind.SCALING,
         event=activity.text("ActivityId", 64),
         count=int(count[1]) if count else None,
-        at=at,
+        at=started_at,
         message=f"{described} {cause}".strip(),
     )

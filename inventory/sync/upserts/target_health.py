@@ -14,36 +14,46 @@ from inventory.sync.column_values import clean_document
 from inventory.sync.ecs_payloads import AwsPayload, list_payloads
 from inventory.sync.watched_services import filter_watched_services
 
-# AWS refuses a call for anything else.
+# AWS rejects calls for anything else.
 _TARGET_GROUP_ARN_PATTERN: Final = re.compile(
     r"arn:[a-z-]+:elasticloadbalancing:[a-z0-9-]+:\d{12}:targetgroup/[\w/-]{1,300}"
 )
 _UNHEALTHY_STATES: Final = ("unhealthy", "unavailable")
 
 
-def list_target_groups(seen: EcsServiceRecord) -> list[str]:
-    """The ARNs of the target groups that the tasks of a service register with."""
-    found = (one.text("targetGroupArn") for one in list_payloads(seen.description, "loadBalancers"))
-    return list(dict.fromkeys(arn for arn in found if _TARGET_GROUP_ARN_PATTERN.fullmatch(arn)))
+def list_target_groups(ecs_service: EcsServiceRecord) -> list[str]:
+    """Return the ARNs of the target groups that a service registers its tasks with."""
+    arns = (
+        load_balancer.text("targetGroupArn")
+        for load_balancer in list_payloads(ecs_service.description, "loadBalancers")
+    )
+    return list(dict.fromkeys(arn for arn in arns if _TARGET_GROUP_ARN_PATTERN.fullmatch(arn)))
 
 
 def list_due_target_groups(cluster: SyncedCluster, now: datetime) -> list[str]:
-    """The target groups of the services that somebody looks at, the longest not read first."""
+    """Return the target groups of watched services, the oldest read first."""
     rows = filter_watched_services(cluster, now).order_by(F("targets_read_at").asc(nulls_first=True), "pk")
-    found = (arn for seen in rows[: int(SYNC_TARGET_GROUPS)] for arn in list_target_groups(seen))
-    return list(dict.fromkeys(found))[: int(SYNC_TARGET_GROUPS)]
+    arns = (arn for ecs_service in rows[: int(SYNC_TARGET_GROUPS)] for arn in list_target_groups(ecs_service))
+    return list(dict.fromkeys(arns))[: int(SYNC_TARGET_GROUPS)]
 
 
 def update_target_health(
-    cluster: SyncedCluster, arn: str, answer: Mapping[str, Any] | None, now: datetime
+    cluster: SyncedCluster, arn: str, response: Mapping[str, Any] | None, now: datetime
 ) -> None:
-    """Keep how healthy the targets of a group are; `None`: AWS knows no such group."""
-    entry = clean_document(_build_group_entry(arn, answer, now))
-    rows = [seen for seen in filter_watched_services(cluster, now) if arn in list_target_groups(seen)]
-    for seen in rows:
-        named = set(list_target_groups(seen))
-        others = [one for one in seen.targets if one.get("arn") in named - {arn}]
-        seen.targets, seen.targets_read_at = sorted([*others, entry], key=lambda one: str(one["arn"])), now
+    """Store the target health of a group; without a response, the group does not exist."""
+    entry = clean_document(_build_group_entry(arn, response, now))
+    rows = [
+        ecs_service
+        for ecs_service in filter_watched_services(cluster, now)
+        if arn in list_target_groups(ecs_service)
+    ]
+    for ecs_service in rows:
+        arns = set(list_target_groups(ecs_service))
+        others = [entry_ for entry_ in ecs_service.targets if entry_.get("arn") in arns - {arn}]
+        ecs_service.targets, ecs_service.targets_read_at = (
+            sorted([*others, entry], key=lambda entry_: str(entry_["arn"])),
+            now,
+        )
     EcsServiceRecord.objects.bulk_update(rows, ["targets", "targets_read_at"])
 
 

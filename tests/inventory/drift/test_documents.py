@@ -144,7 +144,7 @@ RUNNING = ServiceDocuments(
 
 
 def compared(found: ServiceDocuments, desired: ServiceDocuments = DEPLOYED) -> list[str]:
-    return list_paths(find_differences(desired, found, chosen=find_aws_defaults(DEPLOYED, RUNNING)))
+    return list_paths(find_differences(desired, found, aws_defaults=find_aws_defaults(DEPLOYED, RUNNING)))
 
 
 def test_what_aws_adds_and_its_order_are_no_difference() -> None:
@@ -156,7 +156,7 @@ def test_a_field_that_was_changed_is_named_with_both_values() -> None:
     (one,) = find_differences(
         DEPLOYED,
         ServiceDocuments(task, SHOWN_SERVICE, 2, SHOWN_TARGET, {"cpu": SHOWN_POLICY}, {"team": "shop"}),
-        chosen=find_aws_defaults(DEPLOYED, RUNNING),
+        aws_defaults=find_aws_defaults(DEPLOYED, RUNNING),
     )
     assert (one.path, one.desired, one.actual) == (
         "containerDefinitions[app].environment[LOG]",
@@ -208,9 +208,9 @@ def test_what_somebody_changed_outside_is_named(found: dict[str, Any], named: li
 def test_scaling_that_no_manifest_says_is_expected_as_it_was_first_seen() -> None:
     desired = ServiceDocuments(TASK, SERVICE)
     expected = find_aws_defaults(desired, RUNNING)
-    assert find_differences(desired, RUNNING, chosen=expected) == ()
+    assert find_differences(desired, RUNNING, aws_defaults=expected) == ()
     without = ServiceDocuments(SHOWN_TASK, SHOWN_SERVICE)
-    assert list_paths(find_differences(desired, without, chosen=expected)) == [
+    assert list_paths(find_differences(desired, without, aws_defaults=expected)) == [
         f"{SCALABLE_TARGET}:",
         f"{SCALING_POLICY}:[cpu]",
     ]
@@ -221,10 +221,10 @@ def _sized(cpu: str, memory: str) -> ServiceDocuments:
 
 
 def test_sizes_are_the_same_however_they_are_written() -> None:
-    assert find_differences(_sized("0.5 vCPU", "2 GB"), _sized("512", "2048"), chosen={}) == ()
-    assert list_paths(find_differences(_sized(".25 vCPU", "1GB"), _sized("512", "1024"), chosen={})) == [
-        f"{TASK_DEFINITION}:cpu"
-    ]
+    assert find_differences(_sized("0.5 vCPU", "2 GB"), _sized("512", "2048"), aws_defaults={}) == ()
+    assert list_paths(
+        find_differences(_sized(".25 vCPU", "1GB"), _sized("512", "1024"), aws_defaults={})
+    ) == [f"{TASK_DEFINITION}:cpu"]
 
 
 def test_a_port_of_the_host_counts_where_containers_have_a_bridge() -> None:
@@ -237,7 +237,7 @@ def test_a_port_of_the_host_counts_where_containers_have_a_bridge() -> None:
         )
         for port in ({}, {"hostPort": 80})
     )
-    assert list_paths(find_differences(one, other, chosen={})) == [
+    assert list_paths(find_differences(one, other, aws_defaults={})) == [
         f"{TASK_DEFINITION}:containerDefinitions[app].portMappings[80].hostPort"
     ]
 
@@ -247,7 +247,7 @@ def test_a_role_is_the_same_by_its_name_and_by_its_arn() -> None:
         ServiceDocuments(task_definition={**TASK, "taskRoleArn": role})
         for role in ("app", "arn:aws:iam::123456789012:role/app")
     )
-    assert find_differences(one, other, chosen={}) == ()
+    assert find_differences(one, other, aws_defaults={}) == ()
 
 
 KINDS = {
@@ -270,7 +270,7 @@ def _entry(at: Path) -> str:
 def test_each_field_that_botocore_knows_is_seen_when_it_changes_and_no_other(kind: str, at: Path) -> None:
     made = KINDS[kind]
     before = whole(kind)
-    found = find_differences(made(before), made(changed(before, at)), chosen={})
+    found = find_differences(made(before), made(changed(before, at)), aws_defaults={})
     assert found, "a change that nobody sees"
     lists = [part for part in at if isinstance(part, str)]
     is_name = any(
@@ -298,7 +298,7 @@ def test_each_field_that_botocore_knows_is_seen_when_it_changes_and_no_other(kin
 def test_the_order_of_named_entries_is_no_difference(kind: str) -> None:
     made, before = KINDS[kind], whole(kind)
     shuffled = _shuffled(before, random.Random(7))
-    assert find_differences(made(before), made(shuffled), chosen={}) == ()
+    assert find_differences(made(before), made(shuffled), aws_defaults={}) == ()
 
 
 def _shuffled(value: Any, dice: random.Random, key: str = "") -> Any:
