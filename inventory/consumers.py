@@ -1,4 +1,4 @@
-"""WebSocket consumer of a service's dashboard; it announces changes, the page reads them."""
+"""WebSocket consumer of a service's dashboard; it announces changes, and the page fetches them."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,10 @@ MAX_KEY = 2**63 - 1
 
 
 class ServiceDashboardConsumer(LiveConsumer):
-    """One watcher of one service. What changed the page asks: not everybody sees every environment."""
+    """The connection of one viewer of one service.
+
+    The page fetches the changes itself, since not every viewer sees every environment.
+    """
 
     content_name = "a service"
 

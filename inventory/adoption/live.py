@@ -1,4 +1,4 @@
-"""Live updates of the pages of adoptions that are being read."""
+"""Live updates of adoption pages while an ECS service is being read."""
 
 from collections.abc import Collection
 from typing import Final
@@ -13,24 +13,24 @@ ADOPTION_SOURCE_NAME: Final = "adoptions"
 
 
 def publish_adoption_changed(adoption: int) -> None:
-    """After the commit under way, have pages of this adoption look; by its key."""
+    """Publish a change of this adoption after the current transaction; by its key."""
     publish_change_on_commit(ADOPTION_SOURCE_NAME, adoption)
 
 
 def publish_pending_adoptions_changed(cluster: int) -> None:
-    """The same for all that are being read in a cluster whose look has failed."""
+    """Publish a change of all pending adoptions in a cluster whose scan has failed."""
     waiting = Adoption.objects.filter(ecs_service__cluster=cluster, state=Adoption.State.READING)
     for key in waiting.values_list("pk", flat=True):
         publish_adoption_changed(key)
 
 
 def read_adoption_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSnapshot, ...]]:
-    """How far these adoptions are, or all that are being read; one query."""
+    """Return the snapshots of these adoptions, or of all pending ones; one query."""
     rows = Adoption.objects.filter(state=Adoption.State.READING)
     if keys is not None:
         rows = Adoption.objects.filter(pk__in=list(parse_primary_keys(Adoption, keys)))
     environment = "infrastructure__environment"
-    # A look that has failed says why on the page.
+    # The page shows the failure of a scan.
     failed = "ecs_service__cluster__drift_scan__failed_at"
     columns = (
         "pk",
@@ -41,11 +41,11 @@ def read_adoption_snapshots(keys: Collection[str] | None) -> dict[str, tuple[Top
         "read_at",
         failed,
     )
-    found: dict[str, tuple[TopicSnapshot, ...]] = {}
-    for pk, scope, identifier, *seen in rows.values_list(*columns):
+    snapshots: dict[str, tuple[TopicSnapshot, ...]] = {}
+    for pk, scope, identifier, *state in rows.values_list(*columns):
         audience = Audience(ResourceLocation(scope, {"environment": identifier}), VIEW_ENVIRONMENT)
-        found[str(pk)] = (TopicSnapshot(audience, tuple(seen), frozenset({f"adoption:{pk}"})),)
-    return found
+        snapshots[str(pk)] = (TopicSnapshot(audience, tuple(state), frozenset({f"adoption:{pk}"})),)
+    return snapshots
 
 
 ADOPTION_SOURCE: Final = TopicSource(

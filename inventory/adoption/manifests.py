@@ -23,7 +23,7 @@ _CREATE_OPERATIONS: Final = {
     SCALABLE_TARGET: ("application-autoscaling", "RegisterScalableTarget"),
     SCALING_POLICY: ("application-autoscaling", "PutScalingPolicy"),
 }
-# A deployment fills these in, or AWS does.
+# Fields that a deployment or AWS sets.
 _OMITTED_FIELDS: Final = {
     TASK_DEFINITION: frozenset({"tags"}),
     SERVICE_DEFINITION: frozenset({"cluster", "taskDefinition", "clientToken", "role"}),
@@ -36,14 +36,14 @@ _PAIR_SUFFIX: Final = re.compile(r"__[12]\Z")
 
 @dataclass(frozen=True)
 class ReadBackManifests:
-    """What runs, as manifests; `warnings` say what to know before they are kept."""
+    """The manifests of a running ECS service, with warnings for the reader."""
 
     documents: ServiceDocuments
     warnings: tuple[str, ...]
 
 
 def build_manifests(running: ServiceDocuments) -> ReadBackManifests:
-    """The manifests of an ECS service with its task definition; both must be known."""
+    """Build the manifests of an ECS service and its task definition; both must be known."""
     service = _build_manifest(SERVICE_DEFINITION, running.service or {})
     if service.get("capacityProviderStrategy"):
         service.pop("launchType", None)
@@ -58,55 +58,57 @@ def build_manifests(running: ServiceDocuments) -> ReadBackManifests:
         service=service,
         count=None if running.target else service["desiredCount"],
         target=_build_manifest(SCALABLE_TARGET, running.target) if running.target else None,
-        policies={name: _build_manifest(SCALING_POLICY, one) for name, one in running.policies.items()},
+        policies={name: _build_manifest(SCALING_POLICY, policy) for name, policy in running.policies.items()},
         tags=tags,
     )
     return ReadBackManifests(documents, tuple(_list_warnings(documents)))
 
 
 def is_blue_green_half(name: str, service: Mapping[str, Any]) -> bool:
-    """Whether an ECS service is one of the two that a blue/green deployment changes between.
+    """Return whether an ECS service is one half of a blue/green pair.
 
-    It is called so, and is in one target group: with none or several, nothing could be swapped.
+    Its name says so, and it has exactly one target group; otherwise nothing could be swapped.
     """
     return bool(_PAIR_SUFFIX.search(name)) and len(list_target_groups(service)) == 1
 
 
 def get_partner_name(name: str) -> str:
-    """The name of the other one of such a pair."""
+    """Return the name of the other half of a pair."""
     return f"{name[:-1]}{'2' if name.endswith('1') else '1'}"
 
 
 def get_base_name(name: str) -> str:
-    """The name of such an ECS service as a manifest has it."""
+    """Return the manifest's name of one half of a pair."""
     return _PAIR_SUFFIX.sub("", name)
 
 
 def _build_manifest(kind: str, document: Mapping[str, Any]) -> dict[str, Any]:
     fields = get_parameter_names(*_CREATE_OPERATIONS[kind]) - _OMITTED_FIELDS[kind]
-    kept = {key: value for key, value in document.items() if key in fields}
-    found = _build_structure(kept, kind)
+    selected = {key: value for key, value in document.items() if key in fields}
+    manifest = _build_structure(selected, kind)
     if kind == TASK_DEFINITION and document.get("networkMode") in ("awsvpc", "host"):
-        for container in found.get("containerDefinitions", ()):
+        for container in manifest.get("containerDefinitions", ()):
             for mapping in container.get("portMappings", ()):
                 if mapping.get("hostPort") == mapping.get("containerPort"):
                     mapping.pop("hostPort", None)
-    return found
+    return manifest
 
 
-def _build_structure(value: Mapping[str, Any], under: str) -> dict[str, Any]:
-    defaults = DEFAULTS.get(under, {})
-    found = {key: _build_value(inner, key) for key, inner in value.items()}
-    return {key: inner for key, inner in found.items() if not _is_omitted(inner, defaults.get(key), under)}
+def _build_structure(value: Mapping[str, Any], parent_key: str) -> dict[str, Any]:
+    defaults = DEFAULTS.get(parent_key, {})
+    built = {key: _build_value(inner, key) for key, inner in value.items()}
+    return {
+        key: inner for key, inner in built.items() if not _is_omitted(inner, defaults.get(key), parent_key)
+    }
 
 
-def _is_omitted(value: Any, default: Any, under: str) -> bool:
+def _is_omitted(value: Any, default: Any, parent_key: str) -> bool:
     if isinstance(value, bool):
         return value == bool(default)
     if default is not None and value == default:
         return True
-    # An empty value of an environment variable is one too.
-    is_pair = under in ("environment", "tags", "systemControls")
+    # An empty environment variable is a value.
+    is_pair = parent_key in ("environment", "tags", "systemControls")
     return not is_pair and not isinstance(value, int | float) and value in _EMPTY_VALUES
 
 
@@ -114,28 +116,28 @@ def _build_value(value: Any, key: str) -> Any:
     if isinstance(value, Mapping):
         return _build_structure(value, key)
     if isinstance(value, list | tuple):
-        return [_build_structure(one, key) if isinstance(one, Mapping) else one for one in value]
+        return [_build_structure(item, key) if isinstance(item, Mapping) else item for item in value]
     return value
 
 
 def _list_warnings(documents: ServiceDocuments) -> Iterator[str]:
     containers = (documents.task_definition or {}).get("containerDefinitions", ())
     names = [
-        f"{container.get('name')}.{one.get('name')}"
+        f"{container.get('name')}.{variable.get('name')}"
         for container in containers
-        for one in container.get("environment", ())
+        for variable in container.get("environment", ())
     ]
     if names:
-        shown = ", ".join(names[:10]) + (" and more" if len(names) > 10 else "")
+        listed = ", ".join(names[:10]) + (" and more" if len(names) > 10 else "")
         yield (
             f"The values of environment variables become part of the manifest, where all who may see the "
-            f"service can read them: {shown}. Move what is secret to a secret first."
+            f"service can read them: {listed}. Move what is secret to a secret first."
         )
 
 
 @dataclass(frozen=True)
 class ArtifactImage:
-    """The image that becomes the artifact of a service; without a tag it stays in the manifest."""
+    """The image that becomes a service's artifact; without a tag it stays in the manifest."""
 
     container: str = ""
     image: str = ""
@@ -143,7 +145,7 @@ class ArtifactImage:
 
 
 def get_main_image(task_definition: Mapping[str, Any]) -> ArtifactImage:
-    """The image of the first essential container, where it names a tag and no digest."""
+    """Return the image of the first essential container if it has a tag and no digest."""
     for container in task_definition.get("containerDefinitions", ()):
         if container.get("essential", True):
             image, _, tag = str(container.get("image", "")).rpartition(":")
@@ -156,18 +158,18 @@ def get_main_image(task_definition: Mapping[str, Any]) -> ArtifactImage:
 def insert_expressions(
     documents: ServiceDocuments, image: ArtifactImage, *, is_pair: bool
 ) -> ServiceDocuments:
-    """The manifests to keep: the image is the artifact's, the target group of a pair that of its listener."""
+    """Replace the artifact's image, and the target group of a pair, by expressions."""
     task_definition = dict(documents.task_definition or {})
     service = dict(documents.service or {})
     if image.image:
         task_definition["containerDefinitions"] = [
-            {**one, "image": "<+primary.artifact.image>"} if one.get("name") == image.container else one
-            for one in task_definition.get("containerDefinitions", ())
+            {**item, "image": "<+primary.artifact.image>"} if item.get("name") == image.container else item
+            for item in task_definition.get("containerDefinitions", ())
         ]
     if is_pair:
         service["serviceName"] = get_base_name(str(service.get("serviceName", "")))
         service["loadBalancers"] = [
-            {**one, "targetGroupArn": "<+targetGroupArn>"} for one in service.get("loadBalancers", ())
+            {**item, "targetGroupArn": "<+targetGroupArn>"} for item in service.get("loadBalancers", ())
         ]
     return ServiceDocuments(
         task_definition, service, documents.count, documents.target, documents.policies, documents.tags

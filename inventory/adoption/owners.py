@@ -18,32 +18,32 @@ OwnerPair = tuple[int | None, int | None]
 
 
 def get_adoption_owners(cluster: SyncedCluster, names: Sequence[str]) -> Mapping[str, OwnerPair]:
-    """The keys of service and infrastructure, by the names of ECS services; three queries for all of them."""
-    beside = {name: strip_name_suffix(name) for name in names if strip_name_suffix(name) != name}
-    return {**_get_adopted_owners(cluster, names), **_get_base_owners(cluster, beside)}
+    """Return the keys of service and infrastructure by ECS service name; three queries."""
+    base_names = {name: strip_name_suffix(name) for name in names if strip_name_suffix(name) != name}
+    return {**_get_adopted_owners(cluster, names), **_get_base_owners(cluster, base_names)}
 
 
-def _get_base_owners(cluster: SyncedCluster, beside: Mapping[str, str]) -> dict[str, OwnerPair]:
-    """Blue, green and canary belong to who deploys the one of the manifest."""
-    if not beside:
+def _get_base_owners(cluster: SyncedCluster, base_names: Mapping[str, str]) -> dict[str, OwnerPair]:
+    """Return the owners of blue, green and canary services: those of the manifest's service."""
+    if not base_names:
         return {}
     stages = StageExecution.objects.filter(
         connector=cluster.connector_id,
         region=cluster.region,
         cluster=cluster.cluster,
-        ecs_service__in=set(beside.values()),
+        ecs_service__in=set(base_names.values()),
     )
     latest = stages.values("ecs_service").annotate(latest=Max("pk")).values_list("latest", flat=True)
     rows = StageExecution.objects.filter(pk__in=list(latest))
-    known = {
-        name: (service, place)
-        for name, service, place in rows.values_list("ecs_service", "service", "infrastructure")
+    owners = {
+        name: (service, infrastructure)
+        for name, service, infrastructure in rows.values_list("ecs_service", "service", "infrastructure")
     }
-    return {name: known[base] for name, base in beside.items() if base in known}
+    return {name: owners[base] for name, base in base_names.items() if base in owners}
 
 
 def _get_adopted_owners(cluster: SyncedCluster, names: Sequence[str]) -> dict[str, OwnerPair]:
-    # The two of a pair are taken over together.
+    # Both halves of a pair are adopted together.
     partners = {get_partner_name(name): name for name in names if strip_name_suffix(name) != name}
     rows = Adoption.objects.filter(
         ecs_service__cluster=cluster,
@@ -51,35 +51,35 @@ def _get_adopted_owners(cluster: SyncedCluster, names: Sequence[str]) -> dict[st
         state=Adoption.State.ADOPTED,
         service__isnull=False,
     ).select_related("ecs_service")
-    found: dict[str, OwnerPair] = {}
+    owners: dict[str, OwnerPair] = {}
     for row in rows:
-        mine = [
+        adopted_names = [
             row.ecs_service.name,
             *([partners.get(row.ecs_service.name, "")] if is_pair_half(row.ecs_service) else []),
         ]
-        found |= {name: (row.service_id, row.infrastructure_id) for name in mine if name in names}
-    return found
+        owners |= {name: (row.service_id, row.infrastructure_id) for name in adopted_names if name in names}
+    return owners
 
 
 VIEW_SERVICE: Final = "core_service_view"
 
 
 def annotate_other_owners(rows: QuerySet[EcsServiceRecord]) -> QuerySet[EcsServiceRecord]:
-    """The same rows, each with `is_elsewhere`: whether another connector's picture says who deploys it."""
-    same = EcsServiceRecord.objects.filter(arn=OuterRef("arn"), service__isnull=False, gone_at=None)
-    return rows.annotate(is_elsewhere=Exists(same))
+    """Annotate rows with `is_elsewhere`: whether the ECS service is managed through another connector."""
+    managed_copies = EcsServiceRecord.objects.filter(arn=OuterRef("arn"), service__isnull=False, gone_at=None)
+    return rows.annotate(is_elsewhere=Exists(managed_copies))
 
 
-def get_other_owner(seen: EcsServiceRecord) -> Service | None:
-    """The service that deploys this very ECS service, or the pair that it is of."""
-    held = get_reserved_arn(seen)
-    arns = [held] if held == seen.arn else [f"{held}__1", f"{held}__2"]
-    same = EcsServiceRecord.objects.filter(arn__in=arns, service__isnull=False, gone_at=None)
-    row = same.select_related("service__scope").order_by("pk").first()
+def get_other_owner(ecs_service: EcsServiceRecord) -> Service | None:
+    """Return the service that already deploys this ECS service or its pair."""
+    reserved_arn = get_reserved_arn(ecs_service)
+    arns = [reserved_arn] if reserved_arn == ecs_service.arn else [f"{reserved_arn}__1", f"{reserved_arn}__2"]
+    managed = EcsServiceRecord.objects.filter(arn__in=arns, service__isnull=False, gone_at=None)
+    row = managed.select_related("service__scope").order_by("pk").first()
     if row is not None:
         return row.service
-    cluster = seen.cluster
-    names = {seen.name} if held == seen.arn else {get_base_name(seen.name)}
+    cluster = ecs_service.cluster
+    names = {ecs_service.name} if reserved_arn == ecs_service.arn else {get_base_name(ecs_service.name)}
     stages = StageExecution.objects.filter(
         Q(account=cluster.account) & ~Q(account=""),
         region=cluster.region,
@@ -92,7 +92,7 @@ def get_other_owner(seen: EcsServiceRecord) -> Service | None:
 
 
 def describe_other_owner(owner: Service, reader: Principal) -> str:
-    """Who deploys it, for somebody who may not see everything."""
+    """Describe the owner for a reader who may not see everything."""
     if filter_visible(reader, VIEW_SERVICE, Service.objects.filter(pk=owner.pk)).exists():
         return f"Service {owner.identifier} of {owner.scope.path} deploys it already. Use its pipelines."
     return (

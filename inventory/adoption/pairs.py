@@ -1,4 +1,4 @@
-"""Blue/green pairs of ECS services, as sync has read them."""
+"""Blue/green pairs of ECS services, from the rows of sync."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -9,43 +9,45 @@ from inventory.models.instances import EcsServiceRecord
 from steps.actions.blue_green.traffic import list_target_groups
 
 
-def is_pair_half(seen: EcsServiceRecord) -> bool:
-    """Whether an ECS service is one of a pair."""
-    return is_blue_green_half(seen.name, seen.description)
+def is_pair_half(ecs_service: EcsServiceRecord) -> bool:
+    """Return whether an ECS service is one half of a pair."""
+    return is_blue_green_half(ecs_service.name, ecs_service.description)
 
 
-def get_partner(seen: EcsServiceRecord) -> EcsServiceRecord | None:
-    """The other one of a pair, where it is there."""
-    if not is_pair_half(seen):
+def get_partner(ecs_service: EcsServiceRecord) -> EcsServiceRecord | None:
+    """Return the other half of a pair, if it exists."""
+    if not is_pair_half(ecs_service):
         return None
-    rows = EcsServiceRecord.objects.filter(cluster=seen.cluster_id, gone_at=None, status="ACTIVE")
-    return rows.filter(name=get_partner_name(seen.name)).first()
+    rows = EcsServiceRecord.objects.filter(cluster=ecs_service.cluster_id, gone_at=None, status="ACTIVE")
+    return rows.filter(name=get_partner_name(ecs_service.name)).first()
 
 
-def get_reserved_arn(seen: EcsServiceRecord) -> str:
-    """What is taken over with an ECS service: its ARN, of a pair without the number."""
-    return get_base_name(seen.arn) if is_pair_half(seen) else seen.arn
+def get_reserved_arn(ecs_service: EcsServiceRecord) -> str:
+    """Return the ARN that an adoption reserves, for a pair without the number."""
+    return get_base_name(ecs_service.arn) if is_pair_half(ecs_service) else ecs_service.arn
 
 
 def list_pair_target_groups(rows: Iterable[EcsServiceRecord]) -> list[str]:
-    """The target groups of those among them that are of pairs, and of their partners."""
-    found: set[str] = set()
-    for one in rows:
-        if is_pair_half(one):
-            partner = get_partner(one)
-            found |= {
-                *list_target_groups(one.description),
+    """Return the target groups of all pairs among these services."""
+    arns: set[str] = set()
+    for ecs_service in rows:
+        if is_pair_half(ecs_service):
+            partner = get_partner(ecs_service)
+            arns |= {
+                *list_target_groups(ecs_service.description),
                 *(list_target_groups(partner.description) if partner else ()),
             }
-    return sorted(found)
+    return sorted(arns)
 
 
-def build_traffic_pair(seen: EcsServiceRecord, task_definition: Mapping[str, Any]) -> TrafficPair:
-    """What its traffic is judged by."""
-    partner = get_partner(seen)
-    mine = {seen.pk, partner.pk if partner else seen.pk}
-    others = EcsServiceRecord.objects.filter(cluster=seen.cluster_id, gone_at=None).exclude(pk__in=mine)
-    answers = others.values_list("description__loadBalancers", flat=True)
+def build_traffic_pair(ecs_service: EcsServiceRecord, task_definition: Mapping[str, Any]) -> TrafficPair:
+    """Build the pair whose traffic options are searched."""
+    partner = get_partner(ecs_service)
+    pair_keys = {ecs_service.pk, partner.pk if partner else ecs_service.pk}
+    others = EcsServiceRecord.objects.filter(cluster=ecs_service.cluster_id, gone_at=None).exclude(
+        pk__in=pair_keys
+    )
+    load_balancers = others.values_list("description__loadBalancers", flat=True)
     ports = {
         int(mapping["containerPort"])
         for container in task_definition.get("containerDefinitions") or ()
@@ -53,8 +55,13 @@ def build_traffic_pair(seen: EcsServiceRecord, task_definition: Mapping[str, Any
         if mapping.get("containerPort")
     }
     return TrafficPair(
-        group=list_target_groups(seen.description)[0],
+        group=list_target_groups(ecs_service.description)[0],
         partner=next(iter(list_target_groups(partner.description)), "") if partner else "",
         ports=frozenset(ports),
-        taken=frozenset(arn for one in answers if one for arn in list_target_groups({"loadBalancers": one})),
+        taken=frozenset(
+            arn
+            for entries in load_balancers
+            if entries
+            for arn in list_target_groups({"loadBalancers": entries})
+        ),
     )

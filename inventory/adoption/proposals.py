@@ -49,7 +49,7 @@ _MANIFEST_IDENTIFIERS: Final = {
 
 @dataclass(frozen=True)
 class AdoptionProposal:
-    """What would be made: the manifests as they would be kept, and the image that becomes the artifact."""
+    """The manifests and the artifact image that an adoption would create."""
 
     documents: ServiceDocuments
     image: ArtifactImage
@@ -58,7 +58,7 @@ class AdoptionProposal:
 
     @classmethod
     def of(cls, adoption: Adoption) -> Self:
-        """What was read back for an adoption that is ready."""
+        """Build the proposal of an adoption that is ready."""
         documents = load_documents(adoption.documents)
         image = get_main_image(documents.task_definition or {})
         is_pair = is_blue_green_half(adoption.ecs_service.name, documents.service or {})
@@ -66,61 +66,61 @@ class AdoptionProposal:
 
     @property
     def manifests(self) -> list[ManifestSpec]:
-        """The manifests of the service, inline."""
-        kept = insert_expressions(self.documents, self.image, is_pair=self.is_pair)
+        """The inline manifests of the service."""
+        documents = insert_expressions(self.documents, self.image, is_pair=self.is_pair)
         return [
             ManifestSpec(identifier, kind, "Inline", content=render_manifest(value))
-            for identifier, kind, value in _list_documents(kept)
+            for identifier, kind, value in _list_documents(documents)
         ]
 
     @property
     def strategies(self) -> tuple[str, ...]:
-        """The strategies that can deploy it, the one that fits first."""
+        """The strategies that can deploy the service, the default first."""
         return ("BlueGreen",) if self.is_pair else ("Rolling", "Canary")
 
 
-def update_pending_adoptions(cluster: SyncedCluster, reading: DriftCursor, now: datetime) -> bool:
-    """Settle the adoptions that wait for what this look has read; inside the commit that ends it.
+def update_pending_adoptions(cluster: SyncedCluster, cursor: DriftCursor, now: datetime) -> bool:
+    """Update the pending adoptions, in the transaction that ends the scan.
 
-    Says whether none is left that was asked for, or changed, since the look began.
+    Returns whether none was requested or changed after the start of the scan.
     """
     waiting = Adoption.objects.filter(ecs_service__cluster=cluster, state=Adoption.State.READING)
     rows = list(waiting.select_related("ecs_service"))
     arns = {row.ecs_service.task_definition for row in rows}
-    revisions = {one.arn: one for one in TaskDefinitionRevision.objects.filter(arn__in=arns)}
-    left = 0
+    revisions = {revision.arn: revision for revision in TaskDefinitionRevision.objects.filter(arn__in=arns)}
+    pending_count = 0
     for row in rows:
         reasons = (
             [SERVICE_NOT_FOUND_REASON]
             if row.ecs_service.gone_at is not None
             else [*_list_sync_refusals(row.ecs_service)]
         )
-        if reasons or _is_read(row.ecs_service, reading):
-            _update_adoption(row, reading, revisions.get(row.ecs_service.task_definition), reasons, now)
+        if reasons or _is_read(row.ecs_service, cursor):
+            _update_adoption(row, cursor, revisions.get(row.ecs_service.task_definition), reasons, now)
         else:
-            left += 1
-    return not left
+            pending_count += 1
+    return not pending_count
 
 
-def _is_read(seen: EcsServiceRecord, reading: DriftCursor) -> bool:
-    """Whether the look that ends was one for this ECS service as it is now."""
-    groups = set(list_pair_target_groups([seen]))
-    return seen.task_definition in reading.requested_revisions and groups <= set(
-        reading.traffic.target_groups
+def _is_read(ecs_service: EcsServiceRecord, cursor: DriftCursor) -> bool:
+    """Return whether this scan read the ECS service as it is now."""
+    groups = set(list_pair_target_groups([ecs_service]))
+    return ecs_service.task_definition in cursor.requested_revisions and groups <= set(
+        cursor.traffic.target_groups
     )
 
 
-def _list_sync_refusals(seen: EcsServiceRecord) -> Iterator[str]:
-    """What keeps it from being taken over that sync knows already: nothing has to be read for that."""
-    yield from check_service(seen.description)
-    if is_pair_half(seen):
-        partner = get_partner(seen)
-        yield from check_pair(seen.description, partner.description if partner else None)
+def _list_sync_refusals(ecs_service: EcsServiceRecord) -> Iterator[str]:
+    """Yield the obstacles that sync already knows."""
+    yield from check_service(ecs_service.description)
+    if is_pair_half(ecs_service):
+        partner = get_partner(ecs_service)
+        yield from check_pair(ecs_service.description, partner.description if partner else None)
 
 
 def _update_adoption(
     row: Adoption,
-    reading: DriftCursor,
+    cursor: DriftCursor,
     revision: TaskDefinitionRevision | None,
     reasons: list[str],
     now: datetime,
@@ -129,68 +129,73 @@ def _update_adoption(
     if not reasons and revision is None:
         reasons = [SERVICE_NOT_FOUND_REASON]
     if not reasons and revision is not None:
-        reasons = _store_documents(row, reading, json.loads(revision.content))
+        reasons = _store_documents(row, cursor, json.loads(revision.content))
     row.state = Adoption.State.REFUSED if reasons else Adoption.State.READY
     row.reason = "\n".join(reasons)
     row.save()
     publish_adoption_changed(row.pk)
 
 
-def _store_documents(row: Adoption, reading: DriftCursor, task_definition: Mapping[str, Any]) -> list[str]:
-    """Keep what runs as manifests, and say why it cannot be taken over."""
+def _store_documents(row: Adoption, cursor: DriftCursor, task_definition: Mapping[str, Any]) -> list[str]:
+    """Store the running state as manifests, and return the reasons against adoption."""
     running = build_running_documents(
         row.ecs_service,
         task_definition=task_definition,
-        target=reading.targets.get(row.ecs_service.name),
-        policies=reading.policies.get(row.ecs_service.name, {}),
+        target=cursor.targets.get(row.ecs_service.name),
+        policies=cursor.policies.get(row.ecs_service.name, {}),
     )
-    found = build_manifests(running)
-    row.documents, row.warnings = dump_documents(found.documents), list(found.warnings)
-    if reading.scaling_read_error:
-        row.warnings.append(f"Its auto scaling is not read back: {reading.scaling_read_error}")
+    manifests = build_manifests(running)
+    row.documents, row.warnings = dump_documents(manifests.documents), list(manifests.warnings)
+    if cursor.scaling_read_error:
+        row.warnings.append(f"Its auto scaling is not read back: {cursor.scaling_read_error}")
     if is_pair_half(row.ecs_service):
-        fitting = find_traffic_options(reading.traffic, build_traffic_pair(row.ecs_service, task_definition))
-        row.traffic = fitting.to_row()
-        row.warnings += [*fitting.warnings, *fitting.missing]
-    refused = [*check_task_definition(task_definition)]
-    refused += check_texts(running.task_definition, running.service)
-    return refused or [*_list_changes(found.documents, running)]
+        options = find_traffic_options(cursor.traffic, build_traffic_pair(row.ecs_service, task_definition))
+        row.traffic = options.to_row()
+        row.warnings += [*options.warnings, *options.missing]
+    reasons = [*check_task_definition(task_definition)]
+    reasons += check_texts(running.task_definition, running.service)
+    return reasons or [*_list_changes(manifests.documents, running)]
 
 
 def _list_changes(documents: ServiceDocuments, running: ServiceDocuments) -> Iterator[str]:
-    """Why a deployment of these manifests would not leave things as they are; empty if it would."""
-    sent = {}
+    """Yield the reasons why deploying these manifests would change something."""
+    values = {}
     for identifier, kind, value in _list_documents(documents):
         try:
             document = parse_document(render_manifest(value), identifier)
-        except BadDocument as bad:
-            yield f"{identifier} cannot be written as a manifest: {bad.message}"
+        except BadDocument as error:
+            yield f"{identifier} cannot be written as a manifest: {error.message}"
             return
-        checked = check_manifest(kind, document)
-        yield from (f"{identifier}, {one.path}: {one.message}" for one in checked.problems)
-        sent[identifier] = checked.value
-    yield from (one.message for one in _merge_texts(sent).problems)
-    targets = [value for name, value in sent.items() if name == _MANIFEST_IDENTIFIERS[SCALABLE_TARGET]]
+        check = check_manifest(kind, document)
+        yield from (f"{identifier}, {problem.path}: {problem.message}" for problem in check.problems)
+        values[identifier] = check.value
+    yield from (problem.message for problem in _check_together(values).problems)
+    targets = [value for name, value in values.items() if name == _MANIFEST_IDENTIFIERS[SCALABLE_TARGET]]
     policies = [
-        value for name, value in sent.items() if name.startswith(_MANIFEST_IDENTIFIERS[SCALING_POLICY])
+        value for name, value in values.items() if name.startswith(_MANIFEST_IDENTIFIERS[SCALING_POLICY])
     ]
-    again = build_documents(
-        sent[_MANIFEST_IDENTIFIERS[TASK_DEFINITION]],
-        sent[_MANIFEST_IDENTIFIERS[SERVICE_DEFINITION]],
+    read_back = build_documents(
+        values[_MANIFEST_IDENTIFIERS[TASK_DEFINITION]],
+        values[_MANIFEST_IDENTIFIERS[SERVICE_DEFINITION]],
         targets[0] if targets else None,
         policies,
     )
     if running.target is not None:
-        again = ServiceDocuments(
-            again.task_definition, again.service, None, again.target, again.policies, again.tags
+        read_back = ServiceDocuments(
+            read_back.task_definition,
+            read_back.service,
+            None,
+            read_back.target,
+            read_back.policies,
+            read_back.tags,
         )
-    for one in find_differences(again, running, aws_defaults=find_aws_defaults(again, running)):
-        yield f"{one.document} {one.path} would not stay as it is: Slipway cannot read it back."
+    for problem in find_differences(read_back, running, aws_defaults=find_aws_defaults(read_back, running)):
+        yield f"{problem.document} {problem.path} would not stay as it is: Slipway cannot read it back."
 
 
-def _merge_texts(sent: Mapping[str, Any]) -> Any:
-    service = Document("service_definition", sent[_MANIFEST_IDENTIFIERS[SERVICE_DEFINITION]])
-    return check_with_task_definition(service, sent[_MANIFEST_IDENTIFIERS[TASK_DEFINITION]])
+def _check_together(values: Mapping[str, Any]) -> Any:
+    service = Document("service_definition", values[_MANIFEST_IDENTIFIERS[SERVICE_DEFINITION]])
+    return check_with_task_definition(service, values[_MANIFEST_IDENTIFIERS[TASK_DEFINITION]])
 
 
 def _list_documents(documents: ServiceDocuments) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
@@ -201,26 +206,26 @@ def _list_documents(documents: ServiceDocuments) -> Iterator[tuple[str, str, Map
     ):
         if value is not None:
             yield _MANIFEST_IDENTIFIERS[kind], kind, value
-    for number, one in enumerate(documents.policies.values(), start=1):
-        yield f"{_MANIFEST_IDENTIFIERS[SCALING_POLICY]}_{number}", SCALING_POLICY, one
+    for number, policy in enumerate(documents.policies.values(), start=1):
+        yield f"{_MANIFEST_IDENTIFIERS[SCALING_POLICY]}_{number}", SCALING_POLICY, policy
 
 
 def render_manifest(value: Mapping[str, Any]) -> str:
-    """A document as the text of a manifest."""
+    """Render a document as manifest text."""
     plain = json.loads(json.dumps(value, default=str))
     return str(yaml.dump(plain, Dumper=_ManifestDumper, sort_keys=False, allow_unicode=True, width=4096))
 
 
 class _ManifestDumper(yaml.SafeDumper):
-    """Writes each value where it is used."""
+    """Dumper that repeats each value in full."""
 
     def ignore_aliases(self, data: object) -> bool:
-        """Write everything out: a manifest may hold no references."""
+        """Return True: a manifest may not contain references."""
         return True
 
 
 def dump_documents(documents: ServiceDocuments) -> str:
-    """The documents as a row keeps them."""
+    """Serialize documents for a column."""
     return json.dumps(
         {
             TASK_DEFINITION: documents.task_definition,
@@ -233,9 +238,12 @@ def dump_documents(documents: ServiceDocuments) -> str:
 
 
 def load_documents(text: str) -> ServiceDocuments:
-    """The documents that a row keeps."""
-    kept = json.loads(text)
-    policies: Sequence[Mapping[str, Any]] = kept.get(SCALING_POLICY) or ()
+    """Parse the documents of a column."""
+    stored = json.loads(text)
+    policies: Sequence[Mapping[str, Any]] = stored.get(SCALING_POLICY) or ()
     return build_documents(
-        kept.get(TASK_DEFINITION), kept.get(SERVICE_DEFINITION) or {}, kept.get(SCALABLE_TARGET), policies
+        stored.get(TASK_DEFINITION),
+        stored.get(SERVICE_DEFINITION) or {},
+        stored.get(SCALABLE_TARGET),
+        policies,
     )

@@ -11,7 +11,7 @@ _EXPRESSION_START = "<+"
 
 
 def check_service(service: Json) -> Iterator[str]:
-    """What DescribeServices alone tells of it."""
+    """Yield the obstacles that DescribeServices shows."""
     controller = (service.get("deploymentController") or {}).get("type", "ECS")
     configuration = service.get("deploymentConfiguration") or {}
     if controller != "ECS":
@@ -48,13 +48,15 @@ def _describe_controller_refusal(controller: str) -> str:
 
 
 def _is_deploying(service: Json) -> bool:
-    """Whether ECS is still replacing tasks, for whomever."""
+    """Return whether ECS is still replacing tasks."""
     deployments = service.get("deployments") or ()
-    return len(deployments) > 1 or any(one.get("rolloutState") == "IN_PROGRESS" for one in deployments)
+    return len(deployments) > 1 or any(
+        deployment.get("rolloutState") == "IN_PROGRESS" for deployment in deployments
+    )
 
 
 def check_pair(service: Json, partner: Json | None) -> Iterator[str]:
-    """What keeps one of a blue/green pair from being taken over; `partner` is the other one."""
+    """Yield the obstacles of one half of a blue/green pair; `partner` is the other half."""
     breaker = (service.get("deploymentConfiguration") or {}).get("deploymentCircuitBreaker") or {}
     if breaker.get("enable"):
         yield (
@@ -73,12 +75,12 @@ def check_pair(service: Json, partner: Json | None) -> Iterator[str]:
 def _is_idle(service: Json, partner: Json) -> bool:
     if not service.get("desiredCount") and partner.get("desiredCount"):
         return True
-    tags = [parse_tags(one.get("tags")).get(VERSION_TAG, "") for one in (service, partner)]
+    tags = [parse_tags(half.get("tags")).get(VERSION_TAG, "") for half in (service, partner)]
     return tags == [GREEN, BLUE]
 
 
 def check_task_definition(task_definition: Json) -> Iterator[str]:
-    """What the revision that it runs tells."""
+    """Yield the obstacles of the running revision."""
     if task_definition.get("status") == "INACTIVE":
         yield (
             f"It runs {task_definition.get('taskDefinitionArn', 'a revision')}, which is INACTIVE: AWS "
@@ -88,7 +90,7 @@ def check_task_definition(task_definition: Json) -> Iterator[str]:
 
 
 def check_texts(*documents: Any) -> Iterator[str]:
-    """Texts that a manifest would read as something else."""
+    """Yield an obstacle where a text would be parsed as an expression."""
     if any(_EXPRESSION_START in text for text in _list_texts(documents)):
         yield (
             f"A text in it holds {_EXPRESSION_START}, which Slipway would take for an expression of its own. "

@@ -48,7 +48,7 @@ class ProposedManifestDocument(serializers.Serializer[Any]):
 
 
 class AdoptionRuleDocument(serializers.Serializer[Any]):
-    """A rule of a listener; `rule` is empty where a listener has none (a network load balancer)."""
+    """A listener rule; `rule` is empty where the listener has none (network load balancer)."""
 
     load_balancer = serializers.CharField()
     listener = serializers.CharField()
@@ -104,30 +104,32 @@ class AdoptInput(serializers.Serializer[Any]):
 
 
 class UnmanagedServicesRoute(BaseApiView):
-    """The ECS services of a cluster that Slipway does not deploy."""
+    """ECS services of a cluster that Slipway does not deploy."""
 
     @extend_schema(parameters=[*PAGE_PARAMETERS], responses=UnmanagedServiceDocument(many=True))
     def get(self, request: Request, pk: int) -> Response:
         rows = Infrastructure.objects.select_related("environment__scope", "connector")
-        place = self.get_visible(drift.VIEW_ENVIRONMENT, rows, pk=pk)
-        return self.paginate(adoptions.list_unmanaged_services(place), serialize_unmanaged_service)
+        infrastructure = self.get_visible(drift.VIEW_ENVIRONMENT, rows, pk=pk)
+        return self.paginate(adoptions.list_unmanaged_services(infrastructure), serialize_unmanaged_service)
 
 
 class AdoptionsRoute(BaseApiView):
-    """Taking over ECS services of an infrastructure."""
+    """Adoptions of an infrastructure."""
 
     @extend_schema(request=ReadForAdoptionInput, responses={202: AdoptionDocument})
     def post(self, request: Request, pk: int) -> Response:
         rows = Infrastructure.objects.select_related("environment__scope", "connector__scope")
-        place = self.get_visible(drift.VIEW_ENVIRONMENT, rows, pk=pk)
+        infrastructure = self.get_visible(drift.VIEW_ENVIRONMENT, rows, pk=pk)
         adoption = adoptions.read_for_adoption(
-            actor=self.principal, infrastructure=place, **self.get_validated_body(ReadForAdoptionInput)
+            actor=self.principal,
+            infrastructure=infrastructure,
+            **self.get_validated_body(ReadForAdoptionInput),
         )
         return Response(serialize_adoption(adoption, self.principal), status=202)
 
 
 class AdoptionRoute(BaseApiView):
-    """The base of routes about one ECS service that is taken over."""
+    """Base of the routes of one adoption."""
 
     def adoption(self, pk: int) -> Adoption:
         """Return the adoption of the address."""
@@ -138,7 +140,7 @@ class AdoptionRoute(BaseApiView):
 
 
 class AdoptionDetailRoute(AdoptionRoute):
-    """One ECS service that is taken over."""
+    """One adoption."""
 
     @extend_schema(responses=AdoptionDocument)
     def get(self, request: Request, pk: int) -> Response:
@@ -146,26 +148,26 @@ class AdoptionDetailRoute(AdoptionRoute):
 
 
 class AdoptServiceRoute(AdoptionRoute):
-    """Making a service and a pipeline of what was read back."""
+    """Adoption of an ECS service."""
 
     @extend_schema(request=AdoptInput, responses=AdoptionDocument)
     def post(self, request: Request, pk: int) -> Response:
-        given = AdoptionSpec(**self.get_validated_body(AdoptInput))
-        found = adoptions.adopt_service(actor=self.principal, adoption=self.adoption(pk), spec=given)
-        return Response(serialize_adoption(found, self.principal))
+        spec = AdoptionSpec(**self.get_validated_body(AdoptInput))
+        adopted = adoptions.adopt_service(actor=self.principal, adoption=self.adoption(pk), spec=spec)
+        return Response(serialize_adoption(adopted, self.principal))
 
 
 class UndoAdoptionRoute(AdoptionRoute):
-    """Removing what an adoption made, as long as nothing was deployed by it."""
+    """Undo of an adoption that has not deployed anything."""
 
     @extend_schema(request=None, responses=AdoptionDocument)
     def post(self, request: Request, pk: int) -> Response:
-        found = adoption_undo.undo_adoption(actor=self.principal, adoption=self.adoption(pk))
-        return Response(serialize_adoption(found, self.principal))
+        undone = adoption_undo.undo_adoption(actor=self.principal, adoption=self.adoption(pk))
+        return Response(serialize_adoption(undone, self.principal))
 
 
 def serialize_unmanaged_service(row: EcsServiceRecord) -> dict[str, Any]:
-    """An ECS service that Slipway does not deploy, as the API tells it."""
+    """Serialize an ECS service that Slipway does not deploy."""
     names = (
         "name",
         "arn",
@@ -180,7 +182,7 @@ def serialize_unmanaged_service(row: EcsServiceRecord) -> dict[str, Any]:
 
 
 def serialize_adoption(row: Adoption, reader: Principal) -> dict[str, Any]:
-    """An adoption as the API tells it; manifests, which hold values, to who may adopt it."""
+    """Serialize an adoption; its manifests, which hold values, only for those who may adopt it."""
     is_shown = row.state == Adoption.State.READY and can(reader, drift.EDIT_ENVIRONMENT, row)
     proposal = AdoptionProposal.of(row) if is_shown else None
     return {
@@ -198,8 +200,8 @@ def serialize_adoption(row: Adoption, reader: Principal) -> dict[str, Any]:
         "strategies": list(proposal.strategies) if proposal else [],
         "traffic": serialize_traffic_options(proposal.traffic_options) if proposal else [],
         "manifests": [
-            {"identifier": one.identifier, "kind": one.kind, "content": one.content}
-            for one in (proposal.manifests if proposal else ())
+            {"identifier": manifest.identifier, "kind": manifest.kind, "content": manifest.content}
+            for manifest in (proposal.manifests if proposal else ())
         ],
         "read_at": row.read_at,
         "adopted_at": row.adopted_at,
@@ -209,24 +211,24 @@ def serialize_adoption(row: Adoption, reader: Principal) -> dict[str, Any]:
     }
 
 
-def serialize_traffic_options(fit: TrafficOptions) -> list[dict[str, Any]]:
-    """The listener rules that fit, as the API tells them."""
+def serialize_traffic_options(options: TrafficOptions) -> list[dict[str, Any]]:
+    """Serialize the matching listener rules."""
     return [
         {
-            "key": one.key,
-            "is_sure": one == fit.certain_option,
-            "production": _serialize_rule(one.production),
-            "stage": _serialize_rule(one.stage) if one.stage else None,
+            "key": option.key,
+            "is_sure": option == options.certain_option,
+            "production": _serialize_rule(option.production),
+            "stage": _serialize_rule(option.stage) if option.stage else None,
         }
-        for one in fit.options
+        for option in options.options
     ]
 
 
-def _serialize_rule(lead: RuleCandidate) -> dict[str, str]:
+def _serialize_rule(rule: RuleCandidate) -> dict[str, str]:
     return {
-        "load_balancer": lead.balancer,
-        "listener": lead.listener,
-        "rule": lead.rule,
-        "words": lead.description,
-        "forwards_to": lead.weights,
+        "load_balancer": rule.balancer,
+        "listener": rule.listener,
+        "rule": rule.rule,
+        "words": rule.description,
+        "forwards_to": rule.weights,
     }

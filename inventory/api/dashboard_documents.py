@@ -14,206 +14,214 @@ from inventory.models.instances import EcsServiceEvent
 from inventory.operations.redeployments import can_redeploy
 
 
-def serialize_overview(now_here: OverviewTiles, found: DeploymentStatistics) -> dict[str, Any]:
-    """What goes on, and the figures of each day and of all."""
+def serialize_overview(tiles: OverviewTiles, statistics: DeploymentStatistics) -> dict[str, Any]:
+    """Serialize the overview with the numbers by day and in total."""
     return {
         "deploying": {
-            "count": now_here.deploying_count,
-            "newest": [serialize_tile_execution(one) for one in now_here.deploying],
+            "count": tiles.deploying_count,
+            "newest": [serialize_tile_execution(item) for item in tiles.deploying],
         },
         "waiting": {
-            "count": now_here.waiting_count,
-            "newest": [serialize_tile_execution(one) for one in now_here.waiting],
+            "count": tiles.waiting_count,
+            "newest": [serialize_tile_execution(item) for item in tiles.waiting],
         },
         "failed_or_rolled_back": {
-            "count": now_here.failed_count,
-            "newest": [serialize_tile_execution(one) for one in now_here.failed],
+            "count": tiles.failed_count,
+            "newest": [serialize_tile_execution(item) for item in tiles.failed],
         },
-        "drifted": now_here.drifted_count,
+        "drifted": tiles.drifted_count,
         "delegates": {
-            "total": now_here.delegates.total,
-            "connected": now_here.delegates.connected,
+            "total": tiles.delegates.total,
+            "connected": tiles.delegates.connected,
             "away": [
-                {"id": one.pk, "name": one.name, "status": one.status, "reason": one.reason}
-                for one in now_here.delegates.away
+                {"id": item.pk, "name": item.name, "status": item.status, "reason": item.reason}
+                for item in tiles.delegates.away
             ],
         },
-        "all": _serialize_numbers(found.all),
-        "days": [{"day": day, **_serialize_numbers(one)} for day, one in found.days.items()],
+        "all": _serialize_numbers(statistics.all),
+        "days": [{"day": day, **_serialize_numbers(item)} for day, item in statistics.days.items()],
     }
 
 
-def _serialize_numbers(one: DeploymentNumbers) -> dict[str, Any]:
+def _serialize_numbers(numbers: DeploymentNumbers) -> dict[str, Any]:
     return {
-        **one.counts,
-        "failure_rate": one.failure_rate,
-        "deployment_duration_seconds": one.deployment_duration,
-        "restore_time_seconds": one.restore_time,
+        **numbers.counts,
+        "failure_rate": numbers.failure_rate,
+        "deployment_duration_seconds": numbers.deployment_duration,
+        "restore_time_seconds": numbers.restore_time,
     }
 
 
-def serialize_tile_execution(one: Execution) -> dict[str, Any]:
-    """An execution as a tile names it."""
+def serialize_tile_execution(execution: Execution) -> dict[str, Any]:
+    """Serialize an execution on a tile."""
     return {
-        "id": str(one.pk),
-        "pipeline": one.pipeline.identifier,
-        "number": one.number,
-        "status": one.status,
-        "outcome": one.outcome or None,
-        "created_at": one.created_at,
-        "failure": str((one.failure or {}).get("message") or "") or None,
+        "id": str(execution.pk),
+        "pipeline": execution.pipeline.identifier,
+        "number": execution.number,
+        "status": execution.status,
+        "outcome": execution.outcome or None,
+        "created_at": execution.created_at,
+        "failure": str((execution.failure or {}).get("message") or "") or None,
     }
 
 
-def serialize_running_service(place: RunningService) -> dict[str, Any]:
-    """One ECS service with the versions that it runs."""
-    seen = place.ecs_service
-    infrastructure = seen.infrastructure
+def serialize_running_service(running_service: RunningService) -> dict[str, Any]:
+    """Serialize an ECS service with its running versions."""
+    ecs_service = running_service.ecs_service
+    infrastructure = ecs_service.infrastructure
     return {
-        "ecs_service": seen.name,
+        "ecs_service": ecs_service.name,
         "environment": infrastructure.environment.identifier if infrastructure else None,
         "infrastructure": infrastructure.identifier if infrastructure else None,
-        "account": seen.cluster.account or None,
-        "region": seen.cluster.region,
-        "cluster": seen.cluster.cluster,
-        "desired": seen.desired,
-        "running": seen.running,
-        "pending": seen.pending,
-        "task_definition": seen.task_definition,
-        "version": place.version or None,
+        "account": ecs_service.cluster.account or None,
+        "region": ecs_service.cluster.region,
+        "cluster": ecs_service.cluster.cluster,
+        "desired": ecs_service.desired,
+        "running": ecs_service.running,
+        "pending": ecs_service.pending,
+        "task_definition": ecs_service.task_definition,
+        "version": running_service.version or None,
         "versions": [
             {
-                "version": one.tag,
-                "image": one.image,
-                "digest": one.digest,
-                "task_definition": one.task_definition,
-                "tasks": one.count,
+                "version": version.tag,
+                "image": version.image,
+                "digest": version.digest,
+                "task_definition": version.task_definition,
+                "tasks": version.count,
             }
-            for one in place.versions
+            for version in running_service.versions
         ],
-        "scaling": seen.scaling,
-        "seen_at": seen.seen_at,
+        "scaling": ecs_service.scaling,
+        "seen_at": ecs_service.seen_at,
     }
 
 
-def serialize_deployment(one: StageExecution) -> dict[str, Any]:
-    """One deployment of a service: who, what, when, where, and how it ended."""
-    execution = one.execution
+def serialize_deployment(stage: StageExecution) -> dict[str, Any]:
+    """Serialize a deployment of a service."""
+    execution = stage.execution
     return {
-        "id": one.pk,
+        "id": stage.pk,
         "execution": str(execution.pk),
         "number": execution.number,
         "pipeline": execution.pipeline.identifier,
-        "environment": one.values.get("env", {}).get("identifier"),
-        "infrastructure": one.values.get("infra", {}).get("identifier"),
-        "ecs_service": one.ecs_service or None,
+        "environment": stage.values.get("env", {}).get("identifier"),
+        "infrastructure": stage.values.get("infra", {}).get("identifier"),
+        "ecs_service": stage.ecs_service or None,
         "image": execution.artifact.get("image"),
         "tag": execution.artifact.get("tag"),
         "digest": execution.artifact.get("digest"),
-        "status": one.status,
+        "status": stage.status,
         "outcome": execution.outcome or None,
         "replays": execution.replays.number if execution.replays else None,
         "started_by": execution.started_by.get_username() if execution.started_by else None,
         "created_at": execution.created_at,
         "started_at": execution.started_at,
         "ended_at": execution.ended_at,
-        "can_return": can_redeploy(one),
+        "can_return": can_redeploy(stage),
     }
 
 
-def serialize_dashboard(places: Iterable[RunningService], active: Iterable[StageExecution]) -> dict[str, Any]:
-    """What runs of a service, and what is being deployed."""
+def serialize_dashboard(
+    running_services: Iterable[RunningService], active: Iterable[StageExecution]
+) -> dict[str, Any]:
+    """Serialize the running services and the active deployments."""
     return {
-        "places": [_serialize_dashboard_service(one) for one in places],
-        "active": [serialize_deployment(one) for one in active],
+        "places": [_serialize_dashboard_service(item) for item in running_services],
+        "active": [serialize_deployment(item) for item in active],
     }
 
 
-def _serialize_dashboard_service(place: RunningService) -> dict[str, Any]:
+def _serialize_dashboard_service(running_service: RunningService) -> dict[str, Any]:
     return {
-        **serialize_running_service(place),
-        "target_groups": [_serialize_target_group(one) for one in place.target_groups],
-        "usage": _serialize_usage(place),
-        "drift": {"comparison": place.drift.pk, "state": place.drift.state} if place.drift else None,
-        "kept_back": {name: str(one.get("action")) for name, one in place.denied_reads.items()},
+        **serialize_running_service(running_service),
+        "target_groups": [_serialize_target_group(item) for item in running_service.target_groups],
+        "usage": _serialize_usage(running_service),
+        "drift": {"comparison": running_service.drift.pk, "state": running_service.drift.state}
+        if running_service.drift
+        else None,
+        "kept_back": {name: str(item.get("action")) for name, item in running_service.denied_reads.items()},
     }
 
 
 def _serialize_target_group(group: DashboardTargetGroup) -> dict[str, Any]:
-    bad = [one for one in group.targets if one.is_unhealthy]
+    unhealthy = [target for target in group.targets if target.is_unhealthy]
     return {
         "arn": group.arn,
         "name": group.name,
         "is_missing": group.is_missing,
         "counts": group.counts,
         "total": sum(group.counts.values()),
-        "unhealthy": [_serialize_target(one) for one in bad],
+        "unhealthy": [_serialize_target(target) for target in unhealthy],
         "unhealthy_total": group.unhealthy_total,
-        "others": [_serialize_target(one) for one in group.targets if one not in bad],
+        "others": [_serialize_target(target) for target in group.targets if target not in unhealthy],
         "read_at": group.read_at,
     }
 
 
-def _serialize_target(one: DashboardTarget) -> dict[str, Any]:
+def _serialize_target(target: DashboardTarget) -> dict[str, Any]:
     return {
-        "target": one.target,
-        "port": one.port,
-        "zone": one.zone,
-        "state": one.state,
-        "reason": one.reason,
-        "description": one.description,
-        "task": one.task or None,
-        "hint": one.hint,
+        "target": target.target,
+        "port": target.port,
+        "zone": target.zone,
+        "state": target.state,
+        "reason": target.reason,
+        "description": target.description,
+        "task": target.task or None,
+        "hint": target.hint,
     }
 
 
-def _serialize_usage(place: RunningService) -> dict[str, Any] | None:
-    found = place.usage
-    if found is None:
+def _serialize_usage(running_service: RunningService) -> dict[str, Any] | None:
+    usage = running_service.usage
+    if usage is None:
         return None
-    points = [{"at": one.at, "cpu": one.cpu, "memory": one.memory} for one in reversed(found.known)]
-    return {"read_at": found.read_at, "points": points}
+    points = [
+        {"at": reading.at, "cpu": reading.cpu, "memory": reading.memory} for reading in reversed(usage.known)
+    ]
+    return {"read_at": usage.read_at, "points": points}
 
 
-def serialize_matrix(found: EnvironmentMatrix) -> list[dict[str, Any]]:
-    """A row for each service, with what runs of it in each environment."""
+def serialize_matrix(matrix: EnvironmentMatrix) -> list[dict[str, Any]]:
+    """Serialize the matrix, one row for each service."""
     return [
         {
             "service": {"id": row.service.pk, "identifier": row.service.identifier, "name": row.service.name},
             "scope": row.service.scope.path,
             "differs": row.differs,
-            "places": [serialize_running_service(one) for cell in row.cells for one in cell],
+            "places": [
+                serialize_running_service(running_service) for cell in row.cells for running_service in cell
+            ],
         }
-        for row in found.rows
+        for row in matrix.rows
     ]
 
 
-def serialize_difference(found: DeploymentDifference) -> dict[str, Any]:
-    """What differs between two deployments; `diff` is null where one registered no task definition."""
+def serialize_difference(difference: DeploymentDifference) -> dict[str, Any]:
+    """Serialize the differences; `diff` is null where one registered no task definition."""
     return {
-        "from": serialize_deployment(found.old),
-        "to": serialize_deployment(found.new),
-        "diff": found.diff.unified if found.diff else None,
-        "added": found.diff.added if found.diff else 0,
-        "removed": found.diff.removed if found.diff else 0,
+        "from": serialize_deployment(difference.old),
+        "to": serialize_deployment(difference.new),
+        "diff": difference.diff.unified if difference.diff else None,
+        "added": difference.diff.added if difference.diff else 0,
+        "removed": difference.diff.removed if difference.diff else 0,
     }
 
 
-def serialize_event(one: EcsServiceEvent) -> dict[str, Any]:
-    """What ECS or auto scaling said, when, and of what."""
-    seen = one.ecs_service
-    place = seen.infrastructure
+def serialize_event(event: EcsServiceEvent) -> dict[str, Any]:
+    """Serialize an event."""
+    ecs_service = event.ecs_service
+    infrastructure = ecs_service.infrastructure
     return {
-        "id": one.pk,
-        "at": one.at,
-        "kind": one.kind,
-        "message": one.message,
-        "count": one.count,
-        "count_before": one.before,
-        "ecs_service": seen.name,
-        "service": seen.service.identifier if seen.service else None,
-        "environment": place.environment.identifier if place else None,
-        "account": seen.cluster.account or None,
-        "region": seen.cluster.region,
-        "cluster": seen.cluster.cluster,
+        "id": event.pk,
+        "at": event.at,
+        "kind": event.kind,
+        "message": event.message,
+        "count": event.count,
+        "count_before": event.before,
+        "ecs_service": ecs_service.name,
+        "service": ecs_service.service.identifier if ecs_service.service else None,
+        "environment": infrastructure.environment.identifier if infrastructure else None,
+        "account": ecs_service.cluster.account or None,
+        "region": ecs_service.cluster.region,
+        "cluster": ecs_service.cluster.cluster,
     }

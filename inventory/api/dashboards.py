@@ -49,7 +49,7 @@ def _build_key_parameter(name: str) -> OpenApiParameter:
 
 
 class OverviewRoute(BaseApiView):
-    """What goes on in a scope, and how deployments went."""
+    """Overview of a scope with deployment statistics."""
 
     pagination_class = None
 
@@ -58,23 +58,23 @@ class OverviewRoute(BaseApiView):
         responses=dashboard_serializers.OverviewDocument,
     )
     def get(self, request: Request) -> Response:
-        asked = request.GET.get("days", "") or str(DEFAULT_RANGE)
-        days = next((one for one in RANGES if asked == str(one)), None)
+        text = request.GET.get("days", "") or str(DEFAULT_RANGE)
+        days = next((choice for choice in RANGES if text == str(choice)), None)
         if days is None:
             message = f"must be one of {', '.join(map(str, RANGES))}"
             raise BadInput("The input is not valid.", errors=[{"path": "days", "message": message}])
         scope, now = self.get_named_scope(), timezone.now()
         executions = list_scope_executions(self.principal, scope)
-        now_here = get_overview_tiles(self.principal, scope, executions, now, days)
+        tiles = get_overview_tiles(self.principal, scope, executions, now, days)
         return Response(
             dashboard_documents.serialize_overview(
-                now_here, compute_deployment_statistics(executions, now, days)
+                tiles, compute_deployment_statistics(executions, now, days)
             )
         )
 
 
 class EnvironmentMatrixRoute(BaseApiView):
-    """Which version of each service runs in each environment."""
+    """Versions of each service by environment."""
 
     @extend_schema(
         parameters=[ORG_PARAMETER, PROJECT_PARAMETER, *PAGE_PARAMETERS],
@@ -82,15 +82,17 @@ class EnvironmentMatrixRoute(BaseApiView):
     )
     def get(self, request: Request) -> Response:
         rows = filter_visible(self.principal, VIEW_SERVICE, Service.objects.select_related("scope"))
-        pages = CursorPagination()
-        services = pages.paginate_queryset(filter_by_scope(request, rows, by_identifier=False), request, self)
-        return pages.get_paginated_response(
+        pagination = CursorPagination()
+        services = pagination.paginate_queryset(
+            filter_by_scope(request, rows, by_identifier=False), request, self
+        )
+        return pagination.get_paginated_response(
             dashboard_documents.serialize_matrix(build_environment_matrix(self.principal, services))
         )
 
 
 class EventsRoute(BaseApiView):
-    """What ECS and auto scaling said of services, newest first."""
+    """Events of ECS and auto scaling, newest first."""
 
     order = "at"
 
@@ -119,39 +121,39 @@ class EventsRoute(BaseApiView):
 
 
 class _ServiceRoute(BaseApiView):
-    """What is asked of one service."""
+    """Base of the routes of one service."""
 
     def service(self, pk: int) -> Service:
-        """The service that is meant. Raises `NotVisible` (404)."""
+        """Return the service. Raises `NotVisible` (404)."""
         return self.get_visible(VIEW_SERVICE, Service.objects.select_related("scope"), pk=pk)
 
-    def deployment(self, deployments: QuerySet[StageExecution], asked: object) -> StageExecution:
-        """The deployment that is meant. Raises `NotVisible` (404)."""
-        text = str(asked)
+    def deployment(self, deployments: QuerySet[StageExecution], key: object) -> StageExecution:
+        """Return the deployment. Raises `NotVisible` (404)."""
+        text = str(key)
         if text.isascii() and text.isdigit() and len(text) <= MAX_KEY_DIGITS:
             return self.get_row(deployments, pk=int(text))
         raise NotVisible("There is nothing here that you may see.")
 
 
 class ServiceDashboardRoute(_ServiceRoute):
-    """What runs of a service, by environment and version, and what is being deployed."""
+    """Running and active deployments of a service, by environment and version."""
 
     pagination_class = None
 
     @extend_schema(responses=dashboard_serializers.DashboardDocument)
     def get(self, request: Request, pk: int) -> Response:
         service = self.service(pk)
-        places = list_running_services(self.principal, [service], detailed=True)
-        record_view([one.ecs_service for one in places], timezone.now())
+        running_services = list_running_services(self.principal, [service], detailed=True)
+        record_view([running_service.ecs_service for running_service in running_services], timezone.now())
         return Response(
             dashboard_documents.serialize_dashboard(
-                places, list_active_deployments(list_service_deployments(self.principal, service))
+                running_services, list_active_deployments(list_service_deployments(self.principal, service))
             )
         )
 
 
 class ServiceDeploymentsRoute(_ServiceRoute):
-    """The deployments of a service, newest first."""
+    """Deployments of a service, newest first."""
 
     @extend_schema(parameters=PAGE_PARAMETERS, responses=dashboard_serializers.DeploymentDocument(many=True))
     def get(self, request: Request, pk: int) -> Response:
@@ -162,7 +164,7 @@ class ServiceDeploymentsRoute(_ServiceRoute):
 
 
 class CompareDeploymentsRoute(_ServiceRoute):
-    """What differs between two deployments of a service."""
+    """Differences between two deployments of a service."""
 
     pagination_class = None
 
@@ -171,19 +173,19 @@ class CompareDeploymentsRoute(_ServiceRoute):
         responses=dashboard_serializers.DifferenceDocument,
     )
     def get(self, request: Request, pk: int) -> Response:
-        found = list_service_deployments(self.principal, self.service(pk))
-        old, new = (self.deployment(found, request.GET.get(name, "")) for name in ("from", "to"))
+        deployments = list_service_deployments(self.principal, self.service(pk))
+        old, new = (self.deployment(deployments, request.GET.get(name, "")) for name in ("from", "to"))
         return Response(dashboard_documents.serialize_difference(compare_deployments(old, new)))
 
 
 class RedeployRoute(_ServiceRoute):
-    """The way back to a deployment."""
+    """Redeployment of an earlier deployment."""
 
     pagination_class = None
 
     @extend_schema(request=None, responses={201: dashboard_serializers.StartedExecutionDocument})
     def post(self, request: Request, pk: int, deployment: int) -> Response:
-        """Deploy again what an execution deployed, with its manifests, inputs and image."""
+        """Repeat a deployment with its manifests, inputs and image."""
         target = self.deployment(list_service_deployments(self.principal, self.service(pk)), deployment)
         require(self.principal, "core_pipeline_execute", target.execution.pipeline)
         begun = redeployments.redeploy(actor=self.principal, deployment=target)

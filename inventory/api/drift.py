@@ -102,7 +102,7 @@ class AcceptInput(RevokeAcceptanceInput):
 
 
 class DriftListRoute(BaseApiView):
-    """ECS services beside what was deployed to them."""
+    """Comparisons of ECS services with their last deployment."""
 
     @extend_schema(
         parameters=[ORG_PARAMETER, PROJECT_PARAMETER, STATE_PARAMETER, *PAGE_PARAMETERS],
@@ -113,14 +113,14 @@ class DriftListRoute(BaseApiView):
         if state and state not in DriftComparison.State.values:
             message = f"must be one of {', '.join(DriftComparison.State.values)}"
             raise BadInput("The input is not valid.", errors=[{"path": "state", "message": message}])
-        found = queries_drift.list_comparisons(self.principal, state)
+        rows = queries_drift.list_comparisons(self.principal, state)
         return self.paginate(
-            filter_by_scope(request, found, by_identifier=False), queries_drift.serialize_comparison
+            filter_by_scope(request, rows, by_identifier=False), queries_drift.serialize_comparison
         )
 
 
 class ComparisonRoute(BaseApiView):
-    """The base of routes about one ECS service."""
+    """Base of the routes of one comparison."""
 
     def comparison(self, pk: int) -> DriftComparison:
         """Return the comparison of the address."""
@@ -131,12 +131,12 @@ class ComparisonRoute(BaseApiView):
         )
 
     def shown(self, pk: int, status: int = 200) -> Response:
-        """Answer with the comparison as it is now."""
+        """Return a response with the current comparison."""
         return Response(queries_drift.serialize_comparison_with_drift(self.comparison(pk)), status=status)
 
 
 class ServiceDriftRoute(ComparisonRoute):
-    """One ECS service, field by field."""
+    """Drift of one ECS service."""
 
     @extend_schema(responses=ComparisonDocument)
     def get(self, request: Request, pk: int) -> Response:
@@ -144,7 +144,7 @@ class ServiceDriftRoute(ComparisonRoute):
 
 
 class RequestDriftScanRoute(ComparisonRoute):
-    """Having drift looked for now."""
+    """Drift scan on request."""
 
     @extend_schema(request=None, responses={202: ComparisonDocument})
     def post(self, request: Request, pk: int) -> Response:
@@ -153,22 +153,22 @@ class RequestDriftScanRoute(ComparisonRoute):
 
 
 class AcceptDriftRoute(ComparisonRoute):
-    """Accepting fields as they run."""
+    """Acceptance of differing fields."""
 
     @extend_schema(request=AcceptInput, responses=ComparisonDocument)
     def post(self, request: Request, pk: int) -> Response:
-        given = self.get_validated_body(AcceptInput)
+        body = self.get_validated_body(AcceptInput)
         drift.accept_drift(
-            actor=self.principal, comparison=self.comparison(pk), keys=given["drifts"], reason=given["reason"]
+            actor=self.principal, comparison=self.comparison(pk), keys=body["drifts"], reason=body["reason"]
         )
         return self.shown(pk)
 
 
 class RevokeDriftAcceptanceRoute(ComparisonRoute):
-    """Accepting fields no longer."""
+    """Revocation of an acceptance."""
 
     @extend_schema(request=RevokeAcceptanceInput, responses=ComparisonDocument)
     def post(self, request: Request, pk: int) -> Response:
-        given = self.get_validated_body(RevokeAcceptanceInput)
-        drift.revoke_acceptance(actor=self.principal, comparison=self.comparison(pk), keys=given["drifts"])
+        body = self.get_validated_body(RevokeAcceptanceInput)
+        drift.revoke_acceptance(actor=self.principal, comparison=self.comparison(pk), keys=body["drifts"])
         return self.shown(pk)

@@ -54,7 +54,7 @@ class ContainerInstanceDocument(serializers.Serializer[Any]):
 
 
 class TaskOriginDocument(serializers.Serializer[Any]):
-    """Who or what started a task."""
+    """The origin of a task."""
 
     origin = serializers.ChoiceField(choices=ServiceInstance.Origin.choices)
     name = serializers.CharField()
@@ -110,7 +110,7 @@ class InstanceDocument(serializers.Serializer[Any]):
 
 
 class SyncDocument(serializers.Serializer[Any]):
-    """How fresh the picture of a cluster is; `age_seconds` is null until the first one is whole."""
+    """The freshness of a cluster; `age_seconds` is null until the first complete sync."""
 
     synced_at = serializers.DateTimeField(allow_null=True)
     age_seconds = serializers.FloatField(allow_null=True)
@@ -134,7 +134,7 @@ class SyncDocument(serializers.Serializer[Any]):
 
 
 class ServiceInstancesRoute(BaseApiView):
-    """The service instances of a service."""
+    """Service instances of a service."""
 
     @extend_schema(
         parameters=[STOPPED_PARAMETER, *FILTER_PARAMETERS, *PAGE_PARAMETERS],
@@ -143,12 +143,12 @@ class ServiceInstancesRoute(BaseApiView):
     def get(self, request: Request, pk: int) -> Response:
         service = self.get_visible(instances.VIEW_SERVICE, Service.objects.select_related("scope"), pk=pk)
         rows = instances.list_service_instances(self.principal, service, stopped=self.is_flag_set("stopped"))
-        narrow = build_instance_filter(self.request.GET)
-        return self.paginate(rows.filter(narrow), instances.serialize_instance)
+        condition = build_instance_filter(self.request.GET)
+        return self.paginate(rows.filter(condition), instances.serialize_instance)
 
 
 class InfrastructureSyncRoute(BaseApiView):
-    """The picture of the cluster of an infrastructure."""
+    """Sync state of an infrastructure's cluster."""
 
     @extend_schema(responses=SyncDocument)
     def get(self, request: Request, pk: int) -> Response:

@@ -13,13 +13,13 @@ from web.text_diffs import TextDiff, compare_texts
 
 REGISTER_OPERATION: Final = "RegisterTaskDefinition"
 _CHANGED_MARKER: Final = "(another value)"
-# What only says which run it was.
+# Fields that differ in each execution.
 _IGNORED_FIELDS: Final = ("tags",)
 
 
 @dataclass(frozen=True)
 class DeploymentDifference:
-    """Two deployments beside each other; `diff` is None where one of them registered nothing."""
+    """Two deployments compared; `diff` is None where one registered no task definition."""
 
     old: StageExecution
     new: StageExecution
@@ -28,10 +28,10 @@ class DeploymentDifference:
 
 
 def compare_deployments(old: StageExecution, new: StageExecution) -> DeploymentDifference:
-    """Compare what two deployments registered; one query. Values of environments are never in it."""
+    """Compare the registered task definitions in one query; values of environments are hidden."""
     calls = {
-        one.step.stage_id: one
-        for one in AwsCall.objects.filter(
+        row.step.stage_id: row
+        for row in AwsCall.objects.filter(
             operation=REGISTER_OPERATION,
             state=CallState.ANSWERED,
             phase__startswith="start",
@@ -40,24 +40,24 @@ def compare_deployments(old: StageExecution, new: StageExecution) -> DeploymentD
         .select_related("step")
         .order_by("pk")
     }
-    missing = tuple(one for one in (old, new) if one.pk not in calls)
+    missing = tuple(row for row in (old, new) if row.pk not in calls)
     if missing:
         return DeploymentDifference(old, new, None, missing)
-    before, after = calls[old.pk], calls[new.pk]
-    told = _mark_changed_values(
-        after.preview, _read_environment_values(before), _read_environment_values(after)
+    old_call, new_call = calls[old.pk], calls[new.pk]
+    marked = _mark_changed_values(
+        new_call.preview, _read_environment_values(old_call), _read_environment_values(new_call)
     )
     return DeploymentDifference(
-        old, new, compare_texts(_render_definition(before.preview), _render_definition(told)), ()
+        old, new, compare_texts(_render_definition(old_call.preview), _render_definition(marked)), ()
     )
 
 
 def _read_environment_values(call: AwsCall) -> dict[tuple[str, str], str]:
-    """The values of environments, by container and name."""
-    read = json.loads(call.parameters)
+    """Return the environment values by container and name."""
+    parameters = json.loads(call.parameters)
     return {
         (str(container.get("name")), str(item.get("name"))): str(item.get("value"))
-        for container, item in _list_environments(read)
+        for container, item in _list_environments(parameters)
     }
 
 
@@ -68,17 +68,19 @@ def _list_environments(definition: Mapping[str, Any]) -> Iterator[tuple[Mapping[
 
 
 def _mark_changed_values(
-    preview: Mapping[str, Any], before: Mapping[tuple[str, str], str], after: Mapping[tuple[str, str], str]
+    preview: Mapping[str, Any],
+    old_values: Mapping[tuple[str, str], str],
+    new_values: Mapping[tuple[str, str], str],
 ) -> dict[str, Any]:
-    """The same with a word beside each hidden value that is another one than before."""
-    told: dict[str, Any] = json.loads(json.dumps(preview))
-    for container, item in _list_environments(told):
+    """Mark each hidden value that has changed."""
+    marked: dict[str, Any] = json.loads(json.dumps(preview))
+    for container, item in _list_environments(marked):
         key = (str(container.get("name")), str(item.get("name")))
-        if key in before and before[key] != after.get(key):
+        if key in old_values and old_values[key] != new_values.get(key):
             item["value"] = f"{item.get('value')} {_CHANGED_MARKER}"
-    return told
+    return marked
 
 
 def _render_definition(definition: Mapping[str, Any]) -> str:
-    compared = {key: value for key, value in definition.items() if key not in _IGNORED_FIELDS}
-    return yaml.safe_dump(compared, sort_keys=True, allow_unicode=True, default_flow_style=False)
+    fields = {key: value for key, value in definition.items() if key not in _IGNORED_FIELDS}
+    return yaml.safe_dump(fields, sort_keys=True, allow_unicode=True, default_flow_style=False)

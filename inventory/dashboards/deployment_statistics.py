@@ -1,7 +1,4 @@
-"""Statistics of deployments per day: results, durations, failure rate, time to restore.
-
-A day is one of UTC.
-"""
+"""Statistics of deployments per UTC day: results, durations, failure rate, time to restore."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -44,11 +41,11 @@ SUCCEEDED_CONDITION: Final = Q(status=Status.SUCCESS) | Q(
 
 
 def _build_result_case(
-    kind: Field, taken_back: Any, rolled_back: Any, succeeded: Any, aborted: Any, failed: Any
+    kind: Field, reverted: Any, rolled_back: Any, succeeded: Any, aborted: Any, failed: Any
 ) -> Case:
-    """One of these, by how an execution ended; `taken_back` where a person rolled it back afterwards."""
+    """Build a CASE on the end of an execution; `taken_back` is for a manual rollback afterwards."""
     return Case(
-        When(status=Status.ROLLED_BACK, then=taken_back),
+        When(status=Status.ROLLED_BACK, then=reverted),
         When(outcome__in=ROLLED_BACK_OUTCOMES, then=rolled_back),
         When(SUCCEEDED_CONDITION, then=succeeded),
         When(status__in=(Status.ABORTED, Status.SKIPPED), then=aborted),
@@ -58,38 +55,40 @@ def _build_result_case(
 
 
 def _build_result_expression() -> Case:
-    """How an execution ended, as its place in `RESULTS`."""
+    """Build the expression of a result, as its index in `RESULTS`."""
     names = (ROLLED_BACK, ROLLED_BACK, SUCCEEDED, ABORTED, FAILED)
-    places = [Value(RESULTS.index(name)) for name in names]
-    return _build_result_case(IntegerField(), *places)
+    positions = [Value(RESULTS.index(name)) for name in names]
+    return _build_result_case(IntegerField(), *positions)
 
 
 def _build_start_expression() -> Case:
-    """What the time of an execution is counted from: its making where all went well, else its start.
+    """Build the expression of the start time: the creation for a success, otherwise the start.
 
-    None where it was aborted or has never started, and where a person rolled back what had ended well: when
-    that began to be wrong nobody knows.
+    None for aborted and never started executions, and for manual rollbacks of a success, where the start
+    of the problem is unknown.
     """
     created, started = F("created_at"), F("started_at")
     return _build_result_case(DateTimeField(), Value(None), started, created, Value(None), started)
 
 
 def get_range_start(now: datetime, days: int) -> datetime:
-    """The beginning, in UTC, of the first of so many days up to now."""
-    first = now.astimezone(UTC).date() - timedelta(days=days - 1)
-    return datetime(first.year, first.month, first.day, tzinfo=UTC)
+    """Return the start, in UTC, of the first of so many days."""
+    first_day = now.astimezone(UTC).date() - timedelta(days=days - 1)
+    return datetime(first_day.year, first_day.month, first_day.day, tzinfo=UTC)
 
 
 def build_failure_filter(now: datetime, days: int) -> Q:
-    """The executions that the figures of these days count as failed or as rolled back."""
-    was_put_back = Q(outcome__in=ROLLED_BACK_OUTCOMES) | Q(status=Status.ROLLED_BACK)
-    failed = ~SUCCEEDED_CONDITION & ~Q(status__in=(Status.ABORTED, Status.SKIPPED))
-    return Q(was_put_back | failed, status__in=TERMINAL_STATUSES, ended_at__gte=get_range_start(now, days))
+    """Return the filter of executions that count as failed or rolled back."""
+    is_rolled_back = Q(outcome__in=ROLLED_BACK_OUTCOMES) | Q(status=Status.ROLLED_BACK)
+    is_failed = ~SUCCEEDED_CONDITION & ~Q(status__in=(Status.ABORTED, Status.SKIPPED))
+    return Q(
+        is_rolled_back | is_failed, status__in=TERMINAL_STATUSES, ended_at__gte=get_range_start(now, days)
+    )
 
 
 @dataclass
 class DeploymentNumbers:
-    """What is known of a day, or of all days together; times in seconds, None where there is nothing."""
+    """The numbers of a day, or of all days; times in seconds, None without any."""
 
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(RESULTS, 0))
     deployment_duration: float | None = None
@@ -101,21 +100,21 @@ class DeploymentNumbers:
 
     @property
     def failure_rate(self) -> float | None:
-        """The share from 0 to 1 that failed or was rolled back, of those that nobody aborted."""
-        judged = self.total - self.counts[ABORTED]
-        return (self.counts[FAILED] + self.counts[ROLLED_BACK]) / judged if judged else None
+        """The share from 0 to 1 that failed or was rolled back, without aborted ones."""
+        completed = self.total - self.counts[ABORTED]
+        return (self.counts[FAILED] + self.counts[ROLLED_BACK]) / completed if completed else None
 
 
 @dataclass
 class DeploymentStatistics:
-    """The numbers of each day of a range, the oldest first, and of all of them."""
+    """The numbers by day, the oldest first, and in total."""
 
     days: dict[date, DeploymentNumbers]
     all: DeploymentNumbers
 
 
 class _EpochSeconds(Func):
-    """A moment as whole seconds since 1970: what a database hands over fastest, many at once."""
+    """A moment as whole seconds since 1970, the fastest type to fetch."""
 
     template = "FLOOR(DATE_PART('epoch', %(expressions)s))::bigint"
     output_field = IntegerField()
@@ -125,17 +124,17 @@ class _EpochSeconds(Func):
         return self.as_sql(compiler, connection, template=template, **context)
 
     def get_db_converters(self, connection: Any) -> list[Any]:
-        """None: they come as integers, a function called for each takes as long as the database."""
+        """Return no converters, since one call per value would double the time."""
         return []
 
 
 def compute_deployment_statistics(
     executions: QuerySet[Execution], now: datetime, days: int
 ) -> DeploymentStatistics:
-    """Tell how `executions` ended in the `days` up to `now`; one query, which an index alone answers."""
+    """Compute the statistics of the `days` up to `now`; one query on an index alone."""
     since = get_range_start(now, days)
-    first = since.date()
-    # The order of the index, which nobody has to sort.
+    first_day = since.date()
+    # The order of the index, so the database need not sort.
     ended = executions.filter(status__in=TERMINAL_STATUSES, ended_at__gte=since).order_by(
         "ended_at", "status", "outcome", "pipeline_id"
     )
@@ -144,78 +143,79 @@ def compute_deployment_statistics(
         _EpochSeconds("ended_at"),
         _EpochSeconds(_build_start_expression()),
     )
-    found = DeploymentStatistics(
-        {first + timedelta(days=number): DeploymentNumbers() for number in range(days)}, DeploymentNumbers()
+    statistics = DeploymentStatistics(
+        {first_day + timedelta(days=number): DeploymentNumbers() for number in range(days)},
+        DeploymentNumbers(),
     )
-    counted = _StatisticsBuilder(found, int(since.timestamp()) // DAY_SECONDS)
-    counted.add_executions(_fetch_rows(ended.values_list("pipeline_id", *columns)))
-    counted.finish()
-    return found
+    builder = _StatisticsBuilder(statistics, int(since.timestamp()) // DAY_SECONDS)
+    builder.add_executions(_fetch_rows(ended.values_list("pipeline_id", *columns)))
+    builder.finish()
+    return statistics
 
 
-def _fetch_rows(wanted: "QuerySet[Execution, Any]") -> list[tuple[Any, ...]]:
-    """All at once: the framework hands over a hundred at a time, which takes half as long again."""
+def _fetch_rows(query: "QuerySet[Execution, Any]") -> list[tuple[Any, ...]]:
+    """Fetch all rows at once; the ORM's chunks of a hundred take half as long again."""
     try:
-        asked = wanted.query.sql_with_params()
+        statement = query.query.sql_with_params()
     except EmptyResultSet:
-        # Who may see no scope at all.
+        # The reader sees no scope.
         return []
     with connection.cursor() as cursor:
-        cursor.execute(*asked)
+        cursor.execute(*statement)
         return cursor.fetchall()
 
 
 class _StatisticsBuilder:
-    """Adds up executions in the order of their ends; most have ended well, and cost the least."""
+    """Sums of executions in the order of their ends; successes are the cheapest."""
 
-    def __init__(self, found: DeploymentStatistics, first_day: int) -> None:
-        self._all, self._days = found.all, list(found.days.values())
+    def __init__(self, statistics: DeploymentStatistics, first_day: int) -> None:
+        self._all, self._days = statistics.all, list(statistics.days.values())
         self._first_day = first_day
-        # Of each day how long those took that ended well, and how long it took until all was well again.
+        # By day: the durations of successes, and the times to restore.
         self._lead: list[list[int]] = [[] for _ in self._days]
         self._restore: list[list[int]] = [[] for _ in self._days]
-        # Pipelines whose last run failed, and of each when what failed since the last success was started.
+        # Pipelines whose last execution failed, and the starts of failures since the last success.
         self._broken: set[int] = set()
         self._failing: defaultdict[int, list[int]] = defaultdict(list)
 
     def add_executions(self, rows: Iterable[tuple[int, int, int, int | None]]) -> None:
-        """Count executions: of which pipeline, how it ended, when, and since when.
+        """Add executions: pipeline, result, end and start.
 
-        What ends after the last day, by a clock that is ahead, counts for no day.
+        Ends after the last day, from a clock that is ahead, count in the total only.
         """
         days, first_day, lead, failing = len(self._days), self._first_day, self._lead, self._failing
-        for pipeline, place, ended, began in rows:
+        for pipeline, result, ended, started in rows:
             day = ended // DAY_SECONDS - first_day
             if day >= days:
-                self._all.counts[RESULTS[place]] += 1
-            elif place or began is None:
-                self._record_failure(day, pipeline, RESULTS[place], ended, began)
+                self._all.counts[RESULTS[result]] += 1
+            elif result or started is None:
+                self._record_failure(day, pipeline, RESULTS[result], ended, started)
             else:
-                lead[day].append(ended - began)
+                lead[day].append(ended - started)
                 if pipeline in failing:
                     self._record_recovery(day, pipeline, ended)
 
-    def _record_failure(self, day: int, pipeline: int, result: str, ended: int, began: int | None) -> None:
-        """Each time that a pipeline began to fail begins with the start of the first that failed."""
+    def _record_failure(self, day: int, pipeline: int, result: str, ended: int, started: int | None) -> None:
+        """Record a failure; the time to restore starts with the first one of the pipeline."""
         self._days[day].counts[result] += 1
-        if began is None:
+        if started is None:
             return
         if result == ROLLED_BACK:
-            self._restore[day].append(ended - began)
+            self._restore[day].append(ended - started)
         elif result == FAILED and pipeline not in self._broken:
-            self._failing[pipeline].append(began)
+            self._failing[pipeline].append(started)
         if result == FAILED:
             self._broken.add(pipeline)
         else:
             self._broken.discard(pipeline)
 
     def _record_recovery(self, day: int, pipeline: int, ended: int) -> None:
-        """It ends as that is rolled back or another run succeeds."""
+        """Record a recovery, by rollback or by a later success."""
         self._restore[day] += [ended - start for start in self._failing.pop(pipeline)]
         self._broken.discard(pipeline)
 
     def finish(self) -> None:
-        """Work out the sums, and the times in the middle: of each day, and of all days."""
+        """Compute sums and medians by day and in total."""
         for numbers, lead, restore in zip(self._days, self._lead, self._restore, strict=True):
             numbers.counts[SUCCEEDED] += len(lead)
             for result, number in numbers.counts.items():
@@ -225,6 +225,6 @@ class _StatisticsBuilder:
 
 
 def _set_medians(numbers: DeploymentNumbers, lead: list[int], restore: list[int]) -> None:
-    # The lower of the two in the middle: an execution that was, not one between two.
+    # The lower median is the duration of a real execution.
     numbers.deployment_duration = float(median_low(lead)) if lead else None
     numbers.restore_time = float(median(restore)) if restore else None

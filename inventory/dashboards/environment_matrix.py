@@ -13,43 +13,60 @@ MAX_MATRIX_SERVICES = 500
 
 @dataclass
 class EnvironmentMatrixRow:
-    """One service; `cells` has its places for each environment of the matrix, in that order."""
+    """One service; `cells` has its running services by environment."""
 
     service: Service
     cells: list[list[RunningService]] = field(default_factory=list)
 
     @property
     def differs(self) -> bool:
-        """Whether its environments run more than one version."""
-        return len({one.version for cell in self.cells for one in cell if one.version}) > 1
+        """Whether the environments run more than one version."""
+        return (
+            len(
+                {
+                    running_service.version
+                    for cell in self.cells
+                    for running_service in cell
+                    if running_service.version
+                }
+            )
+            > 1
+        )
 
 
 @dataclass(frozen=True)
 class EnvironmentMatrix:
-    """Services by environments; pre-production comes before production."""
+    """Services by environments, pre-production first."""
 
     environments: list[Environment]
     rows: list[EnvironmentMatrixRow]
 
 
 def build_environment_matrix(principal: Principal, services: Sequence[Service]) -> EnvironmentMatrix:
-    """What runs of these services where, as far as the reader may see it; two queries."""
-    places = list_running_services(principal, services, most=MAX_MATRIX_SERVICES)
-    environments = _list_environments(places)
+    """Build the matrix of these services for the reader; two queries."""
+    running_services = list_running_services(principal, services, limit=MAX_MATRIX_SERVICES)
+    environments = _list_environments(running_services)
     cells: dict[tuple[int, int], list[RunningService]] = {}
-    for one in places:
-        if one.ecs_service.infrastructure and one.ecs_service.service_id:
-            key = one.ecs_service.service_id, one.ecs_service.infrastructure.environment_id
-            cells.setdefault(key, []).append(one)
+    for running_service in running_services:
+        if running_service.ecs_service.infrastructure and running_service.ecs_service.service_id:
+            key = (
+                running_service.ecs_service.service_id,
+                running_service.ecs_service.infrastructure.environment_id,
+            )
+            cells.setdefault(key, []).append(running_service)
     rows = [
-        EnvironmentMatrixRow(service, [cells.get((service.pk, one.pk), []) for one in environments])
+        EnvironmentMatrixRow(
+            service, [cells.get((service.pk, running_service.pk), []) for running_service in environments]
+        )
         for service in services
     ]
     return EnvironmentMatrix(environments, rows)
 
 
-def _list_environments(places: Iterable[RunningService]) -> list[Environment]:
-    found = {
-        place.environment_id: place.environment for one in places if (place := one.ecs_service.infrastructure)
+def _list_environments(running_services: Iterable[RunningService]) -> list[Environment]:
+    environments = {
+        infrastructure.environment_id: infrastructure.environment
+        for item in running_services
+        if (infrastructure := item.ecs_service.infrastructure)
     }
-    return sorted(found.values(), key=lambda one: (one.kind, one.name.casefold(), one.pk))
+    return sorted(environments.values(), key=lambda item: (item.kind, item.name.casefold(), item.pk))

@@ -25,7 +25,7 @@ WAITING_STATUSES: Final = (
 )
 OPEN_STATUSES: Final = tuple(status for status in Status if status not in TERMINAL_STATUSES)
 ACTIVE_STATUSES: Final = tuple(status for status in OPEN_STATUSES if status not in WAITING_STATUSES)
-# What a tile says of an execution.
+# The fields of an execution on a tile.
 TILE_FIELDS: Final = (
     "number",
     "status",
@@ -38,13 +38,13 @@ TILE_FIELDS: Final = (
 
 
 def list_scope_executions(principal: User, scope: Scope | None) -> QuerySet[Execution]:
-    """The executions of a scope that a person may see; asks for scopes first, and once."""
+    """Return the visible executions of a scope; permissions are loaded once."""
     return filter_visible_below(principal, VIEW_PIPELINE, Execution.objects.all(), scope)
 
 
 @dataclass(frozen=True)
 class OverviewTiles:
-    """What stands at the top of the overview, the newest of each and their numbers."""
+    """The tiles of the overview: counts, and the newest of each."""
 
     deploying: list[Execution]
     deploying_count: int
@@ -60,7 +60,7 @@ class OverviewTiles:
 def get_overview_tiles(
     principal: User, scope: Scope | None, executions: QuerySet[Execution], now: datetime, days: int
 ) -> OverviewTiles:
-    """Ask for all of it, in as many queries whatever there is; failures are those of the last `days`."""
+    """Load the tiles in a fixed number of queries; failures are those of the last `days`."""
     open_ = executions.filter(status__in=OPEN_STATUSES)
     counts = dict(open_.order_by().values_list("status").annotate(number=Count("pk")))
     deploying = _list_newest(executions.filter(status__in=ACTIVE_STATUSES))
@@ -87,13 +87,13 @@ def _filter_drifted(principal: User, scope: Scope | None) -> QuerySet[DriftCompa
 
 
 def _list_newest(executions: QuerySet[Execution], by: str = "-created_at") -> list[Execution]:
-    """The newest of these, with what a tile says of each."""
+    """Return the newest executions with the fields of a tile."""
     rows = executions.select_related("pipeline").only(*TILE_FIELDS)
     return list(rows.order_by(by, "-pk")[:TILE_SIZE])
 
 
 def _prefetch_stages(executions: list[Execution]) -> None:
-    """Read the stages of all of them, which say what is deployed and where to."""
+    """Load the stages, which name services and environments."""
     stages = StageExecution.objects.order_by("position").only("execution", "position", "values")
     prefetch_related_objects(executions, Prefetch("stages", queryset=stages))
 

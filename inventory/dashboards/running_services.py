@@ -21,7 +21,7 @@ VIEW_ENVIRONMENT: Final = "core_environment_view"
 # ECS services of one service that a page lists.
 MAX_ECS_SERVICES: Final = 50
 SHORT_DIGEST_LENGTH: Final = 12
-# What a sync of another cluster may have been told.
+# A sync of another cluster may read it as well.
 USAGE_OPERATION: Final = "GetMetricData"
 
 
@@ -30,7 +30,7 @@ VersionKey = tuple[int, str, str, str]
 
 @dataclass(frozen=True)
 class RunningVersion:
-    """Tasks of one image and one revision of a task definition."""
+    """The tasks of one image and task definition revision."""
 
     image: str
     digest: str
@@ -48,17 +48,17 @@ class RunningVersion:
 
 @dataclass
 class RunningService:
-    """One ECS service: what its tasks run, the largest part first, and its tasks by zone."""
+    """An ECS service with its versions, the most frequent first, and its tasks by zone."""
 
     ecs_service: EcsServiceRecord
     versions: list[RunningVersion] = field(default_factory=list)
     zones: list[TaskMapZone] = field(default_factory=list)
-    # The ids of tasks by the targets that are not healthy.
+    # Task ids by unhealthy target.
     tasks: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def running(self) -> int:
-        return sum(one.count for one in self.versions)
+        return sum(version.count for version in self.versions)
 
     @property
     def drawn(self) -> int:
@@ -75,49 +75,53 @@ class RunningService:
 
     @property
     def deployments(self) -> list[Mapping[str, Any]]:
-        """The deployments as ECS told them, the newest first."""
-        told = self.ecs_service.description.get("deployments")
-        return [one for one in told if isinstance(one, Mapping)] if isinstance(told, list) else []
+        """The deployments as ECS returned them, the newest first."""
+        rows = self.ecs_service.description.get("deployments")
+        return (
+            [deployment for deployment in rows if isinstance(deployment, Mapping)]
+            if isinstance(rows, list)
+            else []
+        )
 
     @property
     def target_groups(self) -> list[DashboardTargetGroup]:
-        """The target groups that its tasks register with: as they were last read, or only by their ARN."""
-        known = {one["arn"]: one for one in self.ecs_service.targets}
+        """The target groups of the service as last read; an unread one has only its ARN."""
+        by_arn = {target_group["arn"]: target_group for target_group in self.ecs_service.targets}
         return [
-            build_target_group(arn, known.get(arn, {}), self.tasks)
+            build_target_group(arn, by_arn.get(arn, {}), self.tasks)
             for arn in list_target_groups(self.ecs_service)
         ]
 
     @property
     def usage(self) -> ServiceUsage | None:
-        """CPU and memory over the last hours; None as long as nobody has read them."""
+        """CPU and memory of the last hours; None until they are read."""
         return get_usage(self.ecs_service)
 
     @property
     def drift(self) -> DriftComparison | None:
-        """How it compares with what was deployed to it last; None: never looked at."""
+        """The comparison with the last deployment; None before the first scan."""
         return getattr(self.ecs_service, "comparison", None)
 
     @property
     def denied_reads(self) -> dict[str, Mapping[str, Any]]:
-        """By operation what AWS keeps back: the "action" that is missing, the "principal" that lacks it."""
-        found = {str(one.get("operation")): one for one in self.ecs_service.cluster.denied_reads}
-        if denied_reads.is_read_since(found.get(USAGE_OPERATION), self.ecs_service.usage_read_at):
-            del found[USAGE_OPERATION]
-        return found
+        """The denied reads by operation, with the missing "action" and the "principal"."""
+        by_operation = {str(entry.get("operation")): entry for entry in self.ecs_service.cluster.denied_reads}
+        if denied_reads.is_read_since(by_operation.get(USAGE_OPERATION), self.ecs_service.usage_read_at):
+            del by_operation[USAGE_OPERATION]
+        return by_operation
 
 
 def format_version(image: str, digest: str) -> str:
-    """What people call an image's version: its tag, else the beginning of its digest."""
+    """Return the version of an image: its tag, or the start of its digest."""
     name = image.rsplit("/", 1)[-1]
     if "@" not in name and ":" in name:
         return name.rsplit(":", 1)[1]
-    told = digest or image.partition("@")[2]
-    return told.removeprefix("sha256:")[:SHORT_DIGEST_LENGTH] or "latest"
+    full_digest = digest or image.partition("@")[2]
+    return full_digest.removeprefix("sha256:")[:SHORT_DIGEST_LENGTH] or "latest"
 
 
 def format_revision(task_definition: str) -> str:
-    """The family and revision of a task definition's ARN."""
+    """Return family and revision of a task definition ARN."""
     return task_definition.rsplit("/", 1)[-1]
 
 
@@ -125,13 +129,13 @@ def list_running_services(
     principal: Principal,
     services: Sequence[Service],
     *,
-    most: int = MAX_ECS_SERVICES,
+    limit: int = MAX_ECS_SERVICES,
     detailed: bool = False,
     drawn: bool = False,
 ) -> list[RunningService]:
-    """The ECS services of services, where the reader may see them; two queries, one more with tasks drawn.
+    """Return the visible ECS services of these services; two queries, three with tasks drawn.
 
-    Only in detail they tell of targets and of CPU and memory; one more query where targets are not healthy.
+    Only `detailed` loads targets and usage, with one more query for unhealthy targets.
     """
     rows = EcsServiceRecord.objects.filter(service__in=services, gone_at=None).select_related(
         "infrastructure__environment__scope", "cluster"
@@ -139,46 +143,51 @@ def list_running_services(
     kinds = ("infrastructure__environment__kind", "infrastructure__environment__name", "cluster_id", "name")
     rows = rows.select_related("comparison")
     rows = rows if detailed else rows.defer("usage", "targets", "description")
-    found = filter_visible(principal, VIEW_ENVIRONMENT, rows).order_by(*kinds)[:most]
-    places = {one.pk: RunningService(one) for one in found}
-    _count_tasks(places, by_zone=drawn)
+    ecs_services = filter_visible(principal, VIEW_ENVIRONMENT, rows).order_by(*kinds)[:limit]
+    running_services = {ecs_service.pk: RunningService(ecs_service) for ecs_service in ecs_services}
+    _count_tasks(running_services, by_zone=drawn)
     if detailed:
-        for pk, tasks in get_target_tasks(found).items():
-            places[pk].tasks = tasks
+        for pk, tasks in get_target_tasks(ecs_services).items():
+            running_services[pk].tasks = tasks
     if drawn:
-        load_drawn_tasks({pk: {zone.name: zone for zone in place.zones} for pk, place in places.items()})
-    return list(places.values())
+        load_drawn_tasks(
+            {
+                pk: {zone.name: zone for zone in running_service.zones}
+                for pk, running_service in running_services.items()
+            }
+        )
+    return list(running_services.values())
 
 
-def _count_tasks(places: Mapping[int, RunningService], *, by_zone: bool) -> None:
-    """Count the tasks of each place by version, and by zone for a map; one query."""
+def _count_tasks(running_services: Mapping[int, RunningService], *, by_zone: bool) -> None:
+    """Count the tasks by version, and by zone for a map; one query."""
     columns = ("ecs_service_id", "image", "digest", "task_definition")
-    looks = ("zone", "last_status", "health") if by_zone else ()
-    live = ServiceInstance.objects.filter(ecs_service__in=list(places), stopped_at=None).order_by()
+    zone_columns = ("zone", "last_status", "health") if by_zone else ()
+    live = ServiceInstance.objects.filter(ecs_service__in=list(running_services), stopped_at=None).order_by()
     versions: Counter[VersionKey] = Counter()
     zones: defaultdict[int, dict[str, TaskMapZone]] = defaultdict(dict)
-    for pk, image, digest, definition, *look, number in live.values_list(*columns, *looks).annotate(
-        count=Count("pk")
-    ):
+    for pk, image, digest, definition, *zone_values, number in live.values_list(
+        *columns, *zone_columns
+    ).annotate(count=Count("pk")):
         versions[pk, image, digest, definition] += number
-        if look:
-            zone = zones[pk].setdefault(look[0], TaskMapZone(look[0]))
-            is_old = definition != places[pk].ecs_service.task_definition
-            zone.count(number, status=look[1], health=look[2], is_old=is_old)
+        if zone_values:
+            zone = zones[pk].setdefault(zone_values[0], TaskMapZone(zone_values[0]))
+            is_old = definition != running_services[pk].ecs_service.task_definition
+            zone.count(number, status=zone_values[1], health=zone_values[2], is_old=is_old)
     _merge_pulling_tasks(versions)
-    ranked = sorted(versions.items(), key=lambda one: (-one[1], *one[0][1:]))
+    ranked = sorted(versions.items(), key=lambda item: (-item[1], *item[0][1:]))
     for (pk, image, digest, definition), number in ranked:
-        places[pk].versions.append(RunningVersion(image, digest, definition, number))
-    for pk, named in zones.items():
-        places[pk].zones = [named[name] for name in sorted(named)]
+        running_services[pk].versions.append(RunningVersion(image, digest, definition, number))
+    for pk, by_name in zones.items():
+        running_services[pk].zones = [by_name[name] for name in sorted(by_name)]
 
 
 def _merge_pulling_tasks(versions: Counter[VersionKey]) -> None:
-    """Count tasks that have pulled no image yet to the only digest that others of the same revision run."""
+    """Count tasks without a pulled image as the only known version of their revision."""
     digests: defaultdict[tuple[int, str, str], set[str]] = defaultdict(set)
     for pk, image, digest, definition in versions:
         digests[pk, image, definition].add(digest)
-    for (pk, image, definition), found in digests.items():
-        if "" in found and len(found) == 2:
-            known = next(filter(None, found))
-            versions[pk, image, known, definition] += versions.pop((pk, image, "", definition))
+    for (pk, image, definition), known_digests in digests.items():
+        if "" in known_digests and len(known_digests) == 2:
+            pulled_digest = next(filter(None, known_digests))
+            versions[pk, image, pulled_digest, definition] += versions.pop((pk, image, "", definition))

@@ -10,7 +10,7 @@ from django.db.models import Q
 from inventory.models.instances import EcsServiceRecord, ServiceInstance
 from inventory.sync import column_values
 
-# By the code that AWS gives (TargetHealth.Reason).
+# By reason code (TargetHealth.Reason).
 _REASON_HINTS: Final[Mapping[str, str]] = {
     "Elb.RegistrationInProgress": "Wait: the load balancer takes it up.",
     "Elb.InitialHealthChecking": "Wait for its first health checks. Should it take long, compare the grace"
@@ -31,7 +31,7 @@ _REASON_HINTS: Final[Mapping[str, str]] = {
     "Target.DeregistrationInProgress": "Nothing to do: it finishes the requests that it has. The target group"
     " says how long it may take.",
 }
-# Where there is no code, or one that is new.
+# By state, for missing and new reason codes.
 _STATE_HINTS: Final[Mapping[str, str]] = {
     "unhealthy": "Read the log of the task, and look at the health check of the target group.",
     "unavailable": "Look at the health check of the target group, and at the health of AWS in this region.",
@@ -39,7 +39,7 @@ _STATE_HINTS: Final[Mapping[str, str]] = {
     "draining": _REASON_HINTS["Target.DeregistrationInProgress"],
     "initial": _REASON_HINTS["Elb.RegistrationInProgress"],
 }
-# How pages show each state.
+# The badge of each state.
 _STATE_BADGES: Final[Mapping[str, str]] = {
     "healthy": "HEALTHY",
     "initial": "PENDING",
@@ -60,7 +60,7 @@ _STATE_ORDER: Final = (
 
 @dataclass(frozen=True)
 class DashboardTarget:
-    """A target that gets no traffic; `task` is the id of the ECS task behind it, if one runs there."""
+    """A target without traffic; `task` is the id of its ECS task, if known."""
 
     target: str
     port: int | None
@@ -72,24 +72,24 @@ class DashboardTarget:
 
     @property
     def is_unhealthy(self) -> bool:
-        """Whether it should get traffic and gets none."""
+        """Whether the target should receive traffic but does not."""
         return self.state.startswith(UNHEALTHY_STATES)
 
     @property
     def badge(self) -> str:
-        """How pages show its state."""
+        """The badge of its state."""
         return _get_state_badge(self.state)
 
     @property
     def hint(self) -> str:
-        """What somebody can do about it."""
-        known = _REASON_HINTS.get(self.reason)
-        return known or _STATE_HINTS.get(self.state.partition(".")[0], _STATE_HINTS["unhealthy"])
+        """The next step for the reader."""
+        reason_hint = _REASON_HINTS.get(self.reason)
+        return reason_hint or _STATE_HINTS.get(self.state.partition(".")[0], _STATE_HINTS["unhealthy"])
 
 
 @dataclass(frozen=True)
 class DashboardTargetGroup:
-    """A target group as it was last read: how many targets in which state, and some that are not healthy."""
+    """A target group as last read: counts by state, and some targets that are not healthy."""
 
     arn: str
     name: str
@@ -100,7 +100,7 @@ class DashboardTargetGroup:
 
     @property
     def state_counts(self) -> list[tuple[str, str, int]]:
-        """Of each state how pages show it, its word, and how many targets are in it; the worst first."""
+        """The badge, name and count of each state, the worst first."""
         return [(_get_state_badge(state), state, count) for state, count in self.counts.items()]
 
     @property
@@ -112,18 +112,18 @@ class DashboardTargetGroup:
         return sum(count for state, count in self.counts.items() if state.startswith(UNHEALTHY_STATES))
 
 
-def build_target_group(arn: str, known: Mapping[str, Any], tasks: Mapping[str, str]) -> DashboardTargetGroup:
-    """A target group out of what sync has kept of it; `tasks` has the ids of tasks by their addresses."""
-    counts = known.get("counts", {})
+def build_target_group(arn: str, entry: Mapping[str, Any], tasks: Mapping[str, str]) -> DashboardTargetGroup:
+    """Build a target group from the entry of sync; `tasks` maps targets to task ids."""
+    counts = entry.get("counts", {})
     states = sorted(counts, key=lambda state: (_get_state_rank(state), state))
-    bad = [_build_target(one, tasks) for one in _list_unhealthy(known)]
+    targets = [_build_target(target, tasks) for target in _list_unhealthy(entry)]
     return DashboardTargetGroup(
         arn=arn,
-        name=str(known.get("name") or arn.split("/")[1]),
-        is_missing=bool(known.get("is_missing")),
+        name=str(entry.get("name") or arn.split("/")[1]),
+        is_missing=bool(entry.get("is_missing")),
         counts={state: counts[state] for state in states},
-        targets=tuple(sorted(bad, key=lambda one: (_get_state_rank(one.state), one.target))),
-        read_at=column_values.parse_datetime(known.get("read_at")),
+        targets=tuple(sorted(targets, key=lambda target: (_get_state_rank(target.state), target.target))),
+        read_at=column_values.parse_datetime(entry.get("read_at")),
     )
 
 
@@ -135,41 +135,42 @@ def _get_state_rank(state: str) -> int:
     return _STATE_ORDER.index(state) if state in _STATE_ORDER else 0
 
 
-def _build_target(told: Mapping[str, Any], tasks: Mapping[str, str]) -> DashboardTarget:
+def _build_target(entry: Mapping[str, Any], tasks: Mapping[str, str]) -> DashboardTarget:
     names = ("target", "zone", "state", "reason", "description")
-    texts = {name: str(told.get(name) or "") for name in names}
-    return DashboardTarget(port=told.get("port"), task=tasks.get(texts["target"], ""), **texts)
+    texts = {name: str(entry.get(name) or "") for name in names}
+    return DashboardTarget(port=entry.get("port"), task=tasks.get(texts["target"], ""), **texts)
 
 
-def _list_unhealthy(known: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [*known.get("unhealthy", ()), *known.get("others", ())]
+def _list_unhealthy(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [*entry.get("unhealthy", ()), *entry.get("others", ())]
 
 
-def get_target_tasks(seen: Iterable[EcsServiceRecord]) -> dict[int, dict[str, str]]:
-    """By service, the ids of tasks by the targets that are not healthy; one query, none where all are.
+def get_target_tasks(ecs_services: Iterable[EcsServiceRecord]) -> dict[int, dict[str, str]]:
+    """Return task ids by service and target that is not healthy; no query if all are healthy.
 
-    A target is an address, or an EC2 instance; of one with several tasks of a service nobody knows whose
-    it is.
+    A target is an IP address or an EC2 instance; an instance with several tasks stays unassigned.
     """
-    wanted = {
-        one.pk: {str(told.get("target")) for group in one.targets for told in _list_unhealthy(group)}
-        for one in seen
+    targets_by_key = {
+        ecs_service.pk: {
+            str(target.get("target")) for group in ecs_service.targets for target in _list_unhealthy(group)
+        }
+        for ecs_service in ecs_services
     }
-    names = {name for each in wanted.values() for name in each}
+    names = {name for targets in targets_by_key.values() for name in targets}
     if not names:
         return {}
     addresses = {address for name in names if (address := column_values.parse_ip_address(name))}
-    behind = Q(address__in=addresses) | Q(container_instance__ec2_instance__in=names - addresses)
+    is_target = Q(address__in=addresses) | Q(container_instance__ec2_instance__in=names - addresses)
     rows = ServiceInstance.objects.filter(
-        behind, ecs_service__in=[pk for pk, each in wanted.items() if each], stopped_at=None
+        is_target, ecs_service__in=[pk for pk, targets in targets_by_key.items() if targets], stopped_at=None
     )
-    found: dict[int, dict[str, str]] = {}
-    for pk, address, machine, task in rows.order_by("created_at", "pk").values_list(
+    tasks: dict[int, dict[str, str]] = {}
+    for pk, address, ec2_instance, task in rows.order_by("created_at", "pk").values_list(
         "ecs_service", "address", "container_instance__ec2_instance", "task_id"
     ):
-        known = found.setdefault(pk or 0, {})
+        by_target = tasks.setdefault(pk or 0, {})
         if address in names:
-            known[address] = task
-        elif machine in names:
-            known[machine] = "" if machine in known else task
-    return found
+            by_target[address] = task
+        elif ec2_instance in names:
+            by_target[ec2_instance] = "" if ec2_instance in by_target else task
+    return tasks

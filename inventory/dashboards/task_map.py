@@ -9,7 +9,7 @@ from django.db.models.functions import RowNumber
 
 from inventory.models.instances import ServiceInstance
 
-# Tasks of one ECS service that a page draws, and of all that it shows together.
+# The limits of drawn tasks for each ECS service and for a page.
 MAX_DRAWN_PER_SERVICE: Final = 120
 MAX_DRAWN_TASKS: Final = 600
 MIN_DRAWN_PER_SERVICE: Final = 12
@@ -19,7 +19,7 @@ UNHEALTHY_STATUS: Final = "UNHEALTHY"
 
 @dataclass
 class TaskMapZone:
-    """The tasks in one availability zone. `drawn` has the unhealthy ones first, then the newest."""
+    """The tasks of one availability zone. `drawn` has unhealthy ones first, then the newest."""
 
     name: str
     total: int = 0
@@ -29,7 +29,7 @@ class TaskMapZone:
     drawn: list[ServiceInstance] = field(default_factory=list)
 
     def count(self, number: int, *, status: str, health: str, is_old: bool) -> None:
-        """Add so many tasks that look alike."""
+        """Add a number of equal tasks."""
         self.total += number
         self.outdated += number if is_old else 0
         if status != RUNNING:
@@ -39,18 +39,18 @@ class TaskMapZone:
 
 
 def load_drawn_tasks(zones: Mapping[int, Mapping[str, TaskMapZone]]) -> None:
-    """Put the tasks that are drawn into the zones, by service and name; one query."""
-    places = [pk for pk, named in zones.items() if named]
-    each = max(MIN_DRAWN_PER_SERVICE, min(MAX_DRAWN_PER_SERVICE, MAX_DRAWN_TASKS // max(len(places), 1)))
-    first = Case(
+    """Load the drawn tasks of the zones, by service and zone name; one query."""
+    keys = [pk for pk, by_name in zones.items() if by_name]
+    limit = max(MIN_DRAWN_PER_SERVICE, min(MAX_DRAWN_PER_SERVICE, MAX_DRAWN_TASKS // max(len(keys), 1)))
+    order = Case(
         When(~Q(last_status=RUNNING), then=Value(1)),
         When(health=UNHEALTHY_STATUS, then=Value(0)),
         When(~Q(task_definition=F("ecs_service__task_definition")), then=Value(2)),
         default=Value(3),
     )
-    rank = Window(RowNumber(), partition_by="ecs_service_id", order_by=(first.asc(), "-created_at", "-pk"))
+    rank = Window(RowNumber(), partition_by="ecs_service_id", order_by=(order.asc(), "-created_at", "-pk"))
     columns = ("task_id", "ecs_service", "last_status", "health", "zone", "task_definition", "created_at")
-    rows = ServiceInstance.objects.filter(ecs_service__in=places, stopped_at=None).annotate(rank=rank)
-    for one in rows.filter(rank__lte=each).only(*columns).order_by("zone", "created_at", "pk"):
-        if (zone := zones.get(one.ecs_service_id or 0, {}).get(one.zone)) is not None:
-            zone.drawn.append(one)
+    rows = ServiceInstance.objects.filter(ecs_service__in=keys, stopped_at=None).annotate(rank=rank)
+    for task in rows.filter(rank__lte=limit).only(*columns).order_by("zone", "created_at", "pk"):
+        if (zone := zones.get(task.ecs_service_id or 0, {}).get(task.zone)) is not None:
+            zone.drawn.append(task)

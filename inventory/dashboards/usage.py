@@ -21,7 +21,7 @@ _TICK_INTERVAL: Final = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class UsageReading:
-    """The averages of five minutes, in per cent; None where CloudWatch has none."""
+    """The averages of five minutes in percent; None where CloudWatch has no value."""
 
     at: datetime
     cpu: float | None
@@ -34,14 +34,14 @@ class UsageReading:
 
 @dataclass(frozen=True)
 class UsageMeasure:
-    """One measure over time, in per cent of what is reserved: its line, its axis, and what both say."""
+    """One measure over time in percent of the reservation, for chart and table."""
 
     label: str
     values: tuple[float | None, ...]
 
     @cached_property
     def known(self) -> list[float]:
-        return [one for one in self.values if one is not None]
+        return [value for value in self.values if value is not None]
 
     @property
     def current(self) -> float | None:
@@ -58,7 +58,7 @@ class UsageMeasure:
 
     @property
     def path(self) -> str:
-        return build_line_path(self.values, most=compute_percent_maximum(self.values))
+        return build_line_path(self.values, maximum=compute_percent_maximum(self.values))
 
     @property
     def ticks(self) -> tuple[AxisTick, ...]:
@@ -78,38 +78,38 @@ class ServiceUsage:
 
     @cached_property
     def known(self) -> list[UsageReading]:
-        """Those with a value, the newest first."""
-        return [one for one in reversed(self.readings) if one.is_known]
+        """The readings with a value, the newest first."""
+        return [reading for reading in reversed(self.readings) if reading.is_known]
 
     @property
     def table_rows(self) -> list[UsageReading]:
-        """From the newest value to the oldest, the newest first, with what is missing in between."""
+        """The readings between the newest and the oldest value, the newest first."""
         if not self.known:
             return []
         newest, oldest = self.known[0].at, self.known[-1].at
-        return [one for one in reversed(self.readings) if oldest <= one.at <= newest]
+        return [reading for reading in reversed(self.readings) if oldest <= reading.at <= newest]
 
     @cached_property
     def measures(self) -> tuple[UsageMeasure, UsageMeasure]:
         """CPU and memory."""
         return (
-            UsageMeasure("CPU", tuple(one.cpu for one in self.readings)),
-            UsageMeasure("Memory", tuple(one.memory for one in self.readings)),
+            UsageMeasure("CPU", tuple(reading.cpu for reading in self.readings)),
+            UsageMeasure("Memory", tuple(reading.memory for reading in self.readings)),
         )
 
     @property
     def hours(self) -> list[datetime]:
-        """The marks of the time axis, from its beginning to its end."""
+        """The ticks of the time axis."""
         since = self.readings[0].at
         return [since + number * _TICK_INTERVAL for number in range(USAGE_WINDOW // _TICK_INTERVAL + 1)]
 
 
-def get_usage(seen: EcsServiceRecord) -> ServiceUsage | None:
-    """What sync has kept of a service; None as long as it has read nothing."""
-    if seen.usage_read_at is None:
+def get_usage(ecs_service: EcsServiceRecord) -> ServiceUsage | None:
+    """Return the usage that sync stored; None before the first read."""
+    if ecs_service.usage_read_at is None:
         return None
-    since, _ = compute_usage_window(seen.usage_read_at)
+    since, _ = compute_usage_window(ecs_service.usage_read_at)
     moments = [since + number * PERIOD for number in range(USAGE_WINDOW // PERIOD)]
-    cpu, memory = (seen.usage.get(kind, {}) for kind in ("cpu", "memory"))
+    cpu, memory = (ecs_service.usage.get(kind, {}) for kind in ("cpu", "memory"))
     readings = (UsageReading(at, cpu.get(at.isoformat()), memory.get(at.isoformat())) for at in moments)
-    return ServiceUsage(seen.usage_read_at, tuple(readings))
+    return ServiceUsage(ecs_service.usage_read_at, tuple(readings))

@@ -1,1 +1,1 @@
-"""inventory/operations."""
+"""Operations of the inventory."""

@@ -1,4 +1,4 @@
-"""Operation that undoes an adoption, as long as nothing was deployed by it."""
+"""Operation that undoes an adoption that has not deployed anything."""
 
 from typing import Final
 
@@ -26,10 +26,10 @@ _ALREADY_DEPLOYED_REASON: Final = (
 
 
 def undo_adoption(*, actor: User, adoption: Adoption) -> Adoption:
-    """Remove the service and the pipeline that an adoption made; nothing in AWS is called.
+    """Delete the service and pipeline of an adoption; nothing is called in AWS.
 
-    What was read back stays for a day. Raises `Conflict` once an execution of it exists, `ResourceInUse`
-    while another pipeline means the service, and `Forbidden`.
+    The proposal stays for a day. Raises `Conflict` once it has an execution, `ResourceInUse` while
+    another pipeline uses the service, and `Forbidden`.
     """
     require(actor, EDIT_ENVIRONMENT, adoption)
     if reason := describe_undo_obstacle(adoption):
@@ -37,9 +37,9 @@ def undo_adoption(*, actor: User, adoption: Adoption) -> Adoption:
     service, pipeline = adoption.service, adoption.pipeline
     before = {"service": str(service), "pipeline": str(pipeline) if pipeline else None}
     with transaction.atomic():
-        # The row is found again by nobody who does the same at this moment.
-        mine = Adoption.objects.filter(pk=adoption.pk, state=AdoptionStates.ADOPTED)
-        if not mine.update(
+        # The condition on the state makes a concurrent undo fail.
+        unchanged = Adoption.objects.filter(pk=adoption.pk, state=AdoptionStates.ADOPTED)
+        if not unchanged.update(
             state=AdoptionStates.READY,
             reserved_arn="",
             service=None,
@@ -63,25 +63,27 @@ def undo_adoption(*, actor: User, adoption: Adoption) -> Adoption:
 
 
 def describe_undo_obstacle(adoption: Adoption) -> str:
-    """What keeps an adoption from being taken back; empty if nothing does."""
+    """Describe why an adoption cannot be undone; empty if it can."""
     if adoption.state != AdoptionStates.ADOPTED or adoption.service is None:
         return "It is not adopted, so there is nothing to take back."
-    ran = Execution.objects.filter(pipeline=adoption.pipeline_id) if adoption.pipeline_id else None
-    if (ran is not None and ran.exists()) or StageExecution.objects.filter(service=adoption.service).exists():
+    executions = Execution.objects.filter(pipeline=adoption.pipeline_id) if adoption.pipeline_id else None
+    if (executions is not None and executions.exists()) or StageExecution.objects.filter(
+        service=adoption.service
+    ).exists():
         return _ALREADY_DEPLOYED_REASON
     return ""
 
 
 def can_undo_adoption(reader: Principal, adoption: Adoption) -> bool:
-    """Whether somebody has the rights that taking back needs."""
+    """Return whether the reader has the permissions for undoing."""
     parts = ((adoption.service, "core_service_delete"), (adoption.pipeline, "core_pipeline_delete"))
     return can(reader, EDIT_ENVIRONMENT, adoption) and all(
-        can(reader, right, one) for one, right in parts if one
+        can(reader, permission, resource) for resource, permission in parts if resource
     )
 
 
 def _delete_unused(actor: User, pipeline: Pipeline) -> None:
     delete_pipeline(actor=actor, pipeline=pipeline)
-    # One that was run at this moment stays, with its execution.
+    # A pipeline that was just run stays, with its execution.
     if Pipeline.with_deleted.filter(pk=pipeline.pk).exists():
         raise Conflict(_ALREADY_DEPLOYED_REASON)

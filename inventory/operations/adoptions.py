@@ -33,14 +33,14 @@ from web.http.problems import BadInput, Conflict
 
 AdoptionStates = Adoption.State
 RUNTIME_INPUT: Final = "<+input>"
-"""Instead of a choice: the pipeline asks for load balancer and listeners at each run."""
+"""The value that makes the pipeline ask for load balancer and listeners at each run."""
 
 
 @dataclass(frozen=True)
 class AdoptionSpec:
-    """What a person chooses of what is made: the service's identifier and name, and the strategy.
+    """The choices for an adoption: identifier and name of the service, and the strategy.
 
-    `traffic` is the key of a `Choice`, for BlueGreen; empty means the one that is sure.
+    `traffic` is the key of a `TrafficOption` for blue/green; empty means the certain one.
     """
 
     identifier: str
@@ -50,9 +50,9 @@ class AdoptionSpec:
 
 
 def list_unmanaged_services(infrastructure: Infrastructure) -> QuerySet[EcsServiceRecord]:
-    """The ECS services of its cluster that nobody deploys by this connector.
+    """Return the ECS services of the cluster that Slipway does not deploy through this connector.
 
-    Each has `is_elsewhere`: whether somebody does by another one.
+    Each has `is_elsewhere`: whether it is deployed through another connector.
     """
     adopted = Adoption.objects.filter(
         ecs_service=OuterRef("pk"), state=AdoptionStates.ADOPTED, service__isnull=False
@@ -69,62 +69,62 @@ def list_unmanaged_services(infrastructure: Infrastructure) -> QuerySet[EcsServi
 
 
 def read_for_adoption(*, actor: User, infrastructure: Infrastructure, ecs_service: str) -> Adoption:
-    """Have an ECS service read back; what was read before is read anew.
+    """Request that an ECS service is read for adoption; an earlier read is replaced.
 
-    Raises `BadInput` where there is none of that name that is not Slipway's, and `MissingAccess`.
+    Raises `BadInput` for an unknown or managed service, and `MissingAccess`.
     """
     require(actor, EDIT_ENVIRONMENT, infrastructure)
     require_access(actor, get_connector_requirements(infrastructure.connector, path="connector"))
-    seen = _get_unmanaged_service(actor, infrastructure, ecs_service)
+    record = _get_unmanaged_service(actor, infrastructure, ecs_service)
     now = get_database_time()
-    fresh = {
+    columns = {
         "state": AdoptionStates.READING, "reason": "", "documents": "", "warnings": [], "traffic": {},
         "task_definition": "", "requested_by": actor, "requested_at": now, "read_at": None,
         "adopted_at": None, "adopted_by": None, "reserved_arn": "", "service": None, "pipeline": None,
     }  # fmt: skip
     with transaction.atomic():
-        known = Adoption.objects.filter(infrastructure=infrastructure, ecs_service=seen)
-        taken = known.filter(state=AdoptionStates.ADOPTED, service__isnull=False)
-        # Never over an adoption of the same moment.
-        if not known.exclude(pk__in=taken.values("pk")).update(**fresh):
-            _create_or_reset_adoption(infrastructure, seen, fresh)
-        adoption = known.select_related("infrastructure__environment__scope", "ecs_service__cluster").get()
-        compared = advance_due_date(seen.cluster, now)
+        existing = Adoption.objects.filter(infrastructure=infrastructure, ecs_service=record)
+        adopted = existing.filter(state=AdoptionStates.ADOPTED, service__isnull=False)
+        # A concurrent adoption must not be overwritten.
+        if not existing.exclude(pk__in=adopted.values("pk")).update(**columns):
+            _create_or_reset_adoption(infrastructure, record, columns)
+        adoption = existing.select_related("infrastructure__environment__scope", "ecs_service__cluster").get()
+        scan = advance_due_date(record.cluster, now)
         record_audit_entry(
-            actor=actor, action="adoption.read", thing=adoption, after={"ecs_service": seen.name}
+            actor=actor, action="adoption.read", thing=adoption, after={"ecs_service": record.name}
         )
-        transaction.on_commit(lambda: request_scan(compared.pk))
+        transaction.on_commit(lambda: request_scan(scan.pk))
     return adoption
 
 
 def _create_or_reset_adoption(
-    infrastructure: Infrastructure, seen: EcsServiceRecord, fresh: dict[str, object]
+    infrastructure: Infrastructure, record: EcsServiceRecord, columns: dict[str, object]
 ) -> None:
     try:
         with transaction.atomic():
-            Adoption.objects.create(infrastructure=infrastructure, ecs_service=seen, **fresh)
+            Adoption.objects.create(infrastructure=infrastructure, ecs_service=record, **columns)
     except IntegrityError as exc:
         raise Conflict("Somebody else reads or adopts it at this moment. Look at the list again.") from exc
 
 
 def _get_unmanaged_service(actor: User, infrastructure: Infrastructure, name: str) -> EcsServiceRecord:
-    here = EcsServiceRecord.objects.filter(
+    in_cluster = EcsServiceRecord.objects.filter(
         cluster__connector=infrastructure.connector_id,
         cluster__region=infrastructure.region,
         cluster__cluster=infrastructure.cluster,
         gone_at=None,
         name=name,
     )
-    any_of_it = here.select_related("cluster").first()
-    if any_of_it is not None and (owner := get_other_owner(any_of_it)) is not None:
+    existing = in_cluster.select_related("cluster").first()
+    if existing is not None and (owner := get_other_owner(existing)) is not None:
         raise _build_service_error(describe_other_owner(owner, actor))
-    seen = list_unmanaged_services(infrastructure).filter(name=name).first()
-    if seen is None:
+    record = list_unmanaged_services(infrastructure).filter(name=name).first()
+    if record is None:
         raise _build_service_error(
             f"There is no ECS service {name[:255]} in this cluster that is not Slipway's already. "
             "A new one is listed about a minute after it was made."
         )
-    return seen
+    return record
 
 
 def _build_service_error(message: str) -> BadInput:
@@ -132,36 +132,35 @@ def _build_service_error(message: str) -> BadInput:
 
 
 def adopt_service(*, actor: User, adoption: Adoption, spec: AdoptionSpec) -> Adoption:
-    """Make a service with the manifests that were read, and a pipeline that deploys it; nothing is called.
+    """Create a service from the manifests and a pipeline that deploys it; nothing is called in AWS.
 
-    All of it is made, or nothing; asked for again by the same person, the same is answered. Raises `Conflict`
-    where it is not ready or changed since it was read, `BadInput` for what cannot be made, `Forbidden` and
-    `MissingAccess`.
+    It is atomic, and repeating it by the same person returns the same result. Raises `Conflict` where it
+    is not ready or has changed since it was read, `BadInput`, `Forbidden` and `MissingAccess`.
     """
     require(actor, EDIT_ENVIRONMENT, adoption)
     if _is_repeated_request(actor, adoption, spec):
         return adoption
     proposal = _get_proposal(actor, adoption)
     require_valid_identifier(spec.identifier)
-    strategy, choice = _choose_strategy(proposal, spec), None
+    strategy, option = _choose_strategy(proposal, spec), None
     if proposal.is_pair:
-        choice = _choose_traffic_option(proposal, spec)
+        option = _choose_traffic_option(proposal, spec)
     with transaction.atomic():
         service = _create_service(actor, adoption, proposal, spec)
-        text = render_pipeline(strategy, adoption.infrastructure, service, choice)
+        text = render_pipeline(strategy, adoption.infrastructure, service, option)
         pipeline = save_pipeline(actor=actor, scope=adoption.scope, yaml=text)
         _claim_adoption(actor, adoption, service, pipeline)
         assign_owner(adoption.ecs_service, service, adoption.infrastructure)
-        compared = advance_due_date(adoption.ecs_service.cluster, get_database_time())
+        scan = advance_due_date(adoption.ecs_service.cluster, get_database_time())
         after = {"service": str(service), "pipeline": str(pipeline), "strategy": strategy}
         record_audit_entry(actor=actor, action="adoption.adopt", thing=adoption, after=after)
-        transaction.on_commit(lambda: request_scan(compared.pk))
+        transaction.on_commit(lambda: request_scan(scan.pk))
     adoption.refresh_from_db()
     return adoption
 
 
 def _is_repeated_request(actor: User, adoption: Adoption, spec: AdoptionSpec) -> bool:
-    """Whether this is the same request once more: its answer may have been lost."""
+    """Return whether this repeats a request whose response may have been lost."""
     service = adoption.service
     is_same = service is not None and service.identifier == spec.identifier
     return adoption.state == AdoptionStates.ADOPTED and is_same and adoption.adopted_by_id == actor.pk
@@ -193,16 +192,16 @@ def _choose_strategy(proposal: AdoptionProposal, spec: AdoptionSpec) -> str:
 
 
 def _choose_traffic_option(proposal: AdoptionProposal, spec: AdoptionSpec) -> TrafficOption | None:
-    fit = proposal.traffic_options
-    if spec.traffic == RUNTIME_INPUT or not fit.options:
+    options = proposal.traffic_options
+    if spec.traffic == RUNTIME_INPUT or not options.options:
         return None
-    found = fit.get_option(spec.traffic) if spec.traffic else fit.certain_option
-    if found is not None:
-        return found
+    option = options.get_option(spec.traffic) if spec.traffic else options.certain_option
+    if option is not None:
+        return option
     message = (
         "is none of those that were found; read the ECS service again if the load balancer has changed"
         if spec.traffic
-        else f"choose one of {len(fit.options)} that fit, or {RUNTIME_INPUT} to be asked at each run"
+        else f"choose one of {len(options.options)} that fit, or {RUNTIME_INPUT} to be asked at each run"
     )
     raise BadInput("Choose the listener rules.", errors=[{"path": "traffic", "message": message}])
 
@@ -214,42 +213,46 @@ def _get_proposal(actor: User, adoption: Adoption) -> AdoptionProposal:
 
 
 def describe_adoption_obstacle(reader: Principal, adoption: Adoption) -> str:
-    """What keeps what was read from being adopted now; empty if nothing does."""
+    """Describe why the proposal cannot be adopted now; empty if it can."""
     if adoption.state == AdoptionStates.ADOPTED:
         return _describe_other_owner(adoption)
     if adoption.state != AdoptionStates.READY:
         return f"This is {adoption.get_state_display().lower()}: it cannot be adopted now."
-    seen = adoption.ecs_service
-    if seen.gone_at is not None or seen.status != "ACTIVE":
+    ecs_service = adoption.ecs_service
+    if ecs_service.gone_at is not None or ecs_service.status != "ACTIVE":
         return "The ECS service is not there any more: somebody has deleted it in AWS."
-    if (owner := get_other_owner(seen)) is not None:
+    if (owner := get_other_owner(ecs_service)) is not None:
         return describe_other_owner(owner, reader)
-    if refused := [*check_service(seen.description)]:
-        return refused[0]
-    if seen.task_definition != adoption.task_definition or _has_changed(AdoptionProposal.of(adoption), seen):
+    if reasons := [*check_service(ecs_service.description)]:
+        return reasons[0]
+    if ecs_service.task_definition != adoption.task_definition or _has_changed(
+        AdoptionProposal.of(adoption), ecs_service
+    ):
         return "The ECS service has changed since it was read. Read it again, then adopt it."
     return ""
 
 
-def _has_changed(proposal: AdoptionProposal, seen: EcsServiceRecord) -> bool:
-    """Whether its settings are not those that were read; what scales it is not asked again."""
-    read = proposal.documents
-    now = build_running_documents(seen, task_definition=None, target=read.target, policies=read.policies)
-    return any(find_differences(read, now, aws_defaults=find_aws_defaults(read, now)))
+def _has_changed(proposal: AdoptionProposal, ecs_service: EcsServiceRecord) -> bool:
+    """Return whether its settings differ from the proposal; auto scaling is not read again."""
+    expected = proposal.documents
+    actual = build_running_documents(
+        ecs_service, task_definition=None, target=expected.target, policies=expected.policies
+    )
+    return any(find_differences(expected, actual, aws_defaults=find_aws_defaults(expected, actual)))
 
 
 def _describe_other_owner(adoption: Adoption) -> str:
     person = adoption.adopted_by
-    who = person.get_username() if person else "Somebody else"
-    return f"{who} has adopted it meanwhile. Nothing was made for you."
+    name = person.get_username() if person else "Somebody else"
+    return f"{name} has adopted it meanwhile. Nothing was made for you."
 
 
 def _claim_adoption(actor: User, adoption: Adoption, service: Service, pipeline: Pipeline) -> None:
-    """Of several who adopt at once, by whatever infrastructure or connector, one does."""
+    """Mark the adoption as adopted; of concurrent requests, one succeeds."""
     rows = Adoption.objects.filter(pk=adoption.pk, state=AdoptionStates.READY)
     try:
         with transaction.atomic():
-            taken = rows.update(
+            updated = rows.update(
                 state=AdoptionStates.ADOPTED,
                 adopted_at=get_database_time(),
                 adopted_by=actor,
@@ -259,7 +262,7 @@ def _claim_adoption(actor: User, adoption: Adoption, service: Service, pipeline:
             )
     except IntegrityError as exc:
         _raise_already_adopted(adoption, exc)
-    if not taken:
+    if not updated:
         _raise_already_adopted(adoption)
 
 
@@ -271,8 +274,10 @@ def _raise_already_adopted(adoption: Adoption, cause: Exception | None = None) -
     raise Conflict(_describe_other_owner(winner or adoption)) from cause
 
 
-def assign_owner(seen: EcsServiceRecord, service: Service | None, place: Infrastructure | None) -> None:
-    """Say whose an ECS service is, and the other one of its pair, until the next sync says the same."""
-    partner = get_partner(seen)
-    both = [seen.pk, *([partner.pk] if partner else [])]
-    EcsServiceRecord.objects.filter(pk__in=both).update(service=service, infrastructure=place)
+def assign_owner(
+    ecs_service: EcsServiceRecord, service: Service | None, infrastructure: Infrastructure | None
+) -> None:
+    """Set the owner of an ECS service and its partner until the next sync."""
+    partner = get_partner(ecs_service)
+    both = [ecs_service.pk, *([partner.pk] if partner else [])]
+    EcsServiceRecord.objects.filter(pk__in=both).update(service=service, infrastructure=infrastructure)

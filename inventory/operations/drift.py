@@ -61,7 +61,7 @@ def accept_drift(
 
 
 def revoke_acceptance(*, actor: User, comparison: DriftComparison, keys: Sequence[int]) -> list[Drift]:
-    """Accept fields no longer. Raises `BadInput` where nothing of it differs any more."""
+    """Revoke the acceptance of fields. Raises `BadInput` where none differs any more."""
     require(actor, EDIT_ENVIRONMENT, comparison)
     with transaction.atomic():
         rows = _get_open_drifts(comparison, keys)
@@ -82,7 +82,7 @@ def _get_open_drifts(comparison: DriftComparison, keys: Sequence[int]) -> list[D
 def _save_decision(
     comparison: DriftComparison, rows: Sequence[Drift], actor: User, action: str, reason: str
 ) -> None:
-    # One that ended meanwhile stays as it ended.
+    # Drift that was resolved meanwhile stays unchanged.
     before = {"state": comparison.state}
     for row in rows:
         Drift.objects.filter(pk=row.pk, resolved_at=None).update(
@@ -95,12 +95,12 @@ def _save_decision(
 
 
 def update_comparison_state(comparison: DriftComparison) -> None:
-    """Say anew whether what differs is accepted."""
+    """Update whether all differing fields are accepted."""
     states = DriftComparison.State
     if comparison.state not in (states.DRIFTED, states.ACCEPTED):
         return
-    left = filter_open_drifts(comparison).filter(accepted_at=None).exists()
-    comparison.state = states.DRIFTED if left else states.ACCEPTED
+    has_unaccepted = filter_open_drifts(comparison).filter(accepted_at=None).exists()
+    comparison.state = states.DRIFTED if has_unaccepted else states.ACCEPTED
     DriftComparison.objects.filter(pk=comparison.pk, state__in=(states.DRIFTED, states.ACCEPTED)).update(
         state=comparison.state
     )
@@ -108,8 +108,8 @@ def update_comparison_state(comparison: DriftComparison) -> None:
 
 
 def _validate_reason(reason: str) -> str:
-    said = reason.strip()
-    if not said or len(said) > DRIFT_REASON_CHARACTERS:
+    text = reason.strip()
+    if not text or len(text) > DRIFT_REASON_CHARACTERS:
         message = f"Say in up to {DRIFT_REASON_CHARACTERS} characters why this is right as it is."
         raise BadInput(message, errors=[{"path": "reason", "message": message}])
-    return said
+    return text

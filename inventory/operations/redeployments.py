@@ -1,4 +1,4 @@
-"""Operation that deploys again what an earlier execution deployed."""
+"""Operation that repeats an earlier deployment."""
 
 from deployments.execution.operations import run_pipeline
 from deployments.models import Execution, StageExecution
@@ -8,16 +8,16 @@ from web.http.problems import Conflict
 
 
 def can_redeploy(deployment: StageExecution) -> bool:
-    """Whether a deployment ended well, so that it may be deployed again."""
+    """Return whether a deployment succeeded, so that it can be repeated."""
     execution = deployment.execution
-    went_well = execution.status == Status.SUCCESS or execution.deployed_all_the_same
-    return went_well and deployment.status != Status.SKIPPED
+    has_succeeded = execution.status == Status.SUCCESS or execution.deployed_all_the_same
+    return has_succeeded and deployment.status != Status.SKIPPED
 
 
 def redeploy(*, actor: User, deployment: StageExecution) -> Execution:
-    """Deploy again what an execution deployed, with its manifests, inputs and image; the new execution.
+    """Repeat a deployment with its manifests, inputs and image, and return the new execution.
 
-    Raises `Conflict` where it did not end well, and whatever `run_pipeline` raises.
+    Raises `Conflict` where it did not succeed, and all errors of `run_pipeline`.
     """
     execution = deployment.execution
     if not can_redeploy(deployment):

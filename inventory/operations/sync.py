@@ -19,11 +19,10 @@ ACCESS_ENVIRONMENT = "core_environment_access"
 
 
 def sync_infrastructure(*, actor: User, infrastructure: Infrastructure) -> SyncedCluster:
-    """Look at the cluster of an infrastructure now; a sync that is under way is not begun anew.
+    """Request a sync of the infrastructure's cluster; a running sync continues.
 
-    Who asks again within seconds has the look that was asked for, or one when they are over.
-
-    Raises `Conflict` where the infrastructure names no cluster yet, `Forbidden` without access to it.
+    Repeated requests within seconds share one sync. Raises `Conflict` where the cluster is not known yet,
+    and `Forbidden`.
     """
     require(actor, ACCESS_ENVIRONMENT, infrastructure)
     now = get_database_time()
@@ -36,8 +35,8 @@ def sync_infrastructure(*, actor: User, infrastructure: Infrastructure) -> Synce
             )
         advance_due_date(cluster, now)
         allow_trial(cluster, now)
-        asked = {"region": cluster.region, "cluster": cluster.cluster}
-        record_audit_entry(actor=actor, action="infrastructure.sync", thing=infrastructure, after=asked)
+        location = {"region": cluster.region, "cluster": cluster.cluster}
+        record_audit_entry(actor=actor, action="infrastructure.sync", thing=infrastructure, after=location)
         transaction.on_commit(lambda: request_sync(cluster.pk))
         publish_clusters_changed(cluster.pk)
     return cluster

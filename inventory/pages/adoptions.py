@@ -35,112 +35,116 @@ def list_unmanaged_services_page(request: PageRequest, pk: int) -> HttpResponse:
 @require_sign_in
 @require_POST
 def read_service(request: PageRequest, pk: int) -> HttpResponse:
-    """Have an ECS service read back."""
-    place = _get_infrastructure(request, pk)
+    """Request that an ECS service is read for adoption."""
+    infrastructure = _get_infrastructure(request, pk)
     try:
         name = request.POST.get("ecs_service", "")
-        adoption = adoptions.read_for_adoption(actor=request.user, infrastructure=place, ecs_service=name)
+        adoption = adoptions.read_for_adoption(
+            actor=request.user, infrastructure=infrastructure, ecs_service=name
+        )
     except (BadInput, Conflict, MissingAccess) as problem:
-        return _render_unmanaged_services(request, place, said=problem.detail, status=problem.status)
+        return _render_unmanaged_services(
+            request, infrastructure, message=problem.detail, status=problem.status
+        )
     return redirect("adoption", pk=adoption.pk)
 
 
 @require_sign_in
 @require_http_methods(["GET", "HEAD", "POST"])
 def show_adoption(request: PageRequest, pk: int) -> HttpResponse:
-    """Show what was read back and what would be made of it, and make it."""
-    found = _get_adoption(request, pk)
+    """Show the proposal of an adoption, and adopt it."""
+    adoption = _get_adoption(request, pk)
     if request.method != "POST":
-        return _render_wizard(request, found)
+        return _render_wizard(request, adoption)
     names = ("identifier", "name", "strategy", "traffic")
-    typed = {name: request.POST.get(name, "").strip() for name in names}
+    values = {name: request.POST.get(name, "").strip() for name in names}
     try:
-        adoptions.adopt_service(actor=request.user, adoption=found, spec=AdoptionSpec(**typed))
+        adoptions.adopt_service(actor=request.user, adoption=adoption, spec=AdoptionSpec(**values))
     except (BadInput, Conflict, MissingAccess) as problem:
-        # Somebody else may have been faster.
-        return _render_wizard(request, _get_adoption(request, pk), typed=typed, problem=problem)
+        # Another person may have adopted it meanwhile.
+        return _render_wizard(request, _get_adoption(request, pk), values=values, problem=problem)
     return redirect("adoption", pk=pk)
 
 
 @require_sign_in
 @require_http_methods(["GET", "HEAD", "POST"])
 def undo_adoption_page(request: PageRequest, pk: int) -> HttpResponse:
-    """Ask before what an adoption made goes, and take it away."""
-    found = _get_adoption(request, pk)
-    require(request.user, drift.EDIT_ENVIRONMENT, found)
+    """Confirm and undo an adoption."""
+    adoption = _get_adoption(request, pk)
+    require(request.user, drift.EDIT_ENVIRONMENT, adoption)
     if request.method != "POST":
-        return _render_undo(request, found, adoption_undo.describe_undo_obstacle(found))
+        return _render_undo(request, adoption, adoption_undo.describe_undo_obstacle(adoption))
     try:
-        adoption_undo.undo_adoption(actor=request.user, adoption=found)
+        adoption_undo.undo_adoption(actor=request.user, adoption=adoption)
     except Problem as problem:
         return _render_undo(request, _get_adoption(request, pk), problem.detail, problem.status)
     messages.success(
-        request, f"The adoption of {found.ecs_service.name} is taken back. It runs on as it is in AWS."
+        request, f"The adoption of {adoption.ecs_service.name} is taken back. It runs on as it is in AWS."
     )
-    return redirect("unknown-services", pk=found.infrastructure_id)
+    return redirect("unknown-services", pk=adoption.infrastructure_id)
 
 
-def _render_undo(request: PageRequest, found: Adoption, reason: str, status: int = 200) -> HttpResponse:
+def _render_undo(request: PageRequest, adoption: Adoption, reason: str, status: int = 200) -> HttpResponse:
     context = {
-        "adoption": found,
+        "adoption": adoption,
         "reason": reason,
-        "may": adoption_undo.can_undo_adoption(request.user, found),
+        "may": adoption_undo.can_undo_adoption(request.user, adoption),
     }
     return render(request, "inventory/drift/take_back.html", context, status=status)
 
 
 def _render_wizard(
     request: PageRequest,
-    found: Adoption,
+    adoption: Adoption,
     *,
-    typed: dict[str, str] | None = None,
+    values: dict[str, str] | None = None,
     problem: Problem | None = None,
 ) -> HttpResponse:
-    trouble = drift.get_adoption_failure(found)
-    # What is read back has the values of environments: it is for who may make a service of it.
-    may_adopt = can(request.user, drift.EDIT_ENVIRONMENT, found)
-    is_ready = found.state == Adoption.State.READY
-    proposal = AdoptionProposal.of(found) if may_adopt and is_ready else None
+    failure = drift.get_adoption_failure(adoption)
+    # The proposal holds environment values, so only those who may adopt see it.
+    may_adopt = can(request.user, drift.EDIT_ENVIRONMENT, adoption)
+    is_ready = adoption.state == Adoption.State.READY
+    proposal = AdoptionProposal.of(adoption) if may_adopt and is_ready else None
     context: dict[str, Any] = {
-        "adoption": found,
-        "is_reading": found.state == READING_STATE,
+        "adoption": adoption,
+        "is_reading": adoption.state == READING_STATE,
         "proposal": proposal,
-        "typed": typed or _suggest_names(found, proposal),
+        "typed": values or _suggest_names(adoption, proposal),
         "problem": problem,
-        "stale": adoptions.describe_adoption_obstacle(request.user, found)
+        "stale": adoptions.describe_adoption_obstacle(request.user, adoption)
         if proposal and problem is None
         else "",
-        "trouble": trouble,
+        "trouble": failure,
         "ask": adoptions.RUNTIME_INPUT,
         "may_adopt": may_adopt,
-        "may_take_back": not adoption_undo.describe_undo_obstacle(found)
-        and adoption_undo.can_undo_adoption(request.user, found),
+        "may_take_back": not adoption_undo.describe_undo_obstacle(adoption)
+        and adoption_undo.can_undo_adoption(request.user, adoption),
     }
     return render(
         request, "inventory/drift/adoption.html", context, status=problem.status if problem else 200
     )
 
 
-def _suggest_names(found: Adoption, proposal: AdoptionProposal | None) -> dict[str, str]:
-    name = get_base_name(found.ecs_service.name)
+def _suggest_names(adoption: Adoption, proposal: AdoptionProposal | None) -> dict[str, str]:
+    name = get_base_name(adoption.ecs_service.name)
     identifier = slugify(name).replace("-", "_")[:128] or "service"
     if not identifier[0].isalpha():
         identifier = f"service_{identifier}"[:128]
     strategy = proposal.strategies[0] if proposal else ""
-    sure = proposal.traffic_options.certain_option if proposal else None
-    found_key = sure.key if sure else ""
-    return {"identifier": identifier, "name": name[:128], "strategy": strategy, "traffic": found_key}
+    option = proposal.traffic_options.certain_option if proposal else None
+    traffic = option.key if option else ""
+    return {"identifier": identifier, "name": name[:128], "strategy": strategy, "traffic": traffic}
 
 
 def _render_unmanaged_services(
-    request: PageRequest, place: Infrastructure, *, said: str = "", status: int = 200
+    request: PageRequest, infrastructure: Infrastructure, *, message: str = "", status: int = 200
 ) -> HttpResponse:
     context = {
-        "place": place,
-        "page": paginate_queryset(adoptions.list_unmanaged_services(place), request),
-        "cluster": get_cluster(place),
-        "may_adopt": can(request.user, drift.EDIT_ENVIRONMENT, place),
-        "said": said,
+        "place": infrastructure,
+        "page": paginate_queryset(adoptions.list_unmanaged_services(infrastructure), request),
+        "cluster": get_cluster(infrastructure),
+        "may_adopt": can(request.user, drift.EDIT_ENVIRONMENT, infrastructure),
+        "said": message,
     }
     return render(request, "inventory/drift/unknown.html", context, status=status)
 

@@ -42,19 +42,19 @@ class DriftTableRow:
 @require_sign_in
 @require_safe
 def list_drift(request: PageRequest) -> HttpResponse:
-    """List the ECS services of the chosen scope that differ from what was deployed."""
-    chosen = request.GET.get("show", "")
-    chosen = chosen if chosen in dict(STATE_CHOICES) else ComparisonStates.DRIFTED
-    mine = list_visible_from_large_table(
+    """List the ECS services of the chosen scope with drift."""
+    state = request.GET.get("show", "")
+    state = state if state in dict(STATE_CHOICES) else ComparisonStates.DRIFTED
+    visible = list_visible_from_large_table(
         request, queries_drift.VIEW_ENVIRONMENT, DriftComparison.objects.filter(ecs_service__gone_at=None)
     )
-    counts = {**queries_drift.count_by_state(mine)}
+    counts = {**queries_drift.count_by_state(visible)}
     counts[ALL_STATES] = sum(counts.values())
-    found = mine if chosen == ALL_STATES else mine.filter(state=chosen)
+    rows = visible if state == ALL_STATES else visible.filter(state=state)
     context = {
-        "page": paginate_queryset(queries_drift.select_comparison_relations(found), request),
+        "page": paginate_queryset(queries_drift.select_comparison_relations(rows), request),
         "choices": [(name, title, counts.get(name, 0)) for name, title in STATE_CHOICES],
-        "chosen": chosen,
+        "chosen": state,
     }
     return render(request, "inventory/drift/list.html", context)
 
@@ -62,7 +62,7 @@ def list_drift(request: PageRequest) -> HttpResponse:
 @require_sign_in
 @require_safe
 def show_comparison(request: PageRequest, pk: int) -> HttpResponse:
-    """Show one ECS service beside what was deployed to it."""
+    """Show an ECS service compared with its last deployment."""
     return render(
         request, "inventory/drift/detail.html", _build_detail_context(request, _get_comparison(request, pk))
     )
@@ -71,7 +71,7 @@ def show_comparison(request: PageRequest, pk: int) -> HttpResponse:
 @require_sign_in
 @require_POST
 def request_scan(request: PageRequest, pk: int) -> HttpResponse:
-    """Have the cluster looked at now."""
+    """Request a drift scan of the cluster."""
     operations_drift.request_drift_scan(actor=request.user, comparison=_get_comparison(request, pk))
     messages.success(request, "Slipway looks now. What it finds is here in a few seconds.")
     return redirect("drift-of-service", pk=pk)
@@ -80,46 +80,48 @@ def request_scan(request: PageRequest, pk: int) -> HttpResponse:
 @require_sign_in
 @require_POST
 def decide_drift(request: PageRequest, pk: int) -> HttpResponse:
-    """Accept the chosen fields, or accept them no longer."""
-    found, reason = _get_comparison(request, pk), request.POST.get("reason", "")
-    keys = [int(one) for one in request.POST.getlist("drift") if one.isdecimal() and len(one) < 19]
+    """Accept the chosen fields, or revoke their acceptance."""
+    comparison, reason = _get_comparison(request, pk), request.POST.get("reason", "")
+    keys = [int(key) for key in request.POST.getlist("drift") if key.isdecimal() and len(key) < 19]
     try:
         if request.POST.get("verdict") == "withdraw":
-            operations_drift.revoke_acceptance(actor=request.user, comparison=found, keys=keys)
+            operations_drift.revoke_acceptance(actor=request.user, comparison=comparison, keys=keys)
         else:
-            operations_drift.accept_drift(actor=request.user, comparison=found, keys=keys, reason=reason)
+            operations_drift.accept_drift(actor=request.user, comparison=comparison, keys=keys, reason=reason)
     except BadInput as problem:
-        said = {"said": problem.detail, "reason": reason, "marked": keys}
+        context = {"said": problem.detail, "reason": reason, "marked": keys}
         return render(
             request,
             "inventory/drift/detail.html",
-            {**_build_detail_context(request, found), **said},
+            {**_build_detail_context(request, comparison), **context},
             status=problem.status,
         )
     return redirect("drift-of-service", pk=pk)
 
 
-def _build_detail_context(request: PageRequest, found: DriftComparison) -> dict[str, Any]:
-    fields, fresh = queries_drift.list_open_drifts(found), DriftFreshness.of(found)
+def _build_detail_context(request: PageRequest, comparison: DriftComparison) -> dict[str, Any]:
+    fields, freshness = queries_drift.list_open_drifts(comparison), DriftFreshness.of(comparison)
     return {
-        "comparison": found,
+        "comparison": comparison,
         "rows": build_drift_rows(fields),
-        "told": sorted({one.attribution for one in fields if one.attribution and one.accepted_at is None}),
-        "earlier": build_drift_rows(queries_drift.list_resolved_drifts(found)),
-        "fresh": fresh,
-        "may_see_connector": can(request.user, "core_connector_view", fresh.cluster.connector),
-        "may_accept": can(request.user, queries_drift.EDIT_ENVIRONMENT, found),
-        "may_look": can(request.user, queries_drift.ACCESS_ENVIRONMENT, found),
+        "told": sorted(
+            {drift.attribution for drift in fields if drift.attribution and drift.accepted_at is None}
+        ),
+        "earlier": build_drift_rows(queries_drift.list_resolved_drifts(comparison)),
+        "fresh": freshness,
+        "may_see_connector": can(request.user, "core_connector_view", freshness.cluster.connector),
+        "may_accept": can(request.user, queries_drift.EDIT_ENVIRONMENT, comparison),
+        "may_look": can(request.user, queries_drift.ACCESS_ENVIRONMENT, comparison),
     }
 
 
 def build_drift_rows(drifts: Sequence[Drift]) -> list[DriftTableRow]:
-    """The fields with their values as a person reads them."""
-    return [DriftTableRow(one, format_value(one.desired), format_value(one.actual)) for one in drifts]
+    """Build table rows with readable values."""
+    return [DriftTableRow(drift, format_value(drift.desired), format_value(drift.actual)) for drift in drifts]
 
 
 def format_value(value: Any) -> str:
-    """A value as indented JSON; a text as it is, nothing as nothing."""
+    """Format a value as indented JSON; a text stays as it is."""
     if value is None or isinstance(value, str):
         return value or ""
     return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)

@@ -26,18 +26,18 @@ TIME_RANGE_LABELS: Final = (
 @require_sign_in
 @require_safe
 def list_events(request: PageRequest) -> HttpResponse:
-    """List what ECS said in the chosen scope, newest first, as far as a search means it."""
+    """List the matching events of the chosen scope, newest first."""
     problem, search = "", EventSearch()
     try:
         search = parse_event_search(request.GET.dict())
         rows = search_events(request.user, request.current_scope, search, timezone.now())
-    except BadInput as bad:
-        problem = " ".join(f"{one['path']}: {one['message']}." for one in bad.errors)
+    except BadInput as error:
+        problem = " ".join(f"{item['path']}: {item['message']}." for item in error.errors)
         rows = EcsServiceEvent.objects.none()
-    shown: Page = paginate_queryset(rows, request, order="at")
-    services = [one.ecs_service.service for one in shown.items if one.ecs_service.service]
+    page: Page = paginate_queryset(rows, request, order="at")
+    services = [item.ecs_service.service for item in page.items if item.ecs_service.service]
     context = {
-        "page": shown,
+        "page": page,
         "opens": get_permitted_ids(request, "core_service_view", Service, services),
         "search": search,
         "typed": {

@@ -43,12 +43,12 @@ VIEW_PIPELINE: Final = "core_pipeline_view"
 @require_safe
 def list_instances(request: PageRequest) -> HttpResponse:
     """List the service instances of the chosen scope, newest first."""
-    # Who sees an environment sees what runs there: asked once for the list and all that stands around it.
-    here = _list_environments(request)
-    running = ServiceInstance.objects.filter(ecs_service__infrastructure__environment__in=list(here))
-    found = instances.select_instance_relations(running.filter(stopped_at__isnull=not _is_stopped(request)))
-    places = Infrastructure.objects.filter(environment__in=list(here))
-    return _render_instances(request, found, places, here, service=None)
+    # An environment's visibility covers its instances, so permissions are checked once.
+    environments = _list_environments(request)
+    running = ServiceInstance.objects.filter(ecs_service__infrastructure__environment__in=list(environments))
+    rows = instances.select_instance_relations(running.filter(stopped_at__isnull=not _is_stopped(request)))
+    infrastructures = Infrastructure.objects.filter(environment__in=list(environments))
+    return _render_instances(request, rows, infrastructures, environments, service=None)
 
 
 @require_sign_in
@@ -56,29 +56,29 @@ def list_instances(request: PageRequest) -> HttpResponse:
 def list_service_instances_page(request: PageRequest, pk: int) -> HttpResponse:
     """List the service instances of one service, newest first."""
     service = get_visible(request, instances.VIEW_SERVICE, Service.objects.select_related("scope"), pk=pk)
-    found = instances.list_service_instances(request.user, service, stopped=_is_stopped(request))
-    used = Infrastructure.objects.filter(ecs_service_records__service=service).distinct()
-    places = filter_visible(request.user, instances.VIEW_ENVIRONMENT, used)
-    return _render_instances(request, found, places, _list_environments(request), service=service)
+    rows = instances.list_service_instances(request.user, service, stopped=_is_stopped(request))
+    used_infrastructures = Infrastructure.objects.filter(ecs_service_records__service=service).distinct()
+    infrastructures = filter_visible(request.user, instances.VIEW_ENVIRONMENT, used_infrastructures)
+    return _render_instances(request, rows, infrastructures, _list_environments(request), service=service)
 
 
 @require_sign_in
 @require_POST
 def request_sync(request: PageRequest, pk: int) -> HttpResponse:
-    """Have the cluster of an infrastructure looked at now, and go back to where that was asked."""
+    """Request a sync of the infrastructure's cluster, and return to the page before."""
     rows = Infrastructure.objects.select_related("environment__scope", "connector")
-    place = get_visible(request, instances.VIEW_ENVIRONMENT, rows, pk=pk)
+    infrastructure = get_visible(request, instances.VIEW_ENVIRONMENT, rows, pk=pk)
     try:
-        sync.sync_infrastructure(actor=request.user, infrastructure=place)
+        sync.sync_infrastructure(actor=request.user, infrastructure=infrastructure)
     except Conflict as problem:
         messages.error(request, problem.detail)
     return redirect(_get_return_url(request))
 
 
 def _get_return_url(request: PageRequest) -> str:
-    asked = request.POST.get("next", "")
-    ours = url_has_allowed_host_and_scheme(asked, allowed_hosts=None) and asked.startswith("/")
-    return asked if ours else reverse("instances")
+    url = request.POST.get("next", "")
+    is_local = url_has_allowed_host_and_scheme(url, allowed_hosts=None) and url.startswith("/")
+    return url if is_local else reverse("instances")
 
 
 def _is_stopped(request: PageRequest) -> bool:
@@ -87,30 +87,30 @@ def _is_stopped(request: PageRequest) -> bool:
 
 def _render_instances(
     request: PageRequest,
-    found: QuerySet[ServiceInstance],
-    places: QuerySet[Infrastructure],
+    rows: QuerySet[ServiceInstance],
+    infrastructures: QuerySet[Infrastructure],
     environments: Mapping[int, str],
     *,
     service: Service | None,
 ) -> HttpResponse:
-    typed, problem = {name: request.GET.get(name, "") for name in FILTER_NAMES}, ""
+    values, problem = {name: request.GET.get(name, "") for name in FILTER_NAMES}, ""
     try:
-        found = found.filter(build_instance_filter(typed))
-    except BadInput as bad:
-        problem = "; ".join(f"{one['path']} {one['message']}" for one in bad.errors or ())
-        found = found.none()
-    shown = paginate_queryset(found, request, order="created_at")
+        rows = rows.filter(build_instance_filter(values))
+    except BadInput as error:
+        problem = "; ".join(f"{item['path']} {item['message']}" for item in error.errors or ())
+        rows = rows.none()
+    page = paginate_queryset(rows, request, order="created_at")
     context: Mapping[str, Any] = {
-        "page": shown,
-        "opens": _list_viewable_keys(request, shown.items),
+        "page": page,
+        "opens": _list_viewable_keys(request, page.items),
         "service": service,
         "topics": get_list_topics(request, "instances") if service is None else f"instances-of:{service.pk}",
         "choices": SHOW_CHOICES,
         "chosen": SHOW_STOPPED if _is_stopped(request) else SHOW_RUNNING,
-        "pictures": list_cluster_freshness(request.user, places, get_database_time()),
-        "typed": typed,
+        "pictures": list_cluster_freshness(request.user, infrastructures, get_database_time()),
+        "typed": values,
         "problem": problem,
-        "is_narrowed": any(typed.values()),
+        "is_narrowed": any(values.values()),
         "origins": ServiceInstance.Origin.choices,
         "environments": sorted(set(environments.values()))[:MAX_CHOICES],
         "kept_days": STOPPED_TASK_RETENTION.days,
@@ -119,10 +119,12 @@ def _render_instances(
 
 
 def _list_viewable_keys(request: PageRequest, rows: Iterable[ServiceInstance]) -> Mapping[str, Any]:
-    """The keys of services and executions that the reader may look at; two queries for a list."""
-    listed = list(rows)
-    services = [one.ecs_service.service for one in listed if one.ecs_service and one.ecs_service.service]
-    executions = [one.execution for one in listed if one.execution]
+    """Return the viewable services and executions of a list; two queries."""
+    instance_rows = list(rows)
+    services = [
+        row.ecs_service.service for row in instance_rows if row.ecs_service and row.ecs_service.service
+    ]
+    executions = [row.execution for row in instance_rows if row.execution]
     return {
         "services": get_permitted_ids(request, instances.VIEW_SERVICE, Service, services),
         "executions": get_permitted_ids(request, VIEW_PIPELINE, Execution, executions),
@@ -130,6 +132,6 @@ def _list_viewable_keys(request: PageRequest, rows: Iterable[ServiceInstance]) -
 
 
 def _list_environments(request: PageRequest) -> dict[int, str]:
-    """The environments that the reader sees in the chosen scope: their identifiers by key."""
+    """Return the visible environments of the chosen scope: identifiers by key."""
     rows = list_visible_from_large_table(request, instances.VIEW_ENVIRONMENT, Environment.objects.all())
     return dict(rows.values_list("pk", "identifier"))

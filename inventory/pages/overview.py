@@ -33,7 +33,7 @@ RESULT_LABELS: Final = {
 @require_sign_in
 @require_safe
 def show_overview(request: PageRequest) -> HttpResponse:
-    """Show what deploys, what failed and what waits for a person; its figures come after it."""
+    """Show active, failed and waiting executions; the statistics load afterwards."""
     days, scope = _parse_days(request), request.current_scope
     executions = list_scope_executions(request.user, scope)
     context = {
@@ -52,18 +52,18 @@ def show_overview(request: PageRequest) -> HttpResponse:
 @require_safe
 @vary_on_headers("HX-Request")
 def show_statistics(request: PageRequest) -> HttpResponse:
-    """How deployments of the chosen scope went: a part of the overview, or a page of its own."""
+    """Show the deployment statistics of the chosen scope, as a part or a page."""
     days = _parse_days(request)
-    found = compute_deployment_statistics(
+    statistics = compute_deployment_statistics(
         list_scope_executions(request.user, request.current_scope), timezone.now(), days
     )
     context = {
-        "figures": found,
-        "charts": build_charts(found),
-        "words": [(kind, RESULT_LABELS[kind], found.all.counts[kind]) for kind in RESULTS],
-        "rows": build_table_rows(found),
-        "first_day": min(found.days),
-        "last_day": max(found.days),
+        "figures": statistics,
+        "charts": build_charts(statistics),
+        "words": [(kind, RESULT_LABELS[kind], statistics.all.counts[kind]) for kind in RESULTS],
+        "rows": build_table_rows(statistics),
+        "first_day": min(statistics.days),
+        "last_day": max(statistics.days),
         "ranges": RANGES,
         "days": days,
     }
@@ -73,49 +73,53 @@ def show_statistics(request: PageRequest) -> HttpResponse:
 
 
 def _parse_days(request: PageRequest) -> int:
-    asked = request.GET.get("days", "")
-    return next((days for days in RANGES if asked == str(days)), DEFAULT_RANGE)
+    text = request.GET.get("days", "")
+    return next((days for days in RANGES if text == str(days)), DEFAULT_RANGE)
 
 
-def build_table_rows(found: DeploymentStatistics) -> list[tuple[str, list[str]]]:
-    """The table below the charts, the newest day first, its cells in words: a template is slow with each."""
+def build_table_rows(statistics: DeploymentStatistics) -> list[tuple[str, list[str]]]:
+    """Build the table below the charts, the newest day first; formatting here is faster than in the
+    template.
+    """
     return [
         (
             day.isoformat(),
             [
-                *map(str, one.counts.values()),
-                share(one.failure_rate),
-                length_of_time(one.deployment_duration),
-                length_of_time(one.restore_time),
+                *map(str, numbers.counts.values()),
+                share(numbers.failure_rate),
+                length_of_time(numbers.deployment_duration),
+                length_of_time(numbers.restore_time),
             ],
         )
-        for day, one in reversed(found.days.items())
+        for day, numbers in reversed(statistics.days.items())
     ]
 
 
-def build_charts(found: DeploymentStatistics) -> dict[str, object]:
-    """The shapes of the four charts."""
-    numbers = list(found.days.values())
-    titled = {f"{day:%-d %B}: {_format_counts(one.counts)}": one.counts for day, one in found.days.items()}
+def build_charts(statistics: DeploymentStatistics) -> dict[str, object]:
+    """Build the shapes of the four charts."""
+    numbers = list(statistics.days.values())
+    titled = {
+        f"{day:%-d %B}: {_format_counts(item.counts)}": item.counts for day, item in statistics.days.items()
+    }
     return {
         "width": WIDTH,
         "height": HEIGHT,
         "columns": build_columns(titled),
-        "most": max((one.total for one in numbers), default=0),
-        "lead": build_line_path([one.deployment_duration for one in numbers]),
-        "failure": build_line_path([one.failure_rate for one in numbers], most=1),
-        "restore": build_line_path([one.restore_time for one in numbers]),
+        "most": max((item.total for item in numbers), default=0),
+        "lead": build_line_path([item.deployment_duration for item in numbers]),
+        "failure": build_line_path([item.failure_rate for item in numbers], maximum=1),
+        "restore": build_line_path([item.restore_time for item in numbers]),
         "tops": {
-            "lead": _get_maximum(one.deployment_duration for one in numbers),
-            "restore": _get_maximum(one.restore_time for one in numbers),
+            "lead": _get_maximum(item.deployment_duration for item in numbers),
+            "restore": _get_maximum(item.restore_time for item in numbers),
         },
     }
 
 
 def _get_maximum(values: Iterable[float | None]) -> float | None:
-    return max((one for one in values if one is not None), default=None)
+    return max((value for value in values if value is not None), default=None)
 
 
 def _format_counts(counts: dict[str, int]) -> str:
-    said = [f"{number} {RESULT_LABELS[kind].lower()}" for kind, number in counts.items() if number]
-    return ", ".join(said) or "none"
+    parts = [f"{number} {RESULT_LABELS[kind].lower()}" for kind, number in counts.items() if number]
+    return ", ".join(parts) or "none"

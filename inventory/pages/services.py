@@ -37,18 +37,18 @@ MAX_KEY_DIGITS: Final = 18
 @require_sign_in
 @require_safe
 def show_dashboard(request: PageRequest, pk: int) -> HttpResponse:
-    """Show one service as a whole."""
+    """Show the dashboard of one service."""
     service = _get_service(request, pk)
     deployments = list_service_deployments(request.user, service)
-    shown = paginate_queryset(deployments, request, size=PAGE_SIZE)
-    places = list_running_services(request.user, [service], detailed=True, drawn=True)
-    record_view([one.ecs_service for one in places], timezone.now())
+    page = paginate_queryset(deployments, request, size=PAGE_SIZE)
+    running_services = list_running_services(request.user, [service], detailed=True, drawn=True)
+    record_view([row.ecs_service for row in running_services], timezone.now())
     context: dict[str, Any] = {
         "service": service,
-        "places": places,
+        "places": running_services,
         "active": list_active_deployments(deployments),
-        "page": shown,
-        "can_return": {one.pk for one in shown.items if redeployments.can_redeploy(one)},
+        "page": page,
+        "can_return": {row.pk for row in page.items if redeployments.can_redeploy(row)},
         "events": list_newest_events(request.user, service),
     }
     return render(request, "inventory/dashboards/dashboard.html", context)
@@ -57,7 +57,7 @@ def show_dashboard(request: PageRequest, pk: int) -> HttpResponse:
 @require_sign_in
 @require_safe
 def compare_deployments_page(request: PageRequest, pk: int) -> HttpResponse:
-    """Show what differs between two deployments of a service."""
+    """Show the differences between two deployments of a service."""
     service = _get_service(request, pk)
     deployments = list_service_deployments(request.user, service)
     old, new = (_get_deployment(deployments, request.GET.get(name, "")) for name in ("from", "to"))
@@ -68,7 +68,7 @@ def compare_deployments_page(request: PageRequest, pk: int) -> HttpResponse:
 @require_sign_in
 @require_http_methods(["GET", "HEAD", "POST"])
 def redeploy_page(request: PageRequest, pk: int, deployment: int) -> HttpResponse:
-    """Ask before a deployment is deployed again, and show what that changes."""
+    """Confirm a redeployment, with its differences."""
     service = _get_service(request, pk)
     deployments = list_service_deployments(request.user, service)
     target = _get_deployment(deployments, str(deployment))
@@ -78,18 +78,18 @@ def redeploy_page(request: PageRequest, pk: int, deployment: int) -> HttpRespons
     problem = ""
     if request.method == "POST":
         try:
-            begun = redeployments.redeploy(actor=request.user, deployment=target)
-        except Problem as refused:
-            problem = refused.detail
+            execution = redeployments.redeploy(actor=request.user, deployment=target)
+        except Problem as error:
+            problem = error.detail
         else:
-            return redirect("execution", pk=begun.pk)
-    now = get_latest_deployment(deployments, target)
+            return redirect("execution", pk=execution.pk)
+    current = get_latest_deployment(deployments, target)
     context = {
         "service": service,
         "target": target,
-        "now": now,
-        "found": compare_deployments(now, target) if now and now.pk != target.pk else None,
-        "others": [one.values for one in target.execution.stages.all() if one.pk != target.pk],
+        "now": current,
+        "found": compare_deployments(current, target) if current and current.pk != target.pk else None,
+        "others": [stage.values for stage in target.execution.stages.all() if stage.pk != target.pk],
         "can": redeployments.can_redeploy(target),
         "problem": problem,
     }
@@ -100,20 +100,20 @@ def _get_service(request: PageRequest, pk: int) -> Service:
     return get_visible(request, VIEW_SERVICE, Service.objects.select_related("scope", "artifact"), pk=pk)
 
 
-def _get_deployment(deployments: QuerySet[StageExecution], asked: str) -> StageExecution | None:
-    if not (asked.isascii() and asked.isdigit() and len(asked) <= MAX_KEY_DIGITS):
+def _get_deployment(deployments: QuerySet[StageExecution], text: str) -> StageExecution | None:
+    if not (text.isascii() and text.isdigit() and len(text) <= MAX_KEY_DIGITS):
         return None
-    return deployments.filter(pk=int(asked)).first()
+    return deployments.filter(pk=int(text)).first()
 
 
 @require_sign_in
 @require_safe
 def show_environment_matrix(request: PageRequest) -> HttpResponse:
-    """Show the services of the chosen scope beside their environments."""
+    """Show the services of the chosen scope by environment."""
     services = list_visible(request, "core_service_view", Service.objects.select_related("scope"))
-    typed = sanitize_text(request.GET.get("q", "")).strip()[: int(NAME_CHARACTERS)]
-    if typed:
-        services = services.filter(Q(name__icontains=typed) | Q(identifier__icontains=typed))
-    shown = paginate_queryset(services, request)
-    context = {"page": shown, "matrix": build_environment_matrix(request.user, shown.items), "typed": typed}
+    query = sanitize_text(request.GET.get("q", "")).strip()[: int(NAME_CHARACTERS)]
+    if query:
+        services = services.filter(Q(name__icontains=query) | Q(identifier__icontains=query))
+    page = paginate_queryset(services, request)
+    context = {"page": page, "matrix": build_environment_matrix(request.user, page.items), "typed": query}
     return render(request, "inventory/dashboards/matrix.html", context)

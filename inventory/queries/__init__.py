@@ -1,1 +1,1 @@
-"""inventory/queries."""
+"""Queries of the inventory."""

@@ -23,8 +23,8 @@ MAX_RESOLVED_DRIFTS: Final = 50
 
 
 def select_comparison_relations(rows: QuerySet[DriftComparison]) -> QuerySet[DriftComparison]:
-    """The same rows, read together with what a list says of each."""
-    # Counted for the rows of a page, not for all that are then left out.
+    """Load the relations that a list shows of each comparison."""
+    # A subquery counts for the rows of a page only.
     differing = Drift.objects.filter(comparison=OuterRef("pk"), resolved_at=None).order_by()
     counted = differing.values("comparison").annotate(many=Count("pk")).values("many")
     return (
@@ -44,32 +44,32 @@ def select_comparison_relations(rows: QuerySet[DriftComparison]) -> QuerySet[Dri
 
 
 def list_open_drifts(comparison: DriftComparison) -> list[Drift]:
-    """What differs now, in the order of the documents."""
+    """Return the open drift, ordered by document and path."""
     rows = filter_open_drifts(comparison).select_related("accepted_by").order_by("document", "path")
     return list(rows[:DRIFT_FIELDS])
 
 
 def list_comparisons(principal: Principal, state: str = "") -> QuerySet[DriftComparison]:
-    """What was compared in environments that the reader may see; `state` narrows it."""
+    """Return the visible comparisons; `state` filters them."""
     rows = DriftComparison.objects.filter(ecs_service__gone_at=None)
     rows = rows.filter(state=state) if state else rows
     return filter_visible_below(principal, VIEW_ENVIRONMENT, select_comparison_relations(rows))
 
 
 def count_by_state(rows: QuerySet[DriftComparison]) -> Mapping[str, int]:
-    """How many of these are in which state."""
-    found = rows.order_by().values_list("state").annotate(many=Count("pk"))
-    return dict(found.values_list("state", "many"))
+    """Return the number of comparisons by state."""
+    counts = rows.order_by().values_list("state").annotate(many=Count("pk"))
+    return dict(counts.values_list("state", "many"))
 
 
 def list_resolved_drifts(comparison: DriftComparison) -> list[Drift]:
-    """What differed and does no more, the latest first."""
+    """Return the resolved drift, the latest first."""
     rows = Drift.objects.filter(comparison=comparison).exclude(resolved_at=None)
     return list(rows.select_related("accepted_by").order_by("-resolved_at", "-pk")[:MAX_RESOLVED_DRIFTS])
 
 
 def get_adoption_failure(adoption: Adoption) -> str:
-    """Why what somebody waits for has not been read yet: the last look since then has failed."""
+    """Return the failure of the last scan since the adoption was requested."""
     if adoption.state != Adoption.State.READING:
         return ""
     failed = ClusterDriftScan.objects.filter(
@@ -79,44 +79,44 @@ def get_adoption_failure(adoption: Adoption) -> str:
 
 
 def filter_open_drifts(comparison: DriftComparison, keys: list[int] | None = None) -> QuerySet[Drift]:
-    """What differs now, or those of it that are named."""
-    chosen = Q() if keys is None else Q(pk__in=keys)
-    return Drift.objects.filter(chosen, comparison=comparison, resolved_at=None)
+    """Return the open drift, or the part of it with these keys."""
+    condition = Q() if keys is None else Q(pk__in=keys)
+    return Drift.objects.filter(condition, comparison=comparison, resolved_at=None)
 
 
 def serialize_comparison(row: DriftComparison) -> dict[str, Any]:
-    """A comparison as the API tells it, with how many fields differ; read by `with_places`."""
-    seen, execution = row.ecs_service, row.execution
-    place = seen.infrastructure
+    """Serialize a comparison with its number of differing fields, from `select_comparison_relations`."""
+    ecs_service, execution = row.ecs_service, row.execution
+    infrastructure = ecs_service.infrastructure
     return {
         "id": row.pk,
-        "ecs_service": seen.name,
-        "service": seen.service.identifier if seen.service else None,
-        "environment": place.environment.identifier if place else None,
-        "infrastructure": place.identifier if place else None,
-        "region": seen.cluster.region,
-        "cluster": seen.cluster.cluster,
+        "ecs_service": ecs_service.name,
+        "service": ecs_service.service.identifier if ecs_service.service else None,
+        "environment": infrastructure.environment.identifier if infrastructure else None,
+        "infrastructure": infrastructure.identifier if infrastructure else None,
+        "region": ecs_service.cluster.region,
+        "cluster": ecs_service.cluster.cluster,
         "state": row.state,
         "reason": row.reason,
         "execution": str(execution.pk) if execution else None,
-        "task_definition": seen.task_definition,
+        "task_definition": ecs_service.task_definition,
         "compared_at": row.compared_at,
         "fields": row.fields,  # type: ignore[attr-defined]
     }
 
 
 def serialize_comparison_with_drift(row: DriftComparison) -> dict[str, Any]:
-    """A comparison with all that differs, and how fresh that is."""
+    """Serialize a comparison with its drift and freshness."""
     return {
         **serialize_comparison(row),
         "look": DriftFreshness.of(row).serialize(get_database_time()),
-        "drifts": [serialize_drift(one) for one in list_open_drifts(row)],
-        "earlier": [serialize_drift(one) for one in list_resolved_drifts(row)],
+        "drifts": [serialize_drift(drift) for drift in list_open_drifts(row)],
+        "earlier": [serialize_drift(drift) for drift in list_resolved_drifts(row)],
     }
 
 
 def serialize_drift(row: Drift) -> dict[str, Any]:
-    """One field that differs, as the API tells it."""
+    """Serialize one field that differs."""
     return {
         "id": row.pk,
         "document": row.document,
@@ -137,20 +137,20 @@ DRIFT_BADGE: Final = "drift"
 
 
 def count_drifted_services(people: Sequence[User]) -> Counter[int]:
-    """How many there are for each of these; asks the database as often for many as for one.
+    """Count the drifted services visible to each person; the number of queries is fixed.
 
-    Each is somebody who came without an API key.
+    The people must be signed in without an API key.
     """
     drifted = DriftComparison.objects.filter(ecs_service__gone_at=None, state=DriftComparison.State.DRIFTED)
-    # All of an environment are seen by the same people.
+    # All services of an environment are visible to the same people.
     grouped = drifted.order_by().values("ecs_service__infrastructure__environment")
     rows = list(grouped.annotate(many=Count("pk"), one=Min("pk")).values_list("one", "many"))
     if not rows:
         return Counter()
-    grants, places = Grants(people), get_resource_locations(DriftComparison, {one for one, _ in rows})
-    found: Counter[int] = Counter()
+    grants, places = Grants(people), get_resource_locations(DriftComparison, {key for key, _ in rows})
+    totals: Counter[int] = Counter()
     for person in people:
-        for one, many in rows:
-            if one in places and VIEW_ENVIRONMENT in grants.get_permissions(person, places[one]):
-                found[person.pk] += many
-    return found
+        for key, count in rows:
+            if key in places and VIEW_ENVIRONMENT in grants.get_permissions(person, places[key]):
+                totals[person.pk] += count
+    return totals

@@ -1,4 +1,4 @@
-"""Search for events of ECS and auto scaling across services, accounts and time."""
+"""Search of ECS and auto scaling events across services, accounts and time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ MAX_SEARCH_LENGTH: Final = 128
 
 @dataclass(frozen=True)
 class EventSearch:
-    """What is looked for; an empty text asks for nothing in particular."""
+    """The filters of a search; empty ones match everything."""
 
     text: str = ""
     service: str = ""
@@ -42,16 +42,18 @@ class EventSearch:
         return any((self.text, self.service, self.environment, self.account, self.region))
 
 
-def parse_event_search(given: Mapping[str, str]) -> EventSearch:
-    """Read a search. Raises `BadInput` that names what is wrong."""
+def parse_event_search(parameters: Mapping[str, str]) -> EventSearch:
+    """Parse a search. Raises `BadInput` with the invalid field."""
     names = ("text", "service", "environment", "account", "region")
-    values = {name: sanitize_text(given.get("q" if name == "text" else name, "")).strip() for name in names}
+    values = {
+        name: sanitize_text(parameters.get("q" if name == "text" else name, "")).strip() for name in names
+    }
     for name, value in values.items():
         if len(value) > MAX_SEARCH_LENGTH:
             path = "q" if name == "text" else name
             errors = [{"path": path, "message": f"is longer than {MAX_SEARCH_LENGTH} characters"}]
             raise BadInput("The search is too long.", errors=errors)
-    since = given.get("since", "") or DEFAULT_TIME_RANGE
+    since = parameters.get("since", "") or DEFAULT_TIME_RANGE
     if since not in TIME_RANGES:
         errors = [{"path": "since", "message": f"must be one of {', '.join(TIME_RANGES)}"}]
         raise BadInput("The input is not valid.", errors=errors)
@@ -61,9 +63,9 @@ def parse_event_search(given: Mapping[str, str]) -> EventSearch:
 def search_events(
     principal: Principal, scope: Scope | None, search: EventSearch, now: datetime
 ) -> QuerySet[EcsServiceEvent]:
-    """The events that a search means, in environments that the reader may see; with what a list shows.
+    """Return the visible events that match a search, with their relations.
 
-    Asks for scopes first, and once.
+    Permissions are loaded once.
     """
     rows = EcsServiceEvent.objects.select_related(
         "ecs_service__service", "ecs_service__infrastructure__environment", "ecs_service__cluster"

@@ -17,9 +17,9 @@ from rbac.policy import Principal, filter_visible
 
 ACCESS_ENVIRONMENT: Final = "core_environment_access"
 VIEW_CONNECTOR: Final = "core_connector_view"
-# More than a page has room for; the others are told by the infrastructures themselves.
+# The limit of a page; infrastructure pages show the others.
 MAX_CLUSTERS: Final = 20
-# As long as looks come each minute nobody has to be told of one that is late by a little.
+# Syncs run each minute, so a short delay is not worth a message.
 STALE_AFTER: Final = timedelta(minutes=5)
 PHASE_LABELS: Final[Mapping[str, str]] = {
     "services": "reading its services",
@@ -35,18 +35,18 @@ PHASE_LABELS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class ClusterFreshness:
-    """One cluster, why its picture is as old as it is, and the infrastructure to ask for it by."""
+    """The age of a cluster's data, its reason, and the infrastructure that may request a sync."""
 
     cluster: SyncedCluster
     pause: SyncPause | None
     infrastructure: Infrastructure | None
     now: datetime
-    # Whether the reader may look at the connector.
+    # Whether the reader may view the connector.
     can_view_connector: bool
 
     @property
     def failure_source(self) -> SyncedCluster | SyncPause:
-        """What failed: the cluster itself, or all that rest with it."""
+        """The row with the failure: the cluster, or the shared pause."""
         return self.pause if self.pause is not None and not self.cluster.failure else self.cluster
 
     @property
@@ -55,62 +55,75 @@ class ClusterFreshness:
 
     @property
     def phase_label(self) -> str:
-        """What a look that is under way does now; empty while none is."""
+        """The current phase of a running sync; empty without one."""
         row, due_at = self.cluster.cursor, self.cluster.due_at
         if row is None:
-            asked = self.cluster.sync_requested_at is not None and due_at is not None and due_at <= self.now
-            return "waiting for its turn" if asked else ""
+            is_requested = (
+                self.cluster.sync_requested_at is not None and due_at is not None and due_at <= self.now
+            )
+            return "waiting for its turn" if is_requested else ""
         return PHASE_LABELS.get(str(row.get("phase")), "reading")
 
 
 def list_cluster_freshness(
-    principal: Principal, places: QuerySet[Infrastructure], now: datetime
+    principal: Principal, infrastructures: QuerySet[Infrastructure], now: datetime
 ) -> list[ClusterFreshness]:
-    """The pictures of the clusters of these infrastructures, the oldest first; six queries, however many."""
-    named = list(
-        places.order_by("pk").values_list("pk", "connector", "region", "cluster")[: MAX_CLUSTERS * 10]
+    """Return the freshness of the clusters of these infrastructures, the oldest first; six queries."""
+    locations = list(
+        infrastructures.order_by("pk").values_list("pk", "connector", "region", "cluster")[
+            : MAX_CLUSTERS * 10
+        ]
     )
-    by_place: dict[tuple[int, str, str], list[int]] = {}
-    for pk, connector, region, cluster in [*named, *_resolve_run_locations(named)]:
-        by_place.setdefault((connector, region, cluster), []).append(pk)
-    found = [row for row in _list_clusters(by_place) if _get_cluster_key(row) in by_place]
-    held = get_pauses(found)
-    ways = [pk for row in found for pk in by_place[_get_cluster_key(row)]]
+    keys_by_location: dict[tuple[int, str, str], list[int]] = {}
+    for pk, connector, region, cluster in [*locations, *_resolve_run_locations(locations)]:
+        keys_by_location.setdefault((connector, region, cluster), []).append(pk)
+    clusters = [row for row in _list_clusters(keys_by_location) if _get_cluster_key(row) in keys_by_location]
+    pauses = get_pauses(clusters)
+    infrastructure_keys = [pk for row in clusters for pk in keys_by_location[_get_cluster_key(row)]]
     allowed = filter_visible(
-        principal, ACCESS_ENVIRONMENT, Infrastructure.objects.filter(pk__in=ways)
+        principal, ACCESS_ENVIRONMENT, Infrastructure.objects.filter(pk__in=infrastructure_keys)
     ).in_bulk()
-    used = Connector.objects.filter(pk__in={row.connector_id for row in found})
-    opened = set(filter_visible(principal, VIEW_CONNECTOR, used).values_list("pk", flat=True))
-    shown = [
+    connectors = Connector.objects.filter(pk__in={row.connector_id for row in clusters})
+    viewable = set(filter_visible(principal, VIEW_CONNECTOR, connectors).values_list("pk", flat=True))
+    rows = [
         ClusterFreshness(
             row,
-            held.get(row.pk),
-            _get_first_allowed(by_place[_get_cluster_key(row)], allowed),
+            pauses.get(row.pk),
+            _get_first_allowed(keys_by_location[_get_cluster_key(row)], allowed),
             now,
-            row.connector_id in opened,
+            row.connector_id in viewable,
         )
-        for row in found[:MAX_CLUSTERS]
+        for row in clusters[:MAX_CLUSTERS]
     ]
-    return sorted(shown, key=lambda one: one.cluster.synced_at.timestamp() if one.cluster.synced_at else 0.0)
+    return sorted(
+        rows, key=lambda item: item.cluster.synced_at.timestamp() if item.cluster.synced_at else 0.0
+    )
 
 
-def _resolve_run_locations(named: Iterable[tuple[int, int, str, str]]) -> list[tuple[int, int, str, str]]:
-    """Where those are whose runs say where: by the ECS services that are theirs."""
-    late = [pk for pk, _, region, cluster in named if "<+" in region + cluster]
-    rows = EcsServiceRecord.objects.filter(infrastructure__in=late, gone_at=None).order_by("infrastructure")
+def _resolve_run_locations(locations: Iterable[tuple[int, int, str, str]]) -> list[tuple[int, int, str, str]]:
+    """Return the locations of infrastructures with expressions, from their ECS services."""
+    dynamic = [pk for pk, _, region, cluster in locations if "<+" in region + cluster]
+    rows = EcsServiceRecord.objects.filter(infrastructure__in=dynamic, gone_at=None).order_by(
+        "infrastructure"
+    )
     columns = ("infrastructure", "cluster__connector", "cluster__region", "cluster__cluster")
-    return [(pk or 0, *place) for pk, *place in rows.values_list(*columns).distinct()[: MAX_CLUSTERS * 10]]
+    return [
+        (pk or 0, *location) for pk, *location in rows.values_list(*columns).distinct()[: MAX_CLUSTERS * 10]
+    ]
 
 
 def _get_cluster_key(row: SyncedCluster) -> tuple[int, str, str]:
     return row.connector_id, row.region, row.cluster
 
 
-def _list_clusters(places: Iterable[tuple[int, str, str]]) -> list[SyncedCluster]:
-    wanted = list(places)
-    if not wanted:
+def _list_clusters(locations_: Iterable[tuple[int, str, str]]) -> list[SyncedCluster]:
+    locations = list(locations_)
+    if not locations:
         return []
-    same = Q(connector__in={place[0] for place in wanted}, cluster__in={place[2] for place in wanted})
+    same = Q(
+        connector__in={location[0] for location in locations},
+        cluster__in={location[2] for location in locations},
+    )
     return list(SyncedCluster.objects.select_related("connector").filter(same).order_by("pk"))
 
 
@@ -120,7 +133,7 @@ def _get_first_allowed(keys: Iterable[int], allowed: Mapping[int, Infrastructure
 
 @dataclass(frozen=True)
 class FreshnessProblem:
-    """Why the looks, or the syncs that they rest on, do not go on; `until` where they rest with others."""
+    """A failure of drift scans, or of the syncs they need; `is_shared` where others pause too."""
 
     of_sync: bool
     failure: str
@@ -133,7 +146,7 @@ class FreshnessProblem:
 
 @dataclass(frozen=True)
 class DriftFreshness:
-    """When a cluster was compared last, what sync had seen of it by then, and what is in the way."""
+    """The time of the last comparison and sync of a cluster, and current problems."""
 
     cluster: SyncedCluster
     scan: ClusterDriftScan | None
@@ -141,39 +154,39 @@ class DriftFreshness:
 
     @classmethod
     def of(cls, comparison: DriftComparison) -> "DriftFreshness":
-        """That of the cluster of an ECS service; four queries."""
+        """Load the freshness for an ECS service; four queries."""
         rows = SyncedCluster.objects.select_related("connector__scope")
         cluster = rows.get(pk=comparison.ecs_service.cluster_id)
-        compared = ClusterDriftScan.objects.filter(cluster=cluster).first()
-        syncs, looks = (
+        scan = ClusterDriftScan.objects.filter(cluster=cluster).first()
+        sync_pause, drift_pause = (
             get_pauses([cluster], SYNC_OWNER).get(cluster.pk),
             get_pauses([cluster], DRIFT_OWNER).get(cluster.pk),
         )
-        troubles = [_build_problem(cluster, syncs, of_sync=True)]
-        if compared is not None:
-            troubles.append(_build_problem(compared, looks, of_sync=False))
-        return cls(cluster, compared, tuple(one for one in troubles if one is not None))
+        problems = [_build_problem(cluster, sync_pause, of_sync=True)]
+        if scan is not None:
+            problems.append(_build_problem(scan, drift_pause, of_sync=False))
+        return cls(cluster, scan, tuple(problem for problem in problems if problem is not None))
 
     def serialize(self, now: datetime) -> dict[str, Any]:
-        """The same as the API tells it."""
-        compared = self.scan
+        """Serialize for the API."""
+        scan = self.scan
         return {
-            "compared_at": compared.compared_at if compared else None,
-            "age_seconds": _compute_age(compared.compared_at if compared else None, now),
+            "compared_at": scan.compared_at if scan else None,
+            "age_seconds": _compute_age(scan.compared_at if scan else None, now),
             "synced_at": self.cluster.synced_at,
-            "due_at": compared.due_at if compared else None,
-            "under_way": compared is not None and compared.cursor is not None,
-            "calls": compared.calls if compared else 0,
+            "due_at": scan.due_at if scan else None,
+            "under_way": scan is not None and scan.cursor is not None,
+            "calls": scan.calls if scan else 0,
             "troubles": [
                 {
-                    "of": "SYNC" if one.of_sync else "LOOK",
-                    "failure": one.failure,
-                    "code": one.code,
-                    "next_step": one.next_step,
-                    "failed_at": one.failed_at,
-                    "again_at": one.retry_at,
+                    "of": "SYNC" if problem.of_sync else "LOOK",
+                    "failure": problem.failure,
+                    "code": problem.code,
+                    "next_step": problem.next_step,
+                    "failed_at": problem.failed_at,
+                    "again_at": problem.retry_at,
                 }
-                for one in self.problems
+                for problem in self.problems
             ],
         }
 
@@ -183,18 +196,18 @@ def _compute_age(moment: datetime | None, now: datetime) -> float | None:
 
 
 def _build_problem(
-    row: SyncedCluster | ClusterDriftScan, rest: SyncPause | None, *, of_sync: bool
+    row: SyncedCluster | ClusterDriftScan, pause: SyncPause | None, *, of_sync: bool
 ) -> FreshnessProblem | None:
-    # Who rests with others may not have failed itself yet.
-    told = rest if rest is not None and not row.failure else row
-    if not told.failure:
+    # A paused cluster may not have failed itself.
+    source = pause if pause is not None and not row.failure else row
+    if not source.failure:
         return None
     return FreshnessProblem(
         of_sync,
-        told.failure,
-        told.failure_code,
-        told.failure_step,
-        told.failed_at,
+        source.failure,
+        source.failure_code,
+        source.failure_step,
+        source.failed_at,
         row.due_at,
-        rest is not None,
+        pause is not None,
     )

@@ -12,7 +12,7 @@ from inventory.models.instances import ContainerInstance, EcsServiceRecord, Serv
 from web.http.problems import BadInput
 from web.search_filters import contains_text
 
-# What is asked for by its name, and the column that holds it.
+# The column of each exact filter.
 EXACT_FILTERS: Final[Mapping[str, str]] = {
     "environment": "ecs_service__infrastructure__environment__identifier",
     "infrastructure": "ecs_service__infrastructure__identifier",
@@ -28,19 +28,21 @@ CHOICE_FILTERS: Final = ("status", "origin", "stop_code")
 MAX_FILTER_LENGTH: Final = 512
 
 
-def build_instance_filter(asked: Mapping[str, str]) -> Q:
-    """The condition of these parameters; what is empty narrows nothing. Raises `BadInput`."""
-    given = {name: _read_text(asked, name) for name in (*EXACT_FILTERS, *CHOICE_FILTERS, "execution", "q")}
-    found = Q()
+def build_instance_filter(parameters: Mapping[str, str]) -> Q:
+    """Build the condition of these parameters; empty ones match all. Raises `BadInput`."""
+    texts = {
+        name: _read_text(parameters, name) for name in (*EXACT_FILTERS, *CHOICE_FILTERS, "execution", "q")
+    }
+    combined = Q()
     for name, column in EXACT_FILTERS.items():
-        found &= Q(**{column: given[name]}) if given[name] else Q()
+        combined &= Q(**{column: texts[name]}) if texts[name] else Q()
     for name, condition in _FILTERS.items():
-        found &= condition(given[name]) if given[name] else Q()
-    return found
+        combined &= condition(texts[name]) if texts[name] else Q()
+    return combined
 
 
-def _read_text(asked: Mapping[str, str], name: str) -> str:
-    text = asked.get(name, "").strip()
+def _read_text(parameters: Mapping[str, str], name: str) -> str:
+    text = parameters.get(name, "").strip()
     if find_text_problem(text):
         raise _build_filter_error(name, "may hold no NUL and no half of a character")
     if len(text) > MAX_FILTER_LENGTH:
@@ -49,9 +51,9 @@ def _read_text(asked: Mapping[str, str], name: str) -> str:
 
 
 def _filter_by_origin(text: str) -> Q:
-    known = ServiceInstance.Origin.values
-    if text not in known:
-        raise _build_filter_error("origin", f"is one of {', '.join(known)}")
+    origins = ServiceInstance.Origin.values
+    if text not in origins:
+        raise _build_filter_error("origin", f"is one of {', '.join(origins)}")
     return Q(origin=text)
 
 
@@ -63,15 +65,15 @@ def _filter_by_execution(text: str) -> Q:
 
 
 def _filter_by_text(text: str) -> Q:
-    """What people know of a task: its image, its id, its ECS service, its machine, why it stopped."""
+    """Search image, task id, ECS service, EC2 instance and stop reason."""
     text = text[: int(NAME_CHARACTERS)]
     return (
         Q(task_id__startswith=text)
-        # Asked of the few services and machines first, not of each task with its own joined to it.
+        # Subqueries on the small tables are faster than joins for each task.
         | Q(ecs_service__in=EcsServiceRecord.objects.filter(name__icontains=text).values("pk"))
         | Q(container_instance__in=ContainerInstance.objects.filter(ec2_instance=text).values("pk"))
         | Q(contains_text("image", text))
-        # Most tasks run, and have no reason to be searched.
+        # Running tasks have no reason.
         | Q(contains_text("stopped_reason", text), stopped_reason__gt="")
     )
 

@@ -14,20 +14,20 @@ from rbac.policy import Principal, filter_visible
 
 VIEW_SERVICE: Final = "core_service_view"
 VIEW_ENVIRONMENT: Final = "core_environment_view"
-# The long columns of an ECS service, which no list reads.
+# Large columns that no list needs.
 DEFERRED_FIELDS: Final = ("description", "targets", "usage")
 
 
 def list_service_instances(
     principal: Principal, service: Service, *, stopped: bool = False
 ) -> QuerySet[ServiceInstance]:
-    """The tasks of a service that run, or those that stopped, in environments that the reader may see."""
+    """Return the visible running or stopped tasks of a service."""
     rows = ServiceInstance.objects.filter(ecs_service__service=service, stopped_at__isnull=not stopped)
     return filter_visible(principal, VIEW_ENVIRONMENT, select_instance_relations(rows))
 
 
 def select_instance_relations(rows: QuerySet[ServiceInstance]) -> QuerySet[ServiceInstance]:
-    """The same rows, read together with what a list says of each."""
+    """Load the relations that a list shows of each task."""
     return rows.select_related(
         "ecs_service__service",
         "ecs_service__infrastructure__environment__scope",
@@ -40,27 +40,27 @@ def select_instance_relations(rows: QuerySet[ServiceInstance]) -> QuerySet[Servi
 
 
 def get_cluster(infrastructure: Infrastructure) -> SyncedCluster | None:
-    """The cluster that an infrastructure names, or that its last run found, once sync has heard of it."""
+    """Return the cluster of an infrastructure, or of its last deployment, once sync knows it."""
     rows = SyncedCluster.objects.select_related("connector").filter(connector=infrastructure.connector_id)
     if "<+" not in infrastructure.region + infrastructure.cluster:
         return rows.filter(region=infrastructure.region, cluster=infrastructure.cluster).first()
     stages = StageExecution.objects.filter(infrastructure=infrastructure).exclude(cluster="")
-    settled = stages.order_by("-pk").values_list("region", "cluster").first()
-    return rows.filter(region=settled[0], cluster=settled[1]).first() if settled else None
+    location = stages.order_by("-pk").values_list("region", "cluster").first()
+    return rows.filter(region=location[0], cluster=location[1]).first() if location else None
 
 
 def serialize_instance(row: ServiceInstance) -> dict[str, Any]:
-    """A service instance as the API tells it."""
-    seen, execution = row.ecs_service, row.execution
-    place = seen.infrastructure if seen else None
+    """Serialize a service instance for the API."""
+    ecs_service, execution = row.ecs_service, row.execution
+    infrastructure = ecs_service.infrastructure if ecs_service else None
     return {
         "id": row.pk,
         "task": row.arn,
         "task_id": row.task_id,
-        "ecs_service": seen.name if seen else None,
-        "service": seen.service.identifier if seen and seen.service else None,
-        "environment": place.environment.identifier if place else None,
-        "infrastructure": place.identifier if place else None,
+        "ecs_service": ecs_service.name if ecs_service else None,
+        "service": ecs_service.service.identifier if ecs_service and ecs_service.service else None,
+        "environment": infrastructure.environment.identifier if infrastructure else None,
+        "infrastructure": infrastructure.identifier if infrastructure else None,
         "region": row.cluster.region,
         "cluster": row.cluster.cluster,
         "image": row.image,
@@ -92,14 +92,14 @@ def serialize_instance(row: ServiceInstance) -> dict[str, Any]:
     }
 
 
-def _serialize_container_instance(machine: ContainerInstance | None) -> dict[str, Any] | None:
-    if machine is None:
+def _serialize_container_instance(container_instance: ContainerInstance | None) -> dict[str, Any] | None:
+    if container_instance is None:
         return None
     names = (
         "arn", "ec2_instance", "instance_type", "zone", "status", "agent_connected", "cpu", "cpu_left",
         "memory", "memory_left", "seen_at",
     )  # fmt: skip
-    return {name: getattr(machine, name) for name in names}
+    return {name: getattr(container_instance, name) for name in names}
 
 
 def _get_origin_name(row: ServiceInstance) -> str:
@@ -108,18 +108,18 @@ def _get_origin_name(row: ServiceInstance) -> str:
 
 
 def serialize_sync(cluster: SyncedCluster | None, now: datetime) -> Mapping[str, Any]:
-    """How fresh what is known of a cluster is, why it is no fresher, and what to do about that."""
+    """Serialize the freshness of a cluster, with failure and next step."""
     if cluster is None:
         return _serialize_cluster_sync(SyncedCluster(due_at=now), None, now)
     return _serialize_cluster_sync(cluster, get_pauses([cluster]).get(cluster.pk), now)
 
 
 def _serialize_cluster_sync(
-    cluster: SyncedCluster, rest: SyncPause | None, now: datetime
+    cluster: SyncedCluster, pause: SyncPause | None, now: datetime
 ) -> Mapping[str, Any]:
     age = (now - cluster.synced_at).total_seconds() if cluster.synced_at else None
-    # A cluster that rests with others may not have failed itself yet.
-    told = rest if rest is not None and not cluster.failure else cluster
+    # A paused cluster may not have failed itself.
+    source = pause if pause is not None and not cluster.failure else cluster
     return {
         "synced_at": cluster.synced_at,
         "age_seconds": age,
@@ -128,10 +128,10 @@ def _serialize_cluster_sync(
         "seconds": cluster.seconds,
         "calls": cluster.calls,
         "failures": cluster.failures,
-        "failed_at": told.failed_at,
-        "failure": told.failure,
-        "failure_code": told.failure_code,
-        "next_step": told.failure_step,
-        "rests_until": rest.paused_until if rest is not None and rest.paused_until > now else None,
+        "failed_at": source.failed_at,
+        "failure": source.failure,
+        "failure_code": source.failure_code,
+        "next_step": source.failure_step,
+        "rests_until": pause.paused_until if pause is not None and pause.paused_until > now else None,
         "lacking": cluster.denied_reads,
     }

@@ -17,7 +17,7 @@ MAX_EVENTS: Final = 10
 
 
 def list_service_deployments(principal: User, service: Service) -> QuerySet[StageExecution]:
-    """The deployments of a service that a person may see, with what a list shows."""
+    """Return the visible deployments of a service, with their relations."""
     rows = (
         StageExecution.objects.filter(service=service)
         .select_related(
@@ -32,25 +32,25 @@ def list_service_deployments(principal: User, service: Service) -> QuerySet[Stag
 
 
 def list_active_deployments(deployments: QuerySet[StageExecution]) -> list[StageExecution]:
-    """Those under way, the newest first."""
+    """Return the active deployments, the newest first."""
     return list(deployments.exclude(status__in=TERMINAL_STATUSES).order_by("-pk")[:MAX_ACTIVE_DEPLOYMENTS])
 
 
 def get_latest_deployment(
     deployments: QuerySet[StageExecution], target: StageExecution
 ) -> StageExecution | None:
-    """The newest of `deployments` that went to the same ECS service and took hold."""
-    same = deployments.filter(
+    """Return the newest successful deployment to the same ECS service."""
+    same_service = deployments.filter(
         connector=target.connector_id,
         region=target.region,
         cluster=target.cluster,
         ecs_service=target.ecs_service,
     )
-    return same.filter(execution__outcome=Outcome.COMPLETED).order_by("-pk").first()
+    return same_service.filter(execution__outcome=Outcome.COMPLETED).order_by("-pk").first()
 
 
 def list_newest_events(principal: Principal, service: Service) -> list[EcsServiceEvent]:
-    """What ECS last said about the ECS services of a service."""
+    """Return the newest events of a service's ECS services."""
     rows = EcsServiceEvent.objects.filter(ecs_service__service=service).select_related(
         "ecs_service__infrastructure__environment", "ecs_service__cluster"
     )

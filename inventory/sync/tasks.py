@@ -19,7 +19,7 @@ MAX_DISPATCHED_CLUSTERS = 100
 
 @shared_task(name="inventory.sync.tasks.tick")
 def tick(**_: Any) -> None:
-    """Send one message for each cluster whose sync is due."""
+    """Queue a sync of each cluster that is due."""
     try:
         now = get_database_time()
         create_clusters(now)
@@ -34,7 +34,7 @@ def tick(**_: Any) -> None:
 
 @shared_task(name="inventory.sync.tasks.sync_cluster")
 def sync_cluster(*, cluster: int, **_: Any) -> None:
-    """Go on with the sync of one cluster."""
+    """Continue the sync of one cluster."""
     try:
         run_sync(cluster)
     except OUTAGE_ERRORS as error:
@@ -45,13 +45,13 @@ def sync_cluster(*, cluster: int, **_: Any) -> None:
 
 @shared_task(name="inventory.sync.tasks.prune")
 def prune(**_: Any) -> None:
-    """Take away what is older than it is kept for."""
+    """Delete instances past their retention."""
     if deleted := retention.prune_instances(get_database_time()):
         logger.info("Pruned %s rows of what ran where", deleted)
 
 
 def request_sync(pk: int) -> None:
-    """Go on with a cluster now rather than at the next tick; the tick comes anyway."""
+    """Queue a sync now; without a broker, the next tick does."""
     try:
         sync_cluster.apply_async(kwargs={"cluster": pk}, expires=30, retry=False)
     except (OSError, OperationalError) as error:

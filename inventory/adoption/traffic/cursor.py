@@ -1,7 +1,7 @@
 """Cursor of the load balancer reads for blue/green pairs.
 
-From a target group to its load balancers, their listeners and all rules; a value, so that any process can
-take it up.
+It reads from a target group to its load balancers, their listeners and all rules. It is a value, so any
+process can continue it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,12 +14,12 @@ from guards.text import sanitize_text
 from steps.actions.blue_green.listener_rules import ListenerRoute
 
 LOAD_BALANCING_SERVICE: Final = "elbv2"
-# What DescribeTargetGroups and DescribeLoadBalancers take in one call.
+# The limit of DescribeTargetGroups and DescribeLoadBalancers.
 ARNS_PER_CALL: Final = 20
 GROUPS, BALANCERS, LISTENERS, RULES = "groups", "balancers", "listeners", "rules"
 OTHERS, HEALTH = "others", "health"
 _PHASE_ORDER: Final = (GROUPS, BALANCERS, LISTENERS, RULES, OTHERS, HEALTH, "")
-# By phase: the operation, the parameter that names what is asked for, how much one call takes.
+# By phase: the operation, the parameter of the names, and the names per call.
 _PHASE_CALLS: Final = {
     GROUPS: ("DescribeTargetGroups", "TargetGroupArns", ARNS_PER_CALL),
     BALANCERS: ("DescribeLoadBalancers", "LoadBalancerArns", ARNS_PER_CALL),
@@ -33,11 +33,11 @@ _APPLICATION_TYPE: Final = "application"
 
 @dataclass(frozen=True)
 class TrafficCursor:
-    """How far it is. `asked` are the target groups of pairs; the rest is what was answered, by ARN.
+    """The position of the reads, with the responses so far by ARN.
 
-    `alone` asks for one at a time, since one of many that is missing spoils the answer. `routes` are those of
-    `Route.to_memory`, each with the ARN of its `balancer`. `targets` counts what is registered in the groups
-    that may become a stage group.
+    `target_groups` are those of the pairs. `is_single` reads one name per call, since one missing name
+    fails a batch. `routes` are rows of `ListenerRoute.to_memory`, each with its `balancer`. `targets`
+    counts the registered targets of groups that may become a stage group.
     """
 
     target_groups: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class TrafficCursor:
 
     @classmethod
     def of(cls, groups: Sequence[str]) -> Self:
-        """The reading of where the traffic of these target groups comes from."""
+        """Return a cursor for these target groups."""
         return cls(target_groups=tuple(groups), phase=GROUPS, pending=tuple(groups))._advance_phase()
 
     @classmethod
@@ -70,26 +70,26 @@ class TrafficCursor:
         return not self.phase
 
     def build_call(self) -> tuple[str, str, Mapping[str, Any]]:
-        """The next call: service, operation and parameters."""
-        operation, member, most = _PHASE_CALLS[self.phase]
-        batch: Any = list(self.pending[: self._size]) if most > 1 else self.pending[0]
+        """Return the next call: service, operation and parameters."""
+        operation, member, batch_size = _PHASE_CALLS[self.phase]
+        batch: Any = list(self.pending[: self._size]) if batch_size > 1 else self.pending[0]
         page = {"Marker": self.token} if self.token else {}
         return LOAD_BALANCING_SERVICE, operation, {member: batch, **page}
 
-    def after_response(self, answer: Mapping[str, Any]) -> Self:
-        """After an answer."""
-        kept = getattr(self, f"_with_{self.phase}")(answer)
-        token = str(answer.get("NextMarker") or "")
+    def after_response(self, response: Mapping[str, Any]) -> Self:
+        """Return the cursor after a response."""
+        cursor = getattr(self, f"_with_{self.phase}")(response)
+        token = str(response.get("NextMarker") or "")
         if token and token != self.token:
-            return replace(kept, token=token)
-        return kept._after_batch()
+            return replace(cursor, token=token)
+        return cursor._after_batch()
 
     def stop(self, reason: str) -> Self:
-        """Where something of it may not be read, nothing is known of the rest."""
+        """Return the cursor at its end, since a read is denied."""
         return replace(self, phase="", pending=(), token="", read_error=sanitize_text(reason))
 
     def skip_missing(self) -> Self:
-        """Where something that was asked for is not there any more."""
+        """Return the cursor after a read of something that no longer exists."""
         if self._size > 1 and len(self.pending) > 1:
             return replace(self, is_single=True, token="")
         return self._after_batch()
@@ -102,22 +102,22 @@ class TrafficCursor:
         return replace(self, pending=self.pending[self._size :], token="")._advance_phase()
 
     def _advance_phase(self) -> Self:
-        found = self
-        while found.phase and not found.pending:
-            phase = _PHASE_ORDER[_PHASE_ORDER.index(found.phase) + 1]
-            found = replace(found, phase=phase, pending=tuple(found._list_pending(phase)), is_single=False)
-        return found
+        cursor = self
+        while cursor.phase and not cursor.pending:
+            phase = _PHASE_ORDER[_PHASE_ORDER.index(cursor.phase) + 1]
+            cursor = replace(cursor, phase=phase, pending=tuple(cursor._list_pending(phase)), is_single=False)
+        return cursor
 
     def _list_pending(self, phase: str) -> Iterable[str]:
         if phase == BALANCERS:
-            return sorted({arn for one in self.groups.values() for arn in one["balancers"]})
+            return sorted({arn for entry in self.groups.values() for arn in entry["balancers"]})
         if phase == LISTENERS:
             return sorted(self.balancers)
         if phase == RULES:
-            return sorted(arn for arn, one in self.listeners.items() if self._has_rules(one))
+            return sorted(arn for arn, entry in self.listeners.items() if self._has_rules(entry))
         if phase == OTHERS:
             return sorted(
-                {arn for one in self.routes for arn in get_target_group_weights(one["actions"])}
+                {arn for entry in self.routes for arn in get_target_group_weights(entry["actions"])}
                 - set(self.groups)
             )
         return self._possible_stages() if phase == HEALTH else ()
@@ -126,83 +126,96 @@ class TrafficCursor:
         return bool(self.balancers[listener["balancer"]]["type"] == _APPLICATION_TYPE)
 
     def _possible_stages(self) -> list[str]:
-        """The groups that one rule alone leads to, and that hold what those of the pairs hold."""
+        """Return the groups that at most one rule forwards to, with the target type of the pairs."""
         kinds = {self.groups[arn]["target_type"] for arn in self.target_groups if arn in self.groups}
-        weights = [get_target_group_weights(one["actions"]) for one in self.routes]
-        feeding = [arn for one in weights for arn, weight in one.items() if weight > 0]
-        found = {
+        weights = [get_target_group_weights(entry["actions"]) for entry in self.routes]
+        feeding = [arn for entry in weights for arn, weight in entry.items() if weight > 0]
+        candidates = {
             arn
-            for arn in {arn for one in weights for arn in one} - set(self.target_groups)
+            for arn in {arn for entry in weights for arn in entry} - set(self.target_groups)
             if feeding.count(arn) < 2 and self.groups.get(arn, {}).get("target_type") in kinds
         }
-        return sorted(found)[:ADOPTION_GROUPS]
+        return sorted(candidates)[:ADOPTION_GROUPS]
 
-    def _with_groups(self, answer: Mapping[str, Any]) -> Self:
-        found = {one.arn: one for one in map(TargetGroup.from_aws, answer.get("TargetGroups") or ())}
+    def _with_groups(self, response: Mapping[str, Any]) -> Self:
+        groups = {group.arn: group for group in map(TargetGroup.from_aws, response.get("TargetGroups") or ())}
         rows = {
             arn: {
-                "port": one.port,
-                "protocol": one.protocol,
-                "target_type": one.target_type,
-                "balancers": one.load_balancers,
+                "port": group.port,
+                "protocol": group.protocol,
+                "target_type": group.target_type,
+                "balancers": group.load_balancers,
             }
-            for arn, one in found.items()
+            for arn, group in groups.items()
         }
         return replace(self, groups={**self.groups, **rows})
 
     _with_others = _with_groups
 
-    def _with_balancers(self, answer: Mapping[str, Any]) -> Self:
-        found = map(LoadBalancer.from_aws, answer.get("LoadBalancers") or ())
-        rows = {one.arn: {"name": sanitize_text(one.name), "type": one.type, "vpc": one.vpc} for one in found}
+    def _with_balancers(self, response: Mapping[str, Any]) -> Self:
+        balancers = map(LoadBalancer.from_aws, response.get("LoadBalancers") or ())
+        rows = {
+            balancer.arn: {"name": sanitize_text(balancer.name), "type": balancer.type, "vpc": balancer.vpc}
+            for balancer in balancers
+        }
         return replace(self, balancers={**self.balancers, **rows})
 
-    def _with_listeners(self, answer: Mapping[str, Any]) -> Self:
-        found = [Listener.from_aws(one) for one in answer.get("Listeners") or ()]
+    def _with_listeners(self, response: Mapping[str, Any]) -> Self:
+        new_listeners = [Listener.from_aws(listener) for listener in response.get("Listeners") or ()]
         rows = {
-            one.arn: {"balancer": one.load_balancer, "port": one.port, "protocol": one.protocol}
-            for one in found
-            if one.load_balancer in self.balancers
+            listener.arn: {
+                "balancer": listener.load_balancer,
+                "port": listener.port,
+                "protocol": listener.protocol,
+            }
+            for listener in new_listeners
+            if listener.load_balancer in self.balancers
         }
-        plain = [
+        plain_routes = [
             _serialize_route(
-                ListenerRoute(one.arn, one.port, "", True, [], _filter_forward_actions(one.actions)),
-                one.load_balancer,
+                ListenerRoute(
+                    listener.arn, listener.port, "", True, [], _filter_forward_actions(listener.actions)
+                ),
+                listener.load_balancer,
             )
-            for one in found
-            if one.arn in rows and not self._has_rules(rows[one.arn])
+            for listener in new_listeners
+            if listener.arn in rows and not self._has_rules(rows[listener.arn])
         ]
         listeners = {**self.listeners, **rows}
-        return replace(self, listeners=listeners, routes=(*self.routes, *plain))
+        return replace(self, listeners=listeners, routes=(*self.routes, *plain_routes))
 
-    def _with_rules(self, answer: Mapping[str, Any]) -> Self:
+    def _with_rules(self, response: Mapping[str, Any]) -> Self:
         listener = self.pending[0]
-        where = self.listeners[listener]
-        found = [
+        listener_row = self.listeners[listener]
+        rule_routes = [
             _serialize_route(
                 ListenerRoute(
                     listener,
-                    where["port"],
-                    one.arn,
-                    one.is_default,
-                    one.conditions,
-                    _filter_forward_actions(one.actions),
+                    listener_row["port"],
+                    rule.arn,
+                    rule.is_default,
+                    rule.conditions,
+                    _filter_forward_actions(rule.actions),
                 ),
-                where["balancer"],
+                listener_row["balancer"],
             )
-            for one in map(ElbRule.from_aws, answer.get("Rules") or ())
+            for rule in map(ElbRule.from_aws, response.get("Rules") or ())
         ]
-        return replace(self, routes=(*self.routes, *found))
+        return replace(self, routes=(*self.routes, *rule_routes))
 
-    def _with_health(self, answer: Mapping[str, Any]) -> Self:
-        many = len(answer.get("TargetHealthDescriptions") or ())
-        return replace(self, targets={**self.targets, self.pending[0]: many})
+    def _with_health(self, response: Mapping[str, Any]) -> Self:
+        target_count = len(response.get("TargetHealthDescriptions") or ())
+        return replace(self, targets={**self.targets, self.pending[0]: target_count})
 
 
 def _filter_forward_actions(actions: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Of what a rule does the forwarding alone: others hold the addresses of people's sign-in."""
-    kept = ("Type", "TargetGroupArn", "ForwardConfig")
-    return [{key: one[key] for key in kept if key in one} for one in actions if one.get("Type") == "forward"]
+    """Keep forward actions only; others may contain sign-in settings."""
+    fields = ("Type", "TargetGroupArn", "ForwardConfig")
+    return [
+        {key: action[key] for key in fields if key in action}
+        for action in actions
+        if action.get("Type") == "forward"
+    ]
 
 
 def _serialize_route(route: ListenerRoute, balancer: str) -> dict[str, Any]:
@@ -210,9 +223,9 @@ def _serialize_route(route: ListenerRoute, balancer: str) -> dict[str, Any]:
 
 
 def _clean_value(value: Any) -> Any:
-    """The same without what no database holds: conditions are texts of other people."""
+    """Remove characters that a database does not store; conditions are foreign text."""
     if isinstance(value, str):
         return sanitize_text(value)
     if isinstance(value, Mapping):
         return {str(key): _clean_value(inner) for key, inner in value.items()}
-    return [_clean_value(one) for one in value] if isinstance(value, list | tuple) else value
+    return [_clean_value(item) for item in value] if isinstance(value, list | tuple) else value

@@ -9,15 +9,15 @@ from inventory.adoption.traffic.cursor import TrafficCursor
 from steps.actions.blue_green.listener_rules import ListenerRoute, format_conditions, format_target_group
 
 RANK_PARTNERS, RANK_SIMILAR, RANK_POSSIBLE, RANK_RUNTIME_INPUT = range(4)
-"""How sure it is that a rule is the stage: it leads to the other of the pair; it takes the same requests
-elsewhere; nothing speaks against it; a person says it at each run."""
+"""The certainty that a rule is the stage: it forwards to the partner; it has the same conditions on another
+listener; nothing contradicts it; a person chooses at each run."""
 
 
 @dataclass(frozen=True)
 class TrafficPair:
-    """What is known of the pair: the target group of the ECS service, and of the other one, if there is one.
+    """The target groups of a pair: of the ECS service, and of its partner if there is one.
 
-    `ports` are those that its containers have, `taken` the groups of other ECS services of the cluster.
+    `ports` are the ports of its containers, `taken` the target groups of other ECS services.
     """
 
     group: str
@@ -28,7 +28,7 @@ class TrafficPair:
 
 @dataclass(frozen=True)
 class RuleCandidate:
-    """A rule to choose: `key` is its ARN, or that of its listener where a listener has no rules (NLB)."""
+    """A listener rule to choose; `key` is its ARN, or the listener's where it has no rules (NLB)."""
 
     key: str
     balancer: str
@@ -39,17 +39,22 @@ class RuleCandidate:
 
     @classmethod
     def of(cls, route: ListenerRoute, balancer: str, name: str) -> Self:
-        words = f"{name}, {route.words()}"
+        description = f"{name}, {route.words()}"
         return cls(
-            route.rule or route.listener, balancer, route.listener, route.rule, words, route.group_words()
+            route.rule or route.listener,
+            balancer,
+            route.listener,
+            route.rule,
+            description,
+            route.group_words(),
         )
 
 
 @dataclass(frozen=True)
 class TrafficOption:
-    """Production and stage that fit each other; without `stage` that is asked at each run.
+    """A production rule and a matching stage rule; without `stage`, each run asks for it.
 
-    `rank` says how sure the stage is, the surest being 0.
+    `rank` is the certainty of the stage, 0 the highest.
     """
 
     production: RuleCandidate
@@ -66,13 +71,13 @@ class TrafficOption:
 
     @property
     def key(self) -> str:
-        """What a form sends for it."""
+        """The value of the option in a form."""
         return f"{self.production.key} {self.stage.key if self.stage else ''}".strip()
 
 
 @dataclass(frozen=True)
 class TrafficOptions:
-    """What fits, the surest first, what a person should know of it, and what is missing for the rest."""
+    """The options, the most certain first, with warnings and missing requirements."""
 
     options: tuple[TrafficOption, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -80,78 +85,78 @@ class TrafficOptions:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
-        choices = tuple(map(TrafficOption.from_row, row.get("options", ())))
-        return cls(choices, tuple(row.get("warnings", ())), tuple(row.get("missing", ())))
+        options = tuple(map(TrafficOption.from_row, row.get("options", ())))
+        return cls(options, tuple(row.get("warnings", ())), tuple(row.get("missing", ())))
 
     def to_row(self) -> dict[str, Any]:
         return asdict(self)
 
     @property
     def certain_option(self) -> TrafficOption | None:
-        """The one that needs no person to choose: surer than all others, and not merely possible."""
+        """The option that needs no choice: more certain than all others, and not merely possible."""
         if not self.options:
             return None
         first = self.options[0]
         is_sure = first.rank != RANK_POSSIBLE
-        equal = [one for one in self.options if one.rank == first.rank]
+        equal = [option for option in self.options if option.rank == first.rank]
         return first if is_sure and len(equal) == 1 else None
 
     def get_option(self, key: str) -> TrafficOption | None:
-        """The choice with this key."""
-        return next((one for one in self.options if one.key == key), None)
+        """Return the option with this key."""
+        return next((option for option in self.options if option.key == key), None)
 
 
-def find_traffic_options(reading: TrafficCursor, pair: TrafficPair) -> TrafficOptions:
-    """Production is what sends traffic to the ECS service; stage what a deployment would accept beside it."""
-    if reading.read_error:
-        return TrafficOptions(missing=(f"The load balancer could not be read: {reading.read_error}",))
-    found = _PairRoutes(reading, pair)
-    productions = [one for one in found.routes if one[0].receiving.get(pair.group, 0) > 0]
+def find_traffic_options(cursor: TrafficCursor, pair: TrafficPair) -> TrafficOptions:
+    """Find the production rules of the ECS service, and the stage rules that a deployment accepts."""
+    if cursor.read_error:
+        return TrafficOptions(missing=(f"The load balancer could not be read: {cursor.read_error}",))
+    routes = _PairRoutes(cursor, pair)
+    productions = [route for route in routes.routes if route[0].receiving.get(pair.group, 0) > 0]
     if not productions:
-        return TrafficOptions(missing=(_describe_missing_production(found),))
-    pairs = [(prod, *stage) for prod in productions for stage in found.list_stages(prod)]
-    choices = [
-        TrafficOption(found.build_candidate(prod), found.build_candidate(stage), rank)
-        for prod, stage, rank in pairs
+        return TrafficOptions(missing=(_describe_missing_production(routes),))
+    pairs = [(production, *stage) for production in productions for stage in routes.list_stages(production)]
+    options = [
+        TrafficOption(routes.build_candidate(production), routes.build_candidate(stage), rank)
+        for production, stage, rank in pairs
     ]
-    lacking = []
-    if all(one.rank == RANK_POSSIBLE for one in choices):
-        choices += [TrafficOption(found.build_candidate(one)) for one in productions]
-        lacking = [_describe_missing_stage(found, productions[0])]
-    choices.sort(key=lambda one: one.rank)
+    missing = []
+    if all(route.rank == RANK_POSSIBLE for route in options):
+        options += [TrafficOption(routes.build_candidate(route)) for route in productions]
+        missing = [_describe_missing_stage(routes, productions[0])]
+    options.sort(key=lambda route: route.rank)
     return TrafficOptions(
-        tuple(choices[:ADOPTION_ROUTES]), tuple(_list_warnings(found, productions)), tuple(lacking)
+        tuple(options[:ADOPTION_ROUTES]), tuple(_list_warnings(routes, productions)), tuple(missing)
     )
 
 
 _BalancerRoute = tuple[ListenerRoute, str]
-"""A rule, and the ARN of its load balancer."""
+"""A rule with the ARN of its load balancer."""
 
 
 class _PairRoutes:
-    """All rules that were read, beside the pair that they are judged for."""
+    """The rules that were read, and the pair to evaluate them for."""
 
-    def __init__(self, reading: TrafficCursor, pair: TrafficPair) -> None:
-        self.reading, self.pair = reading, pair
+    def __init__(self, cursor: TrafficCursor, pair: TrafficPair) -> None:
+        self.cursor, self.pair = cursor, pair
         self.routes: list[_BalancerRoute] = [
             (
-                ListenerRoute.from_memory({key: value for key, value in one.items() if key != "balancer"}),
-                one["balancer"],
+                ListenerRoute.from_memory({key: value for key, value in row.items() if key != "balancer"}),
+                row["balancer"],
             )
-            for one in reading.routes
+            for row in cursor.routes
         ]
 
-    def build_candidate(self, one: _BalancerRoute) -> RuleCandidate:
-        route, balancer = one
-        return RuleCandidate.of(route, balancer, self.reading.balancers.get(balancer, {}).get("name", ""))
+    def build_candidate(self, balancer_route: _BalancerRoute) -> RuleCandidate:
+        route, balancer = balancer_route
+        return RuleCandidate.of(route, balancer, self.cursor.balancers.get(balancer, {}).get("name", ""))
 
     def list_stages(self, production: _BalancerRoute) -> Iterator[tuple[_BalancerRoute, int]]:
-        """The rules that a deployment would accept as stage beside this production, with how sure each is."""
+        """Yield the stage rules that a deployment accepts for this production rule, with their rank."""
         prod, balancer = production
-        for one in self.routes:
-            route, where = one
-            if where == balancer and route != prod and self._is_deployable(route, prod):
-                yield one, self._rank(route, prod)
+        for candidate in self.routes:
+            route, route_balancer = candidate
+            if route_balancer == balancer and route != prod and self._is_deployable(route, prod):
+                yield candidate, self._rank(route, prod)
 
     def _rank(self, route: ListenerRoute, prod: ListenerRoute) -> int:
         if self.pair.partner and route.first_group == self.pair.partner:
@@ -164,27 +169,29 @@ class _PairRoutes:
         if not route.groups or not group:
             return False
         if group == self.pair.group:
-            # One group behind both rules is a way to work, where the pair shares it already.
+            # Both rules may forward to one group if the pair already shares it.
             return self.pair.partner == group and prod.groups == [group]
-        feeding = [one for one, _ in self.routes if group in one.groups]
-        if group in prod.groups or any(one != route for one in feeding):
+        feeding = [other_route for other_route, _ in self.routes if group in other_route.groups]
+        if group in prod.groups or any(other_route != route for other_route in feeding):
             return False
-        known = self.reading.groups.get(group, {})
-        return known.get("port") in self.pair.ports and self._is_free(group)
+        target_group = self.cursor.groups.get(group, {})
+        return target_group.get("port") in self.pair.ports and self._is_free(group)
 
     def _is_free(self, group: str) -> bool:
-        """Whether nobody else's targets are in it: none that this cluster or anybody else has put there."""
+        """Return whether the group has no targets of another service."""
         if group == self.pair.partner:
             return True
-        return group not in self.pair.taken and self.reading.targets.get(group) == 0
+        return group not in self.pair.taken and self.cursor.targets.get(group) == 0
 
 
-def _list_warnings(found: _PairRoutes, productions: Sequence[_BalancerRoute]) -> Iterator[str]:
+def _list_warnings(routes: _PairRoutes, productions: Sequence[_BalancerRoute]) -> Iterator[str]:
     if len(productions) > 1:
-        words = "; ".join(found.build_candidate(one).description for one in productions[:5])
+        descriptions = "; ".join(
+            routes.build_candidate(production).description for production in productions[:5]
+        )
         yield (
-            f"{len(productions)} rules send traffic to it: {words}. A deployment moves the one that is "
-            "chosen; the others go on leading to the old version, which then keeps its tasks. Let them "
+            f"{len(productions)} rules send traffic to it: {descriptions}. A deployment moves the one that "
+            "is chosen; the others go on leading to the old version, which then keeps its tasks. Let them "
             "redirect to it."
         )
     for route, _ in productions:
@@ -195,9 +202,9 @@ def _list_warnings(found: _PairRoutes, productions: Sequence[_BalancerRoute]) ->
             )
 
 
-def _describe_missing_production(found: _PairRoutes) -> str:
-    group = format_target_group(found.pair.group)
-    if not found.reading.groups.get(found.pair.group, {}).get("balancers"):
+def _describe_missing_production(routes: _PairRoutes) -> str:
+    group = format_target_group(routes.pair.group)
+    if not routes.cursor.groups.get(routes.pair.group, {}).get("balancers"):
         return (
             f"The target group {group} belongs to no load balancer any more. Make a listener rule that "
             "forwards to it, for production, and one that forwards to a second group, for the stage; then "
@@ -209,18 +216,22 @@ def _describe_missing_production(found: _PairRoutes) -> str:
     )
 
 
-def _describe_missing_stage(found: _PairRoutes, production: _BalancerRoute) -> str:
+def _describe_missing_stage(routes: _PairRoutes, production: _BalancerRoute) -> str:
     route, balancer = production
-    known = found.reading.groups.get(found.pair.group, {})
-    where = found.reading.balancers.get(balancer, {})
-    ports = " or ".join(str(port) for port in sorted(found.pair.ports)) or "of the container"
+    target_group = routes.cursor.groups.get(routes.pair.group, {})
+    load_balancer = routes.cursor.balancers.get(balancer, {})
+    ports = " or ".join(str(port) for port in sorted(routes.pair.ports)) or "of the container"
     group = (
-        f"a target group of type {known.get('target_type', 'ip')} with protocol "
-        f"{known.get('protocol', 'HTTP')} and port {ports} in VPC {where.get('vpc', '')}, without targets"
+        f"a target group of type {target_group.get('target_type', 'ip')} with protocol "
+        f"{target_group.get('protocol', 'HTTP')} and port {ports} in VPC "
+        f"{load_balancer.get('vpc', '')}, without targets"
     )
-    kept = "its default rule" if route.is_default else f"a rule for {format_conditions(route.conditions)}"
+    rule_name = (
+        "its default rule" if route.is_default else f"a rule for {format_conditions(route.conditions)}"
+    )
     return (
         f"There is no rule that is surely the stage. Make {group}; then a listener of load balancer "
-        f"{where.get('name', '')} on a port that is free, whose {kept.removeprefix('its ')} forwards to it. "
+        f"{load_balancer.get('name', '')} on a port that is free, whose "
+        f"{rule_name.removeprefix('its ')} forwards to it. "
         "Then read it again; until then the pipeline asks for the stage at each run."
     )

@@ -126,7 +126,7 @@ class ClusterScan(ABC):
         return get_rate_limit_key(self.cluster)
 
     def build_call(self) -> ReadCall:
-        call: ReadCall = self.cursor.question(self.cluster.cluster)
+        call: ReadCall = self.cursor.build_call(self.cluster.cluster)
         return call
 
     def queue_call(self, aws_access: DelegateAwsAccess, call: ReadCall) -> None:

@@ -51,13 +51,13 @@ def _run_until_read(scan: ClusterScan, open_connector: OpenConnector) -> bool:
 
 
 def _run_time_slice(scan: ClusterScan, open_connector: OpenConnector) -> bool:
-    if scan.cursor.is_over:
+    if scan.cursor.is_complete:
         return True
     deadline = time.monotonic() + TIME_SLICE_SECONDS
     aws_access = open_connector(scan.cluster.connector, scan.cluster.region)
-    while not scan.cursor.is_over:
+    while not scan.cursor.is_complete:
         scan.use_recent_reads()
-        if scan.cursor.is_over:
+        if scan.cursor.is_complete:
             break
         call = scan.build_call()
         holder, now = f"{scan.OWNER}:{scan.row.pk}", get_database_time()
@@ -67,7 +67,7 @@ def _run_time_slice(scan: ClusterScan, open_connector: OpenConnector) -> bool:
             return False
         if not _make_call(scan, aws_access, call):
             return False
-        if time.monotonic() > deadline and not scan.cursor.is_over:
+        if time.monotonic() > deadline and not scan.cursor.is_complete:
             scan.pause(get_database_time())
             return False
     return True

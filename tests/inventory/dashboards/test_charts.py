@@ -42,14 +42,14 @@ def test_a_line_meets_the_marks_of_its_axis() -> None:
     values = [0.0, 50.0, 100.0]
     heights = [
         float(part.split("H")[0].split()[1])
-        for part in build_line_path(values, most=100).replace("L", "M").split("M")[1:]
+        for part in build_line_path(values, maximum=100).replace("L", "M").split("M")[1:]
     ]
     assert heights[::-1] == [one.y for one in build_percent_axis(values)]
 
 
 def test_what_is_missing_leaves_a_gap_in_the_line_and_a_box_behind_it() -> None:
     values = [None, 1.0, None, None, 2.0, None]
-    assert build_line_path(values, most=100).count("M") == 2
+    assert build_line_path(values, maximum=100).count("M") == 2
     sixth = WIDTH / 6
     assert [(box.x, box.width, box.height) for box in build_gap_boxes(values)] == [
         (0, sixth, HEIGHT),
