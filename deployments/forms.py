@@ -58,7 +58,7 @@ class FreezeForm(ResourceForm):
     services = forms.CharField(
         required=False, max_length=4096, help_text="Identifiers, separated by commas; empty for all."
     )
-    enabled = forms.BooleanField(required=False, initial=True, label="In force")
+    enabled = forms.BooleanField(required=False, initial=True, label="Enabled")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -93,7 +93,7 @@ NAVIGATION_ITEMS: Final = (
     NavigationItem("Pipelines", "/pipelines/", "pipelines", "p"),
     NavigationItem("Services", "/services/", "services", "s"),
     NavigationItem("Environments", "/environments/", "environments", "v"),
-    NavigationItem("What runs where", "/running/", "matrix", "m"),
+    NavigationItem("Inventory", "/running/", "matrix", "m"),
     NavigationItem("Instances", "/instances/", "instances", "n"),
     NavigationItem("Events", "/events/", "events", "t"),
     NavigationItem("Drift", "/drift/", "drift", "l"),

@@ -19,7 +19,7 @@ STATUS_BADGES: Final[dict[str, StatusBadge]] = {
     "RUNNING": StatusBadge("Running", "running", "running"),
     "ASYNC_WAITING": StatusBadge("Running", "running", "running"),
     "APPROVAL_WAITING": StatusBadge("Waits for approval", "waiting", "waiting"),
-    "INTERVENTION_WAITING": StatusBadge("Needs a person", "waiting", "waiting"),
+    "INTERVENTION_WAITING": StatusBadge("Awaiting action", "waiting", "waiting"),
     "INPUT_WAITING": StatusBadge("Waits for input", "waiting", "waiting"),
     "PAUSED": StatusBadge("Paused", "waiting", "waiting"),
     "SUCCESS": StatusBadge("Success", "success", "success"),

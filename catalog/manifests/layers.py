@@ -67,7 +67,7 @@ class ManifestPart:
 
 @dataclass(frozen=True)
 class MergedDocument:
-    """What counts: the document to check and send, and the parts that it was made of, in document order.
+    """The effective document to check and send, and the parts that it was made of, in document order.
 
     Parts that an override took out are among `parts` and not in the document.
     """

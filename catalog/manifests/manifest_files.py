@@ -216,7 +216,7 @@ def _check_kinds(kinds: Iterable[str], document: Document) -> FileCheck:
     return FileCheck(
         tuple(_build_file_problem(one) for each in checked for one in each.problems),
         tuple(_build_file_problem(one) for each in checked for one in each.warnings),
-        f"Valid {spoken}.",
+        f"Checked as {spoken}.",
     )
 
 

@@ -64,7 +64,7 @@ def describe_token_owner(caller: Caller) -> str:
     user = _read_account(caller, "account", "details").get("data") or {}
     name = str((user.get("attributes") or {}).get("username", ""))[:100]
     if name.startswith(_OF_ORGANIZATION):
-        raise Undelivered("TOKEN_REFUSED", "This is an organization token, which cannot create runs.")
+        raise Undelivered("TOKEN_REFUSED", "This is an organization's token, which cannot make runs.")
     listed = _read_account(caller, "organizations").get("data")
     found = [str(one.get("id", ""))[:100] for one in listed or [] if isinstance(one, Mapping)]
     if not found:
@@ -81,7 +81,7 @@ def _read_account(caller: Caller, *path: str) -> dict[str, Any]:
     answer = caller.call(SITE_SERVICE, CALL_TERRAFORM, {"path": list(path)})
     status = int(answer.get("status", 0))
     if status in (401, 403):
-        raise Undelivered("TOKEN_REFUSED", f"Terraform Cloud rejected the token ({status}).")
+        raise Undelivered("TOKEN_REFUSED", f"Terraform Cloud does not accept the token ({status}).")
     try:
         said = json.loads(str(answer.get("body", "")))
     except (ValueError, RecursionError):

@@ -82,7 +82,7 @@ def _nobody_runs_scripts(wanted: RoutingRequest, known: list[RoutingCandidate]) 
 
 _PREFERENCE_REASONS = {
     Preference.ANSWERS: "it accepted the offer",
-    Preference.ALLOWED: "it reached {criterion} not long ago",
+    Preference.ALLOWED: "it reached {criterion} recently",
     Preference.SERVED: "it served this connector last",
     Preference.FREE: "it has the lowest load",
     Preference.RESTED: "round robin",

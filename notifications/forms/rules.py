@@ -51,7 +51,7 @@ class NotificationRuleForm(PageForm):
         help_text="Signs what is sent, so that the receiver can tell it comes from here.",
         widget=forms.PasswordInput(attrs={"class": "input mono", "autocomplete": "new-password"}),
     )
-    is_enabled = forms.BooleanField(required=False, initial=True, label="In force")
+    is_enabled = forms.BooleanField(required=False, initial=True, label="Enabled")
     version = forms.IntegerField(min_value=1, required=False, widget=forms.HiddenInput)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -73,7 +73,7 @@ class NotificationRuleForm(PageForm):
 class NewNotificationRuleForm(NotificationRuleForm):
     """A rule that is not there yet."""
 
-    in_scope = ScopeField(help_text="Told is what happens in this scope and in those below it.")
+    in_scope = ScopeField(help_text="Events in this scope and below are sent.")
     identifier = forms.CharField(
         required=False,
         max_length=128,

@@ -20,7 +20,7 @@ class ApiKeyAdminForm(forms.ModelForm):  # type: ignore[type-arg]
     """An API key, and what it is good for."""
 
     permissions = PermissionsField(
-        label="Good for", help_text="Nothing ticked: whatever its user may, wherever the key is good for."
+        label="Permissions", help_text="Nothing ticked: whatever its user may, wherever the key is good for."
     )
 
     class Meta:

@@ -6,7 +6,7 @@ import { showTimes } from "./times.js";
 function sayFailure({ detail }) {
   // These are read again by themselves.
   if (detail.elt.matches("[data-topics]")) return;
-  const text = detail.xhr.status === 403 ? "You may not do this here." : `That did not work (${detail.xhr.status}). Load the page again.`;
+  const text = detail.xhr.status === 403 ? "Access denied here." : `That did not work (${detail.xhr.status}). Load the page again.`;
   one("main").prepend(h("div", { class: "message tone-failed", role: "alert" }, shape("s-failed", "icon mark"), h("div", {}, text)));
 }
 

@@ -82,12 +82,12 @@ def test_several_roles_are_counted_and_the_nearest_is_named(demo: Scope):
     ("asked", "message"),
     [
         ({"scope": "account/else/where"}, "This scope does not exist, or you cannot view it."),
-        ({"kind": "pipeline"}, "Name one thing"),
-        ({"identifier": "web"}, "Name one thing"),
-        ({"kind": "pipeline", "identifier": "no"}, "There is no such thing in this scope"),
+        ({"kind": "pipeline"}, "Enter both the type and the identifier"),
+        ({"identifier": "web"}, "Enter both the type and the identifier"),
+        ({"kind": "pipeline", "identifier": "no"}, "Not found in this scope"),
         ({"kind": "moon", "identifier": "no"}, "Select a valid choice"),
-        ({"who": "nobody"}, "There is nobody of this name"),
-        ({"who": "group:"}, "There is nobody of this name"),
+        ({"who": "nobody"}, "There is no user or group with this name"),
+        ({"who": "group:"}, "There is no user or group with this name"),
     ],
 )
 def test_what_cannot_be_found_is_said_beside_its_field(demo: Scope, asked: dict[str, str], message: str):

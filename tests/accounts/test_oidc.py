@@ -93,7 +93,7 @@ def test_the_public_key_is_no_password_to_sign_with() -> None:
     signed = jwt.algorithms.HMACAlgorithm(jwt.algorithms.HMACAlgorithm.SHA256)
     mark = base64.urlsafe_b64encode(signed.sign(f"{forged}.{body}".encode(), public)).decode().strip("=")
     assert header
-    with pytest.raises(SignOnFailed, match="none of its keys"):
+    with pytest.raises(SignOnFailed, match="not signed with a key"):
         _verify_id_token(f"{forged}.{body}.{mark}", published())
 
 

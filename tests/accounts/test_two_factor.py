@@ -140,7 +140,7 @@ def test_who_lost_the_phone_comes_in_again_with_the_password_alone():
     response = Client().post("/sign-in/", {"username": "anna", "password": PASSWORD})
     assert response["Location"] == "/"
     assert AuditEntry.objects.filter(action="user.two_factor_off", actor_name="slipway").exists()
-    with pytest.raises(CommandError, match="no second factor"):
+    with pytest.raises(CommandError, match="no two-factor authentication"):
         call_command("turn_off_second_factor", "anna")
 
 

@@ -39,7 +39,7 @@ TAKES_OVER = Needs(
 TAKES_BACK = Needs("core_environment_edit", also=("core_service_delete", "core_pipeline_delete"))
 
 DEPLOYMENTS: dict[str, Row] = {
-    # What runs where.
+    # Inventory.
     "api-overview": Row(
         (get(Belongs(), f"{IN_SCOPE}&days=30"),),
     ),

@@ -1,4 +1,4 @@
-"""What runs where, as people see and hear it: charts with axes, targets, tasks, and pages of their kin."""
+"""Inventory, as people see and hear it: charts with axes, targets, tasks, and pages of their kin."""
 
 from datetime import timedelta
 from typing import Any

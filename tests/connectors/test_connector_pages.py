@@ -130,7 +130,7 @@ def test_an_edit_never_overwrites_what_somebody_else_saved(
     wanted = {name: value for name, value in seen.items() if value} | {"name": "Mine"}
     update_connector(actor=admin, connector=connector, name="Theirs")
     refused = client.post(f"/connectors/{connector.pk}/edit/", wanted)
-    assert "Somebody changed this connector" in text_of(refused)
+    assert "Someone else changed this connector" in text_of(refused)
     seen = client.get(f"/connectors/{connector.pk}/edit/").context["form"].initial
     client.post(f"/connectors/{connector.pk}/edit/", wanted | {"version": seen["version"]})
     connector.refresh_from_db()

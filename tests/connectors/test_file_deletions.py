@@ -55,7 +55,7 @@ def test_the_folder_above_is_made_again(project: Scope, admin: User) -> None:
 def test_what_took_its_place_is_not_overwritten(project: Scope, admin: User) -> None:
     deletion = delete_file(actor=admin, node=save(admin, project, "/a.yaml", "old"))
     save(admin, project, "/a.yaml", "new")
-    with pytest.raises(Conflict, match="something else at /a.yaml"):
+    with pytest.raises(Conflict, match="another file at /a.yaml"):
         undelete_files(actor=admin, deletion=deletion)
     assert FileNode.objects.get().content == "new"
 
@@ -89,7 +89,7 @@ def test_the_page_has_it_back(project: Scope, admin: User, browse: Callable[[Use
     assert "/a.yaml" in client.get("/files/deleted/").content.decode()
     save(admin, project, "/a.yaml")
     refused = client.post(f"/files/deleted/{deletion.pk}/undo/", follow=True).content.decode()
-    assert "something else at /a.yaml" in refused
+    assert "another file at /a.yaml" in refused
     delete_file(actor=admin, node=FileNode.objects.get())
     back = client.post(f"/files/deleted/{deletion.pk}/undo/", follow=True).content.decode()
     assert "is back, with its history" in back

@@ -158,7 +158,7 @@ def test_a_text_is_checked_as_what_refers_to_it_wants(project: Scope) -> None:
     ("path", "content", "note"),
     [
         ("/a.txt", "a: [", "Files with this name are stored as plain text."),
-        ("/a.yaml", "a: 1", "It can be read."),
+        ("/a.yaml", "a: 1", "Valid syntax."),
         ("/a.yaml", " \n", "The file is empty."),
         ("/a.yaml", TASK, "Checked as a task definition."),
         ("/a.yaml", "launchType: EC2\ncount: 2\n", "Checked as a RunTask request."),

@@ -109,7 +109,7 @@ def test_an_upload_is_whole_or_nothing(project: Scope, node: FileNode, admin: Us
         return client.post("/files/upload/", form, follow=True)
 
     refused = send(("new.yaml", b"x: 1"), ("latin.txt", b"caf\xe9"))
-    assert "latin.txt is not UTF-8 text: byte 4 does not fit" in text_of(refused)
+    assert "latin.txt is not UTF-8 text: byte 4 is not valid" in text_of(refused)
     assert not FileNode.objects.filter(path="/web/new.yaml").exists()
     assert "There is already a file /web/task.yaml" in text_of(send(("task.yaml", b"x: 1")))
     assert "larger than 256 KiB" in text_of(send(("big.txt", b"x" * (256 * 1024 + 1))))

@@ -132,8 +132,8 @@ def test_a_folder_stands_for_its_files(project: Scope, admin: User) -> None:
         ("account:/shred.yaml", 'Did you mean "account:/shared.yaml"'),
         ("/zzz", "There is no file"),
         ("/ECS Tutorial", "There is no file"),
-        ("relative.yaml", "is no reference to a file"),
-        ("planet:/x.yaml", "is no reference to a file"),
+        ("relative.yaml", "is not a file reference"),
+        ("planet:/x.yaml", "is not a file reference"),
     ],
 )
 def test_a_missing_file_names_the_nearest(project: Scope, admin: User, ref: str, said: str) -> None:
@@ -145,7 +145,7 @@ def test_a_missing_file_names_the_nearest(project: Scope, admin: User, ref: str,
 
 
 def test_the_account_lies_in_no_organization(account: Scope) -> None:
-    with pytest.raises(FileNotInStore, match="lies in no organization"):
+    with pytest.raises(FileNotInStore, match="is not in an organization"):
         read_file(account, "org:/x.yaml")
 
 

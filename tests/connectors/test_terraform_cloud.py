@@ -63,7 +63,7 @@ def test_a_test_says_whose_the_token_is(
     made = make(admin, project, secret, f"{terraform_cloud.url}/")
     tested = run_connector_test(actor=admin, connector=made)
     assert tested.ok, tested.message
-    assert "the token is api-team_7's and sees the organization acme" in made.last_test_message
+    assert "the token belongs to api-team_7 with access to the organization acme" in made.last_test_message
 
 
 @pytest.mark.parametrize(

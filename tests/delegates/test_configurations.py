@@ -55,7 +55,7 @@ def test_a_configuration_is_made_in_the_browser(project: Scope, admin: User, bro
     assert made.script == "apt-get update\necho ready\n"
     assert (made.timeout_seconds, made.requires_approval) == (90, True)
     assert made.environments == ["account/default/demo/prod"]
-    assert "The configuration Build tools is there" in page
+    assert "The configuration Build tools is created" in page
     assert "Wait for approval" in page
 
 
@@ -115,7 +115,7 @@ def test_an_unknown_delegate_is_named(tools: DelegateConfiguration, admin: User,
 
 def test_the_primary_configuration_cannot_be_deleted(admin: User, browse: Browse) -> None:
     primary = DelegateConfiguration.objects.get(is_primary=True)
-    with pytest.raises(Conflict, match="always there"):
+    with pytest.raises(Conflict, match="cannot be deleted"):
         delete_configuration(actor=admin, configuration=primary)
     page = text_of(browse(admin).get(f"/delegates/configurations/{primary.pk}/"))
     assert ">Delete<" not in page

@@ -147,7 +147,7 @@ def test_disabling_the_built_in_delegate_names_the_connectors_that_stop(
     Connector.objects.create(scope=delegate.scope, identifier="aws", name="From here", spec={})
     built_in = Delegate.objects.get(is_built_in=True)
     page = browser.get(f"/delegates/{built_in.pk}/disable/").content.decode()
-    assert "These connectors stop working working" in page
+    assert "These connectors stop working" in page
     assert "From here" in page
     answer = browser.post(f"/delegates/{built_in.pk}/disable/", follow=True)
     assert "built-in accepts no more tasks." in answer.content.decode()

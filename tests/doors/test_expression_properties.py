@@ -117,9 +117,7 @@ def test_a_name_with_a_letter_too_few_leads_to_the_right_one(
     wrong = f"surely_there.{data.draw(st.sampled_from(['cluster_nam', 'clustername', 'cluster_names']))}"
     with pytest.raises(BadExpressionError) as refused:
         resolve_expressions({"a": [f"<+{wrong}>"]}, {"surely_there": {"cluster_name": 1}, "x": known})
-    assert (
-        refused.value.message == f"<+{wrong}> is not known here. Did you mean <+surely_there.cluster_name>?"
-    )
+    assert refused.value.message == f"<+{wrong}> is unknown here. Did you mean <+surely_there.cluster_name>?"
     assert refused.value.where == ("a", 0)
 
 

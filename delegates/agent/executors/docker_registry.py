@@ -106,7 +106,7 @@ class _Registry:
         try:
             found, is_cut = self._listed(f"{self.base}/v2/_catalog?n=1000", "repositories")
         except RegistryRefused as refused:
-            raise RegistryRefused(f"{host} does not list repositories: {refused}") from refused
+            raise RegistryRefused(f"{host} does not list its repositories: {refused}") from refused
         return {"repositories": [{"repositoryName": name} for name in found], "is_cut": is_cut}
 
     def _listed(self, url: str, member: str) -> tuple[list[str], bool]:
@@ -156,11 +156,11 @@ class _Registry:
             return f"{host} has no repository {what} ({status})"
         if status in (401, 403):
             whom = "to this login" if self.login else "without a login"
-            return f"{host} denies access to {what} {whom} ({status})"
+            return f"{host} does not show {what} {whom} ({status})"
         if status == 429:
-            return f"{host} returned too many requests ({status})"
+            return f"{host} was asked too often ({status})"
         if status >= 500:
-            return f"{host} returned a server error ({status})"
+            return f"{host} has trouble of its own ({status})"
         return f"{host} answered {status} for {what}"
 
     def _send(self, method: str, url: str) -> SafeResponse:
@@ -177,7 +177,9 @@ class _Registry:
         asked = dict(_CHALLENGE.findall(rest))
         realm = asked.get("realm", "")
         if scheme.lower() != "bearer" or not realm:
-            raise RegistryRefused(f"{urlsplit(self.base).hostname} requires valid credentials")
+            raise RegistryRefused(
+                f"{urlsplit(self.base).hostname} wants a login that is not given or not known"
+            )
         if urlsplit(realm).scheme != "https" and urlsplit(realm).netloc != urlsplit(self.base).netloc:
             raise RegistryRefused("the registry redirects authentication to another host without TLS")
         query = {"service": asked.get("service", "")}

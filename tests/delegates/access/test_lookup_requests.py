@@ -64,7 +64,7 @@ def test_tags_that_nobody_has_are_the_answer(connector: Connector, admin: User) 
     connector.refresh_from_db()
     assert connector.last_test_ok is False
     assert "No registered delegate" in connector.last_test_message
-    assert "Start a delegate" in connector.last_test_report["next_step"]
+    assert "Start an eligible delegate" in connector.last_test_report["next_step"]
 
 
 def test_an_error_of_aws_is_told_as_from_here(

@@ -286,7 +286,7 @@ def test_files_can_be_written_with_another_token(delegate: Delegate, admin: User
     other = create_token(actor=admin, scope=delegate.scope, name="shared")
     assert other.value in text_of(client.post(address, {"token": other.pk}, follow=True))
     refused = text_of(client.post(address, {"token": delegate.token.pk}, follow=True))
-    assert "This token cannot be used any more." in refused
+    assert "This token can no longer be used." in refused
     assert other.value in refused
     entries = AuditEntry.objects.filter(action="delegate.update").order_by("pk")
     assert [entry.after["token"] for entry in entries if entry.after] == [str(fresh), str(other)]

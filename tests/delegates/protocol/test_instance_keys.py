@@ -49,7 +49,7 @@ def test_the_holder_of_the_key_pair_registers_again_at_any_time(token: DelegateT
     assert again.acquire() == []
 
 
-@pytest.mark.parametrize("with_key", [True, False], ids=["another key pair", "no key pair"])
+@pytest.mark.parametrize("with_key", [True, False], ids=["a new key pair", "no key pair"])
 def test_a_second_claimant_of_a_living_instance_is_refused_and_the_first_one_goes_on(
     token: DelegateToken, with_key: bool
 ) -> None:
@@ -86,7 +86,7 @@ def test_a_dead_instance_is_replaced_and_the_event_says_so(token: DelegateToken,
     assert second.instance.pk == first.instance.pk
     assert second.instance.public_key != first.instance.public_key
     newest = DelegateEvent.objects.filter(kind="REGISTERED").order_by("-pk")[0]
-    assert "another key pair" in newest.text
+    assert "a new key pair" in newest.text
     with pytest.raises(Problem):
         first.acquire()
 
@@ -107,7 +107,7 @@ def test_a_challenge_is_good_for_one_registration(token: DelegateToken) -> None:
     ask("register", body, token.value)
     problem = refusal(body, token.value)
     assert isinstance(problem, SignatureWrong)
-    assert "was used" in problem.detail
+    assert "was already used" in problem.detail
 
 
 OLD = CHALLENGE_LIFETIME + timedelta(seconds=1)

@@ -115,7 +115,7 @@ def test_among_those_who_may_one_comes_first(
     decision = decide_route(WANTED, [replace(US, **worse), replace(EU, **better)])
     assert [one.name for one in decision.ranked] == ["eu", "us"]
     assert find_preference(WANTED, decision.ranked) == because
-    assert decision.sentence.startswith("eu comes first of 2: it ")
+    assert decision.sentence.startswith("eu ranks first of 2: it ")
 
 
 def test_who_served_the_connector_last_counts_only_without_selectors() -> None:
@@ -138,7 +138,7 @@ def test_a_selected_delegate_that_is_away_is_waited_for_and_no_other_takes_its_p
     decision = decide_route(replace(WANTED, selectors=("us",)), [EU, away])
     assert decision.chosen is None
     assert not decision.impossible
-    assert decision.sentence == "Waiting for a delegate. us: It was last heard at 12:00:00 UTC."
+    assert decision.sentence == "Waiting for a delegate. us: Last heartbeat at 12:00:00 UTC."
 
 
 @pytest.mark.parametrize("hidden", [{"scope": "account/globex"}, {"admission": "REJECTED"}])

@@ -53,7 +53,7 @@ def test_the_page_of_a_task_says_who_has_it_and_why_but_not_what_it_carries(
     text = page_of(viewer, f"/delegates/tasks/{task.pk}/")
     assert "eu is the only eligible delegate." in text
     assert "Chosen" in text
-    assert "It lacks the tag eu. Give it the tag eu." in text
+    assert "It lacks the tag eu. Add the tag eu." in text
     assert "eu on host-1" in text
     assert "with fencing token 1" in text
     assert "&lt;b&gt;line 2\ufffd" in text
@@ -68,7 +68,7 @@ def test_a_queued_task_shows_its_place_and_what_would_help(project: Scope, viewe
     task = make_task(project, queued_at=now)
     route_waiting_tasks(now)
     text = page_of(viewer, f"/delegates/tasks/{task.pk}/")
-    assert "Place 2 in the queue" in text
+    assert "Position 2 in the queue" in text
     assert "Why no delegate yet?" in text
     assert "It is waiting for approval. Approve it." in text
     assert f"delegate-task:{task.pk} delegate-tasks:{project.pk}" in text

@@ -243,7 +243,7 @@ def test_a_tag_that_only_an_agent_said_is_waited_for_while_it_is_away(project: S
     route_waiting_tasks(timezone.now())
     task.refresh_from_db()
     assert task.status == "QUEUED"
-    assert "eu: It was last heard at" in task.reason
+    assert "eu: Last heartbeat at" in task.reason
 
 
 def test_the_tags_of_a_dead_instance_do_not_linger(project: Scope) -> None:
@@ -264,7 +264,7 @@ def test_a_task_that_nobody_took_expires_at_its_deadline(project: Scope, owner: 
     task.refresh_from_db()
     assert task.status == "EXPIRED"
     assert task.reason == (
-        "No delegate took it in time. Waiting for a delegate. built-in: It has sent no heartbeat."
+        "No delegate accepted it in time. Waiting for a delegate. built-in: It has sent no heartbeat."
     )
     assert owner.gave_up_on == [("8", "EXPIRED")]
 
@@ -324,7 +324,7 @@ def test_what_reached_a_url_is_tried_first_for_it(project: Scope) -> None:
     route_waiting_tasks(timezone.now())
     task.refresh_from_db()
     other.refresh_from_db()
-    assert (task.offered_to, task.reason) == (second, f"d1 comes first of 3: it reached {URL} not long ago.")
+    assert (task.offered_to, task.reason) == (second, f"d1 ranks first of 3: it reached {URL} recently.")
     assert other.offered_to != second
 
 
@@ -338,7 +338,7 @@ def test_what_lacks_a_capability_is_left_out_for_five_minutes(project: Scope) ->
     task.refresh_from_db()
     other.refresh_from_db()
     assert task.offered_to is None
-    assert f"d0: It could not reach {URL} just now: No address for the name." in task.reason
+    assert f"d0: It could not reach {URL}: No address for the name." in task.reason
     assert other.offered_to == delegate
     assert DelegateEvent.objects.get().kind == "BLOCKED"
     now += timedelta(minutes=5)

@@ -40,12 +40,12 @@ def test_an_answer_is_judged_and_handed_on(write: Write, drive: Drive, site: Sit
     ("status", "rest", "code", "said"),
     [
         (503, "", "HTTP_STATUS", "HTTP status 503"),
-        (200, "assertion: '<+httpResponseCode> == 204'", "ASSERTION_FAILED", "whose HTTP status is 200"),
+        (200, "assertion: '<+httpResponseCode> == 204'", "ASSERTION_FAILED", "with HTTP status 200"),
         (
             200,
             "assertion: '<+json.colour> == 1'",
             "ASSERTION_FAILED",
-            "<+json.colour> is not known here",
+            "<+json.colour> is unknown here",
         ),
     ],
 )

@@ -40,7 +40,7 @@ def test_a_preview_goes_on_past_steps_that_only_a_run_can_do(write: Write, drive
     assert steps["ask"].changes == [f"POST {site.url} is sent."]
     assert steps["scale"].changes == ["Service myapp goes from 1 task to 4."]
     assert [one.failure for one in steps.values()] == [None] * 6
-    assert "<+steps.run.output.time> is not known here" in steps["late"].warnings[0]
+    assert "<+steps.run.output.time> is unknown here" in steps["late"].warnings[0]
     assert site.asked == []
     assert drive.effects(before) == []
 

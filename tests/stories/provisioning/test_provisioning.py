@@ -68,7 +68,7 @@ def test_a_stage_deploys_into_the_cluster_that_its_script_has_made(
         (
             writing(region_name="us-east-1"),
             "PLACE_NOT_KNOWN",
-            "<+provisioner.cluster_name> is not known here",
+            "<+provisioner.cluster_name> is unknown here",
         ),
         (writing(**OUTPUTS | {"region_name": "mars-1"}), "PLACE_NOT_KNOWN", "mars-1 is not a region of AWS"),
         (writing(**OUTPUTS | {"cluster_name": ""}), "PLACE_NOT_KNOWN", "A cluster's name has letters"),
