@@ -28,9 +28,9 @@ test: $(VENV)/dev.stamp chromium ## Run the tests of the gate on SQLite: ten min
 	@$(PYTEST) --lane gate $(TESTS)
 
 .PHONY: test-all
-test-all: $(VENV)/dev.stamp chromium ## Run every test on SQLite, then on PostgreSQL, then fuzz the API
+test-all: $(VENV)/dev.stamp chromium ## Run every test on SQLite, those with a database on PostgreSQL, then fuzz the API
 	@$(PYTEST) --timeout 900 --lane all $(TESTS)
-	@$(ON_POSTGRES) $(PYTEST) --timeout 900 --lane all $(TESTS)
+	@$(ON_POSTGRES) $(PYTEST) --timeout 900 --lane database $(TESTS)
 	@$(if $(TESTS),,$(BIN)/python -m tests.fuzz)
 
 .PHONY: test-postgres

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lanes import ALL, LANE_VARIABLE, LANES, POSTGRES, deselect_tests, list_postgres_files
+from tests.lanes import ALL, DATABASE, LANE_VARIABLE, LANES, POSTGRES, deselect_tests, list_postgres_files
 
 pytest_plugins = [
     "tests.fixtures.speed",
@@ -55,6 +55,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         _deselect(config, items, {item.nodeid for item in items if item.get_closest_marker("soak")})
     config.stash[COLLECTED] = [item.nodeid for item in items]
     _deselect(config, items, deselect_tests(config.option.lane, config.stash[COLLECTED]))
+    if config.option.lane == DATABASE:
+        _deselect(config, items, {item.nodeid for item in items if not _uses_database(item)})
+
+
+def _uses_database(item: pytest.Item) -> bool:
+    fixtures = {"db", "transactional_db", "django_db_setup", "live_server"}
+    return item.get_closest_marker("django_db") is not None or not fixtures.isdisjoint(
+        getattr(item, "fixturenames", ())
+    )
 
 
 def _deselect(config: pytest.Config, items: list[pytest.Item], test_ids: set[str]) -> None:

@@ -1,6 +1,7 @@
 """Selection of the tests of each lane: the gate, PostgreSQL, or all of them.
 
-`tests/thorough.toml` lists what the gate leaves out, `tests/postgres_lane.toml` what runs on PostgreSQL.
+`tests/thorough.toml` lists what the gate leaves out, which the thorough lane runs alone; `tests/postgres_lane.toml`
+what runs on PostgreSQL. The database lane has all tests that use the database of the test process.
 """
 
 import os
@@ -11,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
-GATE, POSTGRES, ALL = LANES = ("gate", "postgres", "all")
+GATE, THOROUGH, POSTGRES, DATABASE, ALL = LANES = ("gate", "thorough", "postgres", "database", "all")
 LANE_VARIABLE = "SLIPWAY_TESTS_LANE"
 POSTGRES_LIST, THOROUGH_LIST = "postgres_lane.toml", "thorough.toml"
 
 
 def is_thorough() -> bool:
     """Return whether everything is to be tried, as in `make test-all` and in a run of single files."""
-    return os.environ.get(LANE_VARIABLE, ALL) == ALL
+    return os.environ.get(LANE_VARIABLE, ALL) not in (GATE, POSTGRES)
 
 
 def examples(number: int) -> int:
@@ -84,4 +85,7 @@ def deselect_tests(lane: str, test_ids: Sequence[str]) -> set[str]:
     """Return the ids that a lane leaves out."""
     if lane == POSTGRES:
         return set(test_ids).difference(match_tests(list_entries(POSTGRES_LIST), test_ids))
-    return list_thorough(test_ids, load_groups(THOROUGH_LIST)) if lane == GATE else set()
+    if lane in (GATE, THOROUGH):
+        thorough = list_thorough(test_ids, load_groups(THOROUGH_LIST))
+        return thorough if lane == GATE else set(test_ids) - thorough
+    return set()
