@@ -1,7 +1,7 @@
 """Selection of the tests of each lane: the gate, PostgreSQL, or all of them.
 
-`tests/thorough.toml` lists what the gate leaves out, which the thorough lane runs alone; `tests/postgres_lane.toml`
-what runs on PostgreSQL. The database lane has all tests that use the database of the test process.
+`tests/thorough.toml` lists what the gate leaves out, which the thorough lane runs alone;
+`tests/postgres_lane.toml` what runs on PostgreSQL. The database lane has all tests with a database.
 """
 
 import os

@@ -13,7 +13,7 @@ from steps.actions import base
 from steps.discovery import import_submodules
 from steps.kinds import registry as kinds
 from tests.deployments.conftest import _full_buckets, drive
-from tests.flow.conftest import write
+from tests.deployments.engine.conftest import write
 
 __all__ = ["_full_buckets", "drive", "write"]
 
