@@ -224,7 +224,9 @@ class DelegatesConsumer(LiveConsumer):
     async def _send_after(self, heard: DelegateBroadcaster, sent: int) -> int:
         changes = heard.after(sent)
         shown = [
-            _serialize_change(one) for one in changes if one.scope_id is None or one.scope_id in self.scopes
+            _serialize_change(change)
+            for change in changes
+            if change.scope_id is None or change.scope_id in self.scopes
         ]
         if shown:
             await self.send(text_data=json.dumps({"type": "delegates", "changed": shown}))

@@ -180,7 +180,7 @@ def _store_decisions(told: Sequence[tuple[DelegateTask, RoutingResult]], now: da
 
 def serialize_decision(decision: RoutingResult) -> list[dict[str, Any]]:
     """A decision as it is kept: a row for each delegate and rule."""
-    return [_serialize_verdict(one) for one in decision.verdicts]
+    return [_serialize_verdict(verdict) for verdict in decision.verdicts]
 
 
 def _serialize_verdict(one: RuleVerdict) -> dict[str, Any]:

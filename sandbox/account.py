@@ -29,7 +29,7 @@ STEP_SECONDS = 1.0
 
 
 class Account:
-    """Everything that a running sandbox owns. `lock` is held by whoever looks at or changes any of it."""
+    """The state of a running sandbox; every access to it holds `lock`."""
 
     def __init__(self, folder: Path | None) -> None:
         self.lock = RLock()
@@ -39,7 +39,7 @@ class Account:
         self.is_dirty = False
         self.saved = 0
         self.saving = Lock()
-        # Two thousand machine images that nothing here runs on would be most of the state.
+        # moto's two thousand machine images would be most of the state.
         os.environ.setdefault("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
         ecs_backend.install_backend()
         ecs_responses.install_responses()
@@ -67,7 +67,7 @@ class Account:
         return complete_seed(seed)
 
     def save(self) -> None:
-        """Write the state if it changed since the last time."""
+        """Write the state if it has changed since the last save."""
         with self.saving:
             if self.file is not None and self.is_dirty:
                 self.file.save(self._dump())
@@ -87,7 +87,7 @@ class Account:
             )
 
     def reset(self) -> None:
-        """Empty the account and plant it again; numbers in the journal go on."""
+        """Empty the account and seed it again; the journal numbers continue."""
         with self.lock:
             self.faults.clear()
             self.journal.reset()
@@ -99,7 +99,7 @@ class Account:
             self.seed = self._fresh()
 
     def advance(self, seconds: float, *, by_hand: bool) -> None:
-        """Move time on in small steps and let the scheduler work after each."""
+        """Advance the clock in small steps, and run the scheduler after each."""
         with self.lock:
             while seconds > 1e-9:
                 step = min(STEP_SECONDS, seconds)
@@ -117,19 +117,19 @@ class Account:
         return changed
 
     def watch_programs(self) -> None:
-        """Look after the processes, whose time is the real one."""
+        """Poll the container processes, which run in real time."""
         with self.lock:
             for backend in _list_ecs_backends() if CONTAINER_PROCESSES.running else ():
                 self.is_dirty |= containers.poll_processes(backend)
 
     def resume_programs(self) -> None:
-        """Start the processes anew that ended with an earlier sandbox."""
+        """Restart the processes that ended with an earlier sandbox."""
         with self.lock:
             for backend in _list_ecs_backends():
                 containers.resume_processes(backend)
 
     def forget_instances(self) -> None:
-        """Drop the lists in which moto keeps every object it ever made, for a dashboard nobody has."""
+        """Clear moto's lists of created objects, which only its dashboard uses."""
         with self.lock:
             reset_model_data()
 
@@ -139,15 +139,15 @@ class Account:
 
     @contextmanager
     def as_of(self, snapshot: bytes) -> Iterator[None]:
-        """Answer from an earlier snapshot for a moment; what is really there comes back unchanged."""
+        """Serve responses from an earlier snapshot, then restore the present state."""
         with self.lock:
-            real, stacks = state.list_backends(), self.cloudformation.stacks
+            current, stacks = state.list_backends(), self.cloudformation.stacks
             earlier, self.cloudformation.stacks = state.loads(snapshot)
             state.restore_backends(earlier)
             try:
                 yield
             finally:
-                state.restore_backends(real)
+                state.restore_backends(current)
                 self.cloudformation.stacks = stacks
 
     def describe(self) -> dict[str, Any]:

@@ -20,12 +20,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def build_options(given: Namespace) -> SandboxOptions:
+def build_options(arguments: Namespace) -> SandboxOptions:
     return SandboxOptions(
-        port=given.port,
-        state=given.state,
-        speed=given.speed,
-        paused=given.paused,
-        ends_with_stdin=given.ends_with_stdin,
-        delegate_command=tuple(shlex.split(given.delegate_command)),
+        port=arguments.port,
+        state=arguments.state,
+        speed=arguments.speed,
+        paused=arguments.paused,
+        ends_with_stdin=arguments.ends_with_stdin,
+        delegate_command=tuple(shlex.split(arguments.delegate_command)),
     )

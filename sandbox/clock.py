@@ -5,10 +5,10 @@ from typing import Any
 
 
 class Clock:
-    """Counts sandbox seconds and gives the dates that AWS answers carry.
+    """Sandbox seconds, and the dates of AWS responses.
 
-    `elapsed` is what every duration is measured in. Dates are today's dates, plus what was skipped by hand:
-    a client compares them with its own clock, so a fast sandbox must not live in next week.
+    Durations are measured in `elapsed`. Dates are today's plus the time skipped by hand, since clients
+    compare them with their own clock.
     """
 
     def __init__(self) -> None:
@@ -45,5 +45,5 @@ class Clock:
         }
 
 
-# moto makes its back ends itself, per account and region, so what they share has to be found by import.
+# moto creates its back ends per account and region, so they share the clock by import.
 CLOCK = Clock()

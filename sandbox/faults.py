@@ -15,12 +15,12 @@ DEFAULT_HANG_SECONDS = 30.0
 
 
 class InvalidFault(ValueError):
-    """The fault asked for makes no sense."""
+    """A fault request that is not valid."""
 
 
 @dataclass
 class InjectedFault:
-    """One kind of trouble for the calls that it selects, until its count or its time is used up."""
+    """A fault for the calls it selects, until its count or time is used up."""
 
     kind: str
     service: str = ""
@@ -50,7 +50,7 @@ class InjectedFault:
 
 
 class InjectedFaults:
-    """The faults that are set; the first that selects a call strikes it."""
+    """The active faults; the first one that selects a call applies."""
 
     def __init__(self) -> None:
         self.active: list[InjectedFault] = []
@@ -69,14 +69,14 @@ class InjectedFaults:
         return fault
 
     def clear(self) -> None:
-        """End every fault; calls that hang are let go."""
+        """End all faults, and release hanging calls."""
         self.active.clear()
         self.released.set()
         self.released = Event()
 
 
 def parse_fault(record: Mapping[str, Any], snapshot: bytes = b"") -> InjectedFault:
-    """Make a fault of a request's JSON.
+    """Parse a fault from the JSON of a request.
 
     `seconds` is sandbox time in which the fault lasts, except for `hang` and `refuse`, where it is real time:
     how long the call is held, and how long nothing listens. Without `count` and `seconds` a fault lasts until

@@ -16,7 +16,7 @@ from sandbox.services.ecs import container_instances
 from sandbox.services.ecs.backend import SandboxEcs
 
 LOAD_BALANCER = "demo"
-# The demo's containers listen there, and both groups of a pair have the port of the container (R226).
+# The port of the demo's containers and of both target groups of a pair (R226).
 CONTAINER_PORT = 80
 DRAIN_SECONDS = 60
 RULE_PATH = "/api/*"
@@ -25,7 +25,7 @@ RULE_PRIORITY = 10
 
 @dataclass(frozen=True)
 class ListenerSeed:
-    """A listener with its default rule and one for a path; the groups are those each of them forwards to."""
+    """A listener with its default rule and a path rule, and the target groups of both."""
 
     arn: str
     port: int
@@ -38,7 +38,7 @@ class ListenerSeed:
 
 @dataclass(frozen=True)
 class BalancerSeed:
-    """The load balancer, its production and stage listeners, and its target groups' ARNs by name."""
+    """The load balancer, its production and stage listeners, and its target group ARNs by name."""
 
     arn: str
     prod_listener: ListenerSeed
@@ -49,9 +49,9 @@ class BalancerSeed:
 def create_load_balancer(
     account: str, region: str, *, vpc: str, subnets: tuple[str, ...], security_group: str
 ) -> BalancerSeed:
-    """Make the load balancer and two pairs of target groups: for the default rules, for the path rules.
+    """Create the load balancer and two pairs of target groups, for default and path rules.
 
-    The path has groups of its own, so that swapping one pair leaves the other's traffic where it is.
+    The path rule has its own pair, so that a swap of one pair does not affect the other.
     """
     elb = elbv2_backends[account][region]
     balancer = elb.create_load_balancer(LOAD_BALANCER, [security_group], list(subnets))
@@ -75,7 +75,7 @@ def _create_target_group(elb: ELBv2Backend, vpc: str, name: str) -> FakeTargetGr
         healthcheck_protocol="HTTP",
         healthcheck_port="traffic-port",
         healthcheck_path="/",
-        # moto compares it with the time-out as texts: two digits would be less than one.
+        # moto compares interval and timeout as texts, so both need one digit.
         healthcheck_interval_seconds="8",
         healthcheck_timeout_seconds="5",
         healthcheck_enabled="true",
@@ -114,7 +114,7 @@ def _build_forward_action(group: FakeTargetGroup) -> dict[str, str]:
 
 
 def _get_rule_arns(listener: FakeListener) -> tuple[str, str]:
-    """The ARNs of the rule for the path and of the default rule."""
+    """Return the ARNs of the path rule and of the default rule."""
     by_default = {rule.is_default: rule.arn for rule in listener.rules.values()}
     return by_default[False], by_default[True]
 
@@ -138,7 +138,7 @@ AWS_POLICY = "arn:aws:iam::aws:policy/service-role/AmazonECSTaskExecutionRolePol
 
 @dataclass(frozen=True)
 class AccountSeed:
-    """The names and ids that a manifest for the pretend account needs."""
+    """The names and ids that a manifest for the emulated account needs."""
 
     account: str
     region: str
@@ -148,7 +148,7 @@ class AccountSeed:
     security_group: str
     execution_role_arn: str
     log_group: str
-    # A state that an older sandbox left has none yet; complete() adds it.
+    # Absent in the state of an older sandbox; `complete_seed` adds it.
     load_balancer: BalancerSeed | None = None
 
     def to_wire(self) -> dict[str, Any]:
@@ -156,16 +156,16 @@ class AccountSeed:
 
 
 def complete_seed(seed: AccountSeed) -> AccountSeed:
-    """Add what an older sandbox did not plant: machines, AWS's own policy for ECS, a load balancer."""
+    """Add resources that an older sandbox lacks: container instances, the ECS policy, a load balancer."""
     backend = ecs_backends[ACCOUNT][REGION]
     if isinstance(backend, SandboxEcs) and not backend.container_instances.get(CLUSTER):
         container_instances.add_container_instances(backend, CLUSTER)
     iam = iam_backends[ACCOUNT]["aws"]
     if AWS_POLICY not in iam.managed_policies:
-        # moto's own copies are a thousand, and most of the memory.
-        where = {"account_id": ACCOUNT, "region": REGION, "path": "/service-role/"}
+        # moto's thousand managed policies would take most of the memory.
+        location = {"account_id": ACCOUNT, "region": REGION, "path": "/service-role/"}
         name = AWS_POLICY.rpartition("/")[2]
-        iam.managed_policies[AWS_POLICY] = AWSManagedPolicy(name, document=EXECUTION_POLICY, **where)
+        iam.managed_policies[AWS_POLICY] = AWSManagedPolicy(name, document=EXECUTION_POLICY, **location)
     if seed.load_balancer is not None:
         return seed
     balancer = create_load_balancer(
@@ -175,7 +175,7 @@ def complete_seed(seed: AccountSeed) -> AccountSeed:
 
 
 def create_seed() -> AccountSeed:
-    """Fill the empty account. The ids are the same every time, so that manifests outlive a reset."""
+    """Create the initial resources; their ids are stable, so that manifests survive a reset."""
     mock_random.seed("sandbox")
     try:
         return _create_resources()

@@ -48,7 +48,7 @@ class ConnectorTest:
     delegate: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "checks": [asdict(one) for one in self.checks]}
+        return {**asdict(self), "checks": [asdict(check) for check in self.checks]}
 
 
 # What Terraform Cloud calls the user that stands for the token of an organization.
@@ -171,8 +171,8 @@ class _AwsTest:
 
     def result(self) -> ConnectorTest:
         return ConnectorTest(
-            ok=all(one.ok for one in self.checks),
-            message=" ".join(one.message for one in self.checks),
+            ok=all(check.ok for check in self.checks),
+            message=" ".join(check.message for check in self.checks),
             region=self.region,
             account_id=self.identity.account_id,
             arn=self.identity.arn,

@@ -42,10 +42,10 @@ class ImageTags:
     @property
     def names(self) -> list[str]:
         """The tags alone."""
-        return [one.name for one in self.tags]
+        return [tag.name for tag in self.tags]
 
     def to_json(self) -> dict[str, Any]:
-        return {"tags": [asdict(one) for one in self.tags], "is_cut": self.is_cut}
+        return {"tags": [asdict(tag) for tag in self.tags], "is_cut": self.is_cut}
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> "ImageTags":
@@ -142,7 +142,7 @@ def _fetch_pages(ask: FetchPage, first: Mapping[str, Any], take: Callable[[Mappi
 def paginate_tags(tags: Sequence[ImageTag], *, search: str, page: int, limit: int) -> TagPage:
     """One page of the tags that contain a text, whatever its case; pages count from 1."""
     wanted = search.strip().lower()
-    matching = [one for one in tags if wanted in one.name.lower()]
+    matching = [tag for tag in tags if wanted in tag.name.lower()]
     begin = (page - 1) * limit
     following = page + 1 if len(matching) > begin + limit else None
     return TagPage(matching[begin : begin + limit], following, len(matching))
@@ -158,7 +158,7 @@ def parse_digest(result: Mapping[str, Any]) -> str:
 def build_tag_sort_key(tag: str) -> list[tuple[int, int, str]]:
     """What orders tags: pieces of text, and numbers as numbers."""
     pieces = re.findall(r"[0-9]+|[^0-9]+", tag)
-    return [(1, int(one), "") if one[0] in _DIGITS else (0, 0, one) for one in pieces]
+    return [(1, int(piece), "") if piece[0] in _DIGITS else (0, 0, piece) for piece in pieces]
 
 
 def _read(answer: Mapping[str, Any]) -> list[ImageTag]:

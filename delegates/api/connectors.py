@@ -369,7 +369,7 @@ class ConnectorRepositories(ConnectorAccessRoute):
         if isinstance(found, LookupRequest):
             return Response(serialize_lookup_request(found), status=202)
         paged = paginate_tags(found.as_tags, search=request.GET.get("search", ""), page=page, limit=limit)
-        names = [one.name for one in paged.tags]
+        names = [tag.name for tag in paged.tags]
         return Response({"results": names, "is_cut": found.is_cut, "next": paged.following})
 
 
@@ -388,5 +388,5 @@ class ConnectorTags(ConnectorAccessRoute):
         if isinstance(found, LookupRequest):
             return Response(serialize_lookup_request(found), status=202)
         shown_now = paginate_tags(found.tags, search=request.GET.get("search", ""), page=page, limit=limit)
-        names = [one.name for one in shown_now.tags]
+        names = [tag.name for tag in shown_now.tags]
         return Response({"results": names, "is_cut": found.is_cut, "next": shown_now.following})

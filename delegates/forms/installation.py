@@ -140,7 +140,7 @@ class NewDelegateForm(PageForm):
         if isinstance(field, ScopeField):
             field.set_choices(person, EDIT, scope)
         self._offer("size", [("", "Default"), *((s.identifier, s.name) for s in SIZES.values())])
-        self._offer("region", [(one.name, f"{one.name} ({one.title})") for one in list_regions()])
+        self._offer("region", [(region.name, f"{region.name} ({region.title})") for region in list_regions()])
         self._offer("token", [("", "Create a new token for this delegate"), *self._tokens()])
         self._offer("configuration", [("", "Primary configuration"), *self._configurations()])
         self.fields["size"].initial, self.fields["region"].initial = "laptop", "us-east-1"
@@ -152,8 +152,8 @@ class NewDelegateForm(PageForm):
 
     def _tokens(self) -> list[tuple[str, str]]:
         return [
-            (str(one.pk), f"{one.name} in {one.scope.path}")
-            for one in list_usable_tokens(self.person)[:MAX_TOKEN_CHOICES]
+            (str(token.pk), f"{token.name} in {token.scope.path}")
+            for token in list_usable_tokens(self.person)[:MAX_TOKEN_CHOICES]
         ]
 
     def _configurations(self) -> list[tuple[str, str]]:

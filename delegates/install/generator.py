@@ -239,5 +239,5 @@ def build_zip(files: Mapping[str, str]) -> bytes:
 
 def render_script(commands: Iterable[ShellCommand]) -> str:
     """Commands, each under its title; one that fails does not keep the next from running."""
-    lines = [f"# {one.title}\n{one.command}\n" for one in commands]
+    lines = [f"# {command.title}\n{command.command}\n" for command in commands]
     return "\n".join(["#!/bin/sh", "# Run these in the folder of the files.\n", *lines])

@@ -41,7 +41,7 @@ class DelegateSpecFiles:
 
     def of(self, *groups: CommandGroup) -> list[ShellCommand]:
         """The commands of some groups, in the order to run them."""
-        return [one for one in self.commands if one.group in groups]
+        return [command for command in self.commands if command.group in groups]
 
 
 def list_tag_problems(tags: Sequence[str]) -> Iterator[str]:
@@ -245,7 +245,7 @@ def _aws_faults(request: SpecRequest) -> Iterator[InputProblem]:
         yield _fault("log_group", "is not the name of a log group", "write it as /ecs/harness-delegate")
     if request.aws_account_id and not _ACCOUNT.match(request.aws_account_id):
         yield _fault("aws_account_id", "is not a 12-digit AWS account ID", "enter the 12 digits")
-    if request.region and request.region not in {one.name for one in list_regions()}:
+    if request.region and request.region not in {region.name for region in list_regions()}:
         yield _fault("region", "is not a region of AWS", "use a region such as us-east-1")
 
 

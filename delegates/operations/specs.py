@@ -58,7 +58,7 @@ def render_spec(request: SpecRequest) -> DelegateSpecFiles:
     try:
         return write_spec(request)
     except InvalidSpec as exc:
-        raise BadInput("The input is not valid.", errors=[one.to_json() for one in exc.faults]) from exc
+        raise BadInput("The input is not valid.", errors=[fault.to_json() for fault in exc.faults]) from exc
 
 
 def _check_usable(token: DelegateToken) -> None:

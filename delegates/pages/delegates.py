@@ -216,7 +216,9 @@ def _lists(request: PageRequest, found: Delegate, now: datetime) -> dict[str, An
 def _log(request: PageRequest, found: Delegate, now: datetime) -> dict[str, Any]:
     instances: list[DelegateInstance] = list(found.instances.all())
     asked = request.GET.get("instance", "")
-    chosen = next((one for one in instances if str(one.pk) == asked), instances[0] if instances else None)
+    chosen = next(
+        (instance for instance in instances if str(instance.pk) == asked), instances[0] if instances else None
+    )
     return {"log": read_agent_log(chosen), "logging": chosen, "choices": instances[:MAX_SHOWN_CONNECTORS]}
 
 

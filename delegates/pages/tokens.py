@@ -124,7 +124,7 @@ class RevokeToken(TokenPage, ConfirmPage[DelegateToken]):
         if not impact:
             return None
         lines = [
-            f"{delegate.name}: {', '.join(one.hostname or one.key for one in instances)}"
+            f"{delegate.name}: {', '.join(instance.hostname or instance.key for instance in instances)}"
             for delegate, instances in impact.delegates
         ]
         if impact.hidden:

@@ -72,7 +72,7 @@ class Heartbeat:
 
 def write_heartbeats(beats: Iterable[Heartbeat], now: datetime) -> None:
     """Write what instances are now, and a sample of each for the charts of a day."""
-    rows = [one.row for one in beats]
+    rows = [beat.row for beat in beats]
     if not rows:
         return
     with connection.cursor() as cursor:

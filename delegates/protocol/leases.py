@@ -135,7 +135,7 @@ def _build_lost_values(task: DelegateTask, now: datetime) -> dict[str, object]:
 
 def end_leases(instances: Iterable[DelegateInstance], *, now: datetime) -> None:
     """Let the leases of instances that are not trusted any more end now; the next sweep takes their tasks."""
-    ids = [one.pk for one in instances]
+    ids = [instance.pk for instance in instances]
     DelegateTask.objects.filter(instance__in=ids, status=STARTED, lease_until__gt=now).update(lease_until=now)
 
 

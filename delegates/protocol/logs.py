@@ -38,7 +38,7 @@ def agent_log_request(request: AgentRequest) -> AgentReply:
     """POST /agent/v1/logs: lines of delegate.log; repeats are fine, a gap is told."""
     instance, fields = get_session_instance(request.bearer), request.fields()
     sequence, lines = fields.whole("sequence", FIRST_SEQUENCE, 2**62), fields.body.get("lines")
-    if not isinstance(lines, list) or not all(isinstance(one, str) for one in lines):
+    if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
         raise build_field_error("lines", "must be a list of texts")
     if len(lines) > AGENT_LINES:
         raise build_field_error("lines", f"may hold {AGENT_LINES}")

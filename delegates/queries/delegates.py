@@ -99,7 +99,10 @@ def list_selectable_tags(
 ) -> tuple[str, ...]:
     """What selectors can name: the name, tags that people set, and those of instances that are here (N10)."""
     said = [
-        tag for one in instances if compute_instance_status(one, now) in PRESENT_STATUSES for tag in one.tags
+        tag
+        for instance in instances
+        if compute_instance_status(instance, now) in PRESENT_STATUSES
+        for tag in instance.tags
     ]
     return tuple(dict.fromkeys([*delegate.tags, *map(str, said), delegate.name]))
 
@@ -177,7 +180,9 @@ def build_delegate_facts(
 
 def get_last_heartbeat(instances: Iterable[DelegateInstance]) -> datetime | None:
     """When a delegate with these instances was last heard."""
-    return max((one.last_heartbeat_at for one in instances if one.last_heartbeat_at), default=None)
+    return max(
+        (instance.last_heartbeat_at for instance in instances if instance.last_heartbeat_at), default=None
+    )
 
 
 def describe_end(end: DelegateEvent | None, heard_at: datetime | None) -> str:
@@ -251,7 +256,7 @@ def _list_away(delegates: QuerySet[Delegate], now: datetime, most: int) -> list[
 def _build_away_delegate(delegate: Delegate, now: datetime, end: DelegateEvent | None) -> AwayDelegate:
     instances = list(delegate.instances.all())
     status, heard_at = compute_delegate_status(delegate, instances, now), get_last_heartbeat(instances)
-    expected = [one for one in instances if one.status in EXPECTED_STATUSES]
+    expected = [instance for instance in instances if instance.status in EXPECTED_STATUSES]
     reason = describe_status(status, expected, describe_end(end, heard_at))
     return AwayDelegate(delegate.pk, delegate.name, status.value, reason, heard_at)
 

@@ -78,7 +78,7 @@ class CandidatePool:
     def for_task(self, task: DelegateTask) -> list[RoutingCandidate]:
         """The candidates as this one task sees them."""
         missed = self.missed.get(task.pk, Counter())
-        return [self._seen_by(task, one, missed[one.key]) for one in self.delegates.values()]
+        return [self._seen_by(task, delegate, missed[delegate.key]) for delegate in self.delegates.values()]
 
     def _seen_by(self, task: DelegateTask, one: RoutingCandidate, missed: int) -> RoutingCandidate:
         blocked, reason = self.blocked.get((one.key, task.criterion), (0, ""))
@@ -145,7 +145,10 @@ def _read_candidates(now: datetime, *, besides: Iterable[Any]) -> dict[int, Rout
     offered = Counter(dict(offers.values_list("offered_to_id").annotate(Count("pk"))))
     last = dict(_last_tasks().values_list("pk", "last_task_at"))
     delegates = Delegate.objects.select_related("scope", "configuration").prefetch_related("instances")
-    return {one.pk: _candidate(one, _Workload(started, offered[one.pk], last), now) for one in delegates}
+    return {
+        delegate.pk: _candidate(delegate, _Workload(started, offered[delegate.pk], last), now)
+        for delegate in delegates
+    }
 
 
 def _is_offered(task: DelegateTask, now: datetime) -> bool:
@@ -199,11 +202,11 @@ def _candidate(delegate: Delegate, work: _Workload, now: datetime) -> RoutingCan
 
 
 def _describe_last_heartbeat(delegate: Delegate, instances: list[DelegateInstance], now: datetime) -> str:
-    heard = [one.last_heartbeat_at for one in instances if one.last_heartbeat_at]
+    heard = [instance.last_heartbeat_at for instance in instances if instance.last_heartbeat_at]
     if not heard:
         return "It has sent no heartbeat."
     at = f"{max(heard):%Y-%m-%d %H:%M:%S} UTC"
-    if any(is_connected(one, now) for one in instances):
+    if any(is_connected(instance, now) for instance in instances):
         return f"Last heartbeat at {at}."
     # What people decided is another rule's matter.
     status = compute_delegate_status(Delegate(), instances, now)

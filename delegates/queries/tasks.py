@@ -150,12 +150,12 @@ class CandidateLine:
 
     @property
     def faults(self) -> tuple[RuleCell, ...]:
-        return tuple(one for one in self.cells if one.verdict == "FAIL")
+        return tuple(cell for cell in self.cells if cell.verdict == "FAIL")
 
     @property
     def notes(self) -> tuple[RuleCell, ...]:
         """Rules that hold for a time only."""
-        return tuple(one for one in self.cells if one.verdict == "PASS" and one.seconds_left)
+        return tuple(cell for cell in self.cells if cell.verdict == "PASS" and cell.seconds_left)
 
 
 @dataclass(frozen=True)
@@ -248,5 +248,5 @@ def _lines(rows: Iterable[Mapping[str, Any]], chosen: int | None) -> tuple[Candi
 
 
 def _sort_key(line: CandidateLine) -> tuple[bool, int, int, str]:
-    unasked = sum(not one.verdict for one in line.cells)
+    unasked = sum(not cell.verdict for cell in line.cells)
     return (not line.chosen, unasked, len(line.faults), line.name)

@@ -125,7 +125,7 @@ def _describe_choice(wanted: RoutingRequest, ranked: tuple[RoutingCandidate, ...
 
 
 def _first_fault(verdicts: tuple[RuleVerdict, ...]) -> RuleVerdict:
-    return next(one for one in verdicts if not one.ok)
+    return next(verdict for verdict in verdicts if not verdict.ok)
 
 
 def _tags(wanted: RoutingRequest) -> str:

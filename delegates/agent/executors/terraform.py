@@ -71,7 +71,7 @@ class TerraformProgress:
         if isinstance(diagnostic, Mapping) and diagnostic.get("severity") == "error":
             text = "\n".join(lines)
             locks = (pattern.search(text) for pattern in _LOCK_IDS)
-            self.lock_id = next((one[1] for one in locks if one), self.lock_id)
+            self.lock_id = next((lock[1] for lock in locks if lock), self.lock_id)
             if len(self.errors) < MOST_ERRORS:
                 self.errors.append(self.mask.mask_text(text)[:LONGEST_ERROR])
         changes = said.get("changes")
@@ -317,7 +317,10 @@ class _Run:
         files = [str(self.home / "work" / path) for path in self.job.variable_files]
         if self.job.variables:
             files.append(str(self._text("slipway.tfvars", self.job.variables)))
-        return [*(f"-var-file={path}" for path in files), *(f"-target={one}" for one in self.job.targets)]
+        return [
+            *(f"-var-file={path}" for path in files),
+            *(f"-target={target}" for target in self.job.targets),
+        ]
 
     def _plan_file(self) -> Path:
         return self.workspace.write("plan", self.job.plan)
@@ -330,7 +333,7 @@ class _Run:
         self._judge(self._call(_TELL, "-", *arguments, listener=self.progress), arguments[0])
 
     def _shown(self, arguments: tuple[str, ...]) -> list[str]:
-        return [one.replace(f"{self.home}/", "") for one in arguments]
+        return [argument.replace(f"{self.home}/", "") for argument in arguments]
 
     def _kept(self, *arguments: str) -> str:
         """What a command prints, for nobody's eyes."""

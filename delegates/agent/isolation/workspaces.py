@@ -242,7 +242,7 @@ def _is_named(user: int) -> bool:
 def _hidden(isolation: Isolation) -> list[Path]:
     """Outer folders first: what lies in a hidden one is gone with it."""
     own = (Path(tempfile.gettempdir()), *isolation.hidden)
-    places = {path.resolve() for path in (*(Path(one) for one in SHARED_FOLDERS), *own)}
+    places = {path.resolve() for path in (*(Path(shared_folder) for shared_folder in SHARED_FOLDERS), *own)}
     # That one gets memory of the task's own.
     places.discard(Path("/dev/shm"))
     return sorted(places)

@@ -2,7 +2,7 @@
 
 
 class CloudFormationError(Exception):
-    """A request that CloudFormation does not take; `code` is that of AWS."""
+    """A request that CloudFormation rejects; `code` is AWS's."""
 
     def __init__(self, message: str, code: str = "ValidationError") -> None:
         super().__init__(message)
@@ -11,4 +11,4 @@ class CloudFormationError(Exception):
 
 
 class ResourceFailed(Exception):
-    """A resource could not be made, changed or deleted; the message is the reason in its event."""
+    """A failed creation, update or deletion of a resource; the message is the reason in its event."""

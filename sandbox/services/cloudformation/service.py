@@ -96,7 +96,7 @@ class CloudFormationService:
 
     def _of(self, call: AwsRequest) -> list[CloudFormationStack]:
         account = get_account_id_from(call.access_key)
-        return [one for one in self.stacks if (one.account, one.region) == (account, call.region)]
+        return [stack for stack in self.stacks if (stack.account, stack.region) == (account, call.region)]
 
     def _find(self, call: AwsRequest, named: str) -> CloudFormationStack | None:
         """By id also one that is gone, by name only one that is there."""
@@ -209,7 +209,7 @@ class CloudFormationService:
     def _events(self, call: AwsRequest, given: RequestParameters) -> Any:
         stack = self._known(call, str(given.get("StackName", "")))
         return documents.paginate(
-            [documents.build_event(stack, one) for one in reversed(stack.events)], given, "StackEvents"
+            [documents.build_event(stack, event) for event in reversed(stack.events)], given, "StackEvents"
         )
 
     def _resources(self, call: AwsRequest, given: RequestParameters) -> Any:
@@ -220,7 +220,7 @@ class CloudFormationService:
 
     def _list_resources(self, call: AwsRequest, given: RequestParameters) -> Any:
         stack = self._known(call, str(given.get("StackName", "")))
-        found = [documents.build_resource_summary(one) for one in stack.resources.values()]
+        found = [documents.build_resource_summary(resource) for resource in stack.resources.values()]
         return documents.paginate(found, given, "StackResourceSummaries")
 
     def _list(self, call: AwsRequest, given: RequestParameters) -> Any:

@@ -159,7 +159,7 @@ def _validate_resources(template: StackTemplate, known_types: frozenset[str]) ->
             )
         if not str(name).isalnum():
             raise CloudFormationError(f"Template format error: Resource name {name} is non alphanumeric.")
-    if strange := sorted({one["Type"] for one in template.resources.values()} - known_types):
+    if strange := sorted({resource["Type"] for resource in template.resources.values()} - known_types):
         raise CloudFormationError(
             f"Template format error: Unrecognized resource types: [{', '.join(strange)}]"
         )
