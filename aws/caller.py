@@ -50,16 +50,16 @@ class BotoCaller:
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False, compare=False)
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        tries = 1 if is_write(service, operation) else READ_TRIES
+        attempts = 1 if is_write(service, operation) else READ_TRIES
         started = time.monotonic()
-        for tried in range(1, tries + 1):
+        for attempt in range(1, attempts + 1):
             try:
                 return self._send(service, operation, params)
             except AwsError as error:
-                spent = time.monotonic() - started
-                if not error.is_retryable or tried == tries or spent > READ_BUDGET_SECONDS:
+                elapsed = time.monotonic() - started
+                if not error.is_retryable or attempt == attempts or elapsed > READ_BUDGET_SECONDS:
                     raise
-                self.sleep(_jitter(tried))
+                self.sleep(_jitter(attempt))
         raise AssertionError("a call ends with a result or an error")
 
     @property
@@ -69,11 +69,11 @@ class BotoCaller:
     def _send(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         try:
             client = get_client(self.credentials, self.region, self._endpoint, service)
-            answer = getattr(client, xform_name(operation))(**params)
-        except (ClientError, BotoCoreError, ResponseParserError) as problem:
-            raise convert_error(problem, service, operation) from problem
-        return {key: convert_to_json(value) for key, value in answer.items() if key != "ResponseMetadata"}
+            response = getattr(client, xform_name(operation))(**params)
+        except (ClientError, BotoCoreError, ResponseParserError) as error:
+            raise convert_error(error, service, operation) from error
+        return {key: convert_to_json(value) for key, value in response.items() if key != "ResponseMetadata"}
 
 
-def _jitter(tried: int) -> float:
-    return random.uniform(0.1, 0.4 * 2**tried)  # noqa: S311  -- spreads retries, guards nothing
+def _jitter(attempt: int) -> float:
+    return random.uniform(0.1, 0.4 * 2**attempt)  # noqa: S311  -- spreads retries, guards nothing

@@ -91,12 +91,12 @@ def _create_client(key: _ClientKey) -> Any:
     return client
 
 
-def _guard_connections(client: Any, reach: AddressPolicy) -> None:
+def _guard_connections(client: Any, address_policy: AddressPolicy) -> None:
     """Let a client connect only to addresses within reach, checked at each new connection.
 
     A name may lead elsewhere by then than when the connector was saved.
     """
-    pools = build_guarded_pools(lambda: reach, http=AWSHTTPConnection, https=AWSHTTPSConnection)
+    pools = build_guarded_pools(lambda: address_policy, http=AWSHTTPConnection, https=AWSHTTPSConnection)
     client._endpoint.http_session._manager.pool_classes_by_scheme = pools
 
 
@@ -109,9 +109,9 @@ def _refuse_truncated_response(http_response: Any, parsed: dict[str, Any], model
         # Whoever reads it is told where it ends too early.
         return
     body = http_response.content
-    announced = http_response.headers.get("Content-Length")
-    if announced and announced.isdigit() and len(body) < int(announced):
-        raise ResponseParserError(f"the answer ended after {len(body)} of {announced} bytes")
+    content_length = http_response.headers.get("Content-Length")
+    if content_length and content_length.isdigit() and len(body) < int(content_length):
+        raise ResponseParserError(f"the answer ended after {len(body)} of {content_length} bytes")
     if http_response.status_code < 300 and not parsed.keys() - {"ResponseMetadata"} and body[:1] == b"{":
         _require_json(body)
 
@@ -140,21 +140,23 @@ def _build_role_refresh(
 ) -> Callable[[], dict[str, str | datetime]]:
     def assume() -> dict[str, str | datetime]:
         sts = get_client(role.base, region, endpoint, "sts")
-        named = {"ExternalId": role.external_id} if role.external_id else {}
+        external_id = {"ExternalId": role.external_id} if role.external_id else {}
         try:
-            answer = sts.assume_role(RoleArn=role.role_arn, RoleSessionName=role.session_name, **named)
-        except (ClientError, BotoCoreError) as problem:
-            error = convert_error(problem, "sts", "AssumeRole")
+            response = sts.assume_role(
+                RoleArn=role.role_arn, RoleSessionName=role.session_name, **external_id
+            )
+        except (ClientError, BotoCoreError) as boto_error:
+            error = convert_error(boto_error, "sts", "AssumeRole")
             if isinstance(error, Unanswered):
                 # The call that needed the role has not left yet, and assuming a role changes nothing.
                 error = NotSent(error.code, error.message, "sts", "AssumeRole")
-            raise error from problem
-        found = answer["Credentials"]
+            raise error from boto_error
+        credentials = response["Credentials"]
         return {
-            "access_key": found["AccessKeyId"],
-            "secret_key": found["SecretAccessKey"],
-            "token": found["SessionToken"],
-            "expiry_time": found["Expiration"].isoformat(),
+            "access_key": credentials["AccessKeyId"],
+            "secret_key": credentials["SecretAccessKey"],
+            "token": credentials["SessionToken"],
+            "expiry_time": credentials["Expiration"].isoformat(),
         }
 
     return assume

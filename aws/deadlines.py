@@ -17,12 +17,12 @@ class SendDeadlinePassed(NotSent):
 
 
 @contextmanager
-def send_deadline(moment: float) -> Iterator[None]:
+def send_deadline(deadline: float) -> Iterator[None]:
     """Inside the block, a write of this thread that would leave after `moment` raises `TooLate`.
 
     The moment is one of `time.monotonic`.
     """
-    _thread_state.moment = moment
+    _thread_state.moment = deadline
     try:
         yield
     finally:
@@ -31,8 +31,8 @@ def send_deadline(moment: float) -> Iterator[None]:
 
 def refuse_late_write(*, event_name: str, **more: Any) -> None:
     """For botocore's before-send: nothing that takes time is between this and the socket."""
-    moment = getattr(_thread_state, "moment", None)
-    if moment is None or time.monotonic() <= moment:
+    deadline = getattr(_thread_state, "moment", None)
+    if deadline is None or time.monotonic() <= deadline:
         return
     _, service, operation = event_name.split(".", 2)
     if is_write(service, operation):

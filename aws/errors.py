@@ -104,9 +104,9 @@ class Denied(AwsError):
 
     @property
     def display_message(self) -> str:
-        where = f" on {self.resource}" if self.resource else ""
-        whom = f" of {self.principal}" if self.principal else " of these credentials"
-        return f"AWS denied {self.action}{where}: allow this action in the IAM policy{whom}."
+        target = f" on {self.resource}" if self.resource else ""
+        holder = f" of {self.principal}" if self.principal else " of these credentials"
+        return f"AWS denied {self.action}{target}: allow this action in the IAM policy{holder}."
 
     def to_record(self) -> dict[str, Any]:
         return super().to_record() | {
@@ -158,9 +158,9 @@ def parse_error_record(record: dict[str, Any]) -> AwsError:
 
     Agents send such records too: what else they hold is left out.
     """
-    kind = _ERROR_CLASSES.get(str(record.get("kind")), AwsError)
-    known = (*_COMMON_FIELDS, *_DENIED_FIELDS) if kind is Denied else _COMMON_FIELDS
-    return kind(**{key: str(record.get(key) or "") for key in known})
+    error_class = _ERROR_CLASSES.get(str(record.get("kind")), AwsError)
+    fields = (*_COMMON_FIELDS, *_DENIED_FIELDS) if error_class is Denied else _COMMON_FIELDS
+    return error_class(**{key: str(record.get(key) or "") for key in fields})
 
 
 _COMMON_FIELDS = ("code", "message", "service", "operation")

@@ -164,19 +164,21 @@ POLICIES = (BASE_POLICY, *EXTENSION_POLICIES)
 def list_policies(actions: Iterable[str]) -> tuple[IamPolicy, ...]:
     """`BASE`, and each extension that holds one of the actions."""
     needed = set(actions)
-    return (BASE_POLICY, *(one for one in EXTENSION_POLICIES if needed & one.action_purposes.keys()))
+    return (BASE_POLICY, *(policy for policy in EXTENSION_POLICIES if needed & policy.action_purposes.keys()))
 
 
 def get_action_purpose(action: str) -> str:
     """Why an action is needed; empty if no policy knows it."""
-    return next((one.action_purposes[action] for one in POLICIES if action in one.action_purposes), "")
+    return next(
+        (policy.action_purposes[action] for policy in POLICIES if action in policy.action_purposes), ""
+    )
 
 
 def get_policy_title(action: str) -> str:
     """The title of the policy that holds an action; empty if none does."""
-    return next((one.title for one in POLICIES if action in one.action_purposes), "")
+    return next((policy.title for policy in POLICIES if action in policy.action_purposes), "")
 
 
 def get_policy(identifier: str) -> IamPolicy | None:
     """The policy of this name."""
-    return next((one for one in POLICIES if one.identifier == identifier), None)
+    return next((policy for policy in POLICIES if policy.identifier == identifier), None)

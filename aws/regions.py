@@ -38,5 +38,5 @@ def get_service_endpoint(service: str, region: str, endpoint_url: str | None = N
 @cache
 def _resolve_endpoint(service: str, region: str) -> str:
     resolver = botocore.session.get_session().get_component("endpoint_resolver")
-    found = resolver.construct_endpoint(service, region) or {}
-    return f"https://{found.get('hostname') or f'{service}.{region}.amazonaws.com'}"
+    endpoint = resolver.construct_endpoint(service, region) or {}
+    return f"https://{endpoint.get('hostname') or f'{service}.{region}.amazonaws.com'}"

@@ -72,37 +72,37 @@ def convert_to_json(value: Any) -> Any:
     return value
 
 
-def convert_error(problem: Exception, service: str, operation: str) -> AwsError:
+def convert_error(error: Exception, service: str, operation: str) -> AwsError:
     """The `AwsError` that one of botocore's exceptions stands for."""
-    if isinstance(problem, boto.ClientError):
-        return _convert_client_error(problem, service, operation)
-    if isinstance(problem, boto.ParamValidationError):
-        return Invalid("ParamValidation", str(problem.kwargs.get("report", problem)), service, operation)
-    if refused := _get_address_refusal(problem):
-        return NotSent("AddressRefused", refused, service, operation)
-    kind, code = _classify_exception(problem)
-    return kind(code, str(problem), service, operation)
+    if isinstance(error, boto.ClientError):
+        return _convert_client_error(error, service, operation)
+    if isinstance(error, boto.ParamValidationError):
+        return Invalid("ParamValidation", str(error.kwargs.get("report", error)), service, operation)
+    if refusal := _get_address_refusal(error):
+        return NotSent("AddressRefused", refusal, service, operation)
+    error_class, code = _classify_exception(error)
+    return error_class(code, str(error), service, operation)
 
 
-def _get_address_refusal(problem: Exception) -> str:
+def _get_address_refusal(error: Exception) -> str:
     """What the guard of an endpoint said, which botocore's own sentence leaves out."""
-    cause = getattr(getattr(problem, "kwargs", {}).get("error"), "__cause__", None)
+    cause = getattr(getattr(error, "kwargs", {}).get("error"), "__cause__", None)
     return str(cause) if isinstance(cause, AddressRefused) else ""
 
 
-def _classify_exception(problem: Exception) -> tuple[type[AwsError], str]:
-    name = type(problem).__name__
-    if isinstance(problem, boto.SSLError):
+def _classify_exception(error: Exception) -> tuple[type[AwsError], str]:
+    name = type(error).__name__
+    if isinstance(error, boto.SSLError):
         # A certificate is refused before anything is sent; any other TLS failure may come after.
-        refused = "CERTIFICATE_VERIFY_FAILED" in str(problem)
-        return (NotSent, "CertificateRefused") if refused else (Unanswered, name)
-    if isinstance(problem, boto.ConnectionError):
+        is_untrusted = "CERTIFICATE_VERIFY_FAILED" in str(error)
+        return (NotSent, "CertificateRefused") if is_untrusted else (Unanswered, name)
+    if isinstance(error, boto.ConnectionError):
         # Name resolution, refused connection, connect time-out, proxy not reached.
         return NotSent, name
-    if isinstance(problem, boto.HTTPClientError | boto.IncompleteReadError | ResponseParserError):
+    if isinstance(error, boto.HTTPClientError | boto.IncompleteReadError | ResponseParserError):
         return Unanswered, name
     if isinstance(
-        problem,
+        error,
         boto.NoCredentialsError
         | boto.PartialCredentialsError
         | boto.CredentialRetrievalError
@@ -110,7 +110,7 @@ def _classify_exception(problem: Exception) -> tuple[type[AwsError], str]:
         | boto.ProfileNotFound,
     ):
         return Unauthenticated, name
-    if isinstance(problem, boto.ValidationError | boto.DataNotFoundError | boto.NoRegionError):
+    if isinstance(error, boto.ValidationError | boto.DataNotFoundError | boto.NoRegionError):
         return Invalid, name
     # botocore gave up without saying where; whatever it was doing may have left the process.
     return Unanswered, name

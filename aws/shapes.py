@@ -84,33 +84,33 @@ def build_input_schema(
 
     Treat it as a constant: everybody gets the same one.
     """
-    found: dict[str, Any] = {}
-    top = _build_structure_schema(get_input_shape(service, operation), found)
-    properties = {name: one for name, one in top["properties"].items() if name not in leave_out}
-    return {**top, "properties": properties, "$defs": found}
+    definitions: dict[str, Any] = {}
+    top = _build_structure_schema(get_input_shape(service, operation), definitions)
+    properties = {name: schema for name, schema in top["properties"].items() if name not in leave_out}
+    return {**top, "properties": properties, "$defs": definitions}
 
 
-def _build_schema(shape: Any, found: dict[str, Any]) -> dict[str, Any]:
+def _build_schema(shape: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     if is_document_shape(shape):
         return {}
     if shape.type_name == "structure":
-        if shape.name not in found:
+        if shape.name not in definitions:
             # Entered before its members are, for a shape may hold itself.
-            found[shape.name] = {}
-            found[shape.name] = _build_structure_schema(shape, found)
+            definitions[shape.name] = {}
+            definitions[shape.name] = _build_structure_schema(shape, definitions)
         return {"$ref": f"#/$defs/{shape.name}"}
     if shape.type_name == "list":
-        return {"type": "array", "items": _build_schema(shape.member, found)}
+        return {"type": "array", "items": _build_schema(shape.member, definitions)}
     if shape.type_name == "map":
-        return {"type": "object", "additionalProperties": _build_schema(shape.value, found)}
-    known = _JSON_SCHEMA_TYPES.get(shape.type_name)
-    schema: dict[str, Any] = {"type": known} if known else {}
+        return {"type": "object", "additionalProperties": _build_schema(shape.value, definitions)}
+    json_type = _JSON_SCHEMA_TYPES.get(shape.type_name)
+    schema: dict[str, Any] = {"type": json_type} if json_type else {}
     return schema | ({"enum": list(shape.enum)} if getattr(shape, "enum", None) else {})
 
 
-def _build_structure_schema(shape: Any, found: dict[str, Any]) -> dict[str, Any]:
+def _build_structure_schema(shape: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     schema: dict[str, Any] = {
         "type": "object",
-        "properties": {name: _build_schema(member, found) for name, member in shape.members.items()},
+        "properties": {name: _build_schema(member, definitions) for name, member in shape.members.items()},
     }
     return schema | ({"required": list(shape.required_members)} if shape.required_members else {})

@@ -59,9 +59,9 @@ class AddressPolicy:
 
     def require(self, host: str, address: str) -> None:
         """Raises `AddressRefused` for an address (as text) that is not within reach; `host` is its name."""
-        if why := self._describe_refusal(address):
-            advice = f"; {self.advice}" if self.advice and "private" in why else ""
-            raise AddressRefused(f"{host} leads to {address}, {why}{advice}")
+        if refusal := self._describe_refusal(address):
+            advice = f"; {self.advice}" if self.advice and "private" in refusal else ""
+            raise AddressRefused(f"{host} leads to {address}, {refusal}{advice}")
 
     def require_literal_address(self, host: str) -> None:
         """The same for a host that is an address itself, in any form that systems read; names pass."""
@@ -69,14 +69,14 @@ class AddressPolicy:
             self.require(host, address)
 
     def _describe_refusal(self, address: str) -> str:
-        one = ipaddress.ip_address(address.split("%", 1)[0])
-        meant = [one, *_extract_ipv4_addresses(one)]
-        if any(_is_in(form, _BLOCKED_NETWORKS) for form in meant):
+        parsed = ipaddress.ip_address(address.split("%", 1)[0])
+        forms = [parsed, *_extract_ipv4_addresses(parsed)]
+        if any(_is_in(form, _BLOCKED_NETWORKS) for form in forms):
             return "and nothing goes there: machines' metadata is there, or nobody in particular"
-        mapped = isinstance(one, ipaddress.IPv6Address) and one.ipv4_mapped is not None
-        judged = meant[1:] if mapped else meant
+        mapped = isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None
+        checked = forms[1:] if mapped else forms
         if self.allows_private or all(
-            _is_public(form) or _is_in(form, self.allowed_networks) for form in judged
+            _is_public(form) or _is_in(form, self.allowed_networks) for form in checked
         ):
             return ""
         return "which is a private address"
@@ -103,22 +103,22 @@ def _is_public(address: Address) -> bool:
     return address.is_global and not address.is_multicast and not _is_in(address, _PRIVATE_NETWORKS)
 
 
-def _is_in(address: Address, found: Iterable[Network]) -> bool:
-    return any(address in network for network in found if network.version == address.version)
+def _is_in(address: Address, networks: Iterable[Network]) -> bool:
+    return any(address in network for network in networks if network.version == address.version)
 
 
 def _extract_ipv4_addresses(address: Address) -> list[Address]:
     """The IPv4 addresses that an IPv6 address stands for."""
     if not isinstance(address, ipaddress.IPv6Address):
         return []
-    last = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    found: list[Address] = [*([address.ipv4_mapped] if address.ipv4_mapped else [])]
+    embedded = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    addresses: list[Address] = [*([address.ipv4_mapped] if address.ipv4_mapped else [])]
     if address.sixtofour:
-        found.append(address.sixtofour)
+        addresses.append(address.sixtofour)
     if address.teredo:
-        found.extend(address.teredo)
+        addresses.extend(address.teredo)
     is_compatible = address in _COMPATIBLE and int(address) > 0xFFFF
     is_isatap = (int(address) >> 32 & 0xFFFFFFFF) in _ISATAP
     if address in _NAT64 or address in _TRANSLATED or is_compatible or is_isatap:
-        found.append(last)
-    return found
+        addresses.append(embedded)
+    return addresses

@@ -16,7 +16,7 @@ PoolClasses = dict[str, type[HTTPConnectionPool]]
 
 
 def build_guarded_pools(
-    reach: Callable[[], AddressPolicy],
+    get_address_policy: Callable[[], AddressPolicy],
     *,
     http: type[HTTPConnection] = HTTPConnection,
     https: type[HTTPSConnection] = HTTPSConnection,
@@ -28,7 +28,7 @@ def build_guarded_pools(
 
     class Checked:
         def _new_conn(self) -> socket.socket:
-            return _connect(self, reach())
+            return _connect(self, get_address_policy())
 
     guarded_http = type("GuardedConnection", (Checked, http), {})
     guarded_https = type("GuardedTlsConnection", (Checked, https), {})
@@ -38,16 +38,16 @@ def build_guarded_pools(
     }
 
 
-def _connect(connection: Any, reach: AddressPolicy) -> socket.socket:
+def _connect(connection: Any, address_policy: AddressPolicy) -> socket.socket:
     try:
-        place = resolve_host(connection._dns_host, connection.port, reach)
-        return _connect_first_available(place.addresses, connection)
-    except (AddressRefused, HostNotResolved) as problem:
-        raise NewConnectionError(connection, str(problem)) from problem
-    except TimeoutError as problem:
-        raise ConnectTimeoutError(connection, f"{connection.host} did not answer in time") from problem
-    except OSError as problem:
-        raise NewConnectionError(connection, f"no connection to {connection.host}: {problem}") from problem
+        resolved = resolve_host(connection._dns_host, connection.port, address_policy)
+        return _connect_first_available(resolved.addresses, connection)
+    except (AddressRefused, HostNotResolved) as error:
+        raise NewConnectionError(connection, str(error)) from error
+    except TimeoutError as error:
+        raise ConnectTimeoutError(connection, f"{connection.host} did not answer in time") from error
+    except OSError as error:
+        raise NewConnectionError(connection, f"no connection to {connection.host}: {error}") from error
 
 
 def _connect_first_available(addresses: tuple[str, ...], connection: Any) -> socket.socket:

@@ -63,18 +63,18 @@ class DocumentTree(Generic[SourcePosition]):
     def path(self) -> InputPath:
         """Where the next value goes."""
         parts: list[str | int] = []
-        for number, inner in enumerate(self.open_nodes):
+        for number, node in enumerate(self.open_nodes):
             is_last = number == len(self.open_nodes) - 1
-            parts.append(inner.key if inner.is_mapping else len(inner.value) - (not is_last))
+            parts.append(node.key if node.is_mapping else len(node.value) - (not is_last))
         if self.current_node is not None and self.current_node.expects_key:
             parts.pop()
         return tuple(parts)
 
-    def start_collection(self, value: dict[str, Any] | list[Any], at: SourcePosition) -> None:
+    def start_collection(self, value: dict[str, Any] | list[Any], position: SourcePosition) -> None:
         """Begin a mapping or a list. Raises `Refused`."""
         if len(self.open_nodes) >= self.max_depth:
-            raise self.build_rejection(at, f"nested deeper than {self.max_depth} levels", "flatten it")
-        self.current_node = _OpenNode(self.add_value(value, at), value)
+            raise self.build_rejection(position, f"nested deeper than {self.max_depth} levels", "flatten it")
+        self.current_node = _OpenNode(self.add_value(value, position), value)
         self.open_nodes.append(self.current_node)
 
     def end_collection(self) -> None:
@@ -82,42 +82,42 @@ class DocumentTree(Generic[SourcePosition]):
         self.open_nodes.pop()
         self.current_node = self.open_nodes[-1] if self.open_nodes else None
 
-    def add_key(self, key: str, at: SourcePosition) -> None:
+    def add_key(self, key: str, position: SourcePosition) -> None:
         """Take the key of the value that comes next. Raises `Refused` on one that is there already."""
-        inner = self.open_nodes[-1]
-        inner.key, inner.expects_key = key, False
-        if key in inner.value:
-            first = f" on line {self.lines[(*inner.path, key)]}" if self.keeps_positions else ""
+        node = self.open_nodes[-1]
+        node.key, node.expects_key = key, False
+        if key in node.value:
+            first_position = f" on line {self.lines[(*node.path, key)]}" if self.keeps_positions else ""
             raise self.build_rejection(
-                at, f'the key "{key[:100]}" is already given{first}', "keep one of them"
+                position, f'the key "{key[:100]}" is already given{first_position}', "keep one of them"
             )
         if self.keeps_positions:
             # The key's line, not the value's: that is where a person looks for it.
-            self._record_position((*inner.path, key), at)
+            self._record_position((*node.path, key), position)
 
-    def add_value(self, value: Any, at: SourcePosition) -> InputPath:
+    def add_value(self, value: Any, position: SourcePosition) -> InputPath:
         """Put a value where it belongs, and return where that is. Raises `Refused`."""
         self.values_left -= 1
         if self.values_left < 0:
-            raise self.build_rejection(at, f"more than {self.max_values} values", "split it")
-        inner = self.current_node
+            raise self.build_rejection(position, f"more than {self.max_values} values", "split it")
+        node = self.current_node
         path: InputPath = ()
-        if inner is None:
+        if node is None:
             self.root = value
-        elif inner.is_mapping:
-            inner.value[inner.key] = value
-            inner.expects_key = True
-            return (*inner.path, inner.key) if self.keeps_positions else ()
+        elif node.is_mapping:
+            node.value[node.key] = value
+            node.expects_key = True
+            return (*node.path, node.key) if self.keeps_positions else ()
         else:
-            path = (*inner.path, len(inner.value)) if self.keeps_positions else ()
-            inner.value.append(value)
+            path = (*node.path, len(node.value)) if self.keeps_positions else ()
+            node.value.append(value)
         if self.keeps_positions:
-            self._record_position(path, at)
+            self._record_position(path, position)
         return path
 
-    def _record_position(self, path: InputPath, at: SourcePosition) -> None:
-        self.lines[path], self.columns[path] = self.get_position(at)
+    def _record_position(self, path: InputPath, position: SourcePosition) -> None:
+        self.lines[path], self.columns[path] = self.get_position(position)
 
-    def build_rejection(self, at: SourcePosition, what: str, fix: str = "") -> InputRejected:
+    def build_rejection(self, position: SourcePosition, reason: str, remedy: str = "") -> InputRejected:
         """The refusal of what stands at a position."""
-        return InputRejected(InputProblem(what, fix, *self.get_position(at), self.path))
+        return InputRejected(InputProblem(reason, remedy, *self.get_position(position), self.path))

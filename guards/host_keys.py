@@ -52,10 +52,10 @@ def parse_host_keys(text: str) -> tuple[HostKey, ...]:
 
 def _parse_host_key(line: str) -> HostKey:
     words = line.split()
-    at = next((number for number, word in enumerate(words[:2]) if word in HOST_KEY_TYPES), None)
-    if len(line) > HOST_KEY_CHARACTERS or at is None or len(words) < at + 2:
+    type_index = next((number for number, word in enumerate(words[:2]) if word in HOST_KEY_TYPES), None)
+    if len(line) > HOST_KEY_CHARACTERS or type_index is None or len(words) < type_index + 2:
         raise InvalidHostKey("a line is no public key of an SSH server: take what ssh-keyscan prints")
-    key = HostKey(words[at], words[at + 1])
+    key = HostKey(words[type_index], words[type_index + 1])
     if _read_key_type(key.body) != key.type:
         raise InvalidHostKey(f"the {key.type} key is not whole: copy it again")
     return key

@@ -23,10 +23,10 @@ class InputProblem:
     @property
     def display_message(self) -> str:
         """All of it, to be shown by itself."""
-        said = (
+        text = (
             self.message if self.line is None else f"Line {self.line}, column {self.column}: {self.message}"
         )
-        return f"{said[:1].upper()}{said[1:]}."
+        return f"{text[:1].upper()}{text[1:]}."
 
     def to_json(self) -> dict[str, str | int]:
         """The fault as problem documents list it; path is dotted, and empty for the whole."""
@@ -39,9 +39,9 @@ class InputProblem:
 class InputRejected(ValueError):
     """An input is not taken; `fault` says why."""
 
-    def __init__(self, fault: InputProblem) -> None:
-        super().__init__(fault.display_message)
-        self.problem = fault
+    def __init__(self, problem: InputProblem) -> None:
+        super().__init__(problem.display_message)
+        self.problem = problem
 
 
 def get_line_and_column(text: str, position: int) -> tuple[int, int]:

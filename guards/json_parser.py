@@ -32,13 +32,13 @@ def parse_json(
     *,
     depth: int = limits.JSON_DEPTH,
     values: int = limits.JSON_VALUES,
-    most: int = limits.BODY_BYTES,
+    max_bytes: int = limits.BODY_BYTES,
 ) -> Any:
     """Read one JSON value. Raises `Refused`, in milliseconds whatever the text is."""
-    if len(text) > most:
-        raise InputRejected(InputProblem(f"the JSON is larger than {most // 1024} KiB", "send less"))
-    if fault := find_text_problem(text):
-        raise InputRejected(fault)
+    if len(text) > max_bytes:
+        raise InputRejected(InputProblem(f"the JSON is larger than {max_bytes // 1024} KiB", "send less"))
+    if problem := find_text_problem(text):
+        raise InputRejected(problem)
     return _JsonReader(text, depth=depth, values=values).read()
 
 
@@ -48,20 +48,22 @@ class _JsonReader:
     def __init__(self, text: str, *, depth: int, values: int) -> None:
         self.text = text
         self.tree: DocumentTree[int] = DocumentTree(
-            max_depth=depth, max_values=values, get_position=lambda at: get_line_and_column(text, at)
+            max_depth=depth,
+            max_values=values,
+            get_position=lambda position: get_line_and_column(text, position),
         )
         self.expected = _VALUE
         self.may_end = False
 
     def read(self) -> Any:
         """The value of the whole text. Raises `Refused`."""
-        next_token, position, steps = _TOKEN.match, 0, self._list_token_handlers()
-        while found := next_token(self.text, position):
-            position, kind = found.end(), found.lastindex
+        next_token, position, handlers = _TOKEN.match, 0, self._list_token_handlers()
+        while match := next_token(self.text, position):
+            position, kind = match.end(), match.lastindex
             if kind is None:
                 break
-            steps[kind](found[kind], found.start(kind))
-        if found is None:
+            handlers[kind](match[kind], match.start(kind))
+        if match is None:
             raise self._describe_unreadable(position)
         if self.expected != _END:
             raise self.tree.build_rejection(
@@ -79,79 +81,83 @@ class _JsonReader:
             self._read_keyword,
         )
 
-    def _read_punctuation(self, piece: str, at: int) -> None:
-        if piece == "," and self.expected == _NEXT:
+    def _read_punctuation(self, word: str, position: int) -> None:
+        if word == "," and self.expected == _NEXT:
             self.expected = _KEY if self._is_mapping() else _VALUE
-        elif piece == ":" and self.expected == _COLON:
+        elif word == ":" and self.expected == _COLON:
             self.expected = _VALUE
-        elif piece in "{[" and self.expected == _VALUE:
-            self.tree.start_collection({} if piece == "{" else [], at)
-            self.expected, self.may_end = (_KEY if piece == "{" else _VALUE), True
-        elif self._is_expected_end(piece):
+        elif word in "{[" and self.expected == _VALUE:
+            self.tree.start_collection({} if word == "{" else [], position)
+            self.expected, self.may_end = (_KEY if word == "{" else _VALUE), True
+        elif self._is_expected_end(word):
             self.tree.end_collection()
             self.expected, self.may_end = (_NEXT if self.tree.open_nodes else _END), False
         else:
-            self._reject_token(piece, at)
+            self._reject_token(word, position)
 
     def _is_mapping(self) -> bool:
         return self.tree.current_node is not None and self.tree.current_node.is_mapping
 
-    def _is_expected_end(self, piece: str) -> bool:
-        awaited = self.expected == _NEXT or self.may_end
+    def _is_expected_end(self, word: str) -> bool:
+        may_close = self.expected == _NEXT or self.may_end
         return (
-            awaited and self.tree.current_node is not None and piece == ("}" if self._is_mapping() else "]")
+            may_close and self.tree.current_node is not None and word == ("}" if self._is_mapping() else "]")
         )
 
-    def _read_text(self, piece: str, at: int) -> None:
-        text = piece[1:-1] if "\\" not in piece else self._unescape(piece, at)
+    def _read_text(self, word: str, position: int) -> None:
+        text = word[1:-1] if "\\" not in word else self._unescape(word, position)
         if self.expected == _KEY:
-            self.tree.add_key(text, at)
+            self.tree.add_key(text, position)
             self.expected, self.may_end = _COLON, False
         else:
-            self._add_value(text, piece, at)
+            self._add_value(text, word, position)
 
-    def _read_number(self, piece: str, at: int) -> None:
-        number = parse_number(piece)
+    def _read_number(self, word: str, position: int) -> None:
+        number = parse_number(word)
         if number is None:
-            raise self.tree.build_rejection(at, "the number is too large", "send it as a text")
-        self._add_value(number, piece, at)
+            raise self.tree.build_rejection(position, "the number is too large", "send it as a text")
+        self._add_value(number, word, position)
 
-    def _read_keyword(self, piece: str, at: int) -> None:
-        if piece in _NON_FINITE_NUMBERS:
-            raise self.tree.build_rejection(at, f"{piece} is not a JSON number", "send null, or leave it out")
-        if piece not in _KEYWORDS:
-            self._reject_token(piece, at)
-        self._add_value(_KEYWORDS[piece], piece, at)
+    def _read_keyword(self, word: str, position: int) -> None:
+        if word in _NON_FINITE_NUMBERS:
+            raise self.tree.build_rejection(
+                position, f"{word} is not a JSON number", "send null, or leave it out"
+            )
+        if word not in _KEYWORDS:
+            self._reject_token(word, position)
+        self._add_value(_KEYWORDS[word], word, position)
 
-    def _add_value(self, value: Any, piece: str, at: int) -> None:
+    def _add_value(self, value: Any, word: str, position: int) -> None:
         if self.expected != _VALUE:
-            self._reject_token(piece, at)
-        self.tree.add_value(value, at)
+            self._reject_token(word, position)
+        self.tree.add_value(value, position)
         self.expected, self.may_end = (_NEXT if self.tree.open_nodes else _END), False
 
-    def _unescape(self, piece: str, at: int) -> str:
+    def _unescape(self, word: str, position: int) -> str:
         try:
-            text: str = json.loads(piece)
-        except ValueError as problem:
-            raise self.tree.build_rejection(at, "a text holds an escape that JSON does not know") from problem
-        if fault := find_text_problem(text):
-            raise self.tree.build_rejection(at, fault.reason, fault.remedy)
+            text: str = json.loads(word)
+        except ValueError as error:
+            raise self.tree.build_rejection(
+                position, "a text holds an escape that JSON does not know"
+            ) from error
+        if text_problem := find_text_problem(text):
+            raise self.tree.build_rejection(position, text_problem.reason, text_problem.remedy)
         return text
 
-    def _reject_token(self, piece: str, at: int) -> NoReturn:
-        shown = piece if len(piece) <= 20 else f"{piece[:20]}…"
-        raise self.tree.build_rejection(at, f"{shown} stands where {self.expected} should stand")
+    def _reject_token(self, word: str, position: int) -> NoReturn:
+        excerpt = word if len(word) <= 20 else f"{word[:20]}…"
+        raise self.tree.build_rejection(position, f"{excerpt} stands where {self.expected} should stand")
 
     def _describe_unreadable(self, position: int) -> InputRejected:
-        at = position + len(self.text[position:]) - len(self.text[position:].lstrip(" \t\n\r"))
-        character = self.text[at]
+        position = position + len(self.text[position:]) - len(self.text[position:].lstrip(" \t\n\r"))
+        character = self.text[position]
         if character == '"':
             return self.tree.build_rejection(
-                at, "a text has no end, or a line end in it", "write line ends as \\n"
+                position, "a text has no end, or a line end in it", "write line ends as \\n"
             )
         if character == "'":
-            return self.tree.build_rejection(at, "a single quote is not JSON", 'use "')
-        return self.tree.build_rejection(at, f"{character!r} stands where {self.expected} should stand")
+            return self.tree.build_rejection(position, "a single quote is not JSON", 'use "')
+        return self.tree.build_rejection(position, f"{character!r} stands where {self.expected} should stand")
 
 
 def parse_number(digits: str) -> int | float | None:

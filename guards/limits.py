@@ -17,8 +17,8 @@ class Limit(int):
 
     def __str__(self) -> str:
         """The number as people read it: 256 KiB, 20,000 values."""
-        kibibytes, rest = divmod(int(self), 1024)
-        if self.unit == "bytes" and kibibytes and not rest:
+        kibibytes, remainder = divmod(int(self), 1024)
+        if self.unit == "bytes" and kibibytes and not remainder:
             return f"{kibibytes:,} KiB"
         return f"{int(self):,} {self.unit}"
 

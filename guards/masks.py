@@ -50,10 +50,10 @@ def _iterate_string_literals(text: str) -> Iterator[str]:
         yield plain
         yield json.dumps(plain)[1:-1]
         yield plain.replace("/", "\\/")
-        yield _UNICODE_ESCAPE.sub(lambda found: found[0].upper().replace("\\U", "\\u"), plain)
+        yield _UNICODE_ESCAPE.sub(lambda match: match[0].upper().replace("\\U", "\\u"), plain)
         for signs in ("[<>]", "[<>&]"):
-            yield re.sub(signs, lambda found: f"\\u{ord(found[0]):04x}", plain)
-        yield re.sub("[<>&'+]", lambda found: f"\\u{ord(found[0]):04X}", plain)
+            yield re.sub(signs, lambda match: f"\\u{ord(match[0]):04x}", plain)
+        yield re.sub("[<>&'+]", lambda match: f"\\u{ord(match[0]):04X}", plain)
     yield from (repr(text)[1:-1], repr(text.encode("utf-8", "replace"))[2:-1])
     yield text.replace("'", "'\\''")
 
@@ -68,11 +68,11 @@ def _lower_percent_escapes(quoted: str) -> str:
 
 def _iterate_base64_forms(secret: bytes) -> Iterator[str]:
     """The letters that no neighbour has a part in, for each of the three places a secret can begin at."""
-    for before in range(3):
-        bits = (before + len(secret)) * 8
-        whole = b64encode(b"\0" * before + secret).decode()[-(-before * 8 // 6) : bits // 6]
-        yield whole
-        yield whole.replace("+", "-").replace("/", "_")
+    for offset in range(3):
+        bits = (offset + len(secret)) * 8
+        encoded = b64encode(b"\0" * offset + secret).decode()[-(-offset * 8 // 6) : bits // 6]
+        yield encoded
+        yield encoded.replace("+", "-").replace("/", "_")
 
 
 MASK_TEXT = "•••"
@@ -92,14 +92,14 @@ class SecretMask:
     """Hides a set of secrets; made once for many lines, because the forms take time to work out."""
 
     def __init__(self, secrets: Sequence[str] = ()) -> None:
-        found = {
+        forms = {
             form
             for secret in secrets
             for form in list_printed_forms(secret)
             if len(form) >= MIN_SECRET_CHARACTERS
         }
         # The longest first: a secret that holds another one goes as a whole.
-        self._forms = sorted(found, key=lambda form: (-len(form), form))
+        self._forms = sorted(forms, key=lambda form: (-len(form), form))
         unbroken = [form for form in self._forms if not re.search(r"\s", form)]
         # What a secret itself holds of escaped ends of lines is taken for breaks too.
         bare = [_LINE_BREAK.sub("", form) for form in unbroken if "\\n" in form]
@@ -132,8 +132,8 @@ class SecretMask:
         if isinstance(value, str):
             return self.mask_text(value)
         if isinstance(value, Mapping):
-            return {self.mask_text(str(name)): self.mask_json(one) for name, one in value.items()}
-        return [self.mask_json(one) for one in value] if isinstance(value, list | tuple) else value
+            return {self.mask_text(str(name)): self.mask_json(item) for name, item in value.items()}
+        return [self.mask_json(item) for item in value] if isinstance(value, list | tuple) else value
 
     def mask_lines(self, texts: Sequence[str]) -> list[str]:
         """The same for many lines at once, also where a secret runs over the end of a line."""
@@ -175,24 +175,24 @@ def _join_lines(text: str) -> str:
 
 def _mask_wrapped(text: str, form: str) -> str:
     """The text without a form that breaks interrupt; the ends of lines among them stay."""
-    places = _list_text_positions(text)
-    joined = "".join(text[place] for place in places)
-    pieces, done, start = [], 0, joined.find(form)
+    positions = _list_text_positions(text)
+    joined = "".join(text[place] for place in positions)
+    pieces, copied, start = [], 0, joined.find(form)
     while start >= 0:
-        begin, end = places[start], places[start + len(form) - 1] + 1
-        pieces += [text[done:begin], MASK_TEXT, "\n" * text.count("\n", begin, end)]
-        done, start = end, joined.find(form, start + len(form))
-    return "".join([*pieces, text[done:]])
+        begin, end = positions[start], positions[start + len(form) - 1] + 1
+        pieces += [text[copied:begin], MASK_TEXT, "\n" * text.count("\n", begin, end)]
+        copied, start = end, joined.find(form, start + len(form))
+    return "".join([*pieces, text[copied:]])
 
 
 def _list_text_positions(text: str) -> list[int]:
     """Where the characters of a text are that belong to no break."""
-    places: list[int] = []
-    done = 0
-    for found in _LINE_BREAK.finditer(text):
-        places += range(done, found.start())
-        done = found.end()
-    return [*places, *range(done, len(text))]
+    positions: list[int] = []
+    end = 0
+    for match in _LINE_BREAK.finditer(text):
+        positions += range(end, match.start())
+        end = match.end()
+    return [*positions, *range(end, len(text))]
 
 
 class MaskedLineReader:
@@ -216,15 +216,15 @@ class MaskedLineReader:
 
     def end(self) -> list[str]:
         """What is left when nothing more comes."""
-        rest, self._pending = self._pending + self._decoder.decode(b"", final=True), ""
-        return [rest] if rest else []
+        remainder, self._pending = self._pending + self._decoder.decode(b"", final=True), ""
+        return [remainder] if remainder else []
 
-    def _split_long_line(self, lines: list[str], begun: str) -> str:
+    def _split_long_line(self, lines: list[str], pending: str) -> str:
         longest = self._mask.longest_form
-        if len(begun) <= MAX_LINE_BYTES + longest:
-            return begun
-        begun = self._mask.mask_text(begun)
-        while len(begun) > MAX_LINE_BYTES + longest:
-            lines.append(begun[:MAX_LINE_BYTES])
-            begun = begun[MAX_LINE_BYTES:]
-        return begun
+        if len(pending) <= MAX_LINE_BYTES + longest:
+            return pending
+        pending = self._mask.mask_text(pending)
+        while len(pending) > MAX_LINE_BYTES + longest:
+            lines.append(pending[:MAX_LINE_BYTES])
+            pending = pending[MAX_LINE_BYTES:]
+        return pending

@@ -28,19 +28,19 @@ def describe_pattern_problem(pattern: str) -> str:
         return f"may have {PATTERN_CHARACTERS} at most"
     try:
         re2.compile(pattern, _build_options())
-    except (re2.error, UnicodeError) as bad:
-        said = _read_error_message(bad)
+    except (re2.error, UnicodeError) as error:
+        message = _read_error_message(error)
         for start, words in _ERROR_TEXTS.items():
-            if said.startswith(start) or start in said:
-                return f"{words} ({said})"
-        return f"is no regular expression: {said}"
+            if message.startswith(start) or start in message:
+                return f"{words} ({message})"
+        return f"is no regular expression: {message}"
     return ""
 
 
-def _read_error_message(bad: Exception) -> str:
+def _read_error_message(error: Exception) -> str:
     """The words of RE2, which come as bytes."""
-    said = bad.args[0] if bad.args else "it cannot be read"
-    return said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+    message = error.args[0] if error.args else "it cannot be read"
+    return message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
 
 
 def is_full_match(pattern: str, text: str) -> bool:
@@ -58,16 +58,16 @@ def filter_matches(pattern: str, texts: Iterable[str]) -> Iterator[str]:
 
 def is_glob_match(pattern: str, text: str) -> bool:
     """Whether all of a text fits a pattern in which * stands for anything; the time is linear in the text."""
-    first, *others = pattern.split("*")
-    if not others:
+    first, *parts = pattern.split("*")
+    if not parts:
         return text == pattern
     if not text.startswith(first):
         return False
-    *middle, last = others
-    at = len(first)
+    *middle, last = parts
+    position = len(first)
     for part in middle:
-        found = text.find(part, at)
-        if found < 0:
+        index = text.find(part, position)
+        if index < 0:
             return False
-        at = found + len(part)
-    return len(text) - len(last) >= at and text.endswith(last)
+        position = index + len(part)
+    return len(text) - len(last) >= position and text.endswith(last)

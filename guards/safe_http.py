@@ -89,37 +89,37 @@ class SafeRequest:
     body: bytes = field(default=b"", repr=False)
     auth: tuple[str, str] | None = field(default=None, repr=False)
 
-    def build_redirect(self, status: int, to: str) -> "SafeRequest":
+    def build_redirect(self, status: int, location: str) -> "SafeRequest":
         """The request that follows a redirect, without what was meant for the first host only."""
-        url = urljoin(self.url, to)
-        following = replace(self, url=url)
+        url = urljoin(self.url, location)
+        redirect = replace(self, url=url)
         if status == 303 or (status in (301, 302) and self.method == "POST"):
-            following = replace(following, method="GET", body=b"")
+            redirect = replace(redirect, method="GET", body=b"")
         if _get_origin(url) == _get_origin(self.url):
-            return following
-        kept = {
+            return redirect
+        headers = {
             name: value for name, value in self.headers.items() if name.lower() not in _CREDENTIAL_HEADERS
         }
-        return replace(following, headers=kept, auth=None)
+        return replace(redirect, headers=headers, auth=None)
 
 
-def send_request(asked: SafeRequest, way: RequestPolicy) -> SafeResponse:
+def send_request(request: SafeRequest, policy: RequestPolicy) -> SafeResponse:
     """Ask, and follow as many redirects as the way allows, each checked as the first one was.
 
     Raises `InvalidUrl`, `AddressRefused`, `NameNotResolved`, `RequestFailed`, `ResponseTooLarge`.
     """
-    for _ in range(min(way.redirects, REDIRECTS) + 1):
-        reply = _send_once(asked, way)
-        to = reply.headers.get("location", "")
-        if reply.status not in _REDIRECT_STATUSES or not to or not way.redirects:
-            return reply
-        following = asked.build_redirect(reply.status, to)
-        if asked.url.startswith("https:") and not following.url.startswith("https:"):
+    for _ in range(min(policy.redirects, REDIRECTS) + 1):
+        response = _send_once(request, policy)
+        location = response.headers.get("location", "")
+        if response.status not in _REDIRECT_STATUSES or not location or not policy.redirects:
+            return response
+        redirect = request.build_redirect(response.status, location)
+        if request.url.startswith("https:") and not redirect.url.startswith("https:"):
             raise RequestFailed(
-                "NoAnswer", f"{urlsplit(asked.url).hostname} redirects to an address without TLS"
+                "NoAnswer", f"{urlsplit(request.url).hostname} redirects to an address without TLS"
             )
-        asked = following
-    raise RequestFailed("TooManyRedirects", f"{urlsplit(asked.url).hostname} redirects again and again")
+        request = redirect
+    raise RequestFailed("TooManyRedirects", f"{urlsplit(request.url).hostname} redirects again and again")
 
 
 def build_tls_context() -> ssl.SSLContext:
@@ -127,48 +127,48 @@ def build_tls_context() -> ssl.SSLContext:
     return ssl.create_default_context(cafile=os.environ.get("SSL_CERT_FILE") or certifi.where())
 
 
-def _send_once(asked: SafeRequest, way: RequestPolicy) -> SafeResponse:
-    url, named, extensions = _pin_address(asked.url, way)
+def _send_once(request: SafeRequest, policy: RequestPolicy) -> SafeResponse:
+    url, host_header, extensions = _pin_address(request.url, policy)
     timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
-    late = threading.Event()
-    headers = {"Accept-Encoding": "identity", **asked.headers, "Host": named}
+    has_timed_out = threading.Event()
+    headers = {"Accept-Encoding": "identity", **request.headers, "Host": host_header}
     try:
         with (
             httpx.Client(
                 verify=build_tls_context(),
                 timeout=timeout,
-                auth=asked.auth,
-                trust_env=way.uses_environment_proxy,
-                proxy=way.proxy or None,
+                auth=request.auth,
+                trust_env=policy.uses_environment_proxy,
+                proxy=policy.proxy or None,
             ) as client,
-            _close_after(client, way.timeout_seconds, late),
+            _close_after(client, policy.timeout_seconds, has_timed_out),
             client.stream(
-                asked.method, url, headers=headers, content=asked.body or None, extensions=extensions
-            ) as answer,
+                request.method, url, headers=headers, content=request.body or None, extensions=extensions
+            ) as response,
         ):
             return SafeResponse(
-                answer.status_code,
-                dict(answer.headers),
-                _read_body(answer, way.max_bytes, cuts=way.truncates),
+                response.status_code,
+                dict(response.headers),
+                _read_body(response, policy.max_bytes, truncates=policy.truncates),
             )
-    except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, zlib.error, OSError) as problem:
-        why = (
-            httpx.ReadTimeout(f"its answer took more than {way.timeout_seconds:.0f} s")
-            if late.is_set()
-            else problem
+    except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, zlib.error, OSError) as error:
+        cause = (
+            httpx.ReadTimeout(f"its answer took more than {policy.timeout_seconds:.0f} s")
+            if has_timed_out.is_set()
+            else error
         )
-        raise _classify_failure(asked.url, why) from problem
+        raise _classify_failure(request.url, cause) from error
 
 
-def _pin_address(url: str, way: RequestPolicy) -> tuple[str, str, dict[str, str]]:
+def _pin_address(url: str, policy: RequestPolicy) -> tuple[str, str, dict[str, str]]:
     """The URL to connect to, what to call the host, and the name that the certificate must bear."""
     target = parse_url(url)
-    if way.is_proxied(target):
-        way.address_policy.require_literal_address(target.host)
+    if policy.is_proxied(target):
+        policy.address_policy.require_literal_address(target.host)
         return url, target.host_header, {}
     # No second look at the name: whoever owns it could answer differently.
-    place = resolve_host(target.host, target.port, way.address_policy)
-    pinned = urlsplit(url)._replace(netloc=f"{place.url_address}:{target.port}")
+    resolved = resolve_host(target.host, target.port, policy.address_policy)
+    pinned = urlsplit(url)._replace(netloc=f"{resolved.url_address}:{target.port}")
     return urlunsplit(pinned), target.host_header, {"sni_hostname": target.host}
 
 
@@ -178,11 +178,11 @@ def _get_origin(url: str) -> tuple[str, str]:
 
 
 @contextmanager
-def _close_after(client: httpx.Client, seconds: float, late: threading.Event) -> Iterator[None]:
+def _close_after(client: httpx.Client, seconds: float, has_timed_out: threading.Event) -> Iterator[None]:
     """Close the connection under whoever still reads from it then: each byte begins a time-out anew."""
 
     def end() -> None:
-        late.set()
+        has_timed_out.set()
         client.close()
 
     timer = threading.Timer(seconds, end)
@@ -194,20 +194,20 @@ def _close_after(client: httpx.Client, seconds: float, late: threading.Event) ->
         timer.cancel()
 
 
-def _read_body(answer: httpx.Response, most: int, *, cuts: bool) -> bytes:
+def _read_body(response: httpx.Response, max_bytes: int, *, truncates: bool) -> bytes:
     body = bytearray()
     try:
-        unpack = _build_decoder(answer.headers.get("content-encoding", "identity").lower())
-        for piece in answer.iter_raw():
-            body += unpack(piece, most + 1 - len(body))
-            if len(body) > most:
+        decode = _build_decoder(response.headers.get("content-encoding", "identity").lower())
+        for chunk in response.iter_raw():
+            body += decode(chunk, max_bytes + 1 - len(body))
+            if len(body) > max_bytes:
                 break
     except (httpx.HTTPError, zlib.error, OSError):
-        if not cuts:
+        if not truncates:
             raise
-    if len(body) > most and not cuts:
-        raise ResponseTooLarge(f"the answer is larger than {most // 1024} KiB")
-    return bytes(body[:most])
+    if len(body) > max_bytes and not truncates:
+        raise ResponseTooLarge(f"the answer is larger than {max_bytes // 1024} KiB")
+    return bytes(body[:max_bytes])
 
 
 def _build_decoder(encoding: str) -> Callable[[bytes, int], bytes]:
@@ -216,16 +216,16 @@ def _build_decoder(encoding: str) -> Callable[[bytes, int], bytes]:
         return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress
     if encoding != "identity":
         raise httpx.DecodingError(f"its answer is packed as {encoding!r}, which was not asked for")
-    return lambda piece, most: piece
+    return lambda chunk, max_bytes: chunk
 
 
-def _classify_failure(url: str, problem: Exception) -> RequestFailed:
+def _classify_failure(url: str, error: Exception) -> RequestFailed:
     host = urlsplit(url).hostname
-    text = str(problem) or type(problem).__name__
+    text = str(error) or type(error).__name__
     if "CERTIFICATE_VERIFY_FAILED" in text:
         return RequestFailed("CertificateRefused", f"the certificate of {host} is not trusted: {text}")
-    if "SSL" in text or isinstance(problem, ssl.SSLError):
+    if "SSL" in text or isinstance(error, ssl.SSLError):
         return RequestFailed("TlsFailed", f"no TLS with {host}: {text}")
-    if isinstance(problem, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
+    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
         return RequestFailed("NotConnected", f"no connection to {host}: {text}")
     return RequestFailed("NoAnswer", f"{host} did not answer: {text}")

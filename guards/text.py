@@ -38,44 +38,45 @@ def find_text_problem(text: str) -> InputProblem | None:
     if position >= 0:
         line, column = get_line_and_column(text, position)
         return InputProblem("a NUL character is not allowed", "remove it", line, column)
-    if not text.isascii() and (found := _SURROGATE.search(text)):
-        line, column = get_line_and_column(text, found.start())
+    if not text.isascii() and (match := _SURROGATE.search(text)):
+        line, column = get_line_and_column(text, match.start())
         return InputProblem("half of a surrogate pair is not a character", "send it as UTF-8", line, column)
     return None
 
 
 def find_control_problem(text: str) -> InputProblem | None:
     """As `find_text_problem`, refusing every control character but tab and the line ends too."""
-    if fault := find_text_problem(text):
-        return fault
-    if found := _CONTROL.search(text):
-        line, column = get_line_and_column(text, found.start())
-        what = f"the control character U+{ord(found[0]):04X} is not allowed"
-        return InputProblem(what, "remove it", line, column)
+    if problem := find_text_problem(text):
+        return problem
+    if match := _CONTROL.search(text):
+        line, column = get_line_and_column(text, match.start())
+        reason = f"the control character U+{ord(match[0]):04X} is not allowed"
+        return InputProblem(reason, "remove it", line, column)
     return None
 
 
-def find_size_problem(text: str, most: int) -> InputProblem | None:
+def find_size_problem(text: str, max_bytes: int) -> InputProblem | None:
     """Refuses more than `most` bytes of UTF-8; `text` must be one that `find_text_problem` found right."""
     # A character has one to four bytes, so most texts need not be encoded to know.
-    if len(text) * 4 <= most or (len(text) <= most and len(text.encode()) <= most):
+    if len(text) * 4 <= max_bytes or (len(text) <= max_bytes and len(text.encode()) <= max_bytes):
         return None
-    return InputProblem(f"the text is larger than {most // 1024} KiB", "make it shorter")
+    return InputProblem(f"the text is larger than {max_bytes // 1024} KiB", "make it shorter")
 
 
-def find_name_problem(name: str, most: int) -> InputProblem | None:
+def find_name_problem(name: str, max_characters: int) -> InputProblem | None:
     """What is wrong with a name of `most` characters: it is one line, and reads as what it is."""
-    if fault := find_text_problem(name):
-        return fault
+    if problem := find_text_problem(name):
+        return problem
     if not name.strip():
-        return InputProblem("a name is missing", f"give one of 1 to {int(most)} characters")
-    if len(name) > most:
+        return InputProblem("a name is missing", f"give one of 1 to {int(max_characters)} characters")
+    if len(name) > max_characters:
         return InputProblem(
-            f"a name may have {int(most)} characters at most", f"leave out {len(name) - most}"
+            f"a name may have {int(max_characters)} characters at most",
+            f"leave out {len(name) - max_characters}",
         )
     for position, character in enumerate(name):
-        if what := _describe_misleading_character(character):
-            return InputProblem(f"a name may not hold {what}", "remove it", 1, position + 1)
+        if description := _describe_misleading_character(character):
+            return InputProblem(f"a name may not hold {description}", "remove it", 1, position + 1)
     return None
 
 

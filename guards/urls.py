@@ -64,17 +64,17 @@ def parse_url(url: str) -> UrlTarget:
     try:
         parts = urlsplit(url)
         port = parts.port
-    except ValueError as problem:
-        raise InvalidUrl(f"the address cannot be read: {problem}") from problem
+    except ValueError as error:
+        raise InvalidUrl(f"the address cannot be read: {error}") from error
     if parts.scheme not in DEFAULT_PORTS or not parts.hostname:
         raise InvalidUrl("the address must begin with https:// or http:// and name a host")
-    host, named = _encode_host(parts.hostname), parts.netloc.rpartition("@")[2]
-    if not named.isascii():
-        named = host if port is None else f"{host}:{port}"
+    host, host_header = _encode_host(parts.hostname), parts.netloc.rpartition("@")[2]
+    if not host_header.isascii():
+        host_header = host if port is None else f"{host}:{port}"
     port = DEFAULT_PORTS[parts.scheme] if port is None else port
     if port not in DEFAULT_PORTS.values() and (port < _FIRST_UNPRIVILEGED_PORT or port in _NON_WEB_PORTS):
         raise InvalidUrl(f"port {port} is none of web servers: use 443, 80, or one above 1023 that is")
-    return UrlTarget(parts.scheme, host, port, named)
+    return UrlTarget(parts.scheme, host, port, host_header)
 
 
 def _encode_host(host: str) -> str:
@@ -82,36 +82,36 @@ def _encode_host(host: str) -> str:
     if host.isascii():
         return host
     try:
-        found = host.encode("idna").decode()
-    except UnicodeError as problem:
-        raise InvalidUrl(f"{host!r} is no name of a host: {problem}") from problem
+        encoded = host.encode("idna").decode()
+    except UnicodeError as error:
+        raise InvalidUrl(f"{host!r} is no name of a host: {error}") from error
     # Wide forms of signs have become those signs.
-    if not all(sign.isalnum() or sign in "-._" for sign in found):
+    if not all(sign.isalnum() or sign in "-._" for sign in encoded):
         raise InvalidUrl(f"{host!r} is no name of a host")
-    return found
+    return encoded
 
 
-def describe_url_problem(url: str, reach: AddressPolicy = PUBLIC_ONLY) -> str:
+def describe_url_problem(url: str, address_policy: AddressPolicy = PUBLIC_ONLY) -> str:
     """Why a URL cannot be taken, as far as that is known without asking for its name; "" for a good one."""
     try:
         target = parse_url(url)
-        reach.require_literal_address(target.host)
-    except (InvalidUrl, AddressRefused) as problem:
-        return str(problem)
+        address_policy.require_literal_address(target.host)
+    except (InvalidUrl, AddressRefused) as error:
+        return str(error)
     return "the address must not hold a user name or password" if "@" in urlsplit(url).netloc else ""
 
 
-def resolve_host(host: str, port: int, reach: AddressPolicy = PUBLIC_ONLY) -> ResolvedHost:
+def resolve_host(host: str, port: int, address_policy: AddressPolicy = PUBLIC_ONLY) -> ResolvedHost:
     """Resolve a name once and check every address. Raises `AddressRefused`, `NameNotResolved`."""
     if any(ord(character) <= 32 for character in host):
         raise AddressRefused(f"{host!r} is not a host name")
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as problem:
-        raise HostNotResolved(f"the name {host} was not resolved: {problem}") from problem
-    addresses = tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
+        entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise HostNotResolved(f"the name {host} was not resolved: {error}") from error
+    addresses = tuple(dict.fromkeys(str(entry[4][0]) for entry in entries))
     if not addresses:
         raise HostNotResolved(f"the name {host} has no address")
     for address in addresses:
-        reach.require(host, address)
+        address_policy.require(host, address)
     return ResolvedHost(host, port, addresses)

@@ -49,36 +49,44 @@ def parse_yaml(
     *,
     depth: int = limits.SPEC_DEPTH,
     values: int = limits.SPEC_VALUES,
-    most: int = limits.SPEC_BYTES,
+    max_bytes: int = limits.SPEC_BYTES,
     expands_aliases: bool = False,
 ) -> ParsedDocument:
     """Read one document. Raises `Refused` on anything else, in milliseconds whatever the text is.
 
     `values` and `most` limit what aliases expand to as well.
     """
-    if fault := find_text_problem(text) or find_size_problem(text, most):
-        raise InputRejected(fault if fault.line else InputProblem(fault.reason, fault.remedy, 1, 1))
-    if found := _DIRECTIVE.search(text):
+    if text_problem := find_text_problem(text) or find_size_problem(text, max_bytes):
+        raise InputRejected(
+            text_problem
+            if text_problem.line
+            else InputProblem(text_problem.reason, text_problem.remedy, 1, 1)
+        )
+    if match := _DIRECTIVE.search(text):
         # The parser compares every %TAG with every other before it says a word.
-        what = "directives (%) are not allowed"
-        raise InputRejected(InputProblem(what, "remove the line", *get_line_and_column(text, found.start())))
+        reason = "directives (%) are not allowed"
+        raise InputRejected(
+            InputProblem(reason, "remove the line", *get_line_and_column(text, match.start()))
+        )
     reader = _YamlReader(depth=depth, values=values, anchors=_AnchorEvents() if expands_aliases else None)
     try:
         if expands_aliases and "*" in text and "&" in text:
-            expansion = _AliasExpansion(values=values, max_characters=most)
+            expansion = _AliasExpansion(values=values, max_characters=max_bytes)
             for event in yaml.parse(_replace_surrogate_escapes(text), Loader=_EVENT_LOADER):
                 expansion.add_event(event)
         for event in yaml.parse(_replace_surrogate_escapes(text), Loader=_EVENT_LOADER):
             reader.add_event(event)
-    except yaml.reader.ReaderError as problem:
-        what = f"the character U+{problem.character:04X} is not allowed"
+    except yaml.reader.ReaderError as error:
+        reason = f"the character U+{error.character:04X} is not allowed"
         raise InputRejected(
-            InputProblem(what, "remove it", *get_line_and_column(text, problem.position))
-        ) from problem
-    except yaml.MarkedYAMLError as problem:
-        mark = problem.problem_mark or problem.context_mark
-        what, fix = _describe_parser_error(problem, _get_marked_line(text, mark))
-        raise InputRejected(InputProblem(what, fix, *_get_mark_position(mark), reader.tree.path)) from problem
+            InputProblem(reason, "remove it", *get_line_and_column(text, error.position))
+        ) from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        reason, remedy = _describe_parser_error(error, _get_marked_line(text, mark))
+        raise InputRejected(
+            InputProblem(reason, remedy, *_get_mark_position(mark), reader.tree.path)
+        ) from error
     return reader.build_document()
 
 
@@ -97,29 +105,29 @@ def _get_marked_line(text: str, mark: Any) -> str:
     return text[begin:].partition("\n")[0].strip()
 
 
-def _describe_parser_error(problem: yaml.MarkedYAMLError, line: str) -> tuple[str, str]:
-    said, context = problem.problem or "this is not YAML", problem.context or ""
-    for begin, (what, fix) in _PASTE_ARTIFACTS.items():
+def _describe_parser_error(error: yaml.MarkedYAMLError, line: str) -> tuple[str, str]:
+    message, context = error.problem or "this is not YAML", error.context or ""
+    for begin, (reason, remedy) in _PASTE_ARTIFACTS.items():
         if line.startswith(begin):
-            return what, fix
-    if "cannot start any token" in said:
+            return reason, remedy
+    if "cannot start any token" in message:
         return "a tab or a reserved character starts this value", "indent with spaces, or put it in quotes"
-    if "mapping values are not allowed" in said:
+    if "mapping values are not allowed" in message:
         return (
             "a second colon in one line, or wrong indentation",
             "quote the value if the colon belongs to it",
         )
-    if "did not find expected key" in said and "block mapping" in context:
+    if "did not find expected key" in message and "block mapping" in context:
         return (
             "this line is not indented like the keys that it belongs to",
             "begin the keys of one mapping in the same column, two further in than a dash before them",
         )
-    if "did not find expected '-' indicator" in said:
+    if "did not find expected '-' indicator" in message:
         return (
             "this line is not indented like the list that it belongs to",
             "begin the dashes of one list in the same column, and what belongs to an entry further in",
         )
-    return f"{said} ({context})" if context else said, ""
+    return f"{message} ({context})" if context else message, ""
 
 
 class _AliasExpansion:
@@ -160,8 +168,8 @@ class _AliasExpansion:
             if self.nodes_left < 0
             else f"{self.max_characters // 1024} KiB"
         )
-        what = f"aliases expand to more than {size}"
-        raise InputRejected(InputProblem(what, "use fewer of them", *_get_mark_position(event.start_mark)))
+        reason = f"aliases expand to more than {size}"
+        raise InputRejected(InputProblem(reason, "use fewer of them", *_get_mark_position(event.start_mark)))
 
 
 class _AnchorEvents:
@@ -246,9 +254,9 @@ class _YamlReader:
         try:
             for inner in self.anchors.iterate_events(name):
                 self.add_event(inner)
-        except InputRejected as refused:
+        except InputRejected as rejected:
             line, column = _get_mark_position(event.start_mark)
-            raise InputRejected(replace(refused.problem, line=line, column=column)) from refused
+            raise InputRejected(replace(rejected.problem, line=line, column=column)) from rejected
 
     def _expects_key(self) -> bool:
         return self.tree.current_node is not None and self.tree.current_node.expects_key
@@ -261,8 +269,8 @@ class _YamlReader:
         self.tree.start_collection({} if isinstance(event, yaml.MappingStartEvent) else [], event.start_mark)
 
     def _add_scalar(self, event: yaml.ScalarEvent) -> None:
-        if fault := find_text_problem(event.value):
-            self._reject(event, fault.reason, fault.remedy)
+        if problem := find_text_problem(event.value):
+            self._reject(event, problem.reason, problem.remedy)
         if self._expects_key():
             if self.anchors and event.value == "<<" and event.implicit[0]:
                 self._reject(event, "merge keys (<<) are not part of YAML 1.2", "write the keys out")
@@ -292,8 +300,8 @@ class _YamlReader:
             self._reject(event, "the number is too large", "put it in quotes if it is text")
         return number
 
-    def _reject(self, event: yaml.Event, what: str, fix: str) -> NoReturn:
-        raise self.tree.build_rejection(event.start_mark, what, fix)
+    def _reject(self, event: yaml.Event, reason: str, remedy: str) -> NoReturn:
+        raise self.tree.build_rejection(event.start_mark, reason, remedy)
 
 
 def _get_mark_position(mark: Any) -> tuple[int, int]:

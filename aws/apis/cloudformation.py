@@ -101,60 +101,58 @@ class CloudFormationClient:
 
     caller: Caller
 
-    def describe(self, named: str) -> Stack | None:
+    def describe(self, name: str) -> Stack | None:
         """The stack of a name, or of an id also where it is deleted; None if there is none."""
         try:
-            answer = self._call("DescribeStacks", {"StackName": named})
+            response = self._call("DescribeStacks", {"StackName": name})
         except AwsError as error:
             if _is_stack_not_found(error):
                 return None
             raise
-        found = answer.get("Stacks") or ()
-        return Stack.from_aws(found[0]) if found else None
+        stacks = response.get("Stacks") or ()
+        return Stack.from_aws(stacks[0]) if stacks else None
 
-    def get_template(self, named: str) -> str:
+    def get_template(self, name: str) -> str:
         """The template as it was handed in."""
-        body = self._call("GetTemplate", {"StackName": named, "TemplateStage": "Original"}).get(
-            "TemplateBody"
-        )
+        body = self._call("GetTemplate", {"StackName": name, "TemplateStage": "Original"}).get("TemplateBody")
         # botocore reads JSON and leaves YAML as it is.
         return body if isinstance(body, str) else json.dumps(body or {})
 
     def create(self, request: Mapping[str, Any], token: str) -> str:
         """Begin to make a stack, and give back its id."""
-        answer = self._call("CreateStack", {**request, "ClientRequestToken": token})
-        return str(require_member(answer, "StackId", SERVICE, "CreateStack"))
+        response = self._call("CreateStack", {**request, "ClientRequestToken": token})
+        return str(require_member(response, "StackId", SERVICE, "CreateStack"))
 
     def update(self, request: Mapping[str, Any], token: str) -> str:
         """Begin to change a stack. Raises `Invalid` with `NO_UPDATES_MESSAGE` where nothing would change."""
-        answer = self._call("UpdateStack", {**request, "ClientRequestToken": token})
-        return str(require_member(answer, "StackId", SERVICE, "UpdateStack"))
+        response = self._call("UpdateStack", {**request, "ClientRequestToken": token})
+        return str(require_member(response, "StackId", SERVICE, "UpdateStack"))
 
-    def delete(self, named: str, token: str, role: str = "") -> None:
+    def delete(self, name: str, token: str, role: str = "") -> None:
         """Begin to delete a stack; one that is not there is no error."""
-        asked = {"StackName": named, "ClientRequestToken": token}
-        self._call("DeleteStack", asked | ({"RoleARN": role} if role else {}))
+        params = {"StackName": name, "ClientRequestToken": token}
+        self._call("DeleteStack", params | ({"RoleARN": role} if role else {}))
 
-    def cancel_update(self, named: str, token: str) -> None:
+    def cancel_update(self, name: str, token: str) -> None:
         """Let an update go back to what was before."""
-        self._call("CancelUpdateStack", {"StackName": named, "ClientRequestToken": token})
+        self._call("CancelUpdateStack", {"StackName": name, "ClientRequestToken": token})
 
-    def continue_rollback(self, named: str, token: str) -> None:
+    def continue_rollback(self, name: str, token: str) -> None:
         """Go on with an update's way back that had failed."""
-        self._call("ContinueUpdateRollback", {"StackName": named, "ClientRequestToken": token})
+        self._call("ContinueUpdateRollback", {"StackName": name, "ClientRequestToken": token})
 
-    def list_events(self, named: str) -> Iterator[StackEvent]:
+    def list_events(self, name: str) -> Iterator[StackEvent]:
         """What happened to a stack, the newest first, page by page; nothing where there is no stack."""
         pages = paginate(
             self.caller,
             SERVICE,
             "DescribeStackEvents",
-            {"StackName": named},
+            {"StackName": name},
             result_key="StackEvents",
             cursor_key="NextToken",
         )
         try:
-            yield from (StackEvent.from_aws(one) for one in pages)
+            yield from (StackEvent.from_aws(event) for event in pages)
         except AwsError as error:
             if not _is_stack_not_found(error):
                 raise
@@ -163,11 +161,13 @@ class CloudFormationClient:
         return self.caller.call(SERVICE, operation, params)
 
 
-def format_stack_parameters(values: Mapping[str, str], kept: Sequence[str] = ()) -> list[dict[str, Any]]:
+def format_stack_parameters(
+    values: Mapping[str, str], previous_names: Sequence[str] = ()
+) -> list[dict[str, Any]]:
     """Parameters as CloudFormation takes them; those that are `kept` stay at their value, whatever it is."""
     return [
         {"ParameterKey": name, "UsePreviousValue": True}
-        if name in kept
+        if name in previous_names
         else {"ParameterKey": name, "ParameterValue": value}
         for name, value in values.items()
     ]
@@ -187,5 +187,5 @@ def _is_stack_not_found(error: AwsError) -> bool:
     return isinstance(error, Invalid) and _NOT_FOUND_MESSAGE in error.message and "tack" in error.message
 
 
-def _parse_pairs(listed: Any, key: str, value: str) -> dict[str, str]:
-    return {str(one[key]): str(one.get(value, "")) for one in listed or () if key in one}
+def _parse_pairs(items: Any, key: str, value: str) -> dict[str, str]:
+    return {str(item[key]): str(item.get(value, "")) for item in items or () if key in item}

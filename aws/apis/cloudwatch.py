@@ -49,24 +49,24 @@ class CloudWatchClient:
     def describe_alarms(self, names: Sequence[str]) -> dict[str, CloudWatchAlarm]:
         """The alarms of these names that exist, at most 100 of them."""
         params = {"AlarmNames": list(names), "AlarmTypes": ["MetricAlarm", "CompositeAlarm"]}
-        answer = self.caller.call("cloudwatch", "DescribeAlarms", {**params, "MaxRecords": MOST_ALARMS})
-        listed = [*answer.get("MetricAlarms", []), *answer.get("CompositeAlarms", [])]
+        response = self.caller.call("cloudwatch", "DescribeAlarms", {**params, "MaxRecords": MOST_ALARMS})
+        alarms = [*response.get("MetricAlarms", []), *response.get("CompositeAlarms", [])]
         return {
-            str(one["AlarmName"]): CloudWatchAlarm(
-                str(one["AlarmName"]), str(one.get("StateValue", "")), str(one.get("StateReason") or "")
+            str(alarm["AlarmName"]): CloudWatchAlarm(
+                str(alarm["AlarmName"]), str(alarm.get("StateValue", "")), str(alarm.get("StateReason") or "")
             )
-            for one in listed
+            for alarm in alarms
         }
 
     def get_metric_values(
         self, metrics: Sequence[CloudWatchMetric], since: datetime, until: datetime
     ) -> list[list[MetricPoint]]:
         """The points of each metric in order, the oldest first; empty where there are none."""
-        answer = self.caller.call(
+        response = self.caller.call(
             "cloudwatch", "GetMetricData", build_metric_data_request(metrics, since, until)
         )
-        found = {str(one.get("Id")): one for one in answer.get("MetricDataResults", [])}
-        return [_parse_points(found.get(f"m{number}", {})) for number in range(len(metrics))]
+        results = {str(result.get("Id")): result for result in response.get("MetricDataResults", [])}
+        return [_parse_points(results.get(f"m{number}", {})) for number in range(len(metrics))]
 
 
 def build_metric_data_request(
@@ -77,7 +77,7 @@ def build_metric_data_request(
         "StartTime": since.isoformat(timespec="seconds"),
         "EndTime": until.isoformat(timespec="seconds"),
         "ScanBy": "TimestampAscending",
-        "MetricDataQueries": [_build_metric_query(number, one) for number, one in enumerate(metrics)],
+        "MetricDataQueries": [_build_metric_query(number, metric) for number, metric in enumerate(metrics)],
     }
 
 
@@ -95,4 +95,4 @@ def _build_metric_query(number: int, metric: CloudWatchMetric) -> dict[str, Any]
 
 def _parse_points(result: Mapping[str, Any]) -> list[MetricPoint]:
     pairs = zip(result.get("Timestamps", []), result.get("Values", []), strict=False)
-    return sorted((MetricPoint(str(at), float(value)) for at, value in pairs), key=lambda one: one.at)
+    return sorted((MetricPoint(str(at), float(value)) for at, value in pairs), key=lambda point: point.at)

@@ -43,29 +43,29 @@ class Ec2Client:
 
     def describe_subnets(self, ids: Sequence[str]) -> list[Subnet]:
         """Subnets with their ways out; one that has no route table of its own has its VPC's."""
-        found = self._list_all("DescribeSubnets", "Subnets", {"SubnetIds": list(ids)})
-        vpcs = sorted({one.get("VpcId", "") for one in found})
+        subnets = self._list_all("DescribeSubnets", "Subnets", {"SubnetIds": list(ids)})
+        vpcs = sorted({subnet.get("VpcId", "") for subnet in subnets})
         by_vpc = {"Filters": [{"Name": "vpc-id", "Values": vpcs}]}
         tables = self._list_all("DescribeRouteTables", "RouteTables", by_vpc) if vpcs else []
         return [
             Subnet(
-                id=one.get("SubnetId", ""),
-                vpc=one.get("VpcId", ""),
-                zone=one.get("AvailabilityZone", ""),
-                egress_route=_find_egress_route(_find_route_table(one, tables)),
+                id=subnet.get("SubnetId", ""),
+                vpc=subnet.get("VpcId", ""),
+                zone=subnet.get("AvailabilityZone", ""),
+                egress_route=_find_egress_route(_find_route_table(subnet, tables)),
             )
-            for one in found
+            for subnet in subnets
         ]
 
     def describe_security_groups(self, ids: Sequence[str]) -> list[SecurityGroup]:
-        found = self._list_all("DescribeSecurityGroups", "SecurityGroups", {"GroupIds": list(ids)})
+        groups = self._list_all("DescribeSecurityGroups", "SecurityGroups", {"GroupIds": list(ids)})
         return [
             SecurityGroup(
-                one.get("GroupId", ""),
-                one.get("VpcId", ""),
-                _parse_egress_ports(one.get("IpPermissionsEgress")),
+                group.get("GroupId", ""),
+                group.get("VpcId", ""),
+                _parse_egress_ports(group.get("IpPermissionsEgress")),
             )
-            for one in found
+            for group in groups
         ]
 
     def _list_all(self, operation: str, result_key: str, params: Json) -> list[Any]:
@@ -99,7 +99,7 @@ def _find_egress_route(table: Json) -> EgressRoute:
 def _parse_egress_ports(rules: Iterable[Json] | None) -> tuple[tuple[int, int], ...] | None:
     ports: list[tuple[int, int]] = []
     for rule in rules or ():
-        if not any(one.get("CidrIp") == ANY_ADDRESS for one in rule.get("IpRanges") or ()):
+        if not any(ip_range.get("CidrIp") == ANY_ADDRESS for ip_range in rule.get("IpRanges") or ()):
             continue
         protocol = str(rule.get("IpProtocol", ""))
         if protocol == "-1":

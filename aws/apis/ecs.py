@@ -43,20 +43,20 @@ class EcsClient:
 
     def describe_service(self, cluster: str, name: str) -> EcsService | None:
         """The service, active, draining or inactive; None if AWS has none of that name."""
-        found = self.describe_services(cluster, [name])
-        return found[0] if found else None
+        services = self.describe_services(cluster, [name])
+        return services[0] if services else None
 
     def describe_services(self, cluster: str, names: Sequence[str]) -> list[EcsService]:
         """The services among `names` that exist, ten to a call."""
-        return [EcsService.from_aws(one) for one in self.describe_raw_services(cluster, names)]
+        return [EcsService.from_aws(service) for service in self.describe_raw_services(cluster, names)]
 
     def describe_raw_services(self, cluster: str, names: Sequence[str]) -> list[dict[str, Any]]:
         """The same as AWS writes them, for who only wants to know whether anything has changed."""
-        found: list[dict[str, Any]] = []
+        services: list[dict[str, Any]] = []
         for batch in split_batches(names, SERVICES_PER_CALL):
-            answer = self._call("DescribeServices", {"cluster": cluster, "services": batch})
-            found += answer.get("services", ())
-        return found
+            response = self._call("DescribeServices", {"cluster": cluster, "services": batch})
+            services += response.get("services", ())
+        return services
 
     def create_service(self, definition: Mapping[str, Any], cluster: str, client_token: str) -> EcsService:
         """Create the service; the same token again within a day gives the same answer, not a second one."""
@@ -76,9 +76,9 @@ class EcsClient:
         params = dict(definition)
         if merged := parse_tags(params.get("tags")) | dict(tags or {}):
             params["tags"] = format_tags(merged)
-        answer = self._call("RegisterTaskDefinition", params)
-        found = require_member(answer, "taskDefinition", "ecs", "RegisterTaskDefinition")
-        return TaskDefinition.from_aws(found, answer.get("tags", ()))
+        response = self._call("RegisterTaskDefinition", params)
+        registered = require_member(response, "taskDefinition", "ecs", "RegisterTaskDefinition")
+        return TaskDefinition.from_aws(registered, response.get("tags", ()))
 
     def describe_task_definition(self, arn: str, with_tags: bool = False) -> TaskDefinition:
         """The revision of an ARN or `family:revision`, or a family's latest active one.
@@ -86,9 +86,9 @@ class EcsClient:
         Raises `NotFound` if there is none.
         """
         params = {"taskDefinition": arn} | ({"include": ["TAGS"]} if with_tags else {})
-        answer = self._call("DescribeTaskDefinition", params)
-        found = require_member(answer, "taskDefinition", "ecs", "DescribeTaskDefinition")
-        return TaskDefinition.from_aws(found, answer.get("tags", ()))
+        response = self._call("DescribeTaskDefinition", params)
+        definition = require_member(response, "taskDefinition", "ecs", "DescribeTaskDefinition")
+        return TaskDefinition.from_aws(definition, response.get("tags", ()))
 
     def get_latest_revision(self, family: str) -> int:
         """The number of the family's latest active revision, 0 if it has none."""
@@ -126,13 +126,13 @@ class EcsClient:
 
     def get_instance_ids(self, cluster: str, arns: Sequence[str]) -> dict[str, str]:
         """The EC2 instance ids of container instances, by their ARNs."""
-        found: dict[str, str] = {}
+        instance_ids: dict[str, str] = {}
         for batch in split_batches(arns, CONTAINER_INSTANCES_PER_CALL):
             params = {"cluster": cluster, "containerInstances": batch}
-            answer = self._call("DescribeContainerInstances", params)
-            for one in answer.get("containerInstances", ()):
-                found[one.get("containerInstanceArn", "")] = one.get("ec2InstanceId", "")
-        return found
+            response = self._call("DescribeContainerInstances", params)
+            for instance in response.get("containerInstances", ()):
+                instance_ids[instance.get("containerInstanceArn", "")] = instance.get("ec2InstanceId", "")
+        return instance_ids
 
     def run_task(self, request: Mapping[str, Any], cluster: str, client_token: str) -> RunTaskResult:
         """Start the tasks of a request that names task definition and count, ten at most.
@@ -157,11 +157,11 @@ class EcsClient:
 
     def describe_tasks(self, cluster: str, arns: Sequence[str]) -> list[EcsTask]:
         """The tasks among `arns` that AWS still knows, a hundred to a call."""
-        found: list[EcsTask] = []
+        tasks: list[EcsTask] = []
         for batch in split_batches(arns, TASKS_PER_CALL):
-            answer = self._call("DescribeTasks", {"cluster": cluster, "tasks": batch})
-            found += [EcsTask.from_aws(one) for one in answer.get("tasks", ())]
-        return found
+            response = self._call("DescribeTasks", {"cluster": cluster, "tasks": batch})
+            tasks += [EcsTask.from_aws(task) for task in response.get("tasks", ())]
+        return tasks
 
     def list_service_deployments(
         self, cluster: str, service: str, after: datetime | None = None
@@ -169,16 +169,20 @@ class EcsClient:
         """ECS's record of the service's deployments, newest first, on one page of a hundred."""
         since = {"createdAt": {"after": after.isoformat()}} if after else {}
         params = {"cluster": cluster, "service": service, "maxResults": 100, **since}
-        answer = self._call("ListServiceDeployments", params)
-        return [ServiceDeployment.from_aws(one) for one in answer.get("serviceDeployments", ())]
+        response = self._call("ListServiceDeployments", params)
+        return [
+            ServiceDeployment.from_aws(deployment) for deployment in response.get("serviceDeployments", ())
+        ]
 
     def describe_service_revisions(self, arns: Sequence[str]) -> list[ServiceRevision]:
         """The revisions that service deployments target; they name the task definition."""
-        found: list[ServiceRevision] = []
+        revisions: list[ServiceRevision] = []
         for batch in split_batches(arns, REVISIONS_PER_CALL):
-            answer = self._call("DescribeServiceRevisions", {"serviceRevisionArns": batch})
-            found += [ServiceRevision.from_aws(one) for one in answer.get("serviceRevisions", ())]
-        return found
+            response = self._call("DescribeServiceRevisions", {"serviceRevisionArns": batch})
+            revisions += [
+                ServiceRevision.from_aws(revision) for revision in response.get("serviceRevisions", ())
+            ]
+        return revisions
 
     def list_clusters(self) -> list[str]:
         """The ARNs of the region's clusters."""

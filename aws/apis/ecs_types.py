@@ -37,19 +37,19 @@ class EcsDeployment:
     updated_at: datetime | None
 
     @classmethod
-    def from_aws(cls, found: Json) -> Self:
+    def from_aws(cls, raw: Json) -> Self:
         return cls(
-            id=found.get("id", ""),
-            status=found.get("status", ""),
-            task_definition=found.get("taskDefinition", ""),
-            desired=found.get("desiredCount", 0),
-            running=found.get("runningCount", 0),
-            pending=found.get("pendingCount", 0),
-            failed=found.get("failedTasks", 0),
-            rollout_state=found.get("rolloutState", ""),
-            rollout_state_reason=found.get("rolloutStateReason", ""),
-            created_at=parse_timestamp(found.get("createdAt")),
-            updated_at=parse_timestamp(found.get("updatedAt")),
+            id=raw.get("id", ""),
+            status=raw.get("status", ""),
+            task_definition=raw.get("taskDefinition", ""),
+            desired=raw.get("desiredCount", 0),
+            running=raw.get("runningCount", 0),
+            pending=raw.get("pendingCount", 0),
+            failed=raw.get("failedTasks", 0),
+            rollout_state=raw.get("rolloutState", ""),
+            rollout_state_reason=raw.get("rolloutStateReason", ""),
+            created_at=parse_timestamp(raw.get("createdAt")),
+            updated_at=parse_timestamp(raw.get("updatedAt")),
         )
 
     @property
@@ -67,8 +67,8 @@ class ServiceEvent:
     message: str
 
     @classmethod
-    def from_aws(cls, found: Json) -> Self:
-        return cls(found.get("id", ""), parse_timestamp(found.get("createdAt")), found.get("message", ""))
+    def from_aws(cls, raw: Json) -> Self:
+        return cls(raw.get("id", ""), parse_timestamp(raw.get("createdAt")), raw.get("message", ""))
 
 
 @dataclass(frozen=True)
@@ -88,19 +88,19 @@ class EcsService:
     raw: dict[str, Any] = field(repr=False)
 
     @classmethod
-    def from_aws(cls, found: Json) -> Self:
+    def from_aws(cls, raw: Json) -> Self:
         return cls(
-            arn=found.get("serviceArn", ""),
-            name=found.get("serviceName", ""),
-            status=found.get("status", ""),
-            cluster=found.get("clusterArn", ""),
-            task_definition=found.get("taskDefinition", ""),
-            desired=found.get("desiredCount", 0),
-            running=found.get("runningCount", 0),
-            pending=found.get("pendingCount", 0),
-            deployments=tuple(EcsDeployment.from_aws(one) for one in found.get("deployments", ())),
-            events=tuple(ServiceEvent.from_aws(one) for one in found.get("events", ())),
-            raw=dict(found),
+            arn=raw.get("serviceArn", ""),
+            name=raw.get("serviceName", ""),
+            status=raw.get("status", ""),
+            cluster=raw.get("clusterArn", ""),
+            task_definition=raw.get("taskDefinition", ""),
+            desired=raw.get("desiredCount", 0),
+            running=raw.get("runningCount", 0),
+            pending=raw.get("pendingCount", 0),
+            deployments=tuple(EcsDeployment.from_aws(item) for item in raw.get("deployments", ())),
+            events=tuple(ServiceEvent.from_aws(item) for item in raw.get("events", ())),
+            raw=dict(raw),
         )
 
     @property
@@ -110,10 +110,10 @@ class EcsService:
     @property
     def primary(self) -> EcsDeployment | None:
         """The deployment that ECS is moving to, or has arrived at."""
-        return next((one for one in self.deployments if one.status == "PRIMARY"), None)
+        return next((deployment for deployment in self.deployments if deployment.status == "PRIMARY"), None)
 
     def find_deployment(self, deployment_id: str) -> EcsDeployment | None:
-        return next((one for one in self.deployments if one.id == deployment_id), None)
+        return next((deployment for deployment in self.deployments if deployment.id == deployment_id), None)
 
 
 @dataclass(frozen=True)
@@ -127,12 +127,12 @@ class TaskDefinition:
     tags: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def from_aws(cls, found: Json, tags: object = ()) -> Self:
+    def from_aws(cls, raw: Json, tags: object = ()) -> Self:
         return cls(
-            arn=found.get("taskDefinitionArn", ""),
-            family=found.get("family", ""),
-            revision=found.get("revision", 0),
-            raw=dict(found),
+            arn=raw.get("taskDefinitionArn", ""),
+            family=raw.get("family", ""),
+            revision=raw.get("revision", 0),
+            raw=dict(raw),
             tags=parse_tags(tags),
         )
 
@@ -154,15 +154,15 @@ class EcsContainer:
     health: str
 
     @classmethod
-    def from_aws(cls, found: Json) -> Self:
+    def from_aws(cls, raw: Json) -> Self:
         return cls(
-            name=found.get("name", ""),
-            last_status=found.get("lastStatus", ""),
-            exit_code=found.get("exitCode"),
-            reason=found.get("reason") or "",
-            image=found.get("image", ""),
-            image_digest=found.get("imageDigest", ""),
-            health=found.get("healthStatus", ""),
+            name=raw.get("name", ""),
+            last_status=raw.get("lastStatus", ""),
+            exit_code=raw.get("exitCode"),
+            reason=raw.get("reason") or "",
+            image=raw.get("image", ""),
+            image_digest=raw.get("imageDigest", ""),
+            health=raw.get("healthStatus", ""),
         )
 
 
@@ -186,23 +186,23 @@ class EcsTask:
     raw: dict[str, Any] = field(repr=False)
 
     @classmethod
-    def from_aws(cls, found: Json) -> Self:
-        arn = found.get("taskArn", "")
+    def from_aws(cls, raw: Json) -> Self:
+        arn = raw.get("taskArn", "")
         return cls(
             arn=arn,
             id=get_arn_name(arn),
-            last_status=found.get("lastStatus", ""),
-            desired_status=found.get("desiredStatus", ""),
-            health=found.get("healthStatus", ""),
-            stop_code=found.get("stopCode") or "",
-            stopped_reason=found.get("stoppedReason") or "",
-            started_by=found.get("startedBy", ""),
-            task_definition=found.get("taskDefinitionArn", ""),
-            containers=tuple(EcsContainer.from_aws(one) for one in found.get("containers", ())),
-            created_at=parse_timestamp(found.get("createdAt")),
-            started_at=parse_timestamp(found.get("startedAt")),
-            stopped_at=parse_timestamp(found.get("stoppedAt")),
-            raw=dict(found),
+            last_status=raw.get("lastStatus", ""),
+            desired_status=raw.get("desiredStatus", ""),
+            health=raw.get("healthStatus", ""),
+            stop_code=raw.get("stopCode") or "",
+            stopped_reason=raw.get("stoppedReason") or "",
+            started_by=raw.get("startedBy", ""),
+            task_definition=raw.get("taskDefinitionArn", ""),
+            containers=tuple(EcsContainer.from_aws(container) for container in raw.get("containers", ())),
+            created_at=parse_timestamp(raw.get("createdAt")),
+            started_at=parse_timestamp(raw.get("startedAt")),
+            stopped_at=parse_timestamp(raw.get("stoppedAt")),
+            raw=dict(raw),
         )
 
 
@@ -215,8 +215,8 @@ class TaskFailure:
     detail: str
 
     @classmethod
-    def from_aws(cls, found: Json) -> Self:
-        return cls(found.get("arn") or "", found.get("reason") or "", found.get("detail") or "")
+    def from_aws(cls, raw: Json) -> Self:
+        return cls(raw.get("arn") or "", raw.get("reason") or "", raw.get("detail") or "")
 
 
 @dataclass(frozen=True)
@@ -227,10 +227,10 @@ class RunTaskResult:
     failures: tuple[TaskFailure, ...]
 
     @classmethod
-    def from_aws(cls, found: Json) -> Self:
+    def from_aws(cls, raw: Json) -> Self:
         return cls(
-            tuple(EcsTask.from_aws(one) for one in found.get("tasks") or ()),
-            tuple(TaskFailure.from_aws(one) for one in found.get("failures") or ()),
+            tuple(EcsTask.from_aws(item) for item in raw.get("tasks") or ()),
+            tuple(TaskFailure.from_aws(item) for item in raw.get("failures") or ()),
         )
 
 
@@ -246,14 +246,14 @@ class ServiceDeployment:
     finished_at: datetime | None
 
     @classmethod
-    def from_aws(cls, found: Json) -> Self:
+    def from_aws(cls, raw: Json) -> Self:
         return cls(
-            arn=found.get("serviceDeploymentArn", ""),
-            status=found.get("status", ""),
-            status_reason=found.get("statusReason") or "",
-            target_revision=found.get("targetServiceRevisionArn", ""),
-            created_at=parse_timestamp(found.get("createdAt")),
-            finished_at=parse_timestamp(found.get("finishedAt")),
+            arn=raw.get("serviceDeploymentArn", ""),
+            status=raw.get("status", ""),
+            status_reason=raw.get("statusReason") or "",
+            target_revision=raw.get("targetServiceRevisionArn", ""),
+            created_at=parse_timestamp(raw.get("createdAt")),
+            finished_at=parse_timestamp(raw.get("finishedAt")),
         )
 
 
@@ -266,18 +266,18 @@ class ServiceRevision:
     created_at: datetime | None
 
     @classmethod
-    def from_aws(cls, found: Json) -> Self:
+    def from_aws(cls, raw: Json) -> Self:
         return cls(
-            arn=found.get("serviceRevisionArn", ""),
-            task_definition=found.get("taskDefinition", ""),
-            created_at=parse_timestamp(found.get("createdAt")),
+            arn=raw.get("serviceRevisionArn", ""),
+            task_definition=raw.get("taskDefinition", ""),
+            created_at=parse_timestamp(raw.get("createdAt")),
         )
 
 
 def parse_tags(tags: object) -> dict[str, str]:
     """ECS writes tags as a list of pairs; as a mapping they can be looked up."""
-    listed = tags if isinstance(tags, list | tuple) else ()
-    return {one["key"]: one.get("value", "") for one in listed}
+    pairs = tags if isinstance(tags, list | tuple) else ()
+    return {pair["key"]: pair.get("value", "") for pair in pairs}
 
 
 def format_tags(tags: Mapping[str, str]) -> list[dict[str, str]]:

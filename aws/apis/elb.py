@@ -19,8 +19,8 @@ class TargetHealth:
     description: str
 
     @classmethod
-    def from_aws(cls, found: Mapping[str, Any]) -> Self:
-        target, health = found.get("Target", {}), found.get("TargetHealth", {})
+    def from_aws(cls, raw: Mapping[str, Any]) -> Self:
+        target, health = raw.get("Target", {}), raw.get("TargetHealth", {})
         return cls(
             id=target.get("Id", ""),
             port=target.get("Port", 0),
@@ -41,13 +41,13 @@ class LoadBalancer:
     vpc: str
 
     @classmethod
-    def from_aws(cls, found: Mapping[str, Any]) -> Self:
+    def from_aws(cls, raw: Mapping[str, Any]) -> Self:
         return cls(
-            arn=found.get("LoadBalancerArn", ""),
-            name=found.get("LoadBalancerName", ""),
-            type=found.get("Type", "application"),
-            dns_name=found.get("DNSName", ""),
-            vpc=found.get("VpcId", ""),
+            arn=raw.get("LoadBalancerArn", ""),
+            name=raw.get("LoadBalancerName", ""),
+            type=raw.get("Type", "application"),
+            dns_name=raw.get("DNSName", ""),
+            vpc=raw.get("VpcId", ""),
         )
 
 
@@ -62,13 +62,13 @@ class Listener:
     actions: list[dict[str, Any]]
 
     @classmethod
-    def from_aws(cls, found: Mapping[str, Any]) -> Self:
+    def from_aws(cls, raw: Mapping[str, Any]) -> Self:
         return cls(
-            arn=found.get("ListenerArn", ""),
-            load_balancer=found.get("LoadBalancerArn", ""),
-            port=found.get("Port", 0),
-            protocol=found.get("Protocol", ""),
-            actions=list(found.get("DefaultActions", ())),
+            arn=raw.get("ListenerArn", ""),
+            load_balancer=raw.get("LoadBalancerArn", ""),
+            port=raw.get("Port", 0),
+            protocol=raw.get("Protocol", ""),
+            actions=list(raw.get("DefaultActions", ())),
         )
 
 
@@ -83,13 +83,13 @@ class ElbRule:
     actions: list[dict[str, Any]]
 
     @classmethod
-    def from_aws(cls, found: Mapping[str, Any]) -> Self:
+    def from_aws(cls, raw: Mapping[str, Any]) -> Self:
         return cls(
-            arn=found.get("RuleArn", ""),
-            priority=str(found.get("Priority", "")),
-            is_default=bool(found.get("IsDefault")),
-            conditions=list(found.get("Conditions", ())),
-            actions=list(found.get("Actions", ())),
+            arn=raw.get("RuleArn", ""),
+            priority=str(raw.get("Priority", "")),
+            is_default=bool(raw.get("IsDefault")),
+            conditions=list(raw.get("Conditions", ())),
+            actions=list(raw.get("Actions", ())),
         )
 
 
@@ -105,14 +105,14 @@ class TargetGroup:
     load_balancers: list[str] = field(default_factory=list)
 
     @classmethod
-    def from_aws(cls, found: Mapping[str, Any]) -> Self:
+    def from_aws(cls, raw: Mapping[str, Any]) -> Self:
         return cls(
-            arn=found.get("TargetGroupArn", ""),
-            name=found.get("TargetGroupName", ""),
-            port=found.get("Port", 0),
-            protocol=found.get("Protocol", ""),
-            target_type=found.get("TargetType", ""),
-            load_balancers=list(found.get("LoadBalancerArns", ())),
+            arn=raw.get("TargetGroupArn", ""),
+            name=raw.get("TargetGroupName", ""),
+            port=raw.get("Port", 0),
+            protocol=raw.get("Protocol", ""),
+            target_type=raw.get("TargetType", ""),
+            load_balancers=list(raw.get("LoadBalancerArns", ())),
         )
 
 
@@ -144,7 +144,7 @@ _CONDITION_FIELDS = {
 
 def describe_conditions(conditions: Sequence[Mapping[str, Any]]) -> list[str]:
     """Each condition of a rule; a request matches if all of them hold. A rule without any takes the rest."""
-    return [_describe_condition(one) for one in conditions] or [DEFAULT_RULE_TEXT]
+    return [_describe_condition(condition) for condition in conditions] or [DEFAULT_RULE_TEXT]
 
 
 def _describe_condition(condition: Mapping[str, Any]) -> str:
@@ -159,13 +159,13 @@ def _describe_condition(condition: Mapping[str, Any]) -> str:
         )
     if field == "query-string":
         pairs = (condition.get("QueryStringConfig") or {}).get("Values") or ()
-        return f"query has {_join_alternatives(_format_query_pair(one) for one in pairs)}"
+        return f"query has {_join_alternatives(_format_query_pair(pair) for pair in pairs)}"
     return f"{field or 'a condition'} that is not known here"
 
 
 def _format_condition_values(condition: Mapping[str, Any], config: str) -> str:
     settings = condition.get(config) or {}
-    patterns = [f"matches {one}" for one in settings.get("RegexValues") or ()]
+    patterns = [f"matches {pattern}" for pattern in settings.get("RegexValues") or ()]
     return _join_alternatives([*(settings.get("Values") or condition.get("Values") or ()), *patterns])
 
 
@@ -188,48 +188,51 @@ class ElbClient:
     caller: Caller
 
     def list_target_health(self, target_group_arn: str) -> list[TargetHealth]:
-        answer = self._call("DescribeTargetHealth", {"TargetGroupArn": target_group_arn})
-        return [TargetHealth.from_aws(one) for one in answer.get("TargetHealthDescriptions", ())]
+        response = self._call("DescribeTargetHealth", {"TargetGroupArn": target_group_arn})
+        return [
+            TargetHealth.from_aws(description) for description in response.get("TargetHealthDescriptions", ())
+        ]
 
     def list_load_balancers(self) -> list[LoadBalancer]:
         """Every load balancer of the region."""
         return [
-            LoadBalancer.from_aws(one) for one in self._list_all("DescribeLoadBalancers", {}, "LoadBalancers")
+            LoadBalancer.from_aws(item)
+            for item in self._list_all("DescribeLoadBalancers", {}, "LoadBalancers")
         ]
 
     def get_load_balancer(self, name: str) -> LoadBalancer:
         """The load balancer with this name or ARN; raises `NotFound`."""
-        named = {"LoadBalancerArns": [name]} if name.startswith("arn:") else {"Names": [name]}
-        answer = self._call("DescribeLoadBalancers", named)
-        return LoadBalancer.from_aws(next(iter(answer.get("LoadBalancers", ())), {}))
+        params = {"LoadBalancerArns": [name]} if name.startswith("arn:") else {"Names": [name]}
+        response = self._call("DescribeLoadBalancers", params)
+        return LoadBalancer.from_aws(next(iter(response.get("LoadBalancers", ())), {}))
 
     def list_listeners(self, load_balancer_arn: str) -> list[Listener]:
         """The listeners of a load balancer."""
-        found = self._list_all("DescribeListeners", {"LoadBalancerArn": load_balancer_arn}, "Listeners")
-        return [Listener.from_aws(one) for one in found]
+        listeners = self._list_all("DescribeListeners", {"LoadBalancerArn": load_balancer_arn}, "Listeners")
+        return [Listener.from_aws(listener) for listener in listeners]
 
     def get_listener(self, arn: str) -> Listener:
         """One listener; raises `NotFound`."""
-        answer = self._call("DescribeListeners", {"ListenerArns": [arn]})
-        return Listener.from_aws(next(iter(answer.get("Listeners", ())), {}))
+        response = self._call("DescribeListeners", {"ListenerArns": [arn]})
+        return Listener.from_aws(next(iter(response.get("Listeners", ())), {}))
 
     def list_rules(self, listener_arn: str) -> list[ElbRule]:
         """The rules of an application load balancer's listener, the default rule among them."""
-        found = self._list_all("DescribeRules", {"ListenerArn": listener_arn}, "Rules")
-        return [ElbRule.from_aws(one) for one in found]
+        rules = self._list_all("DescribeRules", {"ListenerArn": listener_arn}, "Rules")
+        return [ElbRule.from_aws(rule) for rule in rules]
 
     def get_rule(self, arn: str) -> ElbRule:
         """One rule; raises `NotFound`."""
-        answer = self._call("DescribeRules", {"RuleArns": [arn]})
-        return ElbRule.from_aws(next(iter(answer.get("Rules", ())), {}))
+        response = self._call("DescribeRules", {"RuleArns": [arn]})
+        return ElbRule.from_aws(next(iter(response.get("Rules", ())), {}))
 
     def get_target_groups(self, arns: Sequence[str]) -> list[TargetGroup]:
         """The target groups with these ARNs; raises `NotFound` if one of them does not exist."""
-        found: list[TargetGroup] = []
+        groups: list[TargetGroup] = []
         for batch in split_batches(arns, ARNS_PER_CALL):
-            answer = self._call("DescribeTargetGroups", {"TargetGroupArns": batch})
-            found += [TargetGroup.from_aws(one) for one in answer.get("TargetGroups", ())]
-        return found
+            response = self._call("DescribeTargetGroups", {"TargetGroupArns": batch})
+            groups += [TargetGroup.from_aws(group) for group in response.get("TargetGroups", ())]
+        return groups
 
     def update_rule(self, arn: str, actions: Sequence[Mapping[str, Any]]) -> None:
         """Give a rule other actions; its conditions stay. A default rule follows its listener instead."""

@@ -26,10 +26,10 @@ def parse_principal_arn(identity: str) -> str:
 
     The session of an assumed role does not say which path its role has: one with a path is not found.
     """
-    if found := _SESSION.fullmatch(identity):
-        return "arn:{}:iam::{}:role/{}".format(*found.groups())
-    if found := _USER.fullmatch(identity):
-        return "arn:{}:iam::{}:user/{}".format(*found.groups())
+    if match := _SESSION.fullmatch(identity):
+        return "arn:{}:iam::{}:role/{}".format(*match.groups())
+    if match := _USER.fullmatch(identity):
+        return "arn:{}:iam::{}:user/{}".format(*match.groups())
     return ""
 
 
@@ -41,11 +41,13 @@ class IamClient:
 
     def simulate_actions(self, principal: str, actions: Sequence[str]) -> dict[str, IamDecision]:
         """What the policies of a principal say of actions on all resources."""
-        found: dict[str, IamDecision] = {}
+        decisions: dict[str, IamDecision] = {}
         for batch in split_batches(actions, ACTIONS_PER_CALL):
             params = {"PolicySourceArn": principal, "ActionNames": list(batch), "MaxItems": len(batch)}
-            answer = self.caller.call("iam", "SimulatePrincipalPolicy", params)
-            for one in answer.get("EvaluationResults", ()):
-                is_allowed = one.get("EvalDecision") == "allowed"
-                found[one["EvalActionName"]] = IamDecision.ALLOWED if is_allowed else IamDecision.DENIED
-        return found
+            response = self.caller.call("iam", "SimulatePrincipalPolicy", params)
+            for result in response.get("EvaluationResults", ()):
+                is_allowed = result.get("EvalDecision") == "allowed"
+                decisions[result["EvalActionName"]] = (
+                    IamDecision.ALLOWED if is_allowed else IamDecision.DENIED
+                )
+        return decisions

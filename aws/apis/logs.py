@@ -38,25 +38,25 @@ class LogsClient:
         """
         params = {"logGroupName": group, "logStreamName": stream, "limit": limit, "startFromHead": True}
         try:
-            answer = self.caller.call(
+            response = self.caller.call(
                 "logs", "GetLogEvents", params | ({"nextToken": token} if token else {})
             )
         except NotFound:
             return LogPage((), token)
-        return LogPage(_parse_log_events(answer), answer.get("nextForwardToken") or token)
+        return LogPage(_parse_log_events(response), response.get("nextForwardToken") or token)
 
     def tail(self, group: str, stream: str, limit: int = 20) -> list[LogEvent]:
         """The stream's last lines, oldest first; none if the container never wrote one."""
         params = {"logGroupName": group, "logStreamName": stream, "limit": limit, "startFromHead": False}
         try:
-            answer = self.caller.call("logs", "GetLogEvents", params)
+            response = self.caller.call("logs", "GetLogEvents", params)
         except NotFound:
             return []
-        return list(_parse_log_events(answer))
+        return list(_parse_log_events(response))
 
 
-def _parse_log_events(answer: Mapping[str, Any]) -> tuple[LogEvent, ...]:
+def _parse_log_events(response: Mapping[str, Any]) -> tuple[LogEvent, ...]:
     return tuple(
-        LogEvent(datetime.fromtimestamp(one.get("timestamp", 0) / 1000, UTC), one.get("message", ""))
-        for one in answer.get("events") or ()
+        LogEvent(datetime.fromtimestamp(event.get("timestamp", 0) / 1000, UTC), event.get("message", ""))
+        for event in response.get("events") or ()
     )

@@ -30,13 +30,13 @@ def fetch_objects(caller: BotoCaller, bucket: str, paths: Sequence[str]) -> S3Ob
     Raises `AwsError`: `NotFound` for a path where nothing is, `Invalid` for what is too large.
     """
     endpoint = Endpoint(caller.endpoint_url, caller.address_policy) if caller.endpoint_url else None
-    reading = _S3Reader(get_client(caller.credentials, caller.region, endpoint, "s3"), bucket)
+    reader = _S3Reader(get_client(caller.credentials, caller.region, endpoint, "s3"), bucket)
     try:
         for path in paths:
-            reading.fetch(path.strip("/"))
-    except (ClientError, BotoCoreError, ResponseParserError) as problem:
-        raise convert_error(problem, "s3", "GetObject") from problem
-    return reading.objects
+            reader.fetch(path.strip("/"))
+    except (ClientError, BotoCoreError, ResponseParserError) as error:
+        raise convert_error(error, "s3", "GetObject") from error
+    return reader.objects
 
 
 @dataclass
@@ -58,27 +58,29 @@ class _S3Reader:
             self._fetch_object(key)
 
     def _list_keys(self, prefix: str) -> Iterator[str]:
-        answer = self.client.list_objects_v2(Bucket=self.bucket, Prefix=prefix, MaxKeys=int(GIT_FILES) + 1)
-        yield from (one["Key"] for one in answer.get("Contents") or () if not one["Key"].endswith("/"))
+        response = self.client.list_objects_v2(Bucket=self.bucket, Prefix=prefix, MaxKeys=int(GIT_FILES) + 1)
+        yield from (item["Key"] for item in response.get("Contents") or () if not item["Key"].endswith("/"))
 
     def _fetch_object(self, key: str) -> bool:
         """Whether there is an object of this key; it is among what was found then."""
         try:
-            answer = self.client.get_object(Bucket=self.bucket, Key=key)
-        except ClientError as problem:
-            if problem.response.get("Error", {}).get("Code") in _NOT_FOUND_CODES:
+            response = self.client.get_object(Bucket=self.bucket, Key=key)
+        except ClientError as error:
+            if error.response.get("Error", {}).get("Code") in _NOT_FOUND_CODES:
                 return False
             raise
-        size = int(answer.get("ContentLength") or 0)
+        size = int(response.get("ContentLength") or 0)
         self.bytes_left -= size
         if size > GIT_FILE_BYTES or self.bytes_left < 0 or len(self.objects.files) >= GIT_FILES:
             raise Invalid(
                 "TooLarge", f"{key} is too large, or all objects together are too large", "s3", "GetObject"
             )
-        content: bytes = answer["Body"].read(int(GIT_FILE_BYTES))
+        content: bytes = response["Body"].read(int(GIT_FILE_BYTES))
         if b"\0" in content:
-            said = f"{key} is not text: use object keys instead of a key prefix"
-            raise Invalid("NoText", said, "s3", "GetObject")
+            message = f"{key} is not text: use object keys instead of a key prefix"
+            raise Invalid("NoText", message, "s3", "GetObject")
         self.objects.files[key] = content.decode("utf-8", "replace")
-        self.objects.versions[key] = str(answer.get("VersionId") or str(answer.get("ETag", "")).strip('"'))
+        self.objects.versions[key] = str(
+            response.get("VersionId") or str(response.get("ETag", "")).strip('"')
+        )
         return True

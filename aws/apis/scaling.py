@@ -41,17 +41,16 @@ class ScalableTarget:
         return self.suspended == ALL_SUSPENDED
 
     @classmethod
-    def from_aws(cls, found: Mapping[str, Any]) -> Self:
+    def from_aws(cls, raw: Mapping[str, Any]) -> Self:
         return cls(
-            resource_id=found.get("ResourceId", ""),
-            dimension=found.get("ScalableDimension", DIMENSION),
-            min_capacity=found.get("MinCapacity", 0),
-            max_capacity=found.get("MaxCapacity", 0),
+            resource_id=raw.get("ResourceId", ""),
+            dimension=raw.get("ScalableDimension", DIMENSION),
+            min_capacity=raw.get("MinCapacity", 0),
+            max_capacity=raw.get("MaxCapacity", 0),
             suspended={
-                name: bool(found.get("SuspendedState", {}).get(name, False))
-                for name in _SUSPENDABLE_ACTIVITIES
+                name: bool(raw.get("SuspendedState", {}).get(name, False)) for name in _SUSPENDABLE_ACTIVITIES
             },
-            raw=dict(found),
+            raw=dict(raw),
         )
 
 
@@ -66,14 +65,14 @@ class ScalingPolicy:
     raw: dict[str, Any] = field(repr=False)
 
     @classmethod
-    def from_aws(cls, found: Mapping[str, Any]) -> Self:
-        tracking = found.get("TargetTrackingScalingPolicyConfiguration")
+    def from_aws(cls, raw: Mapping[str, Any]) -> Self:
+        tracking = raw.get("TargetTrackingScalingPolicyConfiguration")
         return cls(
-            name=found.get("PolicyName", ""),
-            arn=found.get("PolicyARN", ""),
-            type=found.get("PolicyType", ""),
-            configuration=tracking or found.get("StepScalingPolicyConfiguration") or {},
-            raw=dict(found),
+            name=raw.get("PolicyName", ""),
+            arn=raw.get("PolicyARN", ""),
+            type=raw.get("PolicyType", ""),
+            configuration=tracking or raw.get("StepScalingPolicyConfiguration") or {},
+            raw=dict(raw),
         )
 
 
@@ -85,13 +84,13 @@ class ScalingClient:
 
     def list_targets(self, cluster: str, service: str) -> list[ScalableTarget]:
         params = {"ResourceIds": [build_resource_id(cluster, service)], "ScalableDimension": DIMENSION}
-        found = self._list_all("DescribeScalableTargets", params, "ScalableTargets")
-        return [ScalableTarget.from_aws(one) for one in found]
+        targets = self._list_all("DescribeScalableTargets", params, "ScalableTargets")
+        return [ScalableTarget.from_aws(target) for target in targets]
 
     def list_policies(self, cluster: str, service: str) -> list[ScalingPolicy]:
         params = {"ResourceId": build_resource_id(cluster, service), "ScalableDimension": DIMENSION}
-        found = self._list_all("DescribeScalingPolicies", params, "ScalingPolicies")
-        return [ScalingPolicy.from_aws(one) for one in found]
+        policies = self._list_all("DescribeScalingPolicies", params, "ScalingPolicies")
+        return [ScalingPolicy.from_aws(policy) for policy in policies]
 
     def suspend(self, target: ScalableTarget) -> None:
         """Pause all scaling and keep target, policies and alarms: deregistering would delete them."""
@@ -107,8 +106,8 @@ class ScalingClient:
 
     def put_policy(self, cluster: str, service: str, definition: Mapping[str, Any]) -> str:
         """Attach a policy, or change the one of the same name; answers its ARN."""
-        answer = self._call("PutScalingPolicy", self._build_params(cluster, service, definition))
-        return str(answer.get("PolicyARN", ""))
+        response = self._call("PutScalingPolicy", self._build_params(cluster, service, definition))
+        return str(response.get("PolicyARN", ""))
 
     def delete_policy(self, cluster: str, service: str, name: str) -> None:
         self._call("DeleteScalingPolicy", self._build_params(cluster, service, {"PolicyName": name}))
@@ -118,19 +117,19 @@ class ScalingClient:
         self._call("DeregisterScalableTarget", self._build_params(cluster, service, {}))
 
     def _build_params(self, cluster: str, service: str, definition: Mapping[str, Any]) -> dict[str, Any]:
-        place = {"ResourceId": build_resource_id(cluster, service), "ScalableDimension": DIMENSION}
-        return {**definition, **place, "ServiceNamespace": NAMESPACE}
+        target = {"ResourceId": build_resource_id(cluster, service), "ScalableDimension": DIMENSION}
+        return {**definition, **target, "ServiceNamespace": NAMESPACE}
 
     def _set_suspended(self, target: ScalableTarget, state: Mapping[str, bool]) -> None:
-        place = {"ResourceId": target.resource_id, "ScalableDimension": target.dimension}
-        params = {"ServiceNamespace": NAMESPACE, **place, "SuspendedState": dict(state)}
+        resource = {"ResourceId": target.resource_id, "ScalableDimension": target.dimension}
+        params = {"ServiceNamespace": NAMESPACE, **resource, "SuspendedState": dict(state)}
         self._call("RegisterScalableTarget", params)
 
     def _list_all(self, operation: str, params: Mapping[str, Any], result_key: str) -> list[dict[str, Any]]:
-        asked = {"ServiceNamespace": NAMESPACE, **params}
+        request = {"ServiceNamespace": NAMESPACE, **params}
         service = "application-autoscaling"
         return list(
-            paginate(self.caller, service, operation, asked, result_key=result_key, cursor_key="NextToken")
+            paginate(self.caller, service, operation, request, result_key=result_key, cursor_key="NextToken")
         )
 
     def _call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:

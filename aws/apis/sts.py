@@ -22,9 +22,9 @@ class StsClient:
 
     def get_identity(self) -> AwsIdentity:
         """Who AWS takes us for; needs no permission at all."""
-        answer = self.caller.call("sts", "GetCallerIdentity", {})
+        response = self.caller.call("sts", "GetCallerIdentity", {})
         return AwsIdentity(
-            require_member(answer, "Account", "sts", "GetCallerIdentity"), answer.get("Arn", "")
+            require_member(response, "Account", "sts", "GetCallerIdentity"), response.get("Arn", "")
         )
 
     def get_account_id(self) -> str:

@@ -20,27 +20,27 @@ _ID_SUFFIXES = ("Arn", "ARN", "arn", "Id", "id")
 
 
 def build_planned_response(
-    service: str, operation: str, params: Mapping[str, Any], name: Callable[[str], str]
+    service: str, operation: str, params: Mapping[str, Any], create_id: Callable[[str], str]
 ) -> dict[str, Any]:
     """The members of the answer that the parameters name too; `name` gives the ids that AWS would give."""
     output = get_operation_model(service, operation).output_shape
     if not isinstance(output, StructureShape):
         return {}
-    answer = _copy_members(output, params, name)
+    response = _copy_members(output, params, create_id)
     for member, shape in output.members.items():
         if isinstance(shape, StructureShape):
-            answer[member] = _copy_members(shape, params, name)
-    return answer
+            response[member] = _copy_members(shape, params, create_id)
+    return response
 
 
 def _copy_members(
-    shape: StructureShape, params: Mapping[str, Any], name: Callable[[str], str]
+    shape: StructureShape, params: Mapping[str, Any], create_id: Callable[[str], str]
 ) -> dict[str, Any]:
-    found = {member: params[member] for member in shape.members if member in params}
-    for member, one in shape.members.items():
-        if member not in found and one.type_name == "string" and member.endswith(_ID_SUFFIXES):
-            found[member] = name(member)
-    return found
+    members = {member: params[member] for member in shape.members if member in params}
+    for member, member_shape in shape.members.items():
+        if member not in members and member_shape.type_name == "string" and member.endswith(_ID_SUFFIXES):
+            members[member] = create_id(member)
+    return members
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class PreviewOverlay(Protocol):
     def get_state_before(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """What a write is about to change. Raises `AwsError`."""
 
-    def apply_write(self, operation: str, params: Mapping[str, Any], answer: dict[str, Any]) -> None:
+    def apply_write(self, operation: str, params: Mapping[str, Any], response: dict[str, Any]) -> None:
         """Take up a write, and complete its answer."""
 
     def answer_read(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,7 +97,7 @@ class PreviewCaller:
     @property
     def writes(self) -> list[PlannedCall]:
         """The calls that a run would change something with."""
-        return [one for one in self.calls if one.is_write]
+        return [call for call in self.calls if call.is_write]
 
     def create_placeholder(self, text: str) -> str:
         """A name for what only a run can know; reads that name it are not sent."""
@@ -105,15 +105,17 @@ class PreviewCaller:
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """The answer of AWS, as far as a preview knows it. Raises `AwsError`, `PreviewLimitReached`."""
-        given = deepcopy(dict(params))
+        params_copy = deepcopy(dict(params))
         overlay = self._overlays.get(service)
         if is_write(service, operation):
-            return deepcopy(self._write(service, operation, given, overlay))
-        self.calls.append(PlannedCall(service, operation, given))
-        found = (
-            overlay.answer_read(operation, given) if overlay else self._live.read(service, operation, given)
+            return deepcopy(self._write(service, operation, params_copy, overlay))
+        self.calls.append(PlannedCall(service, operation, params_copy))
+        response = (
+            overlay.answer_read(operation, params_copy)
+            if overlay
+            else self._live.read(service, operation, params_copy)
         )
-        return deepcopy(found)
+        return deepcopy(response)
 
     @property
     def live_caller(self) -> Caller:
@@ -125,13 +127,13 @@ class PreviewCaller:
     ) -> dict[str, Any]:
         before = overlay.get_state_before(operation, params) if overlay else {}
         self.calls.append(PlannedCall(service, operation, params, before))
-        place = f"{operation} {len(self.writes)}"
-        answer = build_planned_response(
-            service, operation, params, lambda name: self.create_placeholder(f"{name} of {place}")
+        call_name = f"{operation} {len(self.writes)}"
+        response = build_planned_response(
+            service, operation, params, lambda name: self.create_placeholder(f"{name} of {call_name}")
         )
         if overlay:
-            overlay.apply_write(operation, params, answer)
-        return answer
+            overlay.apply_write(operation, params, response)
+        return response
 
 
 @dataclass(frozen=True)

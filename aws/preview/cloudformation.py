@@ -20,14 +20,14 @@ class StackOverlay:
         """Nothing: a write says all that it does."""
         return {}
 
-    def apply_write(self, operation: str, params: Mapping[str, Any], answer: dict[str, Any]) -> None:
+    def apply_write(self, operation: str, params: Mapping[str, Any], response: dict[str, Any]) -> None:
         """Take up a write, and complete its answer."""
         name = _parse_stack_name(params)
         if operation == "DeleteStack":
             self._stacks[name] = None
         elif operation == "CreateStack":
             self._stacks[name] = {
-                "StackId": answer["StackId"],
+                "StackId": response["StackId"],
                 "StackName": name,
                 "StackStatus": "CREATE_COMPLETE",
             }
@@ -37,15 +37,15 @@ class StackOverlay:
         name = _parse_stack_name(params)
         if name not in self._stacks:
             return self._live.read(_SERVICE, operation, params)
-        found = self._stacks[name]
-        if found is None:
+        stack = self._stacks[name]
+        if stack is None:
             raise Invalid("ValidationError", f"Stack with id {name} does not exist", _SERVICE, operation)
         if operation != "DescribeStacks":
             raise ExistsOnlyInPreview(_SERVICE, operation)
-        return {"Stacks": [found]}
+        return {"Stacks": [stack]}
 
 
 def _parse_stack_name(params: Mapping[str, Any]) -> str:
     """The name in what names a stack: a name, or an id, arn:…:stack/name/unique."""
-    named = str(params.get("StackName", ""))
-    return named.split("/")[1] if named.count("/") > 1 else named
+    text = str(params.get("StackName", ""))
+    return text.split("/")[1] if text.count("/") > 1 else text

@@ -18,44 +18,50 @@ class PlannedTaskDefinitions:
         self._latest_revisions: dict[str, int] = {}
         self._tags: dict[str, list[Any]] = {}
 
-    def register(self, params: Mapping[str, Any], echo: Mapping[str, Any]) -> dict[str, Any]:
+    def register(self, params: Mapping[str, Any], planned: Mapping[str, Any]) -> dict[str, Any]:
         """The revision that a registration makes; its number is the one that would be next now."""
         family = params["family"]
         revision = self._latest_revisions[family] = self._get_latest_revision(family) + 1
-        arn = echo["taskDefinitionArn"]
+        arn = planned["taskDefinitionArn"]
         self._tags[arn] = list(params.get("tags", ()))
-        wanted = {key: value for key, value in params.items() if key != "tags"}
-        made = {**wanted, "taskDefinitionArn": arn, "revision": revision, "status": "ACTIVE"}
-        self._planned[arn] = made
-        return made
+        definition = {key: value for key, value in params.items() if key != "tags"}
+        revision_document = {**definition, "taskDefinitionArn": arn, "revision": revision, "status": "ACTIVE"}
+        self._planned[arn] = revision_document
+        return revision_document
 
     def deregister(self, name: str) -> dict[str, Any]:
         """The revision as a deregistration leaves it."""
-        found = self.describe({"taskDefinition": name})["taskDefinition"]
-        gone = {**found, "status": "INACTIVE"}
-        self._planned[found.get("taskDefinitionArn", name)] = gone
-        return gone
+        definition = self.describe({"taskDefinition": name})["taskDefinition"]
+        inactive = {**definition, "status": "INACTIVE"}
+        self._planned[definition.get("taskDefinitionArn", name)] = inactive
+        return inactive
 
     def describe(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """DescribeTaskDefinition, by ARN, `family:revision` or family."""
-        found = self._find(params["taskDefinition"])
-        if found is not None:
+        planned = self._find(params["taskDefinition"])
+        if planned is not None:
             tags = (
-                self._tags.get(found["taskDefinitionArn"], []) if "TAGS" in params.get("include", ()) else []
+                self._tags.get(planned["taskDefinitionArn"], [])
+                if "TAGS" in params.get("include", ())
+                else []
             )
-            return {"taskDefinition": found, "tags": tags}
-        answer = self._live.read("ecs", "DescribeTaskDefinition", params)
-        definition = answer.get("taskDefinition", {})
+            return {"taskDefinition": planned, "tags": tags}
+        response = self._live.read("ecs", "DescribeTaskDefinition", params)
+        definition = response.get("taskDefinition", {})
         family, revision = definition.get("family", ""), definition.get("revision", 0)
         self._latest_revisions[family] = max(self._latest_revisions.get(family, 0), revision)
-        return answer
+        return response
 
     def _find(self, name: str) -> dict[str, Any] | None:
         if name in self._planned:
             return self._planned[name]
-        active = [one for one in self._planned.values() if one.get("status") == "ACTIVE"]
-        named = [one for one in active if name in (one["family"], f"{one['family']}:{one['revision']}")]
-        return named[-1] if named else None
+        active = [revision for revision in self._planned.values() if revision.get("status") == "ACTIVE"]
+        matches = [
+            revision
+            for revision in active
+            if name in (revision["family"], f"{revision['family']}:{revision['revision']}")
+        ]
+        return matches[-1] if matches else None
 
     def _get_latest_revision(self, family: str) -> int:
         if family not in self._latest_revisions:
@@ -98,17 +104,17 @@ class PlannedTasks:
             "lastStatus": "STOPPED",
             "desiredStatus": "STOPPED",
             "stopCode": "EssentialContainerExited",
-            "containers": [{**one} for one in containers],
+            "containers": [{**container} for container in containers],
         }
 
     def _list_containers(self, task_definition: str) -> list[dict[str, Any]]:
         try:
-            found = self._definitions.describe({"taskDefinition": task_definition})
+            response = self._definitions.describe({"taskDefinition": task_definition})
         except AwsError:
             return []
         return [
-            {"name": one.get("name", ""), "lastStatus": "STOPPED", "exitCode": 0}
-            for one in found.get("taskDefinition", {}).get("containerDefinitions", ())
+            {"name": container.get("name", ""), "lastStatus": "STOPPED", "exitCode": 0}
+            for container in response.get("taskDefinition", {}).get("containerDefinitions", ())
         ]
 
     def stop(self, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -120,21 +126,21 @@ class PlannedTasks:
     def describe(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """DescribeTasks; AWS is asked about those alone that are not planned."""
         planned = [self._planned[arn] for arn in params["tasks"] if arn in self._planned]
-        others = [arn for arn in params["tasks"] if arn not in self._planned]
-        live = self._live.read("ecs", "DescribeTasks", {**params, "tasks": others}) if others else {}
+        live_arns = [arn for arn in params["tasks"] if arn not in self._planned]
+        live = self._live.read("ecs", "DescribeTasks", {**params, "tasks": live_arns}) if live_arns else {}
         return {"tasks": [*live.get("tasks", ()), *planned], "failures": list(live.get("failures", ()))}
 
     def list_tasks(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """ListTasks; the planned ones are those of RunTask, which have stopped and belong to no service."""
-        found: dict[str, Any] = {}
+        response: dict[str, Any] = {}
         if not self._live.placeholders.are_used_in(params):
-            found = self._live.read("ecs", "ListTasks", params)
+            response = self._live.read("ecs", "ListTasks", params)
         planned = (
             []
             if "serviceName" in params
             else [arn for arn in self._planned if self._is_selected(arn, params)]
         )
-        return {**found, "taskArns": [*found.get("taskArns", ()), *planned]}
+        return {**response, "taskArns": [*response.get("taskArns", ()), *planned]}
 
     def _is_selected(self, arn: str, params: Mapping[str, Any]) -> bool:
         task = self._planned[arn]
@@ -164,17 +170,17 @@ class EcsOverlay:
         """The service that a write is about to change."""
         return self._services.get_current(params) if operation in ("UpdateService", "DeleteService") else {}
 
-    def apply_write(self, operation: str, params: Mapping[str, Any], answer: dict[str, Any]) -> None:
+    def apply_write(self, operation: str, params: Mapping[str, Any], response: dict[str, Any]) -> None:
         if operation in _SERVICE_WRITES:
-            answer["service"] = self._services.apply_write(operation, params, answer.get("service", {}))
+            response["service"] = self._services.apply_write(operation, params, response.get("service", {}))
         elif operation == "RegisterTaskDefinition":
-            answer["taskDefinition"] = self._definitions.register(params, answer["taskDefinition"])
+            response["taskDefinition"] = self._definitions.register(params, response["taskDefinition"])
         elif operation == "DeregisterTaskDefinition":
-            answer["taskDefinition"] = self._definitions.deregister(params["taskDefinition"])
+            response["taskDefinition"] = self._definitions.deregister(params["taskDefinition"])
         elif operation == "RunTask":
-            answer.update(tasks=self._tasks.run(params), failures=[])
+            response.update(tasks=self._tasks.run(params), failures=[])
         elif operation == "StopTask":
-            answer["task"] = self._tasks.stop(params)
+            response["task"] = self._tasks.stop(params)
         elif operation == "TagResource":
             self._tags.set_tags(params["resourceArn"], params["tags"])
         elif operation == "UntagResource":
@@ -186,9 +192,9 @@ class EcsOverlay:
         if operation == "DescribeTaskDefinition":
             return self._definitions.describe(params)
         if operation == "DescribeTasks":
-            planned, others = self._services.split_planned_tasks(params["tasks"])
-            found = self._tasks.describe({**params, "tasks": others})
-            return {**found, "tasks": [*found["tasks"], *planned]}
+            planned, other_arns = self._services.split_planned_tasks(params["tasks"])
+            response = self._tasks.describe({**params, "tasks": other_arns})
+            return {**response, "tasks": [*response["tasks"], *planned]}
         if operation == "ListTasks" and self._services.has_planned_tasks(params):
             return {"taskArns": self._services.list_tasks(params)}
         if operation == "ListTasks":
@@ -200,5 +206,5 @@ class EcsOverlay:
     def _list_tags(self, params: Mapping[str, Any]) -> list[dict[str, Any]]:
         arn = params["resourceArn"]
         planned = self._live.placeholders.are_used_in(arn)
-        found = () if planned else self._live.read("ecs", "ListTagsForResource", params).get("tags", ())
-        return self._tags.apply_to(arn, found)
+        tags = () if planned else self._live.read("ecs", "ListTagsForResource", params).get("tags", ())
+        return self._tags.apply_to(arn, tags)

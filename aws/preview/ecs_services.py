@@ -33,48 +33,55 @@ class PlannedServices:
         self._deployment_count = 0
 
     def apply_write(
-        self, operation: str, params: Mapping[str, Any], echo: Mapping[str, Any]
+        self, operation: str, params: Mapping[str, Any], planned: Mapping[str, Any]
     ) -> dict[str, Any]:
         """The service as a write leaves it."""
         change = {"CreateService": self._create, "UpdateService": self._update}.get(operation, self._delete)
-        service = change(params, echo)
+        service = change(params, planned)
         self._planned[_get_service_key(params, service["serviceName"])] = service
         return service
 
-    def _create(self, params: Mapping[str, Any], echo: Mapping[str, Any]) -> dict[str, Any]:
-        self._tags.set_tags(echo["serviceArn"], params.get("tags", ()))
+    def _create(self, params: Mapping[str, Any], planned: Mapping[str, Any]) -> dict[str, Any]:
+        self._tags.set_tags(planned["serviceArn"], params.get("tags", ()))
         count = params.get("desiredCount", 1)
         service = {
             **_copy_service_fields(params),
-            "serviceArn": echo["serviceArn"],
+            "serviceArn": planned["serviceArn"],
             "clusterArn": params.get("cluster", "default"),
             "status": "ACTIVE",
             "events": [],
         }
         return self._deploy(_set_counts(service, count))
 
-    def _update(self, params: Mapping[str, Any], echo: Mapping[str, Any]) -> dict[str, Any]:
+    def _update(self, params: Mapping[str, Any], planned: Mapping[str, Any]) -> dict[str, Any]:
         before = self.get_current(params)
-        wanted = _copy_service_fields(params)
-        service = _set_counts({**before, **wanted}, wanted.get("desiredCount", before.get("desiredCount", 0)))
-        changed = any(wanted[key] != before.get(key) for key in _DEPLOYMENT_FIELDS if key in wanted)
-        if changed or params.get("forceNewDeployment") or not service.get("deployments"):
+        changes = _copy_service_fields(params)
+        service = _set_counts(
+            {**before, **changes}, changes.get("desiredCount", before.get("desiredCount", 0))
+        )
+        needs_deployment = any(
+            changes[key] != before.get(key) for key in _DEPLOYMENT_FIELDS if key in changes
+        )
+        if needs_deployment or params.get("forceNewDeployment") or not service.get("deployments"):
             return self._deploy(service)
-        primary = next((one for one in service["deployments"] if one.get("status") == "PRIMARY"), None)
+        primary = next(
+            (deployment for deployment in service["deployments"] if deployment.get("status") == "PRIMARY"),
+            None,
+        )
         service["deployments"] = [_set_counts(primary or {}, service["desiredCount"])]
         return service
 
-    def _delete(self, params: Mapping[str, Any], echo: Mapping[str, Any]) -> dict[str, Any]:
+    def _delete(self, params: Mapping[str, Any], planned: Mapping[str, Any]) -> dict[str, Any]:
         return {**_set_counts(self.get_current(params), 0), "status": "INACTIVE", "deployments": []}
 
     def get_current(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """The service that a write names, before that write."""
         name = get_arn_name(params["service"])
-        place = _get_service_key(params, name)
-        if place not in self._planned and place not in self._live_services:
+        key = _get_service_key(params, name)
+        if key not in self._planned and key not in self._live_services:
             self.describe({"cluster": params.get("cluster", "default"), "services": [name]})
         empty = {"serviceName": name, "status": "ACTIVE"}
-        return deepcopy(self._planned.get(place) or self._live_services.get(place) or empty)
+        return deepcopy(self._planned.get(key) or self._live_services.get(key) or empty)
 
     def _deploy(self, service: dict[str, Any]) -> dict[str, Any]:
         self._deployment_count += 1
@@ -89,21 +96,21 @@ class PlannedServices:
 
     def describe(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """DescribeServices; AWS is asked about those alone that are not planned."""
-        planned, others = [], []
-        for asked in params["services"]:
-            found = self._planned.get(_get_service_key(params, get_arn_name(asked)))
-            planned += [found] if found is not None else []
-            others += [asked] if found is None else []
+        planned, live_names = [], []
+        for name in params["services"]:
+            service = self._planned.get(_get_service_key(params, get_arn_name(name)))
+            planned += [service] if service is not None else []
+            live_names += [name] if service is None else []
         live: dict[str, Any] = {}
-        if others:
-            live = self._live.read("ecs", "DescribeServices", {**params, "services": others})
+        if live_names:
+            live = self._live.read("ecs", "DescribeServices", {**params, "services": live_names})
             self._live_services |= {
-                _get_service_key(params, one["serviceName"]): one for one in live.get("services", ())
+                _get_service_key(params, item["serviceName"]): item for item in live.get("services", ())
             }
-        services = [deepcopy(one) for one in (*live.get("services", ()), *planned)]
+        services = [deepcopy(item) for item in (*live.get("services", ()), *planned)]
         if "TAGS" in params.get("include", ()):
-            for one in services:
-                one["tags"] = self._tags.apply_to(one["serviceArn"], one.get("tags", ()))
+            for item in services:
+                item["tags"] = self._tags.apply_to(item["serviceArn"], item.get("tags", ()))
         return {"services": services, "failures": list(live.get("failures", ()))}
 
     def has_planned_tasks(self, params: Mapping[str, Any]) -> bool:
@@ -115,7 +122,10 @@ class PlannedServices:
         return [
             _get_target_name(task)
             for service in self._planned.values()
-            if any(one.get("targetGroupArn") == target_group_arn for one in service.get("loadBalancers", ()))
+            if any(
+                load_balancer.get("targetGroupArn") == target_group_arn
+                for load_balancer in service.get("loadBalancers", ())
+            )
             for task in _list_task_names(service)
         ]
 
@@ -130,13 +140,13 @@ class PlannedServices:
 
     def split_planned_tasks(self, arns: Sequence[str]) -> tuple[list[dict[str, Any]], list[str]]:
         """Those of these tasks that planned services would have, by their targets, and all others."""
-        known = {
+        service_names = {
             task: service["serviceName"]
             for service in self._planned.values()
             for task in _list_task_names(service)
         }
-        planned = [_build_task(arn, known[arn]) for arn in arns if arn in known]
-        return planned, [arn for arn in arns if arn not in known]
+        planned = [_build_task(arn, service_names[arn]) for arn in arns if arn in service_names]
+        return planned, [arn for arn in arns if arn not in service_names]
 
 
 def _list_task_names(service: Mapping[str, Any]) -> list[str]:
@@ -169,5 +179,5 @@ def _copy_service_fields(params: Mapping[str, Any]) -> dict[str, Any]:
     return {key: deepcopy(value) for key, value in params.items() if key not in _REQUEST_FIELDS}
 
 
-def _set_counts(thing: Mapping[str, Any], count: int) -> dict[str, Any]:
-    return {**thing, "desiredCount": count, "runningCount": count, "pendingCount": 0}
+def _set_counts(document: Mapping[str, Any], count: int) -> dict[str, Any]:
+    return {**document, "desiredCount": count, "runningCount": count, "pendingCount": 0}

@@ -33,16 +33,16 @@ class ElbOverlay:
             return self._get_first("DescribeRules", "Rules", {"RuleArns": [params["RuleArn"]]})
         return {}
 
-    def _get_first(self, operation: str, member: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        return next(iter(self.answer_read(operation, params)[member]), {})
+    def _get_first(self, operation: str, result_key: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        return next(iter(self.answer_read(operation, params)[result_key]), {})
 
-    def apply_write(self, operation: str, params: Mapping[str, Any], answer: dict[str, Any]) -> None:
+    def apply_write(self, operation: str, params: Mapping[str, Any], response: dict[str, Any]) -> None:
         if operation == "ModifyListener":
             self._record_change(params["ListenerArn"], params)
-            answer.update(self.answer_read("DescribeListeners", {"ListenerArns": [params["ListenerArn"]]}))
+            response.update(self.answer_read("DescribeListeners", {"ListenerArns": [params["ListenerArn"]]}))
         elif operation == "ModifyRule":
             self._record_change(params["RuleArn"], params)
-            answer.update(self.answer_read("DescribeRules", {"RuleArns": [params["RuleArn"]]}))
+            response.update(self.answer_read("DescribeRules", {"RuleArns": [params["RuleArn"]]}))
         elif operation in ("AddTags", "RemoveTags"):
             for arn in params["ResourceArns"]:
                 self._tags.set_tags(arn, params.get("Tags", ()))
@@ -52,40 +52,51 @@ class ElbOverlay:
         self._changes.setdefault(arn, {}).update(params)
 
     def answer_read(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        found = self._live.read("elbv2", operation, params)
+        response = self._live.read("elbv2", operation, params)
         if operation == "DescribeListeners":
             return {
-                **found,
-                "Listeners": [self._apply_listener_change(one) for one in found.get("Listeners", ())],
+                **response,
+                "Listeners": [self._apply_listener_change(item) for item in response.get("Listeners", ())],
             }
         if operation == "DescribeRules":
-            return {**found, "Rules": [self._apply_rule_change(one) for one in found.get("Rules", ())]}
+            return {
+                **response,
+                "Rules": [self._apply_rule_change(item) for item in response.get("Rules", ())],
+            }
         if operation == "DescribeTags":
             return {
-                **found,
-                "TagDescriptions": [self._apply_tag_changes(one) for one in found.get("TagDescriptions", ())],
+                **response,
+                "TagDescriptions": [
+                    self._apply_tag_changes(item) for item in response.get("TagDescriptions", ())
+                ],
             }
         if operation == "DescribeTargetHealth":
-            more = [
+            planned = [
                 _build_healthy_target(name)
                 for name in self._targets.list_planned_targets(params["TargetGroupArn"])
             ]
-            return {**found, "TargetHealthDescriptions": [*found.get("TargetHealthDescriptions", ()), *more]}
-        return found
+            return {
+                **response,
+                "TargetHealthDescriptions": [*response.get("TargetHealthDescriptions", ()), *planned],
+            }
+        return response
 
-    def _apply_listener_change(self, found: dict[str, Any]) -> dict[str, Any]:
-        return {**found, **self._changes.get(found["ListenerArn"], {})}
+    def _apply_listener_change(self, listener: dict[str, Any]) -> dict[str, Any]:
+        return {**listener, **self._changes.get(listener["ListenerArn"], {})}
 
-    def _apply_rule_change(self, found: dict[str, Any]) -> dict[str, Any]:
-        if not found.get("IsDefault"):
-            return {**found, **self._changes.get(found["RuleArn"], {})}
+    def _apply_rule_change(self, rule: dict[str, Any]) -> dict[str, Any]:
+        if not rule.get("IsDefault"):
+            return {**rule, **self._changes.get(rule["RuleArn"], {})}
         # What the default rule does is what its listener does by default; the ARN names the listener.
-        listener = found["RuleArn"].replace(":listener-rule/", ":listener/").rpartition("/")[0]
+        listener = rule["RuleArn"].replace(":listener-rule/", ":listener/").rpartition("/")[0]
         changed = self._changes.get(listener, {}).get("DefaultActions")
-        return {**found, "Actions": changed} if changed else found
+        return {**rule, "Actions": changed} if changed else rule
 
-    def _apply_tag_changes(self, found: dict[str, Any]) -> dict[str, Any]:
-        return {**found, "Tags": self._tags.apply_to(found["ResourceArn"], found.get("Tags", ()))}
+    def _apply_tag_changes(self, description: dict[str, Any]) -> dict[str, Any]:
+        return {
+            **description,
+            "Tags": self._tags.apply_to(description["ResourceArn"], description.get("Tags", ())),
+        }
 
 
 def _build_healthy_target(name: str) -> dict[str, Any]:

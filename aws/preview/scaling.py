@@ -22,64 +22,70 @@ class ScalingOverlay:
         """Nothing: a write says all that it does."""
         return {}
 
-    def apply_write(self, operation: str, params: Mapping[str, Any], answer: dict[str, Any]) -> None:
-        place = tuple(params[name] for name in _TARGET_KEYS)
+    def apply_write(self, operation: str, params: Mapping[str, Any], response: dict[str, Any]) -> None:
+        target_key = tuple(params[name] for name in _TARGET_KEYS)
         if operation == "RegisterScalableTarget":
-            self._register_target(place, params)
+            self._register_target(target_key, params)
         elif operation == "DeregisterScalableTarget":
-            self._targets[place] = None
-            for policy in self._read_live("DescribeScalingPolicies", place, "ScalingPolicies"):
-                self._policies.setdefault((*place, policy["PolicyName"]), None)
+            self._targets[target_key] = None
+            for policy in self._read_live("DescribeScalingPolicies", target_key, "ScalingPolicies"):
+                self._policies.setdefault((*target_key, policy["PolicyName"]), None)
             self._policies = {
-                key: None if key[:3] == place else policy for key, policy in self._policies.items()
+                key: None if key[:3] == target_key else policy for key, policy in self._policies.items()
             }
         elif operation == "PutScalingPolicy":
-            answer.setdefault("Alarms", [])
-            self._policies[*place, params["PolicyName"]] = {**params, "PolicyARN": answer["PolicyARN"]}
+            response.setdefault("Alarms", [])
+            self._policies[*target_key, params["PolicyName"]] = {**params, "PolicyARN": response["PolicyARN"]}
         elif operation == "DeleteScalingPolicy":
-            self._policies[*place, params["PolicyName"]] = None
+            self._policies[*target_key, params["PolicyName"]] = None
 
-    def _register_target(self, place: tuple[str, ...], params: Mapping[str, Any]) -> None:
-        if place not in self._targets:
-            found = self._read_live("DescribeScalableTargets", place, "ScalableTargets")
-            self._targets[place] = found[0] if found else None
-        before = self._targets[place] or {"SuspendedState": dict.fromkeys(_SUSPENDED_FIELDS, False)}
+    def _register_target(self, target_key: tuple[str, ...], params: Mapping[str, Any]) -> None:
+        if target_key not in self._targets:
+            targets = self._read_live("DescribeScalableTargets", target_key, "ScalableTargets")
+            self._targets[target_key] = targets[0] if targets else None
+        before = self._targets[target_key] or {"SuspendedState": dict.fromkeys(_SUSPENDED_FIELDS, False)}
         suspended = {**before.get("SuspendedState", {}), **params.get("SuspendedState", {})}
-        self._targets[place] = {**before, **params, "SuspendedState": suspended}
+        self._targets[target_key] = {**before, **params, "SuspendedState": suspended}
 
-    def _read_live(self, operation: str, place: tuple[str, ...], member: str) -> list[dict[str, Any]]:
-        namespace, resource, dimension = place
-        named = (
+    def _read_live(
+        self, operation: str, target_key: tuple[str, ...], result_key: str
+    ) -> list[dict[str, Any]]:
+        namespace, resource, dimension = target_key
+        resource_params = (
             {"ResourceIds": [resource]}
             if operation == "DescribeScalableTargets"
             else {"ResourceId": resource}
         )
-        params = {"ServiceNamespace": namespace, "ScalableDimension": dimension, **named}
-        return list(self._live.read(_SERVICE, operation, params).get(member, ()))
+        params = {"ServiceNamespace": namespace, "ScalableDimension": dimension, **resource_params}
+        return list(self._live.read(_SERVICE, operation, params).get(result_key, ()))
 
     def answer_read(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        found = self._live.read(_SERVICE, operation, params)
+        response = self._live.read(_SERVICE, operation, params)
         if operation == "DescribeScalableTargets":
-            wanted = params.get("ResourceIds")
-            touched = {k: t for k, t in self._targets.items() if wanted is None or k[1] in wanted}
+            resource_ids = params.get("ResourceIds")
+            touched = {
+                key: target
+                for key, target in self._targets.items()
+                if resource_ids is None or key[1] in resource_ids
+            }
             return {
-                **found,
-                "ScalableTargets": _merge_planned(found.get("ScalableTargets", ()), touched, _TARGET_KEYS),
+                **response,
+                "ScalableTargets": _merge_planned(response.get("ScalableTargets", ()), touched, _TARGET_KEYS),
             }
         if operation == "DescribeScalingPolicies":
             resource = params.get("ResourceId")
-            touched = {k: p for k, p in self._policies.items() if resource in (None, k[1])}
+            touched = {key: policy for key, policy in self._policies.items() if resource in (None, key[1])}
             names = (*_TARGET_KEYS, "PolicyName")
             return {
-                **found,
-                "ScalingPolicies": _merge_planned(found.get("ScalingPolicies", ()), touched, names),
+                **response,
+                "ScalingPolicies": _merge_planned(response.get("ScalingPolicies", ()), touched, names),
             }
-        return found
+        return response
 
 
 def _merge_planned(
-    found: Any, touched: Mapping[tuple[str, ...], dict[str, Any] | None], names: tuple[str, ...]
+    live_items: Any, planned: Mapping[tuple[str, ...], dict[str, Any] | None], names: tuple[str, ...]
 ) -> list[dict[str, Any]]:
     """What was found, with what was touched instead."""
-    kept = {tuple(one.get(name) for name in names): one for one in found}
-    return [one for one in {**kept, **touched}.values() if one is not None]
+    live_by_key = {tuple(item.get(name) for name in names): item for item in live_items}
+    return [item for item in {**live_by_key, **planned}.values() if item is not None]

@@ -21,11 +21,11 @@ class TagOverlay:
     def remove_tags(self, arn: str, keys: Sequence[str]) -> None:
         self._get_changes(arn).update(dict.fromkeys(keys))
 
-    def apply_to(self, arn: str, found: Sequence[TagPair]) -> list[dict[str, Any]]:
+    def apply_to(self, arn: str, live_tags: Sequence[TagPair]) -> list[dict[str, Any]]:
         """The tags that were found, as they would be now."""
-        now: dict[str, str | None] = {tag[self.key]: tag.get(self.value, "") for tag in found}
-        now.update(self._changes.get(arn, {}))
-        return [{self.key: key, self.value: value} for key, value in now.items() if value is not None]
+        merged: dict[str, str | None] = {tag[self.key]: tag.get(self.value, "") for tag in live_tags}
+        merged.update(self._changes.get(arn, {}))
+        return [{self.key: key, self.value: value} for key, value in merged.items() if value is not None]
 
     def _get_changes(self, arn: str) -> dict[str, str | None]:
         return self._changes.setdefault(arn, {})

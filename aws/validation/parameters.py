@@ -27,20 +27,20 @@ def validate_parameters(service: str, operation: str, document: Mapping[str, Any
     The rules look only at documents whose shapes are right: what they would say of others is noise.
     """
     shape = get_input_shape(service, operation)
-    found = list(find_shape_problems(shape, document))
-    if not found and not _has_expressions(document):
+    problems = list(find_shape_problems(shape, document))
+    if not problems and not _has_expressions(document):
         # Whatever our own walk does not know, botocore would still refuse when the call is made.
         report = ParamValidator().validate(dict(document), shape)
         if report.has_errors():
-            found.append(ShapeProblem((), report.generate_report()))
+            problems.append(ShapeProblem((), report.generate_report()))
     rules = _RULES_BY_OPERATION.get((service, operation))
-    if rules and not _has_shape_errors(found) and not has_open_expressions(shape, document):
-        found += rules(document)
-    return found
+    if rules and not _has_shape_errors(problems) and not has_open_expressions(shape, document):
+        problems += rules(document)
+    return problems
 
 
-def _has_shape_errors(found: list[ShapeProblem]) -> bool:
-    return any(not one.is_warning and not one.is_unknown_key for one in found)
+def _has_shape_errors(problems: list[ShapeProblem]) -> bool:
+    return any(not problem.is_warning and not problem.is_unknown_key for problem in problems)
 
 
 def remove_nulls(document: Any) -> Any:

@@ -30,7 +30,7 @@ def format_path(path: ParameterPath) -> str:
     return text.removeprefix(".")
 
 
-def quote_value(value: Any, most: int = 60) -> str:
+def quote_value(value: Any, max_characters: int = 60) -> str:
     """A value as a message quotes it."""
     text = repr(value)
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return text if len(text) <= max_characters else text[: max_characters - 1] + "…"

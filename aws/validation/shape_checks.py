@@ -75,9 +75,9 @@ def find_shape_problems(shape: Any, value: Any, path: ParameterPath = ()) -> Ite
     if not _has_type(shape, value):
         yield ShapeProblem(path, _describe_wrong_type(shape, value))
         return
-    inside = _CHECKS_BY_TYPE.get(shape.type_name)
-    if inside is not None:
-        yield from inside(shape, value, path)
+    check = _CHECKS_BY_TYPE.get(shape.type_name)
+    if check is not None:
+        yield from check(shape, value, path)
 
 
 def has_open_expressions(shape: Any, value: Any) -> bool:
@@ -85,8 +85,8 @@ def has_open_expressions(shape: Any, value: Any) -> bool:
     if is_expression(value):
         return bool(shape.type_name != "string")
     if shape.type_name == "structure" and isinstance(value, Mapping):
-        known = ((shape.members[name], inner) for name, inner in value.items() if name in shape.members)
-        return any(has_open_expressions(member, inner) for member, inner in known)
+        members = ((shape.members[name], inner) for name, inner in value.items() if name in shape.members)
+        return any(has_open_expressions(member, inner) for member, inner in members)
     if shape.type_name == "list" and isinstance(value, list):
         return any(has_open_expressions(shape.member, inner) for inner in value)
     return False
@@ -116,8 +116,8 @@ def _has_type(shape: Any, value: Any) -> bool:
 
 
 def _describe_wrong_type(shape: Any, value: Any) -> str:
-    wanted = SHAPE_TYPE_NAMES.get(shape.type_name, shape.type_name)
-    message = f"must be {wanted}, not {quote_value(value)}"
+    expected = SHAPE_TYPE_NAMES.get(shape.type_name, shape.type_name)
+    message = f"must be {expected}, not {quote_value(value)}"
     if shape.type_name == "string" and isinstance(value, int | float):
         text = str(value).lower() if isinstance(value, bool) else str(value)
         return f'{message}; put it in quotes: "{text}"'
@@ -140,12 +140,12 @@ def _check_structure(shape: Any, value: Mapping[str, Any], path: ParameterPath) 
             yield ShapeProblem((*path, name), message, is_unknown_key=True)
 
 
-def _describe_unknown_key(name: Any, known: list[str]) -> str:
-    folded = {one.casefold(): one for one in known}
-    near = get_close_matches(str(name).casefold(), folded, n=1, cutoff=0.6)
-    if near:
-        return f'unknown key "{name}"; did you mean "{folded[near[0]]}"?'
-    return f'unknown key "{name}"; known here: {", ".join(known[:12])}{", …" if len(known) > 12 else ""}'
+def _describe_unknown_key(name: Any, names: list[str]) -> str:
+    names_by_casefold = {candidate.casefold(): candidate for candidate in names}
+    matches = get_close_matches(str(name).casefold(), names_by_casefold, n=1, cutoff=0.6)
+    if matches:
+        return f'unknown key "{name}"; did you mean "{names_by_casefold[matches[0]]}"?'
+    return f'unknown key "{name}"; known here: {", ".join(names[:12])}{", …" if len(names) > 12 else ""}'
 
 
 def _check_text(shape: Any, value: str, path: ParameterPath) -> Iterator[ShapeProblem]:
@@ -159,24 +159,26 @@ def _check_text(shape: Any, value: str, path: ParameterPath) -> Iterator[ShapePr
 
 
 def _build_enum_problem(shape: Any, value: str, path: ParameterPath) -> ShapeProblem:
-    known = [str(one) for one in shape.enum]
-    folded = {one.casefold(): one for one in known}
-    near = get_close_matches(value.casefold(), folded, n=1, cutoff=0.75)
-    choices = f"{', '.join(known[:12])}{', …' if len(known) > 12 else ''}"
-    if near:
-        return ShapeProblem(path, f"{quote_value(value)} is not a choice; did you mean {folded[near[0]]!r}?")
-    message = f"{quote_value(value)} is not one of {choices}"
+    choices = [str(choice) for choice in shape.enum]
+    choices_by_casefold = {choice.casefold(): choice for choice in choices}
+    matches = get_close_matches(value.casefold(), choices_by_casefold, n=1, cutoff=0.75)
+    listing = f"{', '.join(choices[:12])}{', …' if len(choices) > 12 else ''}"
+    if matches:
+        return ShapeProblem(
+            path, f"{quote_value(value)} is not a choice; did you mean {choices_by_casefold[matches[0]]!r}?"
+        )
+    message = f"{quote_value(value)} is not one of {listing}"
     is_settled = shape.name in _STABLE_ENUMS
     return ShapeProblem(path, message if is_settled else f"{message}; AWS may refuse it", not is_settled)
 
 
 def _check_range(shape: Any, size: float, path: ParameterPath, unit: str) -> Iterator[ShapeProblem]:
-    least, most = shape.metadata.get("min"), shape.metadata.get("max")
-    has = f"has {size} {unit}" if unit else f"is {size}"
-    if least is not None and size < least:
-        yield ShapeProblem(path, f"{has}; at least {least} needed")
-    elif most is not None and size > most:
-        yield ShapeProblem(path, f"{has}; at most {most} allowed")
+    minimum, maximum = shape.metadata.get("min"), shape.metadata.get("max")
+    size_text = f"has {size} {unit}" if unit else f"is {size}"
+    if minimum is not None and size < minimum:
+        yield ShapeProblem(path, f"{size_text}; at least {minimum} needed")
+    elif maximum is not None and size > maximum:
+        yield ShapeProblem(path, f"{size_text}; at most {maximum} allowed")
 
 
 _CHECKS_BY_TYPE: dict[str, Callable[[Any, Any, ParameterPath], Iterator[ShapeProblem]]] = {
@@ -209,25 +211,27 @@ def describe_json_type(value: Any) -> str:
     return _JSON_TYPE_NAMES.get(type(value), "a number")
 
 
-def _find_result_problems(shape: Any, value: Any, place: str) -> Iterator[str]:
+def _find_result_problems(shape: Any, value: Any, path: str) -> Iterator[str]:
     if is_document_shape(shape):
         return
     if not _is_result_type(shape, value):
-        yield f"{place} must be {SHAPE_TYPE_NAMES[shape.type_name]}, and is {describe_json_type(value)}"
+        yield f"{path} must be {SHAPE_TYPE_NAMES[shape.type_name]}, and is {describe_json_type(value)}"
         return
-    for inner_shape, inner, inner_place in _iterate_members(shape, value, place):
-        yield from _find_result_problems(inner_shape, inner, inner_place)
+    for inner_shape, inner, inner_path in _iterate_members(shape, value, path):
+        yield from _find_result_problems(inner_shape, inner, inner_path)
 
 
-def _iterate_members(shape: Any, value: Any, place: str) -> Iterator[tuple[Any, Any, str]]:
+def _iterate_members(shape: Any, value: Any, path: str) -> Iterator[tuple[Any, Any, str]]:
     if shape.type_name == "structure":
-        known = shape.members
-        yield from ((known[name], one, f"{place}.{name}") for name, one in value.items() if name in known)
+        members = shape.members
+        yield from (
+            (members[name], inner, f"{path}.{name}") for name, inner in value.items() if name in members
+        )
     elif shape.type_name == "list":
-        yield from ((shape.member, one, f"{place}[{index}]") for index, one in enumerate(value))
+        yield from ((shape.member, inner, f"{path}[{index}]") for index, inner in enumerate(value))
     elif shape.type_name == "map":
         # Keys are names that people gave: they stay out of messages.
-        yield from ((shape.value, one, f"{place}.*") for one in value.values())
+        yield from ((shape.value, inner, f"{path}.*") for inner in value.values())
 
 
 def _is_result_type(shape: Any, value: Any) -> bool:

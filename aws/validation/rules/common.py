@@ -30,28 +30,28 @@ def parse_units(value: object) -> int | None:
     return round(float(match[1]) * _UNIT_FACTORS[match[2].lower()]) if match else None
 
 
-def check_name(path: ParameterPath, value: object, what: str) -> Iterator[ShapeProblem]:
+def check_name(path: ParameterPath, value: object, kind: str) -> Iterator[ShapeProblem]:
     """Says so if a name has characters that ECS does not take."""
     if isinstance(value, str) and is_literal(value) and not NAME_PATTERN.match(value):
         yield ShapeProblem(
-            path, f"{quote_value(value)} is not a {what}: use up to 255 letters, digits, _ and -"
+            path, f"{quote_value(value)} is not a {kind}: use up to 255 letters, digits, _ and -"
         )
 
 
 def check_duplicates(
-    path: ParameterPath, items: Iterable[RuleDocument], key: str, what: str, *, key_in_path: bool = True
+    path: ParameterPath, items: Iterable[RuleDocument], key: str, kind: str, *, key_in_path: bool = True
 ) -> Iterator[ShapeProblem]:
     """Says so where a list gives the same name twice."""
-    seen: dict[Any, int] = {}
+    positions: dict[Any, int] = {}
     for number, item in enumerate(items):
         value = item.get(key)
         if value is None or value == "":
             continue
-        if value in seen:
-            where = (*path, number, key) if key_in_path else (*path, number)
-            first = format_path((*path, seen[value]))
-            yield ShapeProblem(where, f"the {what} {quote_value(value)} is already used at {first}")
-        seen.setdefault(value, number)
+        if value in positions:
+            item_path = (*path, number, key) if key_in_path else (*path, number)
+            first_path = format_path((*path, positions[value]))
+            yield ShapeProblem(item_path, f"the {kind} {quote_value(value)} is already used at {first_path}")
+        positions.setdefault(value, number)
 
 
 def check_placeholders(
@@ -67,9 +67,9 @@ def check_placeholders(
     elif isinstance(value, list):
         for number, inner in enumerate(value):
             yield from check_placeholders(inner, (*path, number), is_free=is_free)
-    elif isinstance(value, str) and (found := _PLACEHOLDER.search(value)):
-        said = "looks like the placeholder" if is_free else "still holds the placeholder"
-        yield ShapeProblem(path, f"{said} {found[0]}; enter the real value", is_warning=is_free)
+    elif isinstance(value, str) and (match := _PLACEHOLDER.search(value)):
+        message = "looks like the placeholder" if is_free else "still holds the placeholder"
+        yield ShapeProblem(path, f"{message} {match[0]}; enter the real value", is_warning=is_free)
 
 
 def is_placeholder(value: object) -> bool:
@@ -81,16 +81,16 @@ def is_literal(value: object) -> bool:
     return isinstance(value, str) and not is_expression(value) and not is_placeholder(value)
 
 
-def check_arn(path: ParameterPath, value: object, what: str) -> Iterator[ShapeProblem]:
+def check_arn(path: ParameterPath, value: object, kind: str) -> Iterator[ShapeProblem]:
     """Says so if something that must be an ARN is none."""
     if isinstance(value, str) and is_literal(value) and not _ARN.match(value):
-        yield ShapeProblem(path, f"{quote_value(value)} is not the ARN of {what}")
+        yield ShapeProblem(path, f"{quote_value(value)} is not the ARN of {kind}")
 
 
 def check_tags(tags: object, path: ParameterPath = ("tags",)) -> Iterator[ShapeProblem]:
-    listed = tags if isinstance(tags, list) else []
-    yield from check_duplicates(path, listed, "key", "tag")
-    for number, tag in enumerate(listed):
+    items = tags if isinstance(tags, list) else []
+    yield from check_duplicates(path, items, "key", "tag")
+    for number, tag in enumerate(items):
         for part in ("key", "value"):
             if str(tag.get(part, "")).lower().startswith("aws:"):
                 yield ShapeProblem((*path, number, part), "may not begin with aws:, which is reserved by AWS")

@@ -31,190 +31,207 @@ def validate_containers(
     if not any(container.get("essential", True) for container in containers):
         yield ShapeProblem(("containerDefinitions",), "at least one container must be essential")
     for number, container in enumerate(containers):
-        place = ("containerDefinitions", number)
-        yield from _check_container(container, place)
-        yield from _check_references(definition, containers, container, place)
-        yield from _check_memory(definition, container, place)
-        yield from _check_health_check(container.get("healthCheck") or {}, (*place, "healthCheck"))
-        yield from _check_environment(container, place)
-        yield from _check_network(definition.get("networkMode"), container, place)
+        path = ("containerDefinitions", number)
+        yield from _check_container(container, path)
+        yield from _check_references(definition, containers, container, path)
+        yield from _check_memory(definition, container, path)
+        yield from _check_health_check(container.get("healthCheck") or {}, (*path, "healthCheck"))
+        yield from _check_environment(container, path)
+        yield from _check_network(definition.get("networkMode"), container, path)
         if container.get("secrets") and not definition.get("executionRoleArn"):
-            yield ShapeProblem((*place, "secrets"), "secrets need an executionRoleArn on the task definition")
+            yield ShapeProblem((*path, "secrets"), "secrets need an executionRoleArn on the task definition")
     yield from _check_ports(definition, containers)
     yield from _check_cycles(containers)
 
 
-def _check_container(container: RuleDocument, place: ParameterPath) -> Iterator[ShapeProblem]:
-    yield from check_name((*place, "name"), container.get("name"), "container name")
+def _check_container(container: RuleDocument, path: ParameterPath) -> Iterator[ShapeProblem]:
+    yield from check_name((*path, "name"), container.get("name"), "container name")
     for key in ("name", "image"):
         if not container.get(key):
-            yield ShapeProblem((*place, key) if key in container else place, f'a container needs its "{key}"')
+            yield ShapeProblem((*path, key) if key in container else path, f'a container needs its "{key}"')
     image = container.get("image")
     if isinstance(image, str) and is_literal(image) and re.search(r"\s", image):
-        yield ShapeProblem((*place, "image"), f"{quote_value(image)} is not an image: it holds spaces")
-    yield from _check_security(container, place)
+        yield ShapeProblem((*path, "image"), f"{quote_value(image)} is not an image: it holds spaces")
+    yield from _check_security(container, path)
     options = (container.get("logConfiguration") or {}).get("options") or {}
     if (container.get("logConfiguration") or {}).get("logDriver") == "awslogs":
         for option in ("awslogs-group", "awslogs-region"):
             if option not in options:
                 yield ShapeProblem(
-                    (*place, "logConfiguration"), f'the driver awslogs needs the option "{option}"'
+                    (*path, "logConfiguration"), f'the driver awslogs needs the option "{option}"'
                 )
 
 
-def _check_security(container: RuleDocument, place: ParameterPath) -> Iterator[ShapeProblem]:
+def _check_security(container: RuleDocument, path: ParameterPath) -> Iterator[ShapeProblem]:
     """Whom the container runs as, and what the kernel lets it do (R134)."""
     user = container.get("user")
     if isinstance(user, str) and is_literal(user) and not _USER.match(user):
         message = f"{quote_value(user)} is not a user: write a name or a number, and a group after a colon"
-        yield ShapeProblem((*place, "user"), message)
+        yield ShapeProblem((*path, "user"), message)
     capabilities = (container.get("linuxParameters") or {}).get("capabilities") or {}
     for key in ("add", "drop"):
-        for number, one in enumerate(capabilities.get(key) or []):
-            if is_literal(one) and not _CAPABILITY.match(str(one)):
-                where = (*place, "linuxParameters", "capabilities", key, number)
-                yield ShapeProblem(where, f"{quote_value(one)} is not a capability, such as NET_ADMIN")
+        for number, capability in enumerate(capabilities.get(key) or []):
+            if is_literal(capability) and not _CAPABILITY.match(str(capability)):
+                capability_path = (*path, "linuxParameters", "capabilities", key, number)
+                yield ShapeProblem(
+                    capability_path, f"{quote_value(capability)} is not a capability, such as NET_ADMIN"
+                )
 
 
 def _check_references(
     definition: RuleDocument,
     containers: Sequence[RuleDocument],
     container: RuleDocument,
-    place: ParameterPath,
+    path: ParameterPath,
 ) -> Iterator[ShapeProblem]:
     volumes = {volume.get("name") for volume in definition.get("volumes") or []}
     for number, mount in enumerate(container.get("mountPoints") or []):
-        where = (*place, "mountPoints", number, "sourceVolume")
-        yield from _check_reference(mount.get("sourceVolume"), volumes, where, "volume")
-    others = {str(one.get("name")): one for one in containers if one is not container}
+        reference_path = (*path, "mountPoints", number, "sourceVolume")
+        yield from _check_reference(mount.get("sourceVolume"), volumes, reference_path, "volume")
+    other_containers = {str(other.get("name")): other for other in containers if other is not container}
     for number, source in enumerate(container.get("volumesFrom") or []):
-        where = (*place, "volumesFrom", number, "sourceContainer")
-        yield from _check_reference(source.get("sourceContainer"), set(others), where, "other container")
-    for number, needed in enumerate(container.get("dependsOn") or []):
-        yield from _check_dependency(needed, others, (*place, "dependsOn", number))
+        reference_path = (*path, "volumesFrom", number, "sourceContainer")
+        yield from _check_reference(
+            source.get("sourceContainer"), set(other_containers), reference_path, "other container"
+        )
+    for number, dependency in enumerate(container.get("dependsOn") or []):
+        yield from _check_dependency(dependency, other_containers, (*path, "dependsOn", number))
 
 
-def _check_reference(
-    name: object, known: set[Any], where: ParameterPath, what: str
-) -> Iterator[ShapeProblem]:
-    if isinstance(name, str) and is_literal(name) and name not in known:
-        listed = ", ".join(sorted(map(str, known))) or "none"
+def _check_reference(name: object, names: set[Any], path: ParameterPath, kind: str) -> Iterator[ShapeProblem]:
+    if isinstance(name, str) and is_literal(name) and name not in names:
+        choices = ", ".join(sorted(map(str, names))) or "none"
         yield ShapeProblem(
-            where, f"there is no {what} {quote_value(name)} in this task definition; it has {listed}"
+            path, f"there is no {kind} {quote_value(name)} in this task definition; it has {choices}"
         )
 
 
 def _check_dependency(
-    needed: RuleDocument, others: Mapping[str, RuleDocument], place: ParameterPath
+    dependency: RuleDocument, other_containers: Mapping[str, RuleDocument], path: ParameterPath
 ) -> Iterator[ShapeProblem]:
-    name, condition = needed.get("containerName"), needed.get("condition")
-    yield from _check_reference(name, set(others), (*place, "containerName"), "other container")
-    other = others.get(str(name))
+    name, condition = dependency.get("containerName"), dependency.get("condition")
+    yield from _check_reference(name, set(other_containers), (*path, "containerName"), "other container")
+    other = other_containers.get(str(name))
     if other is None:
         return
     if condition == "HEALTHY" and not other.get("healthCheck"):
-        yield ShapeProblem(place, f"waits for {name} to be HEALTHY, but that container has no healthCheck")
+        yield ShapeProblem(path, f"waits for {name} to be HEALTHY, but that container has no healthCheck")
     if condition in ("COMPLETE", "SUCCESS") and other.get("essential", True):
-        yield ShapeProblem(place, f"waits for {name} to end, but an essential container never may")
+        yield ShapeProblem(path, f"waits for {name} to end, but an essential container never may")
 
 
 def _check_cycles(containers: Sequence[RuleDocument]) -> Iterator[ShapeProblem]:
-    waits = {
-        str(one.get("name")): {str(needed.get("containerName")) for needed in one.get("dependsOn") or []}
-        for one in containers
+    dependencies_by_name = {
+        str(container.get("name")): {
+            str(dependencies.get("containerName")) for dependencies in container.get("dependsOn") or []
+        }
+        for container in containers
     }
-    free = True
-    while free:
-        free = bool(ready := [name for name, needed in waits.items() if not needed & waits.keys()])
+    has_progress = True
+    while has_progress:
+        has_progress = bool(
+            ready := [
+                name
+                for name, dependencies in dependencies_by_name.items()
+                if not dependencies & dependencies_by_name.keys()
+            ]
+        )
         for name in ready:
-            del waits[name]
-    if waits:
-        names = ", ".join(sorted(waits))
+            del dependencies_by_name[name]
+    if dependencies_by_name:
+        names = ", ".join(sorted(dependencies_by_name))
         yield ShapeProblem(("containerDefinitions",), f"containers depend on each other in a cycle: {names}")
 
 
 def _check_memory(
-    definition: RuleDocument, container: RuleDocument, place: ParameterPath
+    definition: RuleDocument, container: RuleDocument, path: ParameterPath
 ) -> Iterator[ShapeProblem]:
     hard, soft = container.get("memory"), container.get("memoryReservation")
     on_fargate = "FARGATE" in (definition.get("requiresCompatibilities") or ())
     if hard is None and soft is None and not definition.get("memory") and not on_fargate:
         yield ShapeProblem(
-            place, "needs memory or memoryReservation, because the task has no memory of its own"
+            path, "needs memory or memoryReservation, because the task has no memory of its own"
         )
     if isinstance(hard, int) and isinstance(soft, int) and hard < soft:
-        yield ShapeProblem((*place, "memory"), f"{hard} MiB is less than the memoryReservation of {soft} MiB")
+        yield ShapeProblem((*path, "memory"), f"{hard} MiB is less than the memoryReservation of {soft} MiB")
     limit = parse_units(definition.get("memory", ""))
     for key, value in (("memory", hard), ("memoryReservation", soft)):
         if isinstance(value, int) and limit is not None and value > limit:
-            yield ShapeProblem((*place, key), f"{value} MiB is more than the task's memory of {limit} MiB")
+            yield ShapeProblem((*path, key), f"{value} MiB is more than the task's memory of {limit} MiB")
 
 
-def _check_health_check(check: RuleDocument, place: ParameterPath) -> Iterator[ShapeProblem]:
+def _check_health_check(check: RuleDocument, path: ParameterPath) -> Iterator[ShapeProblem]:
     command = check.get("command")
     if isinstance(command, list) and command[:1] not in (["CMD"], ["CMD-SHELL"], ["NONE"]):
-        yield ShapeProblem((*place, "command"), "must start with CMD or CMD-SHELL")
-    for key, (least, most) in _HEALTH_LIMITS.items():
+        yield ShapeProblem((*path, "command"), "must start with CMD or CMD-SHELL")
+    for key, (minimum, maximum) in _HEALTH_LIMITS.items():
         value = check.get(key)
-        if isinstance(value, int) and not least <= value <= most:
-            yield ShapeProblem((*place, key), f"is {value}; {least} to {most} allowed")
+        if isinstance(value, int) and not minimum <= value <= maximum:
+            yield ShapeProblem((*path, key), f"is {value}; {minimum} to {maximum} allowed")
 
 
-def _check_environment(container: RuleDocument, place: ParameterPath) -> Iterator[ShapeProblem]:
-    yield from check_duplicates((*place, "secrets"), container.get("secrets") or [], "name", "variable")
+def _check_environment(container: RuleDocument, path: ParameterPath) -> Iterator[ShapeProblem]:
+    yield from check_duplicates((*path, "secrets"), container.get("secrets") or [], "name", "variable")
     plain = {variable.get("name") for variable in container.get("environment") or []}
     for number, secret in enumerate(container.get("secrets") or []):
         if secret.get("name") in plain:
-            where = (*place, "secrets", number, "name")
+            secret_path = (*path, "secrets", number, "name")
             yield ShapeProblem(
-                where, f"{quote_value(secret.get('name'))} is also set in environment; keep one"
+                secret_path, f"{quote_value(secret.get('name'))} is also set in environment; keep one"
             )
 
 
-def _check_network(mode: object, container: RuleDocument, place: ParameterPath) -> Iterator[ShapeProblem]:
+def _check_network(mode: object, container: RuleDocument, path: ParameterPath) -> Iterator[ShapeProblem]:
     mappings = container.get("portMappings") or []
     for number, mapping in enumerate(mappings):
-        where = (*place, "portMappings", number)
-        yield from _check_port_mapping(mode, mapping, where)
+        mapping_path = (*path, "portMappings", number)
+        yield from _check_port_mapping(mode, mapping, mapping_path)
     if mode == "none" and mappings:
-        yield ShapeProblem((*place, "portMappings"), "the network mode none has no ports")
+        yield ShapeProblem((*path, "portMappings"), "the network mode none has no ports")
     for key in _NON_AWSVPC_KEYS:
         if mode == "awsvpc" and container.get(key):
-            yield ShapeProblem((*place, key), "is not possible with the network mode awsvpc; remove it")
+            yield ShapeProblem((*path, key), "is not possible with the network mode awsvpc; remove it")
 
 
-def _check_port_mapping(mode: object, mapping: RuleDocument, place: ParameterPath) -> Iterator[ShapeProblem]:
-    inner, outer = mapping.get("containerPort"), mapping.get("hostPort")
-    if inner is None and not mapping.get("containerPortRange"):
-        yield ShapeProblem(place, 'a port mapping needs its "containerPort"')
-    for key, port, least in (("containerPort", inner, 1), ("hostPort", outer, 0)):
-        if isinstance(port, int) and not least <= port <= 65535:
-            yield ShapeProblem((*place, key), f"{port} is not a port ({least} to 65535)")
-    if mode in ("awsvpc", "host") and isinstance(outer, int) and isinstance(inner, int) and outer != inner:
-        message = f"hostPort {outer} must be equal to containerPort {inner} with {mode}, or left out"
-        yield ShapeProblem((*place, "hostPort"), message)
+def _check_port_mapping(mode: object, mapping: RuleDocument, path: ParameterPath) -> Iterator[ShapeProblem]:
+    container_port, host_port = mapping.get("containerPort"), mapping.get("hostPort")
+    if container_port is None and not mapping.get("containerPortRange"):
+        yield ShapeProblem(path, 'a port mapping needs its "containerPort"')
+    for key, port, minimum in (("containerPort", container_port, 1), ("hostPort", host_port, 0)):
+        if isinstance(port, int) and not minimum <= port <= 65535:
+            yield ShapeProblem((*path, key), f"{port} is not a port ({minimum} to 65535)")
+    if (
+        mode in ("awsvpc", "host")
+        and isinstance(host_port, int)
+        and isinstance(container_port, int)
+        and host_port != container_port
+    ):
+        message = (
+            f"hostPort {host_port} must be equal to containerPort {container_port} with {mode}, or left out"
+        )
+        yield ShapeProblem((*path, "hostPort"), message)
     name = mapping.get("name")
     if isinstance(name, str) and is_literal(name) and not _PORT_NAME.match(name):
         yield ShapeProblem(
-            (*place, "name"), f"{quote_value(name)}: use up to 64 lower case letters, digits, _ and -"
+            (*path, "name"), f"{quote_value(name)}: use up to 64 lower case letters, digits, _ and -"
         )
 
 
 def _check_ports(definition: RuleDocument, containers: Sequence[RuleDocument]) -> Iterator[ShapeProblem]:
-    shared = definition.get("networkMode") in ("awsvpc", "host")
+    is_shared = definition.get("networkMode") in ("awsvpc", "host")
     ports: dict[tuple[Any, Any], Any] = {}
     names: set[Any] = set()
     for number, container in enumerate(containers):
         for index, mapping in enumerate(container.get("portMappings") or []):
-            place = ("containerDefinitions", number, "portMappings", index)
+            path = ("containerDefinitions", number, "portMappings", index)
             key = (mapping.get("containerPort"), mapping.get("protocol", "tcp"))
-            if shared and key[0] is not None and key in ports:
+            if is_shared and key[0] is not None and key in ports:
                 yield ShapeProblem(
-                    place, f"port {key[0]}/{key[1]} is already used by {quote_value(ports[key])}"
+                    path, f"port {key[0]}/{key[1]} is already used by {quote_value(ports[key])}"
                 )
             ports.setdefault(key, container.get("name"))
             if mapping.get("name") in names:
                 yield ShapeProblem(
-                    (*place, "name"), f"the port name {quote_value(mapping['name'])} is used twice"
+                    (*path, "name"), f"the port name {quote_value(mapping['name'])} is used twice"
                 )
             names.update({mapping["name"]} if mapping.get("name") else ())

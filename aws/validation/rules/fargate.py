@@ -28,16 +28,16 @@ def validate_fargate(definition: RuleDocument, containers: Sequence[RuleDocument
     """Everything that ECS is known to refuse in a task definition for Fargate."""
     yield from _check_size(definition)
     if definition.get("networkMode") != "awsvpc":
-        where: ParameterPath = (
+        path: ParameterPath = (
             ("networkMode",) if "networkMode" in definition else ("requiresCompatibilities",)
         )
-        yield ShapeProblem(where, "Fargate needs networkMode: awsvpc")
+        yield ShapeProblem(path, "Fargate needs networkMode: awsvpc")
     yield from _check_host_features(definition)
     yield from _check_totals(definition, containers)
     for number, container in enumerate(containers):
-        place = ("containerDefinitions", number)
-        yield from _check_container(container, place)
-        yield from _check_execution_role(definition, container, place)
+        container_path = ("containerDefinitions", number)
+        yield from _check_container(container, container_path)
+        yield from _check_execution_role(definition, container, container_path)
 
 
 def _check_size(definition: RuleDocument) -> Iterator[ShapeProblem]:
@@ -48,8 +48,8 @@ def _check_size(definition: RuleDocument) -> Iterator[ShapeProblem]:
     if missing or cpu is None or memory is None:
         return
     if cpu not in FARGATE_SIZES:
-        listed = ", ".join(map(str, FARGATE_SIZES))
-        yield ShapeProblem(("cpu",), f"Fargate has no tasks with {cpu} CPU units; it has {listed}")
+        sizes = ", ".join(map(str, FARGATE_SIZES))
+        yield ShapeProblem(("cpu",), f"Fargate has no tasks with {cpu} CPU units; it has {sizes}")
     elif memory not in FARGATE_SIZES[cpu]:
         yield ShapeProblem(
             ("memory",), f"Fargate has no {memory} MiB with {cpu} CPU units; use {_format_memory_range(cpu)}"
@@ -74,12 +74,12 @@ def _check_host_features(definition: RuleDocument) -> Iterator[ShapeProblem]:
 
 def _check_totals(definition: RuleDocument, containers: Sequence[RuleDocument]) -> Iterator[ShapeProblem]:
     cpu = parse_units(definition.get("cpu", ""))
-    used = sum(one["cpu"] for one in containers if isinstance(one.get("cpu"), int))
+    used = sum(container["cpu"] for container in containers if isinstance(container.get("cpu"), int))
     if cpu is not None and used > cpu:
         message = f"the containers ask for {used} CPU units together, the task has {cpu}"
         yield ShapeProblem(("containerDefinitions",), message)
     memory = parse_units(definition.get("memory", ""))
-    reserved = sum(_get_reserved_memory(one) for one in containers)
+    reserved = sum(_get_reserved_memory(container) for container in containers)
     # One container alone that is too large is told at its own place.
     if memory is not None and reserved > memory and len(containers) > 1:
         message = f"the containers reserve {reserved} MiB together, the task has {memory}"
@@ -91,45 +91,47 @@ def _get_reserved_memory(container: RuleDocument) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _check_container(container: RuleDocument, place: ParameterPath) -> Iterator[ShapeProblem]:
+def _check_container(container: RuleDocument, path: ParameterPath) -> Iterator[ShapeProblem]:
     for key in ("privileged", "dockerSecurityOptions"):
         if container.get(key):
-            yield ShapeProblem((*place, key), "is not possible on Fargate; remove it")
-    yield from _check_linux_parameters(container.get("linuxParameters") or {}, (*place, "linuxParameters"))
-    if any(one.get("type") == "GPU" for one in container.get("resourceRequirements") or []):
-        yield ShapeProblem((*place, "resourceRequirements"), "Fargate has no GPUs")
+            yield ShapeProblem((*path, key), "is not possible on Fargate; remove it")
+    yield from _check_linux_parameters(container.get("linuxParameters") or {}, (*path, "linuxParameters"))
+    if any(requirement.get("type") == "GPU" for requirement in container.get("resourceRequirements") or []):
+        yield ShapeProblem((*path, "resourceRequirements"), "Fargate has no GPUs")
     seconds = container.get("stopTimeout")
     if isinstance(seconds, int) and seconds > MOST_STOP_SECONDS:
         yield ShapeProblem(
-            (*place, "stopTimeout"), f"is {seconds}; Fargate waits {MOST_STOP_SECONDS} s at most"
+            (*path, "stopTimeout"), f"is {seconds}; Fargate waits {MOST_STOP_SECONDS} s at most"
         )
     driver = (container.get("logConfiguration") or {}).get("logDriver")
     if driver is not None and driver not in FARGATE_LOG_DRIVERS:
-        where = (*place, "logConfiguration", "logDriver")
-        yield ShapeProblem(where, f"Fargate has no log driver {driver}; use {', '.join(FARGATE_LOG_DRIVERS)}")
+        driver_path = (*path, "logConfiguration", "logDriver")
+        yield ShapeProblem(
+            driver_path, f"Fargate has no log driver {driver}; use {', '.join(FARGATE_LOG_DRIVERS)}"
+        )
 
 
-def _check_linux_parameters(parameters: RuleDocument, place: ParameterPath) -> Iterator[ShapeProblem]:
+def _check_linux_parameters(parameters: RuleDocument, path: ParameterPath) -> Iterator[ShapeProblem]:
     for key in _HOST_PARAMETERS:
         if parameters.get(key):
-            yield ShapeProblem((*place, key), "is not possible on Fargate; remove it")
+            yield ShapeProblem((*path, key), "is not possible on Fargate; remove it")
     added = (parameters.get("capabilities") or {}).get("add") or []
-    if extra := [one for one in added if one != "SYS_PTRACE"]:
+    if extra := [capability for capability in added if capability != "SYS_PTRACE"]:
         message = f"Fargate can only add SYS_PTRACE, not {', '.join(map(str, extra))}"
-        yield ShapeProblem((*place, "capabilities", "add"), message)
+        yield ShapeProblem((*path, "capabilities", "add"), message)
 
 
 def _check_execution_role(
-    definition: RuleDocument, container: RuleDocument, place: ParameterPath
+    definition: RuleDocument, container: RuleDocument, path: ParameterPath
 ) -> Iterator[ShapeProblem]:
     log = container.get("logConfiguration") or {}
     if log.get("logDriver") == "awslogs":
         if not definition.get("executionRoleArn"):
             message = "Fargate needs an executionRoleArn on the task definition for the log driver awslogs"
-            yield ShapeProblem((*place, "logConfiguration"), message)
+            yield ShapeProblem((*path, "logConfiguration"), message)
         if "awslogs-stream-prefix" not in (log.get("options") or {}):
             message = 'Fargate needs the option "awslogs-stream-prefix" for the log driver awslogs'
-            yield ShapeProblem((*place, "logConfiguration"), message)
+            yield ShapeProblem((*path, "logConfiguration"), message)
     if _ECR_IMAGE.match(str(container.get("image"))) and not definition.get("executionRoleArn"):
         message = "Fargate needs an executionRoleArn on the task definition to pull from ECR"
-        yield ShapeProblem((*place, "image"), message)
+        yield ShapeProblem((*path, "image"), message)

@@ -19,8 +19,8 @@ def validate_launch_settings(definition: RuleDocument) -> Iterator[ShapeProblem]
 def is_on_fargate(definition: RuleDocument) -> bool:
     """Whether a service definition or a RunTask request asks for Fargate, by launch type or provider."""
     providers = definition.get("capacityProviderStrategy") or []
-    named = [one.get("capacityProvider") for one in providers]
-    return definition.get("launchType") == "FARGATE" or any(one in FARGATE_PROVIDERS for one in named)
+    names = [name.get("capacityProvider") for name in providers]
+    return definition.get("launchType") == "FARGATE" or any(name in FARGATE_PROVIDERS for name in names)
 
 
 def _check_launch_type(definition: RuleDocument) -> Iterator[ShapeProblem]:
@@ -61,9 +61,11 @@ def _check_network(definition: RuleDocument) -> Iterator[ShapeProblem]:
 
 
 def _check_ids(path: ParameterPath, ids: list[object], prefix: str) -> Iterator[ShapeProblem]:
-    for number, one in enumerate(ids):
-        if is_literal(one) and not str(one).startswith(prefix):
-            yield ShapeProblem((*path, number), f"{quote_value(one)} is not an id; those begin with {prefix}")
+    for number, item in enumerate(ids):
+        if is_literal(item) and not str(item).startswith(prefix):
+            yield ShapeProblem(
+                (*path, number), f"{quote_value(item)} is not an id; those begin with {prefix}"
+            )
 
 
 MOST_STRATEGIES = 5
@@ -79,9 +81,9 @@ def validate_run_task(request: RuleDocument) -> Iterator[ShapeProblem]:
     count = request.get("count")
     if isinstance(count, int) and count < 1:
         yield ShapeProblem(("count",), f"is {count}; run at least one task")
-    for key, most in (("placementStrategy", MOST_STRATEGIES), ("placementConstraints", MOST_CONSTRAINTS)):
-        if len(request.get(key) or []) > most:
-            yield ShapeProblem((key,), f"holds more than {most} entries")
+    for key, maximum in (("placementStrategy", MOST_STRATEGIES), ("placementConstraints", MOST_CONSTRAINTS)):
+        if len(request.get(key) or []) > maximum:
+            yield ShapeProblem((key,), f"holds more than {maximum} entries")
     if str(request.get("group", "")).startswith(SERVICE_GROUP_PREFIX):
         yield ShapeProblem(
             ("group",), f"may not begin with {SERVICE_GROUP_PREFIX}, which ECS keeps for services"

@@ -18,14 +18,14 @@ def validate_scalable_target(definition: RuleDocument) -> Iterator[ShapeProblem]
     """Everything that is known to be refused in a scalable target whose shapes are right."""
     yield from check_placeholders(definition)
     yield from _check_ecs_resource(definition)
-    least, most = definition.get("MinCapacity"), definition.get("MaxCapacity")
-    for key, value in (("MinCapacity", least), ("MaxCapacity", most)):
+    minimum, maximum = definition.get("MinCapacity"), definition.get("MaxCapacity")
+    for key, value in (("MinCapacity", minimum), ("MaxCapacity", maximum)):
         if isinstance(value, int) and value < 0:
             yield ShapeProblem((key,), f"is {value}; it cannot be negative")
         if value is None:
             yield ShapeProblem((), f'"{key}" is missing; a new scalable target needs it')
-    if isinstance(least, int) and isinstance(most, int) and least > most:
-        yield ShapeProblem(("MinCapacity",), f"{least} is more than the MaxCapacity of {most}")
+    if isinstance(minimum, int) and isinstance(maximum, int) and minimum > maximum:
+        yield ShapeProblem(("MinCapacity",), f"{minimum} is more than the MaxCapacity of {maximum}")
 
 
 def validate_scaling_policy(definition: RuleDocument) -> Iterator[ShapeProblem]:
@@ -33,31 +33,31 @@ def validate_scaling_policy(definition: RuleDocument) -> Iterator[ShapeProblem]:
     yield from check_placeholders(definition)
     yield from _check_ecs_resource(definition)
     kind = definition.get("PolicyType", "StepScaling")
-    wanted = _CONFIGURATIONS.get(str(kind))
+    expected = _CONFIGURATIONS.get(str(kind))
     for configuration in _CONFIGURATIONS.values():
-        if configuration != wanted and definition.get(configuration):
+        if configuration != expected and definition.get(configuration):
             yield ShapeProblem((configuration,), f"does not belong to the PolicyType {kind}")
-    if wanted and not definition.get(wanted):
-        yield ShapeProblem(("PolicyType",), f"{kind} needs {wanted}")
+    if expected and not definition.get(expected):
+        yield ShapeProblem(("PolicyType",), f"{kind} needs {expected}")
     yield from _check_target_tracking(definition.get("TargetTrackingScalingPolicyConfiguration") or {})
 
 
 def _check_target_tracking(configuration: RuleDocument) -> Iterator[ShapeProblem]:
     if not configuration:
         return
-    place = ("TargetTrackingScalingPolicyConfiguration",)
+    path = ("TargetTrackingScalingPolicyConfiguration",)
     predefined = configuration.get("PredefinedMetricSpecification")
     if bool(predefined) == bool(configuration.get("CustomizedMetricSpecification")):
         message = "needs either PredefinedMetricSpecification or CustomizedMetricSpecification"
-        yield ShapeProblem(place, message)
+        yield ShapeProblem(path, message)
     metric = (predefined or {}).get("PredefinedMetricType")
     if metric == "ALBRequestCountPerTarget" and not (predefined or {}).get("ResourceLabel"):
-        where = (*place, "PredefinedMetricSpecification")
-        yield ShapeProblem(where, "ALBRequestCountPerTarget needs a ResourceLabel")
+        metric_path = (*path, "PredefinedMetricSpecification")
+        yield ShapeProblem(metric_path, "ALBRequestCountPerTarget needs a ResourceLabel")
     for key in ("ScaleInCooldown", "ScaleOutCooldown"):
         seconds = configuration.get(key)
         if isinstance(seconds, int) and seconds < 0:
-            yield ShapeProblem((*place, key), f"is {seconds}; it cannot be negative")
+            yield ShapeProblem((*path, key), f"is {seconds}; it cannot be negative")
 
 
 def _check_ecs_resource(definition: RuleDocument) -> Iterator[ShapeProblem]:

@@ -22,19 +22,19 @@ def validate_service_definition(definition: RuleDocument) -> Iterator[ShapeProbl
 def _check_load_balancers(definition: RuleDocument) -> Iterator[ShapeProblem]:
     balancers = definition.get("loadBalancers") or []
     for number, balancer in enumerate(balancers):
-        place = ("loadBalancers", number)
+        path = ("loadBalancers", number)
         group = balancer.get("targetGroupArn")
-        yield from check_arn((*place, "targetGroupArn"), group, "a target group")
+        yield from check_arn((*path, "targetGroupArn"), group, "a target group")
         if not group and not balancer.get("loadBalancerName"):
-            yield ShapeProblem(place, "needs a targetGroupArn")
+            yield ShapeProblem(path, "needs a targetGroupArn")
         if group and balancer.get("loadBalancerName"):
-            yield ShapeProblem(place, "give targetGroupArn or loadBalancerName, not both")
+            yield ShapeProblem(path, "give targetGroupArn or loadBalancerName, not both")
         for key in ("containerName", "containerPort"):
             if not balancer.get(key):
-                yield ShapeProblem(place, f'a load balancer needs its "{key}"')
+                yield ShapeProblem(path, f'a load balancer needs its "{key}"')
     for number, registry in enumerate(definition.get("serviceRegistries") or []):
-        where = ("serviceRegistries", number, "registryArn")
-        yield from check_arn(where, registry.get("registryArn"), "a Cloud Map service")
+        registry_path = ("serviceRegistries", number, "registryArn")
+        yield from check_arn(registry_path, registry.get("registryArn"), "a Cloud Map service")
 
 
 def _check_scheduling(definition: RuleDocument) -> Iterator[ShapeProblem]:
@@ -55,18 +55,21 @@ def _check_scheduling(definition: RuleDocument) -> Iterator[ShapeProblem]:
 
 def _check_percentages(definition: RuleDocument) -> Iterator[ShapeProblem]:
     configuration = definition.get("deploymentConfiguration") or {}
-    place = ("deploymentConfiguration",)
-    least, most = configuration.get("minimumHealthyPercent", 100), configuration.get("maximumPercent", 200)
-    if not isinstance(least, int) or not isinstance(most, int):
+    path = ("deploymentConfiguration",)
+    minimum, maximum = (
+        configuration.get("minimumHealthyPercent", 100),
+        configuration.get("maximumPercent", 200),
+    )
+    if not isinstance(minimum, int) or not isinstance(maximum, int):
         return
-    for key, percent in (("minimumHealthyPercent", least), ("maximumPercent", most)):
+    for key, percent in (("minimumHealthyPercent", minimum), ("maximumPercent", maximum)):
         if percent < 0:
-            yield ShapeProblem((*place, key), f"is {percent}; it cannot be negative")
-    if definition.get("availabilityZoneRebalancing") == "ENABLED" and most <= 100:
+            yield ShapeProblem((*path, key), f"is {percent}; it cannot be negative")
+    if definition.get("availabilityZoneRebalancing") == "ENABLED" and maximum <= 100:
         message = "availabilityZoneRebalancing needs a maximumPercent above 100"
-        yield ShapeProblem((*place, "maximumPercent"), message)
+        yield ShapeProblem((*path, "maximumPercent"), message)
     if _is_rolling(definition):
-        yield from _check_deadlock(definition.get("desiredCount"), least, most)
+        yield from _check_deadlock(definition.get("desiredCount"), minimum, maximum)
 
 
 def _is_rolling(definition: RuleDocument) -> bool:
@@ -76,22 +79,22 @@ def _is_rolling(definition: RuleDocument) -> bool:
     return controller == "ECS" and strategy == "ROLLING" and not is_daemon
 
 
-def _check_deadlock(count: object, least: int, most: int) -> Iterator[ShapeProblem]:
+def _check_deadlock(count: object, minimum: int, maximum: int) -> Iterator[ShapeProblem]:
     """ECS rounds the most tasks down and the least up; with no room between, no task is ever replaced."""
-    place = ("deploymentConfiguration",)
-    if most <= least:
+    path = ("deploymentConfiguration",)
+    if maximum <= minimum:
         message = (
-            f"with minimumHealthyPercent {least} and maximumPercent {most} ECS may neither stop an old task "
-            "nor start a new one; raise the maximum or lower the minimum"
+            f"with minimumHealthyPercent {minimum} and maximumPercent {maximum} ECS may neither "
+            "stop an old task nor start a new one; raise the maximum or lower the minimum"
         )
-        yield ShapeProblem(place, message)
+        yield ShapeProblem(path, message)
     elif (
         isinstance(count, int)
         and count > 0
-        and count * most // 100 <= count <= math.ceil(count * least / 100)
+        and count * maximum // 100 <= count <= math.ceil(count * minimum / 100)
     ):
         message = (
-            f"with {count} tasks, minimumHealthyPercent {least} and maximumPercent {most} ECS may neither "
-            "stop an old task nor start a new one (it rounds the most down and the least up)"
+            f"with {count} tasks, minimumHealthyPercent {minimum} and maximumPercent {maximum} ECS may "
+            "neither stop an old task nor start a new one (it rounds the most down and the least up)"
         )
-        yield ShapeProblem(place, message, is_warning=True)
+        yield ShapeProblem(path, message, is_warning=True)

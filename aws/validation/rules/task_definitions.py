@@ -17,13 +17,13 @@ def validate_task_definition(definition: RuleDocument) -> Iterator[ShapeProblem]
     yield from check_tags(definition.get("tags"))
     yield from volumes.validate_volumes(definition)
     yield from _check_sizes(definition)
-    listed = definition.get("containerDefinitions") or []
-    if not listed:
+    container_definitions = definition.get("containerDefinitions") or []
+    if not container_definitions:
         yield ShapeProblem(("containerDefinitions",), "needs at least one container")
         return
-    yield from containers.validate_containers(definition, listed)
+    yield from containers.validate_containers(definition, container_definitions)
     if is_fargate(definition):
-        yield from fargate.validate_fargate(definition, listed)
+        yield from fargate.validate_fargate(definition, container_definitions)
     elif definition.get("ephemeralStorage"):
         yield ShapeProblem(("ephemeralStorage",), "is only for Fargate tasks", is_warning=True)
 

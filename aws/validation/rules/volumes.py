@@ -21,15 +21,15 @@ def validate_volumes(definition: RuleDocument) -> Iterator[ShapeProblem]:
     volumes = definition.get("volumes") or []
     yield from check_duplicates(("volumes",), volumes, "name", "volume name")
     for number, volume in enumerate(volumes):
-        place: ParameterPath = ("volumes", number)
-        yield from check_name((*place, "name"), volume.get("name"), "volume name")
+        path: ParameterPath = ("volumes", number)
+        yield from check_name((*path, "name"), volume.get("name"), "volume name")
         if not volume.get("name"):
-            yield ShapeProblem(place, "a volume needs a name")
+            yield ShapeProblem(path, "a volume needs a name")
         kinds = [key for key in volume if key.endswith("VolumeConfiguration") or key == "host"]
         if len(kinds) > 1:
-            yield ShapeProblem(place, f"has several kinds at once: {', '.join(kinds)}; keep one")
+            yield ShapeProblem(path, f"has several kinds at once: {', '.join(kinds)}; keep one")
         if volume.get(EFS_CONFIGURATION):
-            yield from _check_efs(volume[EFS_CONFIGURATION], definition, (*place, EFS_CONFIGURATION))
+            yield from _check_efs(volume[EFS_CONFIGURATION], definition, (*path, EFS_CONFIGURATION))
 
 
 def validate_fargate_volumes(definition: RuleDocument) -> Iterator[ShapeProblem]:
@@ -39,41 +39,41 @@ def validate_fargate_volumes(definition: RuleDocument) -> Iterator[ShapeProblem]
             if volume.get(key):
                 yield ShapeProblem(("volumes", number, key), message)
         if (volume.get("host") or {}).get("sourcePath"):
-            where = ("volumes", number, "host", "sourcePath")
-            yield ShapeProblem(where, "Fargate has no host whose folders could be mounted")
+            path = ("volumes", number, "host", "sourcePath")
+            yield ShapeProblem(path, "Fargate has no host whose folders could be mounted")
     size = (definition.get("ephemeralStorage") or {}).get("sizeInGiB")
     if isinstance(size, int) and not 21 <= size <= 200:
         yield ShapeProblem(("ephemeralStorage", "sizeInGiB"), f"is {size}; 21 to 200 GiB allowed")
 
 
-def _check_efs(efs: RuleDocument, definition: RuleDocument, place: ParameterPath) -> Iterator[ShapeProblem]:
-    yield from _check_id((*place, "fileSystemId"), efs.get("fileSystemId"), _FILE_SYSTEM, "fs-0123abcd")
+def _check_efs(efs: RuleDocument, definition: RuleDocument, path: ParameterPath) -> Iterator[ShapeProblem]:
+    yield from _check_id((*path, "fileSystemId"), efs.get("fileSystemId"), _FILE_SYSTEM, "fs-0123abcd")
     access = efs.get("authorizationConfig") or {}
     point = access.get("accessPointId")
-    where = (*place, "authorizationConfig", "accessPointId")
-    yield from _check_id(where, point, _ACCESS_POINT, "fsap-0123abcd")
+    point_path = (*path, "authorizationConfig", "accessPointId")
+    yield from _check_id(point_path, point, _ACCESS_POINT, "fsap-0123abcd")
     root = efs.get("rootDirectory")
     if point and root not in (None, "", "/"):
         message = "an access point brings its own root directory; leave rootDirectory out, or write /"
-        yield ShapeProblem((*place, "rootDirectory"), message)
+        yield ShapeProblem((*path, "rootDirectory"), message)
     elif is_literal(root) and root and not str(root).startswith("/"):
         yield ShapeProblem(
-            (*place, "rootDirectory"), f"{quote_value(root)} is not an absolute path: start with /"
+            (*path, "rootDirectory"), f"{quote_value(root)} is not an absolute path: start with /"
         )
     uses_iam = access.get("iam") == "ENABLED"
     if (point or uses_iam) and efs.get("transitEncryption") != "ENABLED":
-        why = "an access point" if point else "IAM authorization"
-        message = f"{why} needs transitEncryption: ENABLED"
-        yield ShapeProblem((*place, "transitEncryption") if "transitEncryption" in efs else place, message)
+        subject = "an access point" if point else "IAM authorization"
+        message = f"{subject} needs transitEncryption: ENABLED"
+        yield ShapeProblem((*path, "transitEncryption") if "transitEncryption" in efs else path, message)
     if uses_iam and not definition.get("taskRoleArn"):
         message = (
             "IAM authorization needs a taskRoleArn on the task definition that may call "
             "elasticfilesystem:ClientMount and elasticfilesystem:ClientWrite"
         )
-        yield ShapeProblem((*place, "authorizationConfig", "iam"), message)
+        yield ShapeProblem((*path, "authorizationConfig", "iam"), message)
     if efs.get("transitEncryptionPort") is not None and efs.get("transitEncryption") != "ENABLED":
         message = "is only used with transitEncryption: ENABLED"
-        yield ShapeProblem((*place, "transitEncryptionPort"), message)
+        yield ShapeProblem((*path, "transitEncryptionPort"), message)
 
 
 def _check_id(
