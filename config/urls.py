@@ -8,7 +8,6 @@ from django.urls import include, path, re_path
 
 from delegates.consumers import DelegatesConsumer
 from deployments.consumers import BadgeConsumer, ExecutionConsumer
-from inventory.consumers import ServiceDashboardConsumer
 from web.documentation import documentation
 from web.http.csp_reports import record_csp_reports
 from web.live.consumers import TopicConsumer
@@ -50,7 +49,6 @@ handler500 = "web.http.error_pages.handler500"
 websocket_urlpatterns = [
     path("ws/executions/<uuid:pk>/", ExecutionConsumer.as_asgi()),
     path("ws/delegates/", DelegatesConsumer.as_asgi()),
-    path("ws/services/<int:pk>/", ServiceDashboardConsumer.as_asgi()),
     path("ws/approvals/", BadgeConsumer.as_asgi()),
     path("ws/news/", TopicConsumer.as_asgi()),
 ]

@@ -66,9 +66,11 @@ def _register_live_sources() -> None:
     """What live pages can subscribe to."""
     from delegates.live import DELEGATE_SOURCE, LOG_SOURCE, LOOKUP_SOURCE, TASK_SOURCE
     from deployments.approvals.live import APPROVAL_TOPIC
+    from deployments.live.badges import BADGE_SOURCE
     from deployments.live.executions import EXECUTION_TOPIC
     from deployments.preview.live import PREVIEW_TOPIC
     from inventory.adoption.live import ADOPTION_SOURCE
+    from inventory.dashboards.live import DASHBOARD_SOURCE
     from inventory.sync.live import CLUSTER_SOURCE
     from web.live import register_source
 
@@ -82,6 +84,8 @@ def _register_live_sources() -> None:
         PREVIEW_TOPIC,
         CLUSTER_SOURCE,
         ADOPTION_SOURCE,
+        BADGE_SOURCE,
+        DASHBOARD_SOURCE,
     ):
         register_source(source)
 

@@ -12,10 +12,11 @@ from channels.db import database_sync_to_async
 from deployments import log
 from deployments.execution.documents import ExecutionRights, build_rights
 from deployments.live import LARGEST_FRAME, ExecutionBroadcaster, build_frames, get_execution_broadcaster
-from deployments.live.badges import count_badges, get_badge_broadcaster
+from deployments.live.badges import BADGE_SOURCE, count_badges, get_badge_counts
 from deployments.models import Execution
 from rbac.models import User
 from rbac.policy import Grants, ResourceLocation, get_resource_locations
+from web.live.broadcaster import watch_sources
 from web.live.consumers import CLOSE_FORBIDDEN, LiveConsumer
 from web.live.socket_authorization import CLOSE_INTERNAL_ERROR
 
@@ -144,10 +145,18 @@ class BadgeConsumer(LiveConsumer):
         return [None for _ in asked]
 
     async def stream(self) -> None:
-        sent = None
-        async with get_badge_broadcaster(self) as heard:
-            while not heard.is_broken:
-                news = heard.news
+        person = self.person
+        if person is None:
+            return
+        key, sent = str(person.pk), None
+        async with watch_sources([BADGE_SOURCE], [f"{BADGE_SOURCE.name}:{key}"]) as hub:
+            known = hub.get_snapshots(BADGE_SOURCE, key)
+            while not hub.is_broken:
+                news = hub.news
+                # The numbers also change with access, which is checked beside this.
+                if (found := hub.get_snapshots(BADGE_SOURCE, key)) != known:
+                    known = found
+                    self.badges = get_badge_counts(found)
                 if self.badges != sent:
                     sent = self.badges
                     await self.send(text_data=json.dumps(sent))

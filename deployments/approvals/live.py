@@ -4,12 +4,9 @@ from collections.abc import Collection
 from typing import Final
 from uuid import UUID
 
-from django.db import transaction
-
 from deployments.models import Approval
 from rbac.policy import ResourceLocation
 from web.live import Audience, TopicSnapshot, TopicSource, audience_of_rows, publish_change_on_commit
-from web.live.publisher import publish
 from web.live.sources import parse_primary_keys
 
 VIEW: Final = "core_pipeline_view"
@@ -33,10 +30,16 @@ def list_approval_snapshots(keys: Collection[str] | None) -> dict[str, tuple[Top
 APPROVAL_TOPIC: Final = TopicSource(
     "approvals", topics={"approval": audience_of_rows(Approval, VIEW)}, looks=list_approval_snapshots
 )
-APPROVALS_GROUP: Final = "approvals"
+# Counts of the navigation, by person.
+BADGES_NAME: Final = "badges"
 
 
 def publish_approvals_changed(*approvals: UUID) -> None:
-    """After the commit under way, have those who are asked counted again, and the pages of these look."""
-    publish_change_on_commit(APPROVALS_GROUP, *approvals)
-    transaction.on_commit(lambda: publish(APPROVALS_GROUP, {"type": "approvals.changed"}))
+    """After the commit under way, have the pages of these approvals read again, and the badges counted."""
+    publish_change_on_commit(APPROVAL_TOPIC.name, *approvals)
+    publish_badges_changed()
+
+
+def publish_badges_changed() -> None:
+    """After the commit under way, have all badges counted again."""
+    publish_change_on_commit(BADGES_NAME, "all")

@@ -51,7 +51,6 @@ def test_the_socket_under_test_is_all_there_are() -> None:
     assert [str(route.pattern) for route in websocket_urlpatterns] == [
         "ws/executions/<uuid:pk>/",
         "ws/delegates/",
-        "ws/services/<int:pk>/",
         "ws/approvals/",
         "ws/news/",
     ]
@@ -75,9 +74,7 @@ async def test_no_message_breaks_a_socket(world: World, admin: User) -> None:
         await open_and_close("/ws/news/", f"topic=executions:{world.scope.pk}".encode(), admin, message)
 
 
-@pytest.mark.parametrize(
-    "address", ["/ws/executions/x/", "/ws/", "/ws/executions/%00/", "/ws/services/-1/", "/" + "x" * 5000]
-)
+@pytest.mark.parametrize("address", ["/ws/executions/x/", "/ws/", "/ws/executions/%00/", "/" + "x" * 5000])
 async def test_an_address_that_is_none_is_closed(address: str) -> None:
     socket = await communicator(address, b"", User())
     await socket.send_input({"type": "websocket.connect"})

@@ -81,7 +81,6 @@ def a_preview(world: World) -> PreviewRequest:
 SOCKETS = {
     "ws/executions/<uuid:pk>/": may_watch_an_execution,
     "ws/delegates/": may_listen_to_delegates,
-    "ws/services/<int:pk>/": may_watch_a_service,
     "ws/approvals/": may_count_approvals,
     "ws/news/": may_hear_of_nothing,
 }
@@ -96,6 +95,8 @@ TOPICS: dict[str, tuple[Callable[[World], Any], Callable[[Standing], bool]]] = {
     "delegate-task": (lambda world: make_task(world.scope).pk, sees_delegates_here),
     "delegate-log": (lambda world: world.delegate.pk, sees_delegates_here),
     "inquiry": (lambda world: an_inquiry(world).pk, is_who_asked),
+    "badges": (lambda world: world.member.pk, is_who_asked),
+    "service-dashboard": (lambda world: world.service.pk, may_watch_a_service),
     "approval": (lambda world: world.approval.pk, lambda who: who.has("core_pipeline_view", HERE)),
     "preview": (lambda world: a_preview(world).pk, is_who_asked),
     "instances": (lambda world: world.scope.pk, belongs_here),

@@ -5,7 +5,7 @@ import contextlib
 import logging
 import weakref
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -46,6 +46,8 @@ class _WatchedSource:
     def __init__(self, subject: TopicSource) -> None:
         self.subject = subject
         self.known: dict[str, tuple[TopicSnapshot, ...]] = {}
+        # How many viewers name each key.
+        self.viewed_keys: Counter[str] = Counter()
         self.named: set[str] = set()
         self.is_known = asyncio.Event()
         # From when on every change has been noticed, and when all of it is looked at again.
@@ -54,6 +56,14 @@ class _WatchedSource:
         self.due_at = 0.0
         # When the last viewer left.
         self.left_at = 0.0
+
+    def keys_to_read(self) -> Collection[str] | None:
+        """The keys of a full read; None for everything that may change by itself."""
+        if not self.subject.reads_watched_keys:
+            return None
+        for key in self.known.keys() - self.viewed_keys.keys():
+            del self.known[key]
+        return frozenset(self.viewed_keys)
 
     def differences(
         self, found: SnapshotsByKey, asked: Collection[str], *, with_age: bool
@@ -102,19 +112,28 @@ class Broadcaster:
         for job in self._jobs:
             job.add_done_callback(self._job_ended)
 
-    def watch(self, subjects: Collection[TopicSource]) -> None:
-        """Look at these too, for one viewer more."""
+    def watch(self, subjects: Collection[TopicSource], topics: Collection[str]) -> None:
+        """Add a viewer of some topics of these sources."""
         for one in subjects:
             self.viewers[one.name] += 1
             if one.name not in self._watched:
                 self._watched[one.name] = _WatchedSource(one)
                 self._wanted.set()
+            self._watched[one.name].viewed_keys.update(_list_keys(one, topics))
 
-    def leave(self, subjects: Collection[TopicSource]) -> None:
-        """One viewer less; what nobody watches is soon looked at no more."""
+    def leave(self, subjects: Collection[TopicSource], topics: Collection[str]) -> None:
+        """Remove a viewer; sources without viewers are soon dropped."""
         for one in subjects:
             self.viewers[one.name] -= 1
-            self._watched[one.name].left_at = asyncio.get_running_loop().time()
+            watched = self._watched[one.name]
+            watched.left_at = asyncio.get_running_loop().time()
+            watched.viewed_keys.subtract(_list_keys(one, topics))
+            # Counters keep what they have counted down to nothing.
+            watched.viewed_keys += Counter()
+
+    def get_snapshots(self, subject: TopicSource, key: str) -> tuple[TopicSnapshot, ...]:
+        """Return how a thing looked when it was last read; nothing where it was not."""
+        return self._watched[subject.name].known.get(key, ())
 
     async def known(self, subjects: Collection[TopicSource]) -> None:
         """Wait until these have been looked at once."""
@@ -200,9 +219,11 @@ class Broadcaster:
         begun = asyncio.get_running_loop().time()
         if begun < watched.due_at:
             named, watched.named = watched.named, set()
+            if named and watched.subject.reads_watched_keys:
+                named = set(watched.viewed_keys)
             return await self._compare(watched, named) if named else []
         watched.named.clear()
-        found = await self._read(watched.subject, None)
+        found = await self._read(watched.subject, watched.keys_to_read())
         gone = watched.known.keys() - found.keys()
         told = list(watched.differences(found, (), with_age=True))
         if gone:
@@ -249,17 +270,25 @@ class Broadcaster:
 _broadcasters: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Broadcaster] = weakref.WeakKeyDictionary()
 
 
+def _list_keys(subject: TopicSource, topics: Iterable[str]) -> list[str]:
+    """The keys that topics of a source name."""
+    named = (topic.partition(":") for topic in topics)
+    return [key for name, _, key in named if name in subject.topics]
+
+
 @asynccontextmanager
-async def watch_sources(subjects: Collection[TopicSource]) -> AsyncIterator[Broadcaster]:
-    """The hub of this process, once it knows these subjects."""
+async def watch_sources(
+    subjects: Collection[TopicSource], topics: Collection[str] = ()
+) -> AsyncIterator[Broadcaster]:
+    """Open the broadcaster of this process for a viewer of topics, once it has read their sources."""
     loop = asyncio.get_running_loop()
     found = _broadcasters.get(loop)
     if found is None or found.is_broken:
         found = _broadcasters[loop] = Broadcaster()
         found.start()
-    found.watch(subjects)
+    found.watch(subjects, topics)
     try:
         await found.known(subjects)
         yield found
     finally:
-        found.leave(subjects)
+        found.leave(subjects, topics)

@@ -140,9 +140,9 @@ class TopicConsumer(LiveConsumer):
         return [None if socket.allowed_topics else CLOSE_FORBIDDEN for socket, _ in sockets]
 
     async def stream(self) -> None:
-        subjects = self._list_sources()
+        subjects, topics = self._list_sources(), self.allowed_topics
         read_at = asyncio.get_running_loop().time() - self.age
-        async with watch_sources(subjects) as hub:
+        async with watch_sources(subjects, topics) as hub:
             position = None if hub.is_broken else hub.position_at(read_at, subjects)
             await self._send_message("watching", stale=position is None)
             sent = hub.number if position is None else position

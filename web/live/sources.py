@@ -70,6 +70,8 @@ class TopicSource:
     name: str
     topics: Mapping[str, AudienceLookup]
     looks: Callable[[Collection[str] | None], SnapshotsByKey]
+    # Whether only the keys of open pages are read, all of them whenever anything of the source changes.
+    reads_watched_keys: bool = field(default=False, kw_only=True)
     # How soon is found what nobody told.
     look_every_seconds: float = field(default=60, kw_only=True)
 

@@ -1,5 +1,7 @@
 """Every subject that pages hear of: read with as few queries for many things as for one, and told apart."""
 
+import time
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -27,6 +29,12 @@ def world(project: Scope, admin: User) -> World:
     return make_world(project, admin, admin)
 
 
+@pytest.fixture(autouse=True)
+def _recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Open dashboards were recorded just now: that takes queries of its own each minute."""
+    monkeypatch.setattr("inventory.dashboards.live._recorded_at", time.monotonic())
+
+
 def fill(world: World, times: int) -> None:
     """More of everything that is under way."""
     now = timezone.now()
@@ -41,16 +49,24 @@ def fill(world: World, times: int) -> None:
     Adoption.objects.update(state=Adoption.State.READING)
 
 
+# The keys of open pages, of the sources that read no others.
+WATCHED: dict[str, Callable[[World], list[str]]] = {
+    "badges": lambda world: [str(world.member.pk)],
+    "service-dashboards": lambda world: [str(world.service.pk)],
+}
+
+
 @pytest.mark.parametrize("subject", list_sources(), ids=lambda one: one.name)
 def test_many_things_are_looked_at_in_as_few_queries_as_one(world: World, subject: TopicSource) -> None:
+    keys = WATCHED[subject.name](world) if subject.reads_watched_keys else None
     fill(world, 1)
     with CaptureQueriesContext(connection) as for_few:
-        few = subject.looks(None)
+        few = subject.looks(keys)
     assert few
     fill(world, 5)
     with CaptureQueriesContext(connection) as for_many:
-        found = subject.looks(None)
-    assert len(for_many) == len(for_few) <= 5
+        found = subject.looks(keys)
+    assert len(for_many) == len(for_few) <= 6
     # By their keys they look the same.
     assert subject.looks(list(found)) == found
     assert subject.looks(NOTHING) == {}
