@@ -16,8 +16,8 @@ from deployments.execution.operations import roll_back_execution
 from pipelines.editor.manifest_rows import StepManifestRow
 from rbac.models import User
 from tests.api.asks import rows_of
-from tests.fixtures.engine_driver import Drive
 from tests.deployments.preview.telling import preview
+from tests.fixtures.engine_driver import Drive
 from web.http.problems import BadInput
 
 pytestmark = pytest.mark.django_db(transaction=True)
