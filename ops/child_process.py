@@ -65,7 +65,7 @@ class ChildProcess:
             )
         finally:
             os.close(writing)
-        output = asyncio.create_task(self._pass_on(reading))
+        output = asyncio.create_task(self._forward_output(reading))
         status = await self._process.wait()
         self._signal_group(signal.SIGKILL)
         await output
@@ -126,7 +126,7 @@ class ChildProcess:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, number)
 
-    async def _pass_on(self, reading: int) -> None:
+    async def _forward_output(self, reading: int) -> None:
         stream = asyncio.StreamReader()
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(reading, "rb", buffering=0)
