@@ -13,8 +13,8 @@ from typing import Any
 from benchmarks.callers import count_by_caller
 from benchmarks.installation import Installation, installed
 from ops.demo import ACCESS_KEY_ID
-from tests.clients.programs import ECS_DEPLOY, INSTALL_THE_CLI, Program, environment_of, find_cli
-from tests.contract.account import CLUSTER, Aws, Endpoint
+from tests.clients.client_programs import ECS_DEPLOY, INSTALL_THE_CLI, Program, environment_of, find_cli
+from tests.contract.endpoint import CLUSTER, Aws, Endpoint
 
 DURATIONS = (5.0, 20.0, 63.0)
 ROUNDS = int(os.environ.get("ROUNDS", "2"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks.clock import row
 from sandbox.process import SandboxProcess, start_sandbox
-from tests.contract.account import CLUSTER, Aws
+from tests.contract.endpoint import CLUSTER, Aws
 
 FEW, MANY, TASKS = 50, 500, 20
 ROLLING = 20

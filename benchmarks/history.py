@@ -18,7 +18,7 @@ from deployments.models import ActionRun, AwsCall, Execution, LogChunk, StageExe
 from pipelines.models import Pipeline
 from rbac.models import AuditEntry, Role, RoleAssignment, Scope, User, UserGroup
 from steps.states import CallState, Outcome, Status
-from tests.api.world import World, make_world
+from tests.api.sample_project import World, make_world
 from tests.fixtures.people import make_person, make_project
 
 ORGANIZATIONS, PROJECTS, PIPELINES, PEOPLE, FILES = 4, 5, 10, 50, 500

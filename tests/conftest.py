@@ -8,16 +8,16 @@ import pytest
 from tests.lanes import ALL, DATABASE, LANE_VARIABLE, LANES, POSTGRES, deselect_tests, list_postgres_files
 
 pytest_plugins = [
-    "tests.fixtures.speed",
-    "tests.fixtures.lengths",
-    "tests.fixtures.watching",
+    "tests.fixtures.speedups",
+    "tests.fixtures.column_lengths",
+    "tests.fixtures.secret_watch",
     "pytester",
     "tests.fixtures.people",
     "tests.fixtures.processes",
     "tests.fixtures.browser",
     "tests.fixtures.agents",
-    "tests.fixtures.provider",
-    "tests.fixtures.gates",
+    "tests.fixtures.identity_provider",
+    "tests.fixtures.script_gates",
     "tests.fixtures.git",
     "tests.fixtures.ssh",
     "tests.fixtures.terraform_cloud",

@@ -8,7 +8,7 @@ from django.db import models
 from django.urls import get_resolver, reverse
 
 from tests.api.rows import ROWS, names_of
-from tests.api.world import World
+from tests.api.sample_project import World
 
 
 class NoCaseError(LookupError):

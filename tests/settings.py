@@ -22,7 +22,7 @@ os.environ["SLIPWAY_HOME"] = os.environ["SLIPWAY_TESTS_HOME"]
 from config.settings import *  # noqa: E402, F403
 from config.settings import DATABASES, HOME, INSTALLED_APPS, STATIC_ROOT, STORAGES  # noqa: E402
 
-INSTALLED_APPS = [*INSTALLED_APPS, "tests.flushing", "tests.watching"]
+INSTALLED_APPS = [*INSTALLED_APPS, "tests.database", "tests.secret_watch"]
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 # Processes that stories start are given a broker; everything else stays inside the test process.

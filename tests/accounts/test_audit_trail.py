@@ -12,7 +12,7 @@ from connectors.models import Secret
 from connectors.operations import create_secret, delete_secret
 from rbac import audit
 from rbac.models import AuditEntry, Scope, User
-from tests.watching.marker import planted
+from tests.secret_watch.marker import planted
 
 pytestmark = pytest.mark.django_db
 Call = Callable[[User], APIClient]

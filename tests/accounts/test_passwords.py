@@ -10,7 +10,7 @@ from django.test import Client
 from accounts.authentication.passwords import send_reset_mail
 from rbac.models import AuditEntry, User
 from tests.rbac.people import user
-from tests.watching.marker import planted
+from tests.secret_watch.marker import planted
 
 pytestmark = pytest.mark.django_db
 PASSWORD, FRESH = planted("correct horse battery"), planted("a quite different staple")

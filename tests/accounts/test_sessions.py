@@ -17,7 +17,7 @@ from rbac.access_changes import hash_session_key
 from rbac.models import AuditEntry
 from tests.fixtures.sockets import session_of
 from tests.rbac.people import user
-from tests.watching.marker import planted
+from tests.secret_watch.marker import planted
 from web.http.sessions import SessionStore
 
 pytestmark = pytest.mark.django_db

@@ -15,9 +15,9 @@ from accounts.authentication.single_sign_on import get_or_create_user
 from accounts.authentication.two_factor import enable_two_factor
 from rbac.models import AuditEntry, Scope, User, UserGroup
 from tests.accounts.test_two_factor import code_of
-from tests.fixtures.provider import Provider
+from tests.fixtures.identity_provider import Provider
 from tests.rbac.people import user
-from tests.watching.marker import planted
+from tests.secret_watch.marker import planted
 
 pytestmark = pytest.mark.django_db
 PASSWORD = planted("correct horse battery")

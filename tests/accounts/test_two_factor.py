@@ -15,7 +15,7 @@ from pytest_django import Settings
 
 from rbac.models import AuditEntry, User
 from tests.rbac.people import user
-from tests.watching.marker import planted
+from tests.secret_watch.marker import planted
 
 pytestmark = pytest.mark.django_db
 PASSWORD = planted("correct horse battery")

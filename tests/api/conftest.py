@@ -3,7 +3,7 @@
 import pytest
 
 from rbac.models import Scope, User
-from tests.api.world import World, make_world
+from tests.api.sample_project import World, make_world
 
 
 @pytest.fixture(autouse=True)

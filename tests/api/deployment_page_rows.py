@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
-from tests.api.asked_things import accepted_form, adoption, comparison, decision, taken_over
-from tests.api.asks import (
+from tests.api.deployment_rows import TAKES_BACK, TAKES_OVER
+from tests.api.extra_objects import accepted_form, adoption, comparison, decision, taken_over
+from tests.api.requests import (
     Ask,
     Row,
     deployment_of,
@@ -23,9 +24,8 @@ from tests.api.asks import (
     to_delete,
     version_of,
 )
-from tests.api.deployment_rows import TAKES_BACK, TAKES_OVER
-from tests.api.needs import HERE, Anywhere, Lists, Makes, Needs, Saves, SignedIn
-from tests.api.world import CANARY, PIPELINE
+from tests.api.required_access import HERE, Anywhere, Lists, Makes, Needs, Saves, SignedIn
+from tests.api.sample_project import CANARY, PIPELINE
 
 FREEZE_FORM = {
     "name": "X",

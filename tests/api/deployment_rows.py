@@ -1,7 +1,7 @@
 """Every named route about services, environments, pipelines and executions."""
 
-from tests.api.asked_things import accepted_field, adoption, comparison, decision, drifted_field, taken_over
-from tests.api.asks import (
+from tests.api.extra_objects import accepted_field, adoption, comparison, decision, drifted_field, taken_over
+from tests.api.requests import (
     IN_SCOPE,
     OTHER_PIPELINE,
     Ask,
@@ -21,8 +21,8 @@ from tests.api.asks import (
     service_body,
     version_of,
 )
-from tests.api.needs import Belongs, Lists, Needs, SignedIn
-from tests.api.world import PIPELINE
+from tests.api.required_access import Belongs, Lists, Needs, SignedIn
+from tests.api.sample_project import PIPELINE
 
 FREEZE = {"name": "X", "begins": "2020-01-01T00:00", "ends": "2020-01-02T00:00"}
 

@@ -1,7 +1,10 @@
 """Every named page with all that can be asked of it."""
 
-from tests.api.asked_things import audit_entry, delegate_task, inquiry, invitation_form
-from tests.api.asks import (
+from tests.api.account_page_rows import PEOPLE
+from tests.api.api_key_page_rows import KEYS
+from tests.api.deployment_page_rows import DEPLOYMENT_PAGES
+from tests.api.extra_objects import audit_entry, delegate_task, inquiry, invitation_form
+from tests.api.requests import (
     Ask,
     Row,
     configuration,
@@ -20,11 +23,18 @@ from tests.api.asks import (
     secret_form,
     token_form,
 )
-from tests.api.deployment_page_rows import DEPLOYMENT_PAGES
-from tests.api.key_rows import KEYS
-from tests.api.needs import ACCOUNT, ORGANIZATION, Anywhere, Lists, Makes, Needs, Open, Saves, SignedIn
-from tests.api.people_rows import PEOPLE
-from tests.api.world import CANARY
+from tests.api.required_access import (
+    ACCOUNT,
+    ORGANIZATION,
+    Anywhere,
+    Lists,
+    Makes,
+    Needs,
+    Open,
+    Saves,
+    SignedIn,
+)
+from tests.api.sample_project import CANARY
 
 PAGES: dict[str, Row] = {
     **KEYS,
@@ -65,7 +75,7 @@ PAGES: dict[str, Row] = {
             get(Lists("core_pipeline_view", sign=f"{CANARY} rolling"), "?days=90"),
         )
     ),
-    # What ran in the world has not ended; who counts what is tests/inventory/dashboards/test_page.py's.
+    # The execution of the world has not ended. tests/inventory/dashboards/test_overview_page.py covers the counts.
     "overview-figures": Row(
         (
             get(Lists("core_pipeline_view", sign="")),

@@ -5,8 +5,10 @@ from typing import Any
 
 from django.urls import URLPattern, URLResolver
 
-from tests.api.asked_things import audit_entry, delegate_task, inquiry, invitation_body
-from tests.api.asks import (
+from tests.api.deployment_rows import DEPLOYMENTS
+from tests.api.extra_objects import audit_entry, delegate_task, inquiry, invitation_body
+from tests.api.page_rows import PAGES
+from tests.api.requests import (
     IN_SCOPE,
     Ask,
     Row,
@@ -22,10 +24,8 @@ from tests.api.asks import (
     rule_body,
     service_account_body,
 )
-from tests.api.deployment_rows import DEPLOYMENTS
-from tests.api.needs import ACCOUNT, ORGANIZATION, Belongs, Lists, Needs, Open, Owner, SignedIn
-from tests.api.page_rows import PAGES
-from tests.watching.marker import planted
+from tests.api.required_access import ACCOUNT, ORGANIZATION, Belongs, Lists, Needs, Open, Owner, SignedIn
+from tests.secret_watch.marker import planted
 
 ROWS: dict[str, Row] = {
     # Signing in, probes, descriptions: for everybody.

@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 
 from pipelines.models import Pipeline
 from rbac.models import Role, RoleAssignment, Scope, ServiceAccount, User, UserGroup
-from tests.api.world import World
+from tests.api.sample_project import World
 
 pytestmark = pytest.mark.django_db
 Call = Callable[[User], APIClient]

@@ -17,7 +17,7 @@ from deployments import log
 from deployments.log import queries
 from deployments.models import ActionRun, AwsCall, Execution, Interrupt
 from rbac.models import User
-from tests.api.world import World
+from tests.api.sample_project import World
 
 pytestmark = pytest.mark.django_db
 CallAs = Callable[[User], APIClient]

@@ -10,8 +10,8 @@ from connectors.models import Secret
 from deployments.models import Execution
 from pipelines.models import Pipeline
 from rbac.models import AuditEntry, Scope, User
-from tests.api.world import PIPELINE, TASK_DEFINITION, World
-from tests.watching.marker import planted
+from tests.api.sample_project import PIPELINE, TASK_DEFINITION, World
+from tests.secret_watch.marker import planted
 
 pytestmark = pytest.mark.django_db
 Call = Callable[[User], APIClient]

@@ -12,7 +12,7 @@ import pytest
 
 from aws.caller import BotoCaller
 from aws.credentials import AccessKey
-from tests.aws.fakes import no_sleep
+from tests.aws.fake_caller import no_sleep
 
 Answer = Callable[[BaseHTTPRequestHandler], None]
 

@@ -23,7 +23,7 @@ from aws.errors import (
 )
 from aws.operations import get_iam_action, is_write
 from tests.aws.conftest import Endpoint
-from tests.aws.fakes import no_sleep
+from tests.aws.fake_caller import no_sleep
 
 UPDATE = ("ecs", "UpdateService", {"service": "myapp"})
 READ = ("ecs", "DescribeServices", {"services": ["myapp"]})

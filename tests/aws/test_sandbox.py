@@ -11,7 +11,7 @@ from aws.caller import BotoCaller
 from aws.credentials import AccessKey
 from aws.errors import AwsError, Denied, Invalid, NotFound, Throttled, Unanswered
 from sandbox.process import SandboxProcess
-from tests.aws.fakes import no_sleep
+from tests.aws.fake_caller import no_sleep
 
 CLUSTER = "demo"
 

@@ -13,7 +13,7 @@ from deployments.models import Execution
 from ops.demo_pipelines import SandboxFacts
 from pipelines.models import Pipeline
 from rbac.models import User
-from tests.browser.wire import Wire
+from tests.browser.fake_execution_socket import Wire
 from tests.fixtures.demo import fill_in_demo
 
 FACTS = SandboxFacts(

@@ -10,8 +10,8 @@ from playwright.sync_api import Page
 from pytest_django.live_server_helper import LiveServer
 
 from rbac.models import Scope, User
-from tests.api.world import World, make_world
-from tests.crowd import complete
+from tests.api.sample_project import World, make_world
+from tests.fixtures.row_copies import complete
 from tests.routes import addresses
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

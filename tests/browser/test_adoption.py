@@ -16,7 +16,7 @@ from sandbox.process import SandboxProcess
 from tests.browser.conftest import Visit
 from tests.fixtures.engine_driver import Drive
 from tests.inventory.adoption.foreign_services import settle, task_definition
-from tests.inventory.drift.looking import compared, synced
+from tests.inventory.drift.scans import compared, synced
 
 pytestmark = pytest.mark.browser
 

@@ -14,7 +14,7 @@ from rbac.models import Scope, User
 from sandbox.process import SandboxProcess
 from tests.fixtures.engine_driver import Drive
 from tests.fixtures.people import make_person
-from tests.watching.marker import planted
+from tests.secret_watch.marker import planted
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from deployments.models import Execution
 from tests.browser.conftest import Visit
-from tests.browser.wire import Wire, line
+from tests.browser.fake_execution_socket import Wire, line
 from tests.fixtures.processes import wait_until
 
 pytestmark = pytest.mark.browser

@@ -10,7 +10,7 @@ from delegates.models import Delegate
 from deployments.models import Execution, Interrupt
 from pipelines.models import Pipeline
 from tests.browser.conftest import Visit
-from tests.browser.wire import Wire
+from tests.browser.fake_execution_socket import Wire
 
 pytestmark = pytest.mark.browser
 

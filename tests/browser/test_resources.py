@@ -13,7 +13,7 @@ from pipelines.models import Pipeline
 from rbac.models import User
 from tests.browser.conftest import Visit
 from tests.ports import free_port
-from tests.watching.marker import planted
+from tests.secret_watch.marker import planted
 
 pytestmark = pytest.mark.browser
 

@@ -8,8 +8,8 @@ import botocore.loaders
 import pytest
 
 from sandbox.process import SandboxProcess, start_sandbox
-from tests.clients.programs import ECS_DEPLOY, INSTALL_THE_CLI, Program, environment_of, find_cli
-from tests.contract.account import Aws
+from tests.clients.client_programs import ECS_DEPLOY, INSTALL_THE_CLI, Program, environment_of, find_cli
+from tests.contract.endpoint import Aws
 
 # A rollout of a minute takes two seconds, while a program of a second's start still sees it happen.
 SPEED = 30.0

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.contract.account import CLUSTER, Aws
+from tests.contract.endpoint import CLUSTER, Aws
 
 SOON = {"Delay": 1, "MaxAttempts": 30}
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from tests.clients.conftest import SPEED
-from tests.contract.account import PRETEND_KEY, Aws
+from tests.contract.endpoint import PRETEND_KEY, Aws
 
 # Those that wait for ends only: what lasts seconds is over in a moment at this speed.
 CHOSEN = (

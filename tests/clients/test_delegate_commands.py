@@ -15,9 +15,9 @@ from delegates.install import (
     list_likely_causes,
     write_spec,
 )
-from tests.clients.programs import Program
-from tests.contract.account import Aws
-from tests.delegates.install.matrix import MATRIX, wanted
+from tests.clients.client_programs import Program
+from tests.contract.endpoint import Aws
+from tests.delegates.install.spec_variants import MATRIX, wanted
 from tests.fixtures.processes import wait_until
 
 # Of these each is made in the sandbox; what they are called keeps them apart.

@@ -1,7 +1,7 @@
 """ecs-deploy deploys, rolls back, runs and scales in the sandbox."""
 
-from tests.clients.programs import Program
-from tests.contract.account import CLUSTER, Aws
+from tests.clients.client_programs import Program
+from tests.contract.endpoint import CLUSTER, Aws
 from tests.fixtures.processes import wait_until
 
 OURS = (CLUSTER, "myapp")

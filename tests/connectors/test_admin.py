@@ -8,7 +8,7 @@ from django.test import Client
 from connectors.models import Connector, FileNode, Secret
 from connectors.operations import create_connector, create_secret, save_file
 from rbac.models import Scope, User
-from tests.watching.marker import planted
+from tests.secret_watch.marker import planted
 
 VALUE = planted("wJalrXUtnFEMI-K7MDENG")
 

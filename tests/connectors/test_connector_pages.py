@@ -13,9 +13,9 @@ from connectors.operations import create_connector, create_secret, update_connec
 from rbac.models import AuditEntry, Role, RoleAssignment, Scope, User
 from rbac.permissions import PERMISSIONS
 from sandbox.process import SandboxProcess
-from tests.api.world import make_world
+from tests.api.sample_project import make_world
 from tests.fixtures.people import make_person
-from tests.watching.marker import planted
+from tests.secret_watch.marker import planted
 
 Browse = Callable[[User], Client]
 KEY_VALUE = planted("wonderful/secret+access+key")

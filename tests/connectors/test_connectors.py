@@ -26,7 +26,7 @@ from connectors.specs.aws import (
 )
 from rbac.models import AuditEntry, Scope, User
 from rbac.policy import Forbidden, NotVisible
-from tests.watching.marker import planted
+from tests.secret_watch.marker import planted
 from web.http.problems import BadInput, Conflict
 
 VALUE = planted("wJalrXUtnFEMI-K7MDENG")

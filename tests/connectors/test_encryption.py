@@ -11,7 +11,7 @@ from connectors.key_rotation import list_encrypted_columns
 from connectors.models import Secret
 from rbac.encryption import DecryptionFailed, decrypt, encrypt
 from rbac.models import Scope
-from tests.watching.marker import planted
+from tests.secret_watch.marker import planted
 
 VALUE = planted("wJalrXUtnFEMI/K7MDENG é")
 

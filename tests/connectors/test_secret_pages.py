@@ -11,9 +11,9 @@ from rest_framework.test import APIClient
 from connectors.models import Connector, Secret
 from connectors.operations import create_secret
 from rbac.models import AuditEntry, Role, RoleAssignment, Scope, User
-from tests.api.world import CANARY, make_world
+from tests.api.sample_project import CANARY, make_world
 from tests.fixtures.people import make_person
-from tests.watching.marker import planted
+from tests.secret_watch.marker import planted
 
 Browse = Callable[[User], Client]
 PEM = planted("-----BEGIN PRIVATE KEY-----\nMIIEvQ\n-----END PRIVATE KEY-----\n")

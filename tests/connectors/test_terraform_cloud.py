@@ -13,10 +13,10 @@ from delegates.access.connector_tests import run_connector_test
 from delegates.access.lookup_requests import create_lookup_request
 from guards.address_policy import AddressPolicy
 from rbac.models import Scope, User
-from tests.connectors.test_sites import Browse
+from tests.connectors.test_git_connectors import Browse
 from tests.fixtures.fake_delegates import hand
 from tests.fixtures.terraform_cloud import TOKEN, Fault, TerraformCloudServer
-from tests.watching.marker import planted
+from tests.secret_watch.marker import planted
 from web.http.problems import BadInput
 
 pytestmark = pytest.mark.django_db

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tests.contract.account import Aws, Endpoint
+from tests.contract.endpoint import Aws, Endpoint
 
 ELSEWHERE = Endpoint.from_environment(os.environ)
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.contract.account import CLUSTER, Aws
+from tests.contract.endpoint import CLUSTER, Aws
 
 
 def revision(arn: str) -> int:

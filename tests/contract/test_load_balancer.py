@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.contract.account import BREAKER, Aws, states
+from tests.contract.endpoint import BREAKER, Aws, states
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.contract.account import CLUSTER, Aws, client
+from tests.contract.endpoint import CLUSTER, Aws, client
 
 
 def refusal(call: Callable[[], Any]) -> tuple[str, str]:

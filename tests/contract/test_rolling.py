@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import WaiterError
 
-from tests.contract.account import CLUSTER, Aws, states
+from tests.contract.endpoint import CLUSTER, Aws, states
 
 
 @pytest.mark.source("ECS API, Deployment; ECS developer guide, service event messages")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.contract.account import Aws
+from tests.contract.endpoint import Aws
 
 PLACE = {
     "ServiceNamespace": "ecs",

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.contract.account import CLUSTER, Aws, states
+from tests.contract.endpoint import CLUSTER, Aws, states
 
 
 def listed(aws: Aws, **filters: Any) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.contract.account import Aws
+from tests.contract.endpoint import Aws
 from tests.contract.test_refusals import refusal
 
 pytestmark = pytest.mark.needs_sandbox("stacks are made by its clock")

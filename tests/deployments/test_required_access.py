@@ -23,7 +23,7 @@ from pipelines.operations import pipelines
 from rbac.models import Role, RoleAssignment, Scope, User
 from rbac.permissions import PERMISSIONS, get_view_permission
 from rbac.policy import NotVisible
-from tests.api.world import PIPELINE, TASK_DEFINITION, World, make_world
+from tests.api.sample_project import PIPELINE, TASK_DEFINITION, World, make_world
 from tests.fixtures.people import make_person
 from web.http.problems import BadInput, Problem
 

@@ -15,8 +15,8 @@ from connectors.models import FileNode
 from deployments.execution.operations import roll_back_execution
 from pipelines.editor.manifest_rows import StepManifestRow
 from rbac.models import User
-from tests.api.asks import rows_of
-from tests.deployments.preview.telling import preview
+from tests.api.requests import rows_of
+from tests.deployments.preview.comparison import preview
 from tests.fixtures.engine_driver import Drive
 from web.http.problems import BadInput
 

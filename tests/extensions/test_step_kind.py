@@ -12,7 +12,7 @@ from pipelines.operations.pipelines import PipelineNotRunnable
 from rbac.models import User
 from steps.kinds.outputs import list_all_outputs
 from tests.deployments.engine.conftest import DEPLOY, Write, pipeline_text, stage_text
-from tests.deployments.preview.telling import assert_same, planned, preview, recorded
+from tests.deployments.preview.comparison import assert_same, planned, preview, recorded
 from tests.fixtures.engine_driver import Drive
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -9,7 +9,7 @@ import pytest
 from tests.faults.installation import Installation, installed
 from tests.faults.workload import Workload
 from tests.postgres import NoPostgresError
-from tests.watching.files import Files
+from tests.secret_watch.files import Files
 
 
 @pytest.fixture(scope="package")

@@ -21,11 +21,11 @@ import redis
 
 from ops.valkey import find_server
 from sandbox.process import SandboxProcess, start_sandbox
-from tests.faults.part import Part
+from tests.faults.killable_process import Part
 from tests.fixtures.processes import ROOT, wait_until
 from tests.ports import free_port
 from tests.postgres import Postgres, postgres
-from tests.watching.marker import planted
+from tests.secret_watch.marker import planted
 from tests.wiring import production_environment
 
 KEY = "slp_pat_a_key_for_the_faults"
@@ -189,7 +189,7 @@ def _environment(folder: Path, database_url: str, broker_port: int, concurrency:
     return {
         **given,
         **production_environment(),
-        "DJANGO_SETTINGS_MODULE": "tests.watching.settings",
+        "DJANGO_SETTINGS_MODULE": "tests.secret_watch.settings",
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOST": "127.0.0.1",
         "ALLOWED_HOSTS": "127.0.0.1",

@@ -11,12 +11,20 @@ from kombu import Connection
 
 from config import broker as transport
 from ops.valkey import find_server
-from tests.faults.naps import app, nap
-from tests.faults.part import Part
+from tests.faults.killable_process import Part
+from tests.faults.sleeping_app import app, nap
 from tests.fixtures.processes import wait_until
 from tests.ports import free_port
 
-WORKER = ["-A", "tests.faults.naps", "worker", "--without-gossip", "--without-mingle", "--concurrency", "2"]
+WORKER = [
+    "-A",
+    "tests.faults.sleeping_app",
+    "worker",
+    "--without-gossip",
+    "--without-mingle",
+    "--concurrency",
+    "2",
+]
 
 
 class Workshop:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from guards import masks
 from guards.masks import MASK_TEXT, MIN_SECRET_CHARACTERS, SecretMask
-from tests.fixtures.patience import within_cpu
+from tests.fixtures.time_limits import within_cpu
 from tests.lanes import examples
 
 SECRET = 'wJalr/XUtn+FEMI "K7" é~MDENG&bPx'

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from guards.patterns import describe_pattern_problem, filter_matches, is_full_match, is_glob_match
-from tests.fixtures.patience import within_cpu
+from tests.fixtures.time_limits import within_cpu
 
 TEXTS = some.text(alphabet="ab.*", max_size=8)
 

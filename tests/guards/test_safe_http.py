@@ -21,8 +21,8 @@ from guards.safe_http import (
     send_request,
 )
 from guards.urls import InvalidUrl
-from tests.delegates.agent.places import Respond, place
-from tests.guards.names import Rebinding
+from tests.delegates.agent.fake_servers import Respond, place
+from tests.guards.fake_resolver import Rebinding
 
 LOOPBACK = AddressPolicy(allowed_networks=parse_networks(["127.0.0.1/32"]))
 FOLLOWING = RequestPolicy(LOOPBACK, redirects=3)

@@ -7,8 +7,8 @@ from typing import Any
 from django.db.models import Model
 
 from rbac.models import AuditEntry
-from tests.api.needs import ACCOUNT, HERE
-from tests.api.world import World
+from tests.api.required_access import ACCOUNT, HERE
+from tests.api.sample_project import World
 
 
 def first_entry(world: World) -> Model:

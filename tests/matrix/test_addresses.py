@@ -9,11 +9,11 @@ from collections.abc import Iterable
 import pytest
 from django.urls import get_resolver
 
-from tests.api.asks import Ask, nothing
-from tests.api.needs import EVERY_STANDING, STRANGER, Open, SignedIn, Standing, sharpest
+from tests.api.requests import Ask, nothing
+from tests.api.required_access import EVERY_STANDING, STRANGER, Open, SignedIn, Standing, sharpest
 from tests.api.rows import ROWS, names_of
 from tests.matrix.conftest import Stage
-from tests.matrix.sending import ASKS, fault_of, send
+from tests.matrix.requests import ASKS, fault_of, send
 
 pytestmark = pytest.mark.django_db
 CELLS = [

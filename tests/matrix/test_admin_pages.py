@@ -4,7 +4,7 @@ import pytest
 from django.contrib import admin
 from django.urls import reverse
 
-from tests.api.needs import (
+from tests.api.required_access import (
     ACCOUNT,
     ADMIN,
     FORBIDDEN,

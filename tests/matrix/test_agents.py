@@ -14,8 +14,8 @@ from delegates.protocol.asgi import ASYNC_ROUTES, ROUTES
 from delegates.protocol.requests import run_in_thread
 from rbac.models import Scope, User
 from rbac.operations.api_keys import create_api_key
-from tests.delegates.protocol.agents import Agent, offered, registered, registration
-from tests.delegates.protocol.wire import Socket, post
+from tests.delegates.protocol.asgi_client import Socket, post
+from tests.delegates.protocol.fake_agents import Agent, offered, registered, registration
 from tests.fixtures.delegates import make_token
 from tests.fixtures.people import make_project
 

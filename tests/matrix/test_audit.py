@@ -11,14 +11,14 @@ from django.db import connection, transaction
 from django.urls import reverse
 
 from rbac.models import AuditEntry
-from tests.api.asks import Ask
-from tests.api.needs import ADMIN
+from tests.api.requests import Ask
+from tests.api.required_access import ADMIN
 from tests.api.rows import ROWS
-from tests.doors.forms import Page
+from tests.invalid_input.form_discovery import Page
 from tests.matrix.conftest import Stage
-from tests.matrix.people import address_of
+from tests.matrix.principals import address_of
 from tests.routes import newest
-from tests.watching.marker import planted
+from tests.secret_watch.marker import planted
 
 pytestmark = pytest.mark.django_db
 ASKS = [(name, ask) for name, row in ROWS.items() for ask in row.asks if ask.method != "get"]

@@ -7,11 +7,11 @@ import time_machine
 from django.urls import reverse
 
 from rbac.models import Scope, User
-from tests.api.asks import nothing
-from tests.api.needs import ADMIN, HERE, NOBODY, SIBLING, STRANGER, Open, Standing
+from tests.api.requests import nothing
+from tests.api.required_access import ADMIN, HERE, NOBODY, SIBLING, STRANGER, Open, Standing
 from tests.api.rows import ROWS
-from tests.api.world import make_world
-from tests.matrix.people import Browser, browser_of
+from tests.api.sample_project import make_world
+from tests.matrix.principals import Browser, browser_of
 
 pytestmark = pytest.mark.django_db
 OUTSIDERS = (Standing("account_admin", SIBLING), STRANGER, NOBODY)

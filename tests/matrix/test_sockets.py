@@ -14,12 +14,12 @@ from config.urls import websocket_urlpatterns
 from delegates.models import LookupRequest
 from deployments.models import PreviewRequest
 from rbac.models import Scope, User
-from tests.api.asked_things import adoption
-from tests.api.needs import ADMIN, EVERY_STANDING, HERE, Standing
-from tests.api.world import World, make_world
+from tests.api.extra_objects import adoption
+from tests.api.required_access import ADMIN, EVERY_STANDING, HERE, Standing
+from tests.api.sample_project import World, make_world
 from tests.fixtures.delegates import make_task
 from tests.fixtures.sockets import session_of
-from tests.matrix.people import make_people
+from tests.matrix.principals import make_people
 from web.live.sources import list_topic_names
 
 UNKNOWN, REFUSED = 4401, 4403

@@ -9,7 +9,7 @@ from notifications.models import NotificationRule
 from notifications.operations import NotificationRuleSpec, create_rule
 from rbac.models import Scope, User
 from tests.fixtures.people import make_person
-from tests.notifications.receiver import Receiver, listening
+from tests.notifications.webhook_receiver import Receiver, listening
 
 Ruled = Callable[..., NotificationRule]
 

@@ -9,8 +9,8 @@ from guards.limits import NOTIFICATION_RULES
 from notifications.models import Notification, NotificationRule
 from notifications.outbox_sender import send_due_notifications
 from rbac.models import Scope, User
-from tests.notifications.receiver import Receiver
-from tests.watching.marker import planted
+from tests.notifications.webhook_receiver import Receiver
+from tests.secret_watch.marker import planted
 
 Call = Callable[[User], APIClient]
 pytestmark = pytest.mark.django_db

@@ -11,8 +11,8 @@ from delegates.protocol.heartbeats import Heartbeat
 from notifications.events import EventType
 from notifications.models import Notification
 from rbac.models import Scope
-from tests.delegates.protocol.agents import Agent, registered
 from tests.delegates.protocol.conftest import _nobody_was_refused
+from tests.delegates.protocol.fake_agents import Agent, registered
 from tests.fixtures.delegates import make_instance, make_token
 from tests.notifications.conftest import Ruled
 from web.clock import get_database_time

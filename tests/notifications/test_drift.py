@@ -5,9 +5,9 @@ from notifications.outbox_sender import send_due_notifications
 from rbac.models import Scope
 from tests.deployments.conftest import _full_buckets, drive
 from tests.fixtures.engine_driver import Drive
-from tests.inventory.drift.looking import compared
+from tests.inventory.drift.scans import compared
 from tests.notifications.conftest import Ruled
-from tests.notifications.receiver import Receiver
+from tests.notifications.webhook_receiver import Receiver
 
 __all__ = ["_full_buckets", "drive"]
 

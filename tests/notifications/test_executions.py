@@ -10,7 +10,7 @@ from tests.deployments.conftest import _full_buckets, drive
 from tests.deployments.execution.conftest import Strategies, UntilAsked, strategies, until_asked
 from tests.fixtures.engine_driver import Drive
 from tests.notifications.conftest import Ruled
-from tests.notifications.receiver import Receiver
+from tests.notifications.webhook_receiver import Receiver
 
 __all__ = ["_full_buckets", "drive", "panel", "strategies", "until_asked"]
 

@@ -13,8 +13,8 @@ from notifications.outbox_sender import send_due_notifications
 from rbac.models import AuditEntry, Scope, User
 from tests.fixtures.people import make_person
 from tests.notifications.conftest import Ruled
-from tests.notifications.receiver import Receiver
-from tests.watching.marker import planted
+from tests.notifications.webhook_receiver import Receiver
+from tests.secret_watch.marker import planted
 
 Browse = Callable[[User], Client]
 pytestmark = pytest.mark.django_db

@@ -18,7 +18,7 @@ from pipelines.models import Pipeline
 from rbac.models import ApiKey, AuditEntry, RoleAssignment, Scope, User
 from rbac.policy import can
 from sandbox.process import SandboxProcess
-from tests.watching.marker import planted
+from tests.secret_watch.marker import planted
 
 pytestmark = pytest.mark.django_db
 

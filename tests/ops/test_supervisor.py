@@ -63,7 +63,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
     ours = ("DATABASE_URL", "REDIS_URL", "PUBLIC_URL", "SLIPWAY_TESTS_HOME")
     environment = {name: value for name, value in os.environ.items() if name not in ours}
     environment |= {
-        "DJANGO_SETTINGS_MODULE": "tests.watching.settings",
+        "DJANGO_SETTINGS_MODULE": "tests.secret_watch.settings",
         "SLIPWAY_HOME": str(folder / "state"),
         "PORT": str(free_port()),
         "SLIPWAY_SANDBOX_PORT": str(free_port()),

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from rbac.models import Role, RoleAssignment, Scope, User
 from rbac.operations.api_keys import create_api_key
-from tests.watching.marker import planted
+from tests.secret_watch.marker import planted
 
 
 def project(path: str = "default/demo") -> Scope:

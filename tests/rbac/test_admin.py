@@ -23,7 +23,7 @@ from rbac.operations.api_keys import get_api_key_by_token
 from rbac.permissions import PERMISSIONS
 from rbac.policy import can
 from tests.rbac.people import grant, organization
-from tests.watching.marker import planted
+from tests.secret_watch.marker import planted
 
 pytestmark = pytest.mark.django_db
 Browse = Callable[[User], Client]

@@ -24,7 +24,7 @@ from rbac.policy import (
     require,
 )
 from tests.rbac.people import organization, project, user
-from tests.watching.marker import planted
+from tests.secret_watch.marker import planted
 
 pytestmark = pytest.mark.django_db
 

@@ -33,7 +33,7 @@ from rbac.policy import (
 from tests.fixtures.people import make_person
 from tests.lanes import examples
 from tests.rbac.people import project
-from tests.watching.marker import planted
+from tests.secret_watch.marker import planted
 
 pytestmark = pytest.mark.django_db
 

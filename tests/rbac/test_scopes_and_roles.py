@@ -9,7 +9,7 @@ from rbac.models import Role, RolePermission, Scope, User
 from rbac.permissions import ALWAYS_GRANTED, BUILTIN_ROLES, PERMISSIONS, get_view_permission
 from rbac.policy import can
 from tests.rbac.people import organization, project
-from tests.watching.marker import planted
+from tests.secret_watch.marker import planted
 
 
 @pytest.mark.django_db

@@ -3,7 +3,7 @@
 import pytest
 
 from sandbox.process import SandboxProcess
-from tests.contract.account import Aws
+from tests.contract.endpoint import Aws
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from urllib.request import Request, urlopen
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError, EndpointConnectionError, ReadTimeoutError
 
-from tests.contract.account import CLUSTER, PRETEND_KEY, Aws, client
+from tests.contract.endpoint import CLUSTER, PRETEND_KEY, Aws, client
 
 
 @pytest.mark.parametrize(

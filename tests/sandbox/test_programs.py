@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 
 from sandbox.images import is_delegate
 from sandbox.process import SandboxProcess, start_sandbox
-from tests.contract.account import CLUSTER, Aws
+from tests.contract.endpoint import CLUSTER, Aws
 from tests.fixtures.processes import wait_until
 
 IMAGE = "us-docker.pkg.dev/gar-prod-setup/harness-public/harness/delegate:3.0.0"

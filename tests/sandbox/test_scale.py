@@ -1,6 +1,6 @@
 """A pretend account with thousands of tasks stays quick, because only what changes is looked at."""
 
-from tests.contract.account import CLUSTER, Aws
+from tests.contract.endpoint import CLUSTER, Aws
 from tests.fixtures.process_memory import cpu_seconds
 
 SERVICES, TASKS = 100, 20

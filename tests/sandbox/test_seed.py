@@ -1,6 +1,6 @@
 """The planted account has what the documents' commands for a delegate ask for."""
 
-from tests.contract.account import Aws
+from tests.contract.endpoint import Aws
 
 
 def test_the_subnets_lead_to_the_internet(aws: Aws) -> None:

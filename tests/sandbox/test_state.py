@@ -9,7 +9,7 @@ from urllib.error import HTTPError
 import pytest
 
 from sandbox.process import SandboxProcess, start_sandbox
-from tests.contract.account import Aws
+from tests.contract.endpoint import Aws
 
 Start = Callable[..., Aws]
 

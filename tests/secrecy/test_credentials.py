@@ -15,8 +15,8 @@ from rbac import operations
 from rbac.models import Role, Scope, User
 from rbac.operations.api_keys import create_api_key, rotate_api_key
 from tests.fixtures.people import PASSWORD
-from tests.secrecy.planted import Planted, Search
-from tests.watching.marker import planted
+from tests.secrecy.planted_secrets import Planted, Search
+from tests.secret_watch.marker import planted
 
 pytestmark = pytest.mark.django_db
 

@@ -12,7 +12,7 @@ import redis
 
 from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
-from tests.secrecy.planted import Planted, Search, told_to_broker
+from tests.secrecy.planted_secrets import Planted, Search, told_to_broker
 
 VALUE = "planted/value+of 'a' \"secret\""
 

@@ -24,13 +24,13 @@ from playwright.sync_api import Page
 
 from connectors.models import Secret
 from rbac.models import Scope
+from tests.fixtures.secret_watch import judged
 from tests.fixtures.threads import at_once
-from tests.fixtures.watching import judged
-from tests.watching import places
-from tests.watching.files import Files
-from tests.watching.marker import MARKER, planted
-from tests.watching.shown import look_at_page
-from tests.watching.watch import expected, look
+from tests.secret_watch import sinks
+from tests.secret_watch.browser_text import look_at_page
+from tests.secret_watch.files import Files
+from tests.secret_watch.marker import MARKER, planted
+from tests.secret_watch.watch import expected, look
 from web.http.asgi_limits import RequestLimits
 from web.http.sessions import SessionStore
 
@@ -165,9 +165,9 @@ async def test_only_where_an_agent_is_lent_it_a_value_may_leave(path: str) -> No
     with expected() as found:
         await RequestLimits(answer)(scope, sent, sent)
     assert [one.split(":")[0] for one in found] == (
-        [] if f"http {path}" in places.ALLOWED else [f"http {path}"]
+        [] if f"http {path}" in sinks.ALLOWED else [f"http {path}"]
     )
-    assert len(places.ALLOWED) == 1
+    assert len(sinks.ALLOWED) == 1
 
 
 def test_what_valkey_is_told_is_seen(broker_url: str) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from guards.limits import CONDITION_CHARACTERS
 from steps.conditions import BadConditionError, Condition, UnclearConditionError, parse_condition
 from steps.expressions import find_paths
-from tests.fixtures.patience import within_cpu
+from tests.fixtures.time_limits import within_cpu
 from tests.lanes import examples
 
 KNOWN: dict[str, Any] = {

@@ -16,7 +16,7 @@ from tests.deployments.engine.simulator.schedule import Death
 from tests.fixtures.engine_driver import Drive
 from tests.fixtures.people import make_person
 from tests.steps.kinds.conftest import Site, Worker, site, worker
-from tests.survival.everything import Came, everything
+from tests.survival.full_pipeline import Came, everything
 from web.clock import get_database_time
 
 __all__ = ["_full_buckets", "drive", "site", "worker", "write"]

@@ -14,8 +14,8 @@ from django.utils import timezone
 from delegates.models import DelegateInstance
 from rbac.models import Scope, User
 from tests.api.rows import ROWS
-from tests.api.world import make_world
-from tests.crowd import complete, grow
+from tests.api.sample_project import make_world
+from tests.fixtures.row_copies import complete, grow
 from tests.routes import Address, NoCaseError, addresses
 
 pytestmark = pytest.mark.django_db
@@ -74,5 +74,5 @@ def test_a_new_address_needs_something_to_show(project: Scope, admin: User, monk
 
 
 def test_a_table_without_a_row_cannot_grow_unnoticed(account: Scope):
-    with pytest.raises(LookupError, match="make one in tests/crowd.py"):
+    with pytest.raises(LookupError, match="make one in tests/fixtures/row_copies.py"):
         grow(FEW)

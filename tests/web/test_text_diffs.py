@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.fixtures.patience import within_cpu
+from tests.fixtures.time_limits import within_cpu
 from web.text_diffs import MOST_COMPARED_LINES, compare_texts
 
 

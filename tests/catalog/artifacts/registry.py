@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.delegates.agent.places import place
+from tests.delegates.agent.fake_servers import place
 from tests.fixtures.git import PASSWORD, USERNAME
-from tests.watching.marker import planted
+from tests.secret_watch.marker import planted
 
 LOGIN = "Basic " + base64.b64encode(f"{USERNAME}:{PASSWORD}".encode()).decode()
 TOKEN, PAGE = planted("token-of-the-registry"), 2

@@ -8,7 +8,7 @@ from catalog.manifests.checks import check_manifest
 from catalog.manifests.documents import BadDocument, parse_document
 from catalog.manifests.kinds import SCALABLE_TARGET, SCALING_POLICY, TASK_DEFINITION
 from catalog.manifests.layers import ManifestLayer, MergedDocument, merge_layers, merge_layers_of_kind
-from tests.fixtures.patience import within_cpu
+from tests.fixtures.time_limits import within_cpu
 
 SERVICE = """\
 family: web

@@ -15,8 +15,8 @@ from catalog.overrides.yaml_lines import render_lines
 from connectors.file_kinds import FileText
 from connectors.models import FileNode
 from rbac.models import Scope, User
-from tests.api.asks import rows_of
-from tests.api.world import World, make_world
+from tests.api.requests import rows_of
+from tests.api.sample_project import World, make_world
 
 Browse = Callable[[User], Client]
 

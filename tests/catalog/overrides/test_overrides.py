@@ -14,7 +14,7 @@ from deployments.engine.step_inputs import load_manifest, load_manifests
 from deployments.execution.operations import run_pipeline
 from deployments.models import StageExecution
 from rbac.models import AuditEntry, Role, RoleAssignment, Scope, User
-from tests.api.world import World, make_world
+from tests.api.sample_project import World, make_world
 from tests.fixtures.people import make_person
 from web.http.problems import BadInput, VersionConflict
 

@@ -11,8 +11,8 @@ from catalog.operations import OverrideSpec, override_service
 from connectors.models import Connector
 from deployments.execution.operations import run_pipeline
 from rbac.models import AuditEntry, Scope, User
-from tests.api.asks import INLINE, environment_form, rows_of, service_form
-from tests.api.world import CANARY, World, make_world
+from tests.api.requests import INLINE, environment_form, rows_of, service_form
+from tests.api.sample_project import CANARY, World, make_world
 from web.http.problems import BadInput
 
 pytestmark = pytest.mark.django_db

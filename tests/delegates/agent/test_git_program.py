@@ -9,7 +9,7 @@ import pytest
 
 from delegates.agent.executors.git_client import GitProgram, GitStopped
 from delegates.agent.isolation import Isolation, IsolationLevel, open_workspace
-from tests.delegates.agent.tasks import held_task
+from tests.delegates.agent.held_tasks import held_task
 
 FLOOD = "#!/bin/sh\nwhile :; do head -c 100000 /dev/zero; sleep 0.01; done\n"
 TRIES = 15

@@ -10,7 +10,7 @@ from delegates.models import DelegateInstance, DelegateTask, get_account_id
 from delegates.operations.tasks import abort_task, submit_task
 from delegates.operations.tokens import create_token
 from rbac.models import Scope, User
-from tests.delegates.agent.tasks import AS_ON_FARGATE, sleepers, unique_nap
+from tests.delegates.agent.held_tasks import AS_ON_FARGATE, sleepers, unique_nap
 from tests.delegates.agent.test_with_manager import ended, log_of
 from tests.fixtures.agents import Manager, StartAgent
 from tests.fixtures.processes import wait_until

@@ -13,7 +13,7 @@ import pytest
 from delegates.agent.executors import ExecutorContext, TaskResult, execute_task
 from delegates.agent.isolation import Isolation, IsolationLevel, detect_isolation, end_process, open_workspace
 from delegates.agent.isolation.users import RANGES, lease_user, remove_files_of
-from tests.delegates.agent.tasks import AS_ON_FARGATE, Said, error_of, held_task, sleepers, unique_nap
+from tests.delegates.agent.held_tasks import AS_ON_FARGATE, Said, error_of, held_task, sleepers, unique_nap
 from tests.fixtures.processes import ROOT, wait_until
 
 KEPT_APART = [level for level in IsolationLevel if level is not IsolationLevel.NONE]
@@ -114,7 +114,7 @@ def test_scripts_end_with_the_agent_that_was_killed(level: IsolationLevel) -> No
     works(level) if level is not IsolationLevel.NONE else None
     nap = unique_nap()
     program = (
-        "import sys; from tests.delegates.agent.tasks import *; from delegates.agent.isolation import *;"
+        "import sys; from tests.delegates.agent.held_tasks import *; from delegates.agent.isolation import *;"
         f"execute_task(held_task('shell', {{'script': 'setsid sleep {nap}'}}),"
         f" ExecutorContext(Said(), isolation=Isolation(IsolationLevel('{level}'))))"
     )
@@ -269,7 +269,7 @@ def test_what_works_is_found_out_by_trying() -> None:
 
 def test_a_level_that_does_not_work_here_refuses_the_task() -> None:
     program = (
-        "from tests.delegates.agent.tasks import *; from delegates.agent.isolation import *;"
+        "from tests.delegates.agent.held_tasks import *; from delegates.agent.isolation import *;"
         "answer = execute_task(held_task('shell', {'script': 'true'}),"
         " ExecutorContext(Said(), isolation=Isolation(IsolationLevel.USERS_AND_NAMESPACES)));"
         "print(answer.error['code'], answer.error['capability'])"

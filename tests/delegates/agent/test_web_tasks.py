@@ -11,8 +11,8 @@ import pytest
 from delegates.agent.executors import ExecutorContext, execute_task
 from guards.address_policy import PUBLIC_ONLY, AddressPolicy
 from tests.delegates.agent.certificates import Certificates
-from tests.delegates.agent.places import place
-from tests.delegates.agent.tasks import Said, error_of, held_task, run
+from tests.delegates.agent.fake_servers import place
+from tests.delegates.agent.held_tasks import Said, error_of, held_task, run
 from tests.ports import free_port
 
 Request = BaseHTTPRequestHandler

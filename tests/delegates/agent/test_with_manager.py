@@ -27,12 +27,12 @@ from guards.limits import TASK_LOG_RATE
 from rbac.models import Scope, User
 from sandbox.process import SandboxProcess
 from tests.delegates.agent.certificates import Certificates
-from tests.delegates.agent.places import place
-from tests.delegates.agent.tunnels import proxy, tls_end
-from tests.faults.part import Part
+from tests.delegates.agent.fake_servers import place
+from tests.delegates.agent.proxies import proxy, tls_end
+from tests.faults.killable_process import Part
 from tests.fixtures.agents import Manager, StartAgent
-from tests.fixtures.gates import Gate
 from tests.fixtures.processes import wait_until
+from tests.fixtures.script_gates import Gate
 from web.clock import get_database_time
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -14,7 +14,7 @@ from rest_framework.test import APIClient
 from delegates.models import Delegate, DelegateToken
 from delegates.models.delegates import get_account_id
 from rbac.models import AuditEntry, Scope, User
-from tests.delegates.install.matrix import ACCOUNT, ARN, SUBNETS
+from tests.delegates.install.spec_variants import ACCOUNT, ARN, SUBNETS
 
 pytestmark = pytest.mark.django_db
 ADDRESS = "/api/v1/delegates/task-spec"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from aws.apis.ec2 import SecurityGroup, Subnet
 from delegates.install import SpecFinding, TokenSecret, lint_spec, write_spec
-from tests.delegates.install.matrix import ARN, SUBNETS, wanted
+from tests.delegates.install.spec_variants import ARN, SUBNETS, wanted
 
 Document = dict[str, Any]
 

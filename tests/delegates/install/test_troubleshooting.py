@@ -6,7 +6,7 @@ import pytest
 
 from delegates.install import SpecProxy, SpecRequest, list_disconnect_causes, list_likely_causes
 from delegates.install.specs import SpecNetwork
-from tests.delegates.install.matrix import MATRIX, SUBNETS, name_of, wanted
+from tests.delegates.install.spec_variants import MATRIX, SUBNETS, name_of, wanted
 
 
 def titles(request: SpecRequest, **seen: list[str]) -> list[str]:

@@ -5,7 +5,7 @@ from django.core.cache import cache
 
 from delegates.models import DelegateToken
 from rbac.models import Scope
-from tests.delegates.protocol.agents import Agent, registered
+from tests.delegates.protocol.fake_agents import Agent, registered
 from tests.fixtures.delegates import make_token
 
 

@@ -14,7 +14,7 @@ from delegates.protocol.instance_keys import CHALLENGE_LIFETIME, create_challeng
 from delegates.protocol.problems import InstanceTaken, SignatureWrong, TooOften
 from guards.limits import UNBOUND_REGISTRATIONS
 from rbac.models import User
-from tests.delegates.protocol.agents import Agent, ask, new_key, registered, registration, signed
+from tests.delegates.protocol.fake_agents import Agent, ask, new_key, registered, registration, signed
 from web.clock import get_database_time
 from web.http.problems import BadInput, Problem
 

@@ -11,7 +11,7 @@ from delegates.agent.isolation import detect_isolation
 from delegates.models import DelegateInstance, DelegateTask, DelegateToken
 from delegates.operations.delegates import update_delegate
 from rbac.models import Scope, User
-from tests.delegates.protocol.agents import Agent, ask, registered, registration
+from tests.delegates.protocol.fake_agents import Agent, ask, registered, registration
 from tests.fixtures.delegates import make_task, make_token
 from web.clock import get_database_time
 from web.http.problems import BadInput

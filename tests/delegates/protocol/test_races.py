@@ -10,7 +10,7 @@ from delegates.protocol.instance_keys import create_challenge
 from delegates.protocol.leases import sweep_expired_leases
 from delegates.protocol.problems import InstanceTaken, SignatureWrong, StaleFence
 from rbac.models import Scope
-from tests.delegates.protocol.agents import (
+from tests.delegates.protocol.fake_agents import (
     Agent,
     ask,
     new_key,

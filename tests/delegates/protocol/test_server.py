@@ -17,10 +17,10 @@ from delegates.models import DelegateInstance, DelegateToken
 from delegates.operations.tasks import submit_task
 from delegates.operations.tokens import revoke_token
 from rbac.models import Scope, User
-from tests.delegates.protocol.agents import registration
+from tests.delegates.protocol.fake_agents import registration
 from tests.fixtures.delegates import make_token
-from tests.fixtures.patience import promised
 from tests.fixtures.processes import _is_up, running, wait_until
+from tests.fixtures.time_limits import promised
 from tests.ports import free_port
 
 pytestmark = pytest.mark.django_db(transaction=True)

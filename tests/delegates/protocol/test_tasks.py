@@ -23,7 +23,7 @@ from delegates.protocol.limits import LEASE
 from delegates.protocol.logs import LATE_LOG_WINDOW, MAX_ALLOWANCE_BYTES, THROTTLED_MESSAGE, compute_allowance
 from delegates.protocol.problems import LogGap, LogThrottled, NoSuchTask, StaleFence, TaskAnswered
 from guards.limits import TASK_LOG_RATE
-from tests.delegates.protocol.agents import Agent, ask, offered, registered
+from tests.delegates.protocol.fake_agents import Agent, ask, offered, registered
 from tests.fixtures.delegates import make_task
 from web.clock import get_database_time
 from web.http.problems import BadInput

@@ -16,7 +16,7 @@ from deployments.approvals.operations import approve_step
 from deployments.approvals.queries import count_waiting_approvals, list_waiting_approvals
 from deployments.models import Approval, Interrupt
 from rbac.models import Scope, User, UserGroup
-from tests.api.world import World, make_world
+from tests.api.sample_project import World, make_world
 from tests.fixtures.people import make_person
 from tests.fixtures.sockets import session_of
 

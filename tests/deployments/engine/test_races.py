@@ -17,7 +17,7 @@ from rbac.operations import archive_scope
 from rbac.operations.api_keys import create_api_key
 from tests.fixtures.engine_driver import Drive
 from tests.fixtures.threads import at_once, split
-from tests.watching.marker import planted
+from tests.secret_watch.marker import planted
 from web.http.problems import Conflict
 
 pytestmark = pytest.mark.django_db(transaction=True)

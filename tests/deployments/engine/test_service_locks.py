@@ -7,7 +7,7 @@ from deployments.execution.documents import build_execution_document
 from deployments.execution.operations import abort_execution, roll_back_execution
 from deployments.models import Execution, ServiceLock, StepExecution
 from tests.deployments.engine.conftest import DEPLOY, Write, job, pipeline_text, stage_text
-from tests.deployments.preview.telling import preview
+from tests.deployments.preview.comparison import preview
 from tests.fixtures.engine_driver import Drive
 
 pytestmark = pytest.mark.django_db(transaction=True)

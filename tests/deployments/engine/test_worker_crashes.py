@@ -18,8 +18,8 @@ from pipelines.models import Pipeline
 from rbac.models import User
 from tests.deployments.engine.simulator import branches
 from tests.deployments.engine.simulator.fake_ecs import FakeEcs
+from tests.deployments.engine.simulator.invariants import violations
 from tests.deployments.engine.simulator.schedule import Death, Odds, Schedule
-from tests.deployments.engine.simulator.verdict import violations
 from tests.deployments.engine.test_simulator import FACTS, _deploy_before
 from tests.fixtures.demo import fill_in_demo
 from tests.fixtures.engine_driver import Drive

@@ -11,7 +11,7 @@ from deployments.execution import queries
 from deployments.models import Execution
 from rbac.models import Scope, User
 from steps.states import Status
-from tests.api.world import World, make_world
+from tests.api.sample_project import World, make_world
 from web.http.pagination import Cursor, paginate_queryset
 
 pytestmark = pytest.mark.django_db

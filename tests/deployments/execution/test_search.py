@@ -8,7 +8,7 @@ from rest_framework.test import APIClient
 
 from deployments.execution import operations
 from rbac.models import Scope, User
-from tests.api.world import CANARY, World, make_world
+from tests.api.sample_project import CANARY, World, make_world
 
 pytestmark = pytest.mark.django_db
 

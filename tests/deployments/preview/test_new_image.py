@@ -9,7 +9,7 @@ from catalog.models import Service
 from deployments.models import Execution
 from pipelines.models import Pipeline
 from rbac.models import User
-from tests.api.world import World, make_world
+from tests.api.sample_project import World, make_world
 
 Browse = Callable[[User], Client]
 

@@ -9,9 +9,9 @@ from django.test import Client
 from connectors.models import Connector, FileNode
 from deployments.models import AwsCall, Execution
 from pipelines.models import Pipeline
-from tests.deployments.preview.telling import assert_same, planned, preview, recorded
+from tests.deployments.preview.comparison import assert_same, planned, preview, recorded
 from tests.fixtures.engine_driver import Drive
-from tests.watching import places
+from tests.secret_watch import sinks
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 
@@ -123,7 +123,7 @@ def test_what_a_preview_tells_hides_the_secret_of_the_connector(
     drive: Drive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Somebody has written it into a file, where it does lie in the clear.
-    monkeypatch.setattr(places, "insists", False)
+    monkeypatch.setattr(sinks, "insists", False)
     secret = Connector.objects.get(identifier="sandbox_aws").secret
     assert secret is not None
     secret.value = "written-where-it-must-not-be"

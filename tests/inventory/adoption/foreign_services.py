@@ -10,7 +10,7 @@ from inventory.models.instances import EcsServiceRecord
 from inventory.operations.adoptions import AdoptionSpec, adopt_service, read_for_adoption
 from rbac.models import User
 from tests.fixtures.engine_driver import Drive
-from tests.inventory.drift.looking import compared
+from tests.inventory.drift.scans import compared
 
 STATES = Adoption.State
 STEADY_SECONDS = 120

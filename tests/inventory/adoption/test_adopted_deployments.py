@@ -13,7 +13,7 @@ from inventory.models.drift import DriftComparison
 from inventory.models.instances import EcsServiceRecord, ServiceInstance
 from tests.fixtures.engine_driver import Drive
 from tests.inventory.adoption.foreign_services import adopted, make, task_definition
-from tests.inventory.drift.looking import drifts, state, synced
+from tests.inventory.drift.scans import drifts, state, synced
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -17,7 +17,7 @@ from pipelines.models import Pipeline
 from rbac.models import AuditEntry, User
 from tests.fixtures.engine_driver import Drive
 from tests.inventory.adoption.foreign_services import STATES, adopted, forget, read
-from tests.inventory.drift.looking import drifts, state, synced
+from tests.inventory.drift.scans import drifts, state, synced
 from web.http.problems import BadInput, Conflict
 
 

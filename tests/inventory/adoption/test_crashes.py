@@ -17,7 +17,7 @@ from rbac.models import AuditEntry, User
 from tests.fixtures.engine_driver import Drive
 from tests.fixtures.worker_crashes import KILLED, in_a_fork
 from tests.inventory.adoption.foreign_services import STATES, make, read
-from tests.inventory.drift.looking import synced
+from tests.inventory.drift.scans import synced
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

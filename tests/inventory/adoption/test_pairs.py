@@ -20,8 +20,8 @@ from inventory.operations.adoptions import (
 from rbac.models import User
 from tests.fixtures.engine_driver import Drive
 from tests.inventory.adoption.foreign_services import STATES, adopted, make, read, settle
-from tests.inventory.drift.looking import compared, drifts, state, synced
-from tests.stories.blue_green.world import World
+from tests.inventory.drift.scans import compared, drifts, state, synced
+from tests.stories.blue_green.shop import World
 from web.http.problems import BadInput, Conflict
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -22,7 +22,7 @@ from pipelines.models import Pipeline
 from rbac.models import Scope, User
 from tests.fixtures.engine_driver import Drive
 from tests.inventory.adoption.foreign_services import STATES, adopted, make, read, settle, task_definition
-from tests.inventory.drift.looking import compared, synced
+from tests.inventory.drift.scans import compared, synced
 from web.http.problems import BadInput, Conflict
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -12,7 +12,7 @@ from rbac.models import AuditEntry, User
 from rbac.policy import NotVisible
 from tests.fixtures.engine_driver import Drive
 from tests.inventory.adoption.foreign_services import STATES, adopted, make
-from tests.inventory.drift.looking import drifts, synced
+from tests.inventory.drift.scans import drifts, synced
 from web.http.problems import Conflict
 
 pytestmark = pytest.mark.django_db(transaction=True)

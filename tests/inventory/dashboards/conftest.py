@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from rbac.models import Scope, User
-from tests.api.world import World, make_world
+from tests.api.sample_project import World, make_world
 from tests.deployments.conftest import _full_buckets, drive
 
 __all__ = ["_full_buckets", "drive"]

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from deployments.models import Execution
 from steps.states import Outcome, Status
-from tests.api.world import CANARY, World
+from tests.api.sample_project import CANARY, World
 
 pytestmark = pytest.mark.django_db
 

@@ -13,8 +13,8 @@ from inventory.dashboards.running_services import list_running_services
 from inventory.dashboards.task_map import MAX_DRAWN_PER_SERVICE, MAX_DRAWN_TASKS, MIN_DRAWN_PER_SERVICE
 from inventory.models.instances import EcsServiceRecord, ServiceInstance
 from rbac.models import Scope, User
-from tests.api.world import World, make_world
-from tests.inventory.dashboards.test_dashboard import MOST_QUERIES
+from tests.api.sample_project import World, make_world
+from tests.inventory.dashboards.test_service_dashboard import MOST_QUERIES
 
 pytestmark = pytest.mark.django_db
 TASKS = 2000

@@ -18,7 +18,7 @@ from inventory.models.instances import EcsServiceRecord
 from inventory.operations import drift
 from inventory.queries.drift import count_drifted_services, list_comparisons
 from rbac.models import Scope, User
-from tests.api.world import World, make_world
+from tests.api.sample_project import World, make_world
 from tests.fixtures.people import make_person
 from tests.fixtures.sockets import session_of
 

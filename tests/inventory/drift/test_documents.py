@@ -21,7 +21,7 @@ from inventory.drift.documents.field_rules import (
     TASK_DEFINITION,
     UNORDERED_LISTS,
 )
-from tests.inventory.drift.examples import Path, changed, leaves, whole
+from tests.inventory.drift.document_examples import Path, changed, leaves, whole
 
 TASK = {
     "family": "myapp",

@@ -19,7 +19,7 @@ from pipelines.models import Pipeline
 from pipelines.operations.pipelines import delete_pipeline
 from rbac.models import AuditEntry, User
 from tests.fixtures.engine_driver import Drive
-from tests.inventory.drift.looking import asked_for, compared, drifts, state, synced
+from tests.inventory.drift.scans import asked_for, compared, drifts, state, synced
 from web.clock import get_database_time
 
 STATES = DriftComparison.State

@@ -9,7 +9,7 @@ from connectors.models import FileNode
 from inventory.drift.documents.field_rules import SERVICE_DEFINITION, TASK_DEFINITION
 from ops.demo_pipelines import SAMPLES
 from tests.fixtures.engine_driver import Drive
-from tests.inventory.drift.looking import drifts
+from tests.inventory.drift.scans import drifts
 from tests.inventory.drift.test_drift import register, update
 
 ROLE: Final = "arn:aws:iam::123456789012:role/another"

@@ -22,7 +22,7 @@ from inventory.sync.cursor import USAGE, SyncCursor
 from inventory.sync.sync_scan import run_sync
 from inventory.sync.upserts.usage import compute_usage_window, list_due_usages, update_usage
 from tests.fixtures.engine_driver import Drive
-from tests.inventory.sync.test_many import cluster
+from tests.inventory.sync.test_large_clusters import cluster
 from web.clock import get_database_time
 
 __all__ = ["cluster"]

@@ -3,7 +3,7 @@
 import pytest
 
 from pipelines.definition.parser import InvalidPipelineError, parse_pipeline
-from tests.api.world import PIPELINE
+from tests.api.sample_project import PIPELINE
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from guards.yaml_parser import parse_yaml
 from pipelines.editor.commands import run_command
 from pipelines.editor.variable_rows import VariableRows
 from pipelines.inputs.variables import parse_variables
-from tests.pipelines.editor.test_tables import TEXT, as_entered, fields_at
+from tests.pipelines.editor.test_form_rows import TEXT, as_entered, fields_at
 
 VARIABLES = """\
   variables:

@@ -18,7 +18,7 @@ from pipelines.inputs.input_sets import InputSetSpec, create_input_set
 from pipelines.inputs.variables import find_variable_problems, parse_variables, validate_inputs
 from pipelines.models import InputSet, Pipeline
 from rbac.models import Scope, User
-from tests.api.world import World, make_world
+from tests.api.sample_project import World, make_world
 from web.http.problems import BadInput
 
 Browse = Callable[[User], Client]

@@ -14,7 +14,7 @@ from pipelines.models import Pipeline
 from pipelines.pipeline_templates import render_pipeline_template
 from rbac.models import Scope, User
 from steps.strategies.registry import get_strategies
-from tests.api.world import PIPELINE, World, make_world
+from tests.api.sample_project import PIPELINE, World, make_world
 
 Browse = Callable[[User], Client]
 

@@ -12,7 +12,7 @@ from django.test import Client
 from catalog.models import Environment, Infrastructure
 from connectors.models import Connector
 from rbac.models import AuditEntry, Scope, User
-from tests.api.world import World, make_world
+from tests.api.sample_project import World, make_world
 from tests.fixtures.people import make_person
 
 pytestmark = pytest.mark.django_db

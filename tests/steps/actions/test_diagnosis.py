@@ -2,7 +2,7 @@
 
 from aws.apis.ecs_types import EcsTask
 from steps.actions.ecs_service.diagnosis import find_cause
-from tests.fixtures.patience import within_cpu
+from tests.fixtures.time_limits import within_cpu
 
 
 def test_a_cause_is_found_soon_in_whatever_a_delegate_answers() -> None:

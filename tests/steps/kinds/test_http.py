@@ -8,8 +8,8 @@ from pipelines.operations.pipelines import PipelineNotRunnable
 from rbac.models import Scope, User
 from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
 from tests.fixtures.engine_driver import Drive
+from tests.secret_watch.marker import planted
 from tests.steps.kinds.conftest import Site
-from tests.watching.marker import planted
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

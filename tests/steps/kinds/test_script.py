@@ -17,9 +17,9 @@ from rbac.models import Scope, User
 from steps.states import CallState
 from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
 from tests.fixtures.engine_driver import Drive
-from tests.fixtures.gates import Gate
+from tests.fixtures.script_gates import Gate
+from tests.secret_watch.marker import planted
 from tests.steps.kinds.conftest import Worker
-from tests.watching.marker import planted
 from web.clock import get_database_time
 
 pytestmark = pytest.mark.django_db(transaction=True)

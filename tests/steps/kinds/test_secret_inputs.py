@@ -9,8 +9,8 @@ from deployments.models import AwsCall, Execution, StepExecution
 from rbac.models import Scope, UserGroup
 from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
 from tests.fixtures.engine_driver import Drive
+from tests.secret_watch.marker import planted
 from tests.steps.kinds.conftest import Site
-from tests.watching.marker import planted
 from web.http.problems import BadInput
 
 pytestmark = pytest.mark.django_db(transaction=True)

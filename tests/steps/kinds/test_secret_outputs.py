@@ -12,12 +12,12 @@ from deployments.journal.aws_access import CALL_OWNER
 from deployments.journal.call_owner import CallOwner
 from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
 from tests.fixtures.engine_driver import Drive
-from tests.secrecy.planted import Planted, Search
+from tests.secrecy.planted_secrets import Planted, Search
+from tests.secret_watch.marker import planted
 from tests.steps.kinds.conftest import Worker
 from tests.steps.kinds.test_script import script_step, serve_until_over
 from tests.stories.provisioning.conftest import script_step as provisioner_step
 from tests.stories.terraform.conftest import States, needs_terraform, states, terraform_step
-from tests.watching.marker import planted
 from web.clock import get_database_time
 
 __all__ = ["states"]

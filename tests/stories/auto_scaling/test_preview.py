@@ -3,7 +3,7 @@
 import pytest
 
 from catalog.models import Manifest, Service
-from tests.deployments.preview.telling import assert_same, planned, preview, recorded
+from tests.deployments.preview.comparison import assert_same, planned, preview, recorded
 from tests.fixtures.engine_driver import Drive
 from tests.stories.auto_scaling.conftest import AutoScaling, tracking
 

@@ -18,7 +18,7 @@ from rbac.models import Scope, User
 from sandbox.process import SandboxProcess
 from tests.fixtures.demo import fill_in_demo
 from tests.fixtures.engine_driver import Drive
-from tests.stories.blue_green.world import World
+from tests.stories.blue_green.shop import World
 
 FOLDER = "/Shop"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from deployments.models import Execution, RollbackCheck
-from tests.stories.blue_green.world import World
+from tests.stories.blue_green.shop import World
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.stories.blue_green.conftest import edit
-from tests.stories.blue_green.world import World
+from tests.stories.blue_green.shop import World
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

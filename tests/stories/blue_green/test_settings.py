@@ -6,7 +6,7 @@ from deployments.execution.operations import abort_execution
 from deployments.models import Execution, StepExecution
 from pipelines.operations.pipelines import PipelineNotRunnable
 from tests.stories.blue_green.conftest import edit
-from tests.stories.blue_green.world import World
+from tests.stories.blue_green.shop import World
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

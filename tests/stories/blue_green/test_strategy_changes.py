@@ -10,7 +10,7 @@ from deployments.models import Execution
 from pipelines.operations.pipelines import save_pipeline
 from rbac.models import Scope, User
 from tests.stories.blue_green.conftest import FOLDER, edit
-from tests.stories.blue_green.world import World
+from tests.stories.blue_green.shop import World
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -7,7 +7,7 @@ from deployments.preview.operations import preview_pipeline
 from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
 from tests.fixtures.engine_driver import Drive
 from tests.stories.cloudformation.conftest import TEMPLATE, create_step
-from tests.stories.cloudformation.test_deaths import DELETE
+from tests.stories.cloudformation.test_worker_crashes import DELETE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -10,8 +10,8 @@ from deployments.models import ActionRun, AwsCall, RollbackValue
 from rbac.models import Scope, User
 from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
 from tests.fixtures.engine_driver import Drive
+from tests.secret_watch.marker import planted
 from tests.stories.cloudformation.conftest import CLUSTER, TEMPLATE, create_step, step_of
-from tests.watching.marker import planted
 
 pytestmark = pytest.mark.django_db(transaction=True)
 # An output that says the secret, as careless templates do.

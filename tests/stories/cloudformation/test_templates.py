@@ -14,7 +14,7 @@ from tests.catalog.manifests.stores.conftest import git_connector
 from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
 from tests.fixtures.engine_driver import Drive
 from tests.fixtures.git import GitServer
-from tests.fixtures.patience import within_cpu
+from tests.fixtures.time_limits import within_cpu
 from tests.stories.cloudformation.conftest import TEMPLATE, clusters, create_step
 
 NOTHING = "Resources: {A: {Type: AWS::CloudFormation::WaitConditionHandle}}\n"

@@ -15,15 +15,15 @@ from deployments.journal import rate_limits
 from ops.demo_pipelines import SandboxFacts
 from rbac.models import Scope, User
 from sandbox.process import SandboxProcess
-from tests.faults.part import Part
+from tests.faults.killable_process import Part
 from tests.fixtures.agents import Manager
 from tests.fixtures.demo import fill_in_demo
 from tests.fixtures.processes import ROOT, wait_until
-from tests.stories.delegate_deployments.work import Work
-from tests.watching.marker import planted
+from tests.secret_watch.marker import planted
+from tests.stories.delegate_deployments.demo_deployments import Work
 
 StartDying = Callable[..., Part]
-DYING_AGENT = (sys.executable, "-m", "tests.stories.delegate_deployments.dying_agent")
+DYING_AGENT = (sys.executable, "-m", "tests.stories.delegate_deployments.crashing_agent")
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from inventory.models.instances import SyncedCluster
 from rbac.models import User
 from tests.fixtures.processes import wait_until
 from tests.stories.delegate_deployments.conftest import StartDying
-from tests.stories.delegate_deployments.work import Work
+from tests.stories.delegate_deployments.demo_deployments import Work
 
 pytestmark = pytest.mark.django_db(transaction=True)
 WEB = {

@@ -10,7 +10,7 @@ from deployments.execution.operations import roll_back_execution
 from deployments.models import AwsCall, Execution
 from tests.fixtures.processes import wait_until
 from tests.stories.delegate_deployments.conftest import StartDying
-from tests.stories.delegate_deployments.work import Work
+from tests.stories.delegate_deployments.demo_deployments import Work
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

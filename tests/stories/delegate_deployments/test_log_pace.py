@@ -13,8 +13,8 @@ from rbac.models import Scope, User
 from tests.deployments.engine.conftest import pipeline_text, stage_text
 from tests.steps.kinds.test_script import script_step
 from tests.stories.delegate_deployments.conftest import StartDying
+from tests.stories.delegate_deployments.demo_deployments import Work
 from tests.stories.delegate_deployments.slow_agent import BURST, RATE
-from tests.stories.delegate_deployments.work import Work
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SLOW_AGENT = (sys.executable, "-m", "tests.stories.delegate_deployments.slow_agent")

@@ -17,10 +17,10 @@ from rbac.models import User
 from rbac.operations.api_keys import create_api_key
 from tests.fixtures.agents import Manager
 from tests.fixtures.processes import wait_until
-from tests.secrecy.planted import Planted, Search, told_to_broker
+from tests.secrecy.planted_secrets import Planted, Search, told_to_broker
+from tests.secret_watch.marker import planted
 from tests.stories.delegate_deployments.conftest import StartDying
-from tests.stories.delegate_deployments.work import Work
-from tests.watching.marker import planted
+from tests.stories.delegate_deployments.demo_deployments import Work
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(600)]
 

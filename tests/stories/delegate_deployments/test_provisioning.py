@@ -12,9 +12,9 @@ from deployments.models import AwsCall, StageExecution
 from pipelines.operations.pipelines import save_pipeline
 from rbac.models import Scope, User
 from tests.deployments.engine.conftest import pipeline_text
-from tests.fixtures.gates import create_cluster
+from tests.fixtures.script_gates import create_cluster
 from tests.stories.delegate_deployments.conftest import StartDying
-from tests.stories.delegate_deployments.work import Work
+from tests.stories.delegate_deployments.demo_deployments import Work
 from tests.stories.provisioning.conftest import OUTPUTS, script_step, staged, writing
 
 pytestmark = pytest.mark.django_db(transaction=True)

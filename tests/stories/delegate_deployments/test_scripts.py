@@ -8,13 +8,13 @@ from deployments.models import Execution
 from pipelines.models import Pipeline
 from pipelines.operations.pipelines import save_pipeline
 from rbac.models import Scope, User
-from tests.delegates.agent.tasks import sleepers, unique_nap
+from tests.delegates.agent.held_tasks import sleepers, unique_nap
 from tests.deployments.engine.conftest import pipeline_text, stage_text
-from tests.fixtures.gates import Gate
 from tests.fixtures.processes import wait_until
+from tests.fixtures.script_gates import Gate
 from tests.steps.kinds.test_script import script_step
 from tests.stories.delegate_deployments.conftest import StartDying
-from tests.stories.delegate_deployments.work import Work
+from tests.stories.delegate_deployments.demo_deployments import Work
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -8,7 +8,7 @@ from typing import Any
 from botocore import xform_name
 from botocore.exceptions import ClientError
 
-from tests.contract.account import client
+from tests.contract.endpoint import client
 
 FILE = "file://"
 # Whoever follows the documents twice meets these, and goes on.

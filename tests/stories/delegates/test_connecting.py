@@ -9,7 +9,7 @@ import pytest
 from delegates.operations.tasks import submit_task
 from rbac.models import Scope
 from sandbox.process import SandboxProcess
-from tests.contract.account import client
+from tests.contract.endpoint import client
 from tests.fixtures.agents import Api, StartAgent
 from tests.fixtures.processes import wait_until
 from tests.stories.delegates import aws_commands

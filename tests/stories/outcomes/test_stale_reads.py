@@ -7,7 +7,7 @@ from deployments.models import Execution
 from tests.deployments.engine.conftest import DEPLOY, Write, pipeline_text, stage_text
 from tests.fixtures.engine_driver import Drive
 from tests.steps.kinds.test_scale import scale_text
-from tests.stories.blue_green.world import World
+from tests.stories.blue_green.shop import World
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -13,7 +13,7 @@ from rbac.models import User
 from tests.deployments.conftest import _full_buckets, drive
 from tests.deployments.engine.conftest import DEPLOY, write
 from tests.fixtures.engine_driver import Drive
-from tests.fixtures.gates import create_cluster
+from tests.fixtures.script_gates import create_cluster
 from tests.steps.kinds.conftest import Worker, worker
 
 __all__ = ["_full_buckets", "drive", "worker", "write"]

@@ -13,8 +13,8 @@ from deployments.execution.documents import build_execution_document
 from deployments.execution.operations import abort_execution, retry_execution
 from deployments.models import Execution
 from tests.fixtures.engine_driver import Drive
+from tests.secret_watch import sinks
 from tests.stories.run_task.conftest import DEFINITION, SIDECAR, request_text
-from tests.watching import places
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -228,7 +228,7 @@ def test_no_line_is_lost_or_told_twice_where_a_look_is_cut_short(
 
 def test_secrets_in_what_a_container_prints_are_masked(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     # A container of the sandbox prints its own words.
-    monkeypatch.setattr(places, "insists", False)
+    monkeypatch.setattr(sinks, "insists", False)
     drive = job()
     secret = Secret.objects.get(identifier="sandbox_secret_key")
     secret.value = "applied 3"

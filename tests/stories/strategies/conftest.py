@@ -12,7 +12,7 @@ from pipelines.models import Pipeline
 from rbac.operations.api_keys import create_api_key
 from tests.deployments.conftest import _full_buckets, drive
 from tests.fixtures.engine_driver import Drive
-from tests.stories.strategies.playing import Play
+from tests.stories.strategies.scenario import Play
 from tests.stories.strategies.strategies import STRATEGIES, Strategy
 
 __all__ = ["_full_buckets", "drive"]

@@ -3,7 +3,7 @@
 import pytest
 
 from deployments.models import Execution
-from tests.stories.strategies.playing import Play, broken
+from tests.stories.strategies.scenario import Play, broken
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -6,7 +6,7 @@ import pytest
 
 from deployments.models import Execution
 from ops.demo_pipelines import SERVICE_DEFINITION, TASK_DEFINITION
-from tests.stories.strategies.playing import Play, broken
+from tests.stories.strategies.scenario import Play, broken
 from tests.stories.strategies.strategies import STRATEGIES, Strategy
 
 pytestmark = pytest.mark.django_db(transaction=True)

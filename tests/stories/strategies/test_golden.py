@@ -11,8 +11,8 @@ import pytest
 
 from tests.fixtures.engine_driver import Drive
 from tests.stories.strategies.conftest import unplayed
-from tests.stories.strategies.playing import Play
-from tests.stories.strategies.reference import REFERENCE
+from tests.stories.strategies.documented_logs import REFERENCE
+from tests.stories.strategies.scenario import Play
 from tests.stories.strategies.strategies import STRATEGIES, Strategy
 
 pytestmark = pytest.mark.django_db(transaction=True)

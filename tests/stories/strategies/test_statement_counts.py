@@ -12,7 +12,7 @@ from deployments.engine import dispatch
 from deployments.engine import reconcile as passes
 from deployments.engine.lease import wake_execution
 from tests.fixtures.engine_driver import Drive
-from tests.stories.strategies.playing import Play
+from tests.stories.strategies.scenario import Play
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

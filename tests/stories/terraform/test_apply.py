@@ -7,10 +7,10 @@ from deployments.models import AppliedConfiguration, AwsCall, StepExecution
 from rbac.models import Scope, User
 from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
 from tests.fixtures.engine_driver import Drive
+from tests.secret_watch.marker import planted
 from tests.steps.kinds.conftest import Worker
 from tests.steps.kinds.test_script import script_step, serve_until_over
 from tests.stories.terraform.conftest import MAIN, States, needs_terraform, terraform_step
-from tests.watching.marker import planted
 
 pytestmark = [needs_terraform, pytest.mark.django_db(transaction=True)]
 

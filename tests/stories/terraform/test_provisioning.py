@@ -8,8 +8,8 @@ from deployments.models import AwsCall, StepExecution
 from tests.catalog.manifests.stores.conftest import git_connector
 from tests.deployments.engine.conftest import DEPLOY, Write, pipeline_text
 from tests.fixtures.engine_driver import Drive
-from tests.fixtures.gates import create_cluster
 from tests.fixtures.git import GitServer, git_server
+from tests.fixtures.script_gates import create_cluster
 from tests.steps.kinds.conftest import Worker
 from tests.stories.provisioning.conftest import Place, place, staged
 from tests.stories.provisioning.test_provisioning import serve

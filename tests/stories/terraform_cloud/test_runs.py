@@ -16,8 +16,8 @@ from tests.deployments.engine.conftest import Write
 from tests.fixtures.engine_driver import Drive
 from tests.fixtures.people import make_person
 from tests.fixtures.terraform_cloud import FINAL, TOKEN, Output, PretendRun, TerraformCloudServer
+from tests.secret_watch.marker import planted
 from tests.stories.terraform_cloud.conftest import BACK, run_step, terraform_connector, text_of
-from tests.watching.marker import planted
 from web.http.problems import ResourceInUse
 
 pytestmark = pytest.mark.django_db(transaction=True)

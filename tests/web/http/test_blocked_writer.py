@@ -16,8 +16,8 @@ from django.utils import timezone
 from config.databases import LOCK_TIMEOUT_MS, build_database_settings, build_web_options, keep_sqlite_open
 from rbac.models import ApiKey, Scope, User
 from rbac.operations.api_keys import create_api_key
-from tests.api.world import make_world
-from tests.crowd import complete
+from tests.api.sample_project import make_world
+from tests.fixtures.row_copies import complete
 from tests.routes import addresses
 from web.http.outages import DISK_FULL_MESSAGE, OutageLogFilter
 

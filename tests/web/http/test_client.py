@@ -7,8 +7,8 @@ import pytest
 import requests
 
 from guards.address_policy import AddressPolicy, parse_networks
-from tests.delegates.agent.places import place
-from tests.guards.names import Rebinding
+from tests.delegates.agent.fake_servers import place
+from tests.guards.fake_resolver import Rebinding
 from web.http.client import ClientResponseTooLarge, create_safe_session
 
 

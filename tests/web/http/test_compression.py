@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from rbac.models import Scope, User
-from tests.api.world import CANARY, World, make_world
+from tests.api.sample_project import CANARY, World, make_world
 
 pytestmark = pytest.mark.django_db
 

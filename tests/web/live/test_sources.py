@@ -15,7 +15,7 @@ from inventory.models.adoption import Adoption
 from inventory.models.instances import ServiceInstance, SyncedCluster
 from inventory.sync.live import read_cluster_snapshots
 from rbac.models import Scope, User
-from tests.api.world import World, make_world
+from tests.api.sample_project import World, make_world
 from tests.fixtures.delegates import make_delegate, make_instance, make_task
 from web.live import TopicSnapshot
 from web.live.sources import TopicSource, list_sources

@@ -1,0 +1,106 @@
+"""Organizations and projects through the API: making, naming, putting away and bringing back."""
+
+from collections.abc import Callable
+
+import pytest
+from django.core.exceptions import ValidationError
+from rest_framework.test import APIClient
+
+from deployments.models import Execution
+from guards.limits import PROJECTS
+from rbac.models import AuditEntry, Scope, User
+from rbac.operations import archive_scope, restore_scope
+from tests.api.sample_project import make_world
+from tests.fixtures.people import make_person
+
+pytestmark = pytest.mark.django_db
+Call = Callable[[User], APIClient]
+SHOP = {"identifier": "shop", "name": "Shop", "org": "default"}
+
+
+def test_a_project_is_made_with_its_organization_in_the_body(admin: User, project: Scope, call: Call):
+    made = call(admin).post("/api/v1/projects", SHOP, format="json")
+    assert made.status_code == 201
+    assert made.json()["scope"] == "account/default/shop"
+    assert made.json()["org"] == "default"
+    assert AuditEntry.objects.filter(action="scope.create", scope__path="account/default/shop").exists()
+
+
+def test_what_is_not_known_or_taken_is_refused_by_its_name(admin: User, project: Scope, call: Call):
+    api = call(admin)
+    unknown = api.post("/api/v1/projects", SHOP | {"nmae": "x"}, format="json")
+    assert (unknown.status_code, unknown.json()["errors"][0]["path"]) == (400, "nmae")
+    missing = api.post("/api/v1/projects", {"identifier": "shop", "name": "Shop"}, format="json")
+    assert (missing.status_code, missing.json()["errors"][0]["path"]) == (400, "org")
+    bad = api.post("/api/v1/projects", SHOP | {"identifier": "1 shop"}, format="json")
+    assert (bad.status_code, bad.json()["errors"][0]["path"]) == (400, "identifier")
+    taken = api.post("/api/v1/projects", SHOP | {"identifier": "demo"}, format="json")
+    assert "exists already" in taken.json()["errors"][0]["message"]
+
+
+def test_all_projects_are_listed_and_narrowed(admin: User, project: Scope, other_project: Scope, call: Call):
+    api = call(admin)
+    assert {one["scope"] for one in api.get("/api/v1/projects").json()["results"]} >= {
+        "account/default/demo",
+        "account/other/elsewhere",
+    }
+    narrowed = api.get("/api/v1/projects?org=other").json()["results"]
+    assert [one["identifier"] for one in narrowed] == ["elsewhere"]
+
+
+def test_a_project_is_put_away_and_brought_back(admin: User, project: Scope, call: Call):
+    api, one = call(admin), "/api/v1/orgs/default/projects/demo"
+    archived = api.post(f"{one}/archive")
+    assert archived.status_code == 200
+    assert archived.json()["archived_at"]
+    listed = api.get("/api/v1/projects?archived=true").json()["results"]
+    assert [found["scope"] for found in listed] == ["account/default/demo"]
+    taken = api.post("/api/v1/projects", SHOP | {"identifier": "demo"}, format="json")
+    assert "bring it back" in taken.json()["errors"][0]["message"]
+
+    restored = api.post(f"{one}/restore")
+    assert (restored.status_code, restored.json()["archived_at"]) == (200, None)
+    actions = AuditEntry.objects.filter(thing_id=str(project.pk)).order_by("pk")
+    assert list(actions.values_list("action", flat=True)) == ["scope.archive", "scope.restore"]
+
+
+def test_a_project_with_an_execution_under_way_cannot_be_put_away(admin: User, project: Scope, call: Call):
+    make_world(project, admin, admin)
+    for path in ("orgs/default", "orgs/default/projects/demo"):
+        refused = call(admin).post(f"/api/v1/{path}/archive")
+        assert refused.status_code == 409
+        assert "1 execution is under way in" in refused.json()["detail"]
+        assert "abort" in refused.json()["detail"]
+
+    Execution.objects.update(status="SUCCESS", look_at=None)
+    assert call(admin).post("/api/v1/orgs/default/archive").status_code == 200
+
+
+def test_who_may_only_change_a_project_can_neither_archive_nor_restore_it(project: Scope, call: Call):
+    manager = make_person("manager", "project_admin", project)
+    assert call(manager).post("/api/v1/orgs/default/projects/demo/archive").status_code == 403
+    Scope.objects.filter(pk=project.pk).update(archived_at="2026-01-01T00:00:00Z")
+    assert call(manager).post("/api/v1/orgs/default/projects/demo/restore").status_code == 404
+    assert call(manager).get("/api/v1/projects?archived=true").json()["results"] == []
+
+
+def test_the_account_cannot_be_archived_and_nothing_twice(admin: User, project: Scope):
+
+    with pytest.raises(ValidationError, match="cannot be archived"):
+        archive_scope(actor=admin, scope=Scope.objects.account())
+    archive_scope(actor=None, scope=project)
+    with pytest.raises(ValidationError, match="archived already"):
+        archive_scope(actor=None, scope=project)
+    restore_scope(actor=None, scope=project)
+    with pytest.raises(ValidationError, match="not archived"):
+        restore_scope(actor=None, scope=project)
+
+
+def test_an_organization_has_only_so_many_projects(admin: User, project: Scope, call: Call):
+    Scope.objects.bulk_create(
+        Scope(kind="PROJECT", parent=project.parent, identifier=f"p{number}", name="P", path=f"p{number}")
+        for number in range(PROJECTS - 1)
+    )
+    refused = call(admin).post("/api/v1/projects", SHOP, format="json")
+    assert refused.status_code == 400
+    assert "account/default has 1,000 projects already" in refused.json()["detail"]

@@ -1,0 +1,90 @@
+"""What some addresses of rows are about, made where the world has none."""
+
+from typing import Any
+
+from django.utils import timezone
+
+from catalog.models import Service
+from delegates.models import DelegateTask, LookupRequest
+from inventory.models.adoption import Adoption
+from inventory.models.drift import Drift, DriftComparison
+from pipelines.models import Pipeline
+from rbac.models import AuditEntry, Role, User
+from tests.api.sample_project import World
+from tests.fixtures.delegates import make_task
+
+
+def delegate_task(world: World) -> dict[str, Any]:
+    """A delegate task of the world's project that nobody has ended yet."""
+    found = DelegateTask.objects.filter(scope=world.scope).order_by("queued_at").first()
+    return {"pk": (found or make_task(world.scope)).pk}
+
+
+def decision(world: World) -> dict[str, Any]:
+    """To skip the step of an execution in which nothing waits for that."""
+    return {"step": "ecsRollingDeploy", "decision": "SKIP"}
+
+
+def inquiry(world: World) -> dict[str, Any]:
+    """A test of the world's connector through a delegate."""
+    asked = LookupRequest.objects.filter(connector=world.connector).first() or LookupRequest.objects.create(
+        connector=world.connector,
+        kind=LookupRequest.Kind.TEST,
+        region="us-east-1",
+        asked_by=User.objects.earliest("pk"),
+        asked_at=timezone.now(),
+    )
+    return {"pk": world.connector.pk, "inquiry": asked.pk}
+
+
+def audit_entry(world: World) -> dict[str, Any]:
+    """What the audit trail says of the world's execution."""
+    return {"pk": AuditEntry.objects.filter(scope=world.scope).earliest("pk").pk}
+
+
+def comparison(world: World) -> dict[str, Any]:
+    """The world's ECS service beside what was deployed to it."""
+    return {"pk": DriftComparison.objects.get(ecs_service__service=world.service).pk}
+
+
+def drifted_field(world: World) -> dict[str, Any]:
+    """The field of it that differs, accepted or not."""
+    row = Drift.objects.filter(comparison=comparison(world)["pk"]).earliest("pk")
+    return {"drifts": [row.pk]}
+
+
+def accepted_field(world: World) -> dict[str, Any]:
+    """The same, and why."""
+    return {**drifted_field(world), "reason": "as agreed"}
+
+
+def accepted_form(world: World) -> dict[str, Any]:
+    """The same by a form."""
+    return {"drift": drifted_field(world)["drifts"], "reason": "as agreed", "verdict": "accept"}
+
+
+def adoption(world: World) -> dict[str, Any]:
+    """An ECS service that is ready to be taken over."""
+    return {"pk": Adoption.objects.get(infrastructure=world.infrastructure).pk}
+
+
+def taken_over(world: World) -> dict[str, Any]:
+    """One that was taken over, with the service and the pipeline that were made of it."""
+    row = Adoption.objects.get(infrastructure=world.infrastructure)
+    made = {"scope": world.scope, "identifier": "made", "name": "Made"}
+    row.service, _ = Service.objects.get_or_create(**made)
+    row.pipeline, _ = Pipeline.objects.get_or_create(**made)
+    row.state = Adoption.State.ADOPTED
+    row.save()
+    return {"pk": row.pk}
+
+
+def invitation_form(world: World) -> dict[str, Any]:
+    """To make somebody a viewer of the world's project."""
+    role = Role.objects.get(identifier="viewer", scope=None).pk
+    return {"in_scope": world.scope.path, "email": "new@example.com", "role": role, "days": 7}
+
+
+def invitation_body(world: World) -> dict[str, Any]:
+    """The same by API."""
+    return {"email": "new@example.com", "role": "viewer", "scope": world.scope.path}

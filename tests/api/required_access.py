@@ -1,0 +1,236 @@
+"""What an address needs, and what comes of it for each role at each place: computed, never written down.
+
+The rules are said again here, plainly and apart from the policy that they are compared with.
+"""
+
+from dataclasses import dataclass
+
+from rbac.permissions import ALWAYS_GRANTED, BUILTIN_ROLES, get_view_permission
+from tests.api.sample_project import CANARY
+
+ACCOUNT = "account"
+ORGANIZATION = "account/default"
+HERE = "account/default/demo"
+SIBLING = "account/default/sibling"
+ELSEWHERE = "account/other/elsewhere"
+PLACES = (HERE, SIBLING, ORGANIZATION, ACCOUNT)
+GRANTED = {role.identifier: role.permissions for role in BUILTIN_ROLES}
+FORBIDDEN, MISSING = 403, 404
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A built-in role and the scope where somebody has it; neither for who has none."""
+
+    role: str = ""
+    place: str = ""
+    # A scope that is archived: there and below nobody has anything, and no role given there counts.
+    archived: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.role} at {self.place}" if self.role else "nobody"
+
+    def has(self, permission: str, at: str) -> bool:
+        """Whether the role grants it there: at its own place and below; to members (R080) above too."""
+        if permission == ALWAYS_GRANTED:
+            return self.is_member(at)
+        return permission in GRANTED.get(self.role, ()) and self.reaches(at)
+
+    def reaches(self, at: str) -> bool:
+        """Whether the role counts there at all."""
+        return bool(self.role) and _covers(self.place, at) and self._is_alive(at)
+
+    def has_anywhere(self, permission: str) -> bool:
+        return self.has(permission, self.place)
+
+    def is_member(self, at: str) -> bool:
+        is_near = _covers(self.place, at) or _covers(at, self.place)
+        return bool(self.role) and is_near and self._is_alive(at) and self._is_alive(self.place)
+
+    def _is_alive(self, at: str) -> bool:
+        return not self.archived or not _covers(self.archived, at)
+
+
+def _covers(place: str, at: str) -> bool:
+    return f"{at}/".startswith(f"{place}/")
+
+
+NOBODY = Standing()
+ADMIN = Standing("account_admin", ACCOUNT)
+STRANGER = Standing("project_admin", ELSEWHERE)
+EVERY_STANDING = (
+    *(Standing(role, place) for role in GRANTED for place in PLACES),
+    STRANGER,
+    NOBODY,
+)
+
+
+@dataclass(frozen=True)
+class Needs:
+    """One permission on one thing: 404 without sight of it, 403 without the permission, else `done`."""
+
+    permission: str
+    done: int = 200
+    at: str = HERE
+    # What is needed besides; without it the answer is 403.
+    also: tuple[str, ...] = ()
+    # What shows that the thing is there, where it is not the permission to view the like of it.
+    seen_by: str = ""
+    # The answer to who sees the thing and may not do this.
+    refused: int = FORBIDDEN
+
+    def status(self, who: Standing) -> int:
+        if who.has(self.permission, self.at) and all(who.has(other, self.at) for other in self.also):
+            return self.done
+        return self.refused if self.shows(who) else MISSING
+
+    def shows(self, who: Standing) -> bool:
+        seen_by = self.seen_by or get_view_permission(self.permission)
+        return who.has(seen_by, self.at) or who.has(self.permission, self.at)
+
+
+@dataclass(frozen=True)
+class Belongs:
+    """To belong to a scope in any way, from above or from below."""
+
+    at: str = HERE
+    done: int = 200
+
+    def status(self, who: Standing) -> int:
+        return self.done if who.is_member(self.at) else MISSING
+
+    def shows(self, who: Standing) -> bool:
+        return who.is_member(self.at)
+
+
+@dataclass(frozen=True)
+class Lists:
+    """A list, for everybody who is signed in; it shows what `permission` is granted on and no more."""
+
+    permission: str
+    done: int = 200
+    # What tells that the world's thing is among what is listed; "" where it is filtered out.
+    sign: str = CANARY
+
+    def status(self, who: Standing) -> int:
+        return self.done
+
+    def shows(self, who: Standing) -> bool:
+        return who.has(self.permission, HERE)
+
+
+@dataclass(frozen=True)
+class Anywhere:
+    """A page to make something, for whoever may make it in any scope."""
+
+    permission: str
+    done: int = 200
+
+    def status(self, who: Standing) -> int:
+        return self.done if who.has_anywhere(self.permission) else FORBIDDEN
+
+    def shows(self, who: Standing) -> bool:
+        return who.has_anywhere(self.permission)
+
+
+@dataclass(frozen=True)
+class Makes:
+    """Making something here: a scope that is not offered is a bad choice for who may make it elsewhere."""
+
+    permission: str
+    done: int = 302
+
+    def status(self, who: Standing) -> int:
+        if who.has(self.permission, HERE):
+            return self.done
+        return 400 if who.has_anywhere(self.permission) else FORBIDDEN
+
+    def shows(self, who: Standing) -> bool:
+        return who.has_anywhere(self.permission)
+
+
+@dataclass(frozen=True)
+class Saves:
+    """Saving a text; where there is none to be seen, it is offered as a new one to who may make one."""
+
+    permission: str
+    offered: int
+
+    def status(self, who: Standing) -> int:
+        if self.shows(who):
+            return 302 if who.has(self.permission, HERE) else FORBIDDEN
+        return self.offered if who.has_anywhere(self.permission) else FORBIDDEN
+
+    def shows(self, who: Standing) -> bool:
+        return who.has(get_view_permission(self.permission), HERE)
+
+
+@dataclass(frozen=True)
+class SignedIn:
+    """Nothing but to be signed in."""
+
+    done: int = 200
+
+    def status(self, who: Standing) -> int:
+        return self.done
+
+    def shows(self, who: Standing) -> bool:
+        return bool(who.role)
+
+
+@dataclass(frozen=True)
+class Owner:
+    """What belongs to one person, the world's member, and to nobody else whatever their roles."""
+
+    done: int = 200
+
+    def status(self, who: Standing) -> int:
+        return self.done if who.place == ACCOUNT and who.role == ADMIN.role else MISSING
+
+    def shows(self, who: Standing) -> bool:
+        return self.status(who) == self.done
+
+
+@dataclass(frozen=True)
+class Open:
+    """Nothing at all: for whoever comes, signed in or not."""
+
+    done: int = 200
+    anonymous: int = 200
+
+    def status(self, who: Standing) -> int:
+        return self.done
+
+    def shows(self, who: Standing) -> bool:
+        return False
+
+
+Need = Needs | Belongs | Lists | Anywhere | Makes | Saves | SignedIn | Owner | Open
+
+
+# Between these three only what concerns an organization or the account differs.
+ADMINS = ("account_admin", "organization_admin", "project_admin")
+
+
+def sharpest(need: Need, turn: int) -> tuple[Standing, ...]:
+    """Return the standings that tell most about a need; what is left out could only say the same again.
+
+    Here every role is asked, for a wrong permission shows with some role only, and of roles that are all but
+    the same another one in each `turn`. Next door it is the mightiest: whatever gets past would get past with
+    it. From above, where only inheritance is left to see, it is one who may or may not, from another place in
+    each `turn`.
+    """
+    if isinstance(need, SignedIn | Open):
+        return NOBODY, STRANGER, Standing("viewer", HERE), ADMIN
+    chosen: list[Standing] = []
+    for place in (HERE, ORGANIZATION if turn % 2 else ACCOUNT):
+        alike: dict[tuple[bool, int], list[Standing]] = {}
+        for role in GRANTED:
+            who = Standing(role, place)
+            alike.setdefault((role in ADMINS or place != HERE, need.status(who)), []).append(who)
+        some = [several[turn % len(several)] for (is_alike, _), several in alike.items() if is_alike]
+        others = [who for (is_alike, _), several in alike.items() if not is_alike for who in several]
+        chosen += [*some, *others] if place == HERE else some[turn // 2 % 2 :][:1] or some[:1]
+    outside = (Standing("account_admin", SIBLING), STRANGER, NOBODY)[turn % 3]
+    owner = (ADMIN,) if isinstance(need, Owner) else ()
+    return (*chosen, *owner, outside)

@@ -1,0 +1,53 @@
+"""What GET answers can be sent back, on every route that has both; what nobody sets may not differ."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.urls import resolve, reverse
+from rest_framework.test import APIClient
+
+from rbac.models import User
+from tests.api.rows import ROWS
+from tests.api.sample_project import World
+
+pytestmark = pytest.mark.django_db
+# What a change that changes nothing may leave otherwise.
+MOVING = {"version", "updated_at", "updated_by"}
+
+
+def addresses(world: World) -> Iterator[tuple[str, str, str]]:
+    """Each address that can be read and changed: its name, itself and how it is changed."""
+    for name, row in ROWS.items():
+        changes = [ask for ask in row.asks if ask.method in ("put", "patch")]
+        if name.startswith("api-") and changes:
+            address = reverse(name, kwargs=row.kwargs(world))
+            if hasattr(resolve(address).func.view_class, "get"):
+                yield name, address + changes[0].query, changes[0].method
+
+
+def still(document: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in document.items() if key not in MOVING}
+
+
+def test_what_was_read_can_be_sent_back(world: World, admin: User) -> None:
+    client = APIClient()
+    client.force_authenticate(admin)
+    asked, refused = [], {}
+    for name, address, method in addresses(world):
+        read = client.get(address).json()
+        answer = getattr(client, method)(address, read, format="json")
+        if answer.status_code != 200 or still(client.get(address).json()) != still(read):
+            refused[name] = (
+                answer.content[:300],
+                {k: (v, read[k]) for k, v in client.get(address).json().items() if v != read[k]},
+            )
+        asked.append(method)
+        read = client.get(address).json()
+        key = "id" if "id" in read else "version"
+        other = getattr(client, method)(address, {**read, key: 4711}, format="json")
+        if other.status_code != 400 or [error["path"] for error in other.json()["errors"]][-1:] != [key]:
+            refused[f"{name} with another {key}"] = other.content[:300]
+    assert asked.count("put") >= 8
+    assert asked.count("patch") >= 5
+    assert not refused

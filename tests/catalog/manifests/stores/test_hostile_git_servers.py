@@ -1,0 +1,130 @@
+"""What a Git server may not do to who asks it: lead astray, be somewhere else, send what is no document."""
+
+from typing import Any
+
+import pytest
+
+from catalog.manifests.documents import BadDocument
+from catalog.manifests.stores import fetch_documents
+from delegates.agent.executors import ExecutorContext, execute_task
+from guards.address_policy import AddressPolicy
+from rbac.models import Scope
+from tests.delegates.agent.fake_servers import place
+from tests.delegates.agent.held_tasks import Said, error_of, held_task, run
+from tests.fixtures.git import GitServer, http_backend
+from tests.fixtures.time_limits import within_cpu
+from tests.guards.fake_resolver import Rebinding
+from tests.invalid_input.test_yaml import CORPUS, OF_ALIASES
+
+INSIDE = [
+    "127.0.0.1",
+    "127.1",
+    "0x7f.1",
+    "2130706433",
+    "017700000001",
+    "0",
+    "localhost",
+    "[::1]",
+    "[::ffff:127.0.0.1]",
+    "[::7f00:1]",
+    "[64:ff9b::7f00:1]",
+    "[2002:7f00:1::]",
+    "10.0.0.7",
+    "172.16.0.1",
+    "192.168.1.1",
+    "100.64.0.1",
+    "169.254.169.254",
+    "[fd00:ec2::254]",
+    "[fe80::1]",
+    "192.0.0.192",
+    "224.0.0.1",
+    "①②⑦.⓪.⓪.①",
+]
+TRICKS = [
+    "https://good.example\t.evil.example/a.git",
+    "https://good.example\n/a.git",
+    "https://good.example\\@127.0.0.1/a.git",
+    "ext::sh -c id",
+    "file:///etc/passwd",
+    "git://127.0.0.1/a.git",
+    "ftp://127.0.0.1/a.git",
+    "http://127.0.0.1:6379/a.git",
+    "ssh://git@good.example;id/a.git",
+]
+
+
+def fetched(url: str, reach: AddressPolicy) -> Any:
+    held = held_task("git", {"url": url, "paths": ["a"], "ssh_key": "key"})
+    return execute_task(held, ExecutorContext(Said(), reach=reach))
+
+
+@pytest.mark.parametrize("host", INSIDE)
+@pytest.mark.parametrize("scheme", ["https", "ssh"])
+def test_nothing_inside_is_reached_however_it_is_written(scheme: str, host: str) -> None:
+    assert error_of(fetched(f"{scheme}://{host}/a.git", AddressPolicy()))["code"] in (
+        "AddressRefused",
+        "BadParameters",
+    )
+
+
+@pytest.mark.parametrize("url", TRICKS)
+def test_what_programs_read_in_two_ways_is_refused(url: str) -> None:
+    assert error_of(run("git", {"url": url, "paths": ["a"]}))["code"] == "BadParameters"
+
+
+def test_a_server_that_points_elsewhere_is_not_followed(git_server: GitServer) -> None:
+    git_server.commit({"a": "b"})
+    asked: list[str] = []
+
+    def inside(request: Any) -> tuple[int, dict[str, str], bytes]:
+        asked.append(request.path)
+        path, _, query = request.path.partition("?")
+        return http_backend(request, git_server.bare.parent, query, path)
+
+    with place(inside) as other:
+
+        def astray(request: Any) -> tuple[int, dict[str, str], bytes]:
+            return 302, {"Location": f"{other}{request.path}"}, b""
+
+        def dumb(request: Any) -> tuple[int, dict[str, str], bytes]:
+            """The old protocol, by which a server may name others that have its objects."""
+            answers = {
+                "/app.git/info/refs": f"{'1' * 40}\trefs/heads/main\n",
+                "/app.git/HEAD": "ref: refs/heads/main\n",
+                "/app.git/objects/info/http-alternates": f"{other}/app.git/objects/\n",
+            }
+            found = answers.get(request.path.partition("?")[0])
+            return (200, {"Content-Type": "text/plain"}, found.encode()) if found else (404, {}, b"")
+
+        for answer in (astray, dumb):
+            with place(answer) as url:
+                asking = {"url": f"{url}/app.git", "ref": "refs/heads/main", "paths": ["a"]}
+                assert error_of(run("git", asking))["code"] == "GitFailed"
+    assert asked == []
+
+
+def test_a_name_is_looked_up_once(git_server: GitServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    git_server.commit({"a": "b"})
+    port = git_server.account.rpartition(":")[2]
+    # No other resolver knows this name: git has the address from who checked it.
+    names = Rebinding(monkeypatch, "astray.example", "127.0.0.1", "169.254.169.254")
+    answer = run("git", {"url": f"http://astray.example:{port}/app.git", "ref": "main", "paths": ["a"]})
+    assert answer.status == "SUCCEEDED", answer.error
+    assert names.asked == 1
+
+
+@pytest.mark.parametrize("what", sorted(set(CORPUS) - {"question marks", "alias"}))
+def test_what_comes_is_read_with_the_same_guard_as_what_people_write(what: str) -> None:
+    text, said = CORPUS[what]
+    said = OF_ALIASES.get(what) or said
+    row = {
+        "identifier": "task",
+        "kind": "EcsTaskDefinition",
+        "store": "Git",
+        "paths": ["a.yaml"],
+        "texts": [{"name": "a.yaml", "text": text}],
+    }
+    with pytest.raises(BadDocument) as refused:
+        within_cpu(0.5, lambda: fetch_documents(row, Scope()))
+    assert said.lower() in str(refused.value).lower()
+    assert "a.yaml" in str(refused.value)

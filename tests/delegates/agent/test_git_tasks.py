@@ -1,0 +1,283 @@
+"""Files from git: one commit of a repository on loopback, and nothing that it could run."""
+
+import gzip
+import os
+import random
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from string import ascii_letters
+from typing import Any
+
+import asyncssh
+import pytest
+
+from delegates.agent.executors import ExecutorContext, execute_task, git, git_client
+from delegates.agent.executors.git import GitCache
+from guards.host_keys import parse_host_keys
+from guards.limits import Limit
+from tests.delegates.agent.fake_servers import place
+from tests.delegates.agent.held_tasks import Said, error_of, held_task, run
+from tests.fixtures.git import GitServer, http_backend
+from tests.fixtures.ssh import SshServer, new_key, public
+from tests.secret_watch.marker import planted
+
+
+@pytest.fixture
+def repository(git_server: GitServer) -> tuple[str, str]:
+    """A repository with files of all sorts: its address, and its newest commit."""
+    (git_server.work / "link").symlink_to("/etc/passwd")
+    commit = git_server.commit(
+        {
+            "ecs/task.yaml": "family: web\n",
+            "ecs/service.yaml": "serviceName: web\n",
+            "big": "x" * (1024 * 1024 + 1),
+        }
+    )
+    return git_server.url, commit
+
+
+def fetch(url: str, *paths: str, mask: tuple[str, ...] = (), **more: Any) -> Any:
+    return run("git", {"url": url, "ref": "main", "paths": list(paths), **more}, mask=mask)
+
+
+Repository = tuple[str, str]
+
+
+def test_files_and_folders_of_a_branch_come_with_its_commit(repository: Repository) -> None:
+    url, commit = repository
+    answer = fetch(url, "ecs/")
+    assert answer.status == "SUCCEEDED", answer.error
+    assert answer.result == {
+        "commit": commit,
+        "files": {"ecs/service.yaml": "serviceName: web\n", "ecs/task.yaml": "family: web\n"},
+    }
+
+
+def test_a_commit_can_be_named(repository: Repository) -> None:
+    url, commit = repository
+    answer = fetch(url, "ecs/task.yaml", ref=commit)
+    assert answer.result["files"] == {"ecs/task.yaml": "family: web\n"}
+
+
+def test_name_and_password_open_a_private_repository_and_stay_hidden(repository: Repository) -> None:
+    url = repository[0].replace("/app.git", "/private/app.git")
+    said = error_of(fetch(url, "ecs/task.yaml", username="me", password="wrong-pass", mask=("wrong-pass",)))
+    assert said["code"] == "GitFailed"
+    assert "wrong-pass" not in said["message"]
+    answer = fetch(url, "ecs/task.yaml", username="me", password=planted("s3cr3t-pass"))
+    assert answer.status == "SUCCEEDED", answer.error
+
+
+@pytest.mark.parametrize("path", ["nothing.yaml", "link", "../work", ":(top)ecs"])
+def test_what_is_no_file_of_the_commit_is_named(repository: Repository, path: str) -> None:
+    error = error_of(fetch(repository[0], path))
+    assert error["code"] == "GitFailed"
+    assert path in error["message"]
+
+
+def test_a_file_that_is_too_large_is_named(repository: Repository) -> None:
+    assert "big is too large" in error_of(fetch(repository[0], "big"))["message"]
+
+
+def test_what_is_no_text_is_named(git_server: GitServer) -> None:
+    (git_server.work / "logo.png").write_bytes(b"\x89PNG\0\0")
+    git_server.commit({"ecs/task.yaml": "family: web\n"})
+    assert "logo.png is no text" in error_of(fetch(git_server.url, "/"))["message"]
+    assert fetch(git_server.url, "ecs").status == "SUCCEEDED"
+
+
+def test_a_branch_that_is_not_there_is_told_in_gits_words(repository: Repository) -> None:
+    error = error_of(fetch(repository[0], "x", ref="nowhere"))
+    assert "nowhere" in error["message"]
+    assert error["capability"] is False
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"url": "ext::sh -c id"},
+        {"url": "file:///etc"},
+        {"url": "/etc"},
+        {"url": "https://me:secret@example.com/a.git"},
+        {"url": "ssh://-oProxyCommand=id/a"},
+        {"url": "http://127.0.0.1/a.git", "ref": "--upload-pack=id"},
+        {"url": "http://127.0.0.1/a.git", "ref": "a b"},
+    ],
+)
+def test_addresses_and_names_that_git_could_take_for_orders_are_refused(wrong: dict[str, str]) -> None:
+    assert error_of(run("git", wrong))["code"] == "BadParameters"
+
+
+def test_branches_and_tags_are_listed(repository: Repository, git_server: GitServer) -> None:
+    git_server.commit({"a": "b"}, branch="next")
+    git_server.tag("v1")
+    answer = run("git", {"url": repository[0], "refs": True})
+    assert answer.result == {"branches": ["main", "next"], "tags": ["v1"]}
+
+
+def test_files_come_over_ssh_with_a_key(repository: Repository, ssh_server: SshServer) -> None:
+    answer = fetch(ssh_server.url, "ecs/task.yaml", ssh_key=ssh_server.key, mask=(ssh_server.key,))
+    assert answer.status == "SUCCEEDED", answer.error
+    files = {"ecs/task.yaml": "family: web\n"}
+    assert answer.result == {"commit": repository[1], "files": files, "host_key": ssh_server.host_key}
+
+
+def test_a_server_is_known_again_by_its_key(repository: Repository, ssh_server: SshServer) -> None:
+    known = [f"127.0.0.1 {public(new_key())}", ssh_server.host_key]
+    answer = fetch(ssh_server.url, "ecs/task.yaml", ssh_key=ssh_server.key, host_keys=known)
+    assert answer.status == "SUCCEEDED", answer.error
+    assert "host_key" not in answer.result
+
+
+def test_a_server_with_another_key_gets_no_login(repository: Repository, ssh_server: SshServer) -> None:
+    other = public(new_key())
+    error = error_of(fetch(ssh_server.url, "ecs/task.yaml", ssh_key=ssh_server.key, host_keys=[other]))
+    assert (error["code"], error["host_key"]) == ("HostKeyChanged", ssh_server.host_key)
+    for one in (other, ssh_server.host_key):
+        assert parse_host_keys(one)[0].fingerprint in error["message"]
+
+
+def test_a_commit_that_is_too_much_is_not_taken(
+    git_server: GitServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git_server.commit({"random": "".join(random.Random(7).choices(ascii_letters, k=400_000))})
+    monkeypatch.setattr(git_client, "GIT_TRANSFER_BYTES", Limit(64 * 1024, "bytes", "a commit", "a test"))
+    monkeypatch.setattr(git_client, "_START", git_client._START.replace("-f 204800", "-f 128"))
+    error = error_of(fetch(git_server.url, "random"))
+    assert "one commit of the repository is more than 64 KiB" in error["message"]
+
+
+def test_git_is_ended_with_all_that_it_started(git_server: GitServer) -> None:
+    git_server.commit({"a": "b"})
+    begun = threading.Event()
+    forever = threading.Event()
+
+    def serve(request: Any) -> tuple[int, dict[str, str], bytes]:
+        begun.set()
+        forever.wait(30)
+        return 200, {}, b""
+
+    with place(serve) as url:
+        held = held_task("git", {"url": f"{url}/app.git", "paths": ["a"]})
+        answers: list[Any] = []
+        thread = threading.Thread(target=lambda: answers.append(execute_task(held, ExecutorContext(Said()))))
+        thread.start()
+        assert begun.wait(20)
+        held.stopped.set()
+        thread.join(20)
+        forever.set()
+    assert answers[0].status == "ABORTED"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ssh://git@a;id/app.git",
+        "ssh://git@$(id)/app.git",
+        "ssh://-l@example.com/app.git",
+        "ssh://a%3Bid@example.com/a",
+        "ssh://git@`id`/app.git",
+    ],
+)
+def test_names_that_a_shell_could_take_for_orders_are_refused(url: str) -> None:
+    assert error_of(run("git", {"url": url, "ssh_key": "k"}))["code"] == "BadParameters"
+
+
+def test_a_key_that_the_server_does_not_know_is_refused_in_its_words(
+    repository: Repository, ssh_server: SshServer
+) -> None:
+    stranger = asyncssh.generate_private_key("ssh-ed25519").export_private_key().decode()
+    error = error_of(fetch(ssh_server.url, "ecs/task.yaml", ssh_key=stranger))
+    assert "Permission denied" in error["message"]
+    assert error["capability"] is False
+
+
+class Counting:
+    """Answers for a Git server, and counts how often a pack was asked for."""
+
+    def __init__(self, git_server: GitServer) -> None:
+        self.packs = 0
+        self._root = git_server.bare.parent
+
+    def __call__(self, request: Any) -> tuple[int, dict[str, str], bytes]:
+        self.packs += b"command=fetch" in gunzipped(request)
+        path, _, query = request.path.partition("?")
+        return http_backend(request, self._root, query, path)
+
+
+def gunzipped(request: Any) -> bytes:
+    is_packed = request.headers.get("Content-Encoding") == "gzip"
+    return gzip.decompress(request.body) if is_packed else bytes(request.body)
+
+
+def kept(folder: Path, url: str, ref: str = "refs/heads/main") -> Any:
+    held = held_task("git", {"url": f"{url}/app.git", "ref": ref, "paths": ["a"]})
+    return execute_task(held, ExecutorContext(Said(), git_cache=folder))
+
+
+def test_a_commit_is_fetched_once(git_server: GitServer, tmp_path: Path) -> None:
+    first, server = git_server.commit({"a": "1"}), Counting(git_server)
+    git_server.git("tag", "-am", "v1", "v1")
+    git_server.git("push", "-q", str(git_server.bare), "v1")
+    with place(server) as url:
+        answers = [kept(tmp_path / "kept", url, ref) for ref in ("refs/heads/main", first, "refs/tags/v1")]
+        assert [one.result for one in answers] == [{"commit": first, "files": {"a": "1"}}] * 3
+        assert server.packs == 1
+        second = git_server.commit({"a": "2"})
+        assert kept(tmp_path / "kept", url).result == {"commit": second, "files": {"a": "2"}}
+        assert server.packs == 2
+
+
+def test_two_who_want_the_same_commit_at_once_fetch_it_once(git_server: GitServer, tmp_path: Path) -> None:
+    commit, server = git_server.commit({"a": "1"}), Counting(git_server)
+    with place(server) as url, ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: kept(tmp_path / "kept", url), range(4)))
+    assert [one.result["commit"] for one in answers] == [commit] * 4
+    assert server.packs == 1
+
+
+def test_who_may_not_see_a_repository_gets_nothing_that_was_kept(
+    git_server: GitServer, tmp_path: Path
+) -> None:
+    commit = git_server.commit({"a": "1"})
+    around = ExecutorContext(Said(), git_cache=tmp_path / "kept")
+    right = {"url": git_server.private_url, "ref": commit, "paths": ["a"], "username": "me"}
+    held = held_task("git", {**right, "password": planted("s3cr3t-pass")})
+    assert execute_task(held, around).status == "SUCCEEDED"
+    assert execute_task(held_task("git", {**right, "password": "wrong"}), around).status == "FAILED"
+
+
+def test_what_is_damaged_or_cannot_be_kept_is_fetched_anew(git_server: GitServer, tmp_path: Path) -> None:
+    git_server.commit({"a": "1"})
+    folder = tmp_path / "kept"
+    assert kept(folder, git_server.account).status == "SUCCEEDED"
+    for pack in folder.rglob("*.pack"):
+        pack.chmod(0o600)
+        pack.write_bytes(b"nonsense")
+    assert kept(folder, git_server.account).result["files"] == {"a": "1"}
+    (tmp_path / "file").write_text("")
+    assert kept(tmp_path / "file", git_server.account).result["files"] == {"a": "1"}
+
+
+def test_what_is_kept_is_bounded_by_size_and_age(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(git, "GIT_CACHE_BYTES", 1000)
+    cache = GitCache(tmp_path)
+
+    def put(commit: str, age: float, size: int = 400) -> Path:
+        def fill(at: Path) -> str:
+            (at / "pack").write_bytes(b"x" * size)
+            return commit
+
+        with cache.held("url", commit, fill=fill, wait=lambda: None) as at:
+            os.utime(at, (time.time() - age, time.time() - age))
+            return at
+
+    old, first, second, third = put("old", 8 * 24 * 3600), put("1", 300), put("2", 200), put("3", 100)
+    assert [one.exists() for one in (old, first, second, third)] == [False, False, True, True]
+    abandoned = tmp_path / "begun-x"
+    abandoned.mkdir()
+    os.utime(abandoned, (1, 1))
+    put("4", 0, size=10)
+    assert not abandoned.exists()

@@ -1,0 +1,95 @@
+"""What tasks leave is deleted, whatever they built to keep it or to have something else deleted."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from delegates.agent.executors import ExecutorContext, execute_task
+from delegates.agent.isolation import Isolation, IsolationLevel
+from delegates.agent.isolation.users import RANGES, remove_files_of
+from tests.delegates.agent.held_tasks import Said, held_task, open_to_all
+from tests.delegates.agent.test_isolation import needs_root, works
+
+# Deeper than the stack of Python.
+DIG = "umask 0; mkdir -p deep-{mark}/$(printf 'a/%.0s' $(seq 1500))"
+# Exchanges a folder and a link for as long as it runs (renameat2 with RENAME_EXCHANGE).
+SWAP = """
+import ctypes, os, sys
+os.setgid(int(sys.argv[1]))
+os.setuid(int(sys.argv[1]))
+exchange = ctypes.CDLL(None).renameat2
+print("began", flush=True)
+while True:
+    exchange(-100, sys.argv[2].encode(), -100, sys.argv[3].encode(), 2)
+"""
+
+
+@pytest.mark.parametrize("level", list(IsolationLevel))
+def test_a_tree_that_is_deeper_than_the_stack_is_deleted_and_breaks_no_task(
+    level: IsolationLevel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    works(level) if level is not IsolationLevel.NONE else None
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    open_to_all(tmp_path)
+    mark = os.urandom(6).hex()
+    # Where /tmp is common to all tasks it is swept before and after each of them.
+    places = ["$HOME", "/tmp"] if level is IsolationLevel.USERS else ["$HOME"]
+    for place in places:
+        for script in (f"cd {place}; {DIG.format(mark=mark)}", "echo second"):
+            answer = execute_task(held_task("shell", {"script": script}), around(level))
+            assert answer.status == "SUCCEEDED", answer
+    assert list(tmp_path.iterdir()) == []
+    assert not Path(f"/tmp/deep-{mark}").exists()
+
+
+@pytest.mark.parametrize("level", list(IsolationLevel))
+def test_folders_that_a_task_has_locked_are_deleted(
+    level: IsolationLevel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    works(level) if level is not IsolationLevel.NONE else None
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    open_to_all(tmp_path)
+    script = "mkdir -p ~/a/b ~/c; touch ~/a/b/file; ln -s / ~/c/link; chmod 0 ~/a/b ~/a ~/c"
+    assert execute_task(held_task("shell", {"script": script}), around(level)).status == "SUCCEEDED"
+    assert list(tmp_path.iterdir()) == []
+
+
+@needs_root
+def test_a_folder_that_is_swapped_for_a_link_leads_no_deletion_elsewhere(tmp_path: Path) -> None:
+    names = [f"file-{number}" for number in range(40)]
+    shared, kept = tmp_path / "shared", tmp_path / "kept"
+    real, link = shared / "of-another" / "real", shared / "of-another" / "link"
+    real.mkdir(parents=True)
+    kept.mkdir()
+    for name in names:
+        (kept / name).write_text("kept")
+    link.symlink_to(kept)
+    user, another = RANGES[0][:2]
+    open_to_all(tmp_path)
+    for folder in (shared, shared / "of-another", real):
+        folder.chmod(0o777)
+    os.chown(shared / "of-another", another, another)
+    os.chown(real, another, another)
+    command = [sys.executable, "-c", SWAP, str(another), str(real), str(link)]
+    opened = os.open(real, os.O_RDONLY | os.O_DIRECTORY)
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as swapping:
+        try:
+            assert swapping.stdout is not None
+            assert swapping.stdout.readline() == b"began\n"
+            for _ in range(30):
+                for name in names:
+                    os.close(os.open(name, os.O_CREAT | os.O_WRONLY, dir_fd=opened))
+                    os.chown(name, user, user, dir_fd=opened)
+                remove_files_of(user, (str(shared),))
+        finally:
+            swapping.kill()
+    os.close(opened)
+    assert sorted(path.name for path in kept.iterdir()) == sorted(names)
+
+
+def around(level: IsolationLevel) -> ExecutorContext:
+    """What a task gets that is kept apart in one way."""
+    return ExecutorContext(Said(), isolation=Isolation(level))

@@ -1,0 +1,180 @@
+"""Once a second: who is late, who is gone, what is overdue, and what the workers do themselves."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from delegates import built_in_delegate, retention
+from delegates.connectivity import AWAY_AFTER, LATE_AFTER
+from delegates.models import (
+    AllowlistEntry,
+    Delegate,
+    DelegateEvent,
+    DelegateInstance,
+    DelegateLogChunk,
+    DelegateTask,
+    DelegateToken,
+    InstanceSample,
+)
+from delegates.operations.tokens import revoke_token
+from delegates.protocol import leases, liveness
+from delegates.protocol.limits import GONE_AFTER
+from delegates.protocol.problems import StaleFence, TokenRevoked
+from delegates.tasks import tick
+from rbac.models import Scope, User
+from tests.delegates.protocol.fake_agents import Agent, offered
+from tests.fixtures.delegates import make_task
+
+pytestmark = pytest.mark.django_db
+SECOND = timedelta(seconds=1)
+
+
+def silent_for(agent: Agent, how_long: timedelta) -> list[str]:
+    """The events after an agent was not heard for so long, the newest last."""
+    DelegateInstance.objects.filter(pk=agent.instance.pk).update(last_heartbeat_at=timezone.now() - how_long)
+    DelegateEvent.objects.update(at=timezone.now() - timedelta(days=1))
+    for _ in range(2):
+        liveness.record_silent_instances(timezone.now())
+    return list(
+        DelegateEvent.objects.exclude(kind="REGISTERED").order_by("pk").values_list("kind", flat=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("silence", "events"),
+    [
+        (LATE_AFTER - SECOND, []),
+        (LATE_AFTER + SECOND, ["LATE"]),
+        (AWAY_AFTER + SECOND, ["DISCONNECTED"]),
+        (GONE_AFTER + SECOND, ["DISCONNECTED", "GONE"]),
+    ],
+)
+def test_silence_is_told_once(agent: Agent, silence: timedelta, events: list[str]):
+    assert silent_for(agent, silence) == events
+
+
+def test_who_is_late_and_then_away_is_told_twice(agent: Agent):
+    assert silent_for(agent, LATE_AFTER + SECOND) == ["LATE"]
+    liveness.record_silent_instances(timezone.now() + LATE_AFTER)
+    kinds = DelegateEvent.objects.order_by("pk").values_list("kind", flat=True)
+    assert list(kinds) == ["REGISTERED", "LATE", "DISCONNECTED"]
+
+
+def test_who_is_gone_has_no_session(agent: Agent):
+    silent_for(agent, GONE_AFTER + SECOND)
+    instance = DelegateInstance.objects.get()
+    assert (instance.status, instance.session_hash) == ("GONE", "")
+
+
+def test_who_holds_an_overdue_task_is_asked_to_stop_and_then_loses_it(agent: Agent):
+    task = offered(agent)
+    (given,) = agent.acquire()
+    DelegateTask.objects.update(deadline=timezone.now())
+    assert leases.abort_overdue_tasks(timezone.now()) == 1
+    assert leases.abort_overdue_tasks(timezone.now()) == 0
+    held = {"tasks": [{"id": given["id"], "fence": 1}]}
+    assert agent.ask("tasks/renew", held) == {"lost": [], "aborted": [given["id"]]}
+    DelegateTask.objects.update(deadline=timezone.now() - timedelta(minutes=2))
+    assert agent.ask("tasks/renew", held)["lost"] == [given["id"]]
+    leases.sweep_expired_leases(now=timezone.now() + timedelta(minutes=1))
+    task.refresh_from_db()
+    assert task.status == "ABORTED"
+
+
+def test_revoking_a_token_refuses_its_sessions_and_takes_their_tasks(
+    agent: Agent, token: DelegateToken, admin: User
+):
+    task = offered(agent, repeatable=False)
+    (given,) = agent.acquire()
+    revoke_token(actor=admin, token=token)
+    with pytest.raises(TokenRevoked):
+        agent.acquire()
+    with pytest.raises(TokenRevoked):
+        agent.complete(given)
+    tick()
+    task.refresh_from_db()
+    assert (task.status, (task.error or {})["code"]) == ("FAILED", "DELEGATE_LOST")
+
+
+def test_a_token_that_was_deleted_refuses_its_sessions_too(agent: Agent, token: DelegateToken):
+    DelegateToken.objects.filter(pk=token.pk).delete()
+    with pytest.raises(TokenRevoked):
+        agent.acquire()
+
+
+@pytest.fixture
+def worker(account: Scope) -> DelegateInstance:
+    instance = built_in_delegate.record_built_in_heartbeat(timezone.now())
+    assert instance is not None
+    return instance
+
+
+def test_the_workers_are_heard_like_agents_and_never_told_late(worker: DelegateInstance):
+    long_ago = timezone.now() - timedelta(hours=7)
+    DelegateInstance.objects.update(last_heartbeat_at=long_ago)
+    assert liveness.record_silent_instances(timezone.now()) == 0
+    tick()
+    worker.refresh_from_db()
+    assert worker.last_heartbeat_at is not None
+    assert worker.last_heartbeat_at > timezone.now() - timedelta(minutes=1)
+
+
+def test_the_workers_do_what_is_offered_to_them(worker: DelegateInstance, project: Scope):
+    payload = {"script": "echo hello; export NAME=eu", "environment": {}, "outputs": ["NAME"]}
+    task = make_task(
+        project,
+        kind="shell",
+        payload=json.dumps(payload),
+        offered_to=worker.delegate,
+        offered_until=timezone.now() + timedelta(seconds=5),
+    )
+    assert built_in_delegate.list_offered_tasks(timezone.now()) == [task.pk]
+    assert built_in_delegate.run_offered_task(task.pk)
+    assert not built_in_delegate.run_offered_task(task.pk)
+    task.refresh_from_db()
+    assert (task.status, json.loads(task.result)["outputs"]) == ("SUCCEEDED", {"NAME": "eu"})
+    assert "hello" in task.log_chunks.get().lines
+
+
+def test_the_workers_of_a_real_installation_run_no_scripts(
+    worker: DelegateInstance, project: Scope, settings: Any
+):
+    settings.EMBEDDED = False
+    task = make_task(project, kind="shell", payload='{"script": "env"}', offered_to=worker.delegate)
+    built_in_delegate.run_offered_task(task.pk)
+    task.refresh_from_db()
+    assert task.status == "FAILED"
+
+
+def test_what_is_old_goes_and_what_is_not_stays(agent: Agent):
+    now = timezone.now()
+    for age in (timedelta(0), timedelta(days=40)):
+        InstanceSample.objects.create(
+            instance=agent.instance, at=now - age, cpu_process=0, cpu_system=0, memory_mib=0, running=0
+        )
+        offered(agent, status="SUCCEEDED", finished_at=now - age)
+        offered(agent, queued_at=now - age)
+        DelegateLogChunk.objects.create(instance=agent.instance, sequence=1 + age.days, count=1, text="A")
+        AllowlistEntry.objects.create(
+            delegate=agent.instance.delegate,
+            criterion=str(age),
+            validated_at=now,
+            expires_at=now + SECOND - age,
+        )
+    DelegateLogChunk.objects.filter(sequence__gt=1).update(at=now - timedelta(days=40))
+    assert retention.prune_expired_rows(now) == 4
+    assert retention.prune_expired_rows(now) == 0
+    assert DelegateTask.objects.count() == 3
+    assert Delegate.objects.filter(is_built_in=False).count() == 1
+
+
+def test_a_late_answer_after_the_lease_ended_by_revoking_is_evidence(agent: Agent):
+    offered(agent, repeatable=False)
+    (given,) = agent.acquire()
+    leases.end_leases([agent.instance], now=timezone.now())
+    leases.sweep_expired_leases(now=timezone.now())
+    with pytest.raises(StaleFence):
+        agent.complete(given)

@@ -1,0 +1,69 @@
+"""The page of the overview: what goes on comes with it, and what was counted after it."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from deployments.models import Execution
+from rbac.models import User
+from steps.states import Outcome, Status
+from tests.api.sample_project import World
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world(world: World) -> World:
+    """With an execution that ended well."""
+    Execution.objects.filter(pk=world.execution.pk).update(
+        status=Status.SUCCESS, outcome=Outcome.COMPLETED, ended_at=timezone.now()
+    )
+    return world
+
+
+def text(reader: Client, name: str, query: str = "", *, is_part: bool = False) -> str:
+    headers = {"HX-Request": "true"} if is_part else {}
+    response = reader.get(reverse(name) + query, headers=headers)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def test_the_page_counts_nothing_and_names_who_does(world: World, reader: Client) -> None:
+    page = text(reader, "overview", "?days=30")
+    assert "Deployments per day" not in page
+    assert f'hx-get="{reverse("overview-figures")}?days=30"' in page
+
+
+def test_the_figures_are_a_part_of_a_page_and_a_page_for_who_wants_them_alone(
+    world: World, reader: Client
+) -> None:
+    part = text(reader, "overview-figures", "?days=7", is_part=True)
+    assert part.lstrip().startswith('<div id="figures"')
+    assert "1 succeeded" in part
+    assert "1 succeeded" in text(reader, "overview-figures", "?days=7")
+    # Else a browser that goes back may show the one that it kept for the other.
+    assert "HX-Request" in reader.get(reverse("overview-figures"))["Vary"]
+
+
+def test_nothing_is_counted_for_who_may_see_no_execution(world: World, django_user_model: type[User]) -> None:
+    somebody = Client()
+    somebody.force_login(django_user_model.objects.create_user("somebody"))
+    part = text(somebody, "overview-figures", is_part=True)
+    assert "1 succeeded" not in part
+    assert "Succeeded 0" in part
+
+
+@pytest.mark.parametrize("asked", ["", "?days=8", "?days=99999999999999999999"])
+def test_a_range_that_there_is_not_is_the_usual_one(world: World, reader: Client, asked: str) -> None:
+    assert "last 14 days" in text(reader, "overview-figures", asked, is_part=True)
+
+
+def test_the_way_to_a_first_deployment_ends_with_the_first(world: World, reader: Client) -> None:
+    long_ago = timezone.now() - timedelta(days=200)
+    Execution.objects.update(status=Status.SUCCESS, created_at=long_ago, ended_at=long_ago)
+    assert "Get started" not in text(reader, "overview")
+    Execution.objects.all().delete()
+    assert "Get started" in text(reader, "overview")

@@ -1,0 +1,164 @@
+"""The dashboard of a service: one page about all that runs of it, and the way back to what ran before."""
+
+import json
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from django.utils import timezone
+
+from deployments.models import AwsCall, Execution, StageExecution
+from inventory.dashboards.deployment_differences import compare_deployments
+from inventory.models.instances import EcsServiceRecord, ServiceInstance
+from rbac.models import Scope
+from steps.states import CallState, Outcome, Status
+from tests.api.sample_project import World
+from tests.fixtures.engine_driver import Drive
+from tests.fixtures.people import make_person
+
+MOST_QUERIES = 15
+
+
+def text_of(client: Client, world: World) -> str:
+    return client.get(reverse("service-dashboard", args=[world.service.pk])).content.decode()
+
+
+def more_tasks(count: int, image: str, definition: str, **changes: object) -> None:
+    task = ServiceInstance.objects.order_by("pk").first()
+    assert task is not None
+    arn = task.arn
+    for number in range(count):
+        task.pk, task._state.adding = None, True
+        task.arn, task.task_id = f"{arn}x{number}", f"task{number}"
+        task.image, task.task_definition = image, definition
+        for name, value in changes.items():
+            setattr(task, name, value)
+        task.save()
+
+
+@pytest.mark.django_db
+def test_tasks_are_counted_by_version_and_drawn_by_zone(world: World, reader: Client) -> None:
+    definition = "arn:aws:ecs:us-east-1:123456789012:task-definition/app:2"
+    EcsServiceRecord.objects.update(desired=4, running=4, task_definition=definition)
+    more_tasks(3, "registry/app:2.0", definition, zone="us-east-1b", health="HEALTHY")
+    text = text_of(reader, world)
+    assert "4 of 4 run" in text
+    assert "<code>2.0</code>" in text
+    assert "us-east-1b" in text
+    assert text.count('class="task fine"') == 3 + 1, "three tasks and the legend"
+    assert text.count('class="task fine old"') == 1 + 1
+
+
+@pytest.mark.django_db
+def test_environments_that_the_reader_may_not_see_are_left_out(world: World, project: Scope) -> None:
+    somebody = make_person("nobody", "viewer", project)
+    client = Client()
+    client.force_login(somebody)
+    assert 'class="task' in text_of(client, world)
+    stranger = Client()
+    stranger.force_login(make_person("stranger"))
+    assert stranger.get(reverse("service-dashboard", args=[world.service.pk])).status_code == 404
+
+
+@pytest.mark.django_db
+def test_the_dashboard_takes_few_queries(world: World, reader: Client) -> None:
+    text_of(reader, world)
+    more_tasks(200, "registry/app:2.0", "app:2", zone="us-east-1b")
+    with CaptureQueriesContext(connection) as found:
+        text_of(reader, world)
+    assert len(found) < MOST_QUERIES, [one["sql"][:120] for one in found]
+
+
+def registered(world: World, number: int, environment: dict[str, str]) -> StageExecution:
+    """A deployment that has registered a task definition with these values."""
+    now = timezone.now()
+    first = world.execution
+    made = Execution.objects.create(
+        scope=first.scope,
+        pipeline=first.pipeline,
+        number=number,
+        yaml=first.yaml,
+        status=Status.SUCCESS,
+        outcome=Outcome.COMPLETED,
+        ended_at=now,
+    )
+    stage = first.stages.get()
+    step = stage.steps.order_by("position")[0]
+    action = step.actions.all()[0]
+    stage.pk, stage._state.adding, stage.execution = None, True, made
+    stage.save()
+    step.pk, step._state.adding, step.stage = None, True, stage
+    step.save()
+    action.pk, action._state.adding, action.step = None, True, step
+    action.save()
+    items = [{"name": name, "value": value} for name, value in environment.items()]
+    told = {"family": "app", "containerDefinitions": [{"name": "app", "environment": items}]}
+    hidden = [{"name": name, "value": "•••"} for name in environment]
+    AwsCall.objects.create(
+        execution=made,
+        step=step,
+        action=action,
+        attempt=1,
+        phase="start",
+        number=1,
+        service="ecs",
+        operation="RegisterTaskDefinition",
+        is_write=True,
+        params_hash="",
+        parameters=json.dumps(told),
+        preview={"family": "app", "containerDefinitions": [{"name": "app", "environment": hidden}]},
+        state=CallState.ANSWERED,
+        planned_at=now,
+    )
+    return stage
+
+
+@pytest.mark.django_db
+def test_a_hidden_value_that_changed_is_told_and_not_shown(world: World, reader: Client) -> None:
+    old = registered(world, 101, {"LEVEL": "info-4711", "SAME": "x-4711"})
+    new = registered(world, 102, {"LEVEL": "debug-4711", "SAME": "x-4711"})
+    found = compare_deployments(old, new)
+    assert found.diff is not None
+    lines = [f"{one.sign}{one.text.strip()}" for hunk in found.diff.hunks for one in hunk if one.sign != " "]
+    assert lines == ["-value: •••", "+value: ••• (another value)"]
+    address = reverse("compare-deployments", args=[world.service.pk])
+    text = reader.get(address, {"from": old.pk, "to": new.pk}).content.decode()
+    assert "another value" in text
+    assert "debug-4711" not in text
+
+
+def kept_by(execution: Execution) -> list[list[dict[str, str]]]:
+    """The files that a run was made of, of each of its manifests."""
+    return [row["texts"] for row in execution.stages.get().sources]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_click_brings_back_what_an_earlier_execution_deployed(drive: Drive) -> None:
+    first = drive.run("1.27")
+    drive.run("1.28")
+    client = Client()
+    client.force_login(drive.deployer)
+    deployment = first.stages.get()
+    address = reverse("return-to-deployment", args=[deployment.service_id, deployment.pk])
+    asked = client.get(address).content.decode()
+    assert f"Roll back to Rolling demo #{first.number}" in asked
+    assert "1.28" in asked, "the difference to what runs now"
+    assert client.post(address).status_code == 302
+    again = Execution.objects.latest("created_at")
+    assert (again.replays, again.artifact["tag"]) == (first, "1.27")
+    assert kept_by(again) == kept_by(first)
+    drive.until_over(again)
+    again.refresh_from_db()
+    assert again.outcome == Outcome.COMPLETED
+
+
+@pytest.mark.django_db
+def test_what_failed_cannot_be_rolled_back_to(world: World, reader: Client) -> None:
+    stage = world.execution.stages.get()
+    Execution.objects.filter(pk=world.execution.pk).update(status=Status.FAILED, ended_at=timezone.now())
+    address = reverse("return-to-deployment", args=[world.service.pk, stage.pk])
+    response = reader.post(address)
+    assert response.status_code == 409
+    assert "Only a deployment that ended well" in response.content.decode()

@@ -1,0 +1,214 @@
+"""A large account that answers as AWS does, and the deployments that Slipway has made there."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from math import ceil
+from typing import Any
+
+from catalog.models import Environment, Infrastructure, Service
+from connectors.models import Connector
+from deployments.models import (
+    ActionRun,
+    Execution,
+    RollbackValue,
+    ServiceLockClaim,
+    StageExecution,
+    StepExecution,
+)
+from pipelines.models import Pipeline
+from rbac.models import Scope
+from tests.inventory.sync import large_cluster
+from web.clock import get_database_time
+
+
+@dataclass
+class Account(large_cluster.Crowd):
+    """A cluster of one account and region; each `scaled`-th ECS service has a target with one policy.
+
+    Each `foreign`-th runs a revision that Slipway has not registered.
+    """
+
+    account: str = "123456789012"
+    region: str = "us-east-1"
+    scaled: int = 5
+    foreign: int = 50
+
+    @property
+    def prefix(self) -> str:
+        return f"arn:aws:ecs:{self.region}:{self.account}"
+
+    @property
+    def names(self) -> list[str]:
+        return [f"s{number}" for number in range(self.services)]
+
+    @property
+    def foreign_names(self) -> list[str]:
+        return self.names[:: self.foreign]
+
+    @property
+    def scaled_names(self) -> list[str]:
+        return self.names[:: self.scaled]
+
+    @property
+    def fewest_looks(self) -> int:
+        """Fifty targets to a page, ten policies: what the next look asks for that knows the revisions."""
+        return ceil(self.services / 50) + ceil(len(self.scaled_names) / 10)
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        if operation == "DescribeTaskDefinition":
+            self.calls[operation] += 1
+            return self._DescribeTaskDefinition(params)
+        said = json.loads(json.dumps(params).replace(self.prefix, large_cluster.PREFIX))
+        answer = super().call(service, operation, said)
+        found: dict[str, Any] = json.loads(json.dumps(answer).replace(large_cluster.PREFIX, self.prefix))
+        return found
+
+    def _DescribeScalableTargets(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        asked = params["ResourceIds"]
+        assert 0 < len(asked) <= 50
+        scaled = set(self.scaled_names)
+        return {"ScalableTargets": [_target(one) for one in asked if one.rpartition("/")[2] in scaled]}
+
+    def _DescribeScalingActivities(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        return {"ScalingActivities": []}
+
+    def _DescribeScalingPolicies(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        at = int(params.get("NextToken") or 0)
+        page = self.scaled_names[at : at + 10]
+        following = {"NextToken": str(at + 10)} if at + 10 < len(self.scaled_names) else {}
+        return {"ScalingPolicies": [_policy(f"service/large/{name}") for name in page], **following}
+
+    def _DescribeTaskDefinition(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        arn = params["taskDefinition"]
+        family = arn.rpartition("/")[2].partition(":")[0]
+        return {"taskDefinition": {**definition(family), "taskDefinitionArn": arn, "cpu": "512"}}
+
+
+def _target(resource: str) -> dict[str, Any]:
+    return {
+        "ServiceNamespace": "ecs",
+        "ResourceId": resource,
+        "ScalableDimension": "ecs:service:DesiredCount",
+        "MinCapacity": 1,
+        "MaxCapacity": 9,
+        "RoleARN": "arn:aws:iam::123456789012:role/scaling",
+    }
+
+
+def _policy(resource: str) -> dict[str, Any]:
+    return {
+        "PolicyName": "cpu",
+        "PolicyType": "TargetTrackingScaling",
+        "ServiceNamespace": "ecs",
+        "ResourceId": resource,
+        "ScalableDimension": "ecs:service:DesiredCount",
+        "TargetTrackingScalingPolicyConfiguration": {"TargetValue": 60.0},
+    }
+
+
+def definition(family: str) -> dict[str, Any]:
+    """The task definition of an ECS service as it was deployed."""
+    app = {"name": "app", "image": f"{family}:7", "environment": [{"name": "LOG", "value": "info"}]}
+    return {"family": family, "cpu": "256", "memory": "512", "containerDefinitions": [app]}
+
+
+def place(scope: Scope, account: Account, many: int = 1) -> Infrastructure:
+    """Where the ECS services of an account run, each deployed `many` times."""
+    name = f"a{account.account}_{account.region.replace('-', '_')}"
+    connector = Connector.objects.create(
+        scope=scope, identifier=name, name=name, spec={"credentials": "InheritFromDelegate"}
+    )
+    environment = Environment.objects.create(scope=scope, identifier=name, name=name)
+    found = Infrastructure.objects.create(
+        environment=environment,
+        identifier=name,
+        name=name,
+        connector=connector,
+        region=account.region,
+        cluster="large",
+    )
+    _deploy(scope, account, found, many)
+    return found
+
+
+def _deploy(scope: Scope, account: Account, place: Infrastructure, many: int) -> None:
+    now, name = get_database_time() - timedelta(hours=1), place.identifier
+    service = Service.objects.create(scope=scope, identifier=name, name=name)
+    pipeline = Pipeline.objects.create(scope=scope, identifier=name, name=name, yaml="")
+    executions = Execution.objects.bulk_create(
+        Execution(scope=scope, pipeline=pipeline, number=number, yaml="", status="SUCCESS", ended_at=now)
+        for number in range(1, many * account.services + 1)
+    )
+    stages = StageExecution.objects.bulk_create(
+        StageExecution(
+            execution=execution,
+            position=0,
+            identifier="deploy",
+            name="Deploy",
+            status="SUCCESS",
+            service=service,
+            infrastructure=place,
+            connector=place.connector,
+            region=place.region,
+            cluster=place.cluster,
+            account=account.account,
+            ecs_service=account.names[number % account.services],
+            deployment_id="ecs-svc/1",
+        )
+        for number, execution in enumerate(executions)
+    )
+    steps = StepExecution.objects.bulk_create(_step(account, stage, now) for stage in stages)
+    _complete(account, steps)
+
+
+def _step(account: Account, stage: StageExecution, now: Any) -> StepExecution:
+    name = stage.ecs_service
+    revision = 6 if name in account.foreign_names else 7
+    return StepExecution(
+        stage=stage,
+        position=0,
+        identifier="deploy",
+        name="Deploy",
+        type="EcsRollingDeploy",
+        timeout_seconds=600,
+        status="SUCCESS",
+        ended_at=now,
+        outputs={
+            "serviceName": name,
+            "desiredCount": account.tasks_each,
+            "taskDefinitionArn": f"{account.prefix}:task-definition/{name}:{revision}",
+        },
+    )
+
+
+def _complete(account: Account, steps: Sequence[StepExecution]) -> None:
+    """What a deployment leaves behind: its write, what it remembered, and its claim."""
+    ActionRun.objects.bulk_create(
+        ActionRun(
+            step=step, position=0, unit="Deploy", name="CreateOrUpdateService", title="Update", state="DONE"
+        )
+        for step in steps
+    )
+    remembered = {
+        "task definition": definition,
+        "service definition": lambda name: {"serviceName": name, "desiredCount": account.tasks_each},
+    }
+    last = {step.stage.ecs_service: step for step in steps}
+    RollbackValue.objects.bulk_create(
+        RollbackValue(step=step, run=1, name=kind, value=json.dumps(make(name)))
+        for name, step in last.items()
+        for kind, make in remembered.items()
+    )
+    ServiceLockClaim.objects.bulk_create(
+        ServiceLockClaim(
+            stage=step.stage,
+            step=step,
+            key=f"{account.account}/{account.region}/large/{step.stage.ecs_service}",
+            ecs_service=step.stage.ecs_service,
+            wanted_at=step.ended_at,
+            held_at=step.ended_at,
+        )
+        for step in steps
+    )

@@ -1,0 +1,166 @@
+"""Looks that fail together rest together, say why and what to do, and leave sync alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from aws.errors import AwsError, Denied, Throttled, Unauthenticated
+from deployments.journal import rate_limits
+from inventory.drift import clusters
+from inventory.drift.drift_scan import run_drift_scan
+from inventory.drift.read_plan import create_cursor
+from inventory.models.drift import ClusterDriftScan, DriftComparison
+from inventory.models.instances import SyncedCluster, SyncPause
+from inventory.sync.pauses import LONGEST_PAUSE, claim_trial
+from rbac.models import Scope, User
+from tests.inventory.drift.large_account import Account
+from tests.inventory.drift.test_large_accounts import World, world
+from web.clock import get_database_time
+
+pytestmark = pytest.mark.django_db
+
+
+@dataclass
+class Refusing:
+    """An account that refuses every call of a look."""
+
+    error: AwsError
+    asked: list[str] = field(default_factory=list)
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        self.asked.append(operation)
+        raise self.error
+
+
+@pytest.fixture
+def made(project: Scope, settings: Settings) -> World:
+    """Three clusters, of which two share an account and region; all are synced."""
+    settings.AWS_QUOTA_SHARE = 1000.0
+    rate_limits.reset_buckets()
+    found = world(project, (2, 3))
+    found.synced()
+    clusters.create_cluster_scans(get_database_time())
+    return found
+
+
+def beside(made: World) -> None:
+    """Another cluster of the first account and region, which sync knows too."""
+    first = SyncedCluster.objects.order_by("pk")[0]
+    services = list(first.services.all())
+    first.pk, first._state.adding, first.cluster = None, True, "beside"
+    first.save()
+    for one in services:
+        one.pk, one._state.adding, one.cluster = None, True, first
+        one.save()
+    clusters.create_cluster_scans(get_database_time())
+
+
+def tick(account: Any) -> None:
+    for pk in clusters.list_due_clusters(get_database_time(), 100):
+        run_drift_scan(pk, lambda *_: account)
+
+
+def pass_time() -> None:
+    rate_limits.reset_buckets()
+    ago = get_database_time() - timedelta(seconds=1)
+    SyncPause.objects.update(paused_until=ago, trial_expires_at=None)
+    ClusterDriftScan.objects.update(due_at=ago)
+
+
+THROTTLED = Throttled("ThrottlingException", "Rate exceeded", "application-autoscaling", "Describe")
+UNKNOWN_KEY = Unauthenticated("UnrecognizedClientException", "bad token", "ecs", "DescribeScalableTargets")
+
+
+@pytest.mark.parametrize("error", [THROTTLED, UNKNOWN_KEY])
+def test_one_asks_for_all_that_share_an_account_and_region_later_each_time(
+    made: World, error: AwsError
+) -> None:
+    beside(made)
+    assert ClusterDriftScan.objects.count() == 3
+    account, pauses = Refusing(error), []
+    tick(account)
+    assert len(account.asked) == 2, "one for each account and region"
+    for turn in range(3):
+        pass_time()
+        tick(account)
+        assert len(account.asked) == 4 + 2 * turn
+        pauses.append(max(SyncPause.objects.values_list("paused_until", flat=True)) - get_database_time())
+    assert pauses[0] < pauses[1] < pauses[2] <= LONGEST_PAUSE
+    now = get_database_time()
+    assert [claim_trial(one, now) for one in SyncedCluster.objects.all()] == [None] * 3, "sync does not rest"
+
+
+def test_the_first_look_that_goes_well_lets_all_go_on(made: World) -> None:
+    beside(made)
+    tick(Refusing(THROTTLED))
+    pass_time()
+    for _ in range(2):
+        tick(next(iter(made.accounts.values())))
+    assert not SyncPause.objects.exists()
+    assert not ClusterDriftScan.objects.exclude(failure="").exists()
+    assert not ClusterDriftScan.objects.filter(compared_at=None).exists()
+
+
+def test_who_asks_for_a_look_ends_the_rest_of_all_that_only_waited(made: World) -> None:
+    beside(made)
+    tick(Refusing(THROTTLED))
+    failed = ClusterDriftScan.objects.filter(failures=1).order_by("pk")[0]
+    (resting,) = ClusterDriftScan.objects.filter(failures=0)
+    assert resting.due_at > get_database_time(), "it rests with the one that failed"
+    rate_limits.reset_buckets()
+    clusters.advance_due_date(failed.cluster, get_database_time())
+    for _ in range(2):
+        tick(next(iter(made.accounts.values())))
+    resting.refresh_from_db()
+    assert resting.compared_at is not None
+
+
+def test_who_asks_for_a_look_wakes_one_that_rests_half_way(made: World) -> None:
+    one = ClusterDriftScan.objects.select_related("cluster__connector").order_by("pk")[0]
+    begun = create_cursor(one.cluster, get_database_time()).to_row()
+    later = get_database_time() + LONGEST_PAUSE
+    ClusterDriftScan.objects.filter(pk=one.pk).update(cursor=begun, due_at=later)
+    clusters.advance_due_date(one.cluster, get_database_time())
+    assert one.pk in clusters.list_due_clusters(get_database_time(), 10)
+
+
+def test_a_look_that_fails_says_how_old_it_is_why_and_what_to_do(
+    made: World, admin: User, client: Client
+) -> None:
+    made.looked()
+    ClusterDriftScan.objects.update(due_at=get_database_time(), compared_at=None)
+    tick(Refusing(UNKNOWN_KEY))
+    comparison = DriftComparison.objects.order_by("pk")[0]
+    client.force_login(admin)
+    page = client.get(f"/drift/{comparison.pk}/").content.decode()
+    assert "The last drift check failed" in page
+    assert "access key" in page
+    assert "Next retry" in page
+    told = client.get(f"/api/v1/drift/{comparison.pk}").json()["look"]
+    (trouble,) = told["troubles"]
+    assert (trouble["of"], trouble["code"]) == ("LOOK", "UnrecognizedClientException")
+    assert "access key" in trouble["next_step"]
+    assert trouble["again_at"] > trouble["failed_at"]
+
+
+def test_auto_scaling_that_may_not_be_read_keeps_nothing_else_from_being_compared(made: World) -> None:
+    denied = Denied(
+        "AccessDeniedException", "not authorized to perform: application-autoscaling:X", "ecs", "X"
+    )
+
+    class Keeping(Account):
+        def _DescribeScalableTargets(self, params: Mapping[str, Any]) -> dict[str, Any]:
+            raise denied
+
+    for account in made.accounts.values():
+        account.__class__ = Keeping
+    made.looked()
+    assert not ClusterDriftScan.objects.exclude(failure="").exists()
+    assert ClusterDriftScan.objects.exclude(scaling_read_error="").count() == 2
+    assert set(DriftComparison.objects.values_list("state", flat=True)) == {"DRIFTED", "IN_STEP"}
+    assert not DriftComparison.objects.filter(reason="").exists()

@@ -1,0 +1,153 @@
+"""Failures that clusters share: one asks for all, later each time, and says what to do."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from aws.errors import AwsError, Denied, NotFound, Throttled, Unauthenticated
+from connectors.models import Connector
+from deployments.journal import rate_limits
+from inventory.models.instances import SyncedCluster, SyncPause
+from inventory.queries.instances import serialize_sync
+from inventory.sync.clusters import list_due_clusters
+from inventory.sync.pauses import LONGEST_PAUSE, allow_trial
+from inventory.sync.sync_scan import run_sync
+from rbac.models import Scope
+from tests.inventory.sync.large_cluster import Crowd
+from web.clock import get_database_time
+
+pytestmark = pytest.mark.django_db
+
+
+@dataclass
+class Refusing:
+    """An account that refuses every call."""
+
+    error: AwsError
+    asked: list[str] = field(default_factory=list)
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        self.asked.append(params["cluster"])
+        raise self.error
+
+
+@pytest.fixture
+def clusters(project: Scope, settings: Settings) -> list[SyncedCluster]:
+    """Five clusters of one connector in one region, and one in another region."""
+    settings.AWS_QUOTA_SHARE = 1000.0
+    rate_limits.reset_buckets()
+    spec = {"credentials": "InheritFromDelegate"}
+    connector = Connector.objects.create(scope=project, identifier="aws", name="AWS", spec=spec)
+    places = [(f"c{number}", "us-east-1") for number in range(5)] + [("far", "eu-west-1")]
+    now = get_database_time()
+    return [
+        SyncedCluster.objects.create(
+            connector=connector,
+            region=region,
+            cluster=name,
+            account="123456789012",
+            last_used_at=now,
+            due_at=now,
+        )
+        for name, region in places
+    ]
+
+
+def tick(account: Refusing | Crowd) -> None:
+    for pk in list_due_clusters(get_database_time(), 100):
+        run_sync(pk, lambda *_: account)
+
+
+def pass_time() -> None:
+    """The pause is over, that of AWS's quota too."""
+    rate_limits.reset_buckets()
+    ago = get_database_time() - timedelta(seconds=1)
+    SyncPause.objects.update(paused_until=ago, trial_expires_at=None)
+    SyncedCluster.objects.update(due_at=ago)
+
+
+THROTTLED = Throttled("ThrottlingException", "Rate exceeded", "ecs", "ListServices")
+UNKNOWN_KEY = Unauthenticated("UnrecognizedClientException", "bad token", "ecs", "ListServices")
+
+
+@pytest.mark.parametrize("error", [THROTTLED, UNKNOWN_KEY])
+def test_one_asks_for_all_that_share_an_account_and_region(
+    clusters: list[SyncedCluster], error: AwsError
+) -> None:
+    account = Refusing(error)
+    tick(account)
+    # Which of the five comes first is up to the database: all are due since the same moment.
+    assert len(account.asked) == 2, "the others rest without having asked"
+    assert "far" in account.asked
+    tick(account)
+    assert len(account.asked) == 2
+    pauses = []
+    for turn in range(3):
+        pass_time()
+        tick(account)
+        assert len(account.asked) == 4 + 2 * turn
+        assert not list_due_clusters(get_database_time(), 100)
+        pauses.append(max(SyncPause.objects.values_list("paused_until", flat=True)) - get_database_time())
+    assert pauses[0] < pauses[1] < pauses[2] <= LONGEST_PAUSE
+
+
+def test_the_first_call_that_goes_well_lets_all_go_on(clusters: list[SyncedCluster]) -> None:
+    tick(Refusing(THROTTLED))
+    pass_time()
+    crowd = Crowd(1, 1)
+    tick(crowd)
+    tick(crowd)
+    assert not SyncPause.objects.exists()
+    assert not SyncedCluster.objects.filter(synced_at=None).exists()
+    assert not SyncedCluster.objects.exclude(failure="").exists()
+
+
+def test_what_only_one_cluster_fails_by_holds_no_other_back(clusters: list[SyncedCluster]) -> None:
+    for error in (
+        NotFound("ClusterNotFoundException", "Cluster not found.", "ecs", "ListServices"),
+        Denied("AccessDeniedException", "not authorized to perform: ecs:ListServices", "ecs", "ListServices"),
+    ):
+        account = Refusing(error)
+        SyncedCluster.objects.update(due_at=get_database_time())
+        tick(account)
+        assert len(account.asked) == 6
+    assert not SyncPause.objects.exists()
+    assert SyncedCluster.objects.exclude(failure_step="").count() == 6
+
+
+def test_a_cluster_that_rests_says_why_until_when_and_what_to_do(clusters: list[SyncedCluster]) -> None:
+    tick(Refusing(UNKNOWN_KEY))
+    now = get_database_time()
+    for cluster in clusters[:2]:
+        cluster.refresh_from_db()
+        told = serialize_sync(cluster, now)
+        assert "not accepted" in told["failure"]
+        assert "access key" in told["next_step"]
+        assert told["rests_until"] > now
+
+
+def test_who_asks_for_a_look_at_once_need_not_wait(clusters: list[SyncedCluster]) -> None:
+    tick(Refusing(UNKNOWN_KEY))
+    one = SyncedCluster.objects.get(cluster="c3")
+    now = get_database_time()
+    allow_trial(one, now)
+    SyncedCluster.objects.filter(pk=one.pk).update(due_at=now)
+    tick(Crowd(1, 1))
+    one.refresh_from_db()
+    assert one.synced_at is not None
+
+
+def test_a_trial_that_never_came_back_is_followed_by_another(clusters: list[SyncedCluster]) -> None:
+    account = Refusing(THROTTLED)
+    tick(account)
+    pass_time()
+    SyncPause.objects.update(trial_expires_at=get_database_time() + timedelta(seconds=30))
+    tick(account)
+    assert len(account.asked) == 2, "somebody tries already"
+    pass_time()
+    tick(account)
+    assert len(account.asked) == 4

@@ -1,0 +1,75 @@
+"""What a policy denies beside the picture: pages name the permission and what to do, the rest is whole."""
+
+import re
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from inventory.models.instances import EcsServiceRecord, ServiceInstance, SyncedCluster
+from tests.inventory.sync.test_sync import sync
+from tests.stories.blue_green.conftest import _full_buckets, shop
+from tests.stories.blue_green.shop import World
+from web.clock import get_database_time
+
+__all__ = ["_full_buckets", "shop"]
+pytestmark = pytest.mark.django_db(transaction=True)
+
+# By what the sandbox denies: the permission that pages name, and what the dashboard says is not known.
+DENIED = {
+    "DescribeScalableTargets": ("application-autoscaling", "Auto scaling"),
+    "DescribeTargetHealth": ("elasticloadbalancing", "Target health"),
+    "GetMetricData": ("cloudwatch", "CPU and memory utilization"),
+}
+
+
+def pages(shop: World) -> tuple[str, str]:
+    """The dashboard, which somebody looks at, and the list of instances; without what wraps their lines."""
+    client = Client()
+    client.force_login(shop.drive.deployer)
+    service = EcsServiceRecord.objects.filter(service__isnull=False)[0].service_id
+    both = reverse("service-dashboard", args=[service]), reverse("instances")
+    dashboard, listed = (client.get(one).content.decode() for one in both)
+    EcsServiceRecord.objects.update(viewed_at=get_database_time())
+    return dashboard, listed
+
+
+def test_the_rest_goes_on_and_each_page_says_what_to_allow(shop: World) -> None:
+    shop.drive.run("1")
+    for operation in DENIED:
+        shop.drive.sandbox.fault("denied", operation=operation)
+    sync()
+    pages(shop)
+    cluster = sync()
+    assert (cluster.failure, cluster.failures) == ("", 0)
+    assert ServiceInstance.objects.filter(stopped_at=None).count() == 2
+    assert {one["operation"] for one in cluster.denied_reads} == set(DENIED)
+    dashboard, listed = pages(shop)
+    for operation, (prefix, what) in DENIED.items():
+        told = rf"{what} not available, access denied by AWS. Allow <code>{prefix}:{operation}</code>"
+        assert re.search(rf"{told}[^.]*<em>Sync now</em>", dashboard), operation
+        assert f"Missing permission: allow <code>{prefix}:{operation}</code>" in listed
+    assert "2 of 2 run" in dashboard
+
+    shop.drive.sandbox.clear_faults()
+    SyncedCluster.objects.update(denied_reads=[], scaling_read_at=None)
+    assert sync().denied_reads == []
+    dashboard, listed = pages(shop)
+    assert "AWS denies it" not in dashboard
+    assert "A part is missing" not in listed
+    assert "fixed at 2" in dashboard
+    assert "2 healthy" in dashboard
+
+
+def test_what_is_denied_and_wanted_by_nobody_any_more_is_forgotten_after_an_hour(shop: World) -> None:
+    shop.drive.run("1")
+    sync()
+    pages(shop)
+    shop.drive.sandbox.fault("denied", operation="GetMetricData")
+    assert len(sync().denied_reads) == 1
+    EcsServiceRecord.objects.update(viewed_at=None)
+    assert len(sync().denied_reads) == 1, "within the hour"
+    cluster = SyncedCluster.objects.get()
+    cluster.denied_reads[0]["until"] = get_database_time().isoformat()
+    cluster.save()
+    assert sync().denied_reads == []

@@ -1,0 +1,71 @@
+"""A sync of a large cluster: as few calls as the pages of AWS allow, and inside its interval."""
+
+import time
+
+import pytest
+from pytest_django import Settings
+
+from connectors.models import Connector
+from inventory.models.instances import (
+    ContainerInstance,
+    EcsServiceEvent,
+    EcsServiceRecord,
+    ServiceInstance,
+    SyncedCluster,
+)
+from inventory.sync.clusters import list_due_clusters
+from inventory.sync.sync_scan import SYNC_INTERVAL, run_sync
+from rbac.models import Scope
+from tests.inventory.sync.large_cluster import Crowd
+from web.clock import get_database_time
+
+
+@pytest.fixture
+def cluster(project: Scope, settings: Settings) -> SyncedCluster:
+    """A cluster that nobody has looked at, in an account whose limits are far away."""
+    settings.AWS_QUOTA_SHARE = 1000.0
+    connector = Connector.objects.create(
+        scope=project, identifier="aws", name="AWS", spec={"credentials": "InheritFromDelegate"}
+    )
+    now = get_database_time()
+    return SyncedCluster.objects.create(
+        connector=connector, region="us-east-1", cluster="large", last_used_at=now, due_at=now
+    )
+
+
+def sync(cluster: SyncedCluster, crowd: Crowd) -> float:
+    """One whole sync, however many slices it takes; answers with its processor seconds."""
+    began = time.thread_time()
+    SyncedCluster.objects.update(due_at=get_database_time(), synced_at=None)
+    while SyncedCluster.objects.get().synced_at is None:
+        assert list_due_clusters(get_database_time(), 10) == [cluster.pk]
+        run_sync(cluster.pk, lambda *_: crowd)
+    return time.thread_time() - began
+
+
+@pytest.mark.parametrize(("services", "each"), [(23, 9), pytest.param(500, 20, marks=pytest.mark.soak)])
+def test_a_sync_makes_as_few_calls_as_pages_allow(cluster: SyncedCluster, services: int, each: int) -> None:
+    crowd = Crowd(services, each, machines=services // 2)
+    first = sync(cluster, crowd)
+    assert crowd.calls.total() <= 1.1 * crowd.fewest_calls
+    assert ServiceInstance.objects.filter(stopped_at=None).count() == services * each
+    assert ContainerInstance.objects.filter(zone="us-east-1b", cpu_left=1024).count() == crowd.machines
+    assert not ServiceInstance.objects.filter(container_instance=None).exists()
+    assert (EcsServiceRecord.objects.count(), EcsServiceEvent.objects.count()) == (services, 3 * services)
+    second = sync(cluster, crowd)
+    assert crowd.calls.total() <= 2.2 * crowd.fewest_calls
+    print(
+        f"\n{services} services, {services * each} tasks: {crowd.calls.total() // 2} calls,"
+        f" {first:.1f} s at first, {second:.1f} s again"
+    )
+    assert max(first, second) < SYNC_INTERVAL.total_seconds()
+
+
+def test_what_is_gone_is_closed_by_a_whole_sync_only(cluster: SyncedCluster) -> None:
+    sync(cluster, Crowd(12, 10))
+    smaller = Crowd(11, 10)
+    sync(cluster, smaller)
+    assert EcsServiceRecord.objects.filter(gone_at=None).count() == 11
+    gone = ServiceInstance.objects.exclude(stopped_at=None)
+    assert gone.count() == 10
+    assert {one.ecs_service.name for one in gone if one.ecs_service} == {"s11"}

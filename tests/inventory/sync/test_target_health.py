@@ -1,0 +1,116 @@
+"""How healthy targets are: read for everybody together, and only where somebody looks."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any
+
+from django.test import Client
+from django.urls import reverse
+
+from aws.errors import Denied, NotFound
+from delegates.access.aws_access import get_local_caller
+from deployments.journal import rate_limits
+from inventory.models.instances import EcsServiceRecord, SyncedCluster
+from inventory.sync.clusters import create_clusters
+from inventory.sync.sync_scan import run_sync
+from tests.stories.blue_green.conftest import _full_buckets, shop
+from tests.stories.blue_green.shop import World
+from web.clock import get_database_time
+
+__all__ = ["_full_buckets", "shop"]
+ASKED = "DescribeTargetHealth"
+Turn = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+class Way:
+    """The way to the sandbox; counts the calls, and lets a test turn what is told of targets."""
+
+    def __init__(self, turn: Turn = lambda answer: answer) -> None:
+        self.turn = turn
+        self.calls: Counter[str] = Counter()
+
+    def sync(self) -> SyncedCluster:
+        """One whole sync of the only cluster."""
+        rate_limits.reset_buckets()
+        create_clusters(get_database_time())
+        SyncedCluster.objects.update(due_at=get_database_time())
+        (cluster,) = SyncedCluster.objects.all()
+        live = get_local_caller(cluster.connector, cluster.region)
+        self.live = live
+        run_sync(cluster.pk, lambda *_: self)
+        cluster.refresh_from_db()
+        assert cluster.failure == ""
+        return cluster
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        self.calls[operation] += 1
+        answer = self.live.call(service, operation, params)
+        return self.turn(answer) if operation == ASKED else answer
+
+
+def shown(shop: World) -> str:
+    """What the dashboard says; whoever asks for it looks at the service."""
+    client = Client()
+    client.force_login(shop.drive.deployer)
+    seen = EcsServiceRecord.objects.filter(service__isnull=False)[0]
+    return client.get(reverse("service-dashboard", args=[seen.service_id])).content.decode()
+
+
+def sick(answer: dict[str, Any]) -> dict[str, Any]:
+    """One target that fails its checks, as a load balancer of bad manners tells it."""
+    health = {
+        "State": "unhealthy",
+        "Reason": "Target.ResponseCodeMismatch",
+        "Description": "<b>codes:</b> [503]\0",
+    }
+    return {"TargetHealthDescriptions": [{"Target": {"Id": "10.1.2.3", "Port": 80}, "TargetHealth": health}]}
+
+
+def test_targets_are_read_once_for_all_who_look_and_not_where_nobody_looks(shop: World) -> None:
+    shop.drive.run("1")
+    way = Way()
+    way.sync()
+    assert way.calls[ASKED] == 0, "nobody looks"
+    assert "not read yet" in shown(shop)
+    shown(shop)
+    way.sync()
+    assert way.calls[ASKED] == 1, "however many look"
+    text = shown(shop)
+    assert "2 healthy" in text
+    assert "that are not healthy" not in text
+    EcsServiceRecord.objects.update(viewed_at=get_database_time() - timedelta(minutes=16))
+    way.sync()
+    assert way.calls[ASKED] == 1, "everybody has left"
+
+    EcsServiceRecord.objects.update(viewed_at=get_database_time())
+    Way(sick).sync()
+    text = shown(shop)
+    assert "10.1.2.3:80" in text
+    assert "no running task" in text
+    assert "compare the path of the health check" in text
+    assert "Target.ResponseCodeMismatch" in text
+    assert "&lt;b&gt;codes:&lt;/b&gt; [503]" in text
+    assert "1 unhealthy" in text
+
+
+def test_a_group_that_is_gone_and_a_policy_that_denies_are_told_and_stop_nothing(shop: World) -> None:
+    shop.drive.run("1")
+    Way().sync()
+    shown(shop)
+
+    def gone(_: object) -> dict[str, Any]:
+        raise NotFound("TargetGroupNotFound", "One or more target groups not found", "elbv2", ASKED)
+
+    cluster = Way(gone).sync()
+    assert cluster.denied_reads == []
+    assert "This target group does not exist in AWS" in shown(shop)
+
+    def denied(_: object) -> dict[str, Any]:
+        raise Denied("AccessDenied", "You may not.", "elbv2", ASKED)
+
+    cluster = Way(denied).sync()
+    assert [one["operation"] for one in cluster.denied_reads] == [ASKED]
+    text = shown(shop)
+    assert "Allow <code>elasticloadbalancing:DescribeTargetHealth</code>" in text
+    assert "choose <em>Sync now</em>" in text

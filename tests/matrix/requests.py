@@ -1,0 +1,34 @@
+"""Asks an address as somebody, and looks at what the answer shows."""
+
+from typing import Any
+
+from django.urls import reverse
+
+from tests.api.requests import Ask
+from tests.api.required_access import HERE, MISSING, Lists, Standing
+from tests.api.rows import ROWS
+from tests.api.sample_project import CANARY, World
+from tests.matrix.principals import Browser
+
+ASKS = [(name, ask) for name, row in ROWS.items() for ask in row.asks]
+
+
+def fault_of(ask: Ask, who: Standing | None, response: Any) -> str:
+    """What is wrong with what is shown: something of a project in which one has no part, or a list's gap."""
+    shown = response.getvalue().decode("utf-8", "replace")
+    has_part = who is not None and who.reaches(HERE)
+    if CANARY in shown and (response.status_code == MISSING or not has_part):
+        return "sees what is foreign"
+    if who is None or not isinstance(ask.need, Lists) or not ask.need.sign:
+        return ""
+    is_listed = ask.need.sign in shown
+    return "" if is_listed == ask.need.shows(who) else f"is listed: {is_listed}"
+
+
+def send(browser: Browser, name: str, ask: Ask, world: World, keys: dict[str, Any] | None = None) -> Any:
+    address = reverse(name, kwargs=ROWS[name].kwargs(world) if keys is None else keys) + ask.query
+    if ask.method == "get":
+        return browser.undone("get", address)
+    if ask.is_form:
+        return browser.undone("post", address, ask.body(world))
+    return browser.undone(ask.method, address, ask.body(world), content_type="application/json")

@@ -1,0 +1,162 @@
+"""Blue/green when AWS, people and permissions get in the way: nobody meets an empty target group."""
+
+import pytest
+
+from deployments.execution.operations import abort_execution
+from deployments.models import Execution, RollbackCheck
+from tests.stories.blue_green.shop import World
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def _ends(execution: Execution) -> tuple[str, str]:
+    return execution.status, execution.outcome
+
+
+def test_a_swap_that_is_refused_in_the_middle_goes_back_only_once_the_old_targets_are_healthy(
+    shop: World,
+) -> None:
+    # Production is a rule of its own, stage a default rule: one write each of another kind.
+    shop.choose(prodListenerRuleArn=shop.prod["path_rule_arn"])
+    shop.visits_path = True
+    shop.run("1")
+    before = shop.state()
+    shop.drive.sandbox.fault("denied", operation="ModifyListener")
+    execution = shop.run("2", visited=True)
+    assert _ends(execution) == ("FAILED", "ROLLED_BACK"), shop.drive.log(execution)
+    assert "elasticloadbalancing:ModifyListener" in execution.failure["message"]
+    assert any("restart before traffic is moved back" in line for line in shop.drive.log(execution))
+    shop.drive.sandbox.clear_faults()
+    assert shop.state() == before
+    assert shop.meetings == []
+
+
+def test_lost_answers_are_found_again_and_nothing_is_sent_twice(shop: World) -> None:
+    shop.run("1")
+    shop.run("2")
+    before, mark = shop.state(), shop.drive.mark()
+    for operation in ("CreateService", "DeleteService", "TagResource", "ModifyListener", "UpdateService"):
+        shop.drive.sandbox.fault("lost_answer", operation=operation, count=1)
+    third = shop.run("3", visited=True)
+    assert _ends(third) == ("SUCCESS", "COMPLETED"), shop.drive.log(third)
+    effects = shop.drive.effects(mark)
+    assert effects.count("CreateService") == effects.count("DeleteService") == 1
+    assert effects.count("ModifyListener") == 2
+    for operation in ("CreateService", "DeleteService", "ModifyListener", "UpdateService"):
+        shop.drive.sandbox.fault("lost_answer", operation=operation, count=1)
+    shop.roll_back(third, visited=True)
+    assert _ends(third) == ("ROLLED_BACK", "ROLLED_BACK"), shop.drive.log(third)
+    assert shop.state() == before
+    assert shop.meetings == []
+
+
+def test_tagging_that_is_denied_is_a_line_that_names_the_action(shop: World) -> None:
+    shop.drive.sandbox.fault("denied", service="ecs", operation="TagResource")
+    execution = shop.run("1")
+    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    log = shop.drive.log(execution)
+    assert any("ecs:TagResource" in line and "stays without tag" in line for line in log)
+    second = shop.run("2")
+    assert _ends(second) == ("SUCCESS", "COMPLETED"), shop.drive.log(second)
+    assert shop.forwards(shop.prod) == [shop.group("target1")]
+
+
+def test_reading_tags_that_is_denied_changes_nothing_but_a_line(shop: World) -> None:
+    shop.run("1")
+    shop.drive.sandbox.fault("denied", service="ecs", operation="ListTagsForResource")
+    execution = shop.run("2")
+    assert _ends(execution) == ("SUCCESS", "COMPLETED"), shop.drive.log(execution)
+    shop.roll_back(execution)
+    assert _ends(execution) == ("ROLLED_BACK", "ROLLED_BACK"), shop.drive.log(execution)
+
+
+def test_throttling_only_costs_time(shop: World) -> None:
+    shop.run("1")
+    shop.drive.sandbox.fault("throttle", operation="ModifyListener", count=4)
+    execution = shop.run("2", visited=True)
+    assert _ends(execution) == ("SUCCESS", "COMPLETED"), shop.drive.log(execution)
+    assert shop.meetings == []
+
+
+def test_a_rule_that_somebody_else_changed_is_not_swapped(shop: World) -> None:
+    shop.run("1")
+    execution = shop.drive.start("2")
+    shop.pass_until(execution, lambda log: any("Creating Stage Service" in line for line in log))
+    theirs = [{"Type": "forward", "TargetGroupArn": shop.group("api1")}]
+    shop.forward(shop.prod, theirs)
+    shop.drive.until_over(execution)
+    assert execution.failure["code"] == "SUPERSEDED"
+    assert shop.forwards(shop.prod) == [shop.group("api1")]
+    assert not shop.service("shop__2")
+
+
+def test_a_wrong_tag_of_the_live_service_is_corrected_and_comes_back(shop: World) -> None:
+    shop.run("1")
+    arn = shop.service("shop__1")["serviceArn"]
+    shop.call("ecs", "TagResource", resourceArn=arn, tags=[{"key": "BG_VERSION", "value": "GREEN"}])
+    before = shop.state()
+    execution = shop.drive.start("crash")
+    shop.pass_until(execution, lambda log: any("Creating Stage Service" in line for line in log))
+    assert shop.tags("shop__1")["BG_VERSION"] == "BLUE"
+    shop.drive.until_over(execution)
+    assert _ends(execution) == ("FAILED", "ROLLED_BACK")
+    assert shop.state() == before
+
+
+def test_a_green_service_that_becomes_live_meanwhile_is_never_deleted(shop: World) -> None:
+    """Somebody swaps by hand while the stage service starts: the rollback does not take it back."""
+    shop.run("1")
+    execution = shop.drive.start("2")
+    shop.pass_until(execution, lambda log: any("2/2 running" in line for line in log))
+    shop.forward(shop.prod, [{"Type": "forward", "TargetGroupArn": shop.group("target1")}])
+    abort_execution(
+        actor=shop.drive.deployer, execution=Execution.objects.get(pk=execution.pk), roll_back=True
+    )
+    shop.drive.until_over(execution)
+    assert shop.service("shop__2")["runningCount"] == 2
+    assert any("Slipway refuses to take it back" in line for line in shop.drive.log(execution))
+    assert RollbackCheck.objects.filter(step__stage__execution=execution).exists()
+
+
+def test_an_old_service_that_another_rule_still_leads_to_keeps_its_tasks(shop: World) -> None:
+    shop.run("1")
+    actions = [{"Type": "forward", "TargetGroupArn": shop.group("target2")}]
+    shop.call("elbv2", "ModifyRule", RuleArn=shop.prod["path_rule_arn"], Actions=actions)
+    execution = shop.run("2")
+    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert shop.service("shop__1")["runningCount"] == 2
+    assert any("/api/* still leads to Service shop__1" in line for line in shop.drive.log(execution))
+
+
+@pytest.mark.parametrize("seconds", [20, 62, 75])
+def test_an_abort_with_rollback_at_any_moment_leaves_everything_as_it_was(shop: World, seconds: int) -> None:
+    shop.run("1")
+    before = shop.state()
+    execution = shop.drive.start("2")
+    shop.drive.pass_time(seconds)
+    execution.refresh_from_db()
+    if execution.is_over:
+        shop.roll_back(execution, visited=True)
+    else:
+        abort_execution(actor=shop.drive.deployer, execution=execution, roll_back=True)
+        shop.until_over(execution, visited=True)
+    assert execution.outcome in ("ROLLED_BACK", "ABORTED"), shop.drive.log(execution)
+    assert shop.state() == before
+    assert shop.meetings == []
+
+
+@pytest.mark.parametrize("moment", ["2/2 running", "Swapping Successful."])
+def test_an_abort_without_a_rollback_does_not_stand_in_the_way_of_the_next_release(
+    shop: World, moment: str
+) -> None:
+    shop.run("1")
+    shop.choose(swap={"downsizeOldServiceDelayInSecs": 600})
+    execution = shop.drive.start("2")
+    shop.pass_until(execution, lambda log: any(moment in line for line in log))
+    abort_execution(actor=shop.drive.deployer, execution=Execution.objects.get(pk=execution.pk))
+    assert _ends(shop.until_over(execution)) == ("ABORTED", "ABORTED")
+    live = shop.forwards(shop.prod)
+    again = shop.run("3", visited=True)
+    assert _ends(again) == ("SUCCESS", "COMPLETED"), shop.drive.log(again)
+    assert shop.forwards(shop.prod) != live
+    assert shop.meetings == []

@@ -1,0 +1,75 @@
+"""A run that would change nothing says so, and replaces the tasks only where nobody asked it not to."""
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from rest_framework.test import APIClient
+
+from deployments.models import Execution
+from rbac.operations.api_keys import create_api_key
+from tests.deployments.preview.comparison import preview
+from tests.fixtures.engine_driver import Drive
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SAME = "Nothing differs from fargate-task-definition:1, which runs"
+
+
+def _tasks(drive: Drive) -> list[str]:
+    params = {"cluster": "demo", "serviceName": "myapp"}
+    return sorted(drive.call("ecs", "ListTasks", params)["taskArns"])
+
+
+def _run(drive: Drive, **body: object) -> Execution:
+    name = f"program {Execution.objects.count()}"
+    _, token = create_api_key(actor=drive.deployer, user=drive.deployer, name=name)
+    client = APIClient()
+    client.credentials(HTTP_X_API_KEY=token)
+    address = f"/api/v1/pipelines/{drive.pipeline.pk}/executions"
+    answer = client.post(address, {"artifact": {"tag": "1.27"}, **body}, format="json")
+    assert answer.status_code == 201, answer.json()
+    return drive.until_over(Execution.objects.get(pk=answer.json()["id"]))
+
+
+def test_a_run_that_changes_nothing_replaces_the_tasks_and_says_that_nothing_differed(drive: Drive) -> None:
+    drive.run("1.27")
+    before = _tasks(drive)
+    warned = [line for step in preview(drive, "1.27")["steps"] for line in step["warnings"]]
+    assert any(line.startswith(SAME) for line in warned)
+    execution = _run(drive)
+    assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED")
+    (note,) = [note["text"] for note in execution.notes]
+    assert note == f"{SAME}. Its tasks are replaced anyway; run with forceNewDeployment: false to keep them."
+    assert not set(before) & set(_tasks(drive))
+
+
+def test_a_run_that_asks_for_it_leaves_the_tasks_where_nothing_differs(drive: Drive) -> None:
+    drive.run("1.27")
+    before, revision = _tasks(drive), drive.service()["taskDefinition"]
+    execution = _run(drive, forceNewDeployment=False)
+    assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), drive.log(execution)
+    assert [note["text"] for note in execution.notes] == [f"{SAME}: it is reused, and its tasks are kept."]
+    assert _tasks(drive) == before
+    assert drive.service()["taskDefinition"] == revision
+    other = _run(drive, forceNewDeployment=False, artifact={"tag": "1.28"})
+    assert (other.status, other.notes) == ("SUCCESS", [])
+    assert not set(before) & set(_tasks(drive))
+
+
+def test_a_forced_run_replaces_the_tasks_without_a_note(drive: Drive) -> None:
+    drive.run("1.27")
+    before = _tasks(drive)
+    execution = _run(drive, forceNewDeployment=True)
+    assert (execution.status, execution.notes) == ("SUCCESS", [])
+    assert not set(before) & set(_tasks(drive))
+
+
+def test_the_page_that_runs_a_pipeline_asks_whether_to_leave_the_tasks(drive: Drive, client: Client) -> None:
+    drive.run("1.27")
+    before = _tasks(drive)
+    client.force_login(drive.deployer)
+    address = reverse("run-pipeline", args=[drive.pipeline.pk])
+    assert "Keep tasks if nothing changed" in client.get(address).content.decode()
+    answer = client.post(address, {"tag": "1.27", "keep_same_tasks": "true"})
+    assert answer.status_code == 302
+    drive.until_over(Execution.objects.latest("created_at"))
+    assert _tasks(drive) == before

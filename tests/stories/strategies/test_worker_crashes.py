@@ -1,0 +1,90 @@
+"""Workers die wherever they can, in every strategy: the end is the same, and nothing is written twice."""
+
+import os
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from django.db import connection
+
+from deployments.journal.runtime import FAILPOINTS, set_hook
+from deployments.log import iterate_lines
+from deployments.models import AwsCall, Execution
+from tests.fixtures.worker_crashes import KILLED, in_a_fork
+from tests.stories.strategies.scenario import Play, broken
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def _at_every_write(failpoint: str) -> Callable[[str], bool]:
+    """Each write's own first pass of this place."""
+    done: set[int] = set()
+
+    def place(name: str) -> bool:
+        if name != failpoint:
+            return False
+        rows = AwsCall.objects.filter(is_write=True, state="SENT").exclude(pk__in=done)
+        fresh = list(rows.values_list("pk", flat=True))
+        done.update(fresh)
+        return bool(fresh)
+
+    return place
+
+
+def _now_and_then(names: tuple[str, ...], every: int) -> Callable[[str], bool]:
+    """Every so many passes of each of these places."""
+    passed: Counter[str] = Counter()
+
+    def place(name: str) -> bool:
+        passed[name] += 1
+        return name in names and passed[name] % every == 2
+
+    return place
+
+
+def _as_if_nobody_died(play: Play, execution: Execution, calm: Execution) -> None:
+    assert play.deaths
+    assert play.ends(execution) == play.ends(calm), (play.deaths, play.log(execution))
+    assert play.effects(execution) == play.effects(calm), play.deaths
+    numbers = [line["number"] for line in iterate_lines(execution.pk)]
+    assert numbers == list(range(1, len(numbers) + 1)), play.deaths
+
+
+def test_a_worker_that_dies_over_a_write_writes_nothing_twice(play: Play) -> None:
+    calm = play.run(play.second)
+    execution = play.dying_at(_at_every_write("call.sent"), play.third)
+    _as_if_nobody_died(play, execution, calm)
+    _survives_a_kill(play, calm)
+
+
+def test_a_worker_that_dies_before_or_in_a_rollback_still_puts_all_back(play: Play) -> None:
+    calm = play.run("crash")
+    for place in (_at_every_write("call.sent"), _now_and_then(FAILPOINTS, 17)):
+        execution = play.dying_at(place, "crash")
+        _as_if_nobody_died(play, execution, calm)
+        assert play.changed() == []
+        assert broken(play.checklist(execution)) == []
+    assert set(play.deaths) == set(FAILPOINTS)
+
+
+def _survives_a_kill(play: Play, calm: Execution) -> None:
+    """The real thing: a process that ends without a word over its last write."""
+    execution = play.start(play.second)
+    sent = len(play.writes(calm))
+
+    def doomed() -> None:
+        left = iter(range(sent - 1))
+
+        def die(name: str) -> None:
+            is_write = name == "call.sent" and AwsCall.objects.filter(is_write=True, state="SENT").exists()
+            if is_write and next(left, None) is None:
+                os._exit(KILLED)
+
+        set_hook(die)
+        play.until_over(execution)
+
+    assert in_a_fork(doomed) == KILLED
+    connection.close()
+    play.wait_for_the_lease()
+    play.deaths.append("call.sent")
+    _as_if_nobody_died(play, play.until_over(execution), calm)
