@@ -75,7 +75,7 @@ PAGES: dict[str, Row] = {
             get(Lists("core_pipeline_view", sign=f"{CANARY} rolling"), "?days=90"),
         )
     ),
-    # The execution of the world has not ended. tests/inventory/dashboards/test_overview_page.py covers the counts.
+    # The execution of the world has not ended: test_overview_page.py of the dashboards covers the counts.
     "overview-figures": Row(
         (
             get(Lists("core_pipeline_view", sign="")),

@@ -24,7 +24,7 @@ from catalog.manifests.kinds import (
     TASK_DEFINITION,
 )
 from catalog.manifests.layers import ManifestLayer, merge_layers
-from tests.catalog.manifests import reference_samples
+from tests.catalog.manifests import reference_samples as samples
 from tests.fixtures.time_limits import within_cpu
 from tests.lanes import examples
 
@@ -41,11 +41,11 @@ def changed(text: str, old: str, new: str) -> str:
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
-        (TASK_DEFINITION, reference_samples.TASK_DEFINITION),
-        (SERVICE_DEFINITION, reference_samples.SERVICE_DEFINITION),
-        (SERVICE_DEFINITION, reference_samples.BROKEN_JSON_SERVICE_DEFINITION),
-        (SCALABLE_TARGET, reference_samples.SCALABLE_TARGET),
-        (SCALING_POLICY, reference_samples.SCALING_POLICY),
+        (TASK_DEFINITION, samples.TASK_DEFINITION),
+        (SERVICE_DEFINITION, samples.SERVICE_DEFINITION),
+        (SERVICE_DEFINITION, samples.BROKEN_JSON_SERVICE_DEFINITION),
+        (SCALABLE_TARGET, samples.SCALABLE_TARGET),
+        (SCALING_POLICY, samples.SCALING_POLICY),
     ],
 )
 def test_the_samples_of_the_reference_are_right(kind: str, text: str) -> None:
@@ -55,7 +55,7 @@ def test_the_samples_of_the_reference_are_right(kind: str, text: str) -> None:
 
 
 def test_nulls_are_dropped_and_empty_lists_sent() -> None:
-    value = check(TASK_DEFINITION, reference_samples.TASK_DEFINITION).value
+    value = check(TASK_DEFINITION, samples.TASK_DEFINITION).value
     assert "ipcMode" not in value
     assert "linuxParameters" not in value["containerDefinitions"][0]
     assert value["volumes"] == []
@@ -63,9 +63,7 @@ def test_nulls_are_dropped_and_empty_lists_sent() -> None:
 
 
 def test_numbers_are_text_where_aws_wants_text_and_a_note_says_so() -> None:
-    text = changed(
-        reference_samples.TASK_DEFINITION, "cpu: '256'\n", "cpu: 256\ntags: [{key: zip, value: 01.10}]\n"
-    )
+    text = changed(samples.TASK_DEFINITION, "cpu: '256'\n", "cpu: 256\ntags: [{key: zip, value: 01.10}]\n")
     checked = check(TASK_DEFINITION, changed(text, "memory: '512'", "memory: 512"))
     assert checked.problems == ()
     assert [checked.value[key] for key in ("cpu", "memory")] == ["256", "512"]
@@ -79,7 +77,7 @@ def test_numbers_are_text_where_aws_wants_text_and_a_note_says_so() -> None:
 
 
 def test_a_number_of_an_override_is_written_as_there() -> None:
-    base = ManifestLayer("service", parse_manifest(reference_samples.TASK_DEFINITION, "base"))
+    base = ManifestLayer("service", parse_manifest(samples.TASK_DEFINITION, "base"))
     over = ManifestLayer("environment", parse_manifest("tags: [{key: zip, value: 012}]", "over"))
     checked = check_manifest(TASK_DEFINITION, merge_layers(TASK_DEFINITION, [base, over]).document)
     assert checked.value["tags"][0]["value"] == "012"
@@ -89,12 +87,12 @@ def test_a_number_of_an_override_is_written_as_there() -> None:
     "sizes", ["cpu: .25 vCPU\nmemory: .5 gb", "cpu: .25vcpu\nmemory: 0.5 GB", "cpu: 256\nmemory: 512"]
 )
 def test_sizes_that_aws_reads_are_taken(sizes: str) -> None:
-    text = changed(reference_samples.TASK_DEFINITION, "cpu: '256'", sizes.partition("\n")[0])
+    text = changed(samples.TASK_DEFINITION, "cpu: '256'", sizes.partition("\n")[0])
     assert check(TASK_DEFINITION, changed(text, "memory: '512'", sizes.partition("\n")[2])).problems == ()
 
 
 def test_an_empty_choice_is_none_as_pipecd_writes_it() -> None:
-    checked = check(TASK_DEFINITION, changed(reference_samples.TASK_DEFINITION, "pidMode:", 'pidMode: ""'))
+    checked = check(TASK_DEFINITION, changed(samples.TASK_DEFINITION, "pidMode:", 'pidMode: ""'))
     assert checked.problems == ()
     assert "pidMode" not in checked.value
 
@@ -147,7 +145,7 @@ def test_a_document_of_json_may_hold_anything() -> None:
     }
     hooks = f"deploymentConfiguration:\n  lifecycleHooks: [{json.dumps(hook)}]"
     checked = check(
-        SERVICE_DEFINITION, changed(reference_samples.SERVICE_DEFINITION, "deploymentConfiguration:", hooks)
+        SERVICE_DEFINITION, changed(samples.SERVICE_DEFINITION, "deploymentConfiguration:", hooks)
     )
     assert checked.problems == ()
     (sent,) = checked.value["deploymentConfiguration"]["lifecycleHooks"]
@@ -159,79 +157,77 @@ def test_a_document_of_json_may_hold_anything() -> None:
     [
         (
             TASK_DEFINITION,
-            changed(reference_samples.TASK_DEFINITION, "  memoryReservation: 128", "  memoryReservaton: 128"),
+            changed(samples.TASK_DEFINITION, "  memoryReservation: 128", "  memoryReservaton: 128"),
             "containerDefinitions[0].memoryReservaton",
             23,
             'did you mean "memoryReservation"',
         ),
         (
             TASK_DEFINITION,
-            changed(reference_samples.TASK_DEFINITION, "cpu: '256'", "cpu: true"),
+            changed(samples.TASK_DEFINITION, "cpu: '256'", "cpu: true"),
             "cpu",
             53,
             'put it in quotes: "true"',
         ),
         (
             TASK_DEFINITION,
-            changed(reference_samples.TASK_DEFINITION, "memory: '512'", "memory: '700'"),
+            changed(samples.TASK_DEFINITION, "memory: '512'", "memory: '700'"),
             "memory",
             45,
             "Fargate has no 700 MiB with 256 CPU units; use 512, 1024, 2048",
         ),
         (
             TASK_DEFINITION,
-            changed(reference_samples.TASK_DEFINITION, "networkMode: awsvpc", "networkMode: bogus"),
+            changed(samples.TASK_DEFINITION, "networkMode: awsvpc", "networkMode: bogus"),
             "networkMode",
             51,
             "is not one of",
         ),
         (
             TASK_DEFINITION,
-            changed(reference_samples.TASK_DEFINITION, "  name: nginx", "  name:"),
+            changed(samples.TASK_DEFINITION, "  name: nginx", "  name:"),
             "containerDefinitions[0]",
             4,
             'needs its "name"',
         ),
         (
             SERVICE_DEFINITION,
-            changed(reference_samples.SERVICE_DEFINITION, "serviceName: myapp\n", ""),
+            changed(samples.SERVICE_DEFINITION, "serviceName: myapp\n", ""),
             "document",
             1,
             '"serviceName" is missing',
         ),
         (
             SERVICE_DEFINITION,
-            changed(
-                reference_samples.SERVICE_DEFINITION, "maximumPercent: 200", "maximumPercent: two hundred"
-            ),
+            changed(samples.SERVICE_DEFINITION, "maximumPercent: 200", "maximumPercent: two hundred"),
             "deploymentConfiguration.maximumPercent",
             12,
             "whole number",
         ),
         (
             SERVICE_DEFINITION,
-            changed(reference_samples.SERVICE_DEFINITION, "- sg-0123456789abcdef0", "- <Security Group Id>"),
+            changed(samples.SERVICE_DEFINITION, "- sg-0123456789abcdef0", "- <Security Group Id>"),
             "networkConfiguration.awsvpcConfiguration.securityGroups[0]",
             7,
             "placeholder <Security Group Id>",
         ),
         (
             SERVICE_DEFINITION,
-            reference_samples.SERVICE_DEFINITION + "runningCount: 1\n",
+            samples.SERVICE_DEFINITION + "runningCount: 1\n",
             "runningCount",
             14,
             "part of what AWS answers",
         ),
         (
             SCALABLE_TARGET,
-            changed(reference_samples.SCALABLE_TARGET, "minCapacity: 1", "minCapacity: 9"),
+            changed(samples.SCALABLE_TARGET, "minCapacity: 1", "minCapacity: 9"),
             "minCapacity",
             3,
             "more than the MaxCapacity of 3",
         ),
         (
             SCALING_POLICY,
-            changed(reference_samples.SCALING_POLICY, "  targetValue: 60\n", ""),
+            changed(samples.SCALING_POLICY, "  targetValue: 60\n", ""),
             "targetTrackingScalingPolicyConfiguration",
             5,
             '"TargetValue" is missing',
@@ -265,10 +261,7 @@ def test_the_wrapping_of_a_copied_task_definition_is_found() -> None:
 
 
 def test_a_task_definition_inside_a_service_definition_is_ignored_with_a_warning() -> None:
-    text = (
-        reference_samples.SERVICE_DEFINITION
-        + "taskDefinition: myapp:1\ncontainerDefinitions: []\ncluster: other\n"
-    )
+    text = samples.SERVICE_DEFINITION + "taskDefinition: myapp:1\ncontainerDefinitions: []\ncluster: other\n"
     checked = check(SERVICE_DEFINITION, text)
     assert checked.problems == ()
     assert [(one.path, one.line) for one in checked.warnings] == [
@@ -281,7 +274,7 @@ def test_a_task_definition_inside_a_service_definition_is_ignored_with_a_warning
 
 
 def test_scaling_manifests_are_sent_in_the_spelling_of_aws() -> None:
-    value = check(SCALING_POLICY, reference_samples.SCALING_POLICY).value
+    value = check(SCALING_POLICY, samples.SCALING_POLICY).value
     tracking = value["TargetTrackingScalingPolicyConfiguration"]
     assert tracking["PredefinedMetricSpecification"] == {
         "PredefinedMetricType": "ECSServiceAverageCPUUtilization"
@@ -292,9 +285,7 @@ def test_scaling_manifests_are_sent_in_the_spelling_of_aws() -> None:
 
 
 def test_a_lone_expression_is_fitted_to_its_place_and_a_written_value_is_not() -> None:
-    text = changed(
-        reference_samples.SERVICE_DEFINITION, "desiredCount: 1", "desiredCount: <+pipeline.variables.count>"
-    )
+    text = changed(samples.SERVICE_DEFINITION, "desiredCount: 1", "desiredCount: <+pipeline.variables.count>")
     document = parse_manifest(text, "f")
     assert check_manifest(SERVICE_DEFINITION, document).problems == ()
     resolved = document.with_value({**document.value, "desiredCount": "3"})
@@ -311,8 +302,8 @@ def test_a_document_that_is_no_mapping_is_a_problem(text: str) -> None:
 
 
 def test_a_service_that_does_not_go_with_its_task_definition_is_a_problem_of_the_service() -> None:
-    task_definition = check(TASK_DEFINITION, reference_samples.TASK_DEFINITION).value
-    service = parse_manifest(reference_samples.SERVICE_DEFINITION, "s.yaml")
+    task_definition = check(TASK_DEFINITION, samples.TASK_DEFINITION).value
+    service = parse_manifest(samples.SERVICE_DEFINITION, "s.yaml")
     assert check_with_task_definition(service, task_definition).problems == ()
     (problem,) = check_with_task_definition(
         service, {**task_definition, "requiresCompatibilities": ["EC2"]}

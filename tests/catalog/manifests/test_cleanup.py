@@ -16,7 +16,7 @@ from catalog.manifests.kinds import (
     SERVICE_DEFINITION,
     TASK_DEFINITION,
 )
-from tests.catalog.manifests import reference_samples
+from tests.catalog.manifests import reference_samples as samples
 
 ANSWERED_TASK_DEFINITION = {
     "taskDefinitionArn": "arn:aws:ecs:us-east-1:123456789012:task-definition/myapp:7",
@@ -56,7 +56,7 @@ def clean(kind: str, value: Any, service: str = "") -> tuple[dict[str, Any], Cle
 
 
 def test_a_described_task_definition_becomes_one_to_register() -> None:
-    definition = _value(reference_samples.TASK_DEFINITION)
+    definition = _value(samples.TASK_DEFINITION)
     tags = [{"key": "team", "value": "shop"}]
     answer = {"taskDefinition": {**definition, **ANSWERED_TASK_DEFINITION, "cpu": 256}, "tags": tags}
     value, cleaned = clean(TASK_DEFINITION, answer)
@@ -70,7 +70,7 @@ def test_a_described_task_definition_becomes_one_to_register() -> None:
 
 @pytest.mark.parametrize("key", ["services", "service"])
 def test_a_described_service_becomes_one_to_create(key: str) -> None:
-    definition = _value(reference_samples.SERVICE_DEFINITION)
+    definition = _value(samples.SERVICE_DEFINITION)
     answered = {**definition, **ANSWERED_SERVICE}
     answer = {"services": [answered], "failures": []} if key == "services" else {"service": answered}
     value, _ = clean(SERVICE_DEFINITION, answer, "ignored")
@@ -79,7 +79,7 @@ def test_a_described_service_becomes_one_to_create(key: str) -> None:
 
 
 def test_auto_scaling_as_described_becomes_requests() -> None:
-    target, policy = _value(reference_samples.SCALABLE_TARGET), _value(reference_samples.SCALING_POLICY)
+    target, policy = _value(samples.SCALABLE_TARGET), _value(samples.SCALING_POLICY)
     answered = {"ScalableTargets": [{**target, "ResourceId": "service/demo/myapp", "CreationTime": 1.5}]}
     assert clean(SCALABLE_TARGET, answered)[0] == target
     answered = {"ScalingPolicies": [{**policy, "PolicyARN": "arn:x", "Alarms": []}]}
@@ -87,14 +87,14 @@ def test_auto_scaling_as_described_becomes_requests() -> None:
 
 
 def test_a_missing_service_name_is_that_of_the_service() -> None:
-    definition = _value(reference_samples.SERVICE_DEFINITION)
+    definition = _value(samples.SERVICE_DEFINITION)
     del definition["serviceName"]
     assert clean(SERVICE_DEFINITION, definition, "shop")[0] == {**definition, "serviceName": "shop"}
     assert clean_up_manifest(SERVICE_DEFINITION, json.dumps(definition)).changes == ()
 
 
 def test_an_array_beside_the_definition_goes() -> None:
-    definition = _value(reference_samples.SERVICE_DEFINITION)
+    definition = _value(samples.SERVICE_DEFINITION)
     assert clean(SERVICE_DEFINITION, {**definition, "services": []})[0] == definition
 
 
@@ -148,7 +148,7 @@ def test_every_key_that_only_an_answer_has_is_removed(kind: str) -> None:
         (SERVICE_DEFINITION, {"desiredCount": 1}),
         (SERVICE_DEFINITION, {"services": []}),
         (TASK_DEFINITION, {"taskDefinition": {}}),
-        (TASK_DEFINITION, {**_value(reference_samples.TASK_DEFINITION), "revision": 7}),
+        (TASK_DEFINITION, {**_value(samples.TASK_DEFINITION), "revision": 7}),
     ],
 )
 def test_the_refusal_of_what_clean_up_mends_names_it(kind: str, value: Any) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.manifests.documents import BadDocument, Document, iterate_scalars, parse_document, parse_manifest
-from tests.catalog.manifests import reference_samples
+from tests.catalog.manifests import reference_samples as samples
 from tests.fixtures.time_limits import within_cpu
 from tests.lanes import examples
 
@@ -30,11 +30,11 @@ def read_or_refused(text: str) -> Document | BadDocument:
 @pytest.mark.parametrize(
     "text",
     [
-        reference_samples.TASK_DEFINITION,
-        reference_samples.SERVICE_DEFINITION,
-        reference_samples.BROKEN_JSON_SERVICE_DEFINITION,
-        reference_samples.SCALABLE_TARGET,
-        reference_samples.SCALING_POLICY,
+        samples.TASK_DEFINITION,
+        samples.SERVICE_DEFINITION,
+        samples.BROKEN_JSON_SERVICE_DEFINITION,
+        samples.SCALABLE_TARGET,
+        samples.SCALING_POLICY,
     ],
 )
 def test_the_samples_of_the_reference_parse(text: str) -> None:
@@ -42,7 +42,7 @@ def test_the_samples_of_the_reference_parse(text: str) -> None:
 
 
 def test_nulls_and_empty_lists_are_told_apart() -> None:
-    value = parse_document(reference_samples.TASK_DEFINITION, "t").value
+    value = parse_document(samples.TASK_DEFINITION, "t").value
     assert value["ipcMode"] is None
     assert value["volumes"] == []
     assert (value["memory"], value["cpu"]) == ("512", "256")
@@ -50,7 +50,7 @@ def test_nulls_and_empty_lists_are_told_apart() -> None:
 
 
 def test_json_with_a_forgotten_quote_and_tabs_is_read() -> None:
-    value = parse_document(reference_samples.BROKEN_JSON_SERVICE_DEFINITION, "s.json").value
+    value = parse_document(samples.BROKEN_JSON_SERVICE_DEFINITION, "s.json").value
     assert value["serviceName"] == "myapp"
     assert value["deploymentConfiguration"] == {"maximumPercent": 100, "minimumHealthyPercent": 0}
 
