@@ -93,8 +93,8 @@ def _pages_of_executions(site: Site, readers: Readers) -> Iterator[Case]:
 
 def _pages_of_one_execution(readers: Readers) -> Iterator[Case]:
     """Of the one with the longest log."""
-    longest = Execution.objects.latest("log_next", "pk")
-    path, late = f"/api/v1/executions/{longest.pk}", longest.log_next * 9 // 10
+    longest = Execution.objects.latest("next_line_number", "pk")
+    path, late = f"/api/v1/executions/{longest.pk}", longest.next_line_number * 9 // 10
     yield Case("execution with a long log", reverse("execution", args=[longest.pk]), readers.account)
     for name, query in (
         ("log", "log"),
@@ -204,7 +204,7 @@ def _pages_of_delegates(site: Site, readers: Readers) -> Iterator[Case]:
 
 def _pages_of_approvals_and_audit(readers: Readers) -> Iterator[Case]:
     yield Case("approvals, mine", "/approvals/", readers.account)
-    deep = _deep(Approval, "asked_at")
+    deep = _deep(Approval, "requested_at")
     yield Case("approvals, deep", f"/approvals/?show=all&cursor={deep}", readers.account)
     yield Case("approvals of a quiet project", "/approvals/?show=all", readers.quiet)
     for status in ("WAITING", "REJECTED"):

@@ -97,7 +97,7 @@ def _ended(world: World) -> Execution:
         with transaction.atomic():
             log.store_lines(execution.pk, [line] * 100)
     ended = {"status": Status.SUCCESS, "outcome": Outcome.COMPLETED, "ended_at": timezone.now()}
-    Execution.objects.filter(pk=execution.pk).update(look_at=None, started_at=F("created_at"), **ended)
+    Execution.objects.filter(pk=execution.pk).update(due_at=None, started_at=F("created_at"), **ended)
     execution.refresh_from_db()
     return execution
 
@@ -149,7 +149,7 @@ def _execution(template: Execution, pipeline: Pipeline, at: datetime, status: St
         failure={"code": "TASK_FAILED", "message": TEXT, "step": "deploy"} if failed else None,
         started_at=at,
         ended_at=None if status == Status.RUNNING else at + timedelta(seconds=90),
-        look_at=at + timedelta(days=9999) if status == Status.RUNNING else None,
+        due_at=at + timedelta(days=9999) if status == Status.RUNNING else None,
     )
 
 

@@ -159,7 +159,7 @@ def _at_once(crew: Crew, pid: int) -> Iterator[str]:
     fleet = make_fleet(IN_FLIGHT, "flight")
     began = time.monotonic()
     executions = fleet.start(["crash" if n % ONE_IN == 0 else "1.27" for n in range(IN_FLIGHT)])
-    asleep = Execution.objects.exclude(sight="")
+    asleep = Execution.objects.exclude(observed_state="")
     wait_until(lambda: asleep.count() == IN_FLIGHT, "everybody's wait", LONGEST)
     took = time.monotonic() - began
     _wait_for_the_usual_schedule()
@@ -182,7 +182,7 @@ def _at_once(crew: Crew, pid: int) -> Iterator[str]:
 
 
 def _wait_for_the_usual_schedule() -> None:
-    newest = _present(Execution.objects.latest("awaits_since").awaits_since)
+    newest = _present(Execution.objects.latest("waiting_since").waiting_since)
     time.sleep(max((newest + EARLY + EARLY_WAIT - timezone.now()).total_seconds(), 0))
 
 
@@ -190,7 +190,7 @@ def _parked(crew: Crew, pid: int) -> Iterator[str]:
     """All on one account and region, whose quota then decides how often each is looked at."""
     crew.speed(0)
     (execution,) = make_fleet(1, "parked").start(["1.27"])
-    asleep = Execution.objects.filter(pk=execution.pk).exclude(sight="")
+    asleep = Execution.objects.filter(pk=execution.pk).exclude(observed_state="")
     wait_until(lambda: asleep.exists(), "the first one's wait", LONGEST)
     execution.refresh_from_db()
     stage = execution.stages.get()

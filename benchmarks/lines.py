@@ -24,7 +24,7 @@ def _execution() -> Execution:
         scope=scope,
         number=1,
         started_by=User.objects.create_user("writer"),
-        look_at=timezone.now(),
+        due_at=timezone.now(),
     )
 
 

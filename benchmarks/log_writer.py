@@ -49,8 +49,8 @@ class Writer:
             scope=scope,
             number=Execution.objects.filter(pipeline=pipeline).count() + 1,
             status="RUNNING",
-            look_at=far,
-            look_until=far,
+            due_at=far,
+            lease_expires_at=far,
             fence=1,
         )
         execution = load_execution(self.execution.pk)

@@ -29,7 +29,7 @@ def leave() -> None:
     sample = InstanceSample.objects.earliest("at")
     minutes = (now - timedelta(minutes=number) for number in range(1, SAMPLES))
     store(InstanceSample, (like(sample, at=at) for at in minutes))
-    store(Approval, _approvals(Approval.objects.earliest("asked_at"), now))
+    store(Approval, _approvals(Approval.objects.earliest("requested_at"), now))
     _drift(DriftComparison.objects.earliest("pk"), now)
 
 

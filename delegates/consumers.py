@@ -111,16 +111,16 @@ class DelegateBroadcaster:
         await self._joined.wait()
         self._facts = {one.pk: one for one in await self._read(None)}
         self.ready.set()
-        look_at = loop.time() + SCAN_INTERVAL_SECONDS
+        due_at = loop.time() + SCAN_INTERVAL_SECONDS
         while True:
             await asyncio.sleep(CHANGE_INTERVAL_SECONDS)
             try:
-                await asyncio.wait_for(self._wanted.wait(), max(0.01, look_at - loop.time()))
+                await asyncio.wait_for(self._wanted.wait(), max(0.01, due_at - loop.time()))
             except TimeoutError:
                 begun = loop.time()
                 await self._compare(None)
                 took = loop.time() - begun
-                look_at = loop.time() + max(SCAN_INTERVAL_SECONDS, SCAN_REST_FACTOR * took)
+                due_at = loop.time() + max(SCAN_INTERVAL_SECONDS, SCAN_REST_FACTOR * took)
             else:
                 await self._compare(self._take_named())
 

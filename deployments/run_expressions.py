@@ -132,7 +132,7 @@ class Run:
             yield CompletionItem(
                 path, describe_source(path, moment.stage.values), describe_path(path), value=value
             )
-        for name in self.execution.hidden_inputs:
+        for name in self.execution.secret_input_values:
             for path in (f"pipeline.variables.{name}", f"variables.{name}"):
                 yield mask_item(CompletionItem(path, describe_source(path, {}), describe_path(path)))
 
@@ -172,7 +172,7 @@ def _provided(moment: Moment, before: Iterable[StepExecution]) -> Iterator[Compl
         # Of a step that failed nothing counts (R189).
         if step.status == Status.SUCCESS or step.status not in TERMINAL_STATUSES:
             yield from _of_step(step, "provisioner.", source, with_late=step.status not in TERMINAL_STATUSES)
-    if not moment.stage.is_placed:
+    if not moment.stage.has_location:
         for path in LOCATION_PATHS:
             yield CompletionItem(
                 path, describe_source(path, moment.stage.values), describe_path(path), CompletionState.LATER

@@ -23,7 +23,7 @@ class NotificationRule(models.Model):
 
         WEBHOOK = "Webhook", "Webhook"
 
-    THING_TYPE: ClassVar[str] = "notificationrule"
+    RESOURCE_TYPE: ClassVar[str] = "notificationrule"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"notificationrule": "identifier"}
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="notification_rules")
@@ -70,7 +70,7 @@ class Notification(models.Model):
         DELIVERED = "DELIVERED", "Delivered"
         FAILED = "FAILED", "Failed"
 
-    THING_TYPE: ClassVar[str] = "notification"
+    RESOURCE_TYPE: ClassVar[str] = "notification"
     SCOPE_PATH: ClassVar[str] = "rule__scope"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"notificationrule": "rule__identifier"}
 

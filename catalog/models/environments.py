@@ -17,7 +17,7 @@ class Environment(ScopedResource):
         PRODUCTION = "Production", "Production"
         PRE_PRODUCTION = "PreProduction", "Pre-production"
 
-    THING_TYPE: ClassVar[str] = "environment"
+    RESOURCE_TYPE: ClassVar[str] = "environment"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"environment": "identifier"}
 
     kind = models.CharField(max_length=20, choices=Kind, default=Kind.PRE_PRODUCTION)
@@ -35,7 +35,7 @@ class Infrastructure(models.Model):
     """
 
     SCOPE_PATH = "environment__scope"
-    THING_TYPE: ClassVar[str] = "infrastructure"
+    RESOURCE_TYPE: ClassVar[str] = "infrastructure"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"environment": "environment__identifier"}
 
     environment = models.ForeignKey(Environment, on_delete=models.CASCADE, related_name="infrastructures")

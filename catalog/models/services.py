@@ -14,7 +14,7 @@ class Service(ScopedResource):
     `required_variables` names those of `variables` that need a value, here or in the environment.
     """
 
-    THING_TYPE: ClassVar[str] = "service"
+    RESOURCE_TYPE: ClassVar[str] = "service"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"service": "identifier"}
 
     variables = models.JSONField(default=dict, blank=True)

@@ -20,7 +20,7 @@ class Connector(models.Model):
         DOCKER_REGISTRY = "DockerRegistry", "Docker registry"
         TERRAFORM_CLOUD = "TerraformCloud", "Terraform Cloud"
 
-    THING_TYPE: ClassVar[str] = "connector"
+    RESOURCE_TYPE: ClassVar[str] = "connector"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"connector": "identifier"}
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="connectors")

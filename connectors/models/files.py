@@ -43,7 +43,7 @@ class AllFileNodesManager(models.Manager["FileNode"]):
 class FileNode(models.Model):
     """A folder or a text file of a scope; `version` rises with every change of the content."""
 
-    THING_TYPE: ClassVar[str] = "file"
+    RESOURCE_TYPE: ClassVar[str] = "file"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"file": "path"}
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="files")

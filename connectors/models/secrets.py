@@ -19,7 +19,7 @@ class Secret(models.Model):
         TEXT = "Text", "Text"
         FILE = "File", "File"
 
-    THING_TYPE: ClassVar[str] = "secret"
+    RESOURCE_TYPE: ClassVar[str] = "secret"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"secret": "identifier"}
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="secrets")

@@ -15,7 +15,7 @@ class DelegateConfiguration(NamedModel):
 
     PRIMARY = "primary"
 
-    THING_TYPE: ClassVar[str] = "delegateconfiguration"
+    RESOURCE_TYPE: ClassVar[str] = "delegateconfiguration"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"delegateconfiguration": "identifier"}
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="delegate_configurations")

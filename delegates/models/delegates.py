@@ -88,7 +88,7 @@ class Delegate(NamedModel):
         REJECTED = "REJECTED", "Rejected"
         DISABLED = "DISABLED", "Disabled"
 
-    THING_TYPE: ClassVar[str] = "delegate"
+    RESOURCE_TYPE: ClassVar[str] = "delegate"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"delegate": "name"}
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="delegates")

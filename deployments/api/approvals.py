@@ -102,7 +102,7 @@ class ApproveInput(RejectInput):
 class Approvals(BaseApiView):
     """Approvals, newest first."""
 
-    order = "asked_at"
+    order = "requested_at"
 
     @extend_schema(
         parameters=[ORG_PARAMETER, PROJECT_PARAMETER, STATUS, MINE, *PAGE_PARAMETERS],

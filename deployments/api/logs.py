@@ -106,7 +106,7 @@ class ExecutionLog(ExecutionRoute):
         # The state was read before the lines: what is over by then has written its last one.
         lines = log.read_lines(execution.pk, after=after)
         last = lines[-1]["number"] if lines else after
-        is_over = execution.is_over and last >= execution.log_next - 1
+        is_over = execution.is_over and last >= execution.next_line_number - 1
         return Response({"lines": lines, "end": is_over})
 
 
@@ -155,7 +155,7 @@ def _blocks(execution: Execution, after: int) -> HttpResponse:
     """As they are stored: nothing is decoded or encoded for the page."""
     blocks = log.list_blocks(execution.pk, after, most_bytes=BLOCKS_BYTES)
     last = blocks[-1].last if blocks else after
-    end = "true" if execution.is_over and last >= execution.log_next - 1 else "false"
+    end = "true" if execution.is_over and last >= execution.next_line_number - 1 else "false"
     bodies = ",".join(block.body for block in blocks)
     return HttpResponse(f'{{"blocks":[{bodies}],"end":{end}}}', content_type="application/json")
 

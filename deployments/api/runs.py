@@ -109,6 +109,6 @@ def _idempotency_key(request: Request) -> str | None:
 
 
 def _refuse_another_run(made: Execution, tag: str, inputs: dict[str, Any]) -> None:
-    hidden = {name: value for name, value in made.hidden_inputs.items() if name in inputs}
+    hidden = {name: value for name, value in made.secret_input_values.items() if name in inputs}
     if {**made.inputs, **hidden} != inputs or (tag and made.artifact.get("tag") != tag):
         raise Conflict("This Idempotency-Key was used for a run with other inputs. Use a new one.")

@@ -16,7 +16,7 @@ def list_approval_snapshots(keys: Collection[str] | None) -> dict[str, tuple[Top
     """What has become of these approvals, or of all that wait; one query."""
     waiting = {"status": Approval.Status.WAITING}
     wanted = waiting if keys is None else {"pk__in": list(parse_primary_keys(Approval, keys))}
-    seen = ("status", "checks_made", "checks_asked", "diff", "decided")
+    seen = ("status", "refreshes_completed", "refreshes_requested", "plan_hash", "decision_count")
     rows = Approval.objects.filter(**wanted).values_list(
         "pk", "execution__scope_id", "execution__pipeline__identifier", *seen
     )

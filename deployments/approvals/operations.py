@@ -75,7 +75,7 @@ def request_plan_update(*, actor: User, approval: Approval) -> None:
         lock_scope(approval.execution.scope_id)
         Execution.objects.select_for_update().get(pk=approval.execution_id)
         asked = Approval.objects.filter(pk=approval.pk, status=Approval.Status.WAITING)
-        if not asked.update(checks_asked=F("checks_asked") + 1):
+        if not asked.update(refreshes_requested=F("refreshes_requested") + 1):
             raise Conflict("Nobody is asked about this any more.")
         record_audit_entry(actor=actor, action="approval.check", thing=approval)
         wake_execution(approval.execution_id, now)
@@ -86,7 +86,7 @@ def explain_refusal(actor: User, approval: Approval) -> str:
     """Why this person's decision would not count; nothing if it would."""
     if not approval.groups.filter(users=actor).exists():
         return f"Only members of {', '.join(approval.group_names)} can decide about this."
-    if approval.without_executor and actor.pk in _list_executors(approval.execution):
+    if approval.excludes_executor and actor.pk in _list_executors(approval.execution):
         return "You started this run: somebody else has to decide about it."
     return "" if is_allowed_by_key(actor, EXECUTE) else f"Your API key is not good for {EXECUTE}."
 
@@ -111,7 +111,7 @@ def _decide(
         if refusal := explain_refusal(actor, row):
             raise NotAnApprover(refusal)
         _refuse_late(row, execution, now)
-        earlier = [one for one in row.decisions.order_by("pk") if one.diff == row.diff]
+        earlier = [one for one in row.decisions.order_by("pk") if one.plan_hash == row.plan_hash]
         _refuse_repeated(actor, row, earlier, diff, now)
         given = _validate_inputs(row, inputs, earlier) if verdict == ApprovalVerdict.APPROVE else {}
         _count(row, diff, now)
@@ -122,7 +122,7 @@ def _decide(
             verdict=verdict,
             comment=comment,
             inputs=given,
-            diff=diff,
+            plan_hash=diff,
             at=now,
         )
         _log_decision(row, decision, len(earlier) + 1)
@@ -140,7 +140,7 @@ def _log_decision(row: Approval, decision: ApprovalDecision, number: int) -> Non
     if decision.verdict == ApprovalVerdict.REJECT:
         texts = [f"{decision.by_name} rejects this{comment}"]
     else:
-        texts = [f"{decision.by_name} approves this ({number} of {row.minimum}){comment}"]
+        texts = [f"{decision.by_name} approves this ({number} of {row.minimum_approvals}){comment}"]
         texts += [f"{name}: {_collapse_whitespace(value)}" for name, value in decision.inputs.items()]
     step = row.step
     lines = [NewLogLine(decision.at, step.pk, step.identifier, APPROVAL_UNIT, "info", text) for text in texts]
@@ -156,7 +156,7 @@ def _refuse_late(row: Approval, execution: Execution, now: datetime) -> None:
         raise Conflict(_CLOSED_MESSAGES[Approval.Status(row.status)])
     if row.status == Approval.Status.EXPIRED or now >= row.expires_at:
         raise Conflict(f"It is too late: this could be decided until {row.expires_at:%Y-%m-%d %H:%M:%S} UTC.")
-    is_ending = execution.is_over or execution.ending or execution.rolling_back
+    is_ending = execution.is_over or execution.final_status or execution.rolling_back
     if is_ending or row.step.status in TERMINAL_STATUSES or is_abort_requested(execution.pk):
         raise Conflict("This execution is ending: there is nothing left to decide.")
 
@@ -164,11 +164,11 @@ def _refuse_late(row: Approval, execution: Execution, now: datetime) -> None:
 def _refuse_repeated(
     actor: User, row: Approval, earlier: list[ApprovalDecision], diff: str, now: datetime
 ) -> None:
-    if not row.diff:
+    if not row.plan_hash:
         raise Conflict("What would be done is being worked out. Look at it in a moment, then decide.")
-    if row.checked_at and now - row.checked_at > PLAN_MAX_AGE:
+    if row.planned_at and now - row.planned_at > PLAN_MAX_AGE:
         raise Conflict("What would be done was worked out too long ago. Have it checked again, then decide.")
-    if diff != row.diff:
+    if diff != row.plan_hash:
         raise Conflict(PLAN_CHANGED_MESSAGE)
     if any(one.by_id == actor.pk for one in earlier):
         raise Conflict("You have decided about this already.")
@@ -178,8 +178,10 @@ def _refuse_repeated(
 
 def _count(row: Approval, diff: str, now: datetime) -> None:
     """The condition once more, in the one statement that lets a decision in."""
-    open_ = Approval.objects.filter(pk=row.pk, status=Approval.Status.WAITING, diff=diff, expires_at__gt=now)
-    if not open_.filter(decided=row.decided).update(decided=F("decided") + 1):
+    open_ = Approval.objects.filter(
+        pk=row.pk, status=Approval.Status.WAITING, plan_hash=diff, expires_at__gt=now
+    )
+    if not open_.filter(decision_count=row.decision_count).update(decision_count=F("decision_count") + 1):
         raise Conflict(PLAN_CHANGED_MESSAGE)
 
 

@@ -120,7 +120,7 @@ def _stage(stage: StageExecution, asking: StepExecution) -> dict[str, Any]:
         "service": stage.values.get("service", {}).get("identifier"),
         "environment": stage.values.get("env", {}).get("identifier"),
         "infrastructure": stage.values.get("infra", {}).get("identifier"),
-        "placed": stage.is_placed,
+        "placed": stage.has_location,
         "steps": [_step(one) for one in steps],
     }
 

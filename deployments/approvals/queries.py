@@ -20,13 +20,13 @@ _RELATED_ROWS = ("execution__pipeline__scope", "execution__scope", "execution__s
 def list_visible_approvals(principal: User, scope: Scope | None = None) -> QuerySet[Approval]:
     """The approvals of the executions that a person may see, with what a list shows."""
     rows = Approval.objects.select_related(*_RELATED_ROWS).prefetch_related("decisions")
-    plain = rows.defer("ahead", "execution__yaml", "execution__pipeline__yaml")
+    plain = rows.defer("plan", "execution__yaml", "execution__pipeline__yaml")
     return filter_visible_below(principal, VIEW, plain, scope)
 
 
 def list_waiting_approvals(principal: User, scope: Scope | None = None) -> QuerySet[Approval]:
     """The approvals that wait for the decision of this person."""
-    mine = ApprovalDecision.objects.filter(approval=OuterRef("pk"), by=principal, diff=OuterRef("diff"))
+    mine = ApprovalDecision.objects.filter(approval=OuterRef("pk"), by=principal, plan_hash=OuterRef("diff"))
     retried = Interrupt.objects.filter(
         execution=OuterRef("execution"), by=principal, kind=Interrupt.Kind.RETRY
     )
@@ -34,7 +34,7 @@ def list_waiting_approvals(principal: User, scope: Scope | None = None) -> Query
     return (
         list_visible_approvals(principal, scope)
         .filter(status=Approval.Status.WAITING, groups__in=principal.user_groups.all())
-        .exclude(Q(without_executor=True) & executes)
+        .exclude(Q(excludes_executor=True) & executes)
         .exclude(Exists(mine))
         .distinct()
     )
@@ -46,13 +46,20 @@ def count_waiting_approvals(people: Sequence[User]) -> Counter[int]:
     Each is somebody who came without an API key.
     """
     keys = {one.pk for one in people}
-    columns = ("pk", "diff", "without_executor", "execution_id", "execution__started_by_id", "groups__users")
+    columns = (
+        "pk",
+        "plan_hash",
+        "excludes_executor",
+        "execution_id",
+        "execution__started_by_id",
+        "groups__users",
+    )
     open_ = Approval.objects.filter(status=Approval.Status.WAITING, groups__users__in=keys)
     rows = set(open_.values_list(*columns))
     if not rows:
         return Counter()
     waiting = {"approval__status": Approval.Status.WAITING, "by__in": keys}
-    decided = set(ApprovalDecision.objects.filter(**waiting).values_list("approval_id", "by_id", "diff"))
+    decided = set(ApprovalDecision.objects.filter(**waiting).values_list("approval_id", "by_id", "plan_hash"))
     retries = Interrupt.objects.filter(kind=Interrupt.Kind.RETRY, by__in=keys)
     executing = set(
         retries.filter(execution__in={one[3] for one in rows}).values_list("execution_id", "by_id")
@@ -61,10 +68,10 @@ def count_waiting_approvals(people: Sequence[User]) -> Counter[int]:
     known = {one.pk: one for one in people}
     return Counter(
         person
-        for pk, diff, without_executor, execution, started_by, person in rows
+        for pk, diff, excludes_executor, execution, started_by, person in rows
         if pk in places
         and (pk, person, diff) not in decided
-        and not (without_executor and (started_by == person or (execution, person) in executing))
+        and not (excludes_executor and (started_by == person or (execution, person) in executing))
         and VIEW in grants.get_permissions(known[person], places[pk])
     )
 
@@ -77,7 +84,7 @@ def build_approval_document(approval: Approval, principal: User) -> dict[str, An
     # What the first approver filled in is what the others approve, or reject.
     settled = tally_decisions(approval, decisions).inputs
     refusal = explain_refusal(principal, approval) if is_open else ""
-    has_decided = any(one.by_id == principal.pk and one.diff == approval.diff for one in decisions)
+    has_decided = any(one.by_id == principal.pk and one.plan_hash == approval.plan_hash for one in decisions)
     return {
         **build_approval_summary(approval),
         "execution": {
@@ -91,11 +98,11 @@ def build_approval_document(approval: Approval, principal: User) -> dict[str, An
         "inputs": [
             {**one, "defaultValue": settled.get(one["name"], one["defaultValue"])} for one in approval.inputs
         ],
-        "diff": approval.diff,
-        "ahead": json.loads(approval.ahead or "{}"),
-        "checked_at": approval.checked_at.isoformat() if approval.checked_at else None,
+        "diff": approval.plan_hash,
+        "ahead": json.loads(approval.plan or "{}"),
+        "checked_at": approval.planned_at.isoformat() if approval.planned_at else None,
         "decisions": [_build_decision(one, approval) for one in decisions],
-        "checking": approval.is_being_checked,
+        "checking": approval.is_being_refreshed,
         "can_decide": is_open and not refusal and not has_decided,
         "why_not": refusal or ("You have decided about this already." if is_open and has_decided else ""),
     }
@@ -108,5 +115,5 @@ def _build_decision(one: ApprovalDecision, approval: Approval) -> dict[str, Any]
         "comment": one.comment,
         "inputs": one.inputs,
         "at": one.at.isoformat(),
-        "counts": one.diff == approval.diff,
+        "counts": one.plan_hash == approval.plan_hash,
     }

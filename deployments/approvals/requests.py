@@ -57,10 +57,10 @@ class ApprovalRequester:
         if self._checked is not None:
             checked, ahead = self._checked
             Approval.objects.filter(pk=checked.pk, status=Approval.Status.WAITING).update(
-                ahead=json.dumps(ahead.document, default=str),
-                diff=ahead.diff,
-                checked_at=self._rollout.world.now(),
-                checks_made=checked.checks_asked,
+                plan=json.dumps(ahead.document, default=str),
+                plan_hash=ahead.diff,
+                planned_at=self._rollout.world.now(),
+                refreshes_completed=checked.refreshes_requested,
             )
             self._checked = None
             publish_approvals_changed(checked.pk)
@@ -70,7 +70,7 @@ class ApprovalRequester:
         row.save(force_insert=True)
         row.groups.set(groups)
         self._new = None
-        after = {"step": row.step.identifier, "groups": row.group_names, "minimum": row.minimum}
+        after = {"step": row.step.identifier, "groups": row.group_names, "minimum": row.minimum_approvals}
         record_audit_entry(actor=None, action="approval.ask", thing=row, after=after)
         notify_approval(row, self._rollout.shared.mask)
         publish_approvals_changed(row.pk)
@@ -92,10 +92,10 @@ class ApprovalRequester:
 
     def _check(self, row: Approval) -> None:
         """Work out what would be done, at first and when somebody asks to check again."""
-        if not row.is_being_checked:
+        if not row.is_being_refreshed:
             return
         ahead = self._rollout.look_ahead()
-        if row.diff and row.diff != ahead.diff:
+        if row.plan_hash and row.plan_hash != ahead.diff:
             text = "What would be done has changed: it has to be looked at, and approved, anew"
             self._rollout.log(text, "warning")
         self._checked = (row, ahead)
@@ -115,7 +115,7 @@ class ApprovalRequester:
         rollout = self._rollout
         with rollout.commit():
             read = Approval.objects.filter(pk=row.pk, status=Approval.Status.WAITING)
-            same = read.filter(decided=row.decided, diff=row.diff)
+            same = read.filter(decision_count=row.decision_count, plan_hash=row.plan_hash)
             if same.update(status=verdict, ended_at=rollout.world.now()):
                 update_waiting_status(rollout.shared, rollout.step, Status.RUNNING)
                 record_audit_entry(actor=None, action=f"approval.{verdict.lower()}", thing=row)
@@ -130,11 +130,11 @@ class ApprovalRequester:
             attempt=rollout.attempt,
             message=asked.message,
             group_names=list(asked.groups),
-            minimum=asked.minimum,
-            without_executor=asked.without_executor,
+            minimum_approvals=asked.minimum,
+            excludes_executor=asked.without_executor,
             inputs=[dict(one) for one in asked.inputs],
-            with_history=asked.with_history,
-            asked_at=now,
+            includes_history=asked.with_history,
+            requested_at=now,
             expires_at=step.timeout_at or now + timedelta(seconds=step.timeout_seconds),
         )
 

@@ -26,11 +26,11 @@ def tally_decisions(approval: Approval, decisions: Iterable[ApprovalDecision]) -
         # Whoever rejected one thing has not allowed another.
         if one.verdict == ApprovalDecision.Verdict.REJECT:
             return ApprovalTally(Approval.Status.REJECTED, tuple(approvers), inputs, one.by_name, one.comment)
-        if one.diff != approval.diff:
+        if one.plan_hash != approval.plan_hash:
             continue
         approvers.append(one.by_name)
         inputs = dict(one.inputs)
-        if len(approvers) >= approval.minimum:
+        if len(approvers) >= approval.minimum_approvals:
             return ApprovalTally(Approval.Status.APPROVED, tuple(approvers), inputs)
     return ApprovalTally(Approval.Status.WAITING, tuple(approvers), inputs)
 
@@ -43,10 +43,10 @@ def build_approval_summary(approval: Approval) -> dict[str, Any]:
         "status": approval.status,
         "message": approval.message,
         "groups": approval.group_names,
-        "minimum": approval.minimum,
+        "minimum": approval.minimum_approvals,
         "given": len(counted.approvers),
-        "disallow_executor": approval.without_executor,
-        "asked_at": approval.asked_at.isoformat(),
+        "disallow_executor": approval.excludes_executor,
+        "asked_at": approval.requested_at.isoformat(),
         "expires_at": approval.expires_at.isoformat(),
         "ended_at": approval.ended_at.isoformat() if approval.ended_at else None,
     }

@@ -82,7 +82,7 @@ def wait_for_next_check(
         return max(timedelta(0), min(rollout.wakes_at - now, LONGEST_CHECK_INTERVAL))
     if shared.parking is None:
         return get_check_interval(now - since)
-    return get_next_check(now, since, shared.parking.group) - now
+    return get_next_check(now, since, shared.parking.batch_key) - now
 
 
 def read_action(row: ActionRun) -> Action:
@@ -179,17 +179,17 @@ def _back_off(shared: ReconcileContext, rollout: EngineStepContext, trouble: Aws
     """AWS could not be asked: back off, and tell the watcher once."""
     row = rollout.row
     rollout.abandon()
-    if row.trouble == 0:
+    if row.consecutive_errors == 0:
         rollout.log(f"{trouble.error.display_message} Slipway tries again.", "warning")
-    shared.change(row, trouble=row.trouble + 1)
+    shared.change(row, consecutive_errors=row.consecutive_errors + 1)
     _save_context(rollout)
-    return PhaseWaiting(timedelta(seconds=min(2**row.trouble, LONGEST_BACKOFF_SECONDS)))
+    return PhaseWaiting(timedelta(seconds=min(2**row.consecutive_errors, LONGEST_BACKOFF_SECONDS)))
 
 
 def _recover(shared: ReconcileContext, row: ActionRun, step: StepExecution) -> None:
     """What was in the way is gone."""
-    if row.trouble:
-        shared.change(row, trouble=0)
+    if row.consecutive_errors:
+        shared.change(row, consecutive_errors=0)
     # Another step may be the one that waits for a person.
     is_meant = step.intervention is not None or step.status in TERMINAL_STATUSES
     if shared.execution.status == Status.INTERVENTION_WAITING and is_meant:
@@ -269,7 +269,7 @@ def _apply(shared: ReconcileContext, call: AwsCall, verdict: object) -> None:
     if isinstance(verdict, Applied):
         unknown.update(
             state=CallState.ANSWERED,
-            adopted=True,
+            is_confirmed=True,
             result=step_inputs.to_json(verdict.answer),
             answered_at=shared.world.now(),
         )

@@ -35,17 +35,24 @@ class WaitingExecution:
     """One parked execution, as far as the look of its group needs it."""
 
     pk: UUID
-    awaits: str
-    sight: str
-    judge_by: datetime | None
-    nudged_by: str
+    waits_for_service: str
+    observed_state: str
+    recheck_at: datetime | None
+    dispatch_token: str
 
 
 def list_waiting_executions(execution_ids: Sequence[UUID]) -> list[WaitingExecution]:
     """The parked ones."""
-    rows = Execution.objects.filter(pk__in=execution_ids).exclude(awaits="").order_by("awaits")
+    rows = (
+        Execution.objects.filter(pk__in=execution_ids)
+        .exclude(waits_for_service="")
+        .order_by("waits_for_service")
+    )
     return [
-        WaitingExecution(*row) for row in rows.values_list("pk", "awaits", "sight", "judge_by", "nudged_by")
+        WaitingExecution(*row)
+        for row in rows.values_list(
+            "pk", "waits_for_service", "observed_state", "recheck_at", "dispatch_token"
+        )
     ]
 
 
@@ -85,7 +92,9 @@ def _find_changed_in_cluster(
 ) -> list[UUID]:
     begun = world.now()
     try:
-        answered = EcsClient(door).describe_raw_services(stage.cluster, [one.awaits for one in ten])
+        answered = EcsClient(door).describe_raw_services(
+            stage.cluster, [one.waits_for_service for one in ten]
+        )
     except AwsError as error:
         # Each look makes the call itself then, and tells its watchers what is wrong.
         rate_limits.record_throttling(get_rate_limit_key(stage), error, world.now())
@@ -94,13 +103,19 @@ def _find_changed_in_cluster(
     wanted: list[UUID] = []
     news: dict[str, dict[str, Any] | None] = {}
     for one in ten:
-        raw = found.get(one.awaits)
-        if one.sight == hash_observed_state(raw) and one.judge_by is not None and begun < one.judge_by:
+        raw = found.get(one.waits_for_service)
+        if (
+            one.observed_state == hash_observed_state(raw)
+            and one.recheck_at is not None
+            and begun < one.recheck_at
+        ):
             continue
         service = None if raw is None else EcsService.from_aws(raw)
-        snapshot.keep(stage.cluster, one.awaits, ServiceObservation(one.awaits, service, begun))
+        snapshot.keep(
+            stage.cluster, one.waits_for_service, ServiceObservation(one.waits_for_service, service, begun)
+        )
         wanted.append(one.pk)
-        news[one.awaits] = raw
+        news[one.waits_for_service] = raw
     # Sync of the same cluster takes from there what it would ask AWS for once more.
     recent_reads.publish_reads(recent_reads.SERVICES, get_batch_key(stage), news, begun=begun)
     return wanted
@@ -137,8 +152,8 @@ class _DueWait:
     """A parked execution whose turn has come."""
 
     pk: UUID
-    group: str
-    quota: str
+    batch_key: str
+    rate_limit_key: str
     since: datetime
     turn: datetime
 
@@ -178,7 +193,7 @@ def reconcile_batch(group: ExecutionBatch, *, world: EngineRuntime = LIVE_RUNTIM
     waiting = list_waiting_executions(group.execution_ids)
     parked = {one.pk for one in waiting}
     # What a later message has taken over is in its hands.
-    ours = [one for one in waiting if one.nudged_by == group.token or not group.token]
+    ours = [one for one in waiting if one.dispatch_token == group.token or not group.token]
     changed = find_changed(ours, world=world, snapshot=snapshot)
     awake = [pk for pk in group.execution_ids if pk not in parked]
     for execution_id in (*awake, *changed):
@@ -189,17 +204,17 @@ def reconcile_batch(group: ExecutionBatch, *, world: EngineRuntime = LIVE_RUNTIM
 
 def _filter_due(now: datetime) -> QuerySet[Execution]:
     return (
-        Execution.objects.filter(look_at__lte=now)
-        .filter(Q(look_until__isnull=True) | Q(look_until__lte=now))
-        .filter(Q(nudged_until__isnull=True) | Q(nudged_until__lte=now))
+        Execution.objects.filter(due_at__lte=now)
+        .filter(Q(lease_expires_at__isnull=True) | Q(lease_expires_at__lte=now))
+        .filter(Q(dispatch_backoff_until__isnull=True) | Q(dispatch_backoff_until__lte=now))
     )
 
 
 def _claim_active(now: datetime, token: str) -> list[tuple[str, UUID]]:
     due = (
         _filter_due(now)
-        .filter(awaits="")
-        .order_by("look_at")
+        .filter(waits_for_service="")
+        .order_by("due_at")
         .values_list("pk", flat=True)[:MOST_ACTIVE_CLAIMS]
     )
     return _claim(list(due), now, now + DISPATCH_BACKOFF, token)
@@ -207,26 +222,32 @@ def _claim_active(now: datetime, token: str) -> list[tuple[str, UUID]]:
 
 def _claim_waiting(now: datetime, token: str) -> list[tuple[str, UUID]]:
     """Those who have waited longest first, as many as calls may be made for; the others stay due."""
-    due = _filter_due(now).exclude(awaits="").order_by(F("nudged_until").asc(nulls_first=True), "look_at")
-    fields = ("pk", "group", "quota", "awaits_since", "nudged_until", "look_at")
+    due = (
+        _filter_due(now)
+        .exclude(waits_for_service="")
+        .order_by(F("dispatch_backoff_until").asc(nulls_first=True), "due_at")
+    )
+    fields = ("pk", "batch_key", "rate_limit_key", "waiting_since", "dispatch_backoff_until", "due_at")
     parked = [
-        _DueWait(pk, group, of_quota, since, nudged_until or look_at)
-        for pk, group, of_quota, since, nudged_until, look_at in due.values_list(*fields)[
+        _DueWait(pk, group, of_quota, since, dispatch_backoff_until or due_at)
+        for pk, group, of_quota, since, dispatch_backoff_until, due_at in due.values_list(*fields)[
             :MOST_WAITING_CLAIMS
         ]
     ]
     by_turn: dict[datetime, list[UUID]] = defaultdict(list)
     for one in _apply_rate_limits(parked, now):
-        by_turn[get_next_check(now, one.since, one.group)].append(one.pk)
+        by_turn[get_next_check(now, one.since, one.batch_key)].append(one.pk)
     return [row for turn, members in by_turn.items() for row in _claim(members, now, turn, token)]
 
 
 def _claim(pks: Sequence[UUID], now: datetime, until: datetime, token: str) -> list[tuple[str, UUID]]:
     """Claim in one UPDATE; another dispatcher may have been faster with some of them."""
-    if not pks or not _filter_due(now).filter(pk__in=pks).update(nudged_until=until, nudged_by=token):
+    if not pks or not _filter_due(now).filter(pk__in=pks).update(
+        dispatch_backoff_until=until, dispatch_token=token
+    ):
         return []
-    mine = Execution.objects.filter(pk__in=pks, nudged_by=token)
-    return list(mine.order_by("awaits", "look_at").values_list("group", "pk"))
+    mine = Execution.objects.filter(pk__in=pks, dispatch_token=token)
+    return list(mine.order_by("waits_for_service", "due_at").values_list("batch_key", "pk"))
 
 
 def _apply_rate_limits(parked: Iterable[_DueWait], now: datetime) -> list[_DueWait]:
@@ -234,7 +255,7 @@ def _apply_rate_limits(parked: Iterable[_DueWait], now: datetime) -> list[_DueWa
     tens: dict[str, list[list[_DueWait]]] = defaultdict(list)
     groups: dict[tuple[str, str], list[_DueWait]] = defaultdict(list)
     for one in parked:
-        groups[one.quota, one.group].append(one)
+        groups[one.rate_limit_key, one.batch_key].append(one)
     for (of_quota, _), members in groups.items():
         tens[of_quota] += split_batches(members, SERVICES_PER_CALL)
     chosen: list[_DueWait] = []

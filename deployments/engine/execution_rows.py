@@ -35,7 +35,7 @@ Section = StepExecution.Section
 _ANSWER_COLUMNS = (
     "state",
     "send_number",
-    "repeats",
+    "repeat_count",
     "result",
     "error",
     "planned_at",
@@ -153,7 +153,7 @@ class ExecutionRows:
             granted = Exists(ServiceLock.objects.filter(key=OuterRef("key"), stage=OuterRef("stage")))
             rows = ServiceLockClaim.objects.filter(stage=stage).annotate(is_granted=granted)
             steps = {step.pk: step for step in self.all_steps}
-            self._claims[stage.pk] = list(rows.order_by("wanted_at", "pk"))
+            self._claims[stage.pk] = list(rows.order_by("requested_at", "pk"))
             for claim in self._claims[stage.pk]:
                 claim.step = steps[claim.step_id]
         return self._claims[stage.pk]
@@ -306,19 +306,21 @@ class ExecutionRows:
         """The UPDATE that asks for the fence; returns the number of the first new line."""
         ours = self.lease.still_ours()
         execution = self.execution
-        first = execution.log_next
+        first = execution.next_line_number
         if lines:
-            counted = ours.filter(log_next=first)
-            if counted.update(**{"fence": self.lease.fence, **values, "log_next": first + lines}):
-                execution.log_next = first + lines
+            counted = ours.filter(next_line_number=first)
+            if counted.update(**{"fence": self.lease.fence, **values, "next_line_number": first + lines}):
+                execution.next_line_number = first + lines
                 return first
             # Somebody else wrote lines meanwhile, as who decides about an approval does.
-            values = {**values, "log_next": F("log_next") + lines}
+            values = {**values, "next_line_number": F("next_line_number") + lines}
         if not ours.update(**{"fence": self.lease.fence, **values}):
             raise LeaseLostError
         if lines:
-            execution.log_next = Execution.objects.values_list("log_next", flat=True).get(pk=execution.pk)
-            first = execution.log_next - lines
+            execution.next_line_number = Execution.objects.values_list("next_line_number", flat=True).get(
+                pk=execution.pk
+            )
+            first = execution.next_line_number - lines
             numbers = StepExecution.objects.filter(stage__execution=execution).values_list("pk", "first_line")
             known = dict(numbers)
             for step in self.all_steps:
@@ -421,7 +423,7 @@ class EarlierStepData:
 
     def know(self, name: str) -> Any:
         """A fact that is among the outputs of that step, or None."""
-        return self._step.known_outputs.get(name)
+        return self._step.all_outputs.get(name)
 
 
 UNDO_TRIES = 3

@@ -120,17 +120,17 @@ _DECISION_LABELS: dict[str, str] = {
 
 def apply_interrupts(rows: ExecutionRows) -> None:
     """Answer the oldest interrupt that waits, in a commit of its own; the rows have to be loaded again."""
-    waiting = Interrupt.objects.filter(execution=rows.execution, taken_at=None)
+    waiting = Interrupt.objects.filter(execution=rows.execution, applied_at=None)
     interrupt = waiting.select_related("by").order_by("pk").first()
     if interrupt is None:
         return
     with rows.commit(reload=True):
-        interrupt.taken_at = rows.lease.world.now()
+        interrupt.applied_at = rows.lease.world.now()
         answer = apply_decision if interrupt.step else _INTERRUPTS[interrupt.kind]
-        interrupt.answer = answer(
+        interrupt.result = answer(
             ReconcileContext(rows, _get_affected_stage(rows), ServiceSnapshot()), interrupt
         )[:255]
-        interrupt.save(update_fields=["taken_at", "answer"])
+        interrupt.save(update_fields=["applied_at", "result"])
 
 
 def _get_affected_stage(rows: ExecutionRows) -> StageExecution:
@@ -143,7 +143,7 @@ def _get_affected_stage(rows: ExecutionRows) -> StageExecution:
 def _abort(shared: ReconcileContext, interrupt: Interrupt) -> str:
     if shared.execution.is_over:
         return "It was over already."
-    if shared.execution.rolling_back or shared.execution.ending:
+    if shared.execution.rolling_back or shared.execution.final_status:
         return "It was on its way to its end already."
     roll_back = interrupt.kind == Interrupt.Kind.ABORT_AND_ROLL_BACK
     failures.abort_stage(shared, roll_back=roll_back, by=_get_username(interrupt))
@@ -209,7 +209,7 @@ def _first_failed(shared: ReconcileContext) -> StageExecution:
 
 def _fail(shared: ReconcileContext, interrupt: Interrupt) -> str:
     """The program itself failed in a look: the step ends, as it would for any other failure."""
-    if shared.execution.is_over or shared.execution.ending:
+    if shared.execution.is_over or shared.execution.final_status:
         return "It was over already."
     sections = StepExecution.Section
     section = sections.ROLLBACK if shared.execution.rolling_back else sections.EXECUTION
@@ -218,7 +218,7 @@ def _fail(shared: ReconcileContext, interrupt: Interrupt) -> str:
     shared.execution.outcome = Outcome.FAILED
     shared.execution.failure = {
         "code": "INTERNAL_ERROR",
-        "message": interrupt.answer,
+        "message": interrupt.result,
         "step": step.identifier if step else None,
         "container": None,
         "exit_code": None,
@@ -226,21 +226,21 @@ def _fail(shared: ReconcileContext, interrupt: Interrupt) -> str:
     shared.execution.save(update_fields=["outcome", "failure"])
     if step is not None:
         stop_at_step(shared, step, Status.FAILED)
-        append_log(shared, step, f"Slipway itself failed here: {interrupt.answer}", "error")
+        append_log(shared, step, f"Slipway itself failed here: {interrupt.result}", "error")
     if shared.execution.rolling_back:
         shared.execution.rolling_back = False
-        shared.execution.ending = Status.FAILED
-        shared.execution.save(update_fields=["rolling_back", "ending"])
+        shared.execution.final_status = Status.FAILED
+        shared.execution.save(update_fields=["rolling_back", "final_status"])
     else:
         start_rollback(shared, ending=Status.FAILED)
-    return interrupt.answer
+    return interrupt.result
 
 
 def _reopen(shared: ReconcileContext) -> None:
     stage = shared.stage
     stage.status = Status.RUNNING
     stage.save(update_fields=["status"])
-    stage.claims.update(wanted_at=shared.world.now())
+    stage.claims.update(requested_at=shared.world.now())
     shared.execution.ended_at = None
     shared.execution.save(update_fields=["ended_at"])
 

@@ -54,12 +54,12 @@ class Lease:
     def columns_at_release(self, next_look: datetime | None, parking: ServiceWait | None) -> dict[str, Any]:
         """The columns that give the lease back. A wake that came during the look keeps its earlier time."""
         woken = Case(
-            When(look_at__lt=self.parked_until, then=F("look_at")),
+            When(due_at__lt=self.parked_until, then=F("due_at")),
             default=next_look,
-            output_field=Execution._meta.get_field("look_at"),
+            output_field=Execution._meta.get_field("due_at"),
         )
         parked = build_wait_columns(parking, unless_woken=self.parked_until)
-        return {"look_until": None, "look_at": woken, "nudged_until": None, **parked}
+        return {"lease_expires_at": None, "due_at": woken, "dispatch_backoff_until": None, **parked}
 
     def still_ours(self) -> QuerySet[Execution]:
         """The execution while nobody else has claimed it."""
@@ -73,15 +73,15 @@ def claim_lease(execution_id: UUID, *, owner: str, world: EngineRuntime) -> Leas
     parked_until = now + LEASE_DURATION
     with transaction.atomic():
         claimed = (
-            Execution.objects.filter(pk=execution_id, look_at__lte=now)
-            .filter(Q(look_until__isnull=True) | Q(look_until__lte=now))
+            Execution.objects.filter(pk=execution_id, due_at__lte=now)
+            .filter(Q(lease_expires_at__isnull=True) | Q(lease_expires_at__lte=now))
             .update(
-                look_owner=owner,
+                lease_owner=owner,
                 fence=F("fence") + 1,
-                look_until=parked_until,
-                look_at=parked_until,
+                lease_expires_at=parked_until,
+                due_at=parked_until,
                 # Until this pass has judged it: if its worker dies, the service may look as it did before.
-                sight="",
+                observed_state="",
             )
         )
         if not claimed:
@@ -97,7 +97,7 @@ def load_execution(execution_id: UUID) -> Execution:
     Whether people want something of it, whether a step waits for its ECS service, and whether steps of one
     stage change several.
     """
-    interrupts = Interrupt.objects.filter(execution=OuterRef("pk"), taken_at=None)
+    interrupts = Interrupt.objects.filter(execution=OuterRef("pk"), applied_at=None)
     waiting = list_waiting_claims().filter(stage__execution=OuterRef("pk")).order_by()
     others = ServiceLockClaim.objects.filter(stage__execution=OuterRef("pk")).exclude(
         ecs_service=F("stage__ecs_service")
@@ -115,8 +115,10 @@ def wake_execution(execution_id: UUID, now: datetime) -> None:
 
     A parked one is due all the time: it is taken at once and judged however its service looks.
     """
-    later = Q(look_at__gt=now) | Q(look_at__isnull=True) | ~Q(awaits="")
-    Execution.objects.filter(later, pk=execution_id).update(look_at=now, nudged_until=None, awaits="")
+    later = Q(due_at__gt=now) | Q(due_at__isnull=True) | ~Q(waits_for_service="")
+    Execution.objects.filter(later, pk=execution_id).update(
+        due_at=now, dispatch_backoff_until=None, waits_for_service=""
+    )
 
 
 ABORT_KINDS = (Interrupt.Kind.ABORT, Interrupt.Kind.ABORT_AND_ROLL_BACK)
@@ -124,4 +126,4 @@ ABORT_KINDS = (Interrupt.Kind.ABORT, Interrupt.Kind.ABORT_AND_ROLL_BACK)
 
 def is_abort_requested(execution_id: Any) -> bool:
     """Whether somebody wants this execution to stop and no look has taken it up yet."""
-    return Interrupt.objects.filter(execution_id=execution_id, taken_at=None, kind__in=ABORT_KINDS).exists()
+    return Interrupt.objects.filter(execution_id=execution_id, applied_at=None, kind__in=ABORT_KINDS).exists()

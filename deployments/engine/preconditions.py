@@ -53,8 +53,8 @@ def skip_stage(shared: ReconcileContext, reason: str) -> None:
     stage = shared.stage
     with shared.commit(reload=True):
         append_log(shared, None, f"Stage {stage.name} is skipped {reason}", "warning")
-        stage.status, stage.skipped_because = Status.SKIPPED, reason[:LONGEST_REASON]
-        stage.save(update_fields=["status", "skipped_because"])
+        stage.status, stage.skip_reason = Status.SKIPPED, reason[:LONGEST_REASON]
+        stage.save(update_fields=["status", "skip_reason"])
         _skip_rows(list(stage.steps.all()), "")
 
 
@@ -92,8 +92,8 @@ def _skip(shared: ReconcileContext, step: StepExecution, nodes: list[FlowNode], 
 
 def _skip_rows(nodes: Iterable[FlowNode], reason: str) -> None:
     for node in nodes:
-        node.status, node.skipped_because = Status.SKIPPED, reason[:LONGEST_REASON]
-        node.save(update_fields=["status", "skipped_because"])
+        node.status, node.skip_reason = Status.SKIPPED, reason[:LONGEST_REASON]
+        node.save(update_fields=["status", "skip_reason"])
     steps = [node for node in nodes if isinstance(node, StepExecution)]
     waiting = ActionRun.objects.filter(step__in=steps, state=ActionState.WAITING)
     waiting.update(state=ActionState.SKIPPED)
@@ -108,7 +108,7 @@ def resolve_infrastructure(shared: ReconcileContext, step: StepExecution) -> Non
     A stage that is settled stays where it is. Raises `ActionFailed` with what is not known or not right.
     """
     stage = shared.stage
-    if stage.dynamic_place is None or stage.is_placed or step.position < stage.provisioner_steps:
+    if stage.dynamic_location is None or stage.has_location or step.position < stage.provisioner_step_count:
         return
     found = _read_location(shared)
     with shared.commit(reload=True):
@@ -123,7 +123,7 @@ def resolve_infrastructure(shared: ReconcileContext, step: StepExecution) -> Non
 def _read_location(shared: ReconcileContext) -> dict[str, str]:
     stage = shared.stage
     values = shared.known_values()
-    said: dict[str, Any] = stage.dynamic_place or {}
+    said: dict[str, Any] = stage.dynamic_location or {}
     found: dict[str, str] = {}
     for name, problem_of in (
         ("region", infrastructure_checks.describe_region_problem),
@@ -142,7 +142,7 @@ def _read_location(shared: ReconcileContext) -> dict[str, str]:
 
 def reset_infrastructure(stage: StageExecution) -> None:
     """Let a stage whose provisioner runs again settle anew where it deploys; inside a commit."""
-    if stage.dynamic_place is None:
+    if stage.dynamic_location is None:
         return
     infra = stage.values.get("infra", {})
     stage.values = {

@@ -88,26 +88,26 @@ def _continue_after_failure(shared: ReconcileContext) -> bool:
     if stage.status in TERMINAL_STATUSES or all(one.status != Status.QUEUED for one in later):
         return False
     with shared.commit(reload=True):
-        stage.status = execution.ending
+        stage.status = execution.final_status
         stage.save(update_fields=["status"])
         stage.steps.exclude(status__in=TERMINAL_STATUSES).update(status=Status.SKIPPED)
         service_locks.release_locks(shared)
-        execution.ending, execution.status = "", Status.RUNNING
-        execution.save(update_fields=["ending", "status"])
+        execution.final_status, execution.status = "", Status.RUNNING
+        execution.save(update_fields=["final_status", "status"])
     return True
 
 
 def _end(shared: ReconcileContext) -> None:
     execution = shared.execution
-    if execution.ending in ENDED_BADLY and _continue_after_failure(shared):
+    if execution.final_status in ENDED_BADLY and _continue_after_failure(shared):
         return
     for stage in shared.rows.stages:
         if stage.status not in TERMINAL_STATUSES:
-            shared.change(stage, status=execution.ending)
+            shared.change(stage, status=execution.final_status)
             for step in shared.rows.steps_in(stage):
                 if step.status not in TERMINAL_STATUSES:
                     shared.change(step, status=Status.SKIPPED)
-    shared.change(execution, status=execution.ending, ending="", ended_at=shared.world.now())
+    shared.change(execution, status=execution.final_status, final_status="", ended_at=shared.world.now())
     with shared.commit():
         service_locks.release_locks(shared)
         notify_end(execution, shared.mask)
@@ -193,7 +193,7 @@ def _advance(shared: ReconcileContext) -> timedelta | None:
     stage = shared.stage
     if not service_locks.reacquire_locks(shared):
         return service_locks.LOCK_RETRY_INTERVAL
-    if shared.execution.ending:
+    if shared.execution.final_status:
         return finalize_execution(shared)
     if shared.execution.rolling_back:
         return stage_rollback.advance_rollback(shared)
@@ -218,16 +218,16 @@ def record_crash(execution_ids: Sequence[UUID], error: Exception) -> None:
     """
     where = traceback.extract_tb(error.__traceback__)[-1]
     text = f"{type(error).__name__} in {where.name}: {error}"[:255]
-    looked_at = Execution.objects.filter(pk__in=execution_ids, look_until__isnull=False).order_by(
-        "-look_until"
+    looked_at = Execution.objects.filter(pk__in=execution_ids, lease_expires_at__isnull=False).order_by(
+        "-lease_expires_at"
     )
     execution = looked_at.first()
     if execution is None:
         return
     waiting = Interrupt.objects.filter(execution=execution, kind=Interrupt.Kind.FAIL)
-    if waiting.filter(taken_at=None).exists():
+    if waiting.filter(applied_at=None).exists():
         return
-    Interrupt.objects.create(execution=execution, kind=Interrupt.Kind.FAIL, answer=text)
+    Interrupt.objects.create(execution=execution, kind=Interrupt.Kind.FAIL, result=text)
 
 
 def release_leases(execution_ids: Sequence[UUID], *, within: float = RELEASE_TIMEOUT_SECONDS) -> bool:
@@ -240,8 +240,13 @@ def release_leases(execution_ids: Sequence[UUID], *, within: float = RELEASE_TIM
         try:
             # The fence rises: nothing of the look that was cut short can be written any more.
             Execution.objects.filter(
-                pk__in=execution_ids, look_owner=get_lease_owner(), look_until__isnull=False
-            ).update(look_until=None, look_at=timezone.now(), nudged_until=None, fence=F("fence") + 1)
+                pk__in=execution_ids, lease_owner=get_lease_owner(), lease_expires_at__isnull=False
+            ).update(
+                lease_expires_at=None,
+                due_at=timezone.now(),
+                dispatch_backoff_until=None,
+                fence=F("fence") + 1,
+            )
             return True
         except OUTAGE_ERRORS:
             connection.close()

@@ -160,7 +160,7 @@ class ReconcileContext:
     def slot_is_held_for(self, step: StepExecution, ecs_service: str) -> bool:
         key = build_lock_key(self.stage, ecs_service)
         own = [claim for claim in self.claims if claim.step_id == step.pk and claim.key == key]
-        return any(claim.held_at is not None and claim not in self.waiting for claim in own)
+        return any(claim.granted_at is not None and claim not in self.waiting for claim in own)
 
     def change(self, row: Model, **values: object) -> None:
         """Change a row in memory; the next commit writes it."""

@@ -67,7 +67,7 @@ def retry_stage(shared: ReconcileContext) -> StepExecution | None:
 def _reset_infrastructure(stage: StageExecution) -> None:
     """A stage whose provisioner runs again may come to another place than before."""
     provisioner = stage.steps.filter(section=StepExecution.Section.EXECUTION)
-    provisioner = provisioner.filter(position__lt=stage.provisioner_steps)
+    provisioner = provisioner.filter(position__lt=stage.provisioner_step_count)
     if provisioner.filter(status=Status.QUEUED).exclude(type=APPROVAL_TYPE).exists():
         preconditions.reset_infrastructure(stage)
 
@@ -83,8 +83,8 @@ def _reset_group_conditions(shared: ReconcileContext) -> None:
     for group in flow.groups.values():
         steps = [node for node in flow.inside(group) if isinstance(node, StepExecution)]
         if all(step.status == Status.QUEUED and step.started_at is None for step in steps):
-            group.status, group.skipped_because = Status.QUEUED, ""
-            group.save(update_fields=["status", "skipped_because"])
+            group.status, group.skip_reason = Status.QUEUED, ""
+            group.save(update_fields=["status", "skip_reason"])
 
 
 def requeue_stage(stage: StageExecution) -> None:
@@ -94,17 +94,17 @@ def requeue_stage(stage: StageExecution) -> None:
             _requeue_step(step)
         elif step.started_at is not None and step.section == StepExecution.Section.EXECUTION:
             _new_run(step)
-    stage.groups.update(status=Status.QUEUED, skipped_because="")
+    stage.groups.update(status=Status.QUEUED, skip_reason="")
     _reset_infrastructure(stage)
     # It queues for its ECS services when its steps come to them.
     stage.claims.all().delete()
-    stage.status, stage.skipped_because = Status.QUEUED, ""
-    stage.save(update_fields=["status", "skipped_because"])
+    stage.status, stage.skip_reason = Status.QUEUED, ""
+    stage.save(update_fields=["status", "skip_reason"])
 
 
 def _requeue_step(step: StepExecution) -> None:
-    step.status, step.ended_at, step.skipped_because = Status.QUEUED, None, ""
-    step.save(update_fields=["status", "ended_at", "skipped_because"])
+    step.status, step.ended_at, step.skip_reason = Status.QUEUED, None, ""
+    step.save(update_fields=["status", "ended_at", "skip_reason"])
     step.actions.filter(state=ActionState.SKIPPED).update(state=ActionState.WAITING)
 
 
@@ -146,8 +146,8 @@ def _retry_action(row: ActionRun, attempt: int) -> None:
         return
     # What came after it is asked anew; the rows stay as a part of what was done.
     calls.filter(number__gt=last.number).update(phase=f"start until {attempt}")
-    row.state, row.detail, row.trouble, row.ended_at = ActionState.STARTED, "", 0, None
-    row.save(update_fields=["state", "detail", "trouble", "ended_at"])
+    row.state, row.detail, row.consecutive_errors, row.ended_at = ActionState.STARTED, "", 0, None
+    row.save(update_fields=["state", "detail", "consecutive_errors", "ended_at"])
 
 
 def _repeats(row: ActionRun, last: AwsCall) -> bool:
@@ -157,14 +157,14 @@ def _repeats(row: ActionRun, last: AwsCall) -> bool:
 
 
 def _reset(row: ActionRun, attempt: int) -> None:
-    row.state, row.detail, row.trouble, row.progress = ActionState.WAITING, "", 0, {}
+    row.state, row.detail, row.consecutive_errors, row.progress = ActionState.WAITING, "", 0, {}
     row.start_done_at = row.started_at = row.ended_at = None
     row.attempt, row.undo_state, row.undo_started_at = attempt, "", None
     row.save(
         update_fields=[
             "state",
             "detail",
-            "trouble",
+            "consecutive_errors",
             "progress",
             "start_done_at",
             "started_at",

@@ -33,8 +33,8 @@ def request_lock(
     with shared.commit():
         # What the stage holds already, for an earlier step, this one has too.
         has_it = ServiceLock.objects.filter(key=key, stage=stage).exists()
-        claim = ServiceLockClaim(stage=stage, step=step, key=key, ecs_service=name, wanted_at=now)
-        claim.held_at = now if has_it else None
+        claim = ServiceLockClaim(stage=stage, step=step, key=key, ecs_service=name, requested_at=now)
+        claim.granted_at = now if has_it else None
         ServiceLockClaim.objects.bulk_create([claim], ignore_conflicts=True)
     shared.forget_claims()
 
@@ -71,7 +71,7 @@ def reacquire_locks(shared: ReconcileContext) -> bool:
         with shared.commit():
             ServiceLockClaim.objects.filter(pk__in=needless).delete()
         shared.forget_claims()
-    lost = [claim for claim in shared.waiting if claim.held_at is not None]
+    lost = [claim for claim in shared.waiting if claim.granted_at is not None]
     if not lost:
         return True
     with shared.commit():
@@ -95,15 +95,15 @@ def release_locks(shared: ReconcileContext) -> None:
             .exclude(stage=stage)
             .exclude(stage__status__in=TERMINAL_STATUSES)
         )
-        first = waiting.order_by("wanted_at", "pk").values_list("stage__execution", flat=True).first()
+        first = waiting.order_by("requested_at", "pk").values_list("stage__execution", flat=True).first()
         if first is not None:
             wake_execution(first, shared.world.now())
 
 
 def _is_needless(shared: ReconcileContext, claim: ServiceLockClaim) -> bool:
-    if claim.held_at is not None:
+    if claim.granted_at is not None:
         return False
-    turns_round = shared.execution.rolling_back or bool(shared.execution.ending)
+    turns_round = shared.execution.rolling_back or bool(shared.execution.final_status)
     return turns_round or claim.step.status in TERMINAL_STATUSES
 
 
@@ -118,13 +118,15 @@ def _acquire_all(shared: ReconcileContext, claims: Sequence[ServiceLockClaim], *
     now, stage = shared.world.now(), shared.stage
     keys = sorted({claim.key for claim in claims})
     ServiceLock.objects.bulk_create(
-        [ServiceLock(key=key, stage=stage, taken_at=now) for key in keys], ignore_conflicts=True
+        [ServiceLock(key=key, stage=stage, acquired_at=now) for key in keys], ignore_conflicts=True
     )
     mine = ServiceLock.objects.filter(key__in=keys, stage=stage)
     if mine.count() < len(keys):
         mine.delete()
         return False
-    ServiceLockClaim.objects.filter(pk__in=[claim.pk for claim in claims], held_at=None).update(held_at=now)
+    ServiceLockClaim.objects.filter(pk__in=[claim.pk for claim in claims], granted_at=None).update(
+        granted_at=now
+    )
     shared.forget_claims()
     return True
 
@@ -132,7 +134,7 @@ def _acquire_all(shared: ReconcileContext, claims: Sequence[ServiceLockClaim], *
 def _update_stage_status(shared: ReconcileContext) -> None:
     """A stage all of whose open steps wait for their ECS services is QUEUED; inside a commit."""
     waiting = {claim.step_id for claim in shared.waiting}
-    has_lost = any(claim.held_at for claim in shared.waiting)
+    has_lost = any(claim.granted_at for claim in shared.waiting)
     steps = shared.rows.steps_in(shared.stage)
     begun = {
         step.pk for step in steps if step.started_at is not None and step.status not in TERMINAL_STATUSES
@@ -180,8 +182,8 @@ def describe_parallel_conflict(step: StepExecution, other: StepExecution, ecs_se
 def _refuse_deadlock(shared: ReconcileContext, claim: ServiceLockClaim) -> None:
     """Refuse the latest of those that wait for each other, each holding what another wants."""
     found = _find_deadlock(claim)
-    if found and max((one.wanted_at, one.pk) for one in found) == (claim.wanted_at, claim.pk):
-        other = StageExecution.objects.select_related("execution").get(slots__key=claim.key)
+    if found and max((one.requested_at, one.pk) for one in found) == (claim.requested_at, claim.pk):
+        other = StageExecution.objects.select_related("execution").get(locks__key=claim.key)
         raise ActionFailed(
             CROSSED,
             f"This step waits for Service {claim.ecs_service}, which execution #{other.execution.number} "

@@ -21,16 +21,15 @@ FULL_PASS_INTERVAL = timedelta(minutes=15)
 class ServiceWait:
     """The ECS service that an execution waits for since then, and how it looked when last judged.
 
-    An empty `sight` wants to be judged at the next turn, however the service looks; so does everything at
-    `judge_by`.
+    An execution with an empty `observed_state` is reconciled at its next check, and each at `recheck_at`.
     """
 
-    awaits: str
-    awaits_since: datetime
-    sight: str
-    judge_by: datetime
-    quota: str
-    group: str
+    waits_for_service: str
+    waiting_since: datetime
+    observed_state: str
+    recheck_at: datetime
+    rate_limit_key: str
+    batch_key: str
 
 
 class ClusterLocation(Protocol):
@@ -74,15 +73,23 @@ def hash_observed_state(service: Mapping[str, Any] | None) -> str:
 def build_wait_columns(parking: ServiceWait | None, *, unless_woken: datetime) -> dict[str, Any]:
     """What the end of a look writes. Who was woken meanwhile is not parked: the next look comes at once."""
     if parking is None:
-        return {"awaits": "", "awaits_since": None, "sight": "", "judge_by": None, "quota": ""}
-    awaits = Case(When(look_at__lt=unless_woken, then=Value("")), default=Value(parking.awaits))
+        return {
+            "waits_for_service": "",
+            "waiting_since": None,
+            "observed_state": "",
+            "recheck_at": None,
+            "rate_limit_key": "",
+        }
+    waits_for_service = Case(
+        When(due_at__lt=unless_woken, then=Value("")), default=Value(parking.waits_for_service)
+    )
     return {
-        "awaits": awaits,
-        "awaits_since": parking.awaits_since,
-        "sight": parking.sight,
-        "judge_by": parking.judge_by,
-        "quota": parking.quota,
-        "group": parking.group,
+        "waits_for_service": waits_for_service,
+        "waiting_since": parking.waiting_since,
+        "observed_state": parking.observed_state,
+        "recheck_at": parking.recheck_at,
+        "rate_limit_key": parking.rate_limit_key,
+        "batch_key": parking.batch_key,
     }
 
 

@@ -68,12 +68,12 @@ def _resolve_spec(shared: ReconcileContext, step: StepExecution, rows: list[Acti
 
     Once an action has begun, all stay as they are: the journal holds what they sent. Raises `_CannotStart`.
     """
-    if step.unfilled is None or any(row.state != ActionState.WAITING for row in rows):
+    if step.unresolved_spec is None or any(row.state != ActionState.WAITING for row in rows):
         return []
     kind = get_step_kind(step.type)
     try:
         values = shared.known_values()
-        spec = {**step.spec, **resolve_spec(kind, step.unfilled, values)}
+        spec = {**step.spec, **resolve_spec(kind, step.unresolved_spec, values)}
         actions = [(unit.title, action) for unit in kind.units(spec) for action in unit.actions]
     except BadExpressionError as bad:
         raise _CannotStart(f"{'.'.join(map(str, bad.where))}: {bad.message}") from bad
@@ -196,7 +196,7 @@ def _finish_start(shared: ReconcileContext, row: ActionRun, rollout: EngineStepC
     shared.save()
     return (
         wait_for_next_check(shared, rollout, since=now, deadline=row.step.timeout_at)
-        if rollout.awaits
+        if rollout.waits_for_service
         else None
     )
 

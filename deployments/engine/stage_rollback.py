@@ -75,8 +75,8 @@ def _conclude(
                 position=index,
                 subject=check.subject,
                 expected=check.expected,
-                found=check.found,
-                ok=check.ok,
+                actual=check.found,
+                passed=check.ok,
                 note=check.note,
             )
             for index, check in enumerate(checks)
@@ -190,7 +190,7 @@ def _skip_undos_of_skipped_steps(shared: ReconcileContext) -> None:
     skipped = shared.stage.steps.filter(section=StepExecution.Section.ROLLBACK, status=Status.SKIPPED)
     for step in skipped.order_by("position"):
         if get_next_undo(shared, step) is not None:
-            skip_remaining_undos(shared, step, f"{step.name} was skipped {step.skipped_because}".strip())
+            skip_remaining_undos(shared, step, f"{step.name} was skipped {step.skip_reason}".strip())
 
 
 def _end(shared: ReconcileContext) -> None:
@@ -205,9 +205,9 @@ def _end(shared: ReconcileContext) -> None:
         if transitions.start_earlier_rollback(shared):
             return
         all_rows = ActionRun.objects.filter(step__stage__execution=execution)
-        execution.ending = transitions.get_status_after_rollback(execution, all_rows)
+        execution.final_status = transitions.get_status_after_rollback(execution, all_rows)
         execution.rolling_back = False
         is_kept = execution.outcome in KEPT_OUTCOMES
         if not failed and transitions.is_all_undone(all_rows) and not is_kept:
             execution.outcome = Outcome.ROLLED_BACK
-        execution.save(update_fields=["ending", "rolling_back", "outcome"])
+        execution.save(update_fields=["final_status", "rolling_back", "outcome"])

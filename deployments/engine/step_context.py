@@ -73,7 +73,7 @@ class EngineStepContext(AwsClients):
         self._counts: dict[str, int] | None = None
         # Deep: a look that is cut short must leave what it changed inside of it, too.
         self.progress: dict[str, Any] = deepcopy(row.progress)
-        self.awaits = ""
+        self.waits_for_service = ""
         self._seen: ServiceObservation | None = None
         self.waits_as = Status.ASYNC_WAITING
         self.people_until: datetime | None = None
@@ -121,16 +121,16 @@ class EngineStepContext(AwsClients):
         return DelegateCalls(self, cast("QueuedAwsAccess", door)) if hasattr(door, "queue") else None
 
     @property
-    def quota(self) -> str:
+    def rate_limit_key(self) -> str:
         return get_rate_limit_key(self.shared.stage, known_region(self.shared.stage, self.step))
 
     def take_token(self, row: AwsCall) -> None:
         holder, now = str(self.shared.execution.pk), self.world.now()
-        rate_limits.take_token(self.quota, row.service, row.operation, holder=holder, now=now)
+        rate_limits.take_token(self.rate_limit_key, row.service, row.operation, holder=holder, now=now)
 
     @property
     def is_forward(self) -> bool:
-        return not self.shared.execution.rolling_back and not self.shared.execution.ending
+        return not self.shared.execution.rolling_back and not self.shared.execution.final_status
 
     @property
     def is_replayed(self) -> bool:
@@ -229,7 +229,7 @@ class EngineStepContext(AwsClients):
 
     @property
     def was_asked(self) -> bool:
-        return self.row.undo_tries >= UNDO_TRIES
+        return self.row.undo_attempts >= UNDO_TRIES
 
     @property
     def written_at(self) -> datetime | None:
@@ -279,7 +279,7 @@ class EngineStepContext(AwsClients):
 
     def learned(self) -> dict[str, Any]:
         """What this step has learned so far, its secret outputs with their values."""
-        return {**self.step.known_outputs, **self._facts}
+        return {**self.step.all_outputs, **self._facts}
 
     def learn_output(self, name: str, value: str, *, is_secret: bool = False) -> None:
         if is_secret:
@@ -291,7 +291,7 @@ class EngineStepContext(AwsClients):
         return step_inputs.resolve_value(path, {**self.shared.known_values(), **self.learned()})
 
     def know(self, name: str) -> Any:
-        return self._facts.get(name, self.step.known_outputs.get(name))
+        return self._facts.get(name, self.step.all_outputs.get(name))
 
     def now(self) -> datetime:
         return self.world.now()
@@ -312,7 +312,7 @@ class EngineStepContext(AwsClients):
         return ServiceObservation(name, service, cast("CheckCaller", self.caller).begun)
 
     def await_service(self, name: str) -> None:
-        self.awaits = name
+        self.waits_for_service = name
 
     def rest(self, until: datetime | None = None) -> None:
         self._rests, self._rests_until = True, until
@@ -323,7 +323,7 @@ class EngineStepContext(AwsClients):
     @property
     def wakes_at(self) -> datetime | None:
         """When another look is wanted, where nothing but time is waited for."""
-        return self._rests_until if self._seen is None and not self.awaits else None
+        return self._rests_until if self._seen is None and not self.waits_for_service else None
 
     def ask_approval(self, asked: ApprovalRequest) -> None:
         self.desk.ask(asked)
@@ -346,21 +346,21 @@ class EngineStepContext(AwsClients):
     def parking(self, *, since: datetime, deadline: datetime | None) -> ServiceWait | None:
         """What to wait for once this run of the phase is committed; None if not for an ECS service."""
         seen = self._seen
-        awaits = seen.name if seen is not None else self.awaits
-        if not awaits or self.remote is not None:
+        waits_for_service = seen.name if seen is not None else self.waits_for_service
+        if not waits_for_service or self.remote is not None:
             return None
-        judge_by = min(
+        recheck_at = min(
             self._rests_until or datetime.max.replace(tzinfo=UTC), self.world.now() + FULL_PASS_INTERVAL
         )
         return ServiceWait(
-            awaits=awaits,
-            awaits_since=since,
-            sight=hash_observed_state(seen.service.raw if seen.service else None)
+            waits_for_service=waits_for_service,
+            waiting_since=since,
+            observed_state=hash_observed_state(seen.service.raw if seen.service else None)
             if seen and self._rests
             else "",
-            judge_by=min(judge_by, deadline) if deadline else judge_by,
-            quota=self.quota,
-            group=get_batch_key(self.shared.stage),
+            recheck_at=min(recheck_at, deadline) if deadline else recheck_at,
+            rate_limit_key=self.rate_limit_key,
+            batch_key=get_batch_key(self.shared.stage),
         )
 
     def show_counts(self, *, running: int, desired: int, pending: int) -> None:
@@ -459,7 +459,7 @@ class EngineStepContext(AwsClients):
             shown = {name: self._shown(name, value) for name, value in self._facts.items()}
             self.shared.change(self.step, outputs={**self.step.outputs, **shown})
         if self._secret_outputs:
-            kept = {**self.step.hidden_outputs, **self._secret_outputs}
+            kept = {**self.step.secret_output_values, **self._secret_outputs}
             self.shared.change(self.step, secret_outputs=step_inputs.to_json(kept))
 
     def _save_notes(self) -> None:

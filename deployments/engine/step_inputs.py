@@ -95,7 +95,7 @@ def get_provisioner_outputs(stage: StageExecution, steps: Iterable[StepExecution
     mine = [one for one in steps if one.stage_id == stage.pk and is_provisioning_step(one)]
     for step in sorted(mine, key=lambda one: one.position):
         if step.status == Status.SUCCESS:
-            found |= step.known_outputs
+            found |= step.all_outputs
     return found
 
 
@@ -260,9 +260,9 @@ def build_expression_values(
     """
     artifact = build_artifact_values(execution)
     rows = _list_steps(execution, stage) if steps is None else list(steps)
-    outputs = {step.identifier: {"output": step.known_outputs} for step in rows}
+    outputs = {step.identifier: {"output": step.all_outputs} for step in rows}
     return {
-        **_with_secrets(stage.values, execution.hidden_inputs),
+        **_with_secrets(stage.values, execution.secret_input_values),
         "primary": {"artifact": artifact},
         "artifact": artifact,
         "steps": outputs,

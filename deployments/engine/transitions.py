@@ -28,9 +28,9 @@ def start_rollback(shared: ReconcileContext, *, ending: Status) -> None:
 
 def set_final_status(shared: ReconcileContext, status: Status) -> None:
     """Head for the end, with this status."""
-    shared.execution.ending = status
+    shared.execution.final_status = status
     shared.execution.rolling_back = False
-    shared.execution.save(update_fields=["ending", "rolling_back"])
+    shared.execution.save(update_fields=["final_status", "rolling_back"])
 
 
 def stop_at_step(shared: ReconcileContext, step: StepExecution, status: Status) -> None:
@@ -95,11 +95,11 @@ _WHOLE_EXECUTION_KINDS = (Interrupt.Kind.ROLL_BACK, Interrupt.Kind.RETRY)
 def reopen_rollback(stage: StageExecution) -> None:
     """Let the rollback steps of a stage run, once more if they ran before."""
     stage.steps.filter(section=_ROLLBACK).update(
-        status=Status.QUEUED, attempt=F("attempt") + 1, started_at=None, ended_at=None, skipped_because=""
+        status=Status.QUEUED, attempt=F("attempt") + 1, started_at=None, ended_at=None, skip_reason=""
     )
     flow = read_flow(stage, _ROLLBACK)
     around = {group.pk for step in flow.steps for group in flow.around(step)}
-    stage.groups.filter(pk__in=around).update(status=Status.QUEUED, skipped_because="")
+    stage.groups.filter(pk__in=around).update(status=Status.QUEUED, skip_reason="")
 
 
 def had_ended_well(execution: Execution) -> bool:
@@ -142,7 +142,7 @@ def start_earlier_rollback(shared: ReconcileContext) -> bool:
     reopen_rollback(earlier)
     earlier.status = Status.RUNNING
     earlier.save(update_fields=["status"])
-    earlier.claims.update(wanted_at=shared.world.now())
+    earlier.claims.update(requested_at=shared.world.now())
     append_log(shared, earlier.steps.filter(section=_ROLLBACK).first(), f"Going back to stage {earlier.name}")
     return True
 
@@ -150,7 +150,7 @@ def start_earlier_rollback(shared: ReconcileContext) -> bool:
 def _is_whole_execution(shared: ReconcileContext) -> bool:
     """Whether somebody asked for the whole execution; a stage that fails takes back itself alone."""
     asked = Interrupt.objects.filter(execution=shared.execution, step="", kind__in=_WHOLE_EXECUTION_KINDS)
-    newest = asked.exclude(taken_at=None).order_by("-pk").first()
+    newest = asked.exclude(applied_at=None).order_by("-pk").first()
     return newest is not None and newest.kind == Interrupt.Kind.ROLL_BACK
 
 

@@ -54,7 +54,7 @@ def list_writes(shared: ReconcileContext, row: ActionRun) -> list[AwsCall]:
 
 def get_undo_phase(name: str, row: ActionRun) -> str:
     """Each try of an undo has a journal of its own."""
-    return f"{name}{row.undo_tries + 1}"
+    return f"{name}{row.undo_attempts + 1}"
 
 
 DECISION_TIMEOUT = timedelta(hours=1)
@@ -103,9 +103,9 @@ def reopen_undos(execution: Execution) -> None:
     """What the last rollback could not restore is tried once more, as new tries; inside a commit."""
     rows = ActionRun.objects.filter(step__stage__execution=execution, state=ActionState.NOT_RESTORED)
     for row in rows:
-        row.undo_tries = (row.undo_tries // UNDO_TRIES + 1) * UNDO_TRIES
+        row.undo_attempts = (row.undo_attempts // UNDO_TRIES + 1) * UNDO_TRIES
         row.undo_state, row.detail = UndoState.KNOWN, ""
-        row.save(update_fields=["undo_tries", "undo_state", "detail"])
+        row.save(update_fields=["undo_attempts", "undo_state", "detail"])
 
 
 def skip_superseded_undos(shared: ReconcileContext, step: StepExecution, failure: ChangedByOthers) -> None:
@@ -239,8 +239,8 @@ def _handle_undo_failure(
         return None
     asks = isinstance(failure, InterventionRequired)
     # Of a refusal that stands, the tries that are left are not made.
-    tries = row.undo_tries + (UNDO_TRIES - row.undo_tries % UNDO_TRIES if refuses or asks else 1)
-    shared.change(row, undo_tries=tries, undo_state=UndoState.KNOWN)
+    tries = row.undo_attempts + (UNDO_TRIES - row.undo_attempts % UNDO_TRIES if refuses or asks else 1)
+    shared.change(row, undo_attempts=tries, undo_state=UndoState.KNOWN)
     if tries % UNDO_TRIES == 0:
         with shared.commit(reload=True):
             abandon_undo(shared, step, row, failure.message, asks=asks)

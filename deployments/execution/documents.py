@@ -46,7 +46,7 @@ def build_rights(granted: frozenset[str]) -> ExecutionRights:
 def get_buttons(execution: Execution, rights: ExecutionRights) -> dict[str, bool]:
     """Which buttons work: what the state allows and this person may do."""
     over = execution.is_over
-    turning = execution.rolling_back or bool(execution.ending)
+    turning = execution.rolling_back or bool(execution.final_status)
     rolled_back = execution.outcome in ("ROLLED_BACK", "ROLLED_BACK_BY_AWS")
     return {
         "abort": rights.abort and not over and not turning,
@@ -97,7 +97,7 @@ def build_execution_facts(execution: Execution) -> dict[str, Any]:
         "stages": [_stage(stage) for stage in stages],
         "checklist": _checklist(stages),
         "calls_count": AwsCall.objects.filter(execution=execution).count(),
-        "last_line": execution.log_next - 1,
+        "last_line": execution.next_line_number - 1,
     }
 
 
@@ -106,8 +106,8 @@ def _list_stages(execution: Execution) -> QuerySet[StageExecution]:
     items = RollbackCheck.objects.order_by("position")
     steps = StepExecution.objects.order_by("section", "position").prefetch_related(
         Prefetch("actions", queryset=actions),
-        Prefetch("checked_items", queryset=items),
-        Prefetch("approvals", queryset=Approval.objects.defer("ahead").prefetch_related("decisions")),
+        Prefetch("rollback_checks", queryset=items),
+        Prefetch("approvals", queryset=Approval.objects.defer("plan").prefetch_related("decisions")),
     )
     return (
         StageExecution.objects.filter(execution=execution)
@@ -131,7 +131,7 @@ def _stage(stage: StageExecution) -> dict[str, Any]:
         "ecs_service": stage.ecs_service or None,
         "counts": stage.counts,
         "deployment_id": stage.deployment_id or None,
-        "skipped_because": stage.skipped_because or None,
+        "skipped_because": stage.skip_reason or None,
         "steps": [
             _step(step, steps) | place
             for step, place in zip(steps, _list_group_headings(stage, steps), strict=True)
@@ -142,7 +142,7 @@ def _stage(stage: StageExecution) -> dict[str, Any]:
 def _list_group_headings(stage: StageExecution, steps: list[StepExecution]) -> list[dict[str, Any]]:
     groups = {one.pk: OutlineGroup(one.kind, one.name, one.parent_id) for one in stage.groups.all()}
     places = build_headings([step.group_id for step in steps], groups)
-    return add_provisioner_headings(places, [step.section for step in steps], stage.provisioner_steps)
+    return add_provisioner_headings(places, [step.section for step in steps], stage.provisioner_step_count)
 
 
 def _step(step: StepExecution, siblings: list[StepExecution]) -> dict[str, Any]:
@@ -157,7 +157,7 @@ def _step(step: StepExecution, siblings: list[StepExecution]) -> dict[str, Any]:
         "ended_at": _text(step.ended_at),
         "timeout_at": _text(step.timeout_at),
         "first_line": step.first_line,
-        "skipped_because": step.skipped_because or None,
+        "skipped_because": step.skip_reason or None,
         "failure": step.failure,
         "intervention": build_intervention_document(step),
         "approval": _approval(step),
@@ -226,13 +226,13 @@ def _checklist(stages: list[StageExecution]) -> list[dict[str, Any]]:
         {
             "subject": item.subject,
             "expected": item.expected,
-            "found": item.found,
-            "ok": item.ok,
+            "found": item.actual,
+            "ok": item.passed,
             "note": item.note,
         }
         for stage in stages
         for step in stage.steps.all()
-        for item in step.checked_items.all()
+        for item in step.rollback_checks.all()
         if item.attempt == step.attempt
     ]
 
@@ -251,9 +251,9 @@ def build_call_document(call: AwsCall) -> dict[str, Any]:
         "attempt": call.attempt,
         "state": call.state,
         "write": call.is_write,
-        "adopted": call.adopted,
+        "adopted": call.is_confirmed,
         "sends": call.send_number,
-        "repeats": call.repeats,
+        "repeats": call.repeat_count,
         "duration": None if call.duration_ms is None else call.duration_ms / 1000,
         "duration_ms": call.duration_ms,
         "error": call.error,

@@ -75,7 +75,7 @@ def run_pipeline(  # noqa: PLR0913 - everything that can be said of a run
     if idempotency_key and (earlier := _find_idempotent_run(actor, pipeline, idempotency_key)):
         return earlier
     text = yaml or (replays.yaml if replays else pipeline.yaml)
-    told = {**replays.inputs, **replays.hidden_inputs} if replays else inputs or {}
+    told = {**replays.inputs, **replays.secret_input_values} if replays else inputs or {}
     asked = validate_run(
         actor=actor,
         pipeline=pipeline,
@@ -117,7 +117,7 @@ def abort_execution(*, actor: User, execution: Execution, roll_back: bool = Fals
     require(actor, "core_pipeline_abort", execution)
     if execution.is_over:
         raise Conflict(f"This execution is over already ({execution.status}).")
-    if execution.rolling_back or execution.ending:
+    if execution.rolling_back or execution.final_status:
         raise Conflict("This execution is rolling back or ending already; a rollback is not interrupted.")
     if roll_back:
         require_access(actor, needs_of_execution(execution, rolling_back=True))
@@ -202,7 +202,7 @@ def _create_interrupt(actor: User, execution: Execution, kind: str, *, step: str
         # Who asks at the same moment waits here, and is then told.
         Execution.objects.select_for_update().get(pk=execution.pk)
         waits = ~Q(step="") if step else Q(kind=kind, step="")
-        if Interrupt.objects.filter(waits, execution=execution, taken_at=None).exists():
+        if Interrupt.objects.filter(waits, execution=execution, applied_at=None).exists():
             raise Conflict("Somebody has asked for this already; it is about to happen.")
         Interrupt.objects.create(execution=execution, kind=kind, by=actor, step=step)
         wake_execution(execution.pk, timezone.now())
@@ -243,11 +243,11 @@ def _create_execution(
         inputs=asked.inputs,
         secret_inputs=json.dumps(asked.secret_inputs) if asked.secret_inputs else "",
         artifact=asked.artifact,
-        replays=replays,
+        rerun_of=replays,
         started_by=actor,
         idempotency_key=key or None,
-        look_at=timezone.now(),
-        group=get_batch_key(asked.targets[0].infrastructure),
+        due_at=timezone.now(),
+        batch_key=get_batch_key(asked.targets[0].infrastructure),
     )
 
 

@@ -52,8 +52,8 @@ def write_plan(execution: Execution, pipeline: PipelineSpec, targets: list[Stage
             step.spec = with_kept(stage, step.type, step.spec)
             step.save()
             ActionRun.objects.bulk_create(_row(step, *numbered) for numbered in enumerate(actions))
-    if execution.replays is not None:
-        apply_earlier_run(execution, execution.replays)
+    if execution.rerun_of is not None:
+        apply_earlier_run(execution, execution.rerun_of)
 
 
 def _save_groups(group: StepGroup | None) -> None:
@@ -78,8 +78,8 @@ def plan_stage(
         connector=target.infrastructure.connector,
         region="" if place.is_dynamic else place.region,
         cluster="" if place.is_dynamic else place.cluster,
-        dynamic_place=stage_targets.get_dynamic_location(place),
-        provisioner_steps=target.spec.provisioner_steps,
+        dynamic_location=stage_targets.get_dynamic_location(place),
+        provisioner_step_count=target.spec.provisioner_steps,
         environment=f"{target.environment.scope.path}/{target.environment.identifier}",
         values=_values(execution, pipeline, target),
         sources=resolve_connectors(target.overridden.sources(), execution.scope),
@@ -107,7 +107,7 @@ def plan_steps(stage: StageExecution, spec: StageSpec) -> Iterator[PlannedStep]:
             units = step.units if section == StepExecution.Section.EXECUTION else ()
             actions = [(unit.title, action) for unit in units for action in unit.actions]
             row = _step(stage, section, position, step)
-            row.unfilled = _get_unresolved_spec(stage, unfilled)
+            row.unresolved_spec = _get_unresolved_spec(stage, unfilled)
             row.group = None if step.group is None else groups[step.group]
             _refuse_unknown(stage, [(f"step {step.identifier}", step.when)])
             yield PlannedStep(row, actions)
@@ -165,7 +165,7 @@ def _resolve_spec(stage: StageExecution, step: StepSpec, then: Mapping[str, Any]
 
 def _find_misplaced_secret(stage: StageExecution, named: Iterable[str]) -> str:
     """What is said of a secret where its value would be shown; empty where none is named."""
-    hidden = stage.execution.hidden_inputs
+    hidden = stage.execution.secret_input_values
     secret = {f"{place}.{name}" for place in ("pipeline.variables", "variables") for name in hidden}
     return next((message for path in named if (message := describe_secret_input_problem(path, secret))), "")
 

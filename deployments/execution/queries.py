@@ -67,13 +67,13 @@ _LOCK_OF_CLAIM = ServiceLock.objects.filter(key=OuterRef("key"), stage=OuterRef(
 def list_earlier_claims(claim: ServiceLockClaim) -> QuerySet[ServiceLockClaim]:
     """The claims of other stages that hold, or wait for, the same slot and came before this one."""
     others = ServiceLockClaim.objects.filter(key=claim.key).exclude(stage=claim.stage_id)
-    earlier = Q(wanted_at__lt=claim.wanted_at) | Q(wanted_at=claim.wanted_at, pk__lt=claim.pk)
+    earlier = Q(requested_at__lt=claim.requested_at) | Q(requested_at=claim.requested_at, pk__lt=claim.pk)
     return others.exclude(stage__status__in=TERMINAL_STATUSES).filter(earlier)
 
 
 def list_waiting_claims() -> QuerySet[ServiceLockClaim]:
     """The claims of all stages that are not granted now, the oldest first."""
-    return ServiceLockClaim.objects.filter(~Exists(_LOCK_OF_CLAIM)).order_by("wanted_at", "pk")
+    return ServiceLockClaim.objects.filter(~Exists(_LOCK_OF_CLAIM)).order_by("requested_at", "pk")
 
 
 def build_queue_positions(execution: Execution, stages: list[StageExecution]) -> dict[str, Any] | None:
@@ -86,16 +86,16 @@ def build_queue_positions(execution: Execution, stages: list[StageExecution]) ->
         return None
     others = ServiceLockClaim.objects.filter(key__in={one.key for one in claims})
     open_others = others.exclude(stage__status__in=TERMINAL_STATUSES).select_related("stage__execution")
-    in_line = list(open_others.order_by("wanted_at", "pk"))
+    in_line = list(open_others.order_by("requested_at", "pk"))
     places = [_get_queue_position(claim, in_line) for claim in claims]
     return {**places[0], "steps": places}
 
 
 def _get_queue_position(claim: ServiceLockClaim, in_line: Sequence[ServiceLockClaim]) -> dict[str, Any]:
     """The place of one claim among those that want the same, as `ahead_of` counts them."""
-    came = (claim.wanted_at, claim.pk)
+    came = (claim.requested_at, claim.pk)
     others = [one for one in in_line if one.key == claim.key and one.stage_id != claim.stage_id]
-    earlier = [one for one in others if (one.wanted_at, one.pk) < came]
+    earlier = [one for one in others if (one.requested_at, one.pk) < came]
     return {
         "position": len({one.stage_id for one in earlier}),
         "waits_for": f"#{earlier[0].stage.execution.number}" if earlier else None,

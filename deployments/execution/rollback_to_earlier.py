@@ -52,7 +52,7 @@ def mark_earlier_run(row: EarlierRow, earlier: Execution) -> dict[str, Any]:
 
 def _get_earlier_stage(stage: StageExecution) -> StageExecution | None:
     """The stage that is brought back, None where the run brings nothing back."""
-    earlier = stage.execution.replays
+    earlier = stage.execution.rerun_of
     if earlier is None:
         return None
     return earlier.stages.filter(identifier=stage.identifier).select_related("execution").first()

@@ -57,7 +57,7 @@ class JournaledPhase(Protocol):
     @property
     def world(self) -> EngineRuntime: ...
     @property
-    def quota(self) -> str: ...
+    def rate_limit_key(self) -> str: ...
     @property
     def is_forward(self) -> bool: ...
     @property
@@ -210,7 +210,7 @@ class JournalCaller:
             result = self._rollout.door_for(row).call(row.service, row.operation, params)
         except AwsError as error:
             if error.is_retryable:
-                rate_limits.record_throttling(self._rollout.quota, error, self._rollout.world.now())
+                rate_limits.record_throttling(self._rollout.rate_limit_key, error, self._rollout.world.now())
                 raise AwsUnavailable(error) from error
             row.state, row.error = CallState.FAILED, error.to_record()
             raise
@@ -261,7 +261,7 @@ class JournalCaller:
             raise NeedsConfirmation(row) from error
         if isinstance(error, NotSent | Throttled):
             self._settle(row, CallState.NOT_SENT, sent, error=error)
-            rate_limits.record_throttling(self._rollout.quota, error, self._rollout.world.now())
+            rate_limits.record_throttling(self._rollout.rate_limit_key, error, self._rollout.world.now())
             raise AwsUnavailable(error) from error
         self._settle(row, CallState.FAILED, sent, error=error)
 
@@ -315,14 +315,14 @@ class CheckCaller:
         world = self._rollout.world
         self._rollout.take_token(row)
         self.begun, began = world.now(), world.monotonic()
-        row.repeats += 1 if row.pk else 0
+        row.repeat_count += 1 if row.pk else 0
         row.sent_at = self.begun
         try:
             result = self._rollout.door_for(row).call(row.service, row.operation, params)
         except AwsError as error:
             row.state, row.error = CallState.FAILED, error.to_record()
             if error.is_retryable:
-                rate_limits.record_throttling(self._rollout.quota, error, self._rollout.world.now())
+                rate_limits.record_throttling(self._rollout.rate_limit_key, error, self._rollout.world.now())
                 raise AwsUnavailable(error) from error
             raise
         else:

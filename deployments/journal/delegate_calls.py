@@ -62,7 +62,7 @@ class DelegateCalls:
         if row.state == CallState.SENT:
             self._wait_for_answer(row)
         if row.pk is None or row.state != CallState.PLANNED:
-            row.repeats += 1 if row.pk else 0
+            row.repeat_count += 1 if row.pk else 0
             self._queue(row)
         raise AnswerPending(self._later())
 
@@ -141,7 +141,7 @@ def _is_still_needed(call: AwsCall) -> bool:
         return not execution.is_over
     if execution.rolling_back:
         return call.phase.startswith("undo")
-    if execution.ending:
+    if execution.final_status:
         return get_actions()[call.action.name].runs_always
     return not is_abort_requested(call.execution_id)
 

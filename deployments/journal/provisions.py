@@ -38,7 +38,7 @@ class EngineProvisions:
         said = {
             "scope": self._execution.scope,
             "identifier": identifier,
-            "used": json.dumps(used),
+            "parameters": json.dumps(used),
             "step": self._step,
             "applied_by": str(self._execution)[:255],
             "applied_at": self._now(),
@@ -52,14 +52,14 @@ class EngineProvisions:
             kept = AppliedConfiguration.objects.filter(pk=after).values_list("applied_at", flat=True).first()
             rows = rows.filter(applied_at__gt=kept) if kept else rows.exclude(pk=after)
         now = self._now()
-        self._writes.append(lambda: rows.update(gone_at=now))
+        self._writes.append(lambda: rows.update(removed_at=now))
 
     def keep_plan(self, identifier: str, used: Mapping[str, Any], content: str, *, destroys: bool) -> None:
         key = self._key("plan")
         said = {
             "execution": self._execution,
             "identifier": identifier,
-            "used": json.dumps(used),
+            "parameters": json.dumps(used),
             "content": content,
             "destroys": destroys,
             "planned_at": self._now(),
@@ -71,7 +71,7 @@ class EngineProvisions:
         row = rows.order_by("-planned_at").first()
         if row is None or not row.content:
             return None
-        return PlannedRun(str(row.pk), json.loads(row.used), row.destroys)
+        return PlannedRun(str(row.pk), json.loads(row.parameters), row.destroys)
 
     def free_plan(self, plan_id: str) -> None:
         self._writes.append(lambda: StoredPlan.objects.filter(pk=plan_id).update(content=""))
@@ -84,7 +84,7 @@ class EngineProvisions:
 
     def _there(self, identifier: str) -> Any:
         rows = AppliedConfiguration.objects.filter(scope=self._execution.scope, identifier=identifier)
-        return rows.filter(gone_at=None)
+        return rows.filter(removed_at=None)
 
     def _key(self, what: str) -> UUID:
         """The same for a run of the step that is made again after a death."""
@@ -98,7 +98,7 @@ def delete_expired_plans(now: datetime) -> int:
 
 
 def _applied(row: AppliedConfiguration | None) -> AppliedRun | None:
-    return None if row is None else AppliedRun(str(row.pk), json.loads(row.used), row.applied_by)
+    return None if row is None else AppliedRun(str(row.pk), json.loads(row.parameters), row.applied_by)
 
 
 def read_stored_plan(plan_id: str) -> str:

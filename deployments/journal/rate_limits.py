@@ -221,26 +221,28 @@ def get_rate_limit(service: str, operation: str) -> RateLimit:
     return found or RateLimit(f"{service} calls", 0, 0)
 
 
-def take_token(quota: str, service: str, operation: str, *, holder: str, now: datetime) -> None:
+def take_token(rate_limit_key: str, service: str, operation: str, *, holder: str, now: datetime) -> None:
     """Take one token, or raise `RateLimited`: `holder` then has a place in line and comes back for it."""
     limit = get_rate_limit(service, operation)
     answer = _query_buckets(
-        _build_request(quota, limit, now, wanted=1, place=f"{_key(quota, limit)}:{holder}")
+        _build_request(rate_limit_key, limit, now, wanted=1, place=f"{_key(rate_limit_key, limit)}:{holder}")
     )
     if not answer.granted:
         raise RateLimited(now + min(timedelta(seconds=answer.wait), LONGEST_WAIT))
 
 
-def take_tokens(quota: str, limit: RateLimit, wanted: int, now: datetime) -> int:
+def take_tokens(rate_limit_key: str, limit: RateLimit, wanted: int, now: datetime) -> int:
     """Take up to `wanted` tokens and say how many there were; nobody is put in line."""
-    return _query_buckets(_build_request(quota, limit, now, wanted=wanted)).granted
+    return _query_buckets(_build_request(rate_limit_key, limit, now, wanted=wanted)).granted
 
 
-def record_throttling(quota: str, error: AwsError, now: datetime) -> None:
+def record_throttling(rate_limit_key: str, error: AwsError, now: datetime) -> None:
     """AWS has throttled a call: everybody who shares its bucket waits, twice as long each time."""
     if isinstance(error, Throttled):
         _query_buckets(
-            _build_request(quota, get_rate_limit(error.service, error.operation), now, throttled=True)
+            _build_request(
+                rate_limit_key, get_rate_limit(error.service, error.operation), now, throttled=True
+            )
         )
 
 
@@ -250,18 +252,30 @@ def reset_buckets() -> None:
     _buckets.alone_until = 0.0
 
 
-def _key(quota: str, limit: RateLimit) -> str:
-    return f"quota:{quota}:{limit.name}"
+def _key(rate_limit_key: str, limit: RateLimit) -> str:
+    return f"quota:{rate_limit_key}:{limit.name}"
 
 
 def _build_request(
-    quota: str, limit: RateLimit, now: datetime, *, wanted: int = 0, place: str = "", throttled: bool = False
+    rate_limit_key: str,
+    limit: RateLimit,
+    now: datetime,
+    *,
+    wanted: int = 0,
+    place: str = "",
+    throttled: bool = False,
 ) -> TokenRequest:
     share: float = settings.AWS_QUOTA_SHARE
     # A bucket that could not hold one token would never give one.
     burst = max(limit.burst * share, 1.0)
     return TokenRequest(
-        _key(quota, limit), burst, limit.per_second * share, now.timestamp(), wanted, place, throttled
+        _key(rate_limit_key, limit),
+        burst,
+        limit.per_second * share,
+        now.timestamp(),
+        wanted,
+        place,
+        throttled,
     )
 
 

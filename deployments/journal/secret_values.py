@@ -29,7 +29,7 @@ def list_stage_secrets(
     """
     secret = stage.connector.secret
     own = (secret.value,) if secret is not None else ()
-    hidden = (value for value in stage.execution.hidden_inputs.values() if value)
+    hidden = (value for value in stage.execution.secret_input_values.values() if value)
     return (*own, *hidden, *_list_step_secrets(stage, steps))
 
 
@@ -48,7 +48,7 @@ def _list_step_secrets(stage: StageExecution, steps: Iterable[StepExecution] | N
     for step in steps:
         if step.type not in handing and not step.secret_outputs:
             continue
-        yield from step.hidden_outputs.values()
+        yield from step.secret_output_values.values()
         for reference in get_step_kind(step.type).secrets_of(step.spec) if step.type in handing else ():
             with suppress(SecretNotFound):
                 yield find_secret(stage.execution.scope, reference).value

@@ -110,7 +110,7 @@ class ExecutionState:
 
     @property
     def last_line(self) -> int:
-        return self.execution.log_next - 1
+        return self.execution.next_line_number - 1
 
 
 class ExecutionBroadcaster:
@@ -235,7 +235,9 @@ class ExecutionBroadcaster:
 
     @database_sync_to_async
     def _last_stored(self) -> int:
-        found = Execution.objects.filter(pk=self.execution_id).values_list("log_next", flat=True).first()
+        found = (
+            Execution.objects.filter(pk=self.execution_id).values_list("next_line_number", flat=True).first()
+        )
         return (found or 1) - 1
 
     @database_sync_to_async

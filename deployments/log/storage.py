@@ -135,8 +135,8 @@ def store_lines(execution_id: UUID, new: Sequence[NewLogLine], *, mask: SecretMa
     rows = prepare_lines(new, mask=mask, steps=list(steps.values()), change=_update)
     if not rows:
         return
-    Execution.objects.filter(pk=execution_id).update(log_next=F("log_next") + len(rows))
-    first = Execution.objects.values_list("log_next", flat=True).get(pk=execution_id) - len(rows)
+    Execution.objects.filter(pk=execution_id).update(next_line_number=F("next_line_number") + len(rows))
+    first = Execution.objects.values_list("next_line_number", flat=True).get(pk=execution_id) - len(rows)
     for step_id, number in _first_of_each_step(rows, first).items():
         StepExecution.objects.filter(pk=step_id, first_line__isnull=True).update(first_line=number)
     append_lines(execution_id, first, rows)

@@ -62,7 +62,7 @@ class Migration(migrations.Migration):
                 ("start_done_at", models.DateTimeField(null=True)),
                 ("started_at", models.DateTimeField(null=True)),
                 ("ended_at", models.DateTimeField(null=True)),
-                ("trouble", models.PositiveIntegerField(default=0)),
+                ("consecutive_errors", models.PositiveIntegerField(default=0)),
                 (
                     "undo_state",
                     models.CharField(
@@ -77,7 +77,7 @@ class Migration(migrations.Migration):
                         max_length=16,
                     ),
                 ),
-                ("undo_tries", models.PositiveIntegerField(default=0)),
+                ("undo_attempts", models.PositiveIntegerField(default=0)),
                 ("undo_started_at", models.DateTimeField(null=True)),
                 ("progress", models.JSONField(default=dict)),
                 ("log_cursors", models.JSONField(default=dict)),
@@ -165,7 +165,7 @@ class Migration(migrations.Migration):
                 ("notes", models.JSONField(blank=True, default=list)),
                 ("rolling_back", models.BooleanField(default=False)),
                 (
-                    "ending",
+                    "final_status",
                     models.CharField(
                         blank=True,
                         choices=[
@@ -219,19 +219,19 @@ class Migration(migrations.Migration):
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 ("started_at", models.DateTimeField(null=True)),
                 ("ended_at", models.DateTimeField(null=True)),
-                ("log_next", models.PositiveBigIntegerField(default=1)),
-                ("look_at", models.DateTimeField(null=True)),
-                ("look_until", models.DateTimeField(null=True)),
-                ("look_owner", models.CharField(blank=True, default="", max_length=128)),
+                ("next_line_number", models.PositiveBigIntegerField(default=1)),
+                ("due_at", models.DateTimeField(null=True)),
+                ("lease_expires_at", models.DateTimeField(null=True)),
+                ("lease_owner", models.CharField(blank=True, default="", max_length=128)),
                 ("fence", models.PositiveBigIntegerField(default=0)),
-                ("nudged_until", models.DateTimeField(null=True)),
-                ("nudged_by", models.CharField(blank=True, default="", max_length=64)),
-                ("group", models.CharField(blank=True, default="", max_length=512)),
-                ("awaits", models.CharField(blank=True, default="", max_length=255)),
-                ("awaits_since", models.DateTimeField(null=True)),
-                ("sight", models.CharField(blank=True, default="", max_length=32)),
-                ("judge_by", models.DateTimeField(null=True)),
-                ("quota", models.CharField(blank=True, default="", max_length=160)),
+                ("dispatch_backoff_until", models.DateTimeField(null=True)),
+                ("dispatch_token", models.CharField(blank=True, default="", max_length=64)),
+                ("batch_key", models.CharField(blank=True, default="", max_length=512)),
+                ("waits_for_service", models.CharField(blank=True, default="", max_length=255)),
+                ("waiting_since", models.DateTimeField(null=True)),
+                ("observed_state", models.CharField(blank=True, default="", max_length=32)),
+                ("recheck_at", models.DateTimeField(null=True)),
+                ("rate_limit_key", models.CharField(blank=True, default="", max_length=160)),
                 (
                     "pipeline",
                     models.ForeignKey(
@@ -241,7 +241,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "replays",
+                    "rerun_of",
                     models.ForeignKey(
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
@@ -364,8 +364,8 @@ class Migration(migrations.Migration):
                 ),
                 ("step", models.CharField(blank=True, default="", max_length=128)),
                 ("at", models.DateTimeField(auto_now_add=True)),
-                ("taken_at", models.DateTimeField(null=True)),
-                ("answer", models.CharField(blank=True, default="", max_length=255)),
+                ("applied_at", models.DateTimeField(null=True)),
+                ("result", models.CharField(blank=True, default="", max_length=255)),
                 (
                     "by",
                     models.ForeignKey(
@@ -415,11 +415,11 @@ class Migration(migrations.Migration):
                 ("version", models.PositiveIntegerField()),
                 ("tag", models.CharField(blank=True, default="", max_length=128)),
                 ("inputs", models.JSONField(default=dict)),
-                ("asked_at", models.DateTimeField()),
+                ("requested_at", models.DateTimeField()),
                 ("answers", connectors.encryption.EncryptedTextField(blank=True, default="[]")),
                 ("finished_at", models.DateTimeField(null=True)),
                 (
-                    "asked_by",
+                    "requested_by",
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="+",
@@ -482,8 +482,8 @@ class Migration(migrations.Migration):
                 ),
                 ("region", models.CharField(blank=True, max_length=64)),
                 ("cluster", models.CharField(blank=True, max_length=255)),
-                ("dynamic_place", models.JSONField(null=True)),
-                ("provisioner_steps", models.PositiveIntegerField(default=0)),
+                ("dynamic_location", models.JSONField(null=True)),
+                ("provisioner_step_count", models.PositiveIntegerField(default=0)),
                 ("environment", models.CharField(blank=True, default="", max_length=512)),
                 ("values", models.JSONField(default=dict)),
                 ("sources", models.JSONField(default=list)),
@@ -492,7 +492,7 @@ class Migration(migrations.Migration):
                 ("counts", models.JSONField(null=True)),
                 ("deployment_id", models.CharField(blank=True, default="", max_length=64)),
                 ("when", models.JSONField(null=True)),
-                ("skipped_because", models.CharField(blank=True, default="", max_length=512)),
+                ("skip_reason", models.CharField(blank=True, default="", max_length=512)),
                 (
                     "connector",
                     models.ForeignKey(
@@ -539,12 +539,12 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("key", models.CharField(max_length=512, unique=True)),
-                ("taken_at", models.DateTimeField()),
+                ("acquired_at", models.DateTimeField()),
                 (
                     "stage",
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="slots",
+                        related_name="locks",
                         to="deployments.stageexecution",
                     ),
                 ),
@@ -572,7 +572,7 @@ class Migration(migrations.Migration):
                 ("name", models.CharField(max_length=128)),
                 ("type", models.CharField(max_length=64)),
                 ("spec", models.JSONField(default=dict)),
-                ("unfilled", models.JSONField(null=True)),
+                ("unresolved_spec", models.JSONField(null=True)),
                 ("timeout_seconds", models.PositiveIntegerField()),
                 (
                     "status",
@@ -618,7 +618,7 @@ class Migration(migrations.Migration):
                 ("delegate_selectors", models.JSONField(default=list)),
                 ("selectors_from", models.CharField(blank=True, default="", max_length=16)),
                 ("when", models.JSONField(null=True)),
-                ("skipped_because", models.CharField(blank=True, default="", max_length=512)),
+                ("skip_reason", models.CharField(blank=True, default="", max_length=512)),
                 (
                     "stage",
                     models.ForeignKey(
@@ -640,8 +640,8 @@ class Migration(migrations.Migration):
                 ),
                 ("key", models.CharField(max_length=512)),
                 ("ecs_service", models.CharField(max_length=255)),
-                ("wanted_at", models.DateTimeField()),
-                ("held_at", models.DateTimeField(null=True)),
+                ("requested_at", models.DateTimeField()),
+                ("granted_at", models.DateTimeField(null=True)),
                 (
                     "stage",
                     models.ForeignKey(
@@ -676,7 +676,7 @@ class Migration(migrations.Migration):
                     "step",
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="memories",
+                        related_name="rollback_values",
                         to="deployments.stepexecution",
                     ),
                 ),
@@ -695,14 +695,14 @@ class Migration(migrations.Migration):
                 ("position", models.PositiveIntegerField()),
                 ("subject", models.CharField(max_length=255)),
                 ("expected", models.TextField()),
-                ("found", models.TextField()),
-                ("ok", models.BooleanField()),
+                ("actual", models.TextField()),
+                ("passed", models.BooleanField()),
                 ("note", models.TextField(blank=True, default="")),
                 (
                     "step",
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="checked_items",
+                        related_name="rollback_checks",
                         to="deployments.stepexecution",
                     ),
                 ),
@@ -742,8 +742,8 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("send_number", models.PositiveIntegerField(default=0)),
-                ("repeats", models.PositiveIntegerField(default=1)),
-                ("adopted", models.BooleanField(default=False)),
+                ("repeat_count", models.PositiveIntegerField(default=1)),
+                ("is_confirmed", models.BooleanField(default=False)),
                 ("result", connectors.encryption.EncryptedTextField(blank=True, default="")),
                 ("error", models.JSONField(null=True)),
                 ("planned_at", models.DateTimeField()),
@@ -810,19 +810,19 @@ class Migration(migrations.Migration):
                 ),
                 ("message", models.TextField(blank=True, default="")),
                 ("group_names", models.JSONField(default=list)),
-                ("minimum", models.PositiveIntegerField(default=1)),
-                ("without_executor", models.BooleanField(default=False)),
+                ("minimum_approvals", models.PositiveIntegerField(default=1)),
+                ("excludes_executor", models.BooleanField(default=False)),
                 ("inputs", models.JSONField(default=list)),
-                ("with_history", models.BooleanField(default=False)),
-                ("asked_at", models.DateTimeField()),
+                ("includes_history", models.BooleanField(default=False)),
+                ("requested_at", models.DateTimeField()),
                 ("expires_at", models.DateTimeField()),
                 ("ended_at", models.DateTimeField(null=True)),
-                ("decided", models.PositiveIntegerField(default=0)),
-                ("ahead", connectors.encryption.EncryptedTextField(blank=True, default="")),
-                ("diff", models.CharField(blank=True, default="", max_length=64)),
-                ("checked_at", models.DateTimeField(null=True)),
-                ("checks_asked", models.PositiveIntegerField(default=1)),
-                ("checks_made", models.PositiveIntegerField(default=0)),
+                ("decision_count", models.PositiveIntegerField(default=0)),
+                ("plan", connectors.encryption.EncryptedTextField(blank=True, default="")),
+                ("plan_hash", models.CharField(blank=True, default="", max_length=64)),
+                ("planned_at", models.DateTimeField(null=True)),
+                ("refreshes_requested", models.PositiveIntegerField(default=1)),
+                ("refreshes_completed", models.PositiveIntegerField(default=0)),
                 ("groups", models.ManyToManyField(related_name="+", to="rbac.usergroup")),
                 (
                     "execution",
@@ -850,10 +850,10 @@ class Migration(migrations.Migration):
                     models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False),
                 ),
                 ("identifier", models.CharField(max_length=128)),
-                ("used", connectors.encryption.EncryptedTextField()),
+                ("parameters", connectors.encryption.EncryptedTextField()),
                 ("applied_by", models.CharField(max_length=255)),
                 ("applied_at", models.DateTimeField()),
-                ("gone_at", models.DateTimeField(null=True)),
+                ("removed_at", models.DateTimeField(null=True)),
                 (
                     "scope",
                     models.ForeignKey(
@@ -924,7 +924,7 @@ class Migration(migrations.Migration):
                         max_length=32,
                     ),
                 ),
-                ("skipped_because", models.CharField(blank=True, default="", max_length=512)),
+                ("skip_reason", models.CharField(blank=True, default="", max_length=512)),
                 (
                     "parent",
                     models.ForeignKey(
@@ -962,7 +962,7 @@ class Migration(migrations.Migration):
                     models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False),
                 ),
                 ("identifier", models.CharField(max_length=128)),
-                ("used", connectors.encryption.EncryptedTextField()),
+                ("parameters", connectors.encryption.EncryptedTextField()),
                 ("content", connectors.encryption.EncryptedTextField(blank=True, default="")),
                 ("destroys", models.BooleanField(default=False)),
                 ("planned_at", models.DateTimeField()),
@@ -991,7 +991,7 @@ class Migration(migrations.Migration):
                 ("used_at", models.DateTimeField()),
             ],
             options={
-                "indexes": [models.Index(fields=["used_at"], name="kept_text_by_age")],
+                "indexes": [models.Index(fields=["used_at"], name="stored_text_by_age")],
             },
         ),
         migrations.CreateModel(
@@ -1007,7 +1007,7 @@ class Migration(migrations.Migration):
                     "stage",
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="kept_texts",
+                        related_name="stored_text_uses",
                         to="deployments.stageexecution",
                     ),
                 ),
@@ -1037,7 +1037,7 @@ class Migration(migrations.Migration):
                 ),
                 ("comment", models.TextField(blank=True, default="")),
                 ("inputs", models.JSONField(default=dict)),
-                ("diff", models.CharField(max_length=64)),
+                ("plan_hash", models.CharField(max_length=64)),
                 ("at", models.DateTimeField()),
                 (
                     "approval",
@@ -1060,7 +1060,7 @@ class Migration(migrations.Migration):
             options={
                 "constraints": [
                     models.UniqueConstraint(
-                        fields=("approval", "by", "diff"), name="approval_decided_once_by_each"
+                        fields=("approval", "by", "plan_hash"), name="approval_decided_once_by_each"
                     )
                 ],
             },
@@ -1068,7 +1068,7 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="execution",
             index=models.Index(
-                condition=models.Q(("look_at__isnull", False)), fields=["look_at"], name="execution_due"
+                condition=models.Q(("due_at__isnull", False)), fields=["due_at"], name="execution_due"
             ),
         ),
         migrations.AddIndex(
@@ -1153,7 +1153,7 @@ class Migration(migrations.Migration):
             model_name="execution",
             constraint=models.CheckConstraint(
                 condition=models.Q(
-                    ("look_at__isnull", False),
+                    ("due_at__isnull", False),
                     (
                         "status__in",
                         (
@@ -1169,7 +1169,7 @@ class Migration(migrations.Migration):
                     ),
                     _connector="OR",
                 ),
-                name="execution_open_has_look_at",
+                name="execution_open_has_due_at",
             ),
         ),
         migrations.AddConstraint(
@@ -1188,7 +1188,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="previewrequest",
-            index=models.Index(fields=["pipeline", "asked_by", "-asked_at"], name="preview_newest"),
+            index=models.Index(fields=["pipeline", "requested_by", "-requested_at"], name="preview_newest"),
         ),
         migrations.AddIndex(
             model_name="stageexecution",
@@ -1237,20 +1237,22 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="servicelockclaim",
-            index=models.Index(fields=["key"], name="slot_claim_key"),
+            index=models.Index(fields=["key"], name="service_lock_claim_key"),
         ),
         migrations.AddConstraint(
             model_name="servicelockclaim",
-            constraint=models.UniqueConstraint(fields=("step", "key"), name="slot_claim_unique"),
+            constraint=models.UniqueConstraint(fields=("step", "key"), name="service_lock_claim_unique"),
         ),
         migrations.AddConstraint(
             model_name="rollbackvalue",
-            constraint=models.UniqueConstraint(fields=("step", "run", "name"), name="memory_name_unique"),
+            constraint=models.UniqueConstraint(
+                fields=("step", "run", "name"), name="rollback_value_name_unique"
+            ),
         ),
         migrations.AddConstraint(
             model_name="rollbackcheck",
             constraint=models.UniqueConstraint(
-                fields=("step", "attempt", "position"), name="checked_item_unique"
+                fields=("step", "attempt", "position"), name="rollback_check_unique"
             ),
         ),
         migrations.AddIndex(
@@ -1265,11 +1267,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="approval",
-            index=models.Index(fields=["-asked_at", "-id"], name="approval_newest"),
+            index=models.Index(fields=["-requested_at", "-id"], name="approval_newest"),
         ),
         migrations.AddIndex(
             model_name="approval",
-            index=models.Index(fields=["status", "-asked_at", "-id"], name="approval_newest_with_status"),
+            index=models.Index(fields=["status", "-requested_at", "-id"], name="approval_newest_with_status"),
         ),
         migrations.AddConstraint(
             model_name="approval",
@@ -1278,7 +1280,7 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="appliedconfiguration",
             index=models.Index(
-                condition=models.Q(("gone_at", None)),
+                condition=models.Q(("removed_at", None)),
                 fields=["scope", "identifier", "-applied_at"],
                 name="applied_latest",
             ),
@@ -1299,6 +1301,6 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="storedtextuse",
-            constraint=models.UniqueConstraint(fields=("stage", "text"), name="kept_text_once_in_stage"),
+            constraint=models.UniqueConstraint(fields=("stage", "text"), name="stored_text_use_unique"),
         ),
     ]

@@ -14,8 +14,8 @@ from rbac.models import Scope, UserGroup
 class Approval(models.Model):
     """One try of an approval step: who is asked what, until when.
 
-    The engine alone writes `status` and what would be done (`ahead`, JSON; `diff` is its hash); pages add
-    decisions, which count up `decided`, and ask for `ahead` to be worked out again (`checks_asked`).
+    The engine alone writes `status` and what would be done (`plan`, JSON; `plan_hash` is its hash); pages add
+    decisions, which count up `decision_count`, and request a new `plan` (`refreshes_requested`).
     """
 
     class Status(models.TextChoices):
@@ -36,27 +36,27 @@ class Approval(models.Model):
     message = models.TextField(blank=True, default="")
     groups = models.ManyToManyField(UserGroup, related_name="+")
     group_names = models.JSONField(default=list)
-    minimum = models.PositiveIntegerField(default=1)
-    without_executor = models.BooleanField(default=False)
+    minimum_approvals = models.PositiveIntegerField(default=1)
+    excludes_executor = models.BooleanField(default=False)
     inputs = models.JSONField(default=list)
-    with_history = models.BooleanField(default=False)
-    asked_at = models.DateTimeField()
+    includes_history = models.BooleanField(default=False)
+    requested_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
-    decided = models.PositiveIntegerField(default=0)
-    ahead = EncryptedTextField(blank=True, default="")
-    diff = models.CharField(max_length=64, blank=True, default="")
-    checked_at = models.DateTimeField(null=True)
-    checks_asked = models.PositiveIntegerField(default=1)
-    checks_made = models.PositiveIntegerField(default=0)
+    decision_count = models.PositiveIntegerField(default=0)
+    plan = EncryptedTextField(blank=True, default="")
+    plan_hash = models.CharField(max_length=64, blank=True, default="")
+    planned_at = models.DateTimeField(null=True)
+    refreshes_requested = models.PositiveIntegerField(default=1)
+    refreshes_completed = models.PositiveIntegerField(default=0)
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["step", "attempt"], name="approval_once_per_attempt"),
         ]
         indexes = [
-            models.Index(fields=["-asked_at", "-id"], name="approval_newest"),
-            models.Index(fields=["status", "-asked_at", "-id"], name="approval_newest_with_status"),
+            models.Index(fields=["-requested_at", "-id"], name="approval_newest"),
+            models.Index(fields=["status", "-requested_at", "-id"], name="approval_newest_with_status"),
         ]
 
     def __str__(self) -> str:
@@ -67,12 +67,12 @@ class Approval(models.Model):
         return self.execution.scope
 
     @property
-    def is_being_checked(self) -> bool:
+    def is_being_refreshed(self) -> bool:
         """Whether what would be done is about to be worked out."""
-        return self.status == self.Status.WAITING and self.checks_made < self.checks_asked
+        return self.status == self.Status.WAITING and self.refreshes_completed < self.refreshes_requested
 
     @property
-    def looks_as(self) -> str:
+    def badge_status(self) -> str:
         """The status that pages draw."""
         return {"WAITING": "APPROVAL_WAITING", "REJECTED": "APPROVAL_REJECTED"}.get(self.status, self.status)
 
@@ -90,12 +90,14 @@ class ApprovalDecision(models.Model):
     verdict = models.CharField(max_length=16, choices=Verdict)
     comment = models.TextField(blank=True, default="")
     inputs = models.JSONField(default=dict)
-    diff = models.CharField(max_length=64)
+    plan_hash = models.CharField(max_length=64)
     at = models.DateTimeField()
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["approval", "by", "diff"], name="approval_decided_once_by_each"),
+            models.UniqueConstraint(
+                fields=["approval", "by", "plan_hash"], name="approval_decided_once_by_each"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -31,8 +31,8 @@ class Interrupt(models.Model):
     step = models.CharField(max_length=128, blank=True, default="")
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     at = models.DateTimeField(auto_now_add=True)
-    taken_at = models.DateTimeField(null=True)
-    answer = models.CharField(max_length=255, blank=True, default="")
+    applied_at = models.DateTimeField(null=True)
+    result = models.CharField(max_length=255, blank=True, default="")
 
     def __str__(self) -> str:
         return f"{self.kind} of {self.execution}"
@@ -42,8 +42,8 @@ class ServiceLock(models.Model):
     """The right to change one ECS service; one stage at a time holds it (DESIGN 5, rule 13)."""
 
     key = models.CharField(max_length=512, unique=True)
-    stage = models.ForeignKey(StageExecution, on_delete=models.CASCADE, related_name="slots")
-    taken_at = models.DateTimeField()
+    stage = models.ForeignKey(StageExecution, on_delete=models.CASCADE, related_name="locks")
+    acquired_at = models.DateTimeField()
 
     def __str__(self) -> str:
         return self.key
@@ -52,19 +52,19 @@ class ServiceLock(models.Model):
 class ServiceLockClaim(models.Model):
     """A step's wish to change one ECS service: its place in line, kept once it was granted.
 
-    Granted while its stage has the slot of that key. `held_at` is when it first was.
+    Granted while its stage has the lock of that key. `granted_at` is when it first was.
     """
 
     stage = models.ForeignKey(StageExecution, on_delete=models.CASCADE, related_name="claims")
     step = models.ForeignKey(StepExecution, on_delete=models.CASCADE, related_name="claims")
     key = models.CharField(max_length=512)
     ecs_service = models.CharField(max_length=255)
-    wanted_at = models.DateTimeField()
-    held_at = models.DateTimeField(null=True)
+    requested_at = models.DateTimeField()
+    granted_at = models.DateTimeField(null=True)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["step", "key"], name="slot_claim_unique")]
-        indexes = [models.Index(fields=["key"], name="slot_claim_key")]
+        constraints = [models.UniqueConstraint(fields=["step", "key"], name="service_lock_claim_unique")]
+        indexes = [models.Index(fields=["key"], name="service_lock_claim_key")]
 
     def __str__(self) -> str:
         return f"{self.key} for {self.step}"
@@ -73,18 +73,18 @@ class ServiceLockClaim(models.Model):
 class RollbackCheck(models.Model):
     """One line of the checklist that proves a rollback (N05)."""
 
-    step = models.ForeignKey(StepExecution, on_delete=models.CASCADE, related_name="checked_items")
+    step = models.ForeignKey(StepExecution, on_delete=models.CASCADE, related_name="rollback_checks")
     attempt = models.PositiveIntegerField(default=1)
     position = models.PositiveIntegerField()
     subject = models.CharField(max_length=255)
     expected = models.TextField()
-    found = models.TextField()
-    ok = models.BooleanField()
+    actual = models.TextField()
+    passed = models.BooleanField()
     note = models.TextField(blank=True, default="")
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["step", "attempt", "position"], name="checked_item_unique")
+            models.UniqueConstraint(fields=["step", "attempt", "position"], name="rollback_check_unique")
         ]
 
     def __str__(self) -> str:

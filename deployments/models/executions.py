@@ -21,11 +21,11 @@ from steps.states import TERMINAL_STATUSES, ActionState, Outcome, Status, UndoSt
 class Execution(models.Model):
     """One run of a pipeline, and the lease under which one worker at a time moves it on.
 
-    The columns from `look_at` on belong to the engine alone (DESIGN 5, rules 1-5); pages and
-    operations may only bring `look_at` forward.
+    The columns from `due_at` on belong to the engine alone (DESIGN 5, rules 1-5); pages and
+    operations may only bring `due_at` forward.
     """
 
-    THING_TYPE: ClassVar[str] = "execution"
+    RESOURCE_TYPE: ClassVar[str] = "execution"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"pipeline": "pipeline__identifier"}
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -44,7 +44,7 @@ class Execution(models.Model):
     )
     # Whether tasks are replaced where nothing differs from what runs; None: as the step says.
     force_new_deployment = models.BooleanField(null=True)
-    replays = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="+")
+    rerun_of = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="+")
     started_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     idempotency_key = models.CharField(max_length=128, null=True)  # noqa: DJ001 - unique where given
 
@@ -54,27 +54,27 @@ class Execution(models.Model):
     # What others did meanwhile, and what else a reader of the outcome should know: [{at, step, text}].
     notes = models.JSONField(default=list, blank=True)
     rolling_back = models.BooleanField(default=False)
-    ending = models.CharField(max_length=32, choices=Status, blank=True, default="")
+    final_status = models.CharField(max_length=32, choices=Status, blank=True, default="")
     status_before_rollback = models.CharField(max_length=32, choices=Status, blank=True, default="")
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
-    log_next = models.PositiveBigIntegerField(default=1)
+    next_line_number = models.PositiveBigIntegerField(default=1)
 
-    look_at = models.DateTimeField(null=True)
-    look_until = models.DateTimeField(null=True)
-    look_owner = models.CharField(max_length=128, blank=True, default="")
+    due_at = models.DateTimeField(null=True)
+    lease_expires_at = models.DateTimeField(null=True)
+    lease_owner = models.CharField(max_length=128, blank=True, default="")
     fence = models.PositiveBigIntegerField(default=0)
-    nudged_until = models.DateTimeField(null=True)
-    nudged_by = models.CharField(max_length=64, blank=True, default="")
-    group = models.CharField(max_length=512, blank=True, default="")
+    dispatch_backoff_until = models.DateTimeField(null=True)
+    dispatch_token = models.CharField(max_length=64, blank=True, default="")
+    batch_key = models.CharField(max_length=512, blank=True, default="")
 
     # What a parked execution waits for (rule 5): an ECS service that looks as it did when it was last judged.
-    awaits = models.CharField(max_length=255, blank=True, default="")
-    awaits_since = models.DateTimeField(null=True)
-    sight = models.CharField(max_length=32, blank=True, default="")
-    judge_by = models.DateTimeField(null=True)
-    quota = models.CharField(max_length=160, blank=True, default="")
+    waits_for_service = models.CharField(max_length=255, blank=True, default="")
+    waiting_since = models.DateTimeField(null=True)
+    observed_state = models.CharField(max_length=32, blank=True, default="")
+    recheck_at = models.DateTimeField(null=True)
+    rate_limit_key = models.CharField(max_length=160, blank=True, default="")
 
     class Meta:
         constraints = [
@@ -86,12 +86,12 @@ class Execution(models.Model):
             ),
             # Rule 8: nothing open is ever without a time at which it is looked at again.
             models.CheckConstraint(
-                condition=Q(look_at__isnull=False) | Q(status__in=TERMINAL_STATUSES),
-                name="execution_open_has_look_at",
+                condition=Q(due_at__isnull=False) | Q(status__in=TERMINAL_STATUSES),
+                name="execution_open_has_due_at",
             ),
         ]
         indexes = [
-            models.Index(fields=["look_at"], name="execution_due", condition=Q(look_at__isnull=False)),
+            models.Index(fields=["due_at"], name="execution_due", condition=Q(due_at__isnull=False)),
             # Lists are read newest first, the key deciding between two of one moment.
             models.Index(fields=["-created_at", "-id"], name="execution_newest"),
             models.Index(fields=["scope", "-created_at", "-id"], name="execution_newest_in_scope"),
@@ -125,7 +125,7 @@ class Execution(models.Model):
         return f"{self.pipeline} #{self.number}"
 
     @property
-    def hidden_inputs(self) -> dict[str, str]:
+    def secret_input_values(self) -> dict[str, str]:
         """The variables that are secrets, with their values."""
         return dict(json.loads(self.secret_inputs)) if self.secret_inputs else {}
 
@@ -160,8 +160,8 @@ class StageExecution(models.Model):
     cluster = models.CharField(max_length=255, blank=True)
     # Region and cluster as a dynamic infrastructure says them (R189): the two above are empty until the first
     # so many of its steps, those of the provisioner, have ended.
-    dynamic_place = models.JSONField(null=True)
-    provisioner_steps = models.PositiveIntegerField(default=0)
+    dynamic_location = models.JSONField(null=True)
+    provisioner_step_count = models.PositiveIntegerField(default=0)
     # The environment's path, such as account/acme/shop/production: delegates may be kept to some.
     environment = models.CharField(max_length=512, blank=True, default="")
     values = models.JSONField(default=dict)
@@ -172,7 +172,7 @@ class StageExecution(models.Model):
     deployment_id = models.CharField(max_length=64, blank=True, default="")
     # When it runs: {"pipelineStatus", "condition"}, None after success; and why it did not.
     when = models.JSONField(null=True)
-    skipped_because = models.CharField(max_length=512, blank=True, default="")
+    skip_reason = models.CharField(max_length=512, blank=True, default="")
 
     class Meta:
         constraints = [
@@ -196,7 +196,7 @@ class StageExecution(models.Model):
         return f"{self.execution} {self.identifier}"
 
     @property
-    def is_placed(self) -> bool:
+    def has_location(self) -> bool:
         """Whether region and cluster are known: of a dynamic infrastructure, once it is provisioned."""
         return bool(self.region and self.cluster)
 
@@ -221,7 +221,7 @@ class StepGroup(models.Model):
     # As that of a step; whether it began, the engine keeps in `status`: QUEUED, RUNNING or SKIPPED.
     when = models.JSONField(null=True)
     status = models.CharField(max_length=32, choices=Status, default=Status.QUEUED)
-    skipped_because = models.CharField(max_length=512, blank=True, default="")
+    skip_reason = models.CharField(max_length=512, blank=True, default="")
 
     def __str__(self) -> str:
         return f"{self.stage} {self.identifier or self.kind}"
@@ -245,7 +245,7 @@ class StepExecution(models.Model):
     type = models.CharField(max_length=64)
     spec = models.JSONField(default=dict)
     # The spec as the pipeline says it, where it names what is only known when the step begins.
-    unfilled = models.JSONField(null=True)
+    unresolved_spec = models.JSONField(null=True)
     timeout_seconds = models.PositiveIntegerField()
     status = models.CharField(max_length=32, choices=Status, default=Status.QUEUED)
     attempt = models.PositiveIntegerField(default=1)
@@ -273,7 +273,7 @@ class StepExecution(models.Model):
     selectors_from = models.CharField(max_length=16, blank=True, default="")
     # When it runs: {"stageStatus", "condition"}, None after success; and why it did not.
     when = models.JSONField(null=True)
-    skipped_because = models.CharField(max_length=512, blank=True, default="")
+    skip_reason = models.CharField(max_length=512, blank=True, default="")
 
     class Meta:
         constraints = [
@@ -285,14 +285,14 @@ class StepExecution(models.Model):
         return f"{self.stage} {self.identifier}"
 
     @property
-    def hidden_outputs(self) -> dict[str, str]:
+    def secret_output_values(self) -> dict[str, str]:
         """The outputs that are secrets, with their values."""
         return dict(json.loads(self.secret_outputs)) if self.secret_outputs else {}
 
     @property
-    def known_outputs(self) -> dict[str, Any]:
+    def all_outputs(self) -> dict[str, Any]:
         """All outputs with their values, as other steps know them."""
-        return {**self.outputs, **self.hidden_outputs}
+        return {**self.outputs, **self.secret_output_values}
 
 
 class ActionRun(models.Model):
@@ -317,9 +317,9 @@ class ActionRun(models.Model):
     start_done_at = models.DateTimeField(null=True)
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
-    trouble = models.PositiveIntegerField(default=0)
+    consecutive_errors = models.PositiveIntegerField(default=0)
     undo_state = models.CharField(max_length=16, choices=UndoState, blank=True, default="")
-    undo_tries = models.PositiveIntegerField(default=0)
+    undo_attempts = models.PositiveIntegerField(default=0)
     undo_started_at = models.DateTimeField(null=True)
     progress = models.JSONField(default=dict)
     log_cursors = models.JSONField(default=dict)
@@ -344,7 +344,7 @@ class StoredText(models.Model):
     used_at = models.DateTimeField()
 
     class Meta:
-        indexes = [models.Index(fields=["used_at"], name="kept_text_by_age")]
+        indexes = [models.Index(fields=["used_at"], name="stored_text_by_age")]
 
     def __str__(self) -> str:
         return self.name[:12]
@@ -358,10 +358,10 @@ class StoredTextUse(models.Model):
 
     # The database keeps a text that is used; so what is unused goes by one statement, which looks again.
     text = models.ForeignKey(StoredText, on_delete=models.DO_NOTHING, related_name="uses")
-    stage = models.ForeignKey(StageExecution, on_delete=models.CASCADE, related_name="kept_texts")
+    stage = models.ForeignKey(StageExecution, on_delete=models.CASCADE, related_name="stored_text_uses")
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["stage", "text"], name="kept_text_once_in_stage")]
+        constraints = [models.UniqueConstraint(fields=["stage", "text"], name="stored_text_use_unique")]
 
     def __str__(self) -> str:
         return f"{self.text} in {self.stage}"

@@ -37,8 +37,8 @@ class AwsCall(models.Model):
     preview = models.JSONField(default=dict)
     state = models.CharField(max_length=16, choices=CallState, default=CallState.PLANNED)
     send_number = models.PositiveIntegerField(default=0)
-    repeats = models.PositiveIntegerField(default=1)
-    adopted = models.BooleanField(default=False)
+    repeat_count = models.PositiveIntegerField(default=1)
+    is_confirmed = models.BooleanField(default=False)
     result = EncryptedTextField(blank=True, default="")
     error = models.JSONField(null=True)
     planned_at = models.DateTimeField()
@@ -74,13 +74,15 @@ class AwsCall(models.Model):
 class RollbackValue(models.Model):
     """One thing that a step remembers for its undo; the first value given stays."""
 
-    step = models.ForeignKey(StepExecution, on_delete=models.CASCADE, related_name="memories")
+    step = models.ForeignKey(StepExecution, on_delete=models.CASCADE, related_name="rollback_values")
     run = models.PositiveIntegerField()
     name = models.CharField(max_length=1024)  # service names and ARNs are part of it
     value = EncryptedTextField(bound_to=["step_id", "run", "name"])
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["step", "run", "name"], name="memory_name_unique")]
+        constraints = [
+            models.UniqueConstraint(fields=["step", "run", "name"], name="rollback_value_name_unique")
+        ]
 
     def __str__(self) -> str:
         return f"{self.step}: {self.name}"

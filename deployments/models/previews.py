@@ -26,15 +26,15 @@ class PreviewRequest(models.Model):
     version = models.PositiveIntegerField()
     tag = models.CharField(max_length=128, blank=True, default="")
     inputs = models.JSONField(default=dict)
-    asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    asked_at = models.DateTimeField()
+    requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    requested_at = models.DateTimeField()
     answers = EncryptedTextField(blank=True, default="[]")
     # The delegate task under way; none while no answer is missing.
     task = models.ForeignKey(DelegateTask, on_delete=models.SET_NULL, null=True, related_name="+")
     finished_at = models.DateTimeField(null=True)
 
     class Meta:
-        indexes = [models.Index(fields=["pipeline", "asked_by", "-asked_at"], name="preview_newest")]
+        indexes = [models.Index(fields=["pipeline", "requested_by", "-requested_at"], name="preview_newest")]
 
     def __str__(self) -> str:
         return f"preview of {self.pipeline}"

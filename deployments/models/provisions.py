@@ -23,20 +23,20 @@ class AppliedConfiguration(models.Model):
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="applied_configurations")
     # The provisionerIdentifier of the step.
     identifier = models.CharField(max_length=128)
-    used = EncryptedTextField(bound_to=["id"])
+    parameters = EncryptedTextField(bound_to=["id"])
     step = models.ForeignKey(StepExecution, on_delete=models.SET_NULL, null=True, related_name="+")
     # A copy, so that it outlives the execution.
     applied_by = models.CharField(max_length=255)
     applied_at = models.DateTimeField()
     # When it was destroyed, or something before it was put back.
-    gone_at = models.DateTimeField(null=True)
+    removed_at = models.DateTimeField(null=True)
 
     class Meta:
         indexes = [
             models.Index(
                 fields=["scope", "identifier", "-applied_at"],
                 name="applied_latest",
-                condition=models.Q(gone_at=None),
+                condition=models.Q(removed_at=None),
             )
         ]
 
@@ -53,7 +53,7 @@ class StoredPlan(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="plans")
     identifier = models.CharField(max_length=128)
-    used = EncryptedTextField(bound_to=["id"])
+    parameters = EncryptedTextField(bound_to=["id"])
     content = EncryptedTextField(bound_to=["id"], blank=True, default="")
     destroys = models.BooleanField(default=False)
     planned_at = models.DateTimeField()

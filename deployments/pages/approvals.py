@@ -30,7 +30,7 @@ def list_approvals(request: PageRequest) -> HttpResponse:
     listed = (
         approvals_queries.list_visible_approvals if everything else approvals_queries.list_waiting_approvals
     )
-    shown = paginate_queryset(listed(request.user, request.current_scope), request, order="asked_at")
+    shown = paginate_queryset(listed(request.user, request.current_scope), request, order="requested_at")
     rows = [(one, build_approval_summary(one)) for one in shown.items]
     context = {"page": shown, "rows": rows, "everything": everything}
     return render(request, "deployments/approvals/list.html", context)
@@ -85,9 +85,9 @@ def _render_approval(request: PageRequest, found: Approval, status: int = 200) -
         "document": document,
         "fields": fields,
         "comment": request.POST.get("comment", ""),
-        "history": _list_earlier_runs(request, found) if found.with_history else (),
-        "is_checking": found.is_being_checked,
-        "is_stale": bool(found.checked_at and timezone.now() - found.checked_at > operations.PLAN_MAX_AGE),
+        "history": _list_earlier_runs(request, found) if found.includes_history else (),
+        "is_checking": found.is_being_refreshed,
+        "is_stale": bool(found.planned_at and timezone.now() - found.planned_at > operations.PLAN_MAX_AGE),
     }
     return render(request, "deployments/approvals/detail.html", context, status=status)
 

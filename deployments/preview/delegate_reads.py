@@ -262,5 +262,5 @@ class PreviewOwner:
 
 
 def _get_request(task: DelegateTask) -> PreviewRequest | None:
-    rows = PreviewRequest.objects.select_related("pipeline__scope", "asked_by")
+    rows = PreviewRequest.objects.select_related("pipeline__scope", "requested_by")
     return rows.filter(pk=task.owner_ref, task=task, finished_at=None).first()

@@ -44,7 +44,7 @@ NOT_PROVISIONED = (
 def is_infrastructure_unknown(step: StepExecution) -> bool:
     """Whether a step begins where nobody can look yet: behind a provisioner that has not run."""
     stage = step.stage
-    return not stage.is_placed and step.position >= stage.provisioner_steps
+    return not stage.has_location and step.position >= stage.provisioner_step_count
 
 
 def resolve_actions(
@@ -54,7 +54,7 @@ def resolve_actions(
     step = planned.step
     if is_infrastructure_unknown(step):
         raise KnownOnlyInRun(NOT_PROVISIONED)
-    if step.unfilled is None:
+    if step.unresolved_spec is None:
         return [action for _, action in planned.actions]
     kind = get_step_kind(step.type)
     steps = {**outputs, **shared.outputs()}
@@ -64,7 +64,7 @@ def resolve_actions(
         "execution": {"steps": steps, "id": str(shared.execution.pk)},
     }
     try:
-        spec = {**step.spec, **resolve_spec(kind, step.unfilled, values)}
+        spec = {**step.spec, **resolve_spec(kind, step.unresolved_spec, values)}
         return [action for unit in kind.units(spec) for action in unit.actions]
     except (BadExpressionError, BadStepError) as unknown:
         raise KnownOnlyInRun(

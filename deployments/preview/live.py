@@ -15,7 +15,7 @@ def list_preview_snapshots(keys: Collection[str] | None) -> dict[str, tuple[Topi
     wanted = (
         {"finished_at": None} if keys is None else {"pk__in": list(parse_primary_keys(PreviewRequest, keys))}
     )
-    columns = ("pk", "asked_by_id", "asked_at", "task_id", "finished_at")
+    columns = ("pk", "requested_by_id", "requested_at", "task_id", "finished_at")
     old = get_database_time() - PREVIEW_TIMEOUT
     found: dict[str, tuple[TopicSnapshot, ...]] = {}
     for pk, asker, asked_at, *seen in PreviewRequest.objects.filter(**wanted).values_list(*columns):
@@ -27,7 +27,7 @@ def list_preview_snapshots(keys: Collection[str] | None) -> dict[str, tuple[Topi
 
 def _list_audiences(keys: Collection[str]) -> dict[str, Audience]:
     by_key = parse_primary_keys(PreviewRequest, keys)
-    rows = PreviewRequest.objects.filter(pk__in=list(by_key)).values_list("pk", "asked_by_id")
+    rows = PreviewRequest.objects.filter(pk__in=list(by_key)).values_list("pk", "requested_by_id")
     return {by_key[pk]: Audience(person_id=asker) for pk, asker in rows}
 
 

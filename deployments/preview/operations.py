@@ -105,7 +105,7 @@ def _needs_delegates(target: StageTarget, scope: Scope) -> bool:
 def continue_preview(question: PreviewRequest) -> None:
     """Run a preview again with the answer that has come; whoever asked sees what became of it."""
     try:
-        asked = _validate_request(question.asked_by, question.pipeline, question.tag, question.inputs)
+        asked = _validate_request(question.requested_by, question.pipeline, question.tag, question.inputs)
         _run_or_request(question, asked)
     except (Forbidden, Problem):
         # Something changed meanwhile; who asks again is told.
@@ -123,18 +123,20 @@ def _get_or_create_request(
 ) -> PreviewRequest:
     """The same person's question of a moment ago, or a new one."""
     now = get_database_time()
-    PreviewRequest.objects.filter(asked_at__lt=now - PREVIEW_RETENTION).delete()
-    what = {"pipeline": pipeline, "version": pipeline.version, "tag": tag, "asked_by": actor}
-    found = PreviewRequest.objects.filter(**what, asked_at__gt=now - REUSE_INTERVAL).order_by("-asked_at")
-    for one in found.select_related("task", "pipeline__scope", "asked_by"):
+    PreviewRequest.objects.filter(requested_at__lt=now - PREVIEW_RETENTION).delete()
+    what = {"pipeline": pipeline, "version": pipeline.version, "tag": tag, "requested_by": actor}
+    found = PreviewRequest.objects.filter(**what, requested_at__gt=now - REUSE_INTERVAL).order_by(
+        "-requested_at"
+    )
+    for one in found.select_related("task", "pipeline__scope", "requested_by"):
         if one.inputs == inputs:
             return one
-    return PreviewRequest.objects.create(**what, inputs=inputs, asked_at=now)
+    return PreviewRequest.objects.create(**what, inputs=inputs, requested_at=now)
 
 
 def _run_or_request(question: PreviewRequest, asked: RunRequest) -> PreviewDetails | None:
     """The preview, or None while an answer is missing; the first missing one is asked for."""
-    if question.task is not None or get_database_time() - question.asked_at > PREVIEW_TIMEOUT:
+    if question.task is not None or get_database_time() - question.requested_at > PREVIEW_TIMEOUT:
         return None
     try:
         shown = _preview(asked, question.pipeline, RecordedAnswers(question).open)

@@ -112,7 +112,7 @@ def serialize_deployment(stage: StageExecution) -> dict[str, Any]:
         "digest": execution.artifact.get("digest"),
         "status": stage.status,
         "outcome": execution.outcome or None,
-        "replays": execution.replays.number if execution.replays else None,
+        "replays": execution.rerun_of.number if execution.rerun_of else None,
         "started_by": execution.started_by.get_username() if execution.started_by else None,
         "created_at": execution.created_at,
         "started_at": execution.started_at,

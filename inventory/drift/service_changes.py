@@ -113,7 +113,7 @@ def _filter_ended_steps(lock_keys: Mapping[str, str]) -> QuerySet[StepExecution]
     return StepExecution.objects.filter(
         Exists(writes),
         claims__key__in=list(lock_keys),
-        claims__held_at__isnull=False,
+        claims__granted_at__isnull=False,
         type__in=(*DEPLOY_STEPS, SCALE_STEP),
         ended_at__isnull=False,
     )
@@ -129,9 +129,9 @@ def _get_release_times(lock_keys: Mapping[str, str], since: datetime | None) -> 
     """Return when executions released these locks after `since`."""
     if since is None:
         return {}
-    recent = Execution.objects.filter(Q(ended_at__gt=since) | Q(look_at__isnull=False))
+    recent = Execution.objects.filter(Q(ended_at__gt=since) | Q(due_at__isnull=False))
     claims = ServiceLockClaim.objects.filter(
-        key__in=list(lock_keys), held_at__isnull=False, stage__execution__in=recent
+        key__in=list(lock_keys), granted_at__isnull=False, stage__execution__in=recent
     ).values_list("key")
     ends = claims.annotate(step=Max("stage__steps__ended_at"), whole=Max("stage__execution__ended_at"))
     return {

@@ -23,10 +23,10 @@ def list_service_deployments(principal: User, service: Service) -> QuerySet[Stag
         .select_related(
             "execution__pipeline",
             "execution__started_by",
-            "execution__replays",
+            "execution__rerun_of",
             "infrastructure__environment",
         )
-        .defer("sources", "execution__yaml", "execution__pipeline__yaml", "execution__replays__yaml")
+        .defer("sources", "execution__yaml", "execution__pipeline__yaml", "execution__rerun_of__yaml")
     )
     return filter_visible_below(principal, VIEW_PIPELINE, rows)
 

@@ -92,8 +92,10 @@ def list_due_clusters(now: datetime, limit: int) -> list[int]:
     )
     candidates = list(rows[:limit])
     deferrable = {get_batch_key(row): row.pk for row in candidates if _is_deferrable(row, now)}
-    waiting = Execution.objects.filter(look_at__isnull=False, group__in=deferrable).exclude(awaits="")
-    deferred = {deferrable[group] for group in waiting.values_list("group", flat=True).distinct()}
+    waiting = Execution.objects.filter(due_at__isnull=False, batch_key__in=deferrable).exclude(
+        waits_for_service=""
+    )
+    deferred = {deferrable[group] for group in waiting.values_list("batch_key", flat=True).distinct()}
     return [row.pk for row in candidates if row.pk not in deferred]
 
 

@@ -79,7 +79,7 @@ def _list_claiming_stages(cluster: SyncedCluster, names: Sequence[str]) -> dict[
     """Return the latest stage of each ECS service whose lock a step held."""
     keys = list_lock_keys(cluster, names)
     claims = ServiceLockClaim.objects.filter(
-        _has_writes("stage"), key__in=keys, held_at__isnull=False, stage__connector=cluster.connector_id
+        _has_writes("stage"), key__in=keys, granted_at__isnull=False, stage__connector=cluster.connector_id
     )
     rows = claims.values("key").annotate(latest=Max("stage")).values_list("key", "latest")
     return {keys[key]: stage for key, stage in rows}

@@ -13,7 +13,7 @@ class InputSet(models.Model):
     """Values for some of the inputs of a pipeline; never those of secrets."""
 
     SCOPE_PATH = "pipeline__scope"
-    THING_TYPE: ClassVar[str] = "inputset"
+    RESOURCE_TYPE: ClassVar[str] = "inputset"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {
         "inputset": "identifier",
         "pipeline": "pipeline__identifier",

@@ -23,7 +23,7 @@ class Pipeline(ScopedResource):
     A deleted one that was run stays as a row, so that its executions can still be read; only they lead to it.
     """
 
-    THING_TYPE: ClassVar[str] = "pipeline"
+    RESOURCE_TYPE: ClassVar[str] = "pipeline"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"pipeline": "identifier"}
 
     yaml = models.TextField()

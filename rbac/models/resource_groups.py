@@ -23,7 +23,7 @@ def validate_resource(identifier: str) -> None:
 class ResourceGroup(NamedModel):
     """A named choice of things; a role assignment without one speaks of everything in its scope."""
 
-    THING_TYPE: ClassVar[str] = "resourcegroup"
+    RESOURCE_TYPE: ClassVar[str] = "resourcegroup"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"resourcegroup": "identifier"}
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="resource_groups")

@@ -20,7 +20,7 @@ def validate_permission(identifier: str) -> None:
 class Role(NamedModel):
     """A named set of permissions; a built-in one belongs to no scope and cannot be changed."""
 
-    THING_TYPE: ClassVar[str] = "role"
+    RESOURCE_TYPE: ClassVar[str] = "role"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"role": "identifier"}
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, null=True, blank=True, related_name="roles")

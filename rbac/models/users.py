@@ -86,7 +86,7 @@ class User(AbstractUser):
 class UserGroup(NamedModel):
     """People who get their roles together."""
 
-    THING_TYPE: ClassVar[str] = "usergroup"
+    RESOURCE_TYPE: ClassVar[str] = "usergroup"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"usergroup": "identifier"}
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="user_groups")
@@ -113,7 +113,7 @@ class UserGroup(NamedModel):
 class ServiceAccount(NamedModel):
     """A program of a scope; it acts as a user of its own that has no password and signs in by API key."""
 
-    THING_TYPE: ClassVar[str] = "serviceaccount"
+    RESOURCE_TYPE: ClassVar[str] = "serviceaccount"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"serviceaccount": "identifier"}
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="service_accounts")

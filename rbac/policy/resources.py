@@ -61,11 +61,11 @@ def _resolve_identity(thing: Any, path: str) -> Any:
 
 
 def get_resource_models() -> dict[str, type[Model]]:
-    """Return the tables of things by what they are called: those whose model has a `THING_TYPE`."""
+    """Return the tables of things by what they are called: those whose model has a `RESOURCE_TYPE`."""
     return {
-        model.THING_TYPE: model
+        model.RESOURCE_TYPE: model
         for model in sorted(apps.get_models(), key=lambda one: one._meta.label)
-        if hasattr(model, "THING_TYPE")
+        if hasattr(model, "RESOURCE_TYPE")
     }
 
 

@@ -42,7 +42,7 @@ def _clamp_count(service: SandboxService, target: FakeScalableTarget) -> bool:
     clamped = min(max(service.desired_count, least), most)
     changed = clamped != service.desired_count
     service.desired_count = clamped
-    service.look_at = 0.0
+    service.due_at = 0.0
     return changed
 
 

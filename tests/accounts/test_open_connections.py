@@ -73,7 +73,7 @@ Watch = Callable[[User], Watcher]
 def execution(project: Scope, admin: User) -> Execution:
     """One that is over: its project can be archived."""
     found = make_world(project, admin, admin).execution
-    Execution.objects.filter(pk=found.pk).update(status="SUCCESS", look_at=None)
+    Execution.objects.filter(pk=found.pk).update(status="SUCCESS", due_at=None)
     return found
 
 

@@ -72,7 +72,7 @@ def test_a_project_with_an_execution_under_way_cannot_be_put_away(admin: User, p
         assert "1 execution is under way in" in refused.json()["detail"]
         assert "abort" in refused.json()["detail"]
 
-    Execution.objects.update(status="SUCCESS", look_at=None)
+    Execution.objects.update(status="SUCCESS", due_at=None)
     assert call(admin).post("/api/v1/orgs/default/archive").status_code == 200
 
 

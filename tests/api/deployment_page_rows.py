@@ -131,7 +131,7 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
             Ask(
                 "post",
                 Needs("core_pipeline_view", 403),
-                body=lambda world: {"diff": world.approval.diff, "verdict": "approve"},
+                body=lambda world: {"diff": world.approval.plan_hash, "verdict": "approve"},
                 is_form=True,
             ),
         ),

@@ -189,11 +189,23 @@ DEPLOYMENTS: dict[str, Row] = {
     "api-approval": only(Needs("core_pipeline_view"), of("approval")),
     # Who may decide is who is in a group: nobody here is.
     "api-approve": Row(
-        (Ask("post", Needs("core_pipeline_view", 403), body=lambda world: {"diff": world.approval.diff}),),
+        (
+            Ask(
+                "post",
+                Needs("core_pipeline_view", 403),
+                body=lambda world: {"diff": world.approval.plan_hash},
+            ),
+        ),
         of("approval"),
     ),
     "api-reject": Row(
-        (Ask("post", Needs("core_pipeline_view", 403), body=lambda world: {"diff": world.approval.diff}),),
+        (
+            Ask(
+                "post",
+                Needs("core_pipeline_view", 403),
+                body=lambda world: {"diff": world.approval.plan_hash},
+            ),
+        ),
         of("approval"),
     ),
     "api-check-approval": Row((Ask("post", Needs("core_pipeline_view", 202)),), of("approval")),

@@ -145,10 +145,10 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
         step=execution.stages.get().steps.order_by("position")[0],
         attempt=1,
         message=CANARY,
-        asked_at=timezone.now(),
+        requested_at=timezone.now(),
         expires_at=timezone.now() + timedelta(days=1),
-        diff="d" * 64,
-        checks_made=1,
+        plan_hash="d" * 64,
+        refreshes_completed=1,
     )
     what_runs(service, infrastructure, execution, CANARY)
     freeze = FreezeWindow.objects.create(

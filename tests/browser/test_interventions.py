@@ -67,7 +67,7 @@ def waiting(execution: Execution) -> Execution:
         planned_at=now,
         state="ANSWERED",
     )
-    execution.status, execution.look_at = "INTERVENTION_WAITING", now + timedelta(hours=2)
+    execution.status, execution.due_at = "INTERVENTION_WAITING", now + timedelta(hours=2)
     execution.save()
     execution.stages.update(status="RUNNING")
     return execution

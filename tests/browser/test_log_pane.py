@@ -141,7 +141,7 @@ def test_a_link_to_lines_loads_and_picks_them(
     page: Page, visit: Visit, execution: Execution, wire: Wire
 ) -> None:
     wire.log = [line(number) for number in range(1, 2501)]
-    Execution.objects.filter(pk=execution.pk).update(log_next=2501)
+    Execution.objects.filter(pk=execution.pk).update(next_line_number=2501)
     visit(f"/deployments/{execution.pk}/#L120-L122")
     expect(page.locator("[data-n='121'] .x")).to_have_text("line 121")
     expect(page.locator(".log-row.picked")).to_have_count(3)
@@ -220,7 +220,7 @@ def long(page: Page, visit: Visit, execution: Execution, wire: Wire) -> Wire:
         line(number, f"needle {number}" if number % 5000 == 0 else "", levels.get(number, "info"))
         for number in range(1, 30_001)
     ]
-    Execution.objects.filter(pk=execution.pk).update(log_next=30_001)
+    Execution.objects.filter(pk=execution.pk).update(next_line_number=30_001)
     wire.state = {**wire.state, "last_line": 30_000}
     visit(f"/deployments/{execution.pk}/")
     expect(page.locator("[data-connection]")).to_have_text("Live")

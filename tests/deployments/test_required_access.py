@@ -108,7 +108,7 @@ def moments(world: World, actor: User) -> dict[str, Callable[[], object]]:
         return lambda: operations.decide_step(actor=actor, execution=execution, step=step, decision=decision)
 
     def finished() -> object:
-        execution.status, execution.ending = "SUCCESS", ""
+        execution.status, execution.final_status = "SUCCESS", ""
         return operations.roll_back_execution(actor=actor, execution=execution)
 
     def abort(roll_back: bool) -> Callable[[], object]:

@@ -76,7 +76,9 @@ class Workload:
 
     def until_over(self, runs: Sequence[Run]) -> None:
         """Wait until nothing is open any more, and nobody holds anything."""
-        open_ones = "SELECT id FROM deployments_execution WHERE look_at IS NOT NULL OR look_until IS NOT NULL"
+        open_ones = (
+            "SELECT id FROM deployments_execution WHERE due_at IS NOT NULL OR lease_expires_at IS NOT NULL"
+        )
         wait_until(
             lambda: not self.installation.rows(open_ones), f"the end of {len(runs)} executions", LONGEST
         )

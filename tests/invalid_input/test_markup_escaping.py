@@ -38,8 +38,8 @@ OURS = ("rbac", "connectors", "notifications", "catalog", "pipelines", "deployme
 # These mean something to the program, or are keys; who writes them cannot choose them freely.
 KEPT = re.compile(
     r"identifier|path|kind|type|status|state|hash|key|prefix|yaml|password|username|email|region|store"
-    r"|owner|group|outcome|ending|section|phase|service|operation|action|permission|source|address|value"
-    r"|token|awaits|sight|quota|nudged|unit|event|request|content|time_zone|begins|ends"
+    r"|owner|group|outcome|batch|section|phase|service|operation|action|permission|source|address|value"
+    r"|token|waits_for_service|unit|event|request|content|time_zone|begins|ends"
 )
 NOT_PAGES = re.compile(r"^/(api|docs|sign-out|static)/|download|/export/|\.json$")
 # What would run script, or shows that text became markup.
@@ -78,7 +78,7 @@ def spoil(world: World, actor: User) -> int:
                     models.QuerySet(model).filter(pk=row.pk).update(**{field.name: text})
         spoilt += len(columns)
     failure = {"code": HOSTILE, "message": HOSTILE, "step": HOSTILE, "container": HOSTILE, "exit_code": 1}
-    Execution.objects.update(failure=failure, status="FAILED", look_at=None)
+    Execution.objects.update(failure=failure, status="FAILED", due_at=None)
     StepExecution.objects.update(failure=failure, outputs={HOSTILE: HOSTILE})
     world.connector.refresh_from_db()
     record_audit_entry(

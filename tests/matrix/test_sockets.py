@@ -74,7 +74,7 @@ def an_inquiry(world: World) -> LookupRequest:
 
 def a_preview(world: World) -> PreviewRequest:
     return PreviewRequest.objects.create(
-        pipeline=world.pipeline, version=1, asked_by=world.member, asked_at=timezone.now()
+        pipeline=world.pipeline, version=1, requested_by=world.member, requested_at=timezone.now()
     )
 
 

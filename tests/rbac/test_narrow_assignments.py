@@ -35,7 +35,7 @@ def pipeline(scope: Scope, identifier: str) -> Pipeline:
 
 def execution(of: Pipeline) -> Execution:
     return Execution.objects.create(
-        pipeline=of, scope=of.scope, number=1, yaml="", status="SUCCESS", look_at=timezone.now()
+        pipeline=of, scope=of.scope, number=1, yaml="", status="SUCCESS", due_at=timezone.now()
     )
 
 

@@ -172,7 +172,7 @@ class PolicyAgainstModel(TestCase):
             for name in NAMES:
                 found = Pipeline.objects.create(scope=scope, identifier=name, name=name, yaml="")
                 run = Execution.objects.create(
-                    pipeline=found, scope=scope, number=1, yaml="", status="SUCCESS", look_at=timezone.now()
+                    pipeline=found, scope=scope, number=1, yaml="", status="SUCCESS", due_at=timezone.now()
                 )
                 cls.things += [found, run]
                 cls.things.append(

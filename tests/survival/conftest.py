@@ -87,7 +87,7 @@ class Story:
         self._decide(execution)
         execution.refresh_from_db()
         if not execution.is_over and not worked:
-            due = max(execution.look_at, execution.nudged_until or execution.look_at)
+            due = max(execution.due_at, execution.dispatch_backoff_until or execution.due_at)
             self._wait(min(max(1.0, (due - self.drive.clock.now()).total_seconds()), 10.0))
 
     def _wait(self, seconds: float) -> None:
@@ -111,12 +111,12 @@ class Story:
         return True
 
     def _decide(self, execution: Execution) -> None:
-        shown = Approval.objects.filter(execution=execution, status="WAITING").exclude(diff="").first()
-        if shown is None or shown.is_being_checked or shown.decided:
+        shown = Approval.objects.filter(execution=execution, status="WAITING").exclude(plan_hash="").first()
+        if shown is None or shown.is_being_refreshed or shown.decision_count:
             return
         for number, person in enumerate(self.approvers):
             inputs = {} if number else {"ticket": "T-1"}
-            approve_step(actor=person, approval=shown, diff=shown.diff, inputs=inputs)
+            approve_step(actor=person, approval=shown, diff=shown.plan_hash, inputs=inputs)
 
 
 @pytest.fixture

@@ -122,7 +122,7 @@ class ClusterScan(ABC):
         return cls.of_row(row) if row else None
 
     @property
-    def quota(self) -> str:
+    def rate_limit_key(self) -> str:
         return get_rate_limit_key(self.cluster)
 
     def build_call(self) -> ReadCall:
@@ -140,7 +140,7 @@ class ClusterScan(ABC):
     def handle_error(self, error: AwsError) -> bool:
         """Handle an error of AWS, and return whether the scan continues. Raises `ScanLeaseLost`."""
         if isinstance(error, Throttled):
-            rate_limits.record_throttling(self.quota, error, get_database_time())
+            rate_limits.record_throttling(self.rate_limit_key, error, get_database_time())
         if self.can_skip(error):
             self.skip(error)
             return True

@@ -61,7 +61,7 @@ def _run_time_slice(scan: ClusterScan, open_connector: OpenConnector) -> bool:
             break
         call = scan.build_call()
         holder, now = f"{scan.OWNER}:{scan.row.pk}", get_database_time()
-        rate_limits.take_token(scan.quota, call.service, call.operation, holder=holder, now=now)
+        rate_limits.take_token(scan.rate_limit_key, call.service, call.operation, holder=holder, now=now)
         if isinstance(aws_access, DelegateAwsAccess):
             scan.queue_call(aws_access, call)
             return False

@@ -167,7 +167,7 @@ def _record_exit(backend: "SandboxEcs", task: SandboxTask, container: dict[str, 
         reason = "Essential container in task exited"
         task_lifecycle.stop_task(backend, task, code=task_lifecycle.EXITED, reason=reason)
     elif task.last_status == "STOPPING" and not CONTAINER_PROCESSES.of_task(task.task_arn):
-        task.next_at, task.look_at = CLOCK.elapsed, 0.0
+        task.next_at, task.due_at = CLOCK.elapsed, 0.0
 
 
 def resume_processes(backend: "SandboxEcs") -> None:
@@ -178,4 +178,4 @@ def resume_processes(backend: "SandboxEcs") -> None:
         if task.is_running and task.is_live:
             start_containers(backend, task)
         elif task.last_status == "STOPPING":
-            task.next_at, task.look_at = CLOCK.elapsed, 0.0
+            task.next_at, task.due_at = CLOCK.elapsed, 0.0

@@ -99,7 +99,7 @@ class SandboxTask:
     container_instance_arn: str | None = None
     reserved: dict[str, Any] | None = None
     # Nothing happens to it before this moment, in sandbox seconds.
-    look_at: float = 0.0
+    due_at: float = 0.0
 
     @property
     def id(self) -> str:
@@ -246,7 +246,7 @@ class SandboxService:
     said_at: dict[str, float] = field(default_factory=dict)
     inactive_since: float | None = None
     # The scheduler has nothing to do for it before this moment, in sandbox seconds.
-    look_at: float = 0.0
+    due_at: float = 0.0
 
     # moto's other back ends know services by these names.
     @property

@@ -48,7 +48,7 @@ def _mark_requested(service: SandboxService, record: ServiceDeployment) -> None:
     record.status = "ROLLBACK_REQUESTED"
     record.status_reason = REQUEST_REASON
     record.updated_at = CLOCK.now()
-    service.look_at = 0.0
+    service.due_at = 0.0
 
 
 def start_requested_rollback(service: SandboxService, primary: SandboxDeployment) -> bool:

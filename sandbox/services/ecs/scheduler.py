@@ -74,7 +74,7 @@ def reconcile_service(backend: "SandboxEcs", service: SandboxService) -> bool:
     changed |= _update_counts(service, view)
     changed |= _update_rollout(service, primary, view)
     is_quiet = not changed and primary.rollout_state == "COMPLETED" and primary.settled_since is not None
-    service.look_at = CLOCK.elapsed + _get_idle_seconds(service) if is_quiet else 0.0
+    service.due_at = CLOCK.elapsed + _get_idle_seconds(service) if is_quiet else 0.0
     return changed
 
 
@@ -282,10 +282,10 @@ def tick_backend(backend: "SandboxEcs") -> bool:
     """Let everything in one account and region move on; True if anything changed."""
     changed = False
     for task in backend.unstopped_tasks():
-        if CLOCK.elapsed >= task.look_at:
+        if CLOCK.elapsed >= task.due_at:
             changed |= _advance_task(backend, task)
     for service in list(backend.services.values()):
-        if CLOCK.elapsed >= service.look_at:
+        if CLOCK.elapsed >= service.due_at:
             changed |= reconcile_service(backend, service)
     return backend.purge() or changed
 
@@ -295,11 +295,11 @@ def _advance_task(backend: "SandboxEcs", task: SandboxTask) -> bool:
     before = task.version
     changed = task_lifecycle.advance_task(backend, task)
     if task.version != before and (service := backend.service_of(task)):
-        service.look_at = 0.0
+        service.due_at = 0.0
     return changed
 
 
 def wake_services(backend: "SandboxEcs") -> None:
     """Look at every service at the next step: something outside them changed."""
     for service in backend.services.values():
-        service.look_at = 0.0
+        service.due_at = 0.0

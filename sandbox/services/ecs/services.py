@@ -238,7 +238,7 @@ def _apply_draft(
     changes = {n: v for n, v in vars(draft).items() if v != getattr(service, n)}
     for name, value in changes.items():
         setattr(service, name, value)
-    service.look_at = 0.0
+    service.due_at = 0.0
     if begin and service.is_scheduled:
         deployments.start_deployment(backend, service)
     elif not changes:
@@ -258,7 +258,7 @@ def delete_service(backend: "SandboxEcs", params: Mapping[str, Any]) -> SandboxS
         raise InvalidEcsParameter("The service cannot be stopped while it is scaled above 0.")
     service.desired_count = 0
     service.status = "DRAINING"
-    service.look_at = 0.0
+    service.due_at = 0.0
     for deployment in service.deployments:
         deployment.desired_count = 0
     return service

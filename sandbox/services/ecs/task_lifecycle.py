@@ -28,7 +28,7 @@ def get_task_behavior(task: SandboxTask) -> ImageBehavior:
 
 def advance_task(backend: "SandboxEcs", task: SandboxTask) -> bool:
     """Move a task through every state whose time has come; True if it changed."""
-    if CLOCK.elapsed < task.look_at:
+    if CLOCK.elapsed < task.due_at:
         return False
     changed = False
     while task.last_status != "STOPPED" and CLOCK.elapsed >= task.next_at:
@@ -39,7 +39,7 @@ def advance_task(backend: "SandboxEcs", task: SandboxTask) -> bool:
             backend.account_id, backend.region_name, task, _list_container_definitions(backend, task)
         )
         changed |= _check_health(backend, task)
-    task.look_at = _get_next_check(backend, task)
+    task.due_at = _get_next_check(backend, task)
     return changed
 
 
@@ -61,7 +61,7 @@ def _list_container_definitions(backend: "SandboxEcs", task: SandboxTask) -> lis
 def _enter_state(task: SandboxTask, status: str, seconds: float) -> None:
     task.last_status = status
     task.next_at = CLOCK.elapsed + seconds
-    task.look_at = 0.0
+    task.due_at = 0.0
     task.version += 1
 
 
@@ -204,7 +204,7 @@ def stop_task(backend: "SandboxEcs", task: SandboxTask, *, code: str, reason: st
     task.stop_code, task.stopped_reason = code, reason
     task.stopping_at = CLOCK.now()
     if service := backend.service_of(task):
-        service.look_at = 0.0
+        service.due_at = 0.0
     draining = targets.deregister_task_targets(backend, task)
     if task.is_running and code != EXITED:
         _enter_state(task, "DEACTIVATING", draining)

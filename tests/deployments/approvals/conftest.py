@@ -81,7 +81,7 @@ class Panel:
         """Decide by the API about what is shown now."""
         address = f"/api/v1/approvals/{approval.pk}/{what}"
         approval.refresh_from_db()
-        return self.program(person).post(address, {"diff": approval.diff, **body}, format="json")
+        return self.program(person).post(address, {"diff": approval.plan_hash, **body}, format="json")
 
     def browser(self, person: User) -> Client:
         """The pages, as this person."""

@@ -28,7 +28,7 @@ def test_a_run_waits_until_a_member_of_the_group_approves_on_the_page(panel: Pan
     browser = panel.browser(panel.alice)
     assert "EcsRollingDeploy" in browser.get(f"/approvals/{approval.pk}/").content.decode()
     assert str(approval.pk) in browser.get("/approvals/").content.decode()
-    form = {"diff": approval.diff, "verdict": "approve", "comment": "looks right"}
+    form = {"diff": approval.plan_hash, "verdict": "approve", "comment": "looks right"}
     answer = browser.post(f"/approvals/{approval.pk}/decide/", form)
     assert answer.headers["Location"] == f"/deployments/{execution.pk}/"
     panel.drive.until_over(execution)
@@ -68,7 +68,7 @@ def test_who_is_in_no_group_sees_it_and_cannot_decide(panel: Panel) -> None:
     page = panel.browser(panel.outsider).get(f"/approvals/{approval.pk}/").content.decode()
     assert "Only members of ops" in page
     assert "Approve</button>" not in page
-    assert Approval.objects.get().decided == 0
+    assert Approval.objects.get().decision_count == 0
 
 
 def test_as_many_as_are_needed_approve_each_once_and_the_executor_never(panel: Panel) -> None:
@@ -147,13 +147,13 @@ def test_an_approval_is_for_what_later_stages_would_do_too(panel: Panel) -> None
     assert "CreateService" in [
         call["operation"] for step in stage["steps"] for call in step["would"]["calls"]
     ]
-    old, name = approval.diff, "webshop"
+    old, name = approval.plan_hash, "webshop"
     change = {"cluster": "demo", "service": name, "desiredCount": 5}
     drive.call("ecs", "UpdateService", change)
     panel.program(panel.bob).post(f"/api/v1/approvals/{approval.pk}/check")
     drive.pass_time(2)
     approval.refresh_from_db()
-    assert approval.diff != old
+    assert approval.plan_hash != old
 
 
 def test_an_approval_is_for_what_was_shown_and_for_nothing_else(panel: Panel) -> None:
@@ -161,7 +161,7 @@ def test_an_approval_is_for_what_was_shown_and_for_nothing_else(panel: Panel) ->
     panel.asks(approvers={"minimumCount": 2})
     execution = panel.start("1.28")
     approval = panel.approval(execution)
-    old = approval.diff
+    old = approval.plan_hash
     shown = panel.program(panel.alice).get(f"/api/v1/approvals/{approval.pk}").json()
     would = shown["ahead"]["stages"][0]["steps"][0]["would"]
     assert "UpdateService" in [call["operation"] for call in would["calls"]]
@@ -179,7 +179,7 @@ def test_an_approval_is_for_what_was_shown_and_for_nothing_else(panel: Panel) ->
     assert (check.status_code, check.json()["checking"]) == (202, True)
     panel.drive.pass_time(2)
     approval.refresh_from_db()
-    assert approval.diff != old
+    assert approval.plan_hash != old
     stale = panel.program(panel.bob).post(
         f"/api/v1/approvals/{approval.pk}/approve", {"diff": old}, format="json"
     )
@@ -240,10 +240,10 @@ def test_what_was_entered_on_the_page_stands_there_again_when_it_is_refused(pane
     assert ">long &amp; thought over</textarea>" in page
     assert 'name="input-ticket" value="T-1"' in page
     assert "<option selected>l</option>" in page
-    wrong = {**entered, "diff": approval.diff, "input-ticket": ""}
+    wrong = {**entered, "diff": approval.plan_hash, "input-ticket": ""}
     answer = browser.post(f"/approvals/{approval.pk}/decide/", wrong)
     assert (answer.status_code, "ticket is required" in answer.content.decode()) == (400, True)
-    assert Approval.objects.get().decided == 0
+    assert Approval.objects.get().decision_count == 0
 
 
 def test_a_failed_approval_is_not_waved_through_and_a_retry_asks_again(panel: Panel) -> None:
@@ -313,7 +313,7 @@ def test_of_two_who_decide_at_once_only_as_many_count_as_are_needed(panel: Panel
 
 def _approved(person: User, approval: Approval) -> bool:
     try:
-        approve_step(actor=person, approval=approval, diff=approval.diff)
+        approve_step(actor=person, approval=approval, diff=approval.plan_hash)
     except Conflict:
         return False
     finally:

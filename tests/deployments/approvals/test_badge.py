@@ -76,9 +76,9 @@ def test_all_are_counted_together_as_each_is_counted_alone(world: World, project
     people += [make_person(f"viewer{number}", "viewer", project) for number in range(4)]
     group.users.add(*people)
     retried = {"execution": world.approval.execution, "kind": Interrupt.Kind.RETRY}
-    Interrupt.objects.create(by=people[-1], taken_at=timezone.now(), **retried)
-    for without_executor in (False, True):
-        Approval.objects.update(without_executor=without_executor)
+    Interrupt.objects.create(by=people[-1], applied_at=timezone.now(), **retried)
+    for excludes_executor in (False, True):
+        Approval.objects.update(excludes_executor=excludes_executor)
         alone = {one.username: list_waiting_approvals(one).count() for one in people}
         with CaptureQueriesContext(
             connection,

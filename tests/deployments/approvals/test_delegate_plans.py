@@ -29,7 +29,7 @@ def test_a_delegate_reads_for_an_approval(remote: object, panel: Panel) -> None:
         panel.drive.look()
         if not one.serve():
             panel.drive.pass_time(1)
-        if Approval.objects.exclude(diff="").exists():
+        if Approval.objects.exclude(plan_hash="").exists():
             break
     approval = panel.approval(execution)
     shown = panel.program(panel.alice).get(f"/api/v1/approvals/{approval.pk}").json()
@@ -96,7 +96,7 @@ def test_of_a_later_stage_behind_another_delegate_that_one_is_asked(
         panel.drive.look()
         if not (one.serve() + far.serve()):
             panel.drive.pass_time(1)
-        if Approval.objects.exclude(diff="").exists():
+        if Approval.objects.exclude(plan_hash="").exists():
             break
     shown = panel.program(panel.alice).get(f"/api/v1/approvals/{panel.approval(execution).pk}").json()
     stage = shown["ahead"]["stages"][1]

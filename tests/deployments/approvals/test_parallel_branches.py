@@ -29,7 +29,7 @@ def _asked(panel: Panel, execution: Execution) -> dict[str, Approval]:
     """The approvals by their steps, once both are worked out."""
     for _ in range(20):
         panel.drive.pass_time(1)
-        found = Approval.objects.filter(execution=execution).exclude(diff="").select_related("step")
+        found = Approval.objects.filter(execution=execution).exclude(plan_hash="").select_related("step")
         if len(found) == 2:
             return {one.step.identifier: one for one in found}
     raise AssertionError(panel.drive.log(execution))
@@ -45,8 +45,8 @@ def test_each_is_about_what_waits_for_it_and_stays_while_others_go_on(panel: Pan
     asked = _asked(panel, execution)
     assert _ahead(panel, asked["ask"]) == ["last"]
     assert _ahead(panel, asked["second"]) == ["pause", "last"]
-    before = asked["ask"].diff
-    approve_step(actor=panel.alice, approval=asked["second"], diff=asked["second"].diff)
+    before = asked["ask"].plan_hash
+    approve_step(actor=panel.alice, approval=asked["second"], diff=asked["second"].plan_hash)
     for _ in range(200):
         panel.drive.pass_time(2)
         if (
@@ -60,7 +60,7 @@ def test_each_is_about_what_waits_for_it_and_stays_while_others_go_on(panel: Pan
     request_plan_update(actor=panel.bob, approval=asked["ask"])
     panel.drive.pass_time(2)
     asked["ask"].refresh_from_db()
-    assert (asked["ask"].checks_made, asked["ask"].diff) == (2, before)
+    assert (asked["ask"].refreshes_completed, asked["ask"].plan_hash) == (2, before)
     approve_step(actor=panel.bob, approval=asked["ask"], diff=before)
     panel.drive.until_over(execution)
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), panel.drive.log(execution)
@@ -69,7 +69,7 @@ def test_each_is_about_what_waits_for_it_and_stays_while_others_go_on(panel: Pan
 def test_a_rejection_in_one_branch_takes_the_question_of_the_other_back(panel: Panel, write: Write) -> None:
     execution = write(pipeline_text(stage_text(STEPS))).start("1.27")
     asked = _asked(panel, execution)
-    reject_step(actor=panel.bob, approval=asked["second"], diff=asked["second"].diff, comment="no")
+    reject_step(actor=panel.bob, approval=asked["second"], diff=asked["second"].plan_hash, comment="no")
     panel.drive.until_over(execution)
     assert (execution.status, execution.failure["step"]) == ("APPROVAL_REJECTED", "second")
     statuses = dict(Approval.objects.values_list("step__identifier", "status"))

@@ -27,7 +27,7 @@ STILL_OPEN = timedelta(seconds=20)
 def _counts(approval: Approval) -> int:
     """How many decisions for what was shown in the end there are."""
     approval.refresh_from_db()
-    return approval.decisions.filter(diff=approval.diff, verdict="APPROVE").count()
+    return approval.decisions.filter(plan_hash=approval.plan_hash, verdict="APPROVE").count()
 
 
 def _check(panel: Panel, execution: Execution) -> None:
@@ -36,7 +36,7 @@ def _check(panel: Panel, execution: Execution) -> None:
     approval = panel.approval(execution)
     closed = AuditEntry.objects.filter(thing_id=str(approval.pk), actor=None).exclude(action="approval.ask")
     assert [one.action for one in closed] == [f"approval.{approval.status.lower()}"]
-    has_enough = _counts(approval) >= approval.minimum
+    has_enough = _counts(approval) >= approval.minimum_approvals
     assert (approval.status == "APPROVED") is (execution.status == "SUCCESS")
     assert has_enough or approval.status != "APPROVED"
 
@@ -45,7 +45,7 @@ def test_one_person_who_approves_many_times_at_once_has_approved_once(panel: Pan
     panel.asks(approvers={"minimumCount": 2})
     execution = panel.start()
     approval = panel.approval(execution)
-    jobs = [lambda: approve_step(actor=panel.alice, approval=approval, diff=approval.diff)] * MANY
+    jobs = [lambda: approve_step(actor=panel.alice, approval=approval, diff=approval.plan_hash)] * MANY
     _, raised = split(at_once(*jobs))
     assert [type(one) for one in raised] == [Conflict] * (MANY - 1)
     assert ApprovalDecision.objects.count() == 1
@@ -60,8 +60,8 @@ def _race_of_verdicts(panel: Panel) -> None:
     mark = panel.drive.mark()
     made, raised = split(
         at_once(
-            lambda: approve_step(actor=panel.alice, approval=approval, diff=approval.diff),
-            lambda: reject_step(actor=panel.bob, approval=approval, diff=approval.diff),
+            lambda: approve_step(actor=panel.alice, approval=approval, diff=approval.plan_hash),
+            lambda: reject_step(actor=panel.bob, approval=approval, diff=approval.plan_hash),
             panel.drive.look,
         )
     )
@@ -91,7 +91,7 @@ def _late_at_commit(panel: Panel, number: int) -> tuple[str, bool]:
         passed[name] += 1
         if name == "commit.before" and passed[name] == number:
             made, _ = split(
-                at_once(lambda: approve_step(actor=panel.alice, approval=approval, diff=approval.diff))
+                at_once(lambda: approve_step(actor=panel.alice, approval=approval, diff=approval.plan_hash))
             )
             accepted.extend(made)
 
@@ -119,7 +119,7 @@ def _race_of_diffs(panel: Panel) -> str:
     """The world changes, somebody has it checked, and somebody approves what was shown before."""
     execution = panel.start("1.28")
     approval = panel.approval(execution)
-    shown = approval.diff
+    shown = approval.plan_hash
     count = panel.drive.service()["desiredCount"] % 3 + 1
     panel.drive.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", "desiredCount": count})
     request_plan_update(actor=panel.bob, approval=approval)
@@ -133,8 +133,8 @@ def _race_of_diffs(panel: Panel) -> str:
     panel.drive.pass_time(2)
     approval.refresh_from_db()
     if approval.status == "WAITING":
-        assert approval.diff != shown
-        approve_step(actor=panel.bob, approval=approval, diff=approval.diff)
+        assert approval.plan_hash != shown
+        approve_step(actor=panel.bob, approval=approval, diff=approval.plan_hash)
     _check(panel, execution)
     return execution.status
 
@@ -151,7 +151,7 @@ def _race_with_an_abort(panel: Panel) -> None:
     mark = panel.drive.mark()
     made, raised = split(
         at_once(
-            lambda: approve_step(actor=panel.alice, approval=approval, diff=approval.diff),
+            lambda: approve_step(actor=panel.alice, approval=approval, diff=approval.plan_hash),
             lambda: abort_execution(actor=panel.drive.deployer, execution=execution),
             panel.drive.look,
         )

@@ -27,13 +27,13 @@ def parked(drive: Drive) -> Execution:
         next_turn(drive, execution)
         drive.look()
     execution.refresh_from_db()
-    assert execution.sight
+    assert execution.observed_state
     return execution
 
 
 def next_turn(drive: Drive, execution: Execution) -> None:
     execution.refresh_from_db()
-    turn = max(execution.look_at, execution.nudged_until or execution.look_at)
+    turn = max(execution.due_at, execution.dispatch_backoff_until or execution.due_at)
     drive.clock.moment = max(turn, drive.clock.moment)
 
 
@@ -91,7 +91,7 @@ def test_who_is_woken_is_looked_at_before_the_next_turn(drive: Drive) -> None:
 
 def test_a_rollout_in_which_nothing_moves_still_runs_out_of_time(drive: Drive) -> None:
     execution = parked(drive)
-    drive.clock.moment = execution.judge_by - timedelta(seconds=1)
+    drive.clock.moment = execution.recheck_at - timedelta(seconds=1)
     drive.look()
     execution.refresh_from_db()
     fence = execution.fence
@@ -104,7 +104,9 @@ def test_a_rollout_in_which_nothing_moves_still_runs_out_of_time(drive: Drive) -
 def test_a_parked_one_that_gets_no_token_stays_due_until_there_is_one(drive: Drive) -> None:
     execution = parked(drive)
     next_turn(drive, execution)
-    taken = rate_limits.take_tokens(execution.quota, rate_limits.SERVICE_READS, 1000, drive.clock.now())
+    taken = rate_limits.take_tokens(
+        execution.rate_limit_key, rate_limits.SERVICE_READS, 1000, drive.clock.now()
+    )
     assert taken > 0
     assert claim_due_batches(drive.world) == []
     drive.clock.move(0.25)

@@ -46,7 +46,7 @@ def fly(sandbox: SandboxProcess, worker: Popen[bytes], count: int, seconds: floa
     seed_demo(SandboxFacts.from_wire(sandbox.seed()))
     fleet = make_fleet(count)
     executions = fleet.start(["crash" if number % ONE_IN == 0 else "1.27" for number in range(count)])
-    asleep = Execution.objects.exclude(sight="")
+    asleep = Execution.objects.exclude(observed_state="")
     wait_until(lambda: asleep.count() == count, "everybody's wait", seconds)
     held = {pid: resident_mib(pid) for pid in family_of(worker.pid)}
     watch_rounds(sandbox, count)
@@ -66,8 +66,8 @@ def common_turn() -> datetime | None:
 
     What earlier dispatches sent out asks for nothing from then on: this one has taken it over.
     """
-    turns = set(Execution.objects.values_list("nudged_by", "nudged_until"))
-    newest = Execution.objects.latest("awaits_since").awaits_since
+    turns = set(Execution.objects.values_list("dispatch_token", "dispatch_backoff_until"))
+    newest = Execution.objects.latest("waiting_since").waiting_since
     ((_, turn),) = turns if len(turns) == 1 else ((None, None),)
     return turn if turn is not None and turn >= newest + EARLY else None
 
@@ -123,7 +123,7 @@ def test_two_thousand_parked_executions_are_followed_by_one_small_worker(
     """One account and region: a quarter of its quota is five calls a second, a turn each forty seconds."""
     seed_demo(SandboxFacts.from_wire(sandbox.seed()))
     (execution,) = make_fleet(1).start(["1.27"])
-    asleep = Execution.objects.exclude(sight="")
+    asleep = Execution.objects.exclude(observed_state="")
     wait_until(lambda: asleep.exists(), "the first one's wait")
     execution.refresh_from_db()
     park_copies(execution, PARKED - 1, open_aws_access(execution.stages.get().connector, "us-east-1"))

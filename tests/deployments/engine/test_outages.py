@@ -49,7 +49,7 @@ def test_a_look_that_an_outage_cut_short_is_nobodys_mistake_and_goes_on_at_once(
     set_hook(None)
 
     execution.refresh_from_db()
-    assert (execution.fence, execution.look_until) == (2, None)
+    assert (execution.fence, execution.lease_expires_at) == (2, None)
     assert not Interrupt.objects.exists()
     assert "cut short" in caplog.text
     drive.until_over(execution)
@@ -64,7 +64,7 @@ def test_a_mistake_keeps_the_lease_and_ends_the_execution(
     tasks.reconcile_batch_task(execution_ids=[str(execution.pk)])
 
     execution.refresh_from_db()
-    assert execution.look_until is not None
+    assert execution.lease_expires_at is not None
     assert Interrupt.objects.get(execution=execution).kind == "FAIL"
 
 
@@ -85,7 +85,7 @@ def test_a_lease_is_given_back_as_soon_as_the_database_is_there_again(
         assert reconcile.release_leases([execution.pk])
 
     execution.refresh_from_db()
-    assert execution.look_until is None
+    assert execution.lease_expires_at is None
 
 
 def test_nobody_gives_back_the_lease_of_another(drive: Drive) -> None:
@@ -95,7 +95,7 @@ def test_nobody_gives_back_the_lease_of_another(drive: Drive) -> None:
     reconcile.release_leases([execution.pk])
 
     execution.refresh_from_db()
-    assert execution.look_until is not None
+    assert execution.lease_expires_at is not None
 
 
 def test_a_database_that_stays_away_is_not_waited_for_longer() -> None:

@@ -138,7 +138,7 @@ def test_what_runs_after_a_failure_runs_and_the_rest_is_skipped_with_the_reason(
         "not_now": "SKIPPED",
         "cleans": "SUCCESS",
     }
-    assert _steps(execution)["never"].skipped_because == "because a step before it failed"
+    assert _steps(execution)["never"].skip_reason == "because a step before it failed"
     stages = dict(execution.stages.values_list("identifier", "status"))
     assert stages == {"first": "FAILED", "second": "SKIPPED", "third": "SUCCESS"}
 
@@ -166,7 +166,7 @@ def test_an_ignored_failure_beside_the_deployment_says_nothing_of_the_deployment
     write(pipeline_text(stage_text(DEPLOY))).run("1.28")
     drive.run("1.29")
     older = Execution.objects.get(artifact__tag="1.28")
-    assert roll_back_execution(actor=drive.deployer, execution=older).replays == execution
+    assert roll_back_execution(actor=drive.deployer, execution=older).rerun_of == execution
 
 
 def test_what_failed_first_is_why_it_failed_though_another_failure_is_ignored_later(
@@ -191,7 +191,7 @@ def test_a_condition_is_asked_when_its_group_would_begin(write: Write, drive: Dr
     steps = _steps(execution)
     assert (steps["deploy"].status, steps["last"].status) == ("SKIPPED", "SKIPPED")
     assert StepGroup.objects.get().status == "SKIPPED"
-    assert steps["last"].skipped_because == "because this is false: <+pipeline.variables.go> == 'yes'"
+    assert steps["last"].skip_reason == "because this is false: <+pipeline.variables.go> == 'yes'"
     assert "UpdateService" not in drive.effects()
     asked = ready.run("done", inputs={"go": "maybe"})
     assert asked.failure["code"] == "UNCLEAR_CONDITION"

@@ -71,7 +71,7 @@ def test_a_project_is_archived_or_run_in_and_never_both(drive: Drive) -> None:
         assert len(done) == len(raised) == 1
         # Who runs is refused by whichever question was asked last.
         assert isinstance(raised[0], ScopeBusy) == isinstance(done[0], Execution)
-        Execution.objects.update(status="SUCCESS", look_at=None)
+        Execution.objects.update(status="SUCCESS", due_at=None)
         Scope.objects.filter(pk=scope.pk).update(archived_at=None)
 
 
@@ -135,7 +135,7 @@ def test_an_abort_while_a_worker_looks_is_taken_up_by_that_look_or_the_next(driv
         set_hook(None)
 
     assert execution.status == "ABORTED"
-    assert Interrupt.objects.get(execution=execution).answer == "Aborted."
+    assert Interrupt.objects.get(execution=execution).result == "Aborted."
 
 
 def test_workers_side_by_side_write_one_after_the_other_to_one_service(drive: Drive) -> None:

@@ -74,7 +74,7 @@ def test_what_a_skipped_rollback_would_have_undone_stays_and_is_said_to(write: W
     assert (execution.status, execution.outcome) == ("FAILED", "FAILED")
     step = _back(execution)["back"]
     assert step.status == "SKIPPED"
-    assert step.skipped_because == "because this is false: <+pipeline.variables.keep> != 'yes'"
+    assert step.skip_reason == "because this is false: <+pipeline.variables.keep> != 'yes'"
     left = ActionRun.objects.filter(step__stage__execution=execution, state="NOT_RESTORED")
     assert left.filter(step__identifier="deploy", detail__contains="was skipped").exists()
     words = [change["words"] for change in build_undo_plan(execution)["changes"]]

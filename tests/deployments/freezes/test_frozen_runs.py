@@ -161,7 +161,7 @@ def test_two_who_edit_a_window_lose_nothing(drive: Drive) -> None:
 def test_another_try_in_a_window_needs_who_may_override_it(drive: Drive) -> None:
     account = Scope.objects.account()
     execution = drive.start("1.27")
-    Execution.objects.update(status="FAILED", look_at=None)
+    Execution.objects.update(status="FAILED", due_at=None)
     _freeze(account)
     address = f"/api/v1/executions/{execution.pk}/retry"
     program = _program(drive.deployer)

@@ -134,7 +134,7 @@ def test_a_write_whose_delegate_is_lost_takes_effect_once(remote: Drive, operati
     assert remote.effects().count(operation) == 1
     call = AwsCall.objects.get(pk=int(task.owner_ref))
     assert call.state == "ANSWERED"
-    assert call.adopted is made
+    assert call.is_confirmed is made
     assert call.served_by[0]["end"] == "LOST"
 
 

@@ -25,5 +25,5 @@ def execution(project: Scope, admin: User) -> Execution:
     """An execution that nothing moves on."""
     pipeline = Pipeline.objects.create(scope=project, identifier="logged", name="Logged", yaml="")
     return Execution.objects.create(
-        pipeline=pipeline, scope=project, number=1, started_by=admin, look_at=timezone.now(), status="RUNNING"
+        pipeline=pipeline, scope=project, number=1, started_by=admin, due_at=timezone.now(), status="RUNNING"
     )

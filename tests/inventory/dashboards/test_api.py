@@ -67,6 +67,6 @@ def test_a_deployment_that_ended_well_is_deployed_again(world: World, reader: Cl
     address = reverse("api-return-to-deployment", args=[world.service.pk, stage.pk])
     response = reader.post(address, content_type="application/json")
     assert response.status_code == 201
-    assert Execution.objects.get(pk=response.json()["id"]).replays == world.execution
+    assert Execution.objects.get(pk=response.json()["id"]).rerun_of == world.execution
     same = {"from": stage.pk, "to": stage.pk}
     assert told(reader, "api-compare-deployments", world.service.pk, **same)["diff"] is None

@@ -60,7 +60,7 @@ def test_each_day_counts_what_ended_on_it_by_how_it_ended(pipeline: Pipeline) ->
 
 def test_what_still_runs_is_not_counted(pipeline: Pipeline) -> None:
     Execution.objects.create(
-        scope=pipeline.scope, pipeline=pipeline, number=1, yaml="", status=Status.RUNNING, look_at=NOW
+        scope=pipeline.scope, pipeline=pipeline, number=1, yaml="", status=Status.RUNNING, due_at=NOW
     )
     found = compute_deployment_statistics(Execution.objects.all(), NOW, 7)
     assert (found.all.total, found.all.failure_rate, found.all.deployment_duration) == (0, None, None)

@@ -147,7 +147,7 @@ def test_one_click_brings_back_what_an_earlier_execution_deployed(drive: Drive) 
     assert "1.28" in asked, "the difference to what runs now"
     assert client.post(address).status_code == 302
     again = Execution.objects.latest("created_at")
-    assert (again.replays, again.artifact["tag"]) == (first, "1.27")
+    assert (again.rerun_of, again.artifact["tag"]) == (first, "1.27")
     assert kept_by(again) == kept_by(first)
     drive.until_over(again)
     again.refresh_from_db()

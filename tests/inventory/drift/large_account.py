@@ -207,8 +207,8 @@ def _complete(account: Account, steps: Sequence[StepExecution]) -> None:
             step=step,
             key=f"{account.account}/{account.region}/large/{step.stage.ecs_service}",
             ecs_service=step.stage.ecs_service,
-            wanted_at=step.ended_at,
-            held_at=step.ended_at,
+            requested_at=step.ended_at,
+            granted_at=step.ended_at,
         )
         for step in steps
     )

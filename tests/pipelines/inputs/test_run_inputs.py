@@ -126,7 +126,7 @@ def test_the_form_of_a_run_asks_and_keeps_the_secret_to_itself(asking: Pipeline,
     assert client.post(address, entered | {"input.version": "v2"}).status_code == 302
     made = Execution.objects.latest("created_at")
     assert made.inputs == {"version": "v2", "color": "green"}
-    assert made.hidden_inputs == {"token": "hush-hush"}
+    assert made.secret_input_values == {"token": "hush-hush"}
     stage = made.stages.get()
     assert "hush-hush" not in json.dumps(stage.values)
     assert "hush-hush" in list_stage_secrets(stage)

@@ -59,7 +59,7 @@ def test_rolling_back_later_leaves_the_count_to_auto_scaling(drive: Drive, scali
     _roll_back(drive, execution)
     assert execution.outcome == "ROLLED_BACK"
     assert (drive.service()["desiredCount"], drive.service()["runningCount"]) == (5, 5)
-    broken = RollbackCheck.objects.filter(step__stage__execution=execution, ok=False)
+    broken = RollbackCheck.objects.filter(step__stage__execution=execution, passed=False)
     assert not broken.exists()
 
 

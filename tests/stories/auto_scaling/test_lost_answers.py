@@ -11,7 +11,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def _adopted(execution: Execution) -> list[str]:
-    found = AwsCall.objects.filter(execution=execution, adopted=True).order_by("pk")
+    found = AwsCall.objects.filter(execution=execution, is_confirmed=True).order_by("pk")
     return [call.operation for call in found]
 
 

@@ -15,7 +15,7 @@ def _ends(execution: Execution) -> tuple[str, str]:
 
 
 def _broken(execution: Execution) -> list[RollbackCheck]:
-    return list(RollbackCheck.objects.filter(step__stage__execution=execution, ok=False))
+    return list(RollbackCheck.objects.filter(step__stage__execution=execution, passed=False))
 
 
 def test_a_first_deployment_attaches_the_auto_scaling_of_the_manifests_once_it_is_steady(
@@ -116,7 +116,9 @@ def test_a_failed_deployment_resumes_what_it_suspended_at_the_end_of_its_rollbac
     restored = log.index("Resuming Auto Scaling of service myapp..")
     assert restored > max(i for i, line in enumerate(log) if line.startswith("Updating Service myapp"))
     subject = "Auto scaling of Service myapp"
-    assert RollbackCheck.objects.filter(step__stage__execution=execution, subject=subject, ok=True).exists()
+    assert RollbackCheck.objects.filter(
+        step__stage__execution=execution, subject=subject, passed=True
+    ).exists()
 
 
 def test_an_abort_without_a_rollback_resumes_it_too(drive: Drive, scaling: AutoScaling) -> None:
@@ -241,7 +243,7 @@ def test_a_policy_that_somebody_added_to_our_target_keeps_it_and_the_checklist_s
     drive.until_over(execution)
     assert list(scaling.policies) == ["by hand"]
     (broken,) = _broken(execution)
-    assert (broken.subject, broken.found) == ("Scalable target of Service myapp", "1-4 tasks")
+    assert (broken.subject, broken.actual) == ("Scalable target of Service myapp", "1-4 tasks")
 
 
 def test_a_step_that_tries_again_by_itself_stays_suspended_without_ado(

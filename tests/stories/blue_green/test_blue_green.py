@@ -58,7 +58,7 @@ def test_a_finished_release_is_rolled_back_without_an_empty_moment(shop: World) 
     assert _ends(third) == ("ROLLED_BACK", "ROLLED_BACK"), shop.drive.log(third)
     assert shop.state() == before
     assert shop.meetings == []
-    assert not RollbackCheck.objects.filter(step__stage__execution=third, ok=False).exists()
+    assert not RollbackCheck.objects.filter(step__stage__execution=third, passed=False).exists()
     assert _masked(shop.drive.log(third)[told:]) == GOLDEN.read_text()
 
 

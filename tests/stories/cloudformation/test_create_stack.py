@@ -21,7 +21,7 @@ def test_a_stack_is_created_told_event_by_event_and_its_outputs_are_known(write:
     execution = ready.run()
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), execution.failure
     assert "made" in clusters(drive)
-    known = step_of(execution).known_outputs
+    known = step_of(execution).all_outputs
     assert (known["cluster_name"], known["region_name"]) == ("made", "us-east-1")
     assert known["group"].startswith("arn:aws:logs:us-east-1:")
     log = drive.log(execution)
@@ -41,7 +41,7 @@ def test_a_stack_that_is_there_is_updated_and_one_that_is_as_wanted_is_left(
     assert again.status == "SUCCESS", again.failure
     assert drive.effects(mark) == []
     assert "Stack shop is up to date: nothing to update" in drive.log(again)
-    assert step_of(again).known_outputs["cluster_name"] == "made"
+    assert step_of(again).all_outputs["cluster_name"] == "made"
     changed = write(
         pipeline_text(
             stage_text(

@@ -34,7 +34,7 @@ def test_a_stack_is_created_and_updated_by_what_its_state_shows(write: Write, dr
     _deny(drive)
     execution = write(pipeline_text(stage_text(create_step()))).run()
     assert execution.status == "SUCCESS", execution.failure
-    assert step_of(execution).known_outputs["cluster_name"] == "made"
+    assert step_of(execution).all_outputs["cluster_name"] == "made"
     (said,) = _told(drive, execution)
     assert said.endswith("Slipway uses the status of the stack instead.")
     again = write(pipeline_text(stage_text(create_step(parameters=LONGER)))).start()

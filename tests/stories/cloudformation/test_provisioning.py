@@ -30,7 +30,7 @@ def test_what_a_stack_makes_is_deployed_to(write: Write, drive: Drive, place: Pl
     assert (found[0]["status"], found[0]["runningCount"]) == ("ACTIVE", found[0]["desiredCount"])
     again = write(_text()).run("1.28")
     assert again.outcome == "COMPLETED", again.failure
-    assert step_of(again).known_outputs["stackChange"] == "NONE"
+    assert step_of(again).all_outputs["stackChange"] == "NONE"
 
 
 def test_a_deployment_that_fails_is_taken_back_and_then_the_stack(

@@ -36,7 +36,7 @@ def _retention(drive: Drive) -> int:
 
 def _checks(execution: Execution) -> list[tuple[str, bool]]:
     items = RollbackCheck.objects.filter(step__stage__execution=execution).order_by("position")
-    return [(item.subject, item.ok) for item in items]
+    return [(item.subject, item.passed) for item in items]
 
 
 def test_a_stack_that_the_run_created_is_deleted(write: Write, drive: Drive) -> None:

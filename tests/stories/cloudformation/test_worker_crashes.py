@@ -100,7 +100,7 @@ def test_reads_that_lag_do_not_make_an_update_look_done(write: Write, drive: Dri
     drive.sandbox.fault("stale_reads", service="cloudformation", operation="DescribeStacks", seconds=40)
     drive.until_over(execution)
     assert execution.status == "SUCCESS", execution.failure
-    assert step_of(execution).known_outputs["stackStatus"] == "UPDATE_COMPLETE"
+    assert step_of(execution).all_outputs["stackStatus"] == "UPDATE_COMPLETE"
     assert stack(drive)["StackStatus"] == "UPDATE_COMPLETE"
 
 

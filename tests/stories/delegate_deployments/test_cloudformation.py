@@ -31,7 +31,7 @@ def _saved(value: str) -> Pipeline:
 
 
 def _outputs(work: Work, execution: Execution) -> dict[str, str]:
-    found: dict[str, str] = execution.stages.get().steps.get(identifier="infra").known_outputs
+    found: dict[str, str] = execution.stages.get().steps.get(identifier="infra").all_outputs
     return found
 
 

@@ -50,6 +50,6 @@ def test_a_write_whose_answer_does_not_fit_is_looked_up_and_never_sent_twice(
     execution = work.deploy("1.27")
     work.check_once(execution, after=after)
     call = AwsCall.objects.get(execution=execution, operation="CreateService")
-    assert (call.state, call.adopted) == ("ANSWERED", True)
+    assert (call.state, call.is_confirmed) == ("ANSWERED", True)
     assert call.task is not None
     assert "result.service must be a mapping, and is a list" in call.task.reason

@@ -48,7 +48,7 @@ def test_a_count_that_somebody_sets_to_zero_is_no_success(drive: Drive, tag: str
     item = RollbackCheck.objects.get(
         step__stage__execution=execution, subject="Desired count of Service myapp"
     )
-    assert (item.expected, item.found, item.ok) == ("1", "0", True)
+    assert (item.expected, item.actual, item.passed) == ("1", "0", True)
     assert item.note == "changed outside Slipway, not restored"
 
 

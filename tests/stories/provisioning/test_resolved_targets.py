@@ -29,8 +29,8 @@ def test_a_place_that_was_taken_down_is_settled_anew_by_a_retry(
     stage = StageExecution.objects.get(execution=execution)
     assert stage.cluster == "made"
     # The next time it is made in another region, as a template that was changed since would.
-    stage.dynamic_place = {**(stage.dynamic_place or {}), "region": "eu-west-1"}
-    stage.save(update_fields=["dynamic_place"])
+    stage.dynamic_location = {**(stage.dynamic_location or {}), "region": "eu-west-1"}
+    stage.save(update_fields=["dynamic_location"])
     retry_execution(actor=drive.deployer, execution=execution)
     drive.until_over(execution)
     log = drive.log(execution)

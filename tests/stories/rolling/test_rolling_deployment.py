@@ -79,8 +79,8 @@ def test_a_crashing_image_is_diagnosed_and_what_ran_before_runs_again(drive: Dri
     after = drive.service()
     assert after["taskDefinition"] == before["taskDefinition"]
     assert (after["desiredCount"], after["runningCount"]) == (1, 1)
-    assert RollbackCheck.objects.filter(step__stage__execution=execution, ok=True).count() == 5
-    assert not RollbackCheck.objects.filter(step__stage__execution=execution, ok=False).exists()
+    assert RollbackCheck.objects.filter(step__stage__execution=execution, passed=True).count() == 5
+    assert not RollbackCheck.objects.filter(step__stage__execution=execution, passed=False).exists()
 
 
 def test_an_image_that_cannot_be_pulled_is_named_at_its_first_failure(drive: Drive) -> None:

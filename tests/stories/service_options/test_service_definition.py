@@ -106,7 +106,7 @@ def test_tags_of_the_definition_are_given_to_a_service_and_others_stay(drive: Dr
     assert execution.outcome == "ROLLED_BACK"
     assert _tags(drive) == {"team": "web", "cost": "7"}
     (line,) = RollbackCheck.objects.filter(step__stage__execution=execution, subject__startswith="Tags of")
-    assert line.ok
+    assert line.passed
 
 
 def test_denied_tagging_is_a_line_in_the_log(drive: Drive) -> None:

@@ -65,7 +65,7 @@ class Play:
             self.wait_for_the_lease()
         execution.refresh_from_db()
         if not execution.is_over:
-            due = max(execution.look_at, execution.nudged_until or execution.look_at)
+            due = max(execution.due_at, execution.dispatch_backoff_until or execution.due_at)
             self._wait(max(1.0, (due - self.drive.clock.now()).total_seconds()))
 
     def wait_for_the_lease(self) -> None:

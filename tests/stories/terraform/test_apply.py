@@ -36,7 +36,7 @@ def test_an_apply_shows_its_progress_and_hands_on_its_outputs(
     assert states.inputs() == ["dev-cluster"]
     assert not states.locks
     kept = AppliedConfiguration.objects.get()
-    assert (kept.identifier, kept.gone_at) == ("network", None)
+    assert (kept.identifier, kept.removed_at) == ("network", None)
 
 
 def test_a_secret_reaches_the_program_and_neither_log_nor_journal(
@@ -56,10 +56,10 @@ def test_a_secret_reaches_the_program_and_neither_log_nor_journal(
     assert execution.status == "SUCCESS", execution.failure
     # What holds a secret that was given is one, whatever the configuration says of it.
     assert _step().outputs == {"cluster_name": "•••", "secret": "•••", "subnets": ["a", "b"]}
-    assert _step().hidden_outputs["secret"] == f"{value}!"
+    assert _step().secret_output_values["secret"] == f"{value}!"
     assert "hunter2" not in "".join(drive.log(execution))
     assert "hunter2" not in "".join(f"{call.parameters}{call.preview}" for call in AwsCall.objects.all())
-    assert "hunter2" not in AppliedConfiguration.objects.get().used
+    assert "hunter2" not in AppliedConfiguration.objects.get().parameters
 
 
 def test_a_configuration_that_keeps_its_state_here_is_refused(

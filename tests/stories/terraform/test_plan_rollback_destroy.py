@@ -47,7 +47,7 @@ def _run(write: Write, drive: Drive, worker: Worker, *steps: str) -> Execution:
 
 
 def _there() -> list[AppliedConfiguration]:
-    return list(AppliedConfiguration.objects.filter(gone_at=None))
+    return list(AppliedConfiguration.objects.filter(removed_at=None))
 
 
 def test_a_plan_is_shown_kept_applied_and_dropped(
@@ -108,7 +108,7 @@ def test_a_rollback_applies_what_was_applied_before(
     assert states.inputs() == ["first"]
     assert _there() == [first]
     checked = RollbackCheck.objects.get()
-    assert (checked.subject, checked.ok) == ("network", True)
+    assert (checked.subject, checked.passed) == ("network", True)
 
 
 def test_a_rollback_of_the_first_apply_destroys_what_it_made(
@@ -147,7 +147,7 @@ def test_a_rollback_leaves_alone_what_somebody_applied_since(
     AppliedConfiguration.objects.create(
         scope=mine.scope,
         identifier="network",
-        used=mine.used,
+        parameters=mine.used,
         applied_by="demo #9",
         applied_at=mine.applied_at + timedelta(seconds=1),
     )

@@ -47,7 +47,7 @@ def test_what_was_applied_before_is_applied_again(
     assert back["data"]["relationships"]["configuration-version"]["data"]["id"] == "cv-old"
     assert terraform_cloud.newest().status == "applied"
     checked = RollbackCheck.objects.get(step__stage__execution=execution)
-    assert (checked.subject, checked.found, checked.ok) == (
+    assert (checked.subject, checked.actual, checked.passed) == (
         "Workspace acme/network",
         "as run run-old applied it",
         True,

@@ -51,7 +51,7 @@ def test_a_run_is_planned_applied_and_its_outputs_are_known(
     assert step.outputs["cluster_name"] == "shop"
     assert step.outputs["zones"] == '["a", "b"]'
     assert step.outputs["password"] == "•••"
-    assert step.known_outputs["password"] == planted("s3cr3t-of-the-state")
+    assert step.all_outputs["password"] == planted("s3cr3t-of-the-state")
     assert (step.outputs["planStatus"], step.outputs["resourcesToAdd"]) == ("CHANGES", 1)
     told = drive.log(execution)
     for line in (

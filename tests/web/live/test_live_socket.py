@@ -91,7 +91,7 @@ def made(pipeline: Pipeline, status: str = Status.RUNNING) -> Execution:
         number=Execution.objects.count() + 1,
         yaml="",
         status=status,
-        look_at=timezone.now(),
+        due_at=timezone.now(),
     )
     publish_change_on_commit("executions", found.pk)
     return found
@@ -269,7 +269,7 @@ async def test_what_nobody_told_is_found_all_the_same(
     await Execution.objects.filter(pk=execution.pk).aupdate(status=Status.SUCCESS, ended_at=timezone.now())
     assert await heard(socket) == [topic]
     await Execution.objects.acreate(
-        pipeline=pipeline, scope_id=pipeline.scope_id, number=9, yaml="", look_at=timezone.now()
+        pipeline=pipeline, scope_id=pipeline.scope_id, number=9, yaml="", due_at=timezone.now()
     )
     assert await heard(socket) == [topic]
     assert await socket.receive_nothing(0.5)

@@ -157,7 +157,7 @@ def watchers(project: Scope, count: int) -> list[tuple[Any, str]]:
         person = make_person(f"person{number}", "viewer", project)
         pipeline = Pipeline.objects.create(scope=project, identifier=f"p{number}", name="P", yaml="")
         run = Execution.objects.create(
-            pipeline=pipeline, scope=project, number=1, yaml="", status="SUCCESS", look_at=timezone.now()
+            pipeline=pipeline, scope=project, number=1, yaml="", status="SUCCESS", due_at=timezone.now()
         )
         page = ExecutionConsumer()
         page.execution_id = run.pk

@@ -45,7 +45,9 @@ def fill(world: World, times: int) -> None:
         LookupRequest.objects.create(
             connector=world.connector, kind="TEST", region="us-east-1", asked_by=world.member, asked_at=now
         )
-        PreviewRequest.objects.create(pipeline=world.pipeline, version=1, asked_by=world.member, asked_at=now)
+        PreviewRequest.objects.create(
+            pipeline=world.pipeline, version=1, requested_by=world.member, requested_at=now
+        )
     Adoption.objects.update(state=Adoption.State.READING)
 
 

@@ -194,6 +194,6 @@ def broken_promises(execution: Execution, tags: Mapping[str, Mapping[str, str]])
     if execution.outcome == "ROLLED_BACK" and left:
         found.append(f"ROLLED_BACK although {left} are still there")
     claims = ServiceLockClaim.objects.filter(stage__execution=execution)
-    if any(step.started_at for step in forward) and claims.filter(held_at=None).exists():
+    if any(step.started_at for step in forward) and claims.filter(granted_at=None).exists():
         found.append("a step still waits for its slot")
     return found

@@ -30,7 +30,7 @@ def violations(
     """
     found: list[str] = []
     if not execution.is_over:
-        return [f"it hangs: {execution.status}, look_at {execution.look_at}"]
+        return [f"it hangs: {execution.status}, due_at {execution.due_at}"]
     if ServiceLock.objects.filter(stage__execution=execution).exists():
         found.append("the slot is still held")
     found += _log(execution)
@@ -108,7 +108,7 @@ def _end(
         wanted_rollback = bool(execution.status_before_rollback)
     not_restored = (
         ActionRun.objects.filter(step__stage__execution=execution, state=ActionState.NOT_RESTORED).exists()
-        or RollbackCheck.objects.filter(step__stage__execution=execution, ok=False).exists()
+        or RollbackCheck.objects.filter(step__stage__execution=execution, passed=False).exists()
     )
     if wanted_rollback and running != before and not not_restored:
         return [

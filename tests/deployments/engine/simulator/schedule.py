@@ -227,8 +227,8 @@ class Schedule:
 
     def _pass_time(self, execution: Execution, wishes: list[datetime]) -> None:
         """Go to the next moment at which anything is due, and a little further."""
-        held = [one for one in (execution.look_until, execution.nudged_until) if one]
-        looks = max([execution.look_at or self.moment, *held])
+        held = [one for one in (execution.lease_expires_at, execution.dispatch_backoff_until) if one]
+        looks = max([execution.due_at or self.moment, *held])
         due = min([looks, *wishes, *(one[0] for one in (*self.deliveries, *self.late))])
         self.moment = max(self.moment, due) + timedelta(seconds=self.dice.choice((0.1, 0.5, 1, 2)))
 
@@ -260,7 +260,7 @@ class Schedule:
         self.depth += 1
         self._deliver_due()
         try:
-            for execution in Execution.objects.filter(look_at__lte=self.moment):
+            for execution in Execution.objects.filter(due_at__lte=self.moment):
                 reconcile(execution.pk, world=self.world, owner="second")
         except Death:
             self.history.append("  which was killed too")
