@@ -272,7 +272,8 @@ def _end_stage(shared: ReconcileContext) -> None:
         # This one ran because an earlier one failed.
         shared.change(stage, status=Status.SUCCESS)
     shared.change(
-        execution, ending=failed.status if failed else Status.IGNORE_FAILED if ignored else Status.SUCCESS
+        execution,
+        final_status=failed.status if failed else Status.IGNORE_FAILED if ignored else Status.SUCCESS,
     )
     if not failed:
         # Of what a person let go by nobody knows how it ended.

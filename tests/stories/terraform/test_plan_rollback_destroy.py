@@ -147,7 +147,7 @@ def test_a_rollback_leaves_alone_what_somebody_applied_since(
     AppliedConfiguration.objects.create(
         scope=mine.scope,
         identifier="network",
-        parameters=mine.used,
+        parameters=mine.parameters,
         applied_by="demo #9",
         applied_at=mine.applied_at + timedelta(seconds=1),
     )
