@@ -138,7 +138,7 @@ def test_a_link_ends(project: Scope, admin: User, how: str):
     [
         ({"username": "admin"}, "already exists"),
         ({"username": "no spaces"}, "valid username"),
-        ({"again": "another"}, "not the same password"),
+        ({"again": "another"}, "do not match"),
         ({"password": "short", "again": "short"}, "too short"),
         ({"password": "bea@example.com", "again": "bea@example.com"}, "too similar"),
     ],

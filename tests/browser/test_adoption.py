@@ -76,11 +76,11 @@ def test_a_pair_is_adopted_and_taken_back_from_the_list_on(
     expect(chosen).to_have_count(1)
     expect(page.get_by_text("Production: demo, default rule of port 80")).not_to_have_count(0)
     page.get_by_label("Identifier").fill("myapp")
-    page.get_by_role("button", name="Adopt", exact=True).click()
+    page.get_by_role("button", name="Adopt service", exact=True).click()
     expect(page.get_by_role("alert")).to_contain_text("already a service with the identifier myapp")
     expect(page.get_by_label("Service name")).to_have_value("store")
     page.get_by_label("Identifier").fill("store")
-    page.get_by_role("button", name="Adopt", exact=True).click()
+    page.get_by_role("button", name="Adopt service", exact=True).click()
     expect(page.get_by_text("Adopted by deployer")).to_be_visible()
     page.get_by_role("link", name="Undo adoption").click()
     page.get_by_role("button", name="Undo adoption").click()
@@ -105,7 +105,7 @@ def test_what_happened_meanwhile_is_told_with_a_way_on(
     # Somebody else was faster.
     admin = User.objects.get(username="admin")
     Adoption.objects.update(state=Adoption.State.ADOPTED, adopted_by=admin)
-    page.get_by_role("button", name="Adopt", exact=True).click()
+    page.get_by_role("button", name="Adopt service", exact=True).click()
     expect(page.get_by_role("alert")).to_contain_text("admin has adopted it meanwhile")
     # Somebody has deleted it.
     Adoption.objects.update(state=Adoption.State.READY, adopted_by=None)
@@ -113,6 +113,6 @@ def test_what_happened_meanwhile_is_told_with_a_way_on(
     visit(f"/adoptions/{Adoption.objects.get().pk}/")
     expect(page.get_by_role("alert")).to_contain_text("not there any more")
     expect(page.get_by_role("button", name="Read again")).to_be_visible()
-    expect(page.get_by_role("button", name="Adopt", exact=True)).to_have_count(0)
+    expect(page.get_by_role("button", name="Adopt service", exact=True)).to_have_count(0)
     # A browser notes each refusal.
     complaints[:] = [one for one in complaints if "409" not in one]

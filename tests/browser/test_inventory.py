@@ -197,9 +197,9 @@ def test_charts_have_axes_and_are_told_to_who_cannot_see_them(
     ]
     lines = [box["y"] for one in cpu.locator("path.grid").all() if (box := one.bounding_box())]
     assert [abs(mark - at) < 3 for mark, at in zip(marks, lines, strict=True)] == [True] * 3
-    page.get_by_text("CPU and memory in numbers").click()
+    page.get_by_text("CPU and memory values").click()
     expect(page.get_by_role("region", name="CPU and memory of").get_by_role("row")).to_have_count(37)
-    expect(page.get_by_role("region", name="CPU and memory of").get_by_text("no data")).to_have_count(6)
+    expect(page.get_by_role("region", name="CPU and memory of").get_by_text("no values")).to_have_count(6)
 
 
 def test_of_two_thousand_tasks_some_are_drawn_and_all_are_counted(
@@ -214,7 +214,7 @@ def test_of_two_thousand_tasks_some_are_drawn_and_all_are_counted(
     drawn = page.locator("#places .map .task")
     assert 0 < drawn.count() <= MAX_DRAWN_PER_SERVICE
     running = ServiceInstance.objects.filter(stopped_at=None).count()
-    expect(page.get_by_text(f"{drawn.count()} of {running} tasks are drawn")).to_be_visible()
+    expect(page.get_by_text(f"{drawn.count()} of {running} tasks are shown")).to_be_visible()
     sick = ServiceInstance.objects.filter(stopped_at=None, health="UNHEALTHY", last_status="RUNNING").count()
     expect(page.locator("#places .map .task.sick")).to_have_count(sick)
     expect(page.get_by_role("link", name="Task list")).to_be_visible()
@@ -230,9 +230,9 @@ def test_the_figures_of_the_overview_come_after_it_and_as_they_are_chosen(
     runs = page.locator("section", has=page.get_by_role("heading", name="Deployments per day"))
     expect(runs.locator(".value")).to_have_text(str(Execution.objects.count()))
     page.get_by_role("link", name="90 days").click()
-    page.get_by_text("The numbers, day by day").click()
+    page.get_by_text("Daily numbers (UTC)").click()
     expect(page.get_by_role("region", name="Deployments per day").get_by_role("row")).to_have_count(91)
-    assert page.get_by_text("being counted").count() == 0
+    assert page.get_by_text("Computing metrics").count() == 0
 
 
 def test_figures_that_cannot_be_had_are_said_to_be_missing(

@@ -74,7 +74,7 @@ def test_what_is_chosen_is_written_into_the_step_and_nothing_else(
     _choose(page, "Infrastructure")
     _choose(page, "Load balancer")
     _choose(page, "Production listener")
-    expect(page.get_by_role("group", name="Production rule")).to_contain_text("every request that no other")
+    expect(page.get_by_role("group", name="Production rule")).to_contain_text("if no other rule matches")
     _check(page, "Production rule")
     _choose(page, "Stage listener", 2)
     _check(page, "Stage rule")

@@ -59,7 +59,7 @@ def test_a_clean_up_is_shown_before_it_is_taken(page: Page, visit: Visit, node: 
     page.get_by_role("button", name="Clean up", exact=True).click()
     shown = page.get_by_role("dialog", name="What Clean up changes")
     expect(shown.get_by_role("row", name="removed revision: 7")).to_be_visible()
-    expect(shown.get_by_text("Removed revision: only AWS says that")).to_be_visible()
+    expect(shown.get_by_text("Removed revision: set only by AWS")).to_be_visible()
     shown.get_by_role("button", name="Keep my text").click()
     expect(area).to_have_value(copied)
     page.set_viewport_size({"width": 390, "height": 800})

@@ -79,7 +79,7 @@ def test_two_thousand_tasks_make_no_larger_page_and_no_more_queries(world: World
     assert len(found) < MOST_QUERIES
     assert len(after.content) < len(before.content) + 1024
     assert len(after.content) < MOST_BYTES
-    assert f"{MAX_DRAWN_PER_SERVICE} of {TASKS} tasks are drawn" in after.content.decode()
+    assert f"{MAX_DRAWN_PER_SERVICE} of {TASKS} tasks are shown" in after.content.decode()
 
 
 def test_many_ecs_services_share_what_a_page_draws(world: World, admin: User) -> None:

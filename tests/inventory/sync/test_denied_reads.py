@@ -46,7 +46,7 @@ def test_the_rest_goes_on_and_each_page_says_what_to_allow(shop: World) -> None:
     assert {one["operation"] for one in cluster.denied_reads} == set(DENIED)
     dashboard, listed = pages(shop)
     for operation, (prefix, what) in DENIED.items():
-        told = rf"{what} not available, access denied by AWS. Allow <code>{prefix}:{operation}</code>"
+        told = rf"{what}: not available, access denied by AWS. Allow <code>{prefix}:{operation}</code>"
         assert re.search(rf"{told}[^.]*<em>Sync now</em>", dashboard), operation
         assert f"Missing permission: allow <code>{prefix}:{operation}</code>" in listed
     assert "2 of 2 run" in dashboard
@@ -55,8 +55,8 @@ def test_the_rest_goes_on_and_each_page_says_what_to_allow(shop: World) -> None:
     SyncedCluster.objects.update(denied_reads=[], scaling_read_at=None)
     assert sync().denied_reads == []
     dashboard, listed = pages(shop)
-    assert "AWS denies it" not in dashboard
-    assert "A part is missing" not in listed
+    assert "access denied by AWS" not in dashboard
+    assert "Missing permission" not in listed
     assert "fixed at 2" in dashboard
     assert "2 healthy" in dashboard
 

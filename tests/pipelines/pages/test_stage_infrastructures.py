@@ -98,7 +98,7 @@ def test_what_is_refused_leaves_nothing_behind(world: World, client: Client):
         ({"new-region": "nowhere"}, "nowhere"),
         ({"is": "another"}, "The text has changed"),
         ({"at": "pipeline"}, "The text has changed"),
-        ({"yaml": "pipeline: [not closed"}, "cannot be read"),
+        ({"yaml": "pipeline: [not closed"}, "The YAML is not valid"),
     ]
     for wrong, said in refused:
         answer, text = asked(client, entered(world, **wrong))
@@ -117,7 +117,7 @@ def test_an_identifier_that_is_taken_is_said_beside_it(world: World, client: Cli
 def test_who_may_not_edit_environments_makes_none(world: World, browse: Browse):
     person = make_person("runs-only", "pipeline_executor", world.pipeline.scope)
     answer, text = asked(browse(person), entered(world))
-    assert "You may not." in answer
+    assert "You cannot edit environments in this scope." in answer
     assert not text
     assert not Environment.objects.filter(name="Test").exists()
 
