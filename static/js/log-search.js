@@ -64,7 +64,7 @@ export class Search {
   label(isLooking) {
     if (!this.needle) return "";
     const count = `${this.hits.length.toLocaleString()}${isLooking ? " \u2026" : ""}`;
-    return this.at < 0 ? `${count} hits` : `${(this.at + 1).toLocaleString()}/${count}`;
+    return this.at < 0 ? `${count} ${this.hits.length === 1 ? "match" : "matches"}` : `${(this.at + 1).toLocaleString()}/${count}`;
   }
 
   drawMarks(gutter, last) {

@@ -165,14 +165,14 @@ def test_search_finds_marks_and_walks(page: Page, opened: Wire) -> None:
     opened.tell(*(line(number, f"needle {number}" if number % 100 == 0 else "") for number in range(1, 501)))
     page.keyboard.press("/")
     page.keyboard.type("NEEDLE")
-    expect(page.locator("[data-log-hits]")).to_have_text("5 hits")
+    expect(page.locator("[data-log-hits]")).to_have_text("5 matches")
     page.keyboard.press("Enter")
     page.keyboard.press("Shift+Enter")
     expect(page.locator("[data-log-hits]")).to_contain_text("/5")
     expect(page.locator(".log-row.hit mark")).to_have_text("needle")
 
     page.locator("[data-log-case]").click()
-    expect(page.locator("[data-log-hits]")).to_have_text("0 hits")
+    expect(page.locator("[data-log-hits]")).to_have_text("0 matches")
 
 
 def test_wrapped_lines_are_counted_at_their_height(page: Page, opened: Wire) -> None:
@@ -239,7 +239,7 @@ def test_old_lines_are_loaded_when_somebody_looks_there(page: Page, long: Wire) 
 
 def test_search_finds_what_is_not_loaded(page: Page, long: Wire) -> None:
     page.locator("[data-log-search]").fill("needle")
-    expect(page.locator("[data-log-hits]")).to_have_text("6 hits")
+    expect(page.locator("[data-log-hits]")).to_have_text("6 matches")
     assert long.searched[0] == {"q": "needle", "after": "0"}
     expect(page).to_have_url(re.compile("q=needle"))
     page.evaluate("window.slipway.pane.search.at = 1")
@@ -301,7 +301,7 @@ def test_how_the_log_is_shown_stands_in_the_address(
     expect(page.locator("[data-connection]")).to_have_text("Live")
     wire.tell(line(1, "One"), {**line(2, "two"), "origin": "aws"}, {**line(3, "Two"), "origin": "aws"})
     expect(page.locator(".log-row")).to_have_count(2)
-    expect(page.locator("[data-log-hits]")).to_have_text("1 hits")
+    expect(page.locator("[data-log-hits]")).to_have_text("1 match")
     expect(page.locator("[data-log-origin]")).to_have_value("aws")
     expect(page.locator("[data-log-time]")).to_have_text("UTC")
     expect(page.locator("[data-log-wrap]")).to_have_attribute("aria-pressed", "true")

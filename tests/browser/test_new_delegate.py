@@ -73,7 +73,7 @@ def test_a_new_user_has_a_connected_delegate_after_few_clicks(page: Page, signed
     assert 0 < int(page.evaluate("sessionStorage.clicks")) <= MOST_CLICKS
     page.evaluate("window.stayed = true")
     register(made)
-    expect(page.get_by_text("prod-eu is connected with 1 instance, and accepts tasks.")).to_be_visible()
+    expect(page.get_by_text("prod-eu is connected with 1 instance and accepts tasks.")).to_be_visible()
     expect(page.locator("#announcer")).to_have_text("Connected")
     expect(page.locator(".wizard-steps [aria-current]")).to_have_text("3 Verify")
     assert page.evaluate("window.stayed")
