@@ -81,7 +81,7 @@ def test_a_gateway_page_instead_of_an_answer_is_unanswered(endpoint: Endpoint, c
 def test_a_refusal_by_something_that_is_not_aws_says_so(endpoint: Endpoint, caller: BotoCaller) -> None:
     endpoint.answer(404, json.dumps({"error": "no such page"}))
     error = failure(caller, READ)
-    assert "HTTP 404, and what came is no answer of AWS" in error.display_message
+    assert "HTTP 404, and the response is not from AWS" in error.display_message
     assert "no such page" not in error.display_message
 
 

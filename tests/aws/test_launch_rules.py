@@ -27,7 +27,7 @@ def request(**changes: Any) -> dict[str, Any]:
     ("definition", "place", "said"),
     [
         (task(volumes=efs(fileSystemId="vol-1")), "fileSystemId", "one looks like fs-0123abcd"),
-        (task(volumes=efs(rootDirectory="data")), "rootDirectory", "begin with /"),
+        (task(volumes=efs(rootDirectory="data")), "rootDirectory", "start with /"),
         (
             task(
                 volumes=efs(

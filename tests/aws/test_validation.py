@@ -197,7 +197,7 @@ def test_a_new_choice_of_aws_is_only_a_warning() -> None:
                 container(name="b", dependsOn=[{"containerName": "web", "condition": "START"}]),
             ),
             "containerDefinitions",
-            "in a circle: b, web",
+            "in a cycle: b, web",
         ),
         (
             task(container(memory=100, memoryReservation=200)),

@@ -91,7 +91,7 @@ def test_the_managers_own_credentials_are_not_even_offered(
 ) -> None:
     settings.ALLOW_MANAGER_CREDENTIALS = False
     client = browse(admin)
-    assert "credentials of this Slipway" not in text_of(client.get("/connectors/new/"))
+    assert "Slipway credentials" not in text_of(client.get("/connectors/new/"))
     refused = client.post("/connectors/new/", form | {"credentials": "DefaultChain"})
     assert "credentials" in refused.context["form"].errors
 

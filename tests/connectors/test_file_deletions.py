@@ -92,6 +92,6 @@ def test_the_page_has_it_back(project: Scope, admin: User, browse: Callable[[Use
     assert "another file at /a.yaml" in refused
     delete_file(actor=admin, node=FileNode.objects.get())
     back = client.post(f"/files/deleted/{deletion.pk}/undo/", follow=True).content.decode()
-    assert "is back, with its history" in back
+    assert "is restored with its history" in back
     client.post(f"/files/deleted/{FileDeletion.objects.get().pk}/forget/")
     assert not FileDeletion.objects.exists()

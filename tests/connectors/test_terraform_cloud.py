@@ -69,11 +69,11 @@ def test_a_test_says_whose_the_token_is(
 @pytest.mark.parametrize(
     ("change", "said", "step"),
     [
-        ({"username": "api-org-acme"}, "an organization's token", "a user or a team"),
+        ({"username": "api-org-acme"}, "an organization's token", "a user or team token"),
         (
             {"faults": [Fault("GET", "account/details", 401)]},
-            "rejected the token (401)",
-            "Make a token",
+            "does not accept the token (401)",
+            "Create a user or team token",
         ),
         ({"faults": [Fault("GET", "account/details", 404)]}, "no Terraform Cloud at this URL", "the URL"),
         ({"faults": [Fault("GET", "organizations", 503)]}, "has trouble of its own (503)", "Try again"),

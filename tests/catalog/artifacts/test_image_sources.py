@@ -114,8 +114,8 @@ def test_tags_are_listed_searched_and_paged(
 @pytest.mark.parametrize(
     ("status", "said", "step"),
     [
-        (403, "does not show shop/web to this login (403)", "a login that may read this repository"),
-        (404, "has no repository shop/web (404)", "Look at the image path"),
+        (403, "does not show shop/web to this login (403)", "credentials that can read this repository"),
+        (404, "has no repository shop/web (404)", "Check the image path"),
         (429, "was asked too often (429)", "Wait a few minutes"),
         (503, "has trouble of its own (503)", "Try again"),
     ],
@@ -209,7 +209,7 @@ def test_a_registry_that_shows_no_catalog_says_so_and_what_to_do(
     here = {"scope": "account/default/demo", "type": "DockerRegistry", "connector": "hub"}
     said = client.get("/services/repositories/", here).json()["problem"]
     assert "does not list its repositories" in said
-    assert "Type the path of the image" in said
+    assert "Enter the image path" in said
     assert client.get(f"/api/v1/connectors/{pk}/registries/repositories").status_code == 409
 
 

@@ -216,7 +216,7 @@ def test_a_document_of_json_may_hold_anything() -> None:
             samples.SERVICE_DEFINITION + "runningCount: 1\n",
             "runningCount",
             14,
-            "part of what AWS answers",
+            "part of an AWS response",
         ),
         (
             SCALABLE_TARGET,

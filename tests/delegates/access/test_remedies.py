@@ -16,15 +16,15 @@ KEY = AwsSpec("AccessKey", access_key_id="AKIA1")
 @pytest.mark.parametrize(
     ("error", "spec", "said"),
     [
-        (Unauthenticated("InvalidClientTokenId", ""), KEY, "does not know the access key AKIA1"),
+        (Unauthenticated("InvalidClientTokenId", ""), KEY, "Unknown access key AKIA1"),
         (Unauthenticated("SignatureDoesNotMatch", ""), KEY, "rotate the secret"),
         (Unauthenticated("ExpiredToken", ""), KEY, "expired"),
-        (Unauthenticated("NoCredentialsError", ""), AwsSpec(), "give its task or instance a role"),
+        (Unauthenticated("NoCredentialsError", ""), AwsSpec(), "assign an IAM role to its task or instance"),
         (Unauthenticated("MissingAuthenticationToken", ""), KEY, "Check the access key"),
         (NotSent("ConnectTimeoutError", ""), KEY, "reaches AWS in eu-west-1"),
         (NotSent("X", ""), AwsSpec(endpoint_url="http://127.0.0.1:9"), "reaches http://127.0.0.1:9"),
         (Throttled("Throttling", ""), KEY, "Wait a minute"),
-        (Unanswered("ReadTimeoutError", ""), KEY, "health of AWS"),
+        (Unanswered("ReadTimeoutError", ""), KEY, "AWS Health Dashboard"),
         (Invalid("ValidationError", ""), KEY, "region eu-west-1 is enabled"),
     ],
 )

@@ -43,4 +43,4 @@ def test_where_nothing_can_be_written_the_key_pair_is_in_memory(
 ) -> None:
     (tmp_path / KEY_FILE).mkdir()
     assert load_instance_key(tmp_path).public
-    assert "a restart makes a new one" in caplog.text
+    assert "a restart creates a new one" in caplog.text

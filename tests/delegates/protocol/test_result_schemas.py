@@ -146,7 +146,7 @@ def test_what_fits_is_taken_and_what_does_not_fails_with_its_place(
     task = answered(agent, kind, asked, result=good | change)
     assert (task.status, task.result) == ("FAILED", "")
     assert (task.error or {})["code"] == "BadAnswer"
-    assert task.reason.startswith("The delegate eu on host-1 gave an answer that does not fit the task")
+    assert task.reason.startswith("The delegate eu on host-1 returned a result that does not match the task")
     assert DelegateTask.Kind(kind).label in task.reason
     assert told in task.reason
 

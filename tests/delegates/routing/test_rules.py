@@ -49,10 +49,10 @@ def test_who_passes_a_rule_gets_the_task(
     ("rule", "wanted", "candidate", "detail"),
     [
         (RoutingRule.CONNECTED, {}, {"connected": False, "heard": "It was last heard at noon."}, "at noon"),
-        (RoutingRule.ADMITTED, {}, {"admission": "PENDING_APPROVAL"}, "waits for approval"),
+        (RoutingRule.ADMITTED, {}, {"admission": "PENDING_APPROVAL"}, "waiting for approval"),
         (RoutingRule.ADMITTED, {}, {"admission": "REJECTED"}, "rejected"),
         (RoutingRule.ADMITTED, {}, {"admission": "DISABLED"}, "disabled"),
-        (RoutingRule.ADMITTED, {}, {"draining": True}, "takes nothing new"),
+        (RoutingRule.ADMITTED, {}, {"draining": True}, "accepts no new ones"),
         (RoutingRule.SCOPE, {}, {"scope": "account/acme/other"}, "account/acme/other"),
         (RoutingRule.SCOPE, {}, {"scope": "account/acme/sho"}, "account/acme/sho"),
         (RoutingRule.SCOPE, {"scope": "account/acme"}, {"scope": PROJECT}, PROJECT),
@@ -177,7 +177,7 @@ def test_scripts_never_go_to_a_delegate_that_runs_none() -> None:
     built_in = RoutingCandidate(key=1, name="built-in", scope=PROJECT, runs_scripts=False)
     alone = decide_route(RoutingRequest(PROJECT, is_script=True), [built_in])
     assert alone.impossible
-    assert "Install a delegate of your own there." in alone.sentence
+    assert "Install a delegate there." in alone.sentence
     own = RoutingCandidate(key=2, name="own", scope=PROJECT, busy=9)
     assert decide_route(RoutingRequest(PROJECT, is_script=True), [built_in, own]).chosen == own
     assert decide_route(RoutingRequest(PROJECT), [built_in]).chosen == built_in

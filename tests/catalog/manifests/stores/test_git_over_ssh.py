@@ -166,7 +166,7 @@ def test_the_key_of_one_server_says_nothing_of_another(drive: Drive, ssh_server:
     ("url", "key", "words"),
     [
         ("ssh://git@example.org/app.git", "no key", "cannot be read"),
-        ("https://example.org/app.git", "ssh-ed25519 AAAA", "belongs to a URL of ssh"),
+        ("https://example.org/app.git", "ssh-ed25519 AAAA", "requires an ssh:// URL"),
     ],
 )
 def test_what_is_no_host_key_is_refused(

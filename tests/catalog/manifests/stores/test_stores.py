@@ -18,7 +18,7 @@ def source(store: str, paths: list[str] | None = None, content: str = "") -> dic
 def test_every_store_has_a_title_and_says_when_it_has_nothing(name: str) -> None:
     assert is_store(name)
     assert get_store_title(name)
-    with pytest.raises(StoreError, match="service_def names no file"):
+    with pytest.raises(StoreError, match="service_def has no file"):
         fetch_documents(source(name), Scope())
 
 
