@@ -85,7 +85,7 @@ _PREFERENCE_REASONS = {
     Preference.ALLOWED: "it reached {criterion} recently",
     Preference.SERVED: "it served this connector last",
     Preference.FREE: "it has the lowest load",
-    Preference.RESTED: "round robin",
+    Preference.RESTED: "it is next in round-robin order",
 }
 
 

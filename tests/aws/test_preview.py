@@ -172,7 +172,7 @@ def test_a_preview_stops_at_its_number_of_calls_and_at_its_time() -> None:
     account = Account({"ListClusters": {}})
     few = PreviewCaller(account, ReadBudget(calls=1, seconds=60))
     few.call("ecs", "ListClusters", {})
-    with pytest.raises(PreviewLimitReached, match="more calls"):
+    with pytest.raises(PreviewLimitReached, match="limit of AWS calls"):
         few.call("ecs", "ListClusters", {})
     times = iter([0.0, 0.0, 31.0])
     slow = PreviewCaller(account, ReadBudget(calls=9, seconds=30, monotonic=lambda: next(times)))

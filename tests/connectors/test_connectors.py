@@ -251,7 +251,11 @@ def test_what_can_be_used_from_a_project_lies_there_or_above(
         ({"credentials": "Delegate"}, "credentials", "require a connection through a delegate"),
         ({"credentials": "DefaultChain", "connect_through": "Delegate"}, "credentials", "use Delegate"),
         ({"credentials": "Delegate", "connect_through": "Moon"}, "connect_through", "Slipway or Delegate"),
-        ({"credentials": "DefaultChain", "delegate_selectors": ["a"]}, "delegate_selectors", "require connect_through"),
+        (
+            {"credentials": "DefaultChain", "delegate_selectors": ["a"]},
+            "delegate_selectors",
+            "require connect_through",
+        ),
         (
             {"credentials": "Delegate", "connect_through": "Delegate", "delegate_selectors": ["a b"]},
             "delegate_selectors",

@@ -143,7 +143,7 @@ def test_the_page_says_why_a_registry_refuses_and_what_a_pattern_would_take(
     bad = client.get("/services/tags/", here | {"pattern": "/a(?=b)/"})
     assert (bad.status_code, "looks around" in bad.json()["problem"]) == (400, True)
     missing = client.get("/services/tags/", here | {"connector": "bub"})
-    assert (missing.status_code, "is not there" in missing.json()["problem"]) == (409, True)
+    assert (missing.status_code, "does not exist" in missing.json()["problem"]) == (409, True)
     take_from(WEB | {"imagePath": "shop/none"})
     service = Service.objects.get(identifier="myapp")
     refused = client.get(f"/services/{service.pk}/tags/").json()

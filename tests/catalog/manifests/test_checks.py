@@ -73,7 +73,7 @@ def test_numbers_are_text_where_aws_wants_text_and_a_note_says_so() -> None:
         ("cpu", 53),
         ("tags[0].value", 54),
     ]
-    assert 'sent as the text "256"' in checked.warnings[1].message
+    assert 'sent as text "256"' in checked.warnings[1].message
 
 
 def test_a_number_of_an_override_is_written_as_there() -> None:

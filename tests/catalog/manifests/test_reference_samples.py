@@ -32,7 +32,12 @@ FILLED = {
 }
 Refusals = list[tuple[int, int, str, str]]
 ROLES: Refusals = [
-    (2, 1, "executionRoleArn", "still holds the placeholder <ecsInstanceRole Role ARN>; enter the real value"),
+    (
+        2,
+        1,
+        "executionRoleArn",
+        "still holds the placeholder <ecsInstanceRole Role ARN>; enter the real value",
+    ),
     (46, 1, "taskRoleArn", "still holds the placeholder <ecsInstanceRole Role ARN>; enter the real value"),
 ]
 

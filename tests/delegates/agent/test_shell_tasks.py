@@ -23,7 +23,7 @@ def test_lines_and_exit_code_of_a_script_are_told() -> None:
     answer = shell("echo one; echo two >&2; exit 3", said=said)
     assert said == ["one", "two"]
     assert (answer.status, answer.result) == ("FAILED", {"exit_code": 3, "outputs": {}})
-    assert "exit code 3" in error_of(answer)["message"]
+    assert "exited with code 3" in error_of(answer)["message"]
 
 
 @pytest.mark.parametrize("interpreter", ["bash", "sh"])

@@ -73,7 +73,7 @@ def test_a_full_spool_drops_the_oldest_lines_and_says_so(tmp_path: Path) -> None
     assert spool.size <= spool.most
     marker, *rest = texts(lines)
     dropped = int(marker.split()[0])
-    assert "missing here" in marker
+    assert "lines are missing" in marker
     assert [int(text[:6]) for text in rest] == list(range(dropped, 1000))
 
 

@@ -57,7 +57,7 @@ def test_an_address_that_only_this_machine_has_is_the_first_suspect() -> None:
 def test_the_routes_to_look_for_go_with_the_public_address() -> None:
     for is_public, gateway in ((True, "igw-"), (False, "nat-")):
         request = wanted(network=SpecNetwork(SUBNETS, ("sg-1",), is_public))
-        (cause,) = [one for one in list_likely_causes(request) if "subnets" in one.title]
+        (cause,) = [one for one in list_likely_causes(request) if "Subnets" in one.title]
         assert gateway in cause.text
         assert ",".join(SUBNETS) in cause.commands[0].command
 

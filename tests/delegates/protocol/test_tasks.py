@@ -227,7 +227,7 @@ def test_no_line_is_taken_after_the_answer_which_says_how_many_are_missing(agent
         agent.log(given, 1, "late")
     first, missing = texts_of(task)
     assert first == "first"
-    assert missing.startswith("3 lines are missing here")
+    assert missing.startswith("3 lines are missing:")
     task.refresh_from_db()
     assert task.next_sequence == 2
 

@@ -165,7 +165,7 @@ def test_the_key_of_one_server_says_nothing_of_another(drive: Drive, ssh_server:
 @pytest.mark.parametrize(
     ("url", "key", "words"),
     [
-        ("ssh://git@example.org/app.git", "no key", "cannot be read"),
+        ("ssh://git@example.org/app.git", "no key", "is not valid"),
         ("https://example.org/app.git", "ssh-ed25519 AAAA", "requires an ssh:// URL"),
     ],
 )
