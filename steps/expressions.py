@@ -195,7 +195,7 @@ def _get_value(path: str, known: Mapping[str, Any], where: tuple[str | int, ...]
 
 def _describe_unknown_path(path: str, known: Mapping[str, Any]) -> str:
     if len(path) > _SHOWN_CHARACTERS:
-        return f"<+{path[:_SHOWN_CHARACTERS]}…> is not known here."
+        return f"<+{path[:_SHOWN_CHARACTERS]}…> is unknown here."
     near = difflib.get_close_matches(path, list(list_paths(known)), n=1, cutoff=0.4)
     hint = f" Did you mean <+{near[0]}>?" if near else ""
     return f"<+{path}> is unknown here.{hint}"

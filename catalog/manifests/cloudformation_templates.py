@@ -61,7 +61,7 @@ def parse_template(text: str, name: str) -> Document:
         mark = getattr(bad, "problem_mark", None)
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         said = getattr(bad, "problem", None) or "not valid YAML or JSON"
-        raise BadDocument(name, line, column, f"not readable: {said}") from bad
+        raise BadDocument(name, line, column, f"this cannot be parsed: {said}") from bad
     if not outline.sections.get("Resources"):
         raise BadDocument(name, 1, 1, "a template has Resources with at least one resource")
     return Document(name, outline.sections, text=text)

@@ -237,12 +237,12 @@ def test_a_refusal_names_the_thing_the_permission_and_who_gives_it(
         {
             "path": place,
             "message": f"You need {CONNECTOR} on the connector aws in account/default/demo. "
-            "The role Pipeline Executor there gives it; ask admin.",
+            "The role Pipeline Executor in that scope grants it; ask admin.",
         },
         {
             "path": place,
             "message": f"You need {SECRET} on the secret key of the connector aws in account/default/demo. "
-            "The role Pipeline Executor there gives it; ask admin.",
+            "The role Pipeline Executor in that scope grants it; ask admin.",
         },
     ]
 

@@ -107,7 +107,7 @@ def test_what_is_none_is_refused_with_its_column(text: str, column: int, said: s
         ("<+env.type> < 3", "is not a number, and < compares numbers"),
         ("<+pipeline.variables.none> contains 'x'", "is not a text"),
         ("1 in 2", "is not a list"),
-        ("<+env.__class__> == 1", "is not known here"),
+        ("<+env.__class__> == 1", "is unknown here"),
     ],
 )
 def test_what_has_no_answer_says_why(text: str, said: str) -> None:

@@ -120,8 +120,8 @@ class Came:
 
     def story(self) -> Counter[str]:
         """What the log tells, without numbers, ids, and what depends on the moment of a look."""
-        # The second run of a tag finds that nothing differs, the first does not.
-        same = "Nothing differs from"
+        # The second run of a tag finds that nothing changed, the first does not.
+        same = "Nothing changed compared with"
         passing = ("# AWS Event", "Waiting for pending tasks", "Waiting for the tasks of", same)
         lines = [line["text"] for line in iterate_lines(self.execution.pk)]
         return Counter(re.sub(r"[0-9a-f]{32}|\d+", "N", one) for one in lines if not one.startswith(passing))

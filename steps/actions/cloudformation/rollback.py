@@ -117,7 +117,7 @@ def _restore_template(rollout: StepContext, name: str, live: Stack, before: Mapp
     }
     request |= {"Capabilities": before["capabilities"]} if before["capabilities"] else {}
     request |= {"RoleARN": before["role"]} if before["role"] else {}
-    rollout.log(f"Updating stack {name} restore the previous template and parameters")
+    rollout.log(f"Updating stack {name} to restore the previous template and parameters")
     try:
         rollout.cloudformation.update(request, _build_token(rollout))
     except AwsError as error:

@@ -84,7 +84,7 @@ class OverrideTerraformCloudPolicies(Action):
             return
         for path in (*self._checks(cloud, run_id), *self._stages(cloud, run_id)):
             if cloud.act((*path, "actions", "override"), ""):
-                rollout.log(f"{path[1]} is overridden", "warning")
+                rollout.log(f"Policy check {path[1]} is overridden", "warning")
 
     def _checks(self, cloud: TerraformCloud, run_id: str) -> list[tuple[str, str]]:
         checks = cloud.listed(("runs", run_id, "policy-checks"), "the policy checks of the run")

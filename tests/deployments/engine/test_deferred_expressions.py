@@ -45,7 +45,7 @@ def test_an_output_that_the_step_did_not_have_fails_the_step_that_names_it(
     assert execution.failure["code"] == "UNKNOWN_EXPRESSION"
     assert execution.failure["step"] == "again"
     assert (
-        "taskDefinitionArn: <+steps.first.output.exitCodes.nothing> is not known"
+        "taskDefinitionArn: <+steps.first.output.exitCodes.nothing> is unknown"
         in execution.failure["message"]
     )
 

@@ -31,10 +31,10 @@ def _decide(client: APIClient, execution: Execution, decision: str) -> None:
 
 def test_it_is_asked_before_anything_is_created(drive: Drive, asking: Execution) -> None:
     log = drive.log(asking)
-    (line,) = [line for line in log if "Somebody has deleted Service myapp during the deployment" in line]
+    (line,) = [line for line in log if "Service myapp was deleted during the deployment" in line]
     assert "with task definition" in line
     assert "desired count 1" in line
-    assert "no longer there: somebody has deleted it" in asking.failure["message"]
+    assert "Service myapp was deleted outside Slipway" in asking.failure["message"]
     assert drive.service().get("status") != "ACTIVE"
     assert drive.effects().count("CreateService") == 1
 

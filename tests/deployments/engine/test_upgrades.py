@@ -21,7 +21,7 @@ def test_an_action_that_this_version_does_not_know_waits_for_a_person_and_goes_o
     execution.refresh_from_db()
     assert execution.status == "INTERVENTION_WAITING"
     row = ActionRun.objects.get(step__stage__execution=execution, name="PauseAutoScaling")
-    assert "does not know action PauseAutoScaling" in row.detail
+    assert "Unknown action in this version of Slipway: PauseAutoScaling" in row.detail
     _rename(execution, "PauseAutoScaling", "SuspendAutoScaling")
     drive.pass_time(62)
     execution.refresh_from_db()

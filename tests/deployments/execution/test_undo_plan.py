@@ -54,7 +54,7 @@ def test_of_a_swap_traffic_goes_back_before_anything_is_deleted(drive: Drive, cl
     drive.run("1.27")
     words, _ = _plan(client, drive.run("1.28"))
     assert words == [
-        "Service storefront__1: count 0 back to 1",
+        "Service storefront__1: restore desired count 1 (now 0)",
         "Tag BG_VERSION of Service storefront__2: back to GREEN",
         "Tag BG_VERSION of Service storefront__1: back to BLUE",
         "Prod listener, default rule of port 80: back to target group target2",

@@ -273,7 +273,7 @@ def test_a_connector_of_this_slipway_needs_the_built_in_delegate(drive: Drive) -
     execution = drive.run("1.27")
     assert execution.failure is not None
     assert execution.failure["code"] == "CONNECTOR_NOT_USABLE"
-    assert "built-in delegate is disabled" in execution.failure["message"]
+    assert "built-in delegate, which is disabled" in execution.failure["message"]
 
 
 def test_a_refusal_by_aws_is_told_as_from_here(remote: Drive) -> None:

@@ -266,4 +266,4 @@ def test_a_step_that_tries_again_by_itself_stays_suspended_without_ado(
     assert execution.outcome == "ROLLED_BACK"
     assert scaling.is_active
     log = drive.log(execution)
-    assert not any("suspended already" in line for line in log)
+    assert not any("is already suspended" in line for line in log)

@@ -87,7 +87,7 @@ def test_a_stack_of_which_nobody_can_tell_who_changed_it_stays_as_it_is(write: W
     assert execution.outcome == "SUPERSEDED"
     assert _retention(drive) == 14
     assert any(
-        "nobody can tell whether somebody else has changed it" in line for line in drive.log(execution)
+        "Slipway cannot determine if it was changed outside Slipway" in line for line in drive.log(execution)
     )
 
 

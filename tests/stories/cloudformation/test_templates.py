@@ -26,7 +26,7 @@ NOTHING = "Resources: {A: {Type: AWS::CloudFormation::WaitConditionHandle}}\n"
         ("- a\n- b\n", 1, "a mapping of keys to values"),
         ("just a text", 1, "a mapping of keys to values"),
         ("Description: none\n", 1, "Resources with at least one resource"),
-        ("Resources:\n  A: [\n", 3, "cannot be read"),
+        ("Resources:\n  A: [\n", 3, "cannot be parsed"),
         ("Resources: {}\n", 1, "Resources with at least one resource"),
         (f"{NOTHING}---\n{NOTHING}", 2, "one document"),
         ("Resources:\n  A: &a {Type: x}\n  B: *a\n", 2, "no anchors and aliases"),

@@ -37,9 +37,9 @@ def test_a_denied_look_at_tasks_does_not_roll_back_a_healthy_deployment(drive: D
 @pytest.mark.parametrize(
     ("tag", "code", "words"),
     [
-        ("oom", "OUT_OF_MEMORY", "used more memory than it may"),
-        ("killed", "KILLED", "was killed (exit code 137), and AWS does not say why"),
-        ("spot", "INTERRUPTED", "AWS took the capacity away"),
+        ("oom", "OUT_OF_MEMORY", "exceeded its memory limit"),
+        ("killed", "KILLED", "was killed (exit code 137). AWS gives no reason"),
+        ("spot", "INTERRUPTED", "AWS reclaimed the capacity"),
     ],
 )
 def test_exit_code_137_is_out_of_memory_only_where_aws_says_so(
@@ -49,7 +49,7 @@ def test_exit_code_137_is_out_of_memory_only_where_aws_says_so(
     execution = drive.run(tag)
     assert execution.failure["code"] == code
     assert words in execution.failure["message"]
-    is_guess = any(line.startswith("What to do: A guess: ") for line in drive.log(execution))
+    is_guess = any(line.startswith("What to do: A likely cause: ") for line in drive.log(execution))
     assert is_guess == (code == "KILLED")
 
 

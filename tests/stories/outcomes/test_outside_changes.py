@@ -60,7 +60,7 @@ def test_a_revision_that_somebody_deregistered_is_a_note_where_its_tasks_fail(dr
     drive.until_over(execution)
     assert _ends(execution) == ("FAILED", "ROLLED_BACK")
     (note,) = _notes(execution)
-    assert "fargate-task-definition:2 was deregistered by somebody" in note
+    assert "fargate-task-definition:2 was deregistered outside Slipway" in note
 
 
 def test_a_count_that_somebody_raises_is_a_note_beside_the_success(drive: Drive) -> None:

@@ -26,7 +26,7 @@ def test_a_revision_that_somebody_deregistered_is_registered_again(drive: Drive)
     found = drive.call("ecs", "DescribeTaskDefinition", {"taskDefinition": service["taskDefinition"]})
     assert found["taskDefinition"]["containerDefinitions"][0]["image"].endswith(":1.27")
     (note,) = [note["text"] for note in execution.notes]
-    assert note.endswith(f"registered again as {service['taskDefinition']}")
+    assert note.endswith(f"registered it again as {service['taskDefinition']}")
 
 
 def test_an_undo_that_is_denied_is_tried_once_and_what_runs_stays_registered(drive: Drive) -> None:

@@ -11,7 +11,7 @@ from tests.deployments.preview.comparison import preview
 from tests.fixtures.engine_driver import Drive
 
 pytestmark = pytest.mark.django_db(transaction=True)
-SAME = "Nothing differs from fargate-task-definition:1, which runs"
+SAME = "Nothing changed compared with fargate-task-definition:1, which is running"
 
 
 def _tasks(drive: Drive) -> list[str]:

@@ -87,7 +87,7 @@ def test_a_stage_of_provisioner_steps_alone_deploys_nothing(write: Write, drive:
         ("us-east-1", "orders", "cluster", "Map region and cluster to outputs"),
         ("mars-1", "<+provisioner.c>", "region", "mars-1 is not a region of AWS."),
         ("<+provisioner.r", "<+provisioner.c>", "region", "has no end"),
-        ("<+infra.region>", "<+provisioner.c>", "region", "would name itself"),
+        ("<+infra.region>", "<+provisioner.c>", "region", "refers to itself"),
         ("<+provisioner.r>", "<+provisioner.a b>", "cluster", "is not a path"),
         ("<+provisioner.r>", "no/such", "cluster", "an ARN is not a name"),
     ],

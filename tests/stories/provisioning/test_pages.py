@@ -54,7 +54,5 @@ def test_a_mapping_that_cannot_be_read_is_refused_beside_its_field(client: Clien
     answer = client.post(new, _given(method="DYNAMIC", mapped_region="us-east-1", mapped_cluster="orders"))
     assert "Map region and cluster to outputs" in str(answer.context["form"].errors["mapped_cluster"])
     answer = client.post(new, _given(cluster="<+provisioner.cluster>", identifier="other"))
-    assert "where the infrastructure is dynamically provisioned" in str(
-        answer.context["form"].errors["cluster"]
-    )
+    assert "only for dynamically provisioned infrastructure" in str(answer.context["form"].errors["cluster"])
     assert not Infrastructure.objects.filter(identifier__in=["made", "other"]).exists()

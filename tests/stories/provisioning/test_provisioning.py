@@ -59,8 +59,8 @@ def test_a_stage_deploys_into_the_cluster_that_its_script_has_made(
     ("script", "code", "said"),
     [
         ("true", "BAD_OUTPUTS", f"The script wrote no file ${OUTPUT_PATH_VARIABLE}"),
-        (f'echo "[1]" > "${OUTPUT_PATH_VARIABLE}"', "BAD_OUTPUTS", "is no JSON object of names"),
-        (f"echo '{{a' > \"${OUTPUT_PATH_VARIABLE}\"", "BAD_OUTPUTS", "is no JSON:"),
+        (f'echo "[1]" > "${OUTPUT_PATH_VARIABLE}"', "BAD_OUTPUTS", "is not a JSON object"),
+        (f"echo '{{a' > \"${OUTPUT_PATH_VARIABLE}\"", "BAD_OUTPUTS", "is not valid JSON:"),
         (f'printf \'{{"a": "\\\\u0000"}}\' > "${OUTPUT_PATH_VARIABLE}"', "BAD_OUTPUTS", "NUL"),
         (writing(**{"a.b": "x"}), "BAD_OUTPUTS", "'a.b' is no name of an output"),
         (f'ln -s /etc/passwd "${OUTPUT_PATH_VARIABLE}"', "BAD_OUTPUTS", "wrote no file"),

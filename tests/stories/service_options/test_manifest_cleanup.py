@@ -109,7 +109,7 @@ def test_the_form_of_a_service_offers_its_name(drive: Drive, browse: Callable[[U
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [("a: 1", "none of their keys"), ("services: [{a: 1}, {b: 2}]", "Line 1, column 1: .*2 definitions")],
+    [("a: 1", "no manifest keys"), ("services: [{a: 1}, {b: 2}]", "Line 1, column 1: .*2 definitions")],
 )
 def test_what_cannot_be_cleaned_up_is_refused_in_words(
     drive: Drive, call: Callable[[User], APIClient], content: str, said: str

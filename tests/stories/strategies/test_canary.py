@@ -72,7 +72,7 @@ def test_a_canary_that_was_left_behind_becomes_the_next_one(canary: Drive) -> No
     assert not _is_gone(canary)
     execution = canary.run("1.28")
     assert _ends(execution) == ("SUCCESS", "COMPLETED")
-    assert any("left behind" in line for line in canary.log(execution))
+    assert any("is a leftover of an earlier deployment" in line for line in canary.log(execution))
     assert _is_gone(canary)
 
 

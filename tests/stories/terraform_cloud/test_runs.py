@@ -207,7 +207,7 @@ def test_soft_policies_are_overridden_where_the_step_says_so(
     execution = ready(text_of(run_step("overridePolicies: true"))).run()
     assert execution.status == "SUCCESS", execution.failure
     assert terraform_cloud.newest().status == "applied"
-    assert "What polchk-run-1 found is overridden" in drive.log(execution)
+    assert "Policy check polchk-run-1 is overridden" in drive.log(execution)
 
 
 def test_a_token_that_is_not_accepted_fails_the_step_at_once(
