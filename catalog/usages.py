@@ -22,20 +22,20 @@ MOST_NAMED_PIPELINES = 5
 class PipelineUsage:
     """The pipelines that refer to something: those that the reader may see, the number of the others."""
 
-    shown: tuple[Any, ...] = ()
+    visible: tuple[Any, ...] = ()
     hidden: int = 0
 
     def __bool__(self) -> bool:
-        return bool(self.shown or self.hidden)
+        return bool(self.visible or self.hidden)
 
     def to_links(self) -> ResourceUsages:
         """Return the pipelines as a page links to them."""
-        shown = (ResourceUsage(one.name, reverse("pipeline", args=[one.pk])) for one in self.shown)
+        shown = (ResourceUsage(one.name, reverse("pipeline", args=[one.pk])) for one in self.visible)
         return ResourceUsages(tuple(shown), self.hidden)
 
     def __str__(self) -> str:
-        named = [f"pipeline {one.name}" for one in self.shown[:MOST_NAMED_PIPELINES]]
-        rest = len(self.shown) - len(named) + self.hidden
+        named = [f"pipeline {one.name}" for one in self.visible[:MOST_NAMED_PIPELINES]]
+        rest = len(self.visible) - len(named) + self.hidden
         return " and ".join(part for part in (", ".join(named), f"{rest} more" if rest else "") if part)
 
 
@@ -58,7 +58,9 @@ def register_service_check(check: ServiceCheck) -> None:
 def find_pipeline_usage(thing: Service | Environment | Infrastructure, principal: Principal) -> PipelineUsage:
     """Return what refers to this very thing."""
     found = [find(thing, principal) for find in _usage_finders]
-    return PipelineUsage(tuple(user for one in found for user in one.shown), sum(one.hidden for one in found))
+    return PipelineUsage(
+        tuple(user for one in found for user in one.visible), sum(one.hidden for one in found)
+    )
 
 
 def require_unused(thing: Service | Environment | Infrastructure, principal: Principal) -> None:

@@ -26,7 +26,7 @@ class DecryptingAttribute(DeferredAttribute):
     def __get__(self, instance: Any, cls: Any = None) -> Any:
         value = super().__get__(instance, cls)
         if isinstance(value, EncryptedValue):
-            opened = decrypt(value.token, self.field.place_of(instance))
+            opened = decrypt(value.token, self.field.get_binding(instance))
             value = instance.__dict__[self.field.attname] = opened
         return value
 
@@ -50,11 +50,11 @@ class EncryptedTextField(models.TextField):
         # Not among what migrations write down: the column is the same.
         self.bound_to = tuple(bound_to)
 
-    def place_of(self, instance: models.Model) -> str:
+    def get_binding(self, instance: models.Model) -> str:
         """Where the value of an instance belongs."""
-        return self.place([getattr(instance, name) for name in self.bound_to])
+        return self.build_binding([getattr(instance, name) for name in self.bound_to])
 
-    def place(self, values: Iterable[Any]) -> str:
+    def build_binding(self, values: Iterable[Any]) -> str:
         """The place that is told by the values of the columns it is bound to."""
         return json.dumps([self.model._meta.db_table, self.column, *map(str, values)])
 
@@ -66,7 +66,7 @@ class EncryptedTextField(models.TextField):
         value = super().pre_save(model_instance, add)
         if value is None or value == "":
             return value
-        return EncryptedValue(encrypt(str(value), self.place_of(model_instance)))
+        return EncryptedValue(encrypt(str(value), self.get_binding(model_instance)))
 
     def get_prep_value(self, value: Any) -> Any:
         if isinstance(value, EncryptedValue):
@@ -76,7 +76,7 @@ class EncryptedTextField(models.TextField):
             return prepared
         if self.bound_to:
             raise TypeError(f"{self} is bound to its row: save the row instead of updating it")
-        return encrypt(prepared, self.place(()))
+        return encrypt(prepared, self.build_binding(()))
 
     def from_db_value(self, value: Any, _expression: Any, _connection: Any) -> Any:
         return value if value is None or value == "" else EncryptedValue(value)

@@ -46,7 +46,7 @@ class FileCheck:
             "note": self.note,
         }
 
-    def listed(self) -> list[dict[str, Any]]:
+    def list_problems(self) -> list[dict[str, Any]]:
         """Errors, then warnings, as the editor's template lists them."""
         errors = [{**asdict(one), "level": "error"} for one in self.errors]
         return errors + [{**asdict(one), "level": "warning"} for one in self.warnings]
@@ -81,9 +81,9 @@ class FileKind:
     """
 
     check: Callable[[FileText], FileCheck | None]
-    guide: Callable[[FileText], dict[str, Any] | None] = field(default=lambda _text: None)
-    refuse: Callable[[FileNode, User], None] = field(default=lambda *_: None)
-    clean: Callable[[FileText, Principal, str], CleanedFile | None] = field(default=lambda *_: None)
+    build_guide: Callable[[FileText], dict[str, Any] | None] = field(default=lambda _text: None)
+    validate_saved: Callable[[FileNode, User], None] = field(default=lambda *_: None)
+    clean_up: Callable[[FileText, Principal, str], CleanedFile | None] = field(default=lambda *_: None)
 
 
 _FILE_KINDS: list[FileKind] = []
@@ -106,7 +106,7 @@ def check_file(text: FileText) -> FileCheck:
 def get_completion_guide(text: FileText) -> dict[str, Any]:
     """What the editor may suggest in a text; empty for one of no known kind."""
     for kind in _FILE_KINDS:
-        if (found := kind.guide(text)) is not None:
+        if (found := kind.build_guide(text)) is not None:
             return found
     return {}
 
@@ -114,13 +114,13 @@ def get_completion_guide(text: FileText) -> dict[str, Any]:
 def validate_saved_file(node: FileNode, actor: User) -> None:
     """Raise `BadInput` where what uses a file, as it has just been saved, could never work with it."""
     for kind in _FILE_KINDS:
-        kind.refuse(node, actor)
+        kind.validate_saved(node, actor)
 
 
 def clean_up_file(text: FileText, reader: Principal, service: str = "") -> CleanedFile:
     """Clean a text up as the first kind that it is of. Raises `BadInput` for one of no known kind."""
     for kind in _FILE_KINDS:
-        if (found := kind.clean(text, reader, service)) is not None:
+        if (found := kind.clean_up(text, reader, service)) is not None:
             return found
     message = "Clean up works only for manifests, and this text has no manifest keys."
     raise BadInput(message, errors=[{"path": "content", "message": message}])

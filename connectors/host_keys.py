@@ -21,7 +21,7 @@ class KnownServer:
     `offered` is another one that it showed since, and that nobody has accepted.
     """
 
-    given: tuple[HostKey, ...] = ()
+    configured: tuple[HostKey, ...] = ()
     seen: HostKey | None = None
     seen_at: datetime | None = None
     offered: HostKey | None = None
@@ -30,7 +30,7 @@ class KnownServer:
     @property
     def keys(self) -> tuple[HostKey, ...]:
         """The keys that it may show."""
-        return self.given or ((self.seen,) if self.seen else ())
+        return self.configured or ((self.seen,) if self.seen else ())
 
 
 def get_server_address(url: str) -> str:

@@ -45,7 +45,7 @@ class EncryptedColumn:
         found = list(columns[:size])
         while found:
             yield [
-                StoredToken(key, value.token, self.field.place(bound))
+                StoredToken(key, value.token, self.field.build_binding(bound))
                 for key, value, *bound in found
                 if isinstance(value, EncryptedValue)
             ]
@@ -57,11 +57,13 @@ class EncryptedColumn:
         unchanged = self.model._base_manager.filter(pk=value.key, **{name: EncryptedValue(value.token)})
         return bool(unchanged.update(**{name: EncryptedValue(new)}))
 
-    def again(self, value: "StoredToken") -> "StoredToken | None":
+    def reload(self, value: "StoredToken") -> "StoredToken | None":
         """The value as it is now, None where it is gone."""
         rows = self.model._base_manager.filter(pk=value.key)
         found = rows.values_list(self.field.attname, flat=True).first()
-        return StoredToken(value.key, found.token, value.place) if isinstance(found, EncryptedValue) else None
+        return (
+            StoredToken(value.key, found.token, value.binding) if isinstance(found, EncryptedValue) else None
+        )
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class SecondFactorColumn:
         row.save(update_fields=["data"])
         return True
 
-    def again(self, value: "StoredToken") -> "StoredToken | None":
+    def reload(self, value: "StoredToken") -> "StoredToken | None":
         """The value as it is now, None where it is gone."""
         row = Authenticator.objects.filter(pk=value.key).first()
         token = row.data.get(self.name) if row else None
@@ -103,7 +105,7 @@ class StoredToken:
 
     key: object
     token: str
-    place: str
+    binding: str
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ def count_keys(column: RotatableColumn, *, size: int = BATCH_SIZE) -> Counter[st
 
 
 def _get_key_name(value: StoredToken) -> str:
-    name = get_token_key_name(value.token, value.place)
+    name = get_token_key_name(value.token, value.binding)
     if name is None:
         return UNKNOWN_KEY
     is_older = name == get_first_key_name() and not is_current_token(value.token)
@@ -179,14 +181,14 @@ def get_first_key_name() -> str:
 def _rotate_value(column: RotatableColumn, value: StoredToken) -> str:
     while True:
         try:
-            text = decrypt(value.token, value.place)
+            text = decrypt(value.token, value.binding)
         except DecryptionFailed:
             return "unreadable"
         if is_current_token(value.token):
             return "kept"
-        if column.replace(value, encrypt(text, value.place)):
+        if column.replace(value, encrypt(text, value.binding)):
             return "rotated"
-        changed = column.again(value)
+        changed = column.reload(value)
         if changed is None:
             return "kept"
         value = changed

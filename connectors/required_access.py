@@ -26,14 +26,14 @@ class RequiredPermission:
     """
 
     permission: str
-    thing: Any
+    resource: Any
     title: str
     hint: str = ""
     path: str = ""
 
     @property
     def scope(self) -> Scope:
-        found: Scope = self.thing.scope
+        found: Scope = self.resource.scope
         return found
 
 
@@ -41,12 +41,12 @@ class RequiredPermission:
 class MissingPermission:
     """A need that somebody does not meet, and whether they may know of the thing."""
 
-    need: RequiredPermission
-    is_seen: bool
-    sentence: str
+    requirement: RequiredPermission
+    is_visible: bool
+    message: str
 
     def to_json(self) -> dict[str, str]:
-        return {"path": self.need.path, "message": self.sentence}
+        return {"path": self.requirement.path, "message": self.message}
 
 
 class MissingAccess(Problem, Forbidden):
@@ -56,7 +56,7 @@ class MissingAccess(Problem, Forbidden):
     code = "forbidden"
 
     def __init__(self, lacks: Sequence[MissingPermission]) -> None:
-        told = " ".join(one.sentence for one in lacks[:_MAX_NAMED])
+        told = " ".join(one.message for one in lacks[:_MAX_NAMED])
         rest = len(lacks) - _MAX_NAMED
         Problem.__init__(
             self,
@@ -64,7 +64,7 @@ class MissingAccess(Problem, Forbidden):
             errors=[one.to_json() for one in lacks],
         )
         # Both parents write the text; pages print it.
-        self.args, self.permission = (self.detail,), lacks[0].need.permission
+        self.args, self.permission = (self.detail,), lacks[0].requirement.permission
 
 
 def require_access(person: Principal, needs: Iterable[RequiredPermission]) -> None:
@@ -73,7 +73,7 @@ def require_access(person: Principal, needs: Iterable[RequiredPermission]) -> No
     Raises `MissingAccess` with all that are not, `NotVisible` where somebody may not know of the thing.
     """
     lacks = find_missing_permissions(person, needs)
-    if any(not one.is_seen and not one.need.hint for one in lacks):
+    if any(not one.is_visible and not one.requirement.hint for one in lacks):
         raise NotVisible("Not found, or you cannot view it.")
     if lacks:
         raise MissingAccess(lacks)
@@ -85,7 +85,7 @@ def find_missing_permissions(
     """Return the needs that somebody does not meet; one query for each permission, whatever their number."""
     asked: dict[tuple[str, type[Model]], dict[Any, RequiredPermission]] = defaultdict(dict)
     for need in needs:
-        asked[need.permission, type(need.thing)].setdefault(need.thing.pk, need)
+        asked[need.permission, type(need.resource)].setdefault(need.resource.pk, need)
     found = []
     for (permission, model), by_key in asked.items():
         rows = model._default_manager.filter(pk__in=by_key)
@@ -131,7 +131,7 @@ def get_file_requirements(
 
 
 def _build_missing_permission(person: Principal, need: RequiredPermission) -> MissingPermission:
-    is_seen = can(person, get_view_permission(need.permission), need.thing)
+    is_seen = can(person, get_view_permission(need.permission), need.resource)
     what = f"{need.title} in {need.scope}" if is_seen else need.hint
     gives = min(
         (one for one in BUILTIN_ROLES if need.permission in one.permissions), key=_count_permissions
@@ -154,7 +154,7 @@ def _describe_grantors(person: Principal, need: RequiredPermission) -> str:
         names = list(_get_grantors(need.permission, scope).values_list("username", flat=True)[:_MAX_NAMED])
         if names:
             return f"ask {' or '.join(names)}"
-    where = f" of {scope}" if can(person, get_view_permission(need.permission), need.thing) else ""
+    where = f" of {scope}" if can(person, get_view_permission(need.permission), need.resource) else ""
     return f"ask someone who manages users{where}"
 
 

@@ -26,15 +26,15 @@ class ResourceUsage:
 class ResourceUsages:
     """What uses a thing: what the reader may see by name, the rest as a number."""
 
-    shown: tuple[ResourceUsage, ...] = ()
+    visible: tuple[ResourceUsage, ...] = ()
     hidden: int = 0
 
     def __bool__(self) -> bool:
-        return bool(self.shown or self.hidden)
+        return bool(self.visible or self.hidden)
 
     def __str__(self) -> str:
-        named = [use.title for use in self.shown[:_MAX_NAMED]]
-        rest = len(self.shown) - len(named) + self.hidden
+        named = [use.title for use in self.visible[:_MAX_NAMED]]
+        rest = len(self.visible) - len(named) + self.hidden
         return " and ".join(part for part in (", ".join(named), f"{rest} more" if rest else "") if part)
 
 
@@ -51,7 +51,7 @@ def register_usage_finder(finder: UsageFinder) -> UsageFinder:
 def find_usages(thing: UsableResource, principal: Principal) -> ResourceUsages:
     """Everything that uses a thing, by name as far as `principal` may see it."""
     found = [finder(thing, principal) for finder in _USAGE_FINDERS]
-    return ResourceUsages(_join_usages(one.shown for one in found), sum(one.hidden for one in found))
+    return ResourceUsages(_join_usages(one.visible for one in found), sum(one.hidden for one in found))
 
 
 @register_usage_finder

@@ -193,14 +193,16 @@ class RunForm(forms.Form):
     def inputs(self) -> dict[str, Any]:
         """What was entered, of the types that the pipeline asks for."""
         entered = {one.name: self.data.get(f"input.{one.name}", "") for one in self.variables}
-        return {one.name: one.entered(entered[one.name]) for one in self.variables if entered[one.name] != ""}
+        return {
+            one.name: one.parse_value(entered[one.name]) for one in self.variables if entered[one.name] != ""
+        }
 
     def judged_plan(self) -> list[dict[str, Any]]:
         """The plan, and of each step whether it would run with what the fields hold."""
         if not self.plan:
             return []
         shown = {one: self._shown(one) for one in self.variables}
-        inputs = {one.name: one.entered(text) for one, text in shown.items() if text != ""}
+        inputs = {one.name: one.parse_value(text) for one, text in shown.items() if text != ""}
         try:
             return preview_operations.forecast_plan(self.pipeline, inputs, self.artifact)
         except Problem:

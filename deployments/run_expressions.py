@@ -66,7 +66,7 @@ class Moment:
         step = self.step
         title = format_step_title(step.name, step.identifier) if step else AFTER_LAST_STEP
         found = StepChoice(self.key, title, self.stage.name)
-        return found.in_rollback() if self.is_rollback else found
+        return found.as_rollback_choice() if self.is_rollback else found
 
     @property
     def is_rollback(self) -> bool:

@@ -27,7 +27,7 @@ class NotificationRuleAdmin(ReadOnlyAdmin):
         "is_signed",
         "is_enabled",
         "failures",
-        "held_until",
+        "paused_until",
         "created_at",
         "updated_at",
     )
@@ -42,7 +42,7 @@ class NotificationAdmin(ReadOnlyAdmin):
     """What was told, and what came of it."""
 
     permission = VIEW
-    list_display = ("created_at", "event", "text", "rule", "status", "attempts", "answer_code")
+    list_display = ("created_at", "event", "text", "rule", "status", "attempts", "response_status")
     list_select_related = ("rule",)
     fields = (
         "id",
@@ -52,7 +52,7 @@ class NotificationAdmin(ReadOnlyAdmin):
         "body",
         "status",
         "attempts",
-        "answer_code",
+        "response_status",
         "reason",
         "created_at",
         "due_at",

@@ -40,7 +40,7 @@ class NotificationRule(models.Model):
     version = models.PositiveIntegerField(default=1)
     # Tries that failed one after the other, and how long nothing is sent because of them.
     failures = models.PositiveIntegerField(default=0, editable=False)
-    held_until = models.DateTimeField(null=True, editable=False)
+    paused_until = models.DateTimeField(null=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -85,10 +85,10 @@ class Notification(models.Model):
     sends = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField()
     due_at = models.DateTimeField()
-    give_up_at = models.DateTimeField()
+    deadline_at = models.DateTimeField()
     claimed_until = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
-    answer_code = models.PositiveIntegerField(null=True)
+    response_status = models.PositiveIntegerField(null=True)
     reason = models.CharField(max_length=512, blank=True, default="")
 
     class Meta:
@@ -109,7 +109,7 @@ class Notification(models.Model):
 class OutboxLease(models.Model):
     """The one row under whose lease one worker at a time sends: a receiver that hangs holds one worker."""
 
-    busy_until = models.DateTimeField(null=True)
+    lease_expires_at = models.DateTimeField(null=True)
 
     def __str__(self) -> str:
         return "courier"

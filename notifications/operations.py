@@ -86,7 +86,7 @@ def update_rule(
             raise VersionConflict("Somebody changed this rule after you loaded it.")
         rule.version = (version or rule.version) + 1
         # What failed before says nothing of the rule as it is now.
-        rule.failures, rule.held_until = 0, None
+        rule.failures, rule.paused_until = 0, None
         rule.save()
         if not rule.is_enabled:
             waiting = Notification.objects.filter(rule=rule, status=WAITING)
@@ -118,7 +118,7 @@ def create_test_notification(*, actor: User, rule: NotificationRule) -> Notifica
     with transaction.atomic():
         made = build_notification(fact, rule, get_database_time())
         made.save(force_insert=True)
-        NotificationRule.objects.filter(pk=rule.pk).update(held_until=None)
+        NotificationRule.objects.filter(pk=rule.pk).update(paused_until=None)
         record_audit_entry(
             actor=actor, action="notificationrule.test", thing=rule, after={"notification": str(made.pk)}
         )
@@ -139,13 +139,13 @@ def resend_notification(*, actor: User, notification: Notification) -> Notificat
             status=WAITING,
             attempts=0,
             due_at=now,
-            give_up_at=now + DELIVERY_DEADLINE,
+            deadline_at=now + DELIVERY_DEADLINE,
             claimed_until=None,
             ended_at=None,
         )
         if not changed:
             raise Conflict("It is being sent just now. Wait for what comes of it.")
-        NotificationRule.objects.filter(pk=notification.rule_id).update(held_until=None)
+        NotificationRule.objects.filter(pk=notification.rule_id).update(paused_until=None)
         after = {"rule": notification.rule.identifier, "event": notification.event}
         record_audit_entry(actor=actor, action="notification.send_again", thing=notification, after=after)
         transaction.on_commit(request_send, robust=True)

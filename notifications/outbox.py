@@ -122,7 +122,7 @@ def build_notification(fact: NotificationEvent, rule: NotificationRule, now: dat
         body=render_body(fact, key, now),
         created_at=now,
         due_at=now,
-        give_up_at=now + DELIVERY_DEADLINE,
+        deadline_at=now + DELIVERY_DEADLINE,
     )
 
 

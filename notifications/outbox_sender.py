@@ -25,13 +25,13 @@ def claim_lease(now: datetime) -> datetime | None:
     """Take the lease and say until when it is ours; None where another worker has it."""
     until = now + LEASE_DURATION
     OutboxLease.objects.get_or_create(pk=1)
-    free = OutboxLease.objects.filter(Q(busy_until=None) | Q(busy_until__lte=now), pk=1)
-    return until if free.update(busy_until=until) else None
+    free = OutboxLease.objects.filter(Q(lease_expires_at=None) | Q(lease_expires_at__lte=now), pk=1)
+    return until if free.update(lease_expires_at=until) else None
 
 
 def release_lease(until: datetime) -> None:
     """Give the lease back, if it still is the one that was taken until then."""
-    OutboxLease.objects.filter(pk=1, busy_until=until).update(busy_until=None)
+    OutboxLease.objects.filter(pk=1, lease_expires_at=until).update(lease_expires_at=None)
 
 
 logger = logging.getLogger(__name__)
@@ -55,9 +55,9 @@ class ClaimedNotification:
 
     key: UUID
     rule: int
-    sends: int
+    fence: int
     attempts: int
-    letter: WebhookRequest | None = None
+    webhook: WebhookRequest | None = None
 
 
 def has_due_notifications(now: datetime) -> bool:
@@ -90,8 +90,8 @@ class OutboxSender:
         """Keep the threads busy until nothing is due or the time is up."""
         pool = ThreadPoolExecutor(MOST_PARALLEL_SENDS, thread_name_prefix="notification")
         try:
-            while self._begin(pool) or self._running:
-                left = ROUND_SECONDS - self._spent()
+            while self._claim_and_submit(pool) or self._running:
+                left = ROUND_SECONDS - self._get_elapsed()
                 done, _ = wait(self._running, max(0.0, min(POLL_SECONDS, left)), FIRST_COMPLETED)
                 if not done and left <= 0:
                     logger.warning("%s receivers did not answer in time", len(self._running))
@@ -103,19 +103,19 @@ class OutboxSender:
             pool.shutdown(wait=False, cancel_futures=True)
         return self._tries
 
-    def _begin(self, pool: ThreadPoolExecutor) -> bool:
+    def _claim_and_submit(self, pool: ThreadPoolExecutor) -> bool:
         """Claim for every thread that is free, and say whether there was anything."""
         free = MOST_PARALLEL_SENDS - len(self._running)
-        if self._spent() > CLAIM_WINDOW_SECONDS or not free:
+        if self._get_elapsed() > CLAIM_WINDOW_SECONDS or not free:
             return False
         found = claim_due_notifications(self._now(), free, {one.rule for one in self._running.values()})
         for one in found:
-            if one.letter is not None:
-                self._running[pool.submit(send_webhook, one.letter, get_outgoing_reach())] = one
+            if one.webhook is not None:
+                self._running[pool.submit(send_webhook, one.webhook, get_outgoing_reach())] = one
         self._tries += len(found)
         return bool(found)
 
-    def _spent(self) -> float:
+    def _get_elapsed(self) -> float:
         return time.monotonic() - self._began
 
 
@@ -135,7 +135,7 @@ def claim_due_notifications(
     due = Notification.objects.filter(rule=OuterRef("pk"), status=WAITING, due_at__lte=now)
     next_ones = due.order_by("due_at", "created_at", "pk")
     claimed = Notification.objects.filter(rule=OuterRef("pk"), status=WAITING, claimed_until__gt=now)
-    rules = NotificationRule.objects.filter(Q(held_until=None) | Q(held_until__lte=now))
+    rules = NotificationRule.objects.filter(Q(paused_until=None) | Q(paused_until__lte=now))
     rules = (
         rules.exclude(pk__in=busy)
         .filter(~Exists(claimed))
@@ -160,11 +160,13 @@ def _claim_next(rule: NotificationRule, now: datetime) -> ClaimedNotification | 
         return None
     claimed = ClaimedNotification(row.pk, rule.pk, row.sends, row.attempts)
     try:
-        letter = WebhookRequest(str(row.pk), row.event, rule.url, rule.secret, row.body, int(now.timestamp()))
+        webhook = WebhookRequest(
+            str(row.pk), row.event, rule.url, rule.secret, row.body, int(now.timestamp())
+        )
     except DecryptionFailed as problem:
         record_result(claimed, WebhookResult(None, f"Its address cannot be read: {problem}"), now)
         return None
-    return replace(claimed, letter=letter)
+    return replace(claimed, webhook=webhook)
 
 
 def _build_unclaimed_filter(now: datetime) -> Q:
@@ -173,13 +175,15 @@ def _build_unclaimed_filter(now: datetime) -> Q:
 
 def record_result(claimed: ClaimedNotification, answer: WebhookResult, now: datetime) -> None:
     """Write down what became of it; nothing where it is no longer this claim's, or was deleted."""
-    mine = Notification.objects.filter(pk=claimed.key, sends=claimed.sends, status=WAITING)
+    mine = Notification.objects.filter(pk=claimed.key, sends=claimed.fence, status=WAITING)
     rule = NotificationRule.objects.filter(pk=claimed.rule)
-    if answer.is_taken:
-        mine.update(status=DELIVERED, answer_code=answer.code, reason="", ended_at=now, claimed_until=None)
-        rule.exclude(failures=0).update(failures=0, held_until=None)
+    if answer.is_delivered:
+        mine.update(
+            status=DELIVERED, response_status=answer.status_code, reason="", ended_at=now, claimed_until=None
+        )
+        rule.exclude(failures=0).update(failures=0, paused_until=None)
         return
-    said = {"answer_code": answer.code, "reason": answer.reason, "claimed_until": None}
+    said = {"response_status": answer.status_code, "reason": answer.reason, "claimed_until": None}
     if claimed.attempts >= NOTIFICATION_ATTEMPTS:
         mine.update(status=FAILED, ended_at=now, **said)
     else:
@@ -191,7 +195,7 @@ def _back_off_rule(rule: QuerySet[NotificationRule], now: datetime) -> None:
     """Leave a rule alone for longer with each try that fails."""
     rule.update(failures=F("failures") + 1)
     failures = rule.values_list("failures", flat=True).first() or 1
-    rule.update(held_until=now + RULE_BACKOFFS[min(failures, len(RULE_BACKOFFS)) - 1])
+    rule.update(paused_until=now + RULE_BACKOFFS[min(failures, len(RULE_BACKOFFS)) - 1])
 
 
 def expire_notifications(now: datetime) -> int:
@@ -201,7 +205,7 @@ def expire_notifications(now: datetime) -> int:
     ended = dead.update(
         status=FAILED, ended_at=now, claimed_until=None, reason="Nothing is known of the last attempt."
     )
-    late = waiting.filter(give_up_at__lte=now)
+    late = waiting.filter(deadline_at__lte=now)
     untried = late.filter(reason="")
     ended += untried.update(
         status=FAILED,

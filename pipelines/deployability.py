@@ -53,7 +53,7 @@ def _list_service_faults(service: Service, actor: User) -> Iterator[str]:
         if any(row["kind"] == SERVICE_DEFINITION for row in one.manifests)
     ]
     for place in places:
-        yield from _list_faults(place.sources([SERVICE_DEFINITION]), get_file_scope(place), actor)
+        yield from _list_faults(place.list_rows([SERVICE_DEFINITION]), get_file_scope(place), actor)
     if not places:
         own = service.manifests.filter(kind=SERVICE_DEFINITION).order_by("pk")
         yield from _list_faults([build_manifest_row(one) for one in own], service.scope, actor)
@@ -74,9 +74,9 @@ def _list_targets(pipeline: Pipeline) -> list[StageTarget]:
 
 
 def _list_target_faults(target: StageTarget, reader: Principal) -> Iterator[str]:
-    rows = target.overridden.sources([SERVICE_DEFINITION])
+    rows = target.overrides.list_rows([SERVICE_DEFINITION])
     return _list_faults(
-        rows, get_file_scope(target.overridden), reader, is_blue_green=_is_blue_green(target.spec)
+        rows, get_file_scope(target.overrides), reader, is_blue_green=_is_blue_green(target.spec)
     )
 
 

@@ -31,7 +31,7 @@ def list_run_needs(
             said = f"the connector of the image of the service {target.service.identifier}"
             yield from list_source_needs(scope, artifact.source, hint=said, path=at)
         yield from list_store_needs(
-            target.overridden.sources(),
+            target.overrides.list_rows(),
             scope,
             hint=f"the connector of a manifest of the service {target.service.identifier}",
             file_hint=f"a file of the service {target.service.identifier}",

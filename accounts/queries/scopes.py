@@ -21,7 +21,7 @@ class OrganizationProjects:
     count: int
 
     @property
-    def more(self) -> int:
+    def hidden_count(self) -> int:
         """How many projects are not among the first."""
         return self.count - len(self.projects)
 

@@ -67,7 +67,7 @@ class EffectiveManifests(OverrideRoute):
 
     @extend_schema(parameters=[FETCH_PARAMETER], responses=EffectiveManifestsDocument)
     def get(self, request: Request, pk: int, service: int, infrastructure: int | None = None) -> Response:
-        there = self.there(pk, service, infrastructure)
+        there = self.get_override_set(pk, service, infrastructure)
         fetch = fetch_rows if self.is_flag_set("fetch") else None
         return Response(
             {
@@ -88,9 +88,9 @@ def _serialize_manifest(one: EffectiveManifest) -> dict[str, Any]:
         "parts": _serialize_parts(one.merged) if one.merged else [],
         "problems": [_serialize_problem(fault) for fault in one.problems],
         "warnings": [_serialize_problem(fault) for fault in one.warnings],
-        "trouble": one.trouble,
-        "elsewhere": one.elsewhere,
-        "waits": one.waits,
+        "trouble": one.error,
+        "elsewhere": one.unfetched_location,
+        "waits": one.lookup_status,
     }
 
 

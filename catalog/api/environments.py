@@ -117,24 +117,24 @@ class Environments(BaseApiView):
 class EnvironmentRoute(BaseApiView):
     """The base of routes about one environment and what is in it."""
 
-    def environment(self, pk: int, *, lock: bool = False) -> Environment:
+    def get_environment(self, pk: int, *, lock: bool = False) -> Environment:
         """Return the environment of the address."""
         rows = Environment.objects.select_related("scope")
         return self.get_visible(VIEW, rows.select_for_update(of=("self",)) if lock else rows, pk=pk)
 
-    def infrastructure_spec(
+    def build_infrastructure_spec(
         self, environment: Environment, given: dict[str, Any]
     ) -> operations.InfrastructureSpec:
         """Return what was given, with the connector that is meant."""
         return operations.InfrastructureSpec(
             name=given["name"],
-            connector=self._connector_named(environment.scope, given["connector"]),
+            connector=self._find_connector(environment.scope, given["connector"]),
             region=given["region"],
             cluster=given["cluster"],
             is_dynamic=given["is_dynamic"],
         )
 
-    def _connector_named(self, scope: Scope, identifier: str) -> Connector:
+    def _find_connector(self, scope: Scope, identifier: str) -> Connector:
         visible = filter_visible(self.principal, "core_connector_view", list_connectors(scope))
         found = visible.filter(identifier=identifier).order_by("-scope__path").first()
         if found is None:
@@ -147,14 +147,14 @@ class EnvironmentDetail(EnvironmentRoute):
 
     @extend_schema(responses=EnvironmentDocument)
     def get(self, request: Request, pk: int) -> Response:
-        found = self.environment(pk)
+        found = self.get_environment(pk)
         return respond_with_etag(EnvironmentDocument(found).data, found.version)
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], request=EnvironmentChange, responses=EnvironmentDocument)
     def put(self, request: Request, pk: int) -> Response:
         given = self.get_validated_body(EnvironmentChange)
         with transaction.atomic():
-            found = self.environment(pk, lock=True)
+            found = self.get_environment(pk, lock=True)
             check_version(request, found.version)
             changed = operations.update_environment(
                 actor=self.principal, environment=found, spec=_build_spec(given)
@@ -165,7 +165,7 @@ class EnvironmentDetail(EnvironmentRoute):
     def delete(self, request: Request, pk: int) -> Response:
         operations.delete_environment(
             actor=self.principal,
-            environment=self.environment(pk),
+            environment=self.get_environment(pk),
             although_used=self.is_flag_set("although_used"),
         )
         return Response(status=204)
@@ -178,19 +178,19 @@ class Infrastructures(EnvironmentRoute):
         parameters=[IDENTIFIER_PARAMETER, *PAGE_PARAMETERS], responses=InfrastructureDocument(many=True)
     )
     def get(self, request: Request, pk: int) -> Response:
-        rows = Infrastructure.objects.filter(environment=self.environment(pk)).select_related("connector")
+        rows = Infrastructure.objects.filter(environment=self.get_environment(pk)).select_related("connector")
         if identifier := request.GET.get("identifier"):
             rows = rows.filter(identifier=identifier)
         return self.paginate(rows, InfrastructureDocument)
 
     @extend_schema(request=InfrastructureInput, responses={201: InfrastructureDocument})
     def post(self, request: Request, pk: int) -> Response:
-        environment, given = self.environment(pk), self.get_validated_body(InfrastructureInput)
+        environment, given = self.get_environment(pk), self.get_validated_body(InfrastructureInput)
         made = operations.create_infrastructure(
             actor=self.principal,
             environment=environment,
             identifier=given["identifier"],
-            spec=self.infrastructure_spec(environment, given),
+            spec=self.build_infrastructure_spec(environment, given),
         )
         return respond_with_etag(InfrastructureDocument(made).data, made.version, status=201)
 
@@ -200,7 +200,7 @@ class InfrastructureDetail(EnvironmentRoute):
 
     @extend_schema(responses=InfrastructureDocument)
     def get(self, request: Request, pk: int, infrastructure: int) -> Response:
-        found = self._found(pk, infrastructure)
+        found = self._get_infrastructure(pk, infrastructure)
         return respond_with_etag(InfrastructureDocument(found).data, found.version)
 
     @extend_schema(
@@ -209,9 +209,9 @@ class InfrastructureDetail(EnvironmentRoute):
     def put(self, request: Request, pk: int, infrastructure: int) -> Response:
         given = self.get_validated_body(InfrastructureChange)
         with transaction.atomic():
-            found = self._found(pk, infrastructure)
+            found = self._get_infrastructure(pk, infrastructure)
             check_version(request, found.version)
-            spec = self.infrastructure_spec(found.environment, given)
+            spec = self.build_infrastructure_spec(found.environment, given)
             changed = operations.update_infrastructure(
                 actor=self.principal, infrastructure=found, spec=spec, version=found.version
             )
@@ -221,12 +221,12 @@ class InfrastructureDetail(EnvironmentRoute):
     def delete(self, request: Request, pk: int, infrastructure: int) -> Response:
         operations.delete_infrastructure(
             actor=self.principal,
-            infrastructure=self._found(pk, infrastructure),
+            infrastructure=self._get_infrastructure(pk, infrastructure),
             although_used=self.is_flag_set("although_used"),
         )
         return Response(status=204)
 
-    def _found(self, pk: int, infrastructure: int) -> Infrastructure:
+    def _get_infrastructure(self, pk: int, infrastructure: int) -> Infrastructure:
         rows = Infrastructure.objects.select_related("connector__scope", "environment__scope")
         return self.get_visible(VIEW, rows, pk=infrastructure, environment_id=pk)
 

@@ -74,20 +74,20 @@ class OverrideChange(serializers.Serializer[Any]):
 class OverrideRoute(EnvironmentRoute):
     """The base of routes about overrides: an address may name an infrastructure of the environment."""
 
-    def place(self, pk: int, infrastructure: int | None) -> Infrastructure | None:
+    def get_infrastructure(self, pk: int, infrastructure: int | None) -> Infrastructure | None:
         """Return the infrastructure of the address, if it names one."""
         if infrastructure is None:
             return None
         rows = Infrastructure.objects.select_related("environment__scope")
         return self.get_visible(VIEW_ENVIRONMENT, rows, pk=infrastructure, environment_id=pk)
 
-    def there(
+    def get_override_set(
         self, pk: int, service: int, infrastructure: int | None, *, lock: bool = False
     ) -> ServiceOverrideSet:
         """Return the overrides that the address means."""
-        environment = self.environment(pk, lock=lock)
+        environment = self.get_environment(pk, lock=lock)
         found = self.get_visible(VIEW_SERVICE, Service.objects.select_related("scope"), pk=service)
-        return load_override_set(found, environment, self.place(pk, infrastructure))
+        return load_override_set(found, environment, self.get_infrastructure(pk, infrastructure))
 
 
 class Overrides(OverrideRoute):
@@ -95,7 +95,7 @@ class Overrides(OverrideRoute):
 
     @extend_schema(parameters=PAGE_PARAMETERS, responses=OverrideSummary(many=True))
     def get(self, request: Request, pk: int, infrastructure: int | None = None) -> Response:
-        environment, place = self.environment(pk), self.place(pk, infrastructure)
+        environment, place = self.get_environment(pk), self.get_infrastructure(pk, infrastructure)
         seen = filter_visible(self.principal, VIEW_SERVICE, Service.objects.all())
         rows = environment.overrides.filter(infrastructure=place, service__in=seen).select_related("service")
         return self.paginate(rows, OverrideSummary)
@@ -106,7 +106,7 @@ class OverrideDetail(OverrideRoute):
 
     @extend_schema(responses=OverrideDocument)
     def get(self, request: Request, pk: int, service: int, infrastructure: int | None = None) -> Response:
-        return _build_response(self.there(pk, service, infrastructure))
+        return _build_response(self.get_override_set(pk, service, infrastructure))
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], request=OverrideChange, responses=OverrideDocument)
     def put(self, request: Request, pk: int, service: int, infrastructure: int | None = None) -> Response:
@@ -129,8 +129,8 @@ class OverrideDetail(OverrideRoute):
         spec: operations.OverrideSpec,
     ) -> Response:
         with transaction.atomic():
-            there = self.there(pk, service, infrastructure, lock=True)
-            check_version(request, there.strongest.version if there.strongest else 0)
+            there = self.get_override_set(pk, service, infrastructure, lock=True)
+            check_version(request, there.current_override.version if there.current_override else 0)
             operations.override_service(
                 actor=self.principal,
                 environment=there.environment,
@@ -142,7 +142,7 @@ class OverrideDetail(OverrideRoute):
 
 
 def _build_response(there: ServiceOverrideSet) -> Response:
-    stored, levels = there.strongest, there.levels
+    stored, levels = there.current_override, there.levels
     version = stored.version if stored else 0
     document = {
         "service": there.service.pk,

@@ -30,7 +30,7 @@ class EnvironmentForm(ResourceForm):
     )
     field_order = ("in_scope", "name", "identifier", "kind", "description")
 
-    def spec(self, variables: dict[str, Any]) -> EnvironmentSpec:
+    def build_spec(self, variables: dict[str, Any]) -> EnvironmentSpec:
         """What was entered."""
         given = self.cleaned_data
         return EnvironmentSpec(given["name"], given["description"], given["kind"], variables)
@@ -102,7 +102,7 @@ class InfrastructureForm(PageForm):
     def clean(self) -> dict[str, Any]:
         """What either of the methods cannot do without."""
         given = super().clean() or self.cleaned_data
-        region, cluster = self._place(given)
+        region, cluster = self._get_location(given)
         if not cluster:
             self.add_error(self._field("cluster"), "Choose a cluster.")
         if not region:
@@ -122,14 +122,14 @@ class InfrastructureForm(PageForm):
     def _field(self, name: str) -> str:
         return f"mapped_{name}" if self.is_dynamic and name in ("region", "cluster") else name
 
-    def _place(self, given: Mapping[str, Any]) -> tuple[str, str]:
+    def _get_location(self, given: Mapping[str, Any]) -> tuple[str, str]:
         region, cluster = given.get(self._field("region")), given.get(self._field("cluster"))
         return str(region or "").strip(), str(cluster or "").strip()
 
-    def spec(self) -> InfrastructureSpec:
+    def build_spec(self) -> InfrastructureSpec:
         """What was entered."""
         given = self.cleaned_data
-        region, cluster = self._place(given)
+        region, cluster = self._get_location(given)
         return InfrastructureSpec(
             given["name"], given["connector"], region, cluster, is_dynamic=self.is_dynamic
         )

@@ -86,7 +86,7 @@ class ManifestForm(PageForm):
             given.get(name, "").strip() for name in ("paths", *_list_content_names())
         )
 
-    def spec(self, identifier: str) -> ManifestSpec:
+    def build_spec(self, identifier: str) -> ManifestSpec:
         """Return the manifest that was entered; `identifier` is for a row that names none."""
         given = self.cleaned_data
         store = get_store(given["store"] or INLINE)
@@ -180,13 +180,13 @@ else:
 class ManifestFormSet(_BaseManifestFormSet):
     """All manifests of a service or an override."""
 
-    def specs(self) -> list[ManifestSpec]:
+    def build_specs(self) -> list[ManifestSpec]:
         """The rows that are manifests."""
         taken = {form.cleaned_data["identifier"] for form in self.forms}
         found = []
         for form in self.forms:
             if form.is_filled:
-                found.append(form.spec(_get_free_identifier(form.cleaned_data["kind"], taken)))
+                found.append(form.build_spec(_get_free_identifier(form.cleaned_data["kind"], taken)))
                 taken.add(found[-1].identifier)
         return found
 

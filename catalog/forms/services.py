@@ -78,7 +78,7 @@ class ServiceForm(ResourceForm):
         widget=forms.TextInput(attrs=_MONO_ATTRIBUTES),
     )
 
-    def source(self) -> dict[str, str]:
+    def build_source(self) -> dict[str, str]:
         """Where the image comes from, as the artifact keeps it."""
         given = self.cleaned_data
         if not given["source_type"]:
@@ -88,7 +88,7 @@ class ServiceForm(ResourceForm):
             del named["region"]
         return {key: value for key, value in named.items() if value}
 
-    def spec(self, manifests: Sequence[ManifestSpec], variables: VariableFormSet) -> ServiceSpec:
+    def build_spec(self, manifests: Sequence[ManifestSpec], variables: VariableFormSet) -> ServiceSpec:
         """What was entered."""
         given = self.cleaned_data
         return ServiceSpec(
@@ -98,7 +98,7 @@ class ServiceForm(ResourceForm):
             required_variables=variables.required(),
             image=given["image"],
             tag=given["tag"] or "latest",
-            source=self.source(),
+            source=self.build_source(),
             manifests=manifests,
         )
 

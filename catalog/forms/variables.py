@@ -48,14 +48,14 @@ class VariableForm(PageForm):
             if value:
                 self.add_error("name", "Give the variable a name.")
             return given
-        found = self._typed(given.get("kind") or TEXT, value)
+        found = self._convert_value(given.get("kind") or TEXT, value)
         if found is not None:
             given["value"] = found
             if message := describe_variable_problem(name, found):
                 self.add_error("name", f"{message[:1].upper()}{message[1:]}.")
         return given
 
-    def _typed(self, kind: str, value: str) -> VariableValue | None:
+    def _convert_value(self, kind: str, value: str) -> VariableValue | None:
         if kind == TEXT:
             return value
         if kind == BOOLEAN and value.strip().lower() in _BOOLEAN_WORDS:
@@ -85,17 +85,17 @@ class VariableFormSet(_BaseVariableFormSet):
             seen |= {name} - {""}
 
     @property
-    def named(self) -> Sequence[dict[str, Any]]:
+    def list_named_rows(self) -> Sequence[dict[str, Any]]:
         """The rows that are variables."""
         return [form.cleaned_data for form in self.forms if form.cleaned_data.get("name")]
 
     def variables(self) -> dict[str, VariableValue]:
         """The values by name."""
-        return {row["name"]: row["value"] for row in self.named}
+        return {row["name"]: row["value"] for row in self.list_named_rows}
 
     def required(self) -> list[str]:
         """The names that need a value."""
-        return [row["name"] for row in self.named if row["required"]]
+        return [row["name"] for row in self.list_named_rows if row["required"]]
 
 
 _VariableFormSetClass = formset_factory(

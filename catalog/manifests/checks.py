@@ -222,7 +222,11 @@ def _build_problem(document: Document, path: ParameterPath, message: str) -> Man
     written = _restore_spelling(document.value, path)
     place = format_path(written) or "document"
     return ManifestProblem(
-        document.name_of(written), place, document.line_of(written), message, document.column_of(written)
+        document.get_file_name(written),
+        place,
+        document.get_line(written),
+        message,
+        document.get_column(written),
     )
 
 

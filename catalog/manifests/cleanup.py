@@ -56,34 +56,34 @@ class _ManifestCleanup:
     def __init__(self, kind: ManifestKind, document: Document) -> None:
         self.kind = kind
         self.document = document
-        self.begin: ParameterPath = ()
+        self.definition_path: ParameterPath = ()
         """Where the definition is in the document."""
-        self.answered: list[str] = []
-        self.retyped: list[str] = []
+        self.response_keys: list[str] = []
+        self.converted_keys: list[str] = []
 
     def clean(self, value: dict[str, Any]) -> list[str]:
         """Clean a definition, and return what was changed."""
-        changes = [*self._unwrapped(value), *self._lifted(value)]
+        changes = [*self._unwrap(value), *self._copy_from_deployment(value)]
         wanted = get_input_shape(self.kind.service, self.kind.operation)
         answer = get_response_shape(self.kind.service, *self.kind.answer)
         if ignored := [key for key in value if {key, _capitalize(key)} & set(self.kind.ignored)]:
             changes.append(f"Removed {_join_names(ignored)}: set by the deployment.")
             for key in ignored:
                 del value[key]
-        self._inside(value, wanted, answer, ())
-        if self.answered:
-            changes.append(f"Removed {_join_names(self.answered)}: set only by AWS.")
-        if self.retyped:
-            changes.append(f"Wrote {_join_names(self.retyped)} in the type that AWS requires.")
+        self._clean_value(value, wanted, answer, ())
+        if self.response_keys:
+            changes.append(f"Removed {_join_names(self.response_keys)}: set only by AWS.")
+        if self.converted_keys:
+            changes.append(f"Wrote {_join_names(self.converted_keys)} in the type that AWS requires.")
         return changes
 
-    def _unwrapped(self, value: dict[str, Any]) -> Iterator[str]:
+    def _unwrap(self, value: dict[str, Any]) -> Iterator[str]:
         key = find_wrapper_key(self.kind, value)
         if not key:
             return
         held = value.pop(key)
         if isinstance(held, list) and len(held) > 1:
-            line = self.document.line_of((key,)) or 1
+            line = self.document.get_line((key,)) or 1
             message = f'"{key}" holds {len(held)} definitions: keep one'
             raise BadDocument("manifest", line, 1, message)
         inner = held[0] if isinstance(held, list) and held else held
@@ -92,7 +92,7 @@ class _ManifestCleanup:
         if not isinstance(inner, dict) or not inner or known & {*value, *map(_capitalize, value)}:
             yield f'Removed "{key}", which is part of the AWS response.'
             return
-        self.begin = (key, 0) if isinstance(held, list) else (key,)
+        self.definition_path = (key, 0) if isinstance(held, list) else (key,)
         tags = value.get("tags")
         value.clear()
         value.update(inner)
@@ -100,7 +100,7 @@ class _ManifestCleanup:
             value["tags"] = tags
         yield f'Took the definition out of "{key}", which is part of the AWS response.'
 
-    def _lifted(self, value: dict[str, Any]) -> Iterator[str]:
+    def _copy_from_deployment(self, value: dict[str, Any]) -> Iterator[str]:
         """Take over what AWS shows only on the deployment of a service that it answers."""
         deployments = value.get("deployments")
         for one in deployments if isinstance(deployments, list) else ():
@@ -111,38 +111,40 @@ class _ManifestCleanup:
             if lifted:
                 yield f"Took {_join_names(lifted)} from the primary deployment."
 
-    def _inside(self, value: Any, wanted: Any, answer: Any, path: ParameterPath) -> None:
+    def _clean_value(self, value: Any, wanted: Any, answer: Any, path: ParameterPath) -> None:
         if is_document_shape(wanted):
             return
         if wanted.type_name == "structure" and isinstance(value, dict):
             for key in list(value):
-                self._member(value, key, wanted, answer, path)
+                self._clean_member(value, key, wanted, answer, path)
         elif wanted.type_name in ("list", "map"):
             inner = wanted.member if wanted.type_name == "list" else wanted.value
             members = getattr(answer, "member", None) or getattr(answer, "value", None)
             for key in _list_keys(value):
-                self._put(value, key, inner, members, (*path, key))
+                self._convert_scalar(value, key, inner, members, (*path, key))
 
-    def _member(self, value: dict[str, Any], key: str, wanted: Any, answer: Any, path: ParameterPath) -> None:
+    def _clean_member(
+        self, value: dict[str, Any], key: str, wanted: Any, answer: Any, path: ParameterPath
+    ) -> None:
         shown = getattr(answer, "members", {})
         name = key if key in wanted.members or key in shown else _capitalize(key)
         if name in wanted.members:
-            self._put(value, key, wanted.members[name], shown.get(name), (*path, key))
+            self._convert_scalar(value, key, wanted.members[name], shown.get(name), (*path, key))
         elif name in shown:
             del value[key]
-            self.answered.append(key)
+            self.response_keys.append(key)
 
-    def _put(self, value: Any, key: Any, wanted: Any, answer: Any, path: ParameterPath) -> None:
+    def _convert_scalar(self, value: Any, key: Any, wanted: Any, answer: Any, path: ParameterPath) -> None:
         inner = value[key]
         if isinstance(inner, dict | list):
-            self._inside(inner, wanted, answer, path)
+            self._clean_value(inner, wanted, answer, path)
             return
-        spelling = self.document.number_texts.get((*self.begin, *path))
+        spelling = self.document.number_texts.get((*self.definition_path, *path))
         # True and False are words of people; what they mean as text is theirs to say.
         fitted = inner if isinstance(inner, bool) else convert_value(wanted, inner)
         if fitted is not inner and fitted != inner:
             value[key] = spelling or fitted
-            self.retyped.append(str(path[-1]))
+            self.converted_keys.append(str(path[-1]))
 
 
 def _capitalize(key: str) -> str:
@@ -176,7 +178,7 @@ def _render_text(text: str, value: dict[str, Any], draft: YamlDraft | None) -> s
         return json.dumps(value, indent=indent[1] if indent else 2, ensure_ascii=False) + "\n"
     try:
         if draft is not None:
-            return draft.written()
+            return draft.render()
     except NotEditable:
         pass
     dumped = yaml.dump(value, Dumper=IndentedDumper, sort_keys=False, allow_unicode=True, width=4096)

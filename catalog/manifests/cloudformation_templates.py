@@ -25,19 +25,19 @@ class _TemplateOutline:
     _open: list[bool | None] = field(default_factory=list)
     """For each mapping that is open whether a key comes next; None for a list."""
 
-    def take(self, event: yaml.Event) -> None:
+    def add_event(self, event: yaml.Event) -> None:
         """Take up the next event."""
         if isinstance(event, _END_EVENTS):
             self._open.pop()
             return
         if self._open and self._open[-1] is not None:
             if self._open[-1]:
-                self._name(getattr(event, "value", ""))
+                self._add_name(getattr(event, "value", ""))
             self._open[-1] = not self._open[-1]
         if isinstance(event, _START_EVENTS):
             self._open.append(True if isinstance(event, yaml.MappingStartEvent) else None)
 
-    def _name(self, key: str) -> None:
+    def _add_name(self, key: str) -> None:
         if len(self._open) == 1:
             self.sections.setdefault(key, [])
         elif len(self._open) == 2 and self.sections:
@@ -56,7 +56,7 @@ def parse_template(text: str, name: str) -> Document:
         for number, event in enumerate(_parse_events(name, text)):
             if number == 0 and not isinstance(event, yaml.MappingStartEvent):
                 raise _build_error(name, event, "a template is a mapping of keys to values")
-            outline.take(event)
+            outline.add_event(event)
     except yaml.YAMLError as bad:
         mark = getattr(bad, "problem_mark", None)
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)

@@ -37,15 +37,15 @@ class Document:
     text: str = field(default="", repr=False)
     number_texts: Mapping[InputPath, str] = field(default_factory=dict, repr=False)
 
-    def line_of(self, path: InputPath) -> int | None:
+    def get_line(self, path: InputPath) -> int | None:
         """The line (from 1) of a path, or of the nearest part around it that is in the text."""
         return self.lines.get(self._nearest(path))
 
-    def column_of(self, path: InputPath) -> int | None:
+    def get_column(self, path: InputPath) -> int | None:
         """The column (from 1) in which that line's part begins."""
         return self.columns.get(self._nearest(path))
 
-    def name_of(self, path: InputPath) -> str:
+    def get_file_name(self, path: InputPath) -> str:
         """The file in which that line is."""
         return self.names.get(self._nearest(path), self.name)
 

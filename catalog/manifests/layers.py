@@ -76,7 +76,7 @@ class MergedDocument:
     layers: tuple[ManifestLayer, ...] = field(repr=False)
     parts: Mapping[InputPath, ManifestPart] = field(repr=False)
 
-    def level_of(self, path: InputPath) -> str:
+    def get_level(self, path: InputPath) -> str:
         """Who said what stands at a path, or at the nearest part around it."""
         while path and path not in self.parts:
             path = path[:-1]
@@ -132,18 +132,18 @@ def _get_policy_name(value: Any) -> str:
 @dataclass(frozen=True)
 class _MergeNode:
     part: ManifestPart
-    inside: "dict[str, _MergeNode] | list[_MergeNode] | None" = None
-    gone: "tuple[tuple[str, _MergeNode], ...]" = ()
+    children: "dict[str, _MergeNode] | list[_MergeNode] | None" = None
+    removed: "tuple[tuple[str, _MergeNode], ...]" = ()
 
 
 @dataclass(frozen=True)
 class _KeyMatcher:
     """Whether keys that differ in the case of their first letter are the same (R256)."""
 
-    in_either_case: bool
+    ignores_first_case: bool
 
-    def of(self, key: str, others: Mapping[str, Any]) -> str:
-        if key in others or not self.in_either_case:
+    def match_key(self, key: str, others: Mapping[str, Any]) -> str:
+        if key in others or not self.ignores_first_case:
             return key
         swapped = key[:1].swapcase() + key[1:]
         return swapped if swapped in others else key
@@ -160,9 +160,9 @@ def _build_node(layer: ManifestLayer, value: Any, written: Any, path: InputPath)
     is_scalar = not isinstance(value, Mapping | list)
     part = ManifestPart(
         layer.level,
-        document.name_of(path),
-        document.line_of(path),
-        document.column_of(path),
+        document.get_file_name(path),
+        document.get_line(path),
+        document.get_column(path),
         value if is_scalar else None,
         None if isinstance(written, Mapping | list) else written,
         spelling=document.number_texts.get(path),
@@ -185,11 +185,11 @@ def _get_child(value: Any, key: str | int) -> Any:
 
 
 def _overlay(base: _MergeNode, over: _MergeNode, names: _KeyMatcher, key: str = "") -> _MergeNode:
-    if isinstance(base.inside, dict) and isinstance(over.inside, dict):
-        return _overlay_mapping(base, base.inside, over.inside, names)
-    if isinstance(base.inside, list) and isinstance(over.inside, list) and key in NAMED_LIST_KEYS:
-        return _overlay_list(base, base.inside, over.inside, names, NAMED_LIST_KEYS[key])
-    if base.inside is None and over.inside is None and base.part.value == over.part.value:
+    if isinstance(base.children, dict) and isinstance(over.children, dict):
+        return _overlay_mapping(base, base.children, over.children, names)
+    if isinstance(base.children, list) and isinstance(over.children, list) and key in NAMED_LIST_KEYS:
+        return _overlay_list(base, base.children, over.children, names, NAMED_LIST_KEYS[key])
+    if base.children is None and over.children is None and base.part.value == over.part.value:
         # Such as the name by which an entry is found: said again, not changed.
         return base
     before = OverriddenValue(base.part.level, base.part.value)
@@ -199,9 +199,9 @@ def _overlay(base: _MergeNode, over: _MergeNode, names: _KeyMatcher, key: str = 
 def _overlay_mapping(
     base: _MergeNode, below: Mapping[str, _MergeNode], above: Mapping[str, _MergeNode], names: _KeyMatcher
 ) -> _MergeNode:
-    inside, gone = dict(below), list(base.gone)
+    inside, gone = dict(below), list(base.removed)
     for key, node in above.items():
-        known = names.of(key, inside)
+        known = names.match_key(key, inside)
         if _is_null(node):
             if known in inside:
                 gone.append((known, _mark_removed(inside.pop(known), node)))
@@ -210,13 +210,13 @@ def _overlay_mapping(
         else:
             inside[known] = _drop_removals(node, names, known)
             gone = [one for one in gone if one[0] != known]
-    return replace(base, inside=inside, gone=tuple(gone))
+    return replace(base, children=inside, removed=tuple(gone))
 
 
 def _overlay_list(
     base: _MergeNode, below: Sequence[_MergeNode], above: Sequence[_MergeNode], names: _KeyMatcher, name: str
 ) -> _MergeNode:
-    inside, gone = _index_by_name(below, name), list(base.gone)
+    inside, gone = _index_by_name(below, name), list(base.removed)
     for node in above:
         key = _get_entry_name(node, name)
         if _is_removal(node):
@@ -226,7 +226,7 @@ def _overlay_list(
             inside[key] = _overlay(inside[key], node, names)
         else:
             inside[key if key is not None else object()] = _drop_removals(node, names)
-    return replace(base, inside=list(inside.values()), gone=tuple(gone))
+    return replace(base, children=list(inside.values()), removed=tuple(gone))
 
 
 def _index_by_name(nodes: Sequence[_MergeNode], name: str) -> dict[Any, _MergeNode]:
@@ -239,21 +239,21 @@ def _index_by_name(nodes: Sequence[_MergeNode], name: str) -> dict[Any, _MergeNo
 
 
 def _get_entry_name(node: _MergeNode, name: str) -> Any:
-    found = node.inside.get(name) if isinstance(node.inside, dict) else None
+    found = node.children.get(name) if isinstance(node.children, dict) else None
     return found.part.value if found else None
 
 
 def _drop_removals(node: _MergeNode, names: _KeyMatcher, key: str = "") -> _MergeNode:
     """What an override brings anew: nulls and removals in it have nothing to take out."""
-    if isinstance(node.inside, dict):
-        kept = {k: _drop_removals(one, names, k) for k, one in node.inside.items() if not _is_null(one)}
-        return replace(node, inside=kept)
-    if isinstance(node.inside, list):
+    if isinstance(node.children, dict):
+        kept = {k: _drop_removals(one, names, k) for k, one in node.children.items() if not _is_null(one)}
+        return replace(node, children=kept)
+    if isinstance(node.children, list):
         return replace(
             node,
-            inside=[
+            children=[
                 _drop_removals(one, names)
-                for one in node.inside
+                for one in node.children
                 if key not in NAMED_LIST_KEYS or not _is_removal(one)
             ],
         )
@@ -266,11 +266,11 @@ def _mark_removed(node: _MergeNode, by: _MergeNode) -> _MergeNode:
 
 
 def _is_null(node: _MergeNode) -> bool:
-    return node.inside is None and node.part.value is None
+    return node.children is None and node.part.value is None
 
 
 def _is_removal(node: _MergeNode) -> bool:
-    found = node.inside.get(REMOVE_KEY) if isinstance(node.inside, dict) else None
+    found = node.children.get(REMOVE_KEY) if isinstance(node.children, dict) else None
     if found is None:
         return False
     if found.part.value is True:
@@ -295,27 +295,27 @@ def _flatten(tree: _MergeNode, layers: tuple[ManifestLayer, ...]) -> MergedDocum
 
 def _iterate_parts(node: _MergeNode, path: InputPath) -> Iterator[tuple[InputPath, ManifestPart]]:
     yield path, node.part
-    if isinstance(node.inside, dict):
-        for key, inner in node.inside.items():
+    if isinstance(node.children, dict):
+        for key, inner in node.children.items():
             yield from _iterate_parts(inner, (*path, key))
-    elif isinstance(node.inside, list):
-        for number, inner in enumerate(node.inside):
+    elif isinstance(node.children, list):
+        for number, inner in enumerate(node.children):
             yield from _iterate_parts(inner, (*path, number))
-    for key, inner in node.gone:
+    for key, inner in node.removed:
         yield (*path, key), inner.part
 
 
 def _build_value(node: _MergeNode) -> Any:
-    if isinstance(node.inside, dict):
-        return {key: _build_value(inner) for key, inner in node.inside.items()}
-    if isinstance(node.inside, list):
-        return [_build_value(inner) for inner in node.inside]
+    if isinstance(node.children, dict):
+        return {key: _build_value(inner) for key, inner in node.children.items()}
+    if isinstance(node.children, list):
+        return [_build_value(inner) for inner in node.children]
     return node.part.value
 
 
 def _build_written_value(node: _MergeNode) -> Any:
-    if node.part.written is not None or node.inside is None:
+    if node.part.written is not None or node.children is None:
         return node.part.written
-    if isinstance(node.inside, dict):
-        return {key: _build_written_value(inner) for key, inner in node.inside.items()}
-    return [_build_written_value(inner) for inner in node.inside]
+    if isinstance(node.children, dict):
+        return {key: _build_written_value(inner) for key, inner in node.children.items()}
+    return [_build_written_value(inner) for inner in node.children]

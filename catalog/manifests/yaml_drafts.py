@@ -65,11 +65,11 @@ class YamlDraft:
             raise NotEditable("The text is not valid YAML.") from bad
         self.origins: dict[int, _NodeOrigin] = {}
         self._register(node, self.value, snapshot, (0, len(self.lines)))
-        self.was = snapshot
+        self.original = snapshot
 
-    def written(self) -> str:
+    def render(self) -> str:
         """The text with all changes in it. Raises `NotEditable` where they cannot be written into it."""
-        if is_identical(self.value, self.was):
+        if is_identical(self.value, self.original):
             return self.text
         root = self.origins.get(id(self.value))
         after = self.lines[root.end :] if root else []

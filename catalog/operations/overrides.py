@@ -92,7 +92,7 @@ def list_override_problems(
 def _list_problems(
     actor: User, there: ServiceOverrideSet, kinds: Mapping[str, None]
 ) -> list[BlockingProblem]:
-    return [fault for one in list_effective_manifests(there, actor, kinds) for fault in one.faults]
+    return [fault for one in list_effective_manifests(there, actor, kinds) for fault in one.blocking_problems]
 
 
 def _replace_override(there: ServiceOverrideSet, spec: OverrideSpec) -> ServiceOverrideSet:
@@ -105,8 +105,8 @@ def _replace_override(there: ServiceOverrideSet, spec: OverrideSpec) -> ServiceO
         manifests=spec.rows,
     )
     if there.infrastructure is None:
-        return replace(there, of_environment=meant)
-    return replace(there, of_infrastructure=meant)
+        return replace(there, environment_override=meant)
+    return replace(there, infrastructure_override=meant)
 
 
 def _get_manifest_index(spec: OverrideSpec, kind: str) -> int:
@@ -116,7 +116,7 @@ def _get_manifest_index(spec: OverrideSpec, kind: str) -> int:
 def _write_override(
     actor: User, there: ServiceOverrideSet, spec: OverrideSpec, version: int | None
 ) -> ServiceOverride | None:
-    found = there.strongest
+    found = there.current_override
     if version is not None and version != (found.version if found else 0):
         raise VersionConflict("Someone else changed this after you opened it. Nothing was saved.")
     before = _build_audit_record(found) if found else None

@@ -43,10 +43,10 @@ class EffectiveManifest:
     merged: MergedDocument | None = None
     checked: CheckedManifest | None = None
     arn: str = ""
-    trouble: str = ""
-    broken: ManifestProblem | None = None
-    elsewhere: str = ""
-    waits: str = ""
+    error: str = ""
+    error_location: ManifestProblem | None = None
+    unfetched_location: str = ""
+    lookup_status: str = ""
 
     @property
     def problems(self) -> tuple[ManifestProblem, ...]:
@@ -57,10 +57,10 @@ class EffectiveManifest:
         return self.checked.warnings if self.checked else ()
 
     @property
-    def faults(self) -> tuple[BlockingProblem, ...]:
+    def blocking_problems(self) -> tuple[BlockingProblem, ...]:
         """Everything because of which a deployment would be refused."""
-        if self.trouble:
-            return (BlockingProblem(self.kind, self.trouble, self.broken),)
+        if self.error:
+            return (BlockingProblem(self.kind, self.error, self.error_location),)
         return tuple(BlockingProblem(self.kind, str(one), one) for one in self.problems)
 
 
@@ -76,7 +76,7 @@ def list_effective_manifests(
     Expressions stay as they are written: what they come to is only known when a pipeline runs. With `fetch`
     the files that lie elsewhere are there too, as they are now.
     """
-    rows, scope = found.sources(kinds), get_file_scope(found)
+    rows, scope = found.list_rows(kinds), get_file_scope(found)
     if fetch is not None:
         rows = fetch(found, rows, scope, reader)
     return [
@@ -110,21 +110,21 @@ def _build_manifests_of_kind(
 ) -> list[EffectiveManifest]:
     if rows[0]["store"] == TASK_DEFINITION_ARN:
         said = "; ".join(found.conflicts)
-        return [EffectiveManifest(kind, rows[:1], arn=rows[0]["content"], trouble=said)]
+        return [EffectiveManifest(kind, rows[:1], arn=rows[0]["content"], error=said)]
     if troubles := [str(row["trouble"]) for row in rows if row.get("trouble")]:
-        return [EffectiveManifest(kind, rows, trouble=" ".join(dict.fromkeys(troubles)))]
+        return [EffectiveManifest(kind, rows, error=" ".join(dict.fromkeys(troubles)))]
     if waits := [str(row["waits"]) for row in rows if row.get("waits")]:
-        return [EffectiveManifest(kind, rows, waits=" ".join(dict.fromkeys(waits)))]
+        return [EffectiveManifest(kind, rows, lookup_status=" ".join(dict.fromkeys(waits)))]
     if remote := [describe_location(row) for row in rows if is_unfetched(row)]:
-        return [EffectiveManifest(kind, rows, elsewhere=" and ".join(dict.fromkeys(remote)))]
+        return [EffectiveManifest(kind, rows, unfetched_location=" and ".join(dict.fromkeys(remote)))]
     try:
         _require_visible_files(rows, scope, reader)
         several = merge_layers_of_kind(kind, read_layers(kind, rows, scope))
     except (StoreError, FileNotInStore) as missing:
-        return [EffectiveManifest(kind, rows, trouble=str(missing))]
+        return [EffectiveManifest(kind, rows, error=str(missing))]
     except BadDocument as bad:
         place = ManifestProblem(bad.name, "document", bad.line, bad.message, bad.column)
-        return [EffectiveManifest(kind, rows, trouble=str(bad), broken=place)]
+        return [EffectiveManifest(kind, rows, error=str(bad), error_location=place)]
     return [
         EffectiveManifest(kind, _filter_used_rows(one, rows), one, check_manifest(kind, one.document))
         for one in several

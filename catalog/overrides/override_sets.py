@@ -26,13 +26,13 @@ class ServiceOverrideSet:
     service: Service
     environment: Environment
     infrastructure: Infrastructure | None = None
-    of_environment: ServiceOverride | None = None
-    of_infrastructure: ServiceOverride | None = None
+    environment_override: ServiceOverride | None = None
+    infrastructure_override: ServiceOverride | None = None
 
     @property
-    def strongest(self) -> ServiceOverride | None:
+    def current_override(self) -> ServiceOverride | None:
         """The override of the place that is looked at: the infrastructure's, if one is given."""
-        return self.of_environment if self.infrastructure is None else self.of_infrastructure
+        return self.environment_override if self.infrastructure is None else self.infrastructure_override
 
     @property
     def level(self) -> str:
@@ -40,7 +40,7 @@ class ServiceOverrideSet:
         return ENVIRONMENT_LEVEL if self.infrastructure is None else INFRASTRUCTURE_LEVEL
 
     @property
-    def place_name(self) -> str:
+    def target_name(self) -> str:
         """What people call the place that is looked at."""
         if self.infrastructure is None:
             return self.environment.name
@@ -49,24 +49,24 @@ class ServiceOverrideSet:
     @property
     def levels(self) -> tuple[VariableLevel, ...]:
         """What may set a variable here, the weakest first."""
-        found = build_levels(self.service, self.environment, _get_variables(self.of_environment))
+        found = build_levels(self.service, self.environment, _get_variables(self.environment_override))
         if self.infrastructure is None:
             return found
         owner = f"{self.service.name} in {self.infrastructure.name}"
-        return (*found, VariableLevel(INFRASTRUCTURE, owner, _get_variables(self.of_infrastructure)))
+        return (*found, VariableLevel(INFRASTRUCTURE, owner, _get_variables(self.infrastructure_override)))
 
     @property
     def values(self) -> tuple[Mapping[str, VariableValue], ...]:
         """The variables of each level, the weakest first."""
         return tuple(level.values for level in self.levels)
 
-    def sources(self, kinds: Iterable[str] = Manifest.Kind.values) -> list[ManifestRow]:
+    def list_rows(self, kinds: Iterable[str] = Manifest.Kind.values) -> list[ManifestRow]:
         """Every manifest that counts, with its level and mode, the weakest of each kind first."""
         own = [build_manifest_row(one) for one in self.service.manifests.order_by("pk")]
         rows = [
             *own,
-            *_list_override_rows(self.of_environment, ENVIRONMENT_LEVEL),
-            *_list_override_rows(self.of_infrastructure, INFRASTRUCTURE_LEVEL),
+            *_list_override_rows(self.environment_override, ENVIRONMENT_LEVEL),
+            *_list_override_rows(self.infrastructure_override, INFRASTRUCTURE_LEVEL),
         ]
         return [
             row
@@ -77,7 +77,7 @@ class ServiceOverrideSet:
     @property
     def conflicts(self) -> list[str]:
         """What overrides ask for that cannot be done, as sentences."""
-        rows = self.sources([Manifest.Kind.TASK_DEFINITION])
+        rows = self.list_rows([Manifest.Kind.TASK_DEFINITION])
         if not rows or rows[0]["store"] != TASK_DEFINITION_ARN:
             return []
         arn = f"{rows[0]['identifier']} of the {rows[0]['level']}"

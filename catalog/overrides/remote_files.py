@@ -63,7 +63,7 @@ def _group_by_location(rows: list[ManifestRow]) -> Iterator[list[int]]:
 def _fetch_files(asked: Mapping[str, Any], reader: User) -> dict[str, Any]:
     connector = Connector.objects.select_related("scope", "secret__scope").get(pk=asked["connector"])
     if lacks := find_missing_permissions(reader, get_connector_requirements(connector)):
-        raise ConnectorUnavailable(lacks[0].sentence)
+        raise ConnectorUnavailable(lacks[0].message)
     way = open_site_access(connector)
     if isinstance(way, SiteCaller):
         return way.call(SITE_SERVICE, FETCH_FILES, asked)

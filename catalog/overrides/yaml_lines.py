@@ -32,15 +32,15 @@ def render_lines(merged: MergedDocument) -> list[MergedLine]:
     for path, part in merged.parts.items():
         if part.is_removed:
             gone.setdefault(path[:-1], []).append((str(path[-1]), part))
-    return list(_LineRenderer(merged.parts, gone).block((), merged.document.value, 0, ""))
+    return list(_LineRenderer(merged.parts, gone).render_block((), merged.document.value, 0, ""))
 
 
 @dataclass(frozen=True)
 class _LineRenderer:
     parts: Mapping[InputPath, ManifestPart]
-    gone: Mapping[InputPath, Sequence[tuple[str, ManifestPart]]]
+    removed: Mapping[InputPath, Sequence[tuple[str, ManifestPart]]]
 
-    def block(self, path: InputPath, value: Any, depth: int, first: str) -> Iterator[MergedLine]:
+    def render_block(self, path: InputPath, value: Any, depth: int, first: str) -> Iterator[MergedLine]:
         """The lines of a mapping or a list; `first` is the dash before its first line."""
         if isinstance(value, list):
             for number, inner in enumerate(value):
@@ -51,14 +51,14 @@ class _LineRenderer:
                 yield from self._pair((*path, key), key, inner, depth, lead)
         else:
             yield self._line(path, depth, _render_scalar(value))
-        for key, part in self.gone.get(path, ()):
+        for key, part in self.removed.get(path, ()):
             yield MergedLine(
                 f"{_indent(depth)}{key}", part.level, part.file, part.line, part.before, is_removed=True
             )
 
     def _entry(self, path: InputPath, value: Any, depth: int, first: str) -> Iterator[MergedLine]:
         if isinstance(value, Mapping | list) and value:
-            yield from self.block(path, value, depth + 1, f"{first}- ")
+            yield from self.render_block(path, value, depth + 1, f"{first}- ")
         else:
             yield self._line(path, depth - len(first) // 2, f"{first}- {_render_scalar(value)}")
 
@@ -66,7 +66,7 @@ class _LineRenderer:
         at = depth - len(first) // 2
         if isinstance(value, Mapping | list) and value:
             yield self._line(path, at, f"{first}{_render_scalar(key)}:")
-            yield from self.block(path, value, depth + 1, "")
+            yield from self.render_block(path, value, depth + 1, "")
         else:
             yield self._line(path, at, f"{first}{_render_scalar(key)}: {_render_scalar(value)}".rstrip())
 

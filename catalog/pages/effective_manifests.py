@@ -49,9 +49,9 @@ def _build_manifest_context(one: EffectiveManifest) -> dict[str, object]:
         "left_out": max(0, len(lines) - MERGED_MANIFEST_LINES),
         "rows": [row | {"title": get_store_title(row["store"])} for row in one.rows],
         "arn": one.arn,
-        "trouble": one.trouble,
-        "elsewhere": one.elsewhere,
-        "waits": one.waits,
+        "trouble": one.error,
+        "elsewhere": one.unfetched_location,
+        "waits": one.lookup_status,
         "problems": one.problems,
         "warnings": one.warnings,
     }

@@ -76,7 +76,7 @@ def new_environment(request: PageRequest) -> HttpResponse:
                 actor=request.user,
                 scope=given["in_scope"],
                 identifier=given["identifier"],
-                spec=form.spec(rows.variables()),
+                spec=form.build_spec(rows.variables()),
             )
         except Problem as problem:
             form.add_problem(problem)
@@ -98,7 +98,7 @@ def edit_environment(request: PageRequest, pk: int) -> HttpResponse:
     form, rows = EnvironmentForm(request.POST), build_variable_formset(request.POST)
     if not (form.is_valid() & rows.is_valid()):
         return _render_form(request, form, rows, found)
-    spec = form.spec(rows.variables())
+    spec = form.build_spec(rows.variables())
     try:
         saved = operations.update_environment(
             actor=request.user, environment=found, spec=spec, version=form.cleaned_data["version"] or 0

@@ -54,7 +54,7 @@ def new_infrastructure(request: PageRequest, pk: int) -> HttpResponse:
                 actor=request.user,
                 environment=environment,
                 identifier=form.cleaned_data["identifier"],
-                spec=form.spec(),
+                spec=form.build_spec(),
             )
         except Problem as problem:
             form.add_problem(problem)
@@ -87,7 +87,7 @@ def edit_infrastructure(request: PageRequest, pk: int, infrastructure: int) -> H
         saved = operations.update_infrastructure(
             actor=request.user,
             infrastructure=found,
-            spec=form.spec(),
+            spec=form.build_spec(),
             version=form.cleaned_data["version"] or 0,
         )
     except VersionConflict:
@@ -216,7 +216,7 @@ def _render_conflict(
     request: PageRequest, form: InfrastructureForm, connectors: Sequence[Connector], stored: Infrastructure
 ) -> HttpResponse:
     """Show what was entered over what was saved meanwhile; the next save means to replace that."""
-    given, mine = form.cleaned_data, form.spec()
+    given, mine = form.cleaned_data, form.build_spec()
     names = ("name", *_LOCATION_FIELDS, "is_dynamic")
     differs = diff_values(
         {name: getattr(stored, name) for name in names} | {"connector": str(stored.connector)},

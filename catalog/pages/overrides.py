@@ -93,7 +93,7 @@ def edit_override(
     # Each is asked, so that all mistakes are shown at once.
     if not (form.is_valid() & variables.is_valid() & manifests.is_valid()):
         return _render_page(request, there, form, variables, manifests, status=400)
-    spec = operations.OverrideSpec(variables.variables(), manifests.specs())
+    spec = operations.OverrideSpec(variables.variables(), manifests.build_specs())
     try:
         operations.override_service(
             actor=request.user,
@@ -110,7 +110,7 @@ def edit_override(
     except Problem as problem:
         form.add_problem(problem)
         return _render_page(request, there, form, variables, manifests, status=400)
-    messages.success(request, f"The override of {there.service.name} in {there.place_name} is saved.")
+    messages.success(request, f"The override of {there.service.name} in {there.target_name} is saved.")
     return redirect(build_override_url(there, name="service", infrastructure=there.infrastructure))
 
 
@@ -128,7 +128,7 @@ def check_override(
         raise Problem("Choose the kind of the manifest first.")
     if not row.is_filled:
         return JsonResponse(FileCheck(note="The manifest is empty.").to_json())
-    spec = row.spec("override")
+    spec = row.build_spec("override")
     faults = operations.list_override_problems(request.user, there, operations.OverrideSpec({}, [spec]))
     own = f"{spec.identifier} of the {there.level}"
     note = "Valid together with the manifest it overrides."
@@ -147,7 +147,7 @@ def _build_file_problem(fault: BlockingProblem, own: str) -> FileProblem:
 
 
 def _get_stored_spec(there: ServiceOverrideSet) -> operations.OverrideSpec:
-    stored = there.strongest
+    stored = there.current_override
     if stored is None:
         return operations.OverrideSpec()
     return operations.OverrideSpec(stored.variables, parse_stored_manifests(stored.manifests))
@@ -160,7 +160,9 @@ def _serialize_spec(spec: operations.OverrideSpec) -> dict[str, Any]:
 def _render_editor(
     request: PageRequest, there: ServiceOverrideSet, spec: operations.OverrideSpec, **more: Any
 ) -> HttpResponse:
-    form = OverrideVersionForm(initial={"version": there.strongest.version if there.strongest else 0})
+    form = OverrideVersionForm(
+        initial={"version": there.current_override.version if there.current_override else 0}
+    )
     variables = build_variable_formset(variables=spec.variables)
     return _render_page(
         request, there, form, variables, build_override_formset(manifests=spec.manifests), **more

@@ -79,7 +79,7 @@ def new_service(request: PageRequest) -> HttpResponse:
                 actor=request.user,
                 scope=given["in_scope"],
                 identifier=given["identifier"],
-                spec=form.spec(manifests.specs(), variables),
+                spec=form.build_spec(manifests.build_specs(), variables),
             )
         except Problem as problem:
             form.add_problem(problem)
@@ -101,7 +101,7 @@ def edit_service(request: PageRequest, pk: int) -> HttpResponse:
     manifests, variables = build_manifest_formset(request.POST), build_variable_formset(request.POST)
     if not _is_valid(form, manifests, variables):
         return _render_form(request, form, manifests, variables, found)
-    spec = form.spec(manifests.specs(), variables)
+    spec = form.build_spec(manifests.build_specs(), variables)
     try:
         saved = operations.update_service(
             actor=request.user, service=found, spec=spec, version=form.cleaned_data["version"] or 0

@@ -158,7 +158,7 @@ class HostKeyDocument(serializers.Serializer[Any]):
 class KnownServerDocument(serializers.Serializer[Any]):
     """How a server is known: by keys of the connector's spec, else by the first one that it showed."""
 
-    given = HostKeyDocument(many=True)
+    given = HostKeyDocument(many=True, source="configured")
     seen = HostKeyDocument(allow_null=True)
     seen_at = serializers.DateTimeField(allow_null=True)
     offered = HostKeyDocument(

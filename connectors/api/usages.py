@@ -15,5 +15,5 @@ class UseDocument(serializers.Serializer[Any]):
 class UsesDocument(serializers.Serializer[Any]):
     """What uses a thing; `hidden` counts what the caller may not see."""
 
-    results = UseDocument(many=True, source="shown")
+    results = UseDocument(many=True, source="visible")
     hidden = serializers.IntegerField()

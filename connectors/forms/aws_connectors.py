@@ -76,10 +76,10 @@ class AwsConnectorForm(BaseConnectorForm):
         self._offer(person)
         if not settings.ALLOW_AWS_ENDPOINTS:
             del self.fields["endpoint_url"]
-        self.lends_own = bool(settings.ALLOW_MANAGER_CREDENTIALS)
+        self.allows_manager_credentials = bool(settings.ALLOW_MANAGER_CREDENTIALS)
 
     def _offer(self, person: Principal) -> None:
-        self.offer_secrets(person)
+        self.set_secret_choices(person)
         credentials, region = self.fields["credentials"], self.fields["test_region"]
         if isinstance(credentials, forms.ChoiceField):
             credentials.choices = _build_credential_choices()
@@ -94,7 +94,7 @@ class AwsConnectorForm(BaseConnectorForm):
             wanted.append("access_key_id")
         if way == ASSUME_ROLE:
             wanted += ["role_arn", "external_id"]
-        found = {name: self.cleaned_data.get(name, "") for name in wanted} | self.routing()
+        found = {name: self.cleaned_data.get(name, "") for name in wanted} | self.build_route()
         return {"credentials": way, **{name: value for name, value in found.items() if value}}
 
     @property
@@ -111,7 +111,7 @@ class NewAwsConnectorForm(NewConnectorFields, AwsConnectorForm):
     def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
         begun = {"credentials": ASSUME_ROLE, "external_id": f"slipway-{randoms.token_hex(8)}"}
         super().__init__(*args, person=person, initial=begun, **kwargs)
-        self.offer_scopes(person, scope)
+        self.set_scope_choices(person, scope)
 
 
 def _build_credential_choices() -> list[tuple[str, str]]:

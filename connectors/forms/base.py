@@ -21,7 +21,7 @@ class SecretField(forms.ModelChoiceField):
     def __init__(self, *, label: str) -> None:
         super().__init__(Secret.objects.none(), required=False, empty_label="Choose a secret", label=label)
 
-    def offer(self, person: Principal) -> None:
+    def set_choices(self, person: Principal) -> None:
         """Offer the secrets that the person may use."""
         usable: Any = filter_visible(person, "core_secret_access", Secret.objects.defer("value"))
         self.queryset = usable.select_related("scope").order_by("scope__path", "identifier")
@@ -50,13 +50,13 @@ class BaseConnectorForm(PageForm):
         widget=forms.TextInput(attrs={**MONOSPACE_ATTRIBUTES, "placeholder": "prod, eu-central"}),
     )
 
-    def offer_secrets(self, person: Principal) -> None:
+    def set_secret_choices(self, person: Principal) -> None:
         """Offer the secrets that the person may use."""
         field = self.fields["secret"]
         if isinstance(field, SecretField):
-            field.offer(person)
+            field.set_choices(person)
 
-    def routing(self) -> dict[str, Any]:
+    def build_route(self) -> dict[str, Any]:
         """Who makes the calls; tags only where a delegate does."""
         through = self.cleaned_data.get("connect_through", "")
         if through != DELEGATE:
@@ -76,7 +76,7 @@ class NewConnectorFields(forms.Form):
         widget=forms.TextInput(attrs=MONOSPACE_ATTRIBUTES),
     )
 
-    def offer_scopes(self, person: Principal, chosen: Scope | None) -> None:
+    def set_scope_choices(self, person: Principal, chosen: Scope | None) -> None:
         """Offer the scopes where the person may make connectors; `Forbidden` if there are none."""
         field = self.fields["in_scope"]
         if isinstance(field, ScopeField):

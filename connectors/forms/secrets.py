@@ -67,7 +67,7 @@ class SecretValueForm(PageForm):
             self.add_error("file", f"This is not UTF-8 text: byte {exc.start + 1} is not valid.")
 
     @property
-    def value_given(self) -> dict[str, str]:
+    def submitted_value(self) -> dict[str, str]:
         """The value, and the name of the file that it came as."""
         file = self.cleaned_data["file"]
         return {"value": self.cleaned_data["value"], "file_name": file.name if file else ""}

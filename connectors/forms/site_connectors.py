@@ -105,7 +105,7 @@ class SiteConnectorForm(BaseConnectorForm):
     ) -> None:
         super().__init__(*args, auto_id="connector-%s", initial=_build_initial_values(connector), **kwargs)
         self.kind = Connector.Kind(kind)
-        self.offer_secrets(person)
+        self.set_secret_choices(person)
         ways = self.fields["authentication"]
         if isinstance(ways, forms.ChoiceField):
             ways.choices = _AUTHENTICATION_CHOICES[self.kind]
@@ -132,7 +132,7 @@ class SiteConnectorForm(BaseConnectorForm):
         wanted = ["url", "authentication", "test_repository"]
         if given["authentication"] == PASSWORD:
             wanted.append("username")
-        found = {name: given.get(name, "") for name in wanted} | self.routing()
+        found = {name: given.get(name, "") for name in wanted} | self.build_route()
         if given["authentication"] == SSH_KEY:
             found["host_key"] = given.get("host_key", "")
         return {name: value for name, value in found.items() if value}
@@ -150,7 +150,7 @@ class NewSiteConnectorForm(NewConnectorFields, SiteConnectorForm):
 
     def __init__(self, *args: Any, person: Principal, kind: str, scope: Scope | None, **kwargs: Any) -> None:
         super().__init__(*args, person=person, kind=kind, **kwargs)
-        self.offer_scopes(person, scope)
+        self.set_scope_choices(person, scope)
 
 
 class EditSiteConnectorForm(ConnectorVersionField, SiteConnectorForm):

@@ -61,7 +61,7 @@ class Connector(models.Model):
     def __str__(self) -> str:
         return self.identifier
 
-    def forget_test(self) -> None:
+    def clear_test_result(self) -> None:
         """Say nothing of the last test any more: what was tested has changed."""
         self.last_tested_at = self.last_test_ok = None
         self.last_test_message, self.last_test_report = "", {}

@@ -70,7 +70,7 @@ def update_connector(
     if spec is not None or secret is not None:
         wanted = connector.spec if spec is None else spec
         _apply_spec(actor, connector, wanted, secret or _get_reusable_secret(connector, wanted))
-        connector.forget_test()
+        connector.clear_test_result()
     with transaction.atomic():
         tested = ["last_tested_at", "last_test_ok", "last_test_message", "last_test_report"]
         connector.save(update_fields=["name", "spec", "secret", *tested, "updated_at"])
@@ -160,14 +160,14 @@ def accept_host_key(*, actor: User, connector: Connector, fingerprint: str) -> C
             f"The offered key is {server.offered.fingerprint}. Compare it with the key of the server, then "
             f"accept it."
         )
-    if server.given:
+    if server.configured:
         found.spec = {**found.spec, "host_key": str(server.offered)}
     found.host_key = {
         "place": found.host_key["place"],
         "key": str(server.offered),
         "seen_at": found.host_key["offered_at"],
     }
-    found.forget_test()
+    found.clear_test_result()
     found.save()
     record_audit_entry(
         actor=actor,

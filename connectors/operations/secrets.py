@@ -112,7 +112,7 @@ def _set_value(secret: Secret, value: str, file_name: str) -> None:
 def _clear_connector_tests(secret: Secret) -> None:
     # Through save, not update: a changed moment gives the connector another door.
     for connector in secret.connectors.all():
-        connector.forget_test()
+        connector.clear_test_result()
         connector.save()
 
 

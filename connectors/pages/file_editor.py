@@ -151,7 +151,7 @@ def _render_edit(request: PageRequest, form: FileTextForm, node: FileNode, **mor
         "form": form,
         "node": node,
         "language": get_editor_language(node.path),
-        "problems": check_file(text).listed(),
+        "problems": check_file(text).list_problems(),
         "guide": get_completion_guide(FileText(node.scope, node.path, node.content)),
     }
     status = form.http_status

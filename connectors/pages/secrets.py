@@ -79,7 +79,7 @@ def new_secret(request: PageRequest) -> HttpResponse:
                 scope=given["in_scope"],
                 identifier=given["identifier"],
                 name=given["name"],
-                **form.value_given,
+                **form.submitted_value,
             )
         except Problem as problem:
             form.add_problem(problem)
@@ -99,7 +99,7 @@ def rotate_secret(request: PageRequest, pk: int) -> HttpResponse:
     form = SecretValueForm(get_posted_data(request), request.FILES or None)
     if request.method == "POST" and form.is_valid():
         try:
-            update_secret(actor=request.user, secret=found, **form.value_given)
+            update_secret(actor=request.user, secret=found, **form.submitted_value)
         except Problem as problem:
             form.add_problem(problem)
         else:

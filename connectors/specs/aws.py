@@ -60,7 +60,7 @@ def parse_aws_spec(spec: Mapping[str, Any]) -> AwsSpec:
 
 def find_aws_spec_problems(spec: Mapping[str, Any], *, has_secret: bool) -> list[dict[str, str]]:
     """Everything that is wrong with a spec, each as {"path", "message"}."""
-    if found := AwsSpec.shape_problems(spec):
+    if found := AwsSpec.find_shape_problems(spec):
         return found
     read = parse_aws_spec(spec)
     return [
@@ -119,7 +119,7 @@ def get_endpoint(connector: Connector) -> str | None:
 
 
 def _find_delegate_problems(spec: AwsSpec) -> Iterator[dict[str, str]]:
-    yield from spec.route_problems()
+    yield from spec.find_route_problems()
     if spec.is_remote and spec.credentials == DEFAULT_CHAIN:
         yield build_spec_problem(
             "credentials", "A delegate does not have the Slipway credentials: use Delegate."

@@ -33,14 +33,14 @@ class ConnectorSpec(ABC):
         return self.connect_through == DELEGATE
 
     @classmethod
-    def known(cls) -> list[str]:
+    def get_field_names(cls) -> list[str]:
         """The names of the fields, as they are told to people."""
         return [one.name for one in fields(cls)]
 
     @classmethod
     def from_json(cls, spec: Mapping[str, Any]) -> Self:
         """The spec that is kept, or is given, with unknown keys left out."""
-        texts = set(cls.known()) - {_SELECTORS_FIELD}
+        texts = set(cls.get_field_names()) - {_SELECTORS_FIELD}
         said: dict[str, Any] = {key: str(one).strip() for key, one in spec.items() if key in texts and one}
         tags = dict.fromkeys(str(tag).strip() for tag in spec.get(_SELECTORS_FIELD) or ())
         return cls(**said, delegate_selectors=tuple(tag for tag in tags if tag))
@@ -52,9 +52,9 @@ class ConnectorSpec(ABC):
         return {key: value for key, value in found.items() if value}
 
     @classmethod
-    def shape_problems(cls, spec: Mapping[str, Any]) -> list[dict[str, str]]:
+    def find_shape_problems(cls, spec: Mapping[str, Any]) -> list[dict[str, str]]:
         """What is unknown or of the wrong type, each as {"path", "message"}; the rest is read without it."""
-        known = cls.known()
+        known = cls.get_field_names()
         found = [
             build_spec_problem(key, f"Unknown value; use one of {', '.join(known)}.")
             for key in spec
@@ -73,7 +73,7 @@ class ConnectorSpec(ABC):
             ),
         ]
 
-    def route_problems(self) -> Iterator[dict[str, str]]:
+    def find_route_problems(self) -> Iterator[dict[str, str]]:
         """What is wrong with who makes the calls."""
         if self.connect_through not in (SLIPWAY, DELEGATE):
             yield build_spec_problem("connect_through", "Use Slipway or Delegate.")

@@ -50,7 +50,7 @@ class SiteSpec(ConnectorSpec):
         """Whether a password, a token or a key takes part."""
         return self.authentication != ANONYMOUS
 
-    def url_of(self, repository: str = "") -> str:
+    def build_url(self, repository: str = "") -> str:
         """The URL of a repository of the account; with none, the connector's own."""
         return f"{self.url.rstrip('/')}/{repository.strip('/')}" if repository else self.url
 
@@ -62,7 +62,7 @@ def parse_site_spec(spec: Mapping[str, Any]) -> SiteSpec:
 
 def find_site_spec_problems(kind: str, spec: Mapping[str, Any], *, has_secret: bool) -> list[dict[str, str]]:
     """Everything that is wrong with a spec, each as {"path", "message"}."""
-    if found := SiteSpec.shape_problems(spec):
+    if found := SiteSpec.find_shape_problems(spec):
         return found
     read = parse_site_spec(spec)
     entrance = [*_find_authentication_problems(kind, read, has_secret), *_find_host_key_problems(read)]
@@ -83,7 +83,7 @@ def _find_location_problems(kind: str, spec: SiteSpec) -> Iterator[dict[str, str
         yield build_spec_problem("test_repository", "Terraform Cloud has no repositories: leave this empty.")
     elif spec.test_repository and (why := describe_repository_problem(spec.test_repository)):
         yield build_spec_problem("test_repository", f"This {why}.")
-    yield from spec.route_problems()
+    yield from spec.find_route_problems()
 
 
 def _describe_url_problem(kind: str, spec: SiteSpec) -> str:

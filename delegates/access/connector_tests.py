@@ -119,7 +119,7 @@ def _call_site(connector: Connector, site: SiteSpec, caller: Caller) -> str:
             f"{_format_count(refs['branches'], 'branch', 'branches')}, "
             f"{_format_count(refs['tags'], 'tag', 'tags')}"
         )
-        return f"Connected to {site.url_of(site.test_repository)}: {found}."
+        return f"Connected to {site.build_url(site.test_repository)}: {found}."
     if connector.kind == Connector.Kind.TERRAFORM_CLOUD:
         return f"Connected to {site.url}: {describe_token_owner(caller)}."
     if not site.test_repository:

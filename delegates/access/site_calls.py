@@ -279,7 +279,7 @@ def _build_params(site: SiteSpec, operation: str, params: Mapping[str, Any]) -> 
         return {**{key: params[key] for key in ("repository", "tag") if key in params}, "url": site.url}
     rest = {key: value for key, value in params.items() if key not in ("repository", "connector")}
     refs = {"refs": True} if operation == LIST_REFS else {}
-    return {**rest, **refs, "url": site.url_of(repository)}
+    return {**rest, **refs, "url": site.build_url(repository)}
 
 
 def _require_connector_kind(connector: Connector, operation: str) -> None:

@@ -310,7 +310,7 @@ def _resolve_document(document: Document, known: Mapping[str, Any]) -> Any:
     try:
         return resolve_expressions(document.value, known)
     except BadExpressionError as bad:
-        line = document.line_of(bad.where)
+        line = document.get_line(bad.where)
         raise ActionFailed("UNKNOWN_EXPRESSION", f"{document.name}, line {line}: {bad.message}") from bad
 
 

@@ -79,10 +79,10 @@ def plan_stage(
         region="" if place.is_dynamic else place.region,
         cluster="" if place.is_dynamic else place.cluster,
         dynamic_location=stage_targets.get_dynamic_location(place),
-        provisioner_step_count=target.spec.provisioner_steps,
+        provisioner_step_count=target.spec.provisioner_step_count,
         environment=f"{target.environment.scope.path}/{target.environment.identifier}",
         values=_values(execution, pipeline, target),
-        sources=resolve_connectors(target.overridden.sources(), execution.scope),
+        sources=resolve_connectors(target.overrides.list_rows(), execution.scope),
         when=target.spec.when,
     )
 
@@ -211,7 +211,7 @@ def _values(execution: Execution, pipeline: PipelineSpec, target: StageTarget) -
     place = target.infrastructure
     variables = {**get_default_values(pipeline.variables), **execution.inputs}
     return {
-        **build_variable_expressions(variables, *target.overridden.values),
+        **build_variable_expressions(variables, *target.overrides.values),
         "pipeline": {
             "name": pipeline.name,
             "identifier": pipeline.identifier,

@@ -88,7 +88,7 @@ def resolve_targets(spec: PipelineSpec, scope: Scope, *, has_manifests: bool = F
 
 def list_requested_variables(pipeline: Pipeline) -> tuple[PipelineVariable, ...]:
     """The variables that the form of a run asks for; none where the pipeline cannot be read."""
-    return tuple(one for one in list_pipeline_variables(pipeline) if one.is_asked)
+    return tuple(one for one in list_pipeline_variables(pipeline) if one.is_runtime_input)
 
 
 def list_unknown_inputs(spec: PipelineSpec, inputs: Mapping[str, Any]) -> frozenset[str]:

@@ -30,7 +30,7 @@ MOST_TAGS: Final = 20
 
 def build_deploy_form(request: PageRequest, service: Service, users: PipelineUsage) -> DeployForm:
     """The form for the pipelines among those that refer to a service which this person may run."""
-    rows = Pipeline.objects.filter(pk__in=[one.pk for one in users.shown]).select_related("scope")
+    rows = Pipeline.objects.filter(pk__in=[one.pk for one in users.visible]).select_related("scope")
     runnable = filter_visible(request.user, EXECUTE_PIPELINE, rows).order_by("name", "pk")
     artifact = getattr(service, "artifact", None)
     pattern = str(artifact.source.get("tagPattern") or "") if artifact else ""

@@ -96,7 +96,10 @@ def _apply_forecast(step: dict[str, Any], verdict: ConditionForecast) -> None:
 
 def _needs_delegates(target: StageTarget, scope: Scope) -> bool:
     steps = (*target.spec.steps, *target.spec.rollback_steps)
-    rows = [*target.overridden.sources(), *(row for one in steps for row in list_sources(one.type, one.spec))]
+    rows = [
+        *target.overrides.list_rows(),
+        *(row for one in steps for row in list_sources(one.type, one.spec)),
+    ]
     stores = load_named_connectors(scope, rows).values()
     used = [target.infrastructure.connector, *(one for one in stores if one is not None)]
     return any(parse_connector_spec(one.kind, one.spec).is_remote for one in used)

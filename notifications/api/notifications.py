@@ -24,7 +24,7 @@ class NotificationDocument(serializers.Serializer[Any]):
     text = serializers.CharField()
     status = serializers.ChoiceField(choices=Notification.Status.choices)
     attempts = serializers.IntegerField()
-    answer_code = serializers.IntegerField(allow_null=True)
+    answer_code = serializers.IntegerField(source="response_status", allow_null=True)
     reason = serializers.CharField()
     created_at = serializers.DateTimeField()
     next_attempt_at = serializers.SerializerMethodField()

@@ -40,11 +40,11 @@ class WebhookRequest:
 class WebhookResult:
     """What became of it: a status, or none, and why it does not count as taken ("" where it does)."""
 
-    code: int | None
+    status_code: int | None
     reason: str = ""
 
     @property
-    def is_taken(self) -> bool:
+    def is_delivered(self) -> bool:
         return not self.reason
 
 

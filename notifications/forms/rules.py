@@ -57,7 +57,7 @@ class NotificationRuleForm(PageForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, auto_id="rule-%s", **kwargs)
 
-    def spec(self) -> NotificationRuleSpec:
+    def build_spec(self) -> NotificationRuleSpec:
         """What was entered."""
         given = self.cleaned_data
         return NotificationRuleSpec(

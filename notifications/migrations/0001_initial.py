@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
-                ("busy_until", models.DateTimeField(null=True)),
+                ("lease_expires_at", models.DateTimeField(null=True)),
             ],
         ),
         migrations.CreateModel(
@@ -63,7 +63,7 @@ class Migration(migrations.Migration):
                 ("is_enabled", models.BooleanField(default=True)),
                 ("version", models.PositiveIntegerField(default=1)),
                 ("failures", models.PositiveIntegerField(default=0, editable=False)),
-                ("held_until", models.DateTimeField(editable=False, null=True)),
+                ("paused_until", models.DateTimeField(editable=False, null=True)),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 ("updated_at", models.DateTimeField(auto_now=True)),
                 (
@@ -117,10 +117,10 @@ class Migration(migrations.Migration):
                 ("sends", models.PositiveIntegerField(default=0)),
                 ("created_at", models.DateTimeField()),
                 ("due_at", models.DateTimeField()),
-                ("give_up_at", models.DateTimeField()),
+                ("deadline_at", models.DateTimeField()),
                 ("claimed_until", models.DateTimeField(null=True)),
                 ("ended_at", models.DateTimeField(null=True)),
-                ("answer_code", models.PositiveIntegerField(null=True)),
+                ("response_status", models.PositiveIntegerField(null=True)),
                 ("reason", models.CharField(blank=True, default="", max_length=512)),
                 (
                     "rule",

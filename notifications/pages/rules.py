@@ -91,7 +91,7 @@ def new_rule(request: PageRequest) -> HttpResponse:
                 actor=request.user,
                 scope=given["in_scope"],
                 identifier=given["identifier"],
-                spec=form.spec(),
+                spec=form.build_spec(),
             )
         except Problem as problem:
             form.add_problem(problem)
@@ -113,7 +113,7 @@ def edit_rule(request: PageRequest, pk: int) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             version = form.cleaned_data["version"] or 0
-            update_rule(actor=request.user, rule=found, spec=form.spec(), version=version)
+            update_rule(actor=request.user, rule=found, spec=form.build_spec(), version=version)
         except VersionConflict:
             return _render_version_conflict(request, form, pk)
         except Problem as problem:

@@ -81,14 +81,14 @@ class InputSetDetail(BaseApiView):
 
     @extend_schema(responses=InputSetDocument)
     def get(self, request: Request, pk: int) -> Response:
-        found = self._found(pk)
+        found = self._get_input_set(pk)
         return respond_with_etag(InputSetDocument(found).data, found.version)
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], request=InputSetUpdateInput, responses=InputSetDocument)
     def put(self, request: Request, pk: int) -> Response:
         given = self.get_validated_body(InputSetUpdateInput)
         with transaction.atomic():
-            found = self._found(pk)
+            found = self._get_input_set(pk)
             check_version(request, found.version)
             changed = input_sets.update_input_set(
                 actor=self.principal, input_set=found, spec=_build_spec(given), version=found.version
@@ -97,10 +97,10 @@ class InputSetDetail(BaseApiView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        input_sets.delete_input_set(actor=self.principal, input_set=self._found(pk))
+        input_sets.delete_input_set(actor=self.principal, input_set=self._get_input_set(pk))
         return Response(status=204)
 
-    def _found(self, pk: int) -> InputSet:
+    def _get_input_set(self, pk: int) -> InputSet:
         return self.get_visible(input_sets.VIEW, input_sets.list_input_sets(), pk=pk)
 
 

@@ -45,9 +45,9 @@ class DraftNode:
 
     body: Mapping[str, Any]
     kind: str
-    at: TreePath
+    path: TreePath
     stage: int
-    around: tuple[tuple[TreePath, bool, int], ...] = ()
+    ancestors: tuple[tuple[TreePath, bool, int], ...] = ()
 
     @property
     def identifier(self) -> str:
@@ -61,16 +61,16 @@ class DraftNode:
     @property
     def is_forward(self) -> bool:
         """Whether it is a step that is not a rollback step."""
-        return self.kind == "step" and "rollbackSteps" not in self.at
+        return self.kind == "step" and "rollbackSteps" not in self.path
 
     @property
     def type(self) -> str:
         return str(self.body.get("type") or "") if self.kind == "step" else ""
 
-    def is_beside(self, other: "DraftNode") -> bool:
+    def is_parallel_to(self, other: "DraftNode") -> bool:
         """Whether they are in different branches of one parallel."""
         for (group, is_parallel, branch), (other_group, _, other_branch) in zip(
-            self.around, other.around, strict=False
+            self.ancestors, other.ancestors, strict=False
         ):
             if group != other_group:
                 return False
@@ -89,23 +89,23 @@ class PipelineDraft:
         self.pipeline: dict[str, Any] = pipeline if isinstance(pipeline, dict) else {}
         stages = self.pipeline.get("stages")
         self.stages: list[Any] = stages if isinstance(stages, list) else []
-        self.marks = [one for n, stage in enumerate(self.stages) for one in _list_stage_nodes(stage, n)]
+        self.nodes = [one for n, stage in enumerate(self.stages) for one in _list_stage_nodes(stage, n)]
 
-    def at_line(self, line: int) -> DraftNode | None:
+    def find_node_at_line(self, line: int) -> DraftNode | None:
         """The mark that a line (from 1) belongs to: the last one that begins before it."""
         found = None
-        for mark in self.marks:
-            begins = self.document.line_of(mark.at[:-1])
+        for mark in self.nodes:
+            begins = self.document.get_line(mark.path[:-1])
             if begins is not None and begins <= line:
                 found = mark
         return found
 
-    def at_path(self, path: TreePath) -> DraftNode | None:
+    def find_node_at_path(self, path: TreePath) -> DraftNode | None:
         """The mark that a path leads to or into."""
-        leading = [mark for mark in self.marks if mark.at[:-1] == path[: len(mark.at) - 1]]
-        return max(leading, key=lambda mark: len(mark.at), default=None)
+        leading = [mark for mark in self.nodes if mark.path[:-1] == path[: len(mark.path) - 1]]
+        return max(leading, key=lambda mark: len(mark.path), default=None)
 
-    def choices(self) -> list[StepChoice]:
+    def list_choices(self) -> list[StepChoice]:
         """Every place that can be chosen by name: each step, what follows a stage's last, rollback steps."""
         found: list[StepChoice] = []
         for number, stage in enumerate(self.stages):
@@ -113,39 +113,39 @@ class PipelineDraft:
             before, title = str(body.get("identifier") or ""), str(body.get("name") or body.get("identifier"))
             steps = [
                 (one.is_forward, StepChoice(f"{before}/{one.identifier}", one.title, title))
-                for one in self.marks
+                for one in self.nodes
                 if one.stage == number and one.kind == "step" and one.identifier
             ]
             found += [choice for is_forward, choice in steps if is_forward]
             found.append(StepChoice(f"{before}/", AFTER_LAST_STEP, title))
-            found += [choice.in_rollback() for is_forward, choice in steps if not is_forward]
+            found += [choice.as_rollback_choice() for is_forward, choice in steps if not is_forward]
         return found
 
-    def named(self, key: str) -> tuple[DraftNode, bool]:
+    def find_node(self, key: str) -> tuple[DraftNode, bool]:
         """The mark that STAGE/STEP names, and whether what follows the stage's last step is meant.
 
         Raises `NotVisible`.
         """
         stage, _, step = key.partition("/")
-        for mark in self.marks:
+        for mark in self.nodes:
             if mark.kind == "stage" and mark.identifier == stage and not step:
                 return mark, True
-            if mark.kind == "step" and mark.identifier == step and self._stage_of(mark) == stage:
+            if mark.kind == "step" and mark.identifier == step and self._get_stage_identifier(mark) == stage:
                 return mark, False
         raise NotVisible("This pipeline has no such step.")
 
-    def _stage_of(self, mark: DraftNode) -> str:
+    def _get_stage_identifier(self, mark: DraftNode) -> str:
         return str(get_body(self.stages[mark.stage]).get("identifier") or "")
 
-    def names_at(self, mark: DraftNode | None, *, is_behind: bool = False) -> list[CompletionItem]:
+    def list_items(self, mark: DraftNode | None, *, is_behind: bool = False) -> list[CompletionItem]:
         """What can be named there, apart from what the service and its place know."""
         found = [
             CompletionItem(path, describe_source(path, {}), about)
             for path, about in {**FIXED, **DIGEST}.items()
         ]
-        found += self._variables()
+        found += self._list_variables()
         if mark is not None:
-            found += self._outputs(mark, is_behind=is_behind)
+            found += self._list_outputs(mark, is_behind=is_behind)
             kind = get_step_kinds().get(mark.type)
             if kind is not None and not is_behind:
                 found += [
@@ -154,7 +154,7 @@ class PipelineDraft:
                 ]
         return found
 
-    def _variables(self) -> Iterator[CompletionItem]:
+    def _list_variables(self) -> Iterator[CompletionItem]:
         variables = self.pipeline.get("variables")
         for name, said in variables.items() if isinstance(variables, dict) else ():
             is_secret = isinstance(said, dict) and said.get("type") == SECRET_TYPE
@@ -163,8 +163,8 @@ class PipelineDraft:
                 one = CompletionItem(path, describe_source(path, {}), about if isinstance(about, str) else "")
                 yield mask_item(one) if is_secret else one
 
-    def _outputs(self, mark: DraftNode, *, is_behind: bool) -> Iterator[CompletionItem]:
-        for one in self._before(mark, is_behind=is_behind):
+    def _list_outputs(self, mark: DraftNode, *, is_behind: bool) -> Iterator[CompletionItem]:
+        for one in self._list_earlier_steps(mark, is_behind=is_behind):
             if not one.identifier:
                 continue
             source = f"Step {one.body.get('name') or one.identifier}"
@@ -174,13 +174,13 @@ class PipelineDraft:
                 if one.stage == mark.stage and one.type in list_provisioner_types():
                     yield CompletionItem(f"provisioner.{name}", source, about, CompletionState.LATER)
 
-    def _before(self, mark: DraftNode, *, is_behind: bool) -> list[DraftNode]:
+    def _list_earlier_steps(self, mark: DraftNode, *, is_behind: bool) -> list[DraftNode]:
         """The steps that are over by then; a rollback step knows all of its stage, and nobody knows of it."""
-        steps = [one for one in self.marks if one.is_forward]
-        if is_behind or "rollbackSteps" in mark.at:
+        steps = [one for one in self.nodes if one.is_forward]
+        if is_behind or "rollbackSteps" in mark.path:
             return [one for one in steps if one.stage <= mark.stage]
-        at = self.marks.index(mark)
-        return [one for one in steps if self.marks.index(one) < at and not one.is_beside(mark)]
+        at = self.nodes.index(mark)
+        return [one for one in steps if self.nodes.index(one) < at and not one.is_parallel_to(mark)]
 
 
 def list_draft_items(
@@ -190,7 +190,7 @@ def list_draft_items(
 
     Of a service or an environment that `person` may not view, nothing is told.
     """
-    found = draft.names_at(mark, is_behind=is_behind)
+    found = draft.list_items(mark, is_behind=is_behind)
     stage = get_body(draft.stages[mark.stage]) if mark is not None else {}
     spec = stage.get("spec")
     return [*found, *_list_target_items(spec if isinstance(spec, dict) else {}, scope, person)]
@@ -295,9 +295,9 @@ def list_pipeline_items(pipeline: Pipeline, key: str, person: Principal) -> tupl
     Without a key, the first step is meant. Raises `NotVisible`.
     """
     draft = PipelineDraft(pipeline.yaml)
-    choices = draft.choices()
+    choices = draft.list_choices()
     chosen = key or (choices[0].key if choices else "")
     if not chosen:
         return "", list_draft_items(draft, None, pipeline.scope, person)
-    mark, is_behind = draft.named(chosen)
+    mark, is_behind = draft.find_node(chosen)
     return chosen, list_draft_items(draft, mark, pipeline.scope, person, is_behind=is_behind)

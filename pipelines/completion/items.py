@@ -25,7 +25,7 @@ class StepChoice:
     title: str
     group: str
 
-    def in_rollback(self) -> "StepChoice":
+    def as_rollback_choice(self) -> "StepChoice":
         """The same among the rollback steps of its stage."""
         return replace(self, group=f"{self.group}, rollback")
 
@@ -60,18 +60,18 @@ class CompletionItem:
     @property
     def text(self) -> str:
         """The value as people read it, cut where it is long."""
-        text = self.whole
+        text = self.full_text
         most = int(EXPRESSION_VALUE_CHARACTERS)
         return text if len(text) <= most else f"{text[:most]}…"
 
     @property
-    def whole(self) -> str:
+    def full_text(self) -> str:
         """The value as a text."""
         return self.value if isinstance(self.value, str) else json.dumps(self.value, ensure_ascii=False)
 
     @property
     def is_cut(self) -> bool:
-        return len(self.whole) > EXPRESSION_VALUE_CHARACTERS
+        return len(self.full_text) > EXPRESSION_VALUE_CHARACTERS
 
 
 def format_step_title(name: str, identifier: str) -> str:
@@ -106,7 +106,7 @@ def search_items(found: Iterable[CompletionItem], search: str = "") -> list[Comp
 
 
 def _build_search_text(one: CompletionItem) -> str:
-    shown = one.whole if one.state == CompletionState.KNOWN and one.value is not None else ""
+    shown = one.full_text if one.state == CompletionState.KNOWN and one.value is not None else ""
     return f"{one.path}\n{one.source}\n{shown}".casefold()
 
 

@@ -58,7 +58,7 @@ class ExpressionChecker:
     """What every step of a pipeline can name, as far as its text tells."""
 
     def __init__(self, variables: Mapping[str, Any]) -> None:
-        self.hidden = list_secret_inputs(variables)
+        self.secret_inputs = list_secret_inputs(variables)
         self._known: dict[str, Any] = {}
         for path in (*FIXED, *DIGEST, *(f"pipeline.variables.{name}" for name in variables)):
             *before, last = path.split(".")
@@ -67,23 +67,26 @@ class ExpressionChecker:
                 inner = inner.setdefault(part, {})
             inner[last] = ""
 
-    def faults(self, kind: StepKind, spec: Mapping[str, Any]) -> Iterator[ExpressionProblem]:
+    def find_problems(self, kind: StepKind, spec: Mapping[str, Any]) -> Iterator[ExpressionProblem]:
         """What a spec names in vain, apart from manifests, which know what their step has learned."""
         within = kind.own_expressions
         filled = {name: value for name, value in spec.items() if name not in kind.manifests}
         for where, path in find_paths(filled):
-            if path.partition(".")[0] not in within and (message := self._problem(path)):
+            if path.partition(".")[0] not in within and (message := self._describe_problem(path)):
                 yield ExpressionProblem(where, message)
 
-    def faults_of_condition(self, paths: Iterable[str]) -> Iterator[str]:
+    def find_condition_problems(self, paths: Iterable[str]) -> Iterator[str]:
         """What a condition names in vain, as sentences."""
         return (
             message
             for path in paths
-            if (message := describe_secret_input_problem(path, self.hidden) or self._problem(path))
+            if (
+                message := describe_secret_input_problem(path, self.secret_inputs)
+                or self._describe_problem(path)
+            )
         )
 
-    def _problem(self, path: str) -> str:
+    def _describe_problem(self, path: str) -> str:
         if (
             not is_path(path)
             or is_deferred(path)
@@ -110,7 +113,7 @@ class PipelineProblem:
 def build_problem(path: DocumentPath, message: str, document: Document) -> PipelineProblem:
     """A problem at a place of a document."""
     place = ".".join(map(str, path))
-    return PipelineProblem(place, message, document.line_of(path), document.column_of(path))
+    return PipelineProblem(place, message, document.get_line(path), document.get_column(path))
 
 
 def list_nested_steps(spec: Mapping[str, Any]) -> tuple[NestedSteps, NestedSteps]:
@@ -120,7 +123,7 @@ def list_nested_steps(spec: Mapping[str, Any]) -> tuple[NestedSteps, NestedSteps
     """
     before, after = list_provisioner_steps(spec)
     steps, back = _list_execution_steps(spec)
-    return before.followed_by(steps), back.followed_by(after)
+    return before.concatenate(steps), back.concatenate(after)
 
 
 def list_provisioner_steps(spec: Mapping[str, Any]) -> tuple[NestedSteps, NestedSteps]:
@@ -153,11 +156,11 @@ def find_problems(value: Mapping[str, Any], document: Document) -> Iterator[Pipe
     for number, stage in enumerate(stages):
         place: DocumentPath = ("pipeline", "stages", number, "stage")
         checked = _StageChecker(stage["spec"], (*place, "spec"), before, document, nameable)
-        yield from checked.problems()
+        yield from checked.find_problems()
         # A stage is asked whether it runs before any of its steps has made anything.
         told = _KnownOutputs(before, [], _build_provisioner_check([]))
         yield from _find_condition_problems(stage, place, told, document, nameable)
-        before = {**before, **_list_step_outputs(checked.forward.leaves)}
+        before = {**before, **_list_step_outputs(checked.steps.steps)}
     yield from _find_secrets_outside_steps(value, document)
 
 
@@ -180,39 +183,41 @@ class _StageChecker:
         document: Document,
         nameable: ExpressionChecker,
     ) -> None:
-        self.spec, self.place, self.before, self.document = spec, place, before, document
+        self.spec, self.path, self.earlier_stages, self.document = spec, place, before, document
         self.nameable = nameable
-        self.forward, self.back = list_nested_steps(spec)
-        self.provisioning = len(list_provisioner_steps(spec)[0].leaves)
+        self.steps, self.rollback_steps = list_nested_steps(spec)
+        self.provisioner_step_count = len(list_provisioner_steps(spec)[0].steps)
 
-    def problems(self) -> Iterator[PipelineProblem]:
+    def find_problems(self) -> Iterator[PipelineProblem]:
         strategy = self.spec.get("strategy")
         if strategy is not None and strategy not in get_strategies():
             known = ", ".join(sorted(get_strategies()))
-            yield self._at(("strategy",), f"there is no strategy {strategy}; there are {known}")
-        if len(self.forward.leaves) == self.provisioning:
-            yield self._at((), "the stage has no steps: name a strategy, or list steps under execution")
-        yield from self._names()
-        yield from self._groups()
-        for section, nested in (("steps", self.forward), ("rollbackSteps", self.back)):
-            for leaf in nested.leaves:
-                place = (*self.place, *leaf.place)
-                yield from _find_step_problems(leaf.step, section, place, self.document, self.nameable.hidden)
-        yield from self._aimless()
-        for leaf in self.forward.leaves[: self.provisioning]:
+            yield self._build_problem(("strategy",), f"there is no strategy {strategy}; there are {known}")
+        if len(self.steps.steps) == self.provisioner_step_count:
+            yield self._build_problem(
+                (), "the stage has no steps: name a strategy, or list steps under execution"
+            )
+        yield from self._find_duplicate_identifiers()
+        yield from self._find_group_problems()
+        for section, nested in (("steps", self.steps), ("rollbackSteps", self.rollback_steps)):
+            for leaf in nested.steps:
+                place = (*self.path, *leaf.path)
+                yield from _find_step_problems(
+                    leaf.step, section, place, self.document, self.nameable.secret_inputs
+                )
+        yield from self._find_rollbacks_without_step()
+        for leaf in self.steps.steps[: self.provisioner_step_count]:
             if needs_cluster(leaf.step["type"]):
                 text = f"{leaf.step['type']} needs the cluster that is made here: it belongs under execution"
-                yield self._at(leaf.place, text)
-        yield from self._whens()
+                yield self._build_problem(leaf.path, text)
+        yield from self._find_expression_problems()
 
-    def _aimless(self) -> Iterator[PipelineProblem]:
+    def _find_rollbacks_without_step(self) -> Iterator[PipelineProblem]:
         """Rollback steps that name something which no step of the stage makes."""
-        for leaf in self.back.leaves:
+        for leaf in self.rollback_steps.steps:
             type_, named = leaf.step["type"], _get_provisioner_identifier(leaf)
             undone = [
-                _get_provisioner_identifier(one)
-                for one in self.forward.leaves
-                if _is_undone_by_step(one, type_)
+                _get_provisioner_identifier(one) for one in self.steps.steps if _is_undone_by_step(one, type_)
             ]
             if not named or not undone or any(one == named or has_expression(named + one) for one in undone):
                 continue
@@ -220,33 +225,33 @@ class _StageChecker:
             text = (
                 f"no step that {type_} undoes has the {PROVISIONER_IDENTIFIER} {named[:60]}; there is {known}"
             )
-            yield self._at((*leaf.place, "spec", PROVISIONER_IDENTIFIER), text)
+            yield self._build_problem((*leaf.path, "spec", PROVISIONER_IDENTIFIER), text)
 
-    def _at(self, place: DocumentPath, message: str) -> PipelineProblem:
-        return build_problem((*self.place, *place), message, self.document)
+    def _build_problem(self, place: DocumentPath, message: str) -> PipelineProblem:
+        return build_problem((*self.path, *place), message, self.document)
 
-    def _names(self) -> Iterator[PipelineProblem]:
-        names = [leaf.identifier for leaf in (*self.forward.leaves, *self.back.leaves)]
-        groups = (*self.forward.groups, *self.back.groups)
+    def _find_duplicate_identifiers(self) -> Iterator[PipelineProblem]:
+        names = [leaf.identifier for leaf in (*self.steps.steps, *self.rollback_steps.steps)]
+        groups = (*self.steps.groups, *self.rollback_steps.groups)
         names += [group.identifier for group in groups if group.identifier]
-        yield from _find_duplicates(names, "step", ".".join(map(str, self.place)))
+        yield from _find_duplicates(names, "step", ".".join(map(str, self.path)))
 
-    def _groups(self) -> Iterator[PipelineProblem]:
-        for group in (*self.forward.too_deep(), *self.back.too_deep()):
-            yield self._at(group.place, f"groups and parallels may lie {MAX_DEPTH} deep at most")
-        for index, group in enumerate(self.forward.groups):
-            if group.kind == PARALLEL and (text := self._clash(index)):
-                yield self._at(group.place, text)
+    def _find_group_problems(self) -> Iterator[PipelineProblem]:
+        for group in (*self.steps.list_too_deep(), *self.rollback_steps.list_too_deep()):
+            yield self._build_problem(group.path, f"groups and parallels may lie {MAX_DEPTH} deep at most")
+        for index, group in enumerate(self.steps.groups):
+            if group.kind == PARALLEL and (text := self._describe_conflict(index)):
+                yield self._build_problem(group.path, text)
 
-        for group in self.back.groups:
+        for group in self.rollback_steps.groups:
             for name, why in _FORBIDDEN_ROLLBACK_KEYS.items():
-                if name in group.said:
-                    yield self._at((*group.place, name), f"a rollback has no {name}: {why}")
+                if name in group.body:
+                    yield self._build_problem((*group.path, name), f"a rollback has no {name}: {why}")
 
-    def _clash(self, parallel: int) -> str:
+    def _describe_conflict(self, parallel: int) -> str:
         """Two cannot change one ECS service at once; of two different ones they may."""
         seen: dict[str, str] = {}
-        for branch in self.forward.branches(parallel):
+        for branch in self.steps.list_branches(parallel):
             changed = {
                 name: leaf.identifier for leaf in branch if (name := _get_changed_service(leaf)) is not None
             }
@@ -257,43 +262,46 @@ class _StageChecker:
             seen |= changed
         return ""
 
-    def _whens(self) -> Iterator[PipelineProblem]:
-        names = [leaf.identifier for leaf in self.forward.leaves]
-        for leaf in self.forward.leaves:
-            told, spec = self._told(self.forward.before(leaf), names), leaf.step.get("spec", {})
-            here = (*self.place, *leaf.place)
+    def _find_expression_problems(self) -> Iterator[PipelineProblem]:
+        names = [leaf.identifier for leaf in self.steps.steps]
+        for leaf in self.steps.steps:
+            told, spec = (
+                self._get_known_outputs(self.steps.list_earlier(leaf), names),
+                leaf.step.get("spec", {}),
+            )
+            here = (*self.path, *leaf.path)
             faults = (
                 *deferred_expressions.find_step_problems(spec, told.earlier, names),
-                *self._in_vain(leaf),
+                *self._find_unresolvable(leaf),
                 *_find_provisioner_problems(spec, told),
             )
             for fault in faults:
-                yield build_problem((*here, "spec", *fault.where), fault.message, self.document)
+                yield build_problem((*here, "spec", *fault.location), fault.message, self.document)
             yield from _find_condition_problems(leaf.step, here, told, self.document, self.nameable)
-        for group in self.forward.groups:
-            first = self.forward.leaves[group.position]
-            told = self._told(self.forward.before(first), names)
-            place = (*self.place, *group.place)
-            yield from _find_condition_problems(group.said, place, told, self.document, self.nameable)
+        for group in self.steps.groups:
+            first = self.steps.steps[group.position]
+            told = self._get_known_outputs(self.steps.list_earlier(first), names)
+            place = (*self.path, *group.path)
+            yield from _find_condition_problems(group.body, place, told, self.document, self.nameable)
         # A rollback knows what the steps of its stage came to, as far as they did.
-        known = self._told(self.forward.leaves, [])
-        said = [(leaf.step, leaf.place) for leaf in self.back.leaves]
-        for one, place in (*said, *((group.said, group.place) for group in self.back.groups)):
+        known = self._get_known_outputs(self.steps.steps, [])
+        said = [(leaf.step, leaf.path) for leaf in self.rollback_steps.steps]
+        for one, place in (*said, *((group.body, group.path) for group in self.rollback_steps.groups)):
             yield from _find_condition_problems(
-                one, (*self.place, *place), known, self.document, self.nameable
+                one, (*self.path, *place), known, self.document, self.nameable
             )
 
-    def _told(self, before: Sequence[NestedStep], others: list[str]) -> "_KnownOutputs":
+    def _get_known_outputs(self, before: Sequence[NestedStep], others: list[str]) -> "_KnownOutputs":
         return _KnownOutputs(
-            {**self.before, **_list_step_outputs(before)}, others, _build_provisioner_check(before)
+            {**self.earlier_stages, **_list_step_outputs(before)}, others, _build_provisioner_check(before)
         )
 
-    def _in_vain(self, leaf: NestedStep) -> Iterator[deferred_expressions.ExpressionProblem]:
+    def _find_unresolvable(self, leaf: NestedStep) -> Iterator[deferred_expressions.ExpressionProblem]:
         try:
             kind = get_step_kind(leaf.step["type"])
         except BadStepError:
             return
-        yield from self.nameable.faults(kind, leaf.step.get("spec", {}))
+        yield from self.nameable.find_problems(kind, leaf.step.get("spec", {}))
 
 
 @dataclass(frozen=True)
@@ -302,7 +310,7 @@ class _KnownOutputs:
 
     earlier: EarlierOutputs
     others: list[str]
-    unprovided: Callable[[str], str]
+    describe_provisioner_problem: Callable[[str], str]
     """What is wrong with a path that names a provisioner's output; nothing of any other."""
 
 
@@ -319,7 +327,7 @@ def _find_provisioner_problems(
     spec: Mapping[str, Any], told: _KnownOutputs
 ) -> Iterator[deferred_expressions.ExpressionProblem]:
     for where, path in find_paths(spec):
-        if message := told.unprovided(path):
+        if message := told.describe_provisioner_problem(path):
             yield deferred_expressions.ExpressionProblem(where, message)
 
 
@@ -365,9 +373,9 @@ def _find_condition_problems(
     except BadConditionError as bad:
         paths = ()
         yield build_problem(here, str(bad), document)
-    for message in nameable.faults_of_condition(paths):
+    for message in nameable.find_condition_problems(paths):
         yield build_problem(here, message, document)
-    for message in filter(None, map(told.unprovided, paths)):
+    for message in filter(None, map(told.describe_provisioner_problem, paths)):
         yield build_problem(here, message, document)
     for fault in deferred_expressions.find_step_problems({"condition": condition}, told.earlier, told.others):
         yield build_problem(here, fault.message, document)
@@ -385,7 +393,7 @@ def _find_step_problems(
     for fault in find_source_problems(kind, step.get("spec", {})):
         yield build_problem((*place, "spec", fault.field), fault.message, document)
     for found in list_misplaced_secrets(kind, step.get("spec", {}), hidden):
-        yield build_problem((*place, "spec", *found.where), found.message, document)
+        yield build_problem((*place, "spec", *found.location), found.message, document)
     for name, why in _FORBIDDEN_ROLLBACK_KEYS.items():
         if section == "rollbackSteps" and name in step:
             yield build_problem((*place, name), f"a rollback has no {name}: {why}", document)

@@ -22,7 +22,7 @@ EarlierOutputs = Mapping[str, Collection[str] | None]
 class ExpressionProblem:
     """An expression that can never come to anything: where it stands in the spec, and a sentence."""
 
-    where: tuple[str | int, ...]
+    location: tuple[str | int, ...]
     message: str
 
 

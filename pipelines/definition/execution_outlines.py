@@ -84,7 +84,7 @@ def _build_steps(stage: StageSpec) -> list[dict[str, Any]]:
         *_build_section(stage.steps, stage.groups, "EXECUTION"),
         *_build_section(stage.rollback_steps, stage.rollback_groups, "ROLLBACK"),
     ]
-    return add_provisioner_headings(steps, [step["section"] for step in steps], stage.provisioner_steps)
+    return add_provisioner_headings(steps, [step["section"] for step in steps], stage.provisioner_step_count)
 
 
 def _build_section(

@@ -14,14 +14,14 @@ class NestedGroup:
     """A step group or a parallel; `position` is its first step's, `parent` an index among the groups."""
 
     kind: str
-    said: Mapping[str, Any]
-    place: DocumentPath
+    body: Mapping[str, Any]
+    path: DocumentPath
     parent: int | None
     position: int
 
     @property
     def identifier(self) -> str:
-        return str(self.said.get("identifier", ""))
+        return str(self.body.get("identifier", ""))
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class NestedStep:
     """One step as it is written, its place, and the groups around it, the outermost first."""
 
     step: Mapping[str, Any]
-    place: DocumentPath
-    around: tuple[int, ...] = ()
+    path: DocumentPath
+    groups: tuple[int, ...] = ()
 
     @property
     def identifier(self) -> str:
@@ -41,39 +41,39 @@ class NestedStep:
 class NestedSteps:
     """The steps of a list, in order, and the groups that hold them."""
 
-    leaves: list[NestedStep] = field(default_factory=list)
+    steps: list[NestedStep] = field(default_factory=list)
     groups: list[NestedGroup] = field(default_factory=list)
 
-    def is_beside(self, one: NestedStep, other: NestedStep) -> bool:
+    def is_parallel(self, one: NestedStep, other: NestedStep) -> bool:
         """Whether two steps are in different branches of one parallel: neither waits for the other."""
         if one is other:
             return False
-        shared = [a for a, b in zip(one.around, other.around, strict=False) if a == b]
+        shared = [a for a, b in zip(one.groups, other.groups, strict=False) if a == b]
         return bool(shared) and self.groups[shared[-1]].kind == PARALLEL
 
-    def before(self, leaf: NestedStep) -> list[NestedStep]:
+    def list_earlier(self, leaf: NestedStep) -> list[NestedStep]:
         """The steps that are over when this one begins."""
-        earlier = self.leaves[: self.leaves.index(leaf)]
-        return [one for one in earlier if not self.is_beside(one, leaf)]
+        earlier = self.steps[: self.steps.index(leaf)]
+        return [one for one in earlier if not self.is_parallel(one, leaf)]
 
-    def said_around(self, leaf: NestedStep) -> list[Mapping[str, Any]]:
+    def list_group_bodies(self, leaf: NestedStep) -> list[Mapping[str, Any]]:
         """What the groups around a step say, the innermost first."""
-        return [self.groups[index].said for index in reversed(leaf.around)]
+        return [self.groups[index].body for index in reversed(leaf.groups)]
 
-    def branches(self, parallel: int) -> list[list[NestedStep]]:
+    def list_branches(self, parallel: int) -> list[list[NestedStep]]:
         """The steps of each branch of a parallel."""
-        depth = len(list(self._above(parallel)))
+        depth = len(list(self._list_ancestors(parallel)))
         found: dict[Any, list[NestedStep]] = {}
-        for leaf in self.leaves:
-            if parallel in leaf.around:
-                inner = leaf.around[depth + 1] if len(leaf.around) > depth + 1 else ("step", leaf.identifier)
+        for leaf in self.steps:
+            if parallel in leaf.groups:
+                inner = leaf.groups[depth + 1] if len(leaf.groups) > depth + 1 else ("step", leaf.identifier)
                 found.setdefault(inner, []).append(leaf)
         return list(found.values())
 
-    def followed_by(self, other: "NestedSteps") -> "NestedSteps":
+    def concatenate(self, other: "NestedSteps") -> "NestedSteps":
         """The steps of this list and then those of another one."""
-        steps, groups = len(self.leaves), len(self.groups)
-        leaves = [replace(one, around=tuple(at + groups for at in one.around)) for one in other.leaves]
+        steps, groups = len(self.steps), len(self.groups)
+        leaves = [replace(one, groups=tuple(at + groups for at in one.groups)) for one in other.steps]
         later = [
             replace(
                 one,
@@ -82,13 +82,17 @@ class NestedSteps:
             )
             for one in other.groups
         ]
-        return NestedSteps([*self.leaves, *leaves], [*self.groups, *later])
+        return NestedSteps([*self.steps, *leaves], [*self.groups, *later])
 
-    def too_deep(self) -> list[NestedGroup]:
+    def list_too_deep(self) -> list[NestedGroup]:
         """The groups that lie deeper than they may."""
-        return [one for index, one in enumerate(self.groups) if len(list(self._above(index))) >= MAX_DEPTH]
+        return [
+            one
+            for index, one in enumerate(self.groups)
+            if len(list(self._list_ancestors(index))) >= MAX_DEPTH
+        ]
 
-    def _above(self, index: int) -> Iterator[int]:
+    def _list_ancestors(self, index: int) -> Iterator[int]:
         parent = self.groups[index].parent
         while parent is not None:
             yield parent
@@ -108,7 +112,7 @@ def _add_entries(
     for number, entry in enumerate(entries):
         here = (*place, number)
         if "step" in entry:
-            found.leaves.append(NestedStep(entry["step"], (*here, "step"), around))
+            found.steps.append(NestedStep(entry["step"], (*here, "step"), around))
         elif "parallel" in entry:
             _add_group(found, PARALLEL, {}, entry["parallel"], (*here, "parallel"), around)
         else:
@@ -125,6 +129,6 @@ def _add_group(
     around: tuple[int, ...],
 ) -> None:
     parent = around[-1] if around else None
-    found.groups.append(NestedGroup(kind, said, place, parent, len(found.leaves)))
+    found.groups.append(NestedGroup(kind, said, place, parent, len(found.steps)))
     inside = (*place, "steps") if kind == GROUP else place
     _add_entries(found, entries, inside, (*around, len(found.groups) - 1))

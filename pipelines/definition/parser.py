@@ -53,7 +53,7 @@ class StepSpec:
     when: dict[str, Any] | None = None
     group: int | None = None
     """The group around it, as an index among those of the stage."""
-    place: DocumentPath = ()
+    path: DocumentPath = ()
     """Where it stands, below the stage's spec."""
 
     @property
@@ -88,7 +88,7 @@ class StageSpec:
     groups: tuple[GroupSpec, ...] = ()
     rollback_groups: tuple[GroupSpec, ...] = ()
     when: dict[str, Any] | None = None
-    provisioner_steps: int = 0
+    provisioner_step_count: int = 0
     """How many of the first steps belong to the provisioner (R185)."""
 
 
@@ -154,12 +154,12 @@ def _build_stage(stage: Mapping[str, Any], around: _DelegateSelectors) -> StageS
         service=spec["service"]["serviceRef"],
         environment=spec["environment"]["environmentRef"],
         infrastructure=spec["environment"]["infrastructureDefinitions"][0]["identifier"],
-        steps=tuple(_build_step(leaf, forward, asked, around_failure) for leaf in forward.leaves),
-        rollback_steps=tuple(_build_step(leaf, back, asked, (), after=ALWAYS) for leaf in back.leaves),
+        steps=tuple(_build_step(leaf, forward, asked, around_failure) for leaf in forward.steps),
+        rollback_steps=tuple(_build_step(leaf, back, asked, (), after=ALWAYS) for leaf in back.steps),
         groups=_build_groups(forward),
         rollback_groups=_build_groups(back, after=ALWAYS),
         when=_build_condition([stage.get("when", {})], "pipelineStatus"),
-        provisioner_steps=len(list_provisioner_steps(spec)[0].leaves),
+        provisioner_step_count=len(list_provisioner_steps(spec)[0].steps),
     )
 
 
@@ -172,10 +172,10 @@ def _build_groups(nested: NestedSteps, *, after: str = AFTER_SUCCESS) -> tuple[G
             GroupSpec(
                 kind=one.kind,
                 identifier=one.identifier,
-                name=str(one.said.get("name", one.identifier)),
+                name=str(one.body.get("name", one.identifier)),
                 parent=one.parent,
                 position=one.position,
-                when=_build_condition([one.said.get("when", {}), *around], "stageStatus", after),
+                when=_build_condition([one.body.get("when", {}), *around], "stageStatus", after),
             )
         )
     return tuple(found)
@@ -204,7 +204,7 @@ def _build_step(
 ) -> StepSpec:
     step = leaf.step
     kind = get_step_kind(step["type"])
-    groups = nested.said_around(leaf)
+    groups = nested.list_group_bodies(leaf)
     for group in reversed(groups):
         around = _get_delegate_selectors(group, "STEP GROUP", around)
     asked = _get_delegate_selectors(step, "STEP", around)
@@ -220,15 +220,15 @@ def _build_step(
         selectors_from=asked.place,
         failure_strategies=parse_failure_strategies([*strategies, *around_failure]),
         when=_build_condition([one.get("when", {}) for one in (step, *groups)], "stageStatus", after),
-        group=leaf.around[-1] if leaf.around else None,
-        place=leaf.place,
+        group=leaf.groups[-1] if leaf.groups else None,
+        path=leaf.path,
     )
 
 
 def _build_default_name(leaf: NestedStep, nested: NestedSteps, title: str) -> str:
     """What a step without a name is called: its kind, told apart from others that are called the same."""
     usual = (
-        one.step.get("name", title if one.step["type"] == leaf.step["type"] else "") for one in nested.leaves
+        one.step.get("name", title if one.step["type"] == leaf.step["type"] else "") for one in nested.steps
     )
     is_alone = sum(name == title for name in usual) < 2
     return title if is_alone else f"{title} ({leaf.identifier})"[:NAME_CHARACTERS]

@@ -33,7 +33,9 @@ def find_provisioning_problems(stage: StageSpec, place: Infrastructure) -> Itera
     if not place.is_dynamic:
         return
     yield from _find_early_references(stage)
-    steps = [step for step in stage.steps[: stage.provisioner_steps] if step.type in list_provisioner_types()]
+    steps = [
+        step for step in stage.steps[: stage.provisioner_step_count] if step.type in list_provisioner_types()
+    ]
     known = list_provisioner_outputs((step.type, step.spec) for step in steps)
     for field in ("region", "cluster"):
         for _, path in find_paths(getattr(place, field)):
@@ -45,7 +47,7 @@ def find_provisioning_problems(stage: StageSpec, place: Infrastructure) -> Itera
 
 def _find_early_references(stage: StageSpec) -> Iterator[str]:
     """The steps of a provisioner that name where it all goes, which they themselves decide."""
-    for step in stage.steps[: stage.provisioner_steps]:
+    for step in stage.steps[: stage.provisioner_step_count]:
         condition = (step.when or {}).get("condition")
         named = [path for _, path in find_paths(step.spec)]
         named += parse_condition(condition).paths if condition else ()
@@ -75,7 +77,7 @@ class StageTarget:
     service: Service
     environment: Environment
     infrastructure: Infrastructure
-    overridden: ServiceOverrideSet
+    overrides: ServiceOverrideSet
     path: str = ""
     """Where in the pipeline the spec of the stage is."""
 
@@ -127,7 +129,7 @@ def _find_missing_connectors(found: ServiceOverrideSet, scope: Scope, path: str)
             f"{build_not_found_problem('connector', name, scope, path).message}, which a manifest in "
             f"{store} names",
         )
-        for (store, name), connector in load_named_connectors(scope, found.sources()).items()
+        for (store, name), connector in load_named_connectors(scope, found.list_rows()).items()
         if connector is None
     ]
 
@@ -168,7 +170,7 @@ def find_missing_values(targets: list[StageTarget]) -> list[ReferenceProblem]:
         )
         for number, target in enumerate(targets)
         for name in target.service.required_variables
-        if merge_values(*target.overridden.values).get(name, "") == ""
+        if merge_values(*target.overrides.values).get(name, "") == ""
     ]
 
 

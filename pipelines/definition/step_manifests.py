@@ -158,7 +158,7 @@ def check_own_manifests(
     return [
         ReferenceProblem(
             ".".join(
-                map(str, ("pipeline", "stages", number, "stage", "spec", *step.place, "spec", fault.field))
+                map(str, ("pipeline", "stages", number, "stage", "spec", *step.path, "spec", fault.field))
             ),
             f"step {step.identifier}: {fault.message}",
         )

@@ -39,8 +39,8 @@ class _CommandInput:
     """What a command is told."""
 
     tree: Any
-    at: TreePath
-    given: Mapping[str, str]
+    path: TreePath
+    data: Mapping[str, str]
 
 
 def run_command(text: str, given: Mapping[str, str]) -> CommandResult:
@@ -73,7 +73,7 @@ def _apply_form(text: str, at: str, given: Mapping[str, str]) -> tuple[str, Mapp
     path = parse_path(at)
     _require_identifier(draft.value, path, given.get("form_is", ""))
     errors = write_form(draft.value, path, given)
-    return (text, errors) if errors else (draft.written(), {})
+    return (text, errors) if errors else (draft.render(), {})
 
 
 def _apply_command(text: str, name: str, given: Mapping[str, str]) -> CommandResult:
@@ -85,7 +85,7 @@ def _apply_command(text: str, name: str, given: Mapping[str, str]) -> CommandRes
     if "is" in given:
         _require_identifier(draft.value, at, given["is"])
     opened, said = command(_CommandInput(draft.value, at, given))
-    return CommandResult(draft.written(), format_path(opened), said)
+    return CommandResult(draft.render(), format_path(opened), said)
 
 
 def _require_identifier(tree: Any, at: TreePath, identifier: str) -> None:
@@ -102,7 +102,7 @@ def _get_title(tree: Any, at: TreePath) -> str:
 
 
 def _open(asked: _CommandInput) -> tuple[TreePath, str]:
-    return asked.at, ""
+    return asked.path, ""
 
 
 def _close(asked: _CommandInput) -> tuple[TreePath, str]:
@@ -110,7 +110,7 @@ def _close(asked: _CommandInput) -> tuple[TreePath, str]:
 
 
 def _add_stage(asked: _CommandInput) -> tuple[TreePath, str]:
-    name = asked.given.get("stage_name", "").strip()
+    name = asked.data.get("stage_name", "").strip()
     if not 0 < len(name) <= 128:
         raise NotEditable("Give the stage a name of at most 128 characters.")
     at = edits.add_stage(asked.tree, name)
@@ -118,37 +118,40 @@ def _add_stage(asked: _CommandInput) -> tuple[TreePath, str]:
 
 
 def _add_step(asked: _CommandInput) -> tuple[TreePath, str]:
-    type_ = asked.given.get("type", "")
-    at = edits.add_step(asked.tree, asked.at, type_)
+    type_ = asked.data.get("type", "")
+    at = edits.add_step(asked.tree, asked.path, type_)
     return at, f"{get_step_kinds()[type_].title} was added."
 
 
 def _set_strategy(asked: _CommandInput) -> tuple[TreePath, str]:
-    name = asked.given.get("strategy", "")
-    edits.set_strategy(asked.tree, asked.at, name)
-    return asked.at, f"The steps and the rollback steps of {name} are in the stage."
+    name = asked.data.get("strategy", "")
+    edits.set_strategy(asked.tree, asked.path, name)
+    return asked.path, f"The steps and the rollback steps of {name} are in the stage."
 
 
 def _set_provisioner(asked: _CommandInput) -> tuple[TreePath, str]:
-    name = asked.given.get("provisioner", "")
-    set_provisioner(asked.tree, asked.at, name)
-    return asked.at, f"The steps of {name} are in the stage. They run before it deploys."
+    name = asked.data.get("provisioner", "")
+    set_provisioner(asked.tree, asked.path, name)
+    return asked.path, f"The steps of {name} are in the stage. They run before it deploys."
 
 
 def _delete_provisioner(asked: _CommandInput) -> tuple[TreePath, str]:
-    delete_provisioner(asked.tree, asked.at)
-    return asked.at, f"{_get_title(asked.tree, asked.at)} deploys to infrastructure that is there already."
+    delete_provisioner(asked.tree, asked.path)
+    return (
+        asked.path,
+        f"{_get_title(asked.tree, asked.path)} deploys to infrastructure that is there already.",
+    )
 
 
 def _choose_target(asked: _CommandInput) -> tuple[TreePath, str]:
-    place = asked.given.get("chosen", "")
-    set_target(asked.tree, asked.at, place)
-    return asked.at, f"{_get_title(asked.tree, asked.at)} deploys to {place}."
+    place = asked.data.get("chosen", "")
+    set_target(asked.tree, asked.path, place)
+    return asked.path, f"{_get_title(asked.tree, asked.path)} deploys to {place}."
 
 
 def _delete(asked: _CommandInput) -> tuple[TreePath, str]:
-    said = f"{_get_title(asked.tree, asked.at)} was deleted."
-    edits.delete_item(asked.tree, asked.at)
+    said = f"{_get_title(asked.tree, asked.path)} was deleted."
+    edits.delete_item(asked.tree, asked.path)
     return (), said
 
 
@@ -161,23 +164,23 @@ def _move_down(asked: _CommandInput) -> tuple[TreePath, str]:
 
 
 def _move(asked: _CommandInput, by: int, where: str) -> tuple[TreePath, str]:
-    title = _get_title(asked.tree, asked.at)
-    return edits.move_item(asked.tree, asked.at, by), f"{title} was moved {where}."
+    title = _get_title(asked.tree, asked.path)
+    return edits.move_item(asked.tree, asked.path, by), f"{title} was moved {where}."
 
 
 def _make_parallel(asked: _CommandInput) -> tuple[TreePath, str]:
-    title = _get_title(asked.tree, asked.at)
-    return edits.make_parallel(asked.tree, asked.at), f"{title} runs at the same time as what is before it."
+    title = _get_title(asked.tree, asked.path)
+    return edits.make_parallel(asked.tree, asked.path), f"{title} runs at the same time as what is before it."
 
 
 def _wrap_in_group(asked: _CommandInput) -> tuple[TreePath, str]:
-    title = _get_title(asked.tree, asked.at)
-    return edits.wrap_in_group(asked.tree, asked.at), f"{title} is in a group."
+    title = _get_title(asked.tree, asked.path)
+    return edits.wrap_in_group(asked.tree, asked.path), f"{title} is in a group."
 
 
 def _move_out(asked: _CommandInput) -> tuple[TreePath, str]:
-    title = _get_title(asked.tree, asked.at)
-    return edits.move_out(asked.tree, asked.at), f"{title} stands by itself."
+    title = _get_title(asked.tree, asked.path)
+    return edits.move_out(asked.tree, asked.path), f"{title} stands by itself."
 
 
 _COMMANDS: dict[str, Callable[[_CommandInput], tuple[TreePath, str]]] = {

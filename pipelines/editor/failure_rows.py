@@ -38,19 +38,19 @@ class FailureRows:
         ),
     )
 
-    def cells_of(self, entry: Any) -> dict[str, str] | None:
+    def render_cells(self, entry: Any) -> dict[str, str] | None:
         """None for what does not keep to the schema, or says more than the cells can."""
         try:
             reaction = entry["onFailure"]
             cells = {"errors": list(reaction["errors"]), **_build_action_cells(reaction["action"])}
             shown = {one.name: render_cell(one, cells.get(one.name)) for one in self.columns}
             found = {name: text for name, text in shown.items() if text is not None}
-            is_whole = len(found) == len(shown) and _remove_empty_specs(entry) == self.entry_of(found)
+            is_whole = len(found) == len(shown) and _remove_empty_specs(entry) == self.parse_cells(found)
         except (KeyError, TypeError, AttributeError, CellErrors):
             return None
         return found if is_whole else None
 
-    def entry_of(self, cells: CellTexts) -> dict[str, Any]:
+    def parse_cells(self, cells: CellTexts) -> dict[str, Any]:
         """Raises `CellErrors`."""
         errors: dict[str, str] = {}
         of = _CellReader(cells, errors)
@@ -79,19 +79,19 @@ class _CellReader:
             self.errors[name] = str(bad)
             return None
 
-    def time(self, name: str) -> Any:
+    def read_duration(self, name: str) -> Any:
         found = self.read(name)
         if found is not None and not re.search(DURATION_PATTERN, found):
             self.errors[name] = _DURATION_ADVICE
         return found
 
-    def times(self, name: str) -> list[str]:
+    def read_durations(self, name: str) -> list[str]:
         found = [one.strip() for one in str(self.read(name) or "").split(",") if one.strip()]
         if name not in self.errors and not all(re.search(DURATION_PATTERN, one) for one in found):
             self.errors[name] = _INTERVALS_ADVICE
         return found
 
-    def count(self, name: str) -> Any:
+    def read_count(self, name: str) -> Any:
         found = self.read(name)
         if found is not None and not (isinstance(found, int) and 1 <= found <= RETRIES):
             self.errors[name] = f"Enter a whole number from 1 to {int(RETRIES)}."
@@ -99,7 +99,7 @@ class _CellReader:
 
 
 def _build_retry(of: _CellReader) -> dict[str, Any]:
-    spec = {"retryCount": of.count("retryCount"), "retryIntervals": of.times("retryIntervals")}
+    spec = {"retryCount": of.read_count("retryCount"), "retryIntervals": of.read_durations("retryIntervals")}
     if after := of.read("afterRetries"):
         action = {
             "type": after,
@@ -110,7 +110,7 @@ def _build_retry(of: _CellReader) -> dict[str, Any]:
 
 
 def _build_manual_intervention(of: _CellReader) -> dict[str, Any]:
-    spec = {"timeout": of.time("timeout")}
+    spec = {"timeout": of.read_duration("timeout")}
     if end := of.read("onTimeout"):
         spec["onTimeout"] = {"action": {"type": end}}
     return spec

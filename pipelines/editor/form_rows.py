@@ -33,10 +33,10 @@ class RowTable(Protocol):
     def style(self) -> str:
         """What the page calls this kind of rows."""
 
-    def cells_of(self, entry: Any) -> dict[str, str] | None:
+    def render_cells(self, entry: Any) -> dict[str, str] | None:
         """What the cells of an entry show; None for an entry that cells cannot say."""
 
-    def entry_of(self, cells: CellTexts) -> Any:
+    def parse_cells(self, cells: CellTexts) -> Any:
         """The entry that cells say. Raises `CellErrors`."""
 
 
@@ -48,7 +48,7 @@ class MappingRows:
     def __init__(self, columns: Sequence[SpecColumn]) -> None:
         self.columns = columns
 
-    def cells_of(self, entry: Any) -> dict[str, str] | None:
+    def render_cells(self, entry: Any) -> dict[str, str] | None:
         """Raises nothing: an entry with other keys, or with values that do not fit, has no cells."""
         if not isinstance(entry, Mapping) or not set(entry) <= {one.name for one in self.columns}:
             return None
@@ -56,7 +56,7 @@ class MappingRows:
         shown = {name: text for name, text in found.items() if text is not None}
         return shown if len(shown) == len(found) else None
 
-    def entry_of(self, cells: CellTexts) -> dict[str, Any]:
+    def parse_cells(self, cells: CellTexts) -> dict[str, Any]:
         """The mapping without the keys whose cells are empty. Raises `CellErrors`."""
         found: dict[str, Any] = {}
         errors: dict[str, str] = {}
@@ -75,7 +75,7 @@ class MappingRows:
 def is_presentable(table: RowTable, value: Any) -> bool:
     """Whether rows can show a value: nothing, or a list of entries that cells can say."""
     return value is None or (
-        isinstance(value, list) and all(table.cells_of(one) is not None for one in value)
+        isinstance(value, list) and all(table.render_cells(one) is not None for one in value)
     )
 
 
@@ -87,7 +87,7 @@ def is_submitted(name: str, entered: Mapping[str, str]) -> bool:
 def build_rows(name: str, table: RowTable, value: Any, errors: Mapping[str, str]) -> tuple[FieldRow, ...]:
     """The rows of a list as it is written."""
     return tuple(
-        _build_row(name, table, str(n), table.cells_of(one) or {}, errors)
+        _build_row(name, table, str(n), table.render_cells(one) or {}, errors)
         for n, one in enumerate(value or ())
     )
 
@@ -122,7 +122,7 @@ def parse_entries(name: str, table: RowTable, entered: Mapping[str, str], writte
         if before is None and not any(cells.values()):
             continue
         try:
-            found.append(merge_value(before, table.entry_of(cells)))
+            found.append(merge_value(before, table.parse_cells(cells)))
         except CellErrors as bad:
             errors.update({f"{name}.{n}.{key}": sentence for key, sentence in bad.errors.items()})
     if errors:
@@ -146,7 +146,7 @@ def merge_value(old: Any, new: Any) -> Any:
 
 def is_unchanged(table: RowTable, entry: Any, cells: CellTexts) -> bool:
     """Whether the cells of an entry still say what they showed."""
-    before = table.cells_of(entry) or {}
+    before = table.render_cells(entry) or {}
     return all(
         _normalize_newlines(cells.get(name, "")) == _normalize_newlines(text) for name, text in before.items()
     )

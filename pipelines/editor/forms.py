@@ -70,14 +70,14 @@ _DURATION_ADVICE = "Write a time such as 90s, 30m, 2h or 1d."
 class EditorForm:
     """The form of one stage, step or group."""
 
-    at: str
+    path: str
     kind: str
     title: str
     about: str
     identifier: str
     fields: list[StepField]
     strategy: str = ""
-    is_wrong: bool = False
+    has_errors: bool = False
     problem: str = ""
     type: str = ""
     examples: Sequence[str] = field(default=())
@@ -106,13 +106,13 @@ def build_form(
     again = entered if errors else None
     fields += [build_field(one, body.get(one.keys[0]), again, errors) for one in _list_common_fields(kind)]
     return EditorForm(
-        at=format_path(at),
+        path=format_path(at),
         kind=kind,
         title=str(body.get("name") or body.get("identifier") or "").strip() or "No name",
         about=_get_description(of) if of else "",
         identifier="" if kind == PIPELINE else str(body.get("identifier") or ""),
         fields=fields,
-        is_wrong=bool(errors),
+        has_errors=bool(errors),
         problem=errors.get("", ""),
         type=str(body.get("type") or ""),
         strategy=get_strategy(tree, at) if kind == "stage" else "",

@@ -26,7 +26,7 @@ class StepManifestRow:
         store = SpecColumn("store", "choice", choices=tuple(list_step_stores()), is_needed=self.is_needed)
         return (store, *_build_columns([store for store in list_stores() if store.serves_steps]))
 
-    def cells_of(self, entry: Any) -> dict[str, str] | None:
+    def render_cells(self, entry: Any) -> dict[str, str] | None:
         """None for what is written in a way that cells cannot say."""
         found = {one.name: "" for one in self.columns}
         if entry == {}:
@@ -42,9 +42,11 @@ class StepManifestRow:
             if shown is None:
                 return None
             found[name] = shown
-        return found if set(spec) <= set(self._asked(found["store"])) and found["store"] else None
+        return (
+            found if set(spec) <= set(self._list_store_columns(found["store"])) and found["store"] else None
+        )
 
-    def entry_of(self, cells: CellTexts) -> dict[str, Any] | None:
+    def parse_cells(self, cells: CellTexts) -> dict[str, Any] | None:
         """None without a store, where there need be none. Raises `CellErrors`."""
         store = cells.get("store", "")
         if not self.is_needed and not store:
@@ -52,7 +54,7 @@ class StepManifestRow:
         errors: dict[str, str] = {}
         spec: dict[str, Any] = {}
         columns = {one.name: one for one in self.columns}
-        for name in ("store", *self._asked(store)):
+        for name in ("store", *self._list_store_columns(store)):
             try:
                 value = parse_cell(columns[name], cells.get(name, ""))
             except ValueError as bad:
@@ -63,7 +65,7 @@ class StepManifestRow:
             raise CellErrors(errors)
         return {"type": spec.pop("store"), "spec": spec}
 
-    def _asked(self, name: str) -> tuple[str, ...]:
+    def _list_store_columns(self, name: str) -> tuple[str, ...]:
         store = get_store(name)
         return (*(one.name for one in store.place_fields), "file" if store.has_paths else "content")
 

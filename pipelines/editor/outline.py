@@ -30,7 +30,7 @@ _PARALLEL_TITLE = "At the same time"
 class OutlineRow:
     """A stage, a step, a group or a parallel block as it is listed."""
 
-    at: str
+    path: str
     kind: str
     title: str
     detail: str
@@ -159,7 +159,7 @@ def _build_row(item: Any, at: TreePath, count: int, said: list[tuple[str, str]],
     )
     problems = tuple(message for path, message in said if path.startswith(f"{here}."))
     return OutlineRow(
-        at=here,
+        path=here,
         kind=kind,
         title=title,
         identifier=str(body.get("identifier") or ""),

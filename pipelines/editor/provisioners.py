@@ -27,7 +27,7 @@ class ProvisionerOption:
     rollback_steps: tuple[str, ...] = ()
 
     @property
-    def is_there(self) -> bool:
+    def is_available(self) -> bool:
         """Whether this version has all of its steps."""
         return get_step_kinds().keys() >= {*self.steps, *self.rollback_steps}
 
@@ -43,7 +43,7 @@ _PROVISIONER_OPTIONS = (
 
 def list_provisioners() -> list[ProvisionerOption]:
     """Those that a stage can choose from."""
-    return [one for one in _PROVISIONER_OPTIONS if one.is_there]
+    return [one for one in _PROVISIONER_OPTIONS if one.is_available]
 
 
 def has_provisioner(stage: Any) -> bool:

@@ -113,7 +113,7 @@ def _parse_field(place: FieldSpec, value: Any, entered: Mapping[str, str]) -> An
         found = parse_entries(place.name, place.table, entered, [value] if value else [])
         return found[0] if found else None
     if isinstance(place.table, VariableRows) and kind == "rows":
-        return place.table.gathered(place.name, entered, value)
+        return place.table.parse_variables(place.name, entered, value)
     if place.table and kind == "rows":
         return parse_entries(place.name, place.table, entered, value) or None
     return _parse_value(entered[place.name], place, kind)
@@ -212,7 +212,7 @@ def _get_control(place: FieldSpec, value: Any) -> tuple[str, tuple[tuple[str, st
 
 def _list_entries(table: RowTable, value: Any) -> Any:
     """The entries that rows show: of variables each with its name."""
-    return table.listed(value) if isinstance(table, VariableRows) else value
+    return table.list_entries(value) if isinstance(table, VariableRows) else value
 
 
 def _get_list_control(place: FieldSpec, value: Any) -> str:

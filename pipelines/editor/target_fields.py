@@ -20,7 +20,7 @@ class EditorChoices:
     """
 
     services: LabeledChoices = ()
-    places: LabeledChoices = ()
+    infrastructures: LabeledChoices = ()
     connectors: LabeledChoices = ()
     regions: LabeledChoices = ()
 
@@ -39,7 +39,7 @@ def build_target_fields(body: Mapping[str, Any], nearby: EditorChoices) -> list[
     return [
         _build_choice_field("service", "Service", service, nearby.services, "Choose a service"),
         _build_choice_field(
-            "place", "Environment and infrastructure", place, nearby.places, "Choose where it goes"
+            "place", "Environment and infrastructure", place, nearby.infrastructures, "Choose where it goes"
         ),
     ]
 

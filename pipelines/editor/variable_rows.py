@@ -40,11 +40,11 @@ class VariableRows:
     style = "variables"
     columns = _COLUMNS
 
-    def listed(self, value: Any) -> Any:
+    def list_entries(self, value: Any) -> Any:
         """The pairs of a mapping; anything else as it is, which no rows can show."""
         return list(value.items()) if isinstance(value, Mapping) else value
 
-    def cells_of(self, entry: Any) -> dict[str, str] | None:
+    def render_cells(self, entry: Any) -> dict[str, str] | None:
         """None for what is written in a way that cells cannot say."""
         if not isinstance(entry, tuple):
             return None
@@ -69,7 +69,7 @@ class VariableRows:
         found |= {key: text for key, text in texts.items() if text is not None}
         return found if _is_round_trip(found, said) else None
 
-    def entry_of(self, cells: CellTexts) -> tuple[str, Any]:
+    def parse_cells(self, cells: CellTexts) -> tuple[str, Any]:
         """The name, and a plain value or a mapping without the keys whose cells are empty.
 
         Raises `CellErrors`.
@@ -87,7 +87,7 @@ class VariableRows:
             raise CellErrors(errors)
         return name, said
 
-    def gathered(self, name: str, entered: Mapping[str, str], written: Any) -> dict[str, Any] | None:
+    def parse_variables(self, name: str, entered: Mapping[str, str], written: Any) -> dict[str, Any] | None:
         """The variables that were entered; what was not touched is as it was written, None without any.
 
         Raises `CellErrors` with the names that the page uses.
@@ -117,21 +117,21 @@ class VariableRows:
 
     def _entry(self, before: tuple[str, Any] | None, cells: CellTexts) -> tuple[str, Any]:
         if before is None:
-            return self.entry_of(cells)
+            return self.parse_cells(cells)
         if is_unchanged(self, before, cells):
             return before
-        shown = self.cells_of(before) or {}
+        shown = self.render_cells(before) or {}
         if not cells.get("type") and not shown["type"] and cells.get("value", "") == shown["value"]:
             # Only the name is another: "3" stays the text that it was.
-            return self.entry_of({**cells, "value": "x"})[0], before[1]
-        name, said = self.entry_of(cells)
+            return self.parse_cells({**cells, "value": "x"})[0], before[1]
+        name, said = self.parse_cells(cells)
         return name, merge_value(before[1], said)
 
 
 def _parse_untyped(text: str) -> Any:
     """What a text means without a type: true, false and numbers are read, all else is a text."""
     text = text.strip()
-    return text == "true" if text in ("true", "false") else _UNTYPED_VARIABLE.entered(text)
+    return text == "true" if text in ("true", "false") else _UNTYPED_VARIABLE.parse_value(text)
 
 
 def _parse_typed(cells: CellTexts, errors: dict[str, str]) -> dict[str, Any]:
@@ -148,9 +148,9 @@ def _parse_typed(cells: CellTexts, errors: dict[str, str]) -> dict[str, Any]:
             errors[key] = str(bad)
             continue
         if key == "allowedValues":
-            value = [of.entered(one) for one in value]
+            value = [of.parse_value(one) for one in value]
         elif key in _TYPED_COLUMNS and not value.startswith(_RUNTIME_INPUT):
-            value = of.entered(value)
+            value = of.parse_value(value)
         found[key] = value
     return found
 

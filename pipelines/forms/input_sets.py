@@ -40,25 +40,25 @@ class InputSetForm(ResourceForm):
 
     def __init__(self, *args: Any, pipeline: Pipeline, begun: Mapping[str, Any], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.begun = begun
+        self.initial_inputs = begun
         self.variables = [one for one in list_pipeline_variables(pipeline) if not one.is_secret]
-        self.errors_of: dict[str, str] = {}
+        self.input_errors: dict[str, str] = {}
 
     def add_problem(self, problem: Any) -> None:
         """Show what is wrong with an input beside it."""
         errors = problem.errors if isinstance(problem, Problem) else []
-        self.errors_of = {str(one["path"]).removeprefix("inputs."): str(one["message"]) for one in errors}
+        self.input_errors = {str(one["path"]).removeprefix("inputs."): str(one["message"]) for one in errors}
         super().add_problem(problem)
 
     def inputs(self) -> dict[str, Any]:
         """What was entered; an empty field says nothing."""
         entered = {one: self.data.get(f"input.{one.name}", "") for one in self.variables}
-        return {one.name: one.entered(text) for one, text in entered.items() if text != ""}
+        return {one.name: one.parse_value(text) for one, text in entered.items() if text != ""}
 
-    def asked(self) -> list[RunVariableInput]:
+    def list_inputs(self) -> list[RunVariableInput]:
         """A field for each input."""
         return [
-            RunVariableInput(one, self._shown(one), self.errors_of.get(one.name, ""))
+            RunVariableInput(one, self._shown(one), self.input_errors.get(one.name, ""))
             for one in self.variables
         ]
 
@@ -66,7 +66,11 @@ class InputSetForm(ResourceForm):
         name = f"input.{variable.name}"
         if self.is_bound and name in self.data:
             return str(self.data[name])
-        return format_variable_value(self.begun[variable.name]) if variable.name in self.begun else ""
+        return (
+            format_variable_value(self.initial_inputs[variable.name])
+            if variable.name in self.initial_inputs
+            else ""
+        )
 
 
 class NewInputSetForm(IdentifierForm, InputSetForm):

@@ -90,20 +90,20 @@ class StageInfrastructureForm(NewInfrastructureForm):
             in_scope.queryset = list_permitted_scopes(person, EDIT).filter(path__in=above).order_by("path")
             in_scope.initial = scope.path
             in_scope.required = False
-        self.is_kept = False
+        self.has_entered_values = False
         if entered:
-            self._keep(entered)
+            self._restore_entered(entered)
 
-    def _keep(self, entered: Mapping[str, str]) -> None:
-        """Begin with what was entered; `is_kept` says whether that is anything."""
+    def _restore_entered(self, entered: Mapping[str, str]) -> None:
+        """Begin with what was entered; `has_entered_values` says whether that is anything."""
         for name, field in self.fields.items():
             text = entered.get(self.add_prefix(name))
             if text is not None and text != str(self.get_initial_for_field(field, name) or ""):
                 self.initial[name] = text
-                self.is_kept |= name not in _PRESELECTED_FIELDS
+                self.has_entered_values |= name not in _PRESELECTED_FIELDS
 
     @property
-    def may_make(self) -> bool:
+    def can_create(self) -> bool:
         """Whether the person may add a place anywhere that the pipeline can name."""
         return any(self.fields[name].queryset.exists() for name in ("environment", "in_scope"))  # type: ignore[attr-defined]
 
@@ -128,14 +128,14 @@ class StageInfrastructureForm(NewInfrastructureForm):
         )
 
     @property
-    def chosen(self) -> tuple[str, str]:
+    def target_identifiers(self) -> tuple[str, str]:
         """The identifiers of the environment and of the infrastructure, as the stage names them."""
         given = self.cleaned_data
         found = given["environment"]
         named = found.identifier if found else given["environment_identifier"]
         return named, given["identifier"]
 
-    def refuse_environment(self, problem: Problem) -> None:
+    def add_environment_errors(self, problem: Problem) -> None:
         """Show why the environment was refused beside its own fields."""
         for error in problem.errors or [{"path": "identifier", "message": problem.detail}]:
             self.add_error(_ENVIRONMENT_FIELDS.get(str(error["path"])), str(error["message"]))

@@ -35,7 +35,7 @@ class PipelineVariable:
     type: str = ""
     """One of `TYPES`; empty for a value that is written plainly, which takes any scalar."""
     value: InputValue | None = None
-    is_asked: bool = False
+    is_runtime_input: bool = False
     """Whether the form of a run asks for it."""
     is_required: bool = False
     allowed: tuple[InputValue, ...] = ()
@@ -47,7 +47,7 @@ class PipelineVariable:
         """Whether its value is never shown."""
         return self.type == SECRET
 
-    def problem(self, value: Any) -> str:
+    def describe_problem(self, value: Any) -> str:
         """Why a value does not fit, in words; empty where it does."""
         if not self._has_type(value):
             return f"must be {_TYPE_DESCRIPTIONS.get(self.type, 'a text, a number, true or false')}"
@@ -59,7 +59,7 @@ class PipelineVariable:
             return f"must fit the pattern {self.pattern}"
         return ""
 
-    def entered(self, text: str) -> InputValue:
+    def parse_value(self, text: str) -> InputValue:
         """What a text in a form means: numbers and true or false are read; what is neither stays a text."""
         if self.type == BOOLEAN and text in ("true", "false"):
             return text == "true"
@@ -130,12 +130,12 @@ def validate_inputs(
     secrets: dict[str, str] = {}
     for name, one in known.items():
         value = given.get(name)
-        if value is None or (value == "" and one.is_asked):
-            if one.value is None and (one.is_required or one.is_asked) and not is_preview:
+        if value is None or (value == "" and one.is_runtime_input):
+            if one.value is None and (one.is_required or one.is_runtime_input) and not is_preview:
                 errors.append(_build_error(name, "is needed: the pipeline asks for it at each run"))
             elif one.value is None and is_preview and not one.is_secret:
                 plain[name] = one.allowed[0] if one.allowed else PLACEHOLDER
-        elif problem := "" if one.is_secret and is_preview else one.problem(value):
+        elif problem := "" if one.is_secret and is_preview else one.describe_problem(value):
             errors.append(_build_error(name, problem))
         elif not one.is_secret:
             plain[name] = value
@@ -157,7 +157,7 @@ def validate_input_set_values(
             errors.append(_build_error(name, f"the pipeline has no such variable; it has: {names}"))
         elif one.is_secret:
             errors.append(_build_error(name, "is a secret: it is given at each run and kept in no input set"))
-        elif problem := one.problem(value):
+        elif problem := one.describe_problem(value):
             errors.append(_build_error(name, problem))
     return errors
 
@@ -179,7 +179,7 @@ def _parse_variable(name: str, written: Any) -> PipelineVariable:
         )
     if found.pattern and (fault := describe_pattern_problem(found.pattern)):
         raise InvalidVariableError(f"the pattern {fault}", "pattern" if isinstance(written, Mapping) else "")
-    if found.value is not None and (problem := found.problem(found.value)):
+    if found.value is not None and (problem := found.describe_problem(found.value)):
         raise InvalidVariableError(f"the value {problem}")
     return found
 
@@ -191,7 +191,7 @@ def _parse_typed_variable(name: str, written: Mapping[str, Any]) -> PipelineVari
     base = (
         _parse_runtime_input(name, str(value), type_)
         if is_call
-        else PipelineVariable(name, type_, value, is_asked=value is None)
+        else PipelineVariable(name, type_, value, is_runtime_input=value is None)
     )
     settled = written.get("default") if base.value is None else base.value
     return replace(
@@ -231,10 +231,12 @@ def _parse_runtime_input(name: str, written: str, type_: str) -> PipelineVariabl
         said[call[1]] = rest[call.end() : end]
         rest = rest[end + 1 :]
     reader = PipelineVariable(name, type_)
-    allowed = [reader.entered(one.strip()) for one in said.get("allowedValues", "").split(",") if one.strip()]
-    default = reader.entered(said["default"].strip()) if "default" in said else None
+    allowed = [
+        reader.parse_value(one.strip()) for one in said.get("allowedValues", "").split(",") if one.strip()
+    ]
+    default = reader.parse_value(said["default"].strip()) if "default" in said else None
     return PipelineVariable(
-        name, type_, default, is_asked=True, is_required=default is None, allowed=tuple(allowed),
+        name, type_, default, is_runtime_input=True, is_required=default is None, allowed=tuple(allowed),
         pattern=said.get("regex", ""),
     )  # fmt: skip
 

@@ -50,9 +50,9 @@ def save_pipeline(
     yaml = yaml.replace("\r\n", "\n")
     spec = parse_valid_pipeline(yaml)
     refused = _find_save_problems(spec, scope, actor)
-    require_no_problems(refused.missing, yaml)
-    if refused.lacks:
-        raise MissingAccess(refused.lacks)
+    require_no_problems(refused.problems, yaml)
+    if refused.missing_permissions:
+        raise MissingAccess(refused.missing_permissions)
     with transaction.atomic():
         before = {"yaml": pipeline.yaml} if pipeline else None
         if pipeline is None:
@@ -108,8 +108,8 @@ def check_pipeline(yaml: str, scope: Scope, reader: Principal) -> dict[str, Any]
     try:
         spec = parse_valid_pipeline(yaml)
         refused = _find_save_problems(spec, scope, reader)
-        lacks = [ReferenceProblem(one.need.path, one.sentence) for one in refused.lacks]
-        require_no_problems([*refused.missing, *lacks], yaml)
+        lacks = [ReferenceProblem(one.requirement.path, one.message) for one in refused.missing_permissions]
+        require_no_problems([*refused.problems, *lacks], yaml)
     except PipelineNotRunnable as refused:
         return {"errors": refused.errors, "warnings": [], "note": ""}
     return {"errors": [], "warnings": [], "note": "This pipeline can be saved."}
@@ -119,8 +119,8 @@ def check_pipeline(yaml: str, scope: Scope, reader: Principal) -> dict[str, Any]
 class _SaveProblems:
     """What keeps a pipeline from being saved: names that mean nothing, things that may not be used."""
 
-    missing: list[ReferenceProblem]
-    lacks: list[MissingPermission]
+    problems: list[ReferenceProblem]
+    missing_permissions: list[MissingPermission]
 
 
 def _find_save_problems(spec: PipelineSpec, scope: Scope, person: Principal) -> _SaveProblems:
@@ -128,17 +128,19 @@ def _find_save_problems(spec: PipelineSpec, scope: Scope, person: Principal) -> 
     targets, missing = find_stage_targets(spec, scope)
     lacks = find_missing_permissions(person, list_run_needs(spec, targets, scope))
     # What the pipeline names and the person may not see looks like what nobody has made.
-    unseen = [one for one in lacks if not one.is_seen and one.need.permission in _REFERENCE_TYPES]
+    unseen = [one for one in lacks if not one.is_visible and one.requirement.permission in _REFERENCE_TYPES]
     for one in unseen:
-        kind, identifier = _REFERENCE_TYPES[one.need.permission], one.need.thing.identifier
-        missing.append(build_not_found_problem(kind, identifier, scope, one.need.path))
+        kind, identifier = _REFERENCE_TYPES[one.requirement.permission], one.requirement.resource.identifier
+        missing.append(build_not_found_problem(kind, identifier, scope, one.requirement.path))
     missing += [*step_manifests.check_own_manifests(spec, scope, person), *list_unknown_groups(spec, scope)]
     missing += [*find_missing_connectors(spec, scope), *find_missing_secrets(spec, scope)]
     # Nor is anything told of what such a thing uses in turn.
-    hidden = {_get_stage_path(one.need.path) for one in unseen}
+    hidden = {_get_stage_path(one.requirement.path) for one in unseen}
     seen = [one for one in targets if _get_stage_path(one.path) not in hidden]
     missing += list_undeployable_stages(seen, person)
-    return _SaveProblems(missing, [one for one in lacks if _get_stage_path(one.need.path) not in hidden])
+    return _SaveProblems(
+        missing, [one for one in lacks if _get_stage_path(one.requirement.path) not in hidden]
+    )
 
 
 def _get_stage_path(path: str) -> str:
@@ -169,8 +171,8 @@ def _locate_problem(missing: ReferenceProblem, document: Document) -> dict[str, 
     return {
         "path": missing.path,
         "message": missing.message,
-        "line": document.line_of(path),
-        "column": document.column_of(path),
+        "line": document.get_line(path),
+        "column": document.get_column(path),
     }
 
 

@@ -24,7 +24,7 @@ def list_pipeline_expressions(request: PageRequest, pk: int) -> HttpResponse:
     """List what may be written at a step of a pipeline; values are known to its runs alone."""
     found = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
     chosen, names = list_pipeline_items(found, request.GET.get("at", ""), request.user)
-    context = {"pipeline": found, "choices": PipelineDraft(found.yaml).choices(), "chosen": chosen}
+    context = {"pipeline": found, "choices": PipelineDraft(found.yaml).list_choices(), "chosen": chosen}
     return render_expressions(request, names, context)
 
 
@@ -49,7 +49,7 @@ def list_draft_expressions(request: PageRequest) -> HttpResponse:
     draft, line = PipelineDraft(request.POST.get("yaml", "")), request.POST.get("line", "")
     is_line = line.isascii() and line.isdigit() and len(line) <= MAX_LINE_DIGITS
     at = request.POST.get("at", "")[:LONGEST_SEARCH]
-    mark = draft.at_line(int(line)) if is_line else draft.at_path(parse_path(at))
+    mark = draft.find_node_at_line(int(line)) if is_line else draft.find_node_at_path(parse_path(at))
     names = search_items(list_draft_items(draft, mark, scope, request.user))
     shown = [{"value": one.path, "detail": one.about or one.source} for one in names]
     return JsonResponse({"expressions": shown})

@@ -72,7 +72,7 @@ def create_input_set(request: PageRequest, pk: int) -> HttpResponse:
     entered = request.POST if request.method == "POST" and not from_run else None
     form = NewInputSetForm(entered, pipeline=found, begun={})
     if from_run:
-        form.begun = {
+        form.initial_inputs = {
             one.name: text for one in form.variables if (text := request.POST.get(f"input.{one.name}"))
         }
     if form.is_bound and form.is_valid():

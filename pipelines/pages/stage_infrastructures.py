@@ -31,7 +31,7 @@ def list_stage_clusters(request: PageRequest) -> HttpResponse:
     scopes = list_permitted_scopes(request.user, "core_pipeline_view")
     scope = get_object_or_404(scopes, path=request.GET.get("in_scope", ""))
     form = StageInfrastructureForm(person=request.user, scope=scope)
-    if not form.may_make:
+    if not form.can_create:
         raise Forbidden(EDIT)
     return render_cluster_field(request, form.connectors, CLUSTER_BOX)
 
@@ -44,7 +44,7 @@ def create_stage_infrastructure(
     form = StageInfrastructureForm(request.POST, person=request.user, scope=scope)
     if not form.is_valid():
         return CommandResult(text, opened, problem=_NOT_CREATED_MESSAGE), form
-    place = "/".join(form.chosen)
+    place = "/".join(form.target_identifiers)
     outcome = run_command(text, words | {"do": CHOOSE_TARGET, "chosen": place})
     if outcome.problem or outcome.errors:
         return outcome, form
@@ -72,10 +72,10 @@ def _create_from_form(request: PageRequest, form: StageInfrastructureForm) -> bo
                 actor=request.user,
                 environment=environment,
                 identifier=given["identifier"],
-                spec=form.spec(),
+                spec=form.build_spec(),
             )
     except _EnvironmentNotCreatedError as refused:
-        form.refuse_environment(refused.problem)
+        form.add_environment_errors(refused.problem)
         return False
     except Problem as problem:
         form.add_problem(problem)

@@ -101,7 +101,7 @@ def list_editor_choices(scope: Scope, person: Principal) -> EditorChoices:
     shown = filter_visible(person, "core_environment_view", places).select_related("environment")
     return EditorChoices(
         services=[(one.identifier, one.name) for one in services.order_by("identifier")[:MAX_SUGGESTIONS]],
-        places=[
+        infrastructures=[
             (f"{one.environment.identifier}/{one.identifier}", f"{one.environment.name} / {one.name}")
             for one in shown.order_by("environment__identifier", "identifier")[:MAX_SUGGESTIONS]
         ],

@@ -233,9 +233,9 @@ def what_is_told(scope: Scope) -> tuple[NotificationRule, Notification]:
         attempts=1,
         created_at=now,
         due_at=now,
-        give_up_at=now,
+        deadline_at=now,
         ended_at=now,
-        answer_code=500,
+        response_status=500,
         reason="It answered 500",
     )
     return rule, notification

@@ -25,7 +25,7 @@ def service_with(scope: Scope, *paths: str, name: str = "web", kind: str = "EcsT
 
 
 def named(node: FileNode, person: User) -> list[str]:
-    return [user.title for user in find_usages(node, person).shown]
+    return [user.title for user in find_usages(node, person).visible]
 
 
 def test_every_save_is_kept_with_who_and_why(project: Scope, admin: User) -> None:
@@ -119,7 +119,7 @@ def test_what_one_may_not_see_is_only_counted(
     service_with(project, "account:/a.yaml", name="mine")
     service_with(other_project, "account:/a.yaml", name="theirs")
     users = find_usages(top, viewer)
-    assert ([one.title for one in users.shown], users.hidden) == (["service mine"], 1)
+    assert ([one.title for one in users.visible], users.hidden) == (["service mine"], 1)
     assert str(users) == "service mine and 1 more"
 
 

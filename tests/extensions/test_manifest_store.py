@@ -80,8 +80,8 @@ def test_a_step_can_keep_its_manifest_there() -> None:
     row = StepManifestRow(is_needed=True)
     cells = {"store": "Snippet", "shelf": "web", "file": "task"}
     entry = {"type": "Snippet", "spec": {"shelf": "web", "files": "task"}}
-    assert row.entry_of(cells) == entry
-    shown = row.cells_of(entry) or {}
+    assert row.parse_cells(cells) == entry
+    shown = row.render_cells(entry) or {}
     assert {name: text for name, text in shown.items() if text} == cells
     assert [one.shown_for for one in row.columns if one.name == "shelf"] == [("Snippet",)]
 

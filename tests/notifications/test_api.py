@@ -92,7 +92,7 @@ def test_what_is_being_sent_is_not_sent_again_at_the_same_time(
     rule = client.post(RULES, new(receiver), format="json").json()
     told = client.post(f"{RULES}/{rule['id']}/notifications").json()
     row = Notification.objects.get()
-    Notification.objects.update(claimed_until=row.give_up_at)
+    Notification.objects.update(claimed_until=row.deadline_at)
     assert client.post(f"/api/v1/notifications/{told['id']}/send-again").status_code == 409
 
 

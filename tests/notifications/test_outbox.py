@@ -68,7 +68,7 @@ class Clock:
     def to_next_try(self) -> timedelta:
         """Move to where the only notification is due and its rule is not held."""
         row = Notification.objects.select_related("rule").get()
-        due = max(row.due_at, row.rule.held_until or row.due_at)
+        due = max(row.due_at, row.rule.paused_until or row.due_at)
         gap, self.moment = due - self.moment, due
         return gap
 
@@ -207,7 +207,7 @@ class TestAReceiverThatDoesNotTakeIt:
         assert len(receiver.received) == NOTIFICATION_ATTEMPTS
         assert len(set(receiver.ids)) == 1
         row = Notification.objects.get()
-        assert (row.status, row.answer_code, row.reason) == (FAILED, 500, "It answered 500: Out of order")
+        assert (row.status, row.response_status, row.reason) == (FAILED, 500, "It answered 500: Out of order")
 
     def test_gets_it_once_it_is_there_again_and_then_the_rest_at_once(
         self, ruled: Ruled, project: Scope, receiver: Receiver
@@ -266,7 +266,7 @@ class TestAReceiverThatDoesNotTakeIt:
             send_due_notifications()
             assert elsewhere.received == []
         row = Notification.objects.get()
-        assert (row.status, row.answer_code) == (WAITING, 307)
+        assert (row.status, row.response_status) == (WAITING, 307)
         assert "redirects" in row.reason
 
     def test_that_answers_without_end_has_it(self, ruled: Ruled, project: Scope, receiver: Receiver) -> None:
@@ -285,7 +285,7 @@ class TestAReceiverThatDoesNotTakeIt:
         notify(failed(project))
         send_due_notifications()
         row = Notification.objects.get()
-        assert (row.status, row.answer_code, row.reason) == (DELIVERED, 200, "")
+        assert (row.status, row.response_status, row.reason) == (DELIVERED, 200, "")
 
     def test_that_says_back_what_opens_it_does_not_have_it_shown(
         self, ruled: Ruled, project: Scope, receiver: Receiver
@@ -431,7 +431,7 @@ def test_an_answer_to_an_older_claim_moves_nothing(ruled: Ruled, project: Scope,
     record_result(newer, WebhookResult(204), later)
     record_result(older, WebhookResult(500, "It answered 500"), later)
     row = Notification.objects.get()
-    assert (row.status, row.answer_code, row.attempts) == (DELIVERED, 204, 2)
+    assert (row.status, row.response_status, row.attempts) == (DELIVERED, 204, 2)
 
 
 @pytest.mark.django_db

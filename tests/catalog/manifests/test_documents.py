@@ -57,14 +57,14 @@ def test_json_with_a_forgotten_quote_and_tabs_is_read() -> None:
 
 def test_every_part_knows_its_line() -> None:
     document = parse_document("a: 1\nb:\n  - c: 2\n    d:\n      e: 3\n  - x\n", "f")
-    assert document.line_of(("a",)) == 1
-    assert document.line_of(("b",)) == 2
-    assert document.line_of(("b", 0, "c")) == 3
-    assert document.line_of(("b", 0, "d", "e")) == 5
-    assert document.line_of(("b", 1)) == 6
-    assert document.line_of(("b", 0, "missing", "deep")) == 3, "the nearest part around it"
-    assert document.line_of(()) == 1
-    assert Document("made", {}).line_of(("a",)) is None
+    assert document.get_line(("a",)) == 1
+    assert document.get_line(("b",)) == 2
+    assert document.get_line(("b", 0, "c")) == 3
+    assert document.get_line(("b", 0, "d", "e")) == 5
+    assert document.get_line(("b", 1)) == 6
+    assert document.get_line(("b", 0, "missing", "deep")) == 3, "the nearest part around it"
+    assert document.get_line(()) == 1
+    assert Document("made", {}).get_line(("a",)) is None
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_aliases_of_a_manifest_stand_for_what_their_anchors_name() -> None:
     assert document.value == {"a": env, "b": env, "c": ["x", env], "key *v": "no alias"}
     document.value["a"][0]["value"] = "changed"
     assert document.value["b"] == env, "each is a value of its own"
-    assert (document.line_of(("b",)), document.line_of(("b", 0, "name"))) == (3, 2)
+    assert (document.get_line(("b",)), document.get_line(("b", 0, "name"))) == (3, 2)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_any_text_is_a_document_or_a_refusal(text: str) -> None:
         assert read.line >= 1
         assert read.column >= 1
     else:
-        assert all(read.line_of(path) for path, _ in iterate_scalars(read.value))
+        assert all(read.get_line(path) for path, _ in iterate_scalars(read.value))
 
 
 @settings(max_examples=examples(300), deadline=None)

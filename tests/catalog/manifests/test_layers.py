@@ -49,8 +49,8 @@ def test_mappings_are_merged_and_everything_else_of_the_service_stays():
     assert found.document.value["cpu"] == "1024"
     assert found.document.value["memory"] == "2048"
     assert found.document.value["family"] == "web"
-    assert found.level_of(("cpu",)) == "environment"
-    assert found.level_of(("family",)) == "service"
+    assert found.get_level(("cpu",)) == "environment"
+    assert found.get_level(("family",)) == "service"
     assert [(one.level, one.value) for one in found.parts["cpu",].before] == [("service", "256")]
 
 
@@ -81,7 +81,7 @@ def test_containers_and_their_variables_are_merged_by_name():
     ]
     assert app["image"] == "nginx"
     assert container(found, "proxy") == {"name": "proxy", "image": "envoy"}
-    assert found.level_of(("containerDefinitions", 0, "environment", 2)) == "environment"
+    assert found.get_level(("containerDefinitions", 0, "environment", 2)) == "environment"
 
 
 def test_other_lists_are_replaced():

@@ -45,21 +45,21 @@ def stage(draft: YamlDraft, number: int = 0) -> Any:
 
 
 def test_nothing_changed_is_nothing_written():
-    assert YamlDraft(TEXT).written() == TEXT
+    assert YamlDraft(TEXT).render() == TEXT
 
 
 def test_a_scalar_keeps_its_quotes_and_its_comment():
     draft = YamlDraft(TEXT)
     draft.value["pipeline"]["name"] = "It's new"
     stage(draft)["spec"]["steps"][0]["step"]["type"] = "Z"
-    assert draft.written() == TEXT.replace("'Web'", "'It''s new'").replace('"A"', '"Z"')
+    assert draft.render() == TEXT.replace("'Web'", "'It''s new'").replace('"A"', '"Z"')
 
 
 def test_items_change_places_with_the_comments_above_them():
     draft = YamlDraft(TEXT)
     steps = stage(draft)["spec"]["steps"]
     steps.insert(0, steps.pop(1))
-    written = draft.written()
+    written = draft.render()
     assert written.index("# About B.") < written.index("type: B") < written.index('type: "A"   # why A')
     assert "                    line two\n" in written
     assert sorted(written.split("\n")) == sorted(TEXT.split("\n"))
@@ -69,7 +69,7 @@ def test_what_is_wrapped_is_indented_and_otherwise_as_it_was():
     draft = YamlDraft(TEXT)
     steps = stage(draft)["spec"]["steps"]
     steps[:2] = [{"parallel": steps[:2]}]
-    written = draft.written()
+    written = draft.render()
     assert (
         '            - parallel:\n                - step:\n                    type: "A"   # why A\n'
         in written
@@ -85,7 +85,7 @@ def test_what_is_added_and_removed_leaves_the_rest_alone():
     del spec["steps"][2]
     spec["steps"][1]["step"]["script"] = "other\nlines\n"
     draft.value["pipeline"]["stages"].append({"stage": {"identifier": "three"}})
-    written = draft.written()
+    written = draft.render()
     assert parse_yaml(written).value == draft.value
     assert "                script: |\n                  other\n                  lines\n" in written
     for kept in ("# The head stays.", "# never changes", "# First of all.", "# why A", "# About B."):
@@ -96,7 +96,7 @@ def test_what_is_added_and_removed_leaves_the_rest_alone():
 def test_what_is_appended_comes_before_comments_that_are_less_far_in():
     draft = YamlDraft("a:\n  - step: 1\n    # deeper\n\n# end\n")
     draft.value["a"].append({"step": 2})
-    assert draft.written() == "a:\n  - step: 1\n    # deeper\n\n  - step: 2\n# end\n"
+    assert draft.render() == "a:\n  - step: 1\n    # deeper\n\n  - step: 2\n# end\n"
 
 
 def test_a_text_that_is_no_yaml_says_where():
@@ -139,9 +139,9 @@ def test_whatever_is_changed_means_what_it_was_changed_to(before: Any, new: Any,
     first = YamlDraft("a: 1\n")
     first.value["a"] = before
     text = (
-        "# top\n" + "\n# between\n".join(first.written().split("\n", 1))
+        "# top\n" + "\n# between\n".join(first.render().split("\n", 1))
         if data.draw(st.booleans())
-        else first.written()
+        else first.render()
     )
     draft = YamlDraft(text)
     found = containers(draft.value)
@@ -152,4 +152,4 @@ def test_whatever_is_changed_means_what_it_was_changed_to(before: Any, new: Any,
             one.reverse()
     else:
         one["name"] = new
-    assert is_identical(parse_yaml(draft.written()).value, draft.value)
+    assert is_identical(parse_yaml(draft.render()).value, draft.value)

@@ -114,7 +114,7 @@ def test_a_file_that_overrides_is_not_checked_as_a_whole_and_says_who_uses_it(
         (),
         "Valid syntax. It is validated with the manifest that it overrides.",
     )
-    assert [one.title for one in find_overrides_using(file, admin).shown] == [
+    assert [one.title for one in find_overrides_using(file, admin).visible] == [
         f"override of {world.service.name} in {world.environment.name}"
     ]
     assert "/bigger.yaml:1" in text_of(client.get(in_infrastructure(world) + "manifests/"))

@@ -95,7 +95,7 @@ def test_another_infrastructure_of_the_environment_has_nothing_of_it(world: Worl
     )
     override(world, admin, inline("cpu: '512'\n"), place=other, variables={"level": "other"})
     here = load_override_set(world.service, world.environment, world.infrastructure)
-    assert [row["level"] for row in here.sources([TASK])] == ["service"]
+    assert [row["level"] for row in here.list_rows([TASK])] == ["service"]
     assert "level" not in here.values[-1]
 
 
@@ -137,7 +137,7 @@ def test_what_is_wrong_with_the_service_itself_does_not_hinder_an_override(world
 def test_an_arn_cannot_be_laid_over_and_may_be_replaced(world: World, admin: User):
     arn = "arn:aws:ecs:us-east-1:123456789012:task-definition/web:7"
     override(world, admin, ManifestSpec("known", TASK, "TaskDefinitionArn", content=arn))
-    (source,) = load_override_set(world.service, world.environment, world.infrastructure).sources([TASK])
+    (source,) = load_override_set(world.service, world.environment, world.infrastructure).list_rows([TASK])
     assert source["content"] == arn
     with pytest.raises(BadInput, match="cannot be deployed") as refused:
         override(world, admin, inline("cpu: '512'\n"), place=world.infrastructure)
@@ -173,8 +173,8 @@ def test_files_that_the_reader_may_not_see_are_not_shown_merged(world: World, ad
     found = load_override_set(world.service, world.environment, world.infrastructure)
     seen = {one.kind: one for one in list_effective_manifests(found, stranger)}
     assert seen[TASK].merged is None
-    assert "You cannot view the file /task.yaml" in seen[TASK].trouble
-    assert list_effective_manifests(found, admin)[0].trouble == ""
+    assert "You cannot view the file /task.yaml" in seen[TASK].error
+    assert list_effective_manifests(found, admin)[0].error == ""
 
 
 def test_an_infrastructure_takes_out_a_scaling_policy_of_the_service(world: World, admin: User):

@@ -30,7 +30,7 @@ def _line_of(text: str, part: str) -> int:
 
 
 def _paths(draft: PipelineDraft, line: int) -> set[str]:
-    return {one.path for one in draft.names_at(draft.at_line(line))}
+    return {one.path for one in draft.list_items(draft.find_node_at_line(line))}
 
 
 def test_a_step_may_name_those_before_it_and_not_the_one_beside_it():
@@ -51,13 +51,13 @@ def test_a_rollback_step_may_name_the_steps_of_its_stage_and_no_later_one_names_
     assert first != TEXT
     again = indent(STAGE.replace(": deploy", ": more").replace(": back", ": undo"), "    ")
     draft = PipelineDraft(first + again)
-    back, _ = draft.named("deploy/back")
-    assert f"{BEFORE}.last.output.waitsUntil" in {one.path for one in draft.names_at(back)}
-    groups = {one.key: one.group for one in draft.choices()}
+    back, _ = draft.find_node("deploy/back")
+    assert f"{BEFORE}.last.output.waitsUntil" in {one.path for one in draft.list_items(back)}
+    groups = {one.key: one.group for one in draft.list_choices()}
     assert groups["deploy/back"] == "deploy, rollback"
     assert groups["more/undo"] == "more, rollback"
-    later, is_behind = draft.named("more/")
-    paths = {one.path for one in draft.names_at(later, is_behind=is_behind)}
+    later, is_behind = draft.find_node("more/")
+    paths = {one.path for one in draft.list_items(later, is_behind=is_behind)}
     assert f"{BEFORE}.last.output.waitsUntil" in paths
     assert f"{BEFORE}.back.output.serviceName" not in paths
 
@@ -68,8 +68,8 @@ def test_a_strategy_that_fills_the_steps_in_is_known_by_them():
         + "      strategy: Rolling\n"
     )
     draft = PipelineDraft(text)
-    mark, is_behind = draft.named("deploy/")
-    paths = {one.path for one in draft.names_at(mark, is_behind=is_behind)}
+    mark, is_behind = draft.find_node("deploy/")
+    paths = {one.path for one in draft.list_items(mark, is_behind=is_behind)}
     assert any(path.endswith(".output.taskDefinitionArn") for path in paths), sorted(paths)
 
 
@@ -96,7 +96,7 @@ def test_any_text_has_some_names(data: st.DataObject):
     draft = PipelineDraft("\n".join(lines))
     for line in (1, len(lines)):
         assert "service.name" in _paths(draft, line)
-    draft.choices()
+    draft.list_choices()
 
 
 # --- at the doors ----------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ def test_groups_and_parallels_are_read_with_their_places() -> None:
         ("GROUP", None, 1),
         ("PARALLEL", 0, 2),
     ]
-    assert one.steps[2].place[2:] == (1, "stepGroup", "steps", 1, "parallel", 0, "step")
+    assert one.steps[2].path[2:] == (1, "stepGroup", "steps", 1, "parallel", 0, "step")
 
 
 def test_a_step_takes_over_what_its_group_says_of_failures_delegates_and_when() -> None:

@@ -171,9 +171,9 @@ def test_what_cells_cannot_say_is_shown_as_yaml():
 )
 def test_every_failure_strategy_can_be_said_by_cells(action: dict[str, Any]):
     entry = {"onFailure": {"errors": list(ERROR_TYPES), "action": action}}
-    cells = FailureRows().cells_of(entry)
+    cells = FailureRows().render_cells(entry)
     assert cells
-    assert FailureRows().entry_of(cells) == entry
+    assert FailureRows().parse_cells(cells) == entry
 
 
 METRICS = """\
@@ -225,12 +225,12 @@ def test_delegate_selectors_are_names_of_stages_groups_and_steps():
 )
 def test_a_manifest_of_a_step_is_said_by_cells_in_every_store(entry: dict[str, Any]):
     table = StepManifestRow(is_needed=True)
-    cells = table.cells_of(entry)
+    cells = table.render_cells(entry)
     assert cells
-    assert table.entry_of(cells) == entry
-    assert table.cells_of({**entry, "spec": {**entry["spec"], "other": "x"}}) is None
+    assert table.parse_cells(cells) == entry
+    assert table.render_cells({**entry, "spec": {**entry["spec"], "other": "x"}}) is None
     with pytest.raises(CellErrors):
-        table.entry_of({"store": entry["type"]})
+        table.parse_cells({"store": entry["type"]})
 
 
 def test_the_pipeline_itself_has_a_form():

@@ -40,7 +40,7 @@ def test_a_script_that_provisions_can_be_saved_as_it_is_added() -> None:
     text = done(TEXT, "set-provisioner", at=STAGE, provisioner="Shell Script")
     stage = parse_pipeline(text).stages[0]
     assert [step.type for step in stage.steps] == ["ShellScriptProvision", "EcsRollingDeploy"]
-    assert stage.provisioner_steps == 1
+    assert stage.provisioner_step_count == 1
     titles = [section.title for section in build_outline(YamlDraft(text).value)[0].sections]
     assert titles == ["Provisioner", "Steps", "Rollback steps", "Rollback steps of the provisioner"]
 

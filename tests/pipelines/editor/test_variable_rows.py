@@ -119,7 +119,7 @@ def test_what_makes_no_sense_is_said_beside_its_cell_and_nothing_is_lost(
     ],
 )
 def test_a_plain_value_is_read_as_people_mean_it(text: str, value: Any):
-    name, said = VariableRows().entry_of({"name": "one", "value": text})
+    name, said = VariableRows().parse_cells({"name": "one", "value": text})
     assert (name, said, type(said)) == ("one", value, type(value))
 
 
@@ -128,4 +128,4 @@ def test_a_plain_value_is_read_as_people_mean_it(text: str, value: Any):
     [None, ["a"], {"type": "Text"}, {"type": "String", "value": 3}, {"other": 1}, {"value": {"a": 1}}],
 )
 def test_what_cells_cannot_say_is_left_to_the_text(said: Any):
-    assert VariableRows().cells_of(("one", said)) is None
+    assert VariableRows().render_cells(("one", said)) is None

@@ -48,7 +48,7 @@ def test_a_secret_reaches_the_stack_and_no_row_of_ours(write: Write, drive: Driv
     created = AwsCall.objects.get(step=step, operation="CreateStack")
     assert {one["ParameterValue"] for one in created.preview["Parameters"]} == {"•••"}
     assert created.preview["TemplateBody"].endswith("characters")
-    assert [use.title for use in find_usages(secret, admin).shown] == ["pipeline Flow"]
+    assert [use.title for use in find_usages(secret, admin).visible] == ["pipeline Flow"]
 
 
 def test_a_secret_that_is_gone_stops_the_step_before_anything_is_sent(write: Write, drive: Drive) -> None:

@@ -127,8 +127,8 @@ def test_the_editor_suggests_where_a_manifest_can_lie() -> None:
 def test_a_file_that_a_step_runs_is_not_deleted_unasked(drive: Drive) -> None:
     admin = User.objects.get(username="admin")
     file = FileNode.objects.get(path="/ECS Tutorial/Run task/RunTaskRequest.yaml")
-    assert "pipeline Run task demo" in [one.title for one in find_usages(file, admin).shown]
+    assert "pipeline Run task demo" in [one.title for one in find_usages(file, admin).visible]
     folder = FileNode.objects.get(path="/ECS Tutorial/Run task")
-    assert "pipeline Run task demo" in [one.title for one in find_usages(folder, admin).shown]
+    assert "pipeline Run task demo" in [one.title for one in find_usages(folder, admin).visible]
     other = FileNode.objects.get(path="/ECS Tutorial/CreateServiceRequest.yaml")
-    assert "pipeline Run task demo" not in [one.title for one in find_usages(other, admin).shown]
+    assert "pipeline Run task demo" not in [one.title for one in find_usages(other, admin).visible]

@@ -313,7 +313,7 @@ def test_who_may_not_use_the_connector_may_not_run_its_pipeline(ready: Write) ->
 def test_a_connector_says_which_pipelines_use_it_and_is_not_deleted(ready: Write) -> None:
     ready(text_of(run_step()))
     connector, admin = Connector.objects.get(identifier="terraform"), User.objects.get(username="admin")
-    assert [one.title for one in find_usages(connector, admin).shown] == ["pipeline Flow"]
+    assert [one.title for one in find_usages(connector, admin).visible] == ["pipeline Flow"]
     with pytest.raises(ResourceInUse):
         delete_connector(actor=admin, connector=connector)
 
