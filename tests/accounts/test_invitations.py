@@ -97,7 +97,7 @@ def test_nobody_invites_to_more_than_they_have(project: Scope, account: Scope, d
     client.force_login(manager)
     form = {"email": "a@example.com", "in_scope": project.path, "role": role("account_admin").pk, "days": 3}
     answer = client.post("/access/invitations/new/", form)
-    assert (answer.status_code, "you lack core_" in answer.content.decode()) == (400, True)
+    assert (answer.status_code, "you do not have core_" in answer.content.decode()) == (400, True)
     assert not Invitation.objects.exists()
 
 

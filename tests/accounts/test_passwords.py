@@ -52,7 +52,7 @@ def given(password: str) -> dict[str, str]:
 def test_a_changed_password_counts_at_once_and_ends_all_other_sessions(anna: User):
     here, there = signed_in(), signed_in()
     wrong = here.post("/account/password/", {"old_password": "guessed", **given(FRESH)})
-    assert (wrong.status_code, b"This is not your password" in wrong.content) == (400, True)
+    assert (wrong.status_code, b"The password is not correct" in wrong.content) == (400, True)
     assert here.post("/account/password/", {"old_password": PASSWORD, **given(FRESH)}).status_code == 302
     assert here.get("/account/").status_code == 200
     assert there.get("/account/").status_code == 302
