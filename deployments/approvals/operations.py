@@ -30,7 +30,7 @@ VIEW: Final = "core_pipeline_view"
 EXECUTE: Final = "core_pipeline_execute"
 # So old may be what an approval rests on.
 PLAN_MAX_AGE: Final = timedelta(minutes=15)
-PLAN_CHANGED_MESSAGE = "What would be done has changed since you looked. Look at it again, then decide."
+PLAN_CHANGED_MESSAGE = "The plan has changed since you looked. Review it again, then decide."
 _CLOSED_MESSAGES = {
     Approval.Status.APPROVED: "This was approved already.",
     Approval.Status.REJECTED: "This was rejected already.",

@@ -55,7 +55,7 @@ class RequestApproval(Action):
         state = rollout.approval_state()
         if state.verdict == "REJECTED":
             reason = f": {state.comment}" if state.comment else ""
-            raise ActionFailed(APPROVAL_REJECTED, f"{state.by} rejected{reason}", outcome="")
+            raise ActionFailed(APPROVAL_REJECTED, f"{state.by} rejected this{reason}", outcome="")
         if state.verdict == "EXPIRED":
             missing = self.minimum - len(state.approvers)
             raise ActionFailed(

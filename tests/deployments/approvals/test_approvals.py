@@ -183,7 +183,7 @@ def test_an_approval_is_for_what_was_shown_and_for_nothing_else(panel: Panel) ->
     stale = panel.program(panel.bob).post(
         f"/api/v1/approvals/{approval.pk}/approve", {"diff": old}, format="json"
     )
-    assert (stale.status_code, stale.json()["detail"].startswith("Plan has changed")) == (
+    assert (stale.status_code, stale.json()["detail"].startswith("The plan has changed")) == (
         409,
         True,
     )
@@ -236,7 +236,7 @@ def test_what_was_entered_on_the_page_stands_there_again_when_it_is_refused(pane
     }
     answer = browser.post(f"/approvals/{approval.pk}/decide/", {**entered, "diff": "another"})
     page = answer.content.decode()
-    assert (answer.status_code, "Plan has changed since you looked." in page) == (409, True)
+    assert (answer.status_code, "The plan has changed since you looked." in page) == (409, True)
     assert ">long &amp; thought over</textarea>" in page
     assert 'name="input-ticket" value="T-1"' in page
     assert "<option selected>l</option>" in page

@@ -192,7 +192,7 @@ def test_after_an_apply_whose_answer_does_not_fit_nobody_knows_how_far_it_came(
     serve_until_over(drive, execution, worker)
     assert execution.failure is not None
     assert "result.outputs.url must be an object" in execution.failure["message"]
-    assert "It is unknown how far terraform apply came" in execution.failure["message"]
+    assert "It is unknown how far terraform apply got" in execution.failure["message"]
     assert execution.outcome == "FAILED"
     assert worker.taken == ["terraform"]
 
