@@ -217,7 +217,7 @@ def test_where_several_fit_a_person_has_to_choose(world: World) -> None:
         adopt_service(
             actor=admin, adoption=found, spec=AdoptionSpec("taken", "Taken", traffic="arn:of-nobody")
         )
-    key = next(one["production"]["key"] for one in found.traffic["choices"])
+    key = next(one["production"]["key"] for one in found.traffic["options"])
     chosen = next(one for one in _keys(found) if one.startswith(key))
     done = adopt_service(actor=admin, adoption=found, spec=AdoptionSpec("taken", "Taken", traffic=chosen))
     assert spec_of(done)["prodListenerRuleArn"] == key
@@ -283,7 +283,7 @@ def test_the_other_one_of_a_pair_that_is_ours_is_nobodys_to_adopt(world: World) 
 
 
 def _keys(adoption: Adoption) -> list[str]:
-    return [f"{one['production']['key']} {one['stage']['key']}" for one in adoption.traffic["choices"]]
+    return [f"{one['production']['key']} {one['stage']['key']}" for one in adoption.traffic["options"]]
 
 
 def _state(world: World) -> dict[str, Any]:

@@ -16,11 +16,11 @@ def _text(spec: str, type_: str = "Http", when: str = "") -> str:
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ("{url: 'https://<+infra.clster>/'}", "is not known here. Did you mean <+infra.cluster>?"),
+        ("{url: 'https://<+infra.clster>/'}", "is unknown here. Did you mean <+infra.cluster>?"),
         ("{url: 'https://<+servce.name>/'}", "Did you mean <+service.name>?"),
         ("{url: https://a/, requestBody: <+pipeline.variables.color>}", "mean <+pipeline.variables.colour>?"),
-        ("{url: https://a/, headers: [{key: a, value: <+env.kind>}]}", "<+env.kind> is not known"),
-        ("{url: https://a/, assertion: <+stage.name.first> == 1}", "<+stage.name.first> is not known"),
+        ("{url: https://a/, headers: [{key: a, value: <+env.kind>}]}", "<+env.kind> is unknown here"),
+        ("{url: https://a/, assertion: <+stage.name.first> == 1}", "<+stage.name.first> is unknown here"),
     ],
 )  # fmt: skip
 def test_a_name_that_nothing_has_is_refused_with_the_nearest_one(spec: str, said: str) -> None:
