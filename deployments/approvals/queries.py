@@ -26,7 +26,9 @@ def list_visible_approvals(principal: User, scope: Scope | None = None) -> Query
 
 def list_waiting_approvals(principal: User, scope: Scope | None = None) -> QuerySet[Approval]:
     """The approvals that wait for the decision of this person."""
-    mine = ApprovalDecision.objects.filter(approval=OuterRef("pk"), by=principal, plan_hash=OuterRef("plan_hash"))
+    mine = ApprovalDecision.objects.filter(
+        approval=OuterRef("pk"), by=principal, plan_hash=OuterRef("plan_hash")
+    )
     retried = Interrupt.objects.filter(
         execution=OuterRef("execution"), by=principal, kind=Interrupt.Kind.RETRY
     )
