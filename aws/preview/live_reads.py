@@ -36,7 +36,7 @@ class ReadBudget:
             self._started_at = self.monotonic()
         if self.monotonic() - self._started_at > self.seconds:
             raise PreviewLimitReached(
-                f"AWS took more than {self.seconds:g} seconds to answer what was asked."
+                f"AWS took more than {self.seconds:g} seconds to respond."
             )
         if self.calls < 1:
             raise PreviewLimitReached("The preview exceeds its limit of AWS calls.")
