@@ -35,9 +35,7 @@ class ReadBudget:
         if self._started_at is None:
             self._started_at = self.monotonic()
         if self.monotonic() - self._started_at > self.seconds:
-            raise PreviewLimitReached(
-                f"AWS took more than {self.seconds:g} seconds to respond."
-            )
+            raise PreviewLimitReached(f"AWS took more than {self.seconds:g} seconds to respond.")
         if self.calls < 1:
             raise PreviewLimitReached("The preview exceeds its limit of AWS calls.")
         self.calls -= 1
