@@ -96,7 +96,7 @@ class ApprovalRequester:
             return
         ahead = self._rollout.look_ahead()
         if row.plan_hash and row.plan_hash != ahead.diff:
-            text = "What would be done has changed: it has to be looked at, and approved, anew"
+            text = "The plan has changed: review and approve it again"
             self._rollout.log(text, "warning")
         self._checked = (row, ahead)
 

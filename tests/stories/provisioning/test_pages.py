@@ -30,7 +30,7 @@ def test_an_infrastructure_is_mapped_to_outputs_and_back_to_a_cluster_that_is_th
     assert b"Map Dynamically Provisioned Infrastructure" in client.get(new).content
     mapped = {"mapped_region": "<+provisioner.region>", "mapped_cluster": "<+provisioner.cluster>"}
     answer = client.post(new, _given(method="DYNAMIC", **mapped), follow=True)
-    assert b"The provisioner of each stage that deploys to it makes its cluster." in answer.content
+    assert b"The provisioner of each stage creates its cluster." in answer.content
     assert b"Provisioned by each run" in answer.content
     made = Infrastructure.objects.get(identifier="made")
     found = (made.is_dynamic, made.region, made.cluster)
