@@ -13,7 +13,7 @@ from rbac.models import Scope
 class AppliedConfiguration(models.Model):
     """A configuration that was applied with success; a rollback goes back to the newest before its own.
 
-    `used` is JSON: the parameters of that run without secrets. Rows outlive their executions, for without
+    `parameters` is JSON, without secrets. Rows outlive their executions, for without
     them a rollback would not know that there was something before.
     """
 
