@@ -134,7 +134,7 @@ def test_selectors_that_no_registered_delegate_has_fail_at_once() -> None:
 
 
 def test_a_selected_delegate_that_is_away_is_waited_for_and_no_other_takes_its_place() -> None:
-    away = replace(US, connected=False, heard="It was last heard at 12:00:00 UTC.")
+    away = replace(US, connected=False, heard="Last heartbeat at 12:00:00 UTC.")
     decision = decide_route(replace(WANTED, selectors=("us",)), [EU, away])
     assert decision.chosen is None
     assert not decision.impossible
