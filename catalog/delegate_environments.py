@@ -10,7 +10,7 @@ from rbac.policy import Principal, build_below_filter, filter_visible
 
 @register_environment_finder
 def list_environments(scope: Scope, principal: Principal) -> Iterable[KnownEnvironment]:
-    """The environments at or below a scope, as tasks name them too."""
+    """Return the environments at or below a scope, with the names that delegate tasks use."""
     rows = Environment.objects.filter(build_below_filter(scope)).select_related("scope")
     for one in filter_visible(principal, "core_environment_view", rows):
         yield KnownEnvironment(f"{one.scope.path}/{one.identifier}", one.name)

@@ -12,18 +12,18 @@ CLUSTER_ADVICE = "A cluster's name has letters, digits, - and _, 255 at most; an
 
 
 def describe_region_problem(region: str) -> str:
-    """What is wrong with a region, or nothing: it becomes part of the address that is called."""
+    """Describe the problem with a region; empty if it is valid. The region becomes part of a host name."""
     known = {one.name for one in list_regions()}
     return "" if region in known else f"{region[:100] or 'Nothing'} is not a region of AWS."
 
 
 def describe_cluster_problem(cluster: str) -> str:
-    """What is wrong with the name of a cluster, or nothing."""
+    """Describe the problem with a cluster name; empty if it is valid."""
     return "" if re.match(CLUSTER_PATTERN, cluster) else CLUSTER_ADVICE
 
 
 def list_field_problems(region: str, cluster: str, *, is_dynamic: bool) -> Iterator[tuple[str, str]]:
-    """What is wrong with the fields of an infrastructure, as (field, sentence)."""
+    """Return the problems with the fields of an infrastructure, as (field, message)."""
     if is_dynamic and not (has_expression(region) or has_expression(cluster)):
         yield "cluster", "Map region and cluster to outputs, such as <+provisioner.cluster_name>."
         return

@@ -1,6 +1,6 @@
-"""Usages of services, environments, infrastructures and overrides, with registries that wiring fills.
+"""Usages of services, environments, infrastructures and overrides, with registries for packages above.
 
-Pipelines stand above the catalog: what it has to know of them, wiring enters here.
+Pipelines stand above the catalog; `config.wiring` registers their functions here.
 """
 
 from collections.abc import Callable, Collection
@@ -20,7 +20,7 @@ MOST_NAMED_PIPELINES = 5
 
 @dataclass(frozen=True)
 class PipelineUsage:
-    """The pipelines that refer to something: those that the reader may see, the number of the others."""
+    """The visible pipelines that reference something, and the number of the others."""
 
     visible: tuple[Any, ...] = ()
     hidden: int = 0
@@ -46,17 +46,17 @@ _service_checks: list[ServiceCheck] = []
 
 
 def register_usage_finder(finder: UsageFinder) -> None:
-    """Enter what finds the users of a catalog entry."""
+    """Register a function that finds the users of a catalog resource."""
     _usage_finders.append(finder)
 
 
 def register_service_check(check: ServiceCheck) -> None:
-    """Enter a check of a service that was just written; it raises `BadInput`."""
+    """Register a check of a changed service; it raises `BadInput`."""
     _service_checks.append(check)
 
 
 def find_pipeline_usage(thing: Service | Environment | Infrastructure, principal: Principal) -> PipelineUsage:
-    """Return what refers to this very thing."""
+    """Return the pipelines that reference this resource."""
     found = [find(thing, principal) for find in _usage_finders]
     return PipelineUsage(
         tuple(user for one in found for user in one.visible), sum(one.hidden for one in found)
@@ -64,7 +64,7 @@ def find_pipeline_usage(thing: Service | Environment | Infrastructure, principal
 
 
 def require_unused(thing: Service | Environment | Infrastructure, principal: Principal) -> None:
-    """Raise `ResourceInUse` where something refers to the thing."""
+    """Raise `ResourceInUse` if something references the resource."""
     if found := find_pipeline_usage(thing, principal):
         raise ResourceInUse(
             f"{thing.name} is still used by {found}. Change that first, or confirm that it can no longer run."
@@ -72,13 +72,13 @@ def require_unused(thing: Service | Environment | Infrastructure, principal: Pri
 
 
 def require_deployable(service: Service, actor: User) -> None:
-    """Raise `BadInput` where no run could deploy a service; inside the transaction that has written it."""
+    """Raise `BadInput` if no run could deploy a service; call it inside the transaction of the change."""
     for check in _service_checks:
         check(service, actor)
 
 
 def build_service_uses(found: Collection[int], principal: Principal) -> ResourceUsages:
-    """These services, by their keys."""
+    """Build the usages of services from their keys."""
     services = Service.objects.filter(pk__in=found).select_related("scope")
     seen = filter_visible(principal, "core_service_view", services).order_by("scope__path", "identifier")
     shown = tuple(ResourceUsage(f"service {one.name}", reverse("service", args=[one.pk])) for one in seen)
@@ -86,7 +86,7 @@ def build_service_uses(found: Collection[int], principal: Principal) -> Resource
 
 
 def build_override_uses(found: Collection[int], principal: Principal) -> ResourceUsages:
-    """These overrides, by their keys: for who may see both the service and the environment."""
+    """Build the usages of overrides from their keys; visible with access to both service and environment."""
     services = filter_visible(principal, "core_service_view", Service.objects.all())
     rows = ServiceOverride.objects.filter(pk__in=found, service__in=services)
     seen = filter_visible(principal, "core_environment_view", rows.select_related("service", "environment"))

@@ -1,6 +1,6 @@
 """Checks for services and pipelines that could never be deployed.
 
-Manifests in Git and S3, and files that the writer may not see, are left to the run and its preview.
+Manifests in Git and S3, and files hidden from the author, are left to the run and its preview.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,10 +33,10 @@ def list_undeployable_stages(targets: Sequence[StageTarget], reader: Principal) 
 
 
 def require_deployable_service(service: Service, actor: User) -> None:
-    """Raise `BadInput` where a service, or what overrides it, could never be deployed.
+    """Raise `BadInput` if a service, or an override of it, could never be deployed.
 
-    Call it inside the transaction that has written it. Where an override says something of the service
-    definition, that counts and not the service's own.
+    Call it inside the transaction of the change. An override of the service definition is checked in place of
+    the service's own.
     """
     found = [*_list_service_faults(service, actor), *_list_blue_green_faults(service, actor)]
     if found:

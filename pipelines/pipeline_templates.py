@@ -21,9 +21,9 @@ def render_pipeline_template(
     title: str,
     is_dynamic: bool = False,
 ) -> str:
-    """A pipeline with one stage that deploys a service by a strategy, its steps written out.
+    """Render a pipeline with one stage that deploys a service by a strategy, with its steps written out.
 
-    For a dynamic infrastructure it has a provisioner too, a script to change.
+    For a dynamic infrastructure it includes a provisioner: a script to adapt.
     """
     filling = get_strategies()[strategy]()
     stage = {
@@ -55,14 +55,14 @@ def render_pipeline_template(
 
 
 def _build_script_provisioner() -> dict[str, Any]:
-    """A script that makes a cluster, for a provisioner to begin with."""
+    """Build an example script provisioner that creates a cluster."""
     kind = get_step_kind("ShellScriptProvision")
     step = {"type": kind.type, "identifier": "provision", "name": kind.title, "spec": dict(kind.starter)}
     return {"step": step}
 
 
 def _add_example_values(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The step with a name to replace for each field that it cannot do without."""
+    """Return the step with a placeholder for each required field."""
     step = document["step"]
     spec = {
         name: f"my-{_WORD_BOUNDARY.sub('-', name).lower()}" for name in get_step_kind(step["type"]).needed
@@ -71,12 +71,12 @@ def _add_example_values(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _IndentedDumper(yaml.SafeDumper):
-    """Writes lists further in than the key that holds them, and each text where it is used."""
+    """YAML dumper that indents lists and writes no anchors."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         """Indent lists too."""
         super().increase_indent(flow, False)
 
     def ignore_aliases(self, data: object) -> bool:
-        """Write everything out: a pipeline may hold no references."""
+        """Return True: pipelines may not contain references."""
         return True

@@ -13,7 +13,7 @@ from rbac.policy import Principal, build_below_filter, filter_visible
 
 
 def list_visible_pipelines(principal: User, scope: Scope | None = None) -> QuerySet[Pipeline]:
-    """The pipelines that a person may see, in one scope or everywhere."""
+    """Return the visible pipelines, in one scope or everywhere."""
     found = filter_visible(principal, "core_pipeline_view", Pipeline.objects.select_related("scope"))
     return found if scope is None else found.filter(build_below_filter(scope))
 
@@ -25,7 +25,7 @@ MOST_SCANNED_PIPELINES = 500
 def find_pipelines_using(
     thing: Service | Environment | Infrastructure, principal: Principal
 ) -> PipelineUsage:
-    """The pipelines with a stage that means this very thing."""
+    """Return the pipelines with a stage that uses this resource."""
     found = list_pipelines_using(thing)
     seen = set(_list_visible_ids(found, principal))
     shown = tuple(one for one in found if one.pk in seen)
@@ -35,7 +35,7 @@ def find_pipelines_using(
 def list_pipelines_using(
     thing: Service | Environment | Infrastructure, *, containing: str = ""
 ) -> list[Pipeline]:
-    """The pipelines with a stage that means this very thing, of those whose text has `containing`."""
+    """Return the pipelines with a stage that uses this resource, among those whose text has `containing`."""
     owner, names = _build_stage_filter(thing)
     hidden_by = _list_shadowing_scopes(owner)
     rows = Pipeline.objects.filter(yaml__contains=owner.identifier).select_related("scope")
@@ -63,7 +63,7 @@ def _build_stage_filter(
 
 
 def _list_shadowing_scopes(owner: Service | Environment) -> set[str]:
-    """The scopes below that have a thing of the same name: their pipelines mean that one."""
+    """Return the scopes below that have a resource of the same name, which their pipelines use instead."""
     below = type(owner)._default_manager.filter(identifier=owner.identifier)
     paths = below.filter(scope__path__startswith=f"{owner.scope.path}/").values_list("scope__path", flat=True)
     return set(paths)

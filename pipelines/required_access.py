@@ -1,4 +1,4 @@
-"""Permissions that a pipeline and a run of it require on the resources they use (R082)."""
+"""Permissions that a pipeline and its runs require on used resources (R082)."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -17,7 +17,7 @@ from rbac.models import Scope
 def list_run_needs(
     spec: PipelineSpec, targets: Iterable[StageTarget], scope: Scope
 ) -> Iterator[RequiredPermission]:
-    """Yield what it takes to run a pipeline of `scope`, each with the place in the pipeline that names it."""
+    """Yield the permissions needed to run a pipeline of `scope`, each with its position in the pipeline."""
     for target in targets:
         place = f"pipeline.stages.{spec.stages.index(target.spec)}.stage.spec"
         yield from _list_target_needs(target, place)
@@ -55,7 +55,7 @@ def build_resource_need(
 
 
 def _list_step_store_needs(stage: StageSpec, scope: Scope, place: str) -> Iterator[RequiredPermission]:
-    """Where the manifests that steps bring themselves are fetched from."""
+    """Yield the permissions needed for the stores of manifests in steps."""
     for step in (*stage.steps, *stage.rollback_steps):
         hint = f"the connector of a manifest of the step {step.identifier}"
         yield from list_store_needs(list_sources(step.type, step.spec), scope, hint=hint, path=place)

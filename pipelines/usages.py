@@ -32,7 +32,7 @@ MOST_SCANNED_PIPELINES = 200
 def build_pipeline_uses(
     scope: Scope, text: str, uses: Callable[[Scope, Iterator[StepSpec]], bool], principal: Principal
 ) -> ResourceUsages:
-    """The pipelines at a scope or below whose steps use a thing; only those with `text` in them are read."""
+    """Return the usages by pipelines at or below a scope; only those whose text has `text` are parsed."""
     near = Pipeline.objects.filter(build_below_filter(scope, "scope"), yaml__contains=text)
     read = near.select_related("scope").order_by("scope__path", "identifier")[:MOST_SCANNED_PIPELINES]
     found = [one.pk for one in read if uses(one.scope, _list_steps(one))]
@@ -43,7 +43,7 @@ def build_pipeline_uses(
 
 
 def _list_steps(pipeline: Pipeline) -> Iterator[StepSpec]:
-    """The steps of a pipeline, those of rollbacks too; none where it cannot be read."""
+    """Return the steps of a pipeline, including rollback steps; empty if it cannot be parsed."""
     try:
         stages = parse_pipeline(pipeline.yaml).stages
     except InvalidPipelineError:
@@ -54,7 +54,7 @@ def _list_steps(pipeline: Pipeline) -> Iterator[StepSpec]:
 
 @register_usage_finder
 def find_services_by_connector(thing: UsableResource, principal: Principal) -> ResourceUsages:
-    """The services with manifests that a connector leads to."""
+    """Return the services with manifests behind a connector."""
     if not isinstance(thing, Connector):
         return ResourceUsages()
     named = Manifest.objects.filter(
@@ -70,7 +70,7 @@ def find_services_by_connector(thing: UsableResource, principal: Principal) -> R
 
 @register_usage_finder
 def find_overrides_by_connector(thing: UsableResource, principal: Principal) -> ResourceUsages:
-    """The overrides with manifests that a connector leads to."""
+    """Return the overrides with manifests behind a connector."""
     if not isinstance(thing, Connector):
         return ResourceUsages()
     found = set(_list_overrides(thing))
@@ -79,7 +79,7 @@ def find_overrides_by_connector(thing: UsableResource, principal: Principal) -> 
 
 @register_usage_finder
 def find_pipelines_by_manifest_connector(thing: UsableResource, principal: Principal) -> ResourceUsages:
-    """The pipelines with a step whose own manifest a connector leads to."""
+    """Return the pipelines with a step whose manifest is behind a connector."""
     if not isinstance(thing, Connector):
         return ResourceUsages()
 
@@ -108,7 +108,7 @@ def _is_connector_named(connector: Connector, scope: Scope, rows: Iterable[dict[
 
 @register_usage_finder
 def find_pipelines_by_file(thing: UsableResource, principal: Principal) -> ResourceUsages:
-    """The pipelines with a step that runs this file, or what lies in this folder."""
+    """Return the pipelines with a step that uses this file, or a file in this folder."""
     if not isinstance(thing, FileNode):
         return ResourceUsages()
 
@@ -123,7 +123,7 @@ def find_pipelines_by_file(thing: UsableResource, principal: Principal) -> Resou
 
 @register_usage_finder
 def find_pipelines_by_step_connector(thing: UsableResource, principal: Principal) -> ResourceUsages:
-    """The pipelines with a step that names this connector."""
+    """Return the pipelines with a step that references this connector."""
     if not isinstance(thing, Connector) or thing.kind == Connector.Kind.AWS:
         return ResourceUsages()
 
@@ -136,7 +136,7 @@ def find_pipelines_by_step_connector(thing: UsableResource, principal: Principal
 
 @register_usage_finder
 def find_pipelines_by_secret(thing: UsableResource, principal: Principal) -> ResourceUsages:
-    """The pipelines with a step that uses this secret."""
+    """Return the pipelines with a step that uses this secret."""
     if not isinstance(thing, Secret):
         return ResourceUsages()
 

@@ -40,7 +40,7 @@ class ManifestPartDocument(serializers.Serializer[Any]):
 
 
 class EffectiveManifestDocument(serializers.Serializer[Any]):
-    """One manifest that counts: its value, where each part came from, and what is wrong with it."""
+    """An effective manifest: its value, the source of each part, and its problems."""
 
     kind = serializers.ChoiceField(choices=Manifest.Kind.choices)
     identifiers = serializers.ListField(child=serializers.CharField())
@@ -57,13 +57,13 @@ class EffectiveManifestDocument(serializers.Serializer[Any]):
 
 
 class EffectiveManifestsDocument(serializers.Serializer[Any]):
-    """Every manifest that counts for a service in a place."""
+    """The effective manifests of a service in an environment or infrastructure."""
 
     manifests = EffectiveManifestDocument(many=True)
 
 
 class EffectiveManifests(OverrideRoute):
-    """The manifests that a deployment of a service to a place would take."""
+    """The effective manifests of a service in an environment or infrastructure."""
 
     @extend_schema(parameters=[FETCH_PARAMETER], responses=EffectiveManifestsDocument)
     def get(self, request: Request, pk: int, service: int, infrastructure: int | None = None) -> Response:

@@ -47,7 +47,7 @@ class EnvironmentDocument(serializers.Serializer[Any]):
 
 
 class EnvironmentChange(serializers.Serializer[Any]):
-    """An environment without its identifier; given whole."""
+    """An environment without its identifier; a change sends all fields."""
 
     name = serializers.CharField(max_length=128)
     description = serializers.CharField(allow_blank=True, max_length=int(DESCRIPTION_CHARACTERS), default="")
@@ -77,7 +77,7 @@ class InfrastructureDocument(serializers.Serializer[Any]):
 
 
 class InfrastructureChange(serializers.Serializer[Any]):
-    """An infrastructure without its identifier; the connector is named by its identifier.
+    """An infrastructure without its identifier; the connector is given by its identifier.
 
     Of a dynamic one, region and cluster are expressions such as `<+provisioner.cluster_name>`.
     """
@@ -96,7 +96,7 @@ class InfrastructureInput(InfrastructureChange):
 
 
 class Environments(BaseApiView):
-    """Environments."""
+    """List of environments."""
 
     @extend_schema(parameters=[*LIST_PARAMETERS, SHARED_PARAMETER], responses=EnvironmentDocument(many=True))
     def get(self, request: Request) -> Response:
@@ -115,17 +115,17 @@ class Environments(BaseApiView):
 
 
 class EnvironmentRoute(BaseApiView):
-    """The base of routes about one environment and what is in it."""
+    """Base of the routes of one environment and its infrastructures."""
 
     def get_environment(self, pk: int, *, lock: bool = False) -> Environment:
-        """Return the environment of the address."""
+        """Return the environment in the URL."""
         rows = Environment.objects.select_related("scope")
         return self.get_visible(VIEW, rows.select_for_update(of=("self",)) if lock else rows, pk=pk)
 
     def build_infrastructure_spec(
         self, environment: Environment, given: dict[str, Any]
     ) -> operations.InfrastructureSpec:
-        """Return what was given, with the connector that is meant."""
+        """Build an infrastructure spec from the request body, with its connector resolved."""
         return operations.InfrastructureSpec(
             name=given["name"],
             connector=self._find_connector(environment.scope, given["connector"]),

@@ -23,7 +23,7 @@ from web.api.views import check_version, respond_with_etag
 
 
 class EffectiveVariableDocument(serializers.Serializer[Any]):
-    """One variable: what each level says (null where silent), the value that counts, and whose it is."""
+    """A variable: its value at each level (null if not set there), the effective value and its level."""
 
     name = serializers.CharField()
     value = serializers.JSONField(allow_null=True)
@@ -40,7 +40,7 @@ class OverrideManifestFields(ManifestFields):
 
 
 class OverrideDocument(serializers.Serializer[Any]):
-    """What a service has in an environment or in one infrastructure of it, and all variables that count."""
+    """The overrides of a service in an environment or infrastructure, and all effective variables."""
 
     service = serializers.IntegerField()
     environment = serializers.IntegerField()
@@ -54,7 +54,7 @@ class OverrideDocument(serializers.Serializer[Any]):
 
 
 class OverrideSummary(serializers.Serializer[Any]):
-    """What a service has in an environment or an infrastructure."""
+    """Summary of a service's overrides in an environment or infrastructure."""
 
     service = serializers.IntegerField(source="service_id")
     identifier = serializers.CharField(source="service.identifier")
@@ -65,17 +65,17 @@ class OverrideSummary(serializers.Serializer[Any]):
 
 
 class OverrideChange(serializers.Serializer[Any]):
-    """What a service shall have there, and nothing else; nothing at all removes the override."""
+    """The complete overrides of a service in an environment or infrastructure; an empty body removes them."""
 
     variables = serializers.DictField()
     manifests = OverrideManifestFields(many=True, default=list)
 
 
 class OverrideRoute(EnvironmentRoute):
-    """The base of routes about overrides: an address may name an infrastructure of the environment."""
+    """Base of the override routes; a URL may name an infrastructure of the environment."""
 
     def get_infrastructure(self, pk: int, infrastructure: int | None) -> Infrastructure | None:
-        """Return the infrastructure of the address, if it names one."""
+        """Return the infrastructure in the URL, or None."""
         if infrastructure is None:
             return None
         rows = Infrastructure.objects.select_related("environment__scope")
@@ -84,14 +84,14 @@ class OverrideRoute(EnvironmentRoute):
     def get_override_set(
         self, pk: int, service: int, infrastructure: int | None, *, lock: bool = False
     ) -> ServiceOverrideSet:
-        """Return the overrides that the address means."""
+        """Return the override set in the URL."""
         environment = self.get_environment(pk, lock=lock)
         found = self.get_visible(VIEW_SERVICE, Service.objects.select_related("scope"), pk=service)
         return load_override_set(found, environment, self.get_infrastructure(pk, infrastructure))
 
 
 class Overrides(OverrideRoute):
-    """The services with something of their own in an environment, or in one infrastructure."""
+    """The services with overrides in an environment or infrastructure."""
 
     @extend_schema(parameters=PAGE_PARAMETERS, responses=OverrideSummary(many=True))
     def get(self, request: Request, pk: int, infrastructure: int | None = None) -> Response:
@@ -102,7 +102,7 @@ class Overrides(OverrideRoute):
 
 
 class OverrideDetail(OverrideRoute):
-    """What one service has in one environment, or in one infrastructure of it."""
+    """The overrides of one service in an environment or infrastructure."""
 
     @extend_schema(responses=OverrideDocument)
     def get(self, request: Request, pk: int, service: int, infrastructure: int | None = None) -> Response:

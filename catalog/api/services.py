@@ -19,7 +19,7 @@ VIEW = "core_service_view"
 
 
 class ManifestFields(serializers.Serializer[Any]):
-    """One manifest and the store that holds it; in the store TaskDefinitionArn `content` is the ARN.
+    """A manifest and its store; for the store TaskDefinitionArn `content` is the ARN.
 
     `place` says where in Git (connector; branch, tag or commit; repository below an account's URL) or in S3
     (connector, region, bucket) the paths lie.
@@ -40,10 +40,10 @@ class ManifestFields(serializers.Serializer[Any]):
 
 
 class ArtifactFields(serializers.Serializer[Any]):
-    """The image that a service runs, and the tag that a run takes when nobody chooses one.
+    """The image of a service, and the default tag.
 
-    `source` says where tags and digests are asked for: type (DockerRegistry or Ecr), connector, imagePath,
-    of ECR the region, and tagPattern for the newest tag of a kind, such as 1.27.* or /1[.]27[.][0-9]+/.
+    `source` says where tags and digests are looked up: type (DockerRegistry or Ecr), connector, imagePath,
+    for ECR the region, and tagPattern for the newest matching tag, such as 1.27.* or /1[.]27[.][0-9]+/.
     """
 
     image = serializers.RegexField(operations.IMAGE_PATTERN)
@@ -73,7 +73,7 @@ class ServiceDocument(serializers.Serializer[Any]):
 
 
 class ServiceChange(serializers.Serializer[Any]):
-    """A service without its identifier; given whole."""
+    """A service without its identifier; a change sends all fields."""
 
     name = serializers.CharField(max_length=128)
     description = serializers.CharField(allow_blank=True, max_length=int(DESCRIPTION_CHARACTERS), default="")
@@ -92,7 +92,7 @@ class ServiceInput(ServiceChange):
 
 
 class Services(BaseApiView):
-    """Services."""
+    """List of services."""
 
     @extend_schema(parameters=[*LIST_PARAMETERS, SHARED_PARAMETER], responses=ServiceDocument(many=True))
     def get(self, request: Request) -> Response:
@@ -157,5 +157,5 @@ def _build_spec(given: dict[str, Any]) -> operations.ServiceSpec:
 
 
 def build_manifest_spec(given: dict[str, Any]) -> operations.ManifestSpec:
-    """A manifest as somebody sent it."""
+    """Build a manifest spec from the request body."""
     return operations.ManifestSpec(**{**given, "paths": tuple(given["paths"])})

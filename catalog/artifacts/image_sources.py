@@ -26,7 +26,7 @@ ImageSource = Mapping[str, Any]
 
 
 def describe_source_problem(source: ImageSource) -> str:
-    """What is wrong with the source of an image, or nothing; none at all is right."""
+    """Describe the problem with an image source; empty if it is valid or absent."""
     if not source:
         return ""
     kind = source.get("type")
@@ -44,7 +44,7 @@ def describe_source_problem(source: ImageSource) -> str:
 
 
 def find_source_connector(scope: Scope, source: ImageSource) -> Connector | None:
-    """The connector that a source of `scope` names: the nearest of its kind."""
+    """Return the connector of an image source: the nearest of its kind, seen from `scope`."""
     found = list_connectors(scope, SOURCE_CONNECTOR_KINDS[source["type"]]).filter(
         identifier=source["connector"]
     )
@@ -54,13 +54,13 @@ def find_source_connector(scope: Scope, source: ImageSource) -> Connector | None
 def list_source_needs(
     scope: Scope, source: ImageSource, *, hint: str = "", path: str = ""
 ) -> Iterator[RequiredPermission]:
-    """Yield what it takes to ask for tags and digests: access to the connector (R082)."""
+    """Yield the permissions needed to look up tags and digests: access to the connector (R082)."""
     if source and (found := find_source_connector(scope, source)) is not None:
         yield from get_connector_requirements(found, hint=hint, path=path)
 
 
 def build_image_row(artifact: Artifact, tag: str, scope: Scope) -> dict[str, Any]:
-    """The image as a run begins with it; where it has a source, its digest is looked up on the way."""
+    """Build the image row that a run starts with; if it has a source, the digest is looked up later."""
     source = artifact.source
     chosen = tag or ("" if source.get("tagPattern") else artifact.tag)
     if not source:
@@ -71,7 +71,7 @@ def build_image_row(artifact: Artifact, tag: str, scope: Scope) -> dict[str, Any
 
 
 def match_tags(tags: Sequence[str], pattern: str) -> list[str]:
-    """The tags that a pattern matches whole, the highest first, numbers counted as numbers."""
+    """Return the tags that match a pattern, highest first; numbers compare as numbers."""
     if expression := _get_regular_expression(pattern):
         found = list(filter_matches(expression, tags))
     else:
@@ -80,12 +80,12 @@ def match_tags(tags: Sequence[str], pattern: str) -> list[str]:
 
 
 def get_newest_tag(tags: Sequence[str], pattern: str) -> str:
-    """The tag that a pattern means: of those that match the highest."""
+    """Return the highest tag that matches a pattern."""
     return next(iter(match_tags(tags, pattern)), "")
 
 
 def describe_tag_pattern_problem(pattern: str) -> str:
-    """What is wrong with a pattern of tags, or nothing."""
+    """Describe the problem with a tag pattern; empty if it is valid."""
     if expression := _get_regular_expression(pattern):
         why = describe_pattern_problem(expression)
         return f"the regular expression of tagPattern {why}" if why else ""
@@ -98,6 +98,6 @@ def describe_tag_pattern_problem(pattern: str) -> str:
 
 
 def _get_regular_expression(pattern: str) -> str:
-    """The regular expression between slashes, which no tag has; empty for a plain pattern."""
+    """Return the regular expression between slashes; empty for a plain pattern."""
     is_one = len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/")
     return pattern[1:-1] if is_one else ""

@@ -22,9 +22,9 @@ NO_SOURCE_MESSAGE: Final = (
 
 
 def list_service_tags(*, actor: User, service: Service) -> ImageTags | LookupRequest:
-    """The tags of a service's image now, or the inquiry while a delegate looks.
+    """Return the tags of a service's image, or a lookup request while a delegate fetches them.
 
-    Raises `Conflict` where it has no source, and as `list_image_tags` does.
+    Raises `Conflict` if the image has no source, and whatever `list_image_tags` raises.
     """
     artifact = Artifact.objects.filter(service=service).first()
     return list_source_tags(actor=actor, scope=service.scope, source=artifact.source if artifact else {})
@@ -45,9 +45,9 @@ def list_source_tags(
 
 
 def list_source_repositories(*, actor: User, scope: Scope, source: ImageSource) -> ImageTags | LookupRequest:
-    """The repositories to choose from where a source in `scope` names a connector, and of ECR a region.
+    """Return the repositories of an image source with a connector, and for ECR a region.
 
-    Raises `BadInput` where it does not, and as `list_repositories` does.
+    Raises `BadInput` without them, and whatever `list_repositories` raises.
     """
     wanted = {**source, "imagePath": source.get("imagePath") or "any"}
     if why := describe_source_problem(wanted):
@@ -78,6 +78,6 @@ def request_tags(
 
 
 def _filter_tags(found: ImageTags, pattern: str) -> ImageTags:
-    """The tags that a pattern matches, in the order in which a run prefers them."""
+    """Return the tags that match a pattern, in order of preference."""
     by_name = {one.name: one for one in found.tags}
     return ImageTags([by_name[name] for name in match_tags(found.names, pattern)], found.is_cut)

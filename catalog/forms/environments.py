@@ -31,17 +31,17 @@ class EnvironmentForm(ResourceForm):
     field_order = ("in_scope", "name", "identifier", "kind", "description")
 
     def build_spec(self, variables: dict[str, Any]) -> EnvironmentSpec:
-        """What was entered."""
+        """Build the spec from the submitted values."""
         given = self.cleaned_data
         return EnvironmentSpec(given["name"], given["description"], given["kind"], variables)
 
 
 class NewEnvironmentForm(ScopedForm, IdentifierForm, EnvironmentForm):
-    """An environment that is not there yet."""
+    """Form for a new environment."""
 
 
 class ConnectorField(forms.ModelChoiceField):
-    """A connector that may be used, with the scope it lies in."""
+    """A choice of the connectors that the user may use, with their scopes."""
 
     def label_from_instance(self, obj: Any) -> str:
         return f"{obj.name} ({obj.scope.path})"
@@ -52,7 +52,7 @@ def _build_mono_input() -> forms.TextInput:
 
 
 class InfrastructureForm(PageForm):
-    """A place in an environment; the connectors offered are those that the person may use there."""
+    """Form of an infrastructure; offers the connectors that the user may use there."""
 
     name = forms.CharField(max_length=128)
     connector = ConnectorField(
@@ -96,11 +96,11 @@ class InfrastructureForm(PageForm):
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether region and cluster are mapped to what a provisioner makes (R184)."""
+        """Whether region and cluster come from the outputs of a provisioner (R184)."""
         return bool(self["method"].value() == DYNAMIC)
 
     def clean(self) -> dict[str, Any]:
-        """What either of the methods cannot do without."""
+        """Check the fields that static and dynamic infrastructures require."""
         given = super().clean() or self.cleaned_data
         region, cluster = self._get_location(given)
         if not cluster:
@@ -127,7 +127,7 @@ class InfrastructureForm(PageForm):
         return str(region or "").strip(), str(cluster or "").strip()
 
     def build_spec(self) -> InfrastructureSpec:
-        """What was entered."""
+        """Build the spec from the submitted values."""
         given = self.cleaned_data
         region, cluster = self._get_location(given)
         return InfrastructureSpec(
@@ -136,4 +136,4 @@ class InfrastructureForm(PageForm):
 
 
 class NewInfrastructureForm(IdentifierForm, InfrastructureForm):
-    """A place that is not there yet."""
+    """Form for a new infrastructure."""

@@ -181,7 +181,7 @@ class ManifestFormSet(_BaseManifestFormSet):
     """All manifests of a service or an override."""
 
     def build_specs(self) -> list[ManifestSpec]:
-        """The rows that are manifests."""
+        """Build the specs of the filled rows."""
         taken = {form.cleaned_data["identifier"] for form in self.forms}
         found = []
         for form in self.forms:
@@ -204,17 +204,17 @@ _ServiceManifestFormSet, _OverrideManifestFormSet = (
 
 
 def build_manifest_formset(data: Any = None, manifests: Sequence[ManifestSpec] = ()) -> ManifestFormSet:
-    """The rows of a service: of what was posted, or of what there is."""
+    """Build the form set of a service from the posted data or the stored manifests."""
     return _build_formset(_ServiceManifestFormSet, data, manifests)
 
 
 def build_override_formset(data: Any = None, manifests: Sequence[ManifestSpec] = ()) -> ManifestFormSet:
-    """The rows of an override, which also say what they do to the service's."""
+    """Build the form set of an override; each row has a mode (merge or replace)."""
     return _build_formset(_OverrideManifestFormSet, data, manifests)
 
 
 def parse_stored_manifests(rows: Iterable[Any]) -> list[ManifestSpec]:
-    """The manifests of an override as they are stored."""
+    """Parse the stored manifests of an override."""
     return [ManifestSpec(**{**row, "paths": tuple(row["paths"])}) for row in rows]
 
 

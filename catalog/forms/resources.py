@@ -14,13 +14,13 @@ _FORBIDDEN_CHARACTERS = re.compile(r"[^A-Za-z0-9_$]+")
 
 
 def suggest_identifier(name: str) -> str:
-    """The identifier that a name suggests: "My app" is my_app."""
+    """Suggest an identifier for a name: "My app" becomes my_app."""
     found = _FORBIDDEN_CHARACTERS.sub("_", name.strip().lower()).strip("_")
     return f"_{found}" if found[:1].isdigit() else found
 
 
 class ResourceForm(PageForm):
-    """A thing with a name and a description; `version` is the one that the writer began from."""
+    """Form of a resource with name and description; `version` is the version being edited."""
 
     name = forms.CharField(max_length=MOST_NAME_CHARACTERS)
     description = forms.CharField(
@@ -30,7 +30,7 @@ class ResourceForm(PageForm):
 
 
 class IdentifierForm(PageForm):
-    """A new thing, which takes its identifier from its name unless it is given one."""
+    """Form for a new resource; its identifier defaults to one made from the name."""
 
     identifier = forms.CharField(
         required=False,
@@ -42,13 +42,13 @@ class IdentifierForm(PageForm):
     )
 
     def clean_identifier(self) -> str:
-        """What was given, or what the name suggests."""
+        """Return the submitted identifier, or one made from the name."""
         given: str = self.cleaned_data["identifier"]
         return given or suggest_identifier(self.data.get(self.add_prefix("name"), ""))
 
 
 class ScopedForm(PageForm):
-    """A new thing that lies in a scope; offered are those where the person may make one."""
+    """Form for a new resource in a scope; offers the scopes where the user may create one."""
 
     in_scope = ScopeField(help_text="Pipelines in this scope and below can use it.")
 
@@ -62,6 +62,6 @@ class ScopedForm(PageForm):
 
 
 class OverrideVersionForm(PageForm):
-    """Which version of the overrides the writer began from; 0 where there were none."""
+    """The version of the overrides being edited; 0 if there are none yet."""
 
     version = forms.IntegerField(min_value=0, required=False, widget=forms.HiddenInput)

@@ -64,7 +64,7 @@ SAMPLE_MANIFESTS = {
 
 
 def build_default_manifests() -> list[ManifestSpec]:
-    """The two manifests that a service cannot be deployed without."""
+    """Build the two manifests that every service needs."""
     return [
         ManifestSpec(
             "task_definition", Manifest.Kind.TASK_DEFINITION, "Inline", content=SAMPLE_TASK_DEFINITION

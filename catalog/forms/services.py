@@ -79,7 +79,7 @@ class ServiceForm(ResourceForm):
     )
 
     def build_source(self) -> dict[str, str]:
-        """Where the image comes from, as the artifact keeps it."""
+        """Build the image source that the artifact stores."""
         given = self.cleaned_data
         if not given["source_type"]:
             return {}
@@ -89,7 +89,7 @@ class ServiceForm(ResourceForm):
         return {key: value for key, value in named.items() if value}
 
     def build_spec(self, manifests: Sequence[ManifestSpec], variables: VariableFormSet) -> ServiceSpec:
-        """What was entered."""
+        """Build the spec from the submitted values."""
         given = self.cleaned_data
         return ServiceSpec(
             name=given["name"],
@@ -104,11 +104,11 @@ class ServiceForm(ResourceForm):
 
 
 class NewServiceForm(ScopedForm, IdentifierForm, ServiceForm):
-    """A service that is not there yet."""
+    """Form for a new service."""
 
 
 def build_service_spec(service: Service) -> ServiceSpec:
-    """A service as it is stored."""
+    """Build the spec of a stored service."""
     artifact = getattr(service, "artifact", None)
     return ServiceSpec(
         name=service.name,

@@ -18,7 +18,7 @@ TEXT, NUMBER, BOOLEAN = "String", "Number", "Boolean"
 
 
 class VariableForm(PageForm):
-    """One variable; a row without name and value is no variable."""
+    """Form of one variable; a row without name and value is ignored."""
 
     name = forms.CharField(
         required=False,
@@ -41,7 +41,7 @@ class VariableForm(PageForm):
     required = forms.BooleanField(required=False, label="Required")
 
     def clean(self) -> dict[str, Any]:
-        """Turn the value into what its kind says."""
+        """Convert the value to the selected type."""
         given = self.cleaned_data
         name, value = given.get("name", ""), given.get("value", "")
         if not name:
@@ -73,10 +73,10 @@ else:
 
 
 class VariableFormSet(_BaseVariableFormSet):
-    """All variables of a thing."""
+    """All variables of a resource."""
 
     def clean(self) -> None:
-        """Refuse a name that is given twice."""
+        """Reject duplicate names."""
         seen: set[str] = set()
         for form in self.forms:
             name = form.cleaned_data.get("name", "") if hasattr(form, "cleaned_data") else ""
@@ -86,15 +86,15 @@ class VariableFormSet(_BaseVariableFormSet):
 
     @property
     def list_named_rows(self) -> Sequence[dict[str, Any]]:
-        """The rows that are variables."""
+        """The rows that have a name."""
         return [form.cleaned_data for form in self.forms if form.cleaned_data.get("name")]
 
     def variables(self) -> dict[str, VariableValue]:
-        """The values by name."""
+        """Return the values by name."""
         return {row["name"]: row["value"] for row in self.list_named_rows}
 
     def required(self) -> list[str]:
-        """The names that need a value."""
+        """Return the names of the required variables."""
         return [row["name"] for row in self.list_named_rows if row["required"]]
 
 
@@ -106,7 +106,7 @@ _VariableFormSetClass = formset_factory(
 def build_variable_formset(
     data: Any = None, variables: Mapping[str, VariableValue] | None = None, required: Sequence[str] = ()
 ) -> VariableFormSet:
-    """The rows of what was posted, or of what there is and one empty one."""
+    """Build the form set from the posted data, or from the stored variables and one empty row."""
     if data is not None:
         return cast("VariableFormSet", _VariableFormSetClass(data, prefix="variables"))
     found = [

@@ -18,7 +18,7 @@ TARGET_GROUP_KEY = "targetGroupArn"
 
 
 def list_strategy_problems(definition: Mapping[str, Any]) -> Iterator[ShapeProblem]:
-    """Yield what keeps ECS itself from replacing the tasks one by one, as every strategy here needs it."""
+    """Yield the settings that prevent ECS from replacing tasks one by one, which every strategy needs."""
     controller = _get_mapping(definition, "deploymentController").get("type", "ECS")
     strategy = _get_mapping(definition, "deploymentConfiguration").get("strategy", "ROLLING")
     scheduling = definition.get("schedulingStrategy", "REPLICA")
@@ -75,10 +75,10 @@ SpellingLookup = Callable[[ParameterPath], str | None]
 
 
 def convert_values(shape: Any, value: Any, spelling_of: SpellingLookup) -> tuple[Any, list[ShapeProblem]]:
-    """Return a value as AWS takes it, and a warning for each number in it that became text.
+    """Return a value converted to AWS types, with a warning for each number that became text.
 
-    `spelling_of` tells how the number at a path is written where that is not how Python writes it: 012, 1.10.
-    A choice that is empty text, as PipeCD writes pidMode, is none.
+    `spelling_of` returns the source text of the number at a path if Python would print it differently: 012,
+    1.10. Empty text for an enum, as PipeCD writes pidMode, counts as not set.
     """
     notes: list[ShapeProblem] = []
     return _convert_value(shape, value, (), spelling_of, notes), notes
@@ -131,7 +131,7 @@ _LONE_EXPRESSION = re.compile(r"<\+[^<>]*>\Z")
 
 @dataclass(frozen=True)
 class ManifestProblem:
-    """One thing wrong with a manifest, and where it is written."""
+    """A problem of a manifest and its position."""
 
     file: str
     path: str
@@ -145,7 +145,7 @@ class ManifestProblem:
 
 @dataclass(frozen=True)
 class CheckedManifest:
-    """What came of a check: the request to send, what AWS would refuse, what it would ignore."""
+    """The result of a check: the request to send, errors (AWS would reject), warnings (AWS would ignore)."""
 
     value: dict[str, Any]
     problems: tuple[ManifestProblem, ...] = ()
@@ -153,10 +153,10 @@ class CheckedManifest:
 
 
 def check_manifest(kind: str, document: Document) -> CheckedManifest:
-    """Check one manifest. Expressions may be filled in already; those that are not count as right.
+    """Check one manifest; unresolved expressions count as valid.
 
-    The checked value is what to send: without nulls (R166), in AWS's spelling, without what a deployment
-    decides itself (R167).
+    The checked value is the request to send: without nulls (R166), with AWS's key names, without keys that a
+    deployment sets itself (R167).
     """
     known = MANIFEST_KINDS[kind]
     if not isinstance(document.value, Mapping):
@@ -178,7 +178,7 @@ def check_manifest(kind: str, document: Document) -> CheckedManifest:
 
 
 def check_deployable(document: Document, *, is_blue_green: bool) -> tuple[ManifestProblem, ...]:
-    """Return why a service definition, its expressions not filled in, could never be deployed."""
+    """Return the reasons why a service definition with unresolved expressions could never be deployed."""
     value = remove_nulls(document.value)
     if not isinstance(value, Mapping):
         return ()
@@ -189,7 +189,7 @@ def check_deployable(document: Document, *, is_blue_green: bool) -> tuple[Manife
 def check_with_task_definition(
     service_definition: Document, task_definition: Mapping[str, Any]
 ) -> CheckedManifest:
-    """Check that a service definition goes with a task definition; places are the service definition's."""
+    """Check that a service definition fits a task definition; positions refer to the service definition."""
     value = remove_nulls(service_definition.value)
     return _build_checked_manifest(
         service_definition, value, compatibility.validate_compatibility(value, remove_nulls(task_definition))
@@ -213,7 +213,7 @@ def _get_spelling(document: Document, path: ParameterPath) -> str | None:
 
 
 def _get_problem_path(document: Document, problem: ShapeProblem) -> ParameterPath:
-    """Where to tell a problem: a key that an override took out still has its line."""
+    """Return the path to report a problem at; a key that an override removed still has a line."""
     removed = (*problem.path, problem.missing)
     return removed if problem.missing and removed in document.lines else problem.path
 
@@ -231,7 +231,7 @@ def _build_problem(document: Document, path: ParameterPath, message: str) -> Man
 
 
 def _find_wrapper_problem(kind: ManifestKind, value: Mapping[str, Any]) -> ShapeProblem | None:
-    """Finds the wrapping of a copied AWS answer (R168)."""
+    """Find the wrapper of a copied AWS response (R168)."""
     if not (key := find_wrapper_key(kind, value)):
         return None
     what = "array" if isinstance(value[key], list) else "object"
@@ -240,12 +240,12 @@ def _find_wrapper_problem(kind: ManifestKind, value: Mapping[str, Any]) -> Shape
 
 
 def list_secret_problems(document: Document) -> Iterator[ManifestProblem]:
-    """Yield the secrets that a manifest of any kind names, with their places."""
+    """Yield the secrets that a manifest of any kind references, with their paths."""
     return (_build_problem(document, one.path, one.message) for one in _find_secrets(document.value))
 
 
 def _find_secrets(value: Any) -> Iterator[ShapeProblem]:
-    """Secrets, which no manifest takes: AWS and whoever may read a definition would have them."""
+    """Find secret references; manifests may not use them, because AWS stores definitions in plain text."""
     for path, text in iterate_scalars(value):
         if isinstance(text, str) and (message := describe_secret_problem(text, _ADVICE_ON_SECRETS)):
             yield ShapeProblem(path, message)
@@ -277,7 +277,7 @@ def _build_ignored_warning(kind: ManifestKind, key: str) -> ShapeProblem:
 
 
 def _convert_expressions(kind: ManifestKind, document: Document) -> Any:
-    """The value, where an expression stood alone with the type that its place wants."""
+    """Convert each value that consists of one expression to the type that AWS expects at its path."""
     value = document.value
     for path, text in iterate_scalars(document.written):
         if isinstance(text, str) and _LONE_EXPRESSION.match(text):
@@ -320,7 +320,7 @@ def _normalize_members(value: Mapping[str, Any], members: Mapping[str, Any]) -> 
 
 
 def _restore_spelling(value: Any, path: ParameterPath) -> ParameterPath:
-    """The path in the author's spelling."""
+    """Return a path with the author's key names."""
     written: list[str | int] = []
     for part in path:
         if isinstance(value, Mapping) and isinstance(part, str) and part not in value:

@@ -24,7 +24,7 @@ _DEPLOYMENT_KEYS = ("serviceConnectConfiguration", "volumeConfigurations", "vpcL
 
 @dataclass(frozen=True)
 class CleanedText:
-    """A text after a clean up, and a sentence for each thing that was changed; none where nothing was."""
+    """A text after cleanup, and a sentence for each change; none if it is unchanged."""
 
     text: str
     changes: tuple[str, ...]
@@ -51,7 +51,7 @@ def clean_up_manifest(kind: str, text: str, service_name: str = "") -> CleanedTe
 
 
 class _ManifestCleanup:
-    """One clean up; changes a value in place."""
+    """One cleanup; modifies the value in place."""
 
     def __init__(self, kind: ManifestKind, document: Document) -> None:
         self.kind = kind
@@ -62,7 +62,7 @@ class _ManifestCleanup:
         self.converted_keys: list[str] = []
 
     def clean(self, value: dict[str, Any]) -> list[str]:
-        """Clean a definition, and return what was changed."""
+        """Clean up a definition, and return the changes."""
         changes = [*self._unwrap(value), *self._copy_from_deployment(value)]
         wanted = get_input_shape(self.kind.service, self.kind.operation)
         answer = get_response_shape(self.kind.service, *self.kind.answer)
@@ -101,7 +101,7 @@ class _ManifestCleanup:
         yield f'Took the definition out of "{key}", which is part of the AWS response.'
 
     def _copy_from_deployment(self, value: dict[str, Any]) -> Iterator[str]:
-        """Take over what AWS shows only on the deployment of a service that it answers."""
+        """Copy the settings that a service response holds only in its deployments."""
         deployments = value.get("deployments")
         for one in deployments if isinstance(deployments, list) else ():
             if not isinstance(one, Mapping) or one.get("status") != "PRIMARY":
@@ -163,7 +163,7 @@ def _join_names(names: list[str]) -> str:
 
 
 def _parse_draft(text: str) -> YamlDraft | None:
-    """The text as YAML that keeps its comments; None for JSON, and for YAML that has to be written anew."""
+    """Return the text as editable YAML; None for JSON, and for YAML that has to be rewritten."""
     if text.lstrip().startswith(("{", "[")):
         return None
     try:

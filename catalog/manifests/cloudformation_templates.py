@@ -19,14 +19,14 @@ _END_EVENTS = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
 
 @dataclass
 class _TemplateOutline:
-    """What the top of a template shows: its sections, and the names below each of them."""
+    """The sections of a template and the names below each."""
 
     sections: dict[str, list[str]] = field(default_factory=dict)
     _open: list[bool | None] = field(default_factory=list)
     """For each mapping that is open whether a key comes next; None for a list."""
 
     def add_event(self, event: yaml.Event) -> None:
-        """Take up the next event."""
+        """Add the next parser event."""
         if isinstance(event, _END_EVENTS):
             self._open.pop()
             return
@@ -45,7 +45,7 @@ class _TemplateOutline:
 
 
 def parse_template(text: str, name: str) -> Document:
-    """A template as a document: its text, and as its value the names below each section.
+    """Parse a template into a document: its text, with the names below each section as its value.
 
     Raises `BadDocument` for what is no template, in milliseconds whatever the text is.
     """
@@ -68,13 +68,13 @@ def parse_template(text: str, name: str) -> Document:
 
 
 def list_output_names(document: Document) -> list[str]:
-    """The outputs that a template declares."""
+    """Return the outputs that a template declares."""
     found = document.value.get("Outputs", []) if isinstance(document.value, dict) else []
     return list(found)
 
 
 def _parse_events(name: str, text: str) -> Iterator[yaml.Event]:
-    """The events of one document between its start and its end, without what a template cannot hold."""
+    """Yield the events of one document; raise for constructs that a template may not contain."""
     depth = documents = 0
     for event in yaml.parse(text, Loader=_EVENT_LOADER):
         if isinstance(event, yaml.DocumentStartEvent):
@@ -97,9 +97,9 @@ def _build_error(name: str, event: yaml.Event, message: str) -> BadDocument:
 
 
 def render_template(text: str, filled_in: Callable[[str], str]) -> str:
-    """The template with its expressions filled in; without any it stays as it is, byte for byte.
+    """Return the template with its expressions resolved; without any it is returned unchanged.
 
-    A value becomes a text of the template and never a part of its structure. Raises what `filled_in` raises.
+    A value becomes text of the template and never part of its structure. Raises what `filled_in` raises.
     """
     if not has_expression(text):
         return text

@@ -9,7 +9,7 @@ from guards.yaml_parser import parse_yaml
 
 
 class BadDocument(Exception):
-    """A text is not a document; says in which file, line and column (from 1), and why."""
+    """A text that cannot be parsed; the message has file, line and column (from 1), and the reason."""
 
     def __init__(self, name: str, line: int, column: int, message: str) -> None:
         super().__init__(f"{name}, line {line}, column {column}: {message}")
@@ -38,15 +38,15 @@ class Document:
     number_texts: Mapping[InputPath, str] = field(default_factory=dict, repr=False)
 
     def get_line(self, path: InputPath) -> int | None:
-        """The line (from 1) of a path, or of the nearest part around it that is in the text."""
+        """Return the line (from 1) of a path, or of its nearest ancestor in the text."""
         return self.lines.get(self._nearest(path))
 
     def get_column(self, path: InputPath) -> int | None:
-        """The column (from 1) in which that line's part begins."""
+        """Return the column (from 1) of that part."""
         return self.columns.get(self._nearest(path))
 
     def get_file_name(self, path: InputPath) -> str:
-        """The file in which that line is."""
+        """Return the name of the file that holds a path."""
         return self.names.get(self._nearest(path), self.name)
 
     def _nearest(self, path: InputPath) -> InputPath:
@@ -55,12 +55,12 @@ class Document:
         return path
 
     def with_value(self, value: Any) -> "Document":
-        """The same text after its expressions were resolved."""
+        """Return the document with a value that had its expressions resolved."""
         return replace(self, value=value, written=self.value if self.written is None else self.written)
 
 
 def parse_document(text: str, name: str, *, expands_aliases: bool = False) -> Document:
-    """Read one document. Raises `BadDocument` on anything else, in milliseconds whatever the text is."""
+    """Parse one document. Raises `BadDocument` otherwise, within milliseconds for any text."""
     try:
         parsed = parse_yaml(text, expands_aliases=expands_aliases)
     except InputRejected as refused:
@@ -72,7 +72,7 @@ def parse_document(text: str, name: str, *, expands_aliases: bool = False) -> Do
 
 
 def parse_manifest(text: str, name: str) -> Document:
-    """Read one manifest: a document whose aliases are expanded, within the limits of what is written (R163).
+    """Parse one manifest: a document with expanded aliases, within the limits on its size (R163).
 
     Raises `BadDocument`, in milliseconds whatever the text is.
     """
@@ -80,7 +80,7 @@ def parse_manifest(text: str, name: str) -> Document:
 
 
 def iterate_scalars(value: Any, path: InputPath = ()) -> Iterator[tuple[InputPath, Any]]:
-    """Every scalar of a value with its path."""
+    """Yield every scalar of a value with its path."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from iterate_scalars(inner, (*path, key))

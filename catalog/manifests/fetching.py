@@ -24,7 +24,7 @@ AS_OF, NOT_KEPT = "as_of", "not_kept_by"
 
 
 def describe_earlier_run(row: Mapping[str, Any]) -> str:
-    """What the log says behind the version of a manifest that an earlier run has fetched."""
+    """Return the log suffix for a manifest version that an earlier run fetched."""
     return f", as deployed by #{row[AS_OF]}" if AS_OF in row else ""
 
 
@@ -35,7 +35,7 @@ _READ_WITH = {SERVICE_DEFINITION: (TASK_DEFINITION,), RUN_TASK_REQUEST: (TASK_DE
 
 
 def group_by_location(rows: Sequence[FetchRow], kind: str) -> list[list[int]]:
-    """Which rows are fetched for the manifests of a kind, as positions; those of one place together."""
+    """Group the rows to fetch for the manifests of a kind by location; returns positions."""
     kinds = (kind, *_READ_WITH.get(kind, ()))
     groups: list[list[int]] = []
     for row in rows:
@@ -50,7 +50,7 @@ def fetch_groups(
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Fetch each group and yield its rows with their texts, by position.
 
-    Raises `ActionFailed` where something cannot be fetched, and what `fetch` raises.
+    Raises `ActionFailed` if a fetch fails, and what `fetch` raises.
     """
     for group in groups:
         asked = [_resolve_location(rows[number], known) for number in group]
@@ -60,7 +60,7 @@ def fetch_groups(
 
 
 def _resolve_location(row: FetchRow, known: Mapping[str, Any]) -> dict[str, Any]:
-    """A manifest with the expressions of its place and its paths filled in."""
+    """Return a manifest row with the expressions in its location and paths resolved."""
     try:
         return {**row, **resolve_expressions({"place": row["place"], "paths": list(row["paths"])}, known)}
     except BadExpressionError as bad:
@@ -87,12 +87,12 @@ def _fetch_files(rows: Sequence[FetchRow], fetch: FetchFiles) -> dict[str, Any]:
 
 
 def _add_next_step(sentence: str) -> str:
-    """A reason, and what to do about it where that is known."""
+    """Append the next step to a reason, if one is known."""
     return f"{sentence.rstrip('.')}. {find_site_remedy(sentence)}".strip()
 
 
 def build_fetch_request(rows: Sequence[FetchRow]) -> dict[str, Any]:
-    """What is asked for: the files of manifests of one place."""
+    """Build the request for the manifest files of one location."""
     first = rows[0]
     place = get_store(first["store"]).build_request(first["place"])
     return {"connector": first["connector_id"], **place, "paths": list_paths(rows)}

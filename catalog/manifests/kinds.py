@@ -16,7 +16,7 @@ RUN_TASK_REQUEST = "EcsRunTaskRequestDefinition"
 
 @dataclass(frozen=True)
 class ManifestKind:
-    """What a manifest becomes: the operation it is sent with, and what Slipway adds or leaves out itself."""
+    """A kind of manifest: its AWS operation, and the keys that Slipway sets or removes."""
 
     service: str
     operation: str
@@ -31,7 +31,7 @@ class ManifestKind:
 
     @property
     def answered(self) -> frozenset[str]:
-        """Keys of AWS's answers that get copied along; an answer is no request."""
+        """Keys of AWS responses that requests do not accept."""
         shown = get_response_shape(self.service, *self.answer).members
         return frozenset(shown) - get_parameter_names(self.service, self.operation)
 
@@ -102,12 +102,12 @@ MANIFEST_KINDS: dict[str, ManifestKind] = {
 
 
 def detect_wrapped_kind(value: object) -> str | None:
-    """The kind of manifest that is wrapped as AWS answers it; None for what is not wrapped."""
+    """Return the kind of a manifest wrapped as in an AWS response; None if it is not wrapped."""
     if not isinstance(value, Mapping):
         return None
     return next((name for name, kind in MANIFEST_KINDS.items() if find_wrapper_key(kind, value)), None)
 
 
 def find_wrapper_key(kind: ManifestKind, value: Mapping[str, Any]) -> str:
-    """The key that holds the definition in an answer that was copied whole (R168); empty if there is none."""
+    """Return the key that holds the definition in a copied response (R168); empty if there is none."""
     return next((key for key in kind.wrappers if isinstance(value.get(key), list | Mapping)), "")

@@ -19,18 +19,18 @@ def read_layers(
     scope: Scope,
     resolve: Callable[[Document], Document] = lambda one: one,
 ) -> list[ManifestLayer]:
-    """The documents of a kind as layers, the weakest first; `resolve` fills in expressions.
+    """Return the documents of a kind as layers, weakest first; `resolve` resolves expressions.
 
-    A service has one manifest of a kind, its first, but any number of scaling policies: each document of
-    each source is one. Of several scalable targets the later are laid over the earlier, as AWS does.
-    Raises `StoreError` and `BadDocument`.
+    A service has one manifest of each kind, the first, but any number of scaling policies: each document of
+    each source is one. Later scalable targets are merged over earlier ones, as AWS does. Raises `StoreError`
+    and `BadDocument`.
     """
     counting = rows if kind in (SCALING_POLICY, SCALABLE_TARGET) else _drop_extra_manifests(rows)
     return [layer for row in counting for layer in _read_row_layers(kind, row, scope, resolve)]
 
 
 def format_manifest_name(row: LayerRow) -> str:
-    """What people are told of a manifest: an override, often named as what it overrides, says whose it is."""
+    """Return the display name of a manifest; an override's includes its level."""
     level, identifier = row.get("level", SERVICE_LEVEL), str(row["identifier"])
     return identifier if level == SERVICE_LEVEL else f"{identifier} of the {level}"
 

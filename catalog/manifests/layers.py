@@ -33,7 +33,7 @@ _POLICY_NAME_KEY = "PolicyName"
 
 @dataclass(frozen=True)
 class ManifestLayer:
-    """One document and who says it: the service, the environment or the infrastructure."""
+    """A document and its level: service, environment or infrastructure."""
 
     level: str
     document: Document
@@ -44,7 +44,7 @@ class ManifestLayer:
 
 @dataclass(frozen=True)
 class OverriddenValue:
-    """What a weaker layer said of a place: a scalar, or None for a mapping or a list."""
+    """The value of a weaker layer at a path: a scalar, or None for a mapping or a list."""
 
     level: str
     value: Any
@@ -52,7 +52,7 @@ class OverriddenValue:
 
 @dataclass(frozen=True)
 class ManifestPart:
-    """One value of the merged document: the layer and the line that it came from."""
+    """A value of the merged document with its layer and line."""
 
     level: str
     file: str
@@ -77,17 +77,17 @@ class MergedDocument:
     parts: Mapping[InputPath, ManifestPart] = field(repr=False)
 
     def get_level(self, path: InputPath) -> str:
-        """Who said what stands at a path, or at the nearest part around it."""
+        """Return the level that set the value at a path, or at its nearest ancestor."""
         while path and path not in self.parts:
             path = path[:-1]
         return self.parts[path].level
 
 
 def merge_layers(kind: str, layers: Sequence[ManifestLayer]) -> MergedDocument:
-    """The layers of one manifest, the weakest first, as one document (R178).
+    """Merge the layers of one manifest, weakest first, into one document (R178).
 
-    Mappings are merged, null takes a key out, lists are replaced but for `NAMED_LIST_KEYS`. A layer of mode
-    `replace` hides those below it. Raises `BadDocument` where `$remove` is anything but true.
+    Mappings are merged, null removes a key, lists are replaced except for `NAMED_LIST_KEYS`. A layer of mode
+    `replace` hides those below it. Raises `BadDocument` if `$remove` is anything but true.
     """
     shown = _drop_replaced_layers(layers)
     tree = _build_tree(shown[0])
@@ -97,16 +97,16 @@ def merge_layers(kind: str, layers: Sequence[ManifestLayer]) -> MergedDocument:
 
 
 def merge_layers_of_kind(kind: str, layers: Sequence[ManifestLayer]) -> tuple[MergedDocument, ...]:
-    """What comes of the layers of a kind: one document, or one for each scaling policy; none of no layers."""
+    """Merge the layers of a kind: into one document, or one per scaling policy; none without layers."""
     if kind == SCALING_POLICY:
         return merge_policies(layers)
     return (merge_layers(kind, layers),) if layers else ()
 
 
 def merge_policies(layers: Sequence[ManifestLayer]) -> tuple[MergedDocument, ...]:
-    """Scaling policies: each layer is laid over those of the same policyName below it, or stands alone.
+    """Merge scaling policies: each layer over the policies below it with the same policyName.
 
-    A policy that holds `$remove: true` takes out the one of its name.
+    A policy that holds `$remove: true` removes the one of its name.
     """
     groups: dict[str, list[ManifestLayer]] = {}
     for number, layer in enumerate(layers):
@@ -138,7 +138,7 @@ class _MergeNode:
 
 @dataclass(frozen=True)
 class _KeyMatcher:
-    """Whether keys that differ in the case of their first letter are the same (R256)."""
+    """Matcher of keys; can ignore the case of the first letter (R256)."""
 
     ignores_first_case: bool
 
@@ -230,7 +230,7 @@ def _overlay_list(
 
 
 def _index_by_name(nodes: Sequence[_MergeNode], name: str) -> dict[Any, _MergeNode]:
-    """The entries of a list, in their order; second ones of a name, and those without, cannot be found."""
+    """Index the entries of a list by name; duplicates and entries without a name are skipped."""
     found: dict[Any, _MergeNode] = {}
     for node in nodes:
         key = _get_entry_name(node, name)
@@ -244,7 +244,7 @@ def _get_entry_name(node: _MergeNode, name: str) -> Any:
 
 
 def _drop_removals(node: _MergeNode, names: _KeyMatcher, key: str = "") -> _MergeNode:
-    """What an override brings anew: nulls and removals in it have nothing to take out."""
+    """Remove the nulls and removals of a new part of an override; they have nothing to remove."""
     if isinstance(node.children, dict):
         kept = {k: _drop_removals(one, names, k) for k, one in node.children.items() if not _is_null(one)}
         return replace(node, children=kept)

@@ -14,12 +14,12 @@ LocatedRows = Iterable[LocatedRow]
 
 
 def is_remote(row: LocatedRow) -> bool:
-    """Whether a manifest lies where only a connector leads."""
+    """Return whether a manifest is fetched through a connector."""
     return get_store(row["store"]).is_remote
 
 
 def is_unfetched(row: LocatedRow) -> bool:
-    """Whether the files of a manifest have still to be fetched."""
+    """Return whether the files of a manifest have not been fetched yet."""
     return is_remote(row) and not row.get("texts")
 
 
@@ -46,17 +46,17 @@ def describe_location(row: LocatedRow) -> str:
 
 
 def filter_same_location(rows: Iterable[LocatedRow], one: LocatedRow) -> list[LocatedRow]:
-    """The manifests that are fetched together with one: those of the same place, which fit together."""
+    """Return the manifests with the same location, which are fetched together."""
     return [row for row in rows if is_unfetched(row) and _is_same_location(row, one)]
 
 
 def list_paths(rows: Iterable[LocatedRow]) -> list[str]:
-    """The paths of several manifests, each once."""
+    """Return the distinct paths of several manifests."""
     return list(dict.fromkeys(path.strip("/") for row in rows for path in row["paths"]))
 
 
 def pin_files(row: LocatedRow, answer: Mapping[str, Any]) -> dict[str, Any]:
-    """A manifest with the texts of its files, and the commit or the versions that they are of."""
+    """Return a manifest row with the texts of its files, and their commit or versions."""
     files: Mapping[str, str] = answer.get("files") or {}
     wanted = [path.strip("/") for path in row["paths"]]
     texts = [
@@ -74,7 +74,7 @@ def _is_same_location(one: LocatedRow, other: LocatedRow) -> bool:
 
 
 def find_store_connector(scope: Scope, store: str, identifier: str) -> Connector | None:
-    """The connector that a manifest in `scope` means by an identifier: the nearest of the store's kind."""
+    """Return the connector with an identifier that is nearest to `scope` and of the store's kind."""
     found = list_connectors(scope, Connector.Kind(get_store(store).connector_kind)).filter(
         identifier=identifier
     )
@@ -82,7 +82,7 @@ def find_store_connector(scope: Scope, store: str, identifier: str) -> Connector
 
 
 def load_named_connectors(scope: Scope, rows: LocatedRows) -> dict[tuple[str, str], Connector | None]:
-    """The connectors that manifests name, by store and identifier; None where nobody has made one."""
+    """Load the connectors that manifests reference, by store and identifier; None if missing."""
     names = {(row["store"], str(row["place"].get("connector", ""))) for row in rows if is_remote(row)}
     return {name: find_store_connector(scope, *name) for name in sorted(names)}
 
@@ -100,7 +100,7 @@ def list_store_needs(
 
 
 def resolve_connectors(rows: LocatedRows, scope: Scope) -> list[dict[str, Any]]:
-    """The manifests as a run keeps them: with the key of the connector that is meant now."""
+    """Return the manifest rows as a run stores them: with the key of the current connector."""
     found = load_named_connectors(scope, rows := list(rows))
     return [dict(row) | _build_connector_key(found, row) for row in rows]
 

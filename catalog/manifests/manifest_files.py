@@ -45,7 +45,7 @@ from web.http.problems import BadInput
 
 
 def build_manifest_guide(kind: str, variables: Iterable[str] = ()) -> dict[str, Any]:
-    """The guide for a kind of manifest, as the editor reads it; `variables` are those of its service."""
+    """Build the editor's completion guide for a kind of manifest; `variables` are those of its service."""
     known = MANIFEST_KINDS[kind]
     left_out = frozenset(known.ignored) | frozenset(known.filled_in)
     words = {**FIXED, **DIGEST, **IN_MANIFEST.get(kind, {})}
@@ -95,7 +95,7 @@ def find_overrides_using(thing: UsableResource, principal: Principal) -> Resourc
 
 @register_usage_finder
 def find_infrastructures_using(thing: UsableResource, principal: Principal) -> ResourceUsages:
-    """The infrastructures that are reached by a connector, or by one that enters with a secret."""
+    """Return the infrastructures that use a connector, or a connector with this secret."""
     if isinstance(thing, FileNode):
         return ResourceUsages()
     by = {"connector": thing} if isinstance(thing, Connector) else {"connector__secret": thing}
@@ -114,7 +114,7 @@ def find_infrastructures_using(thing: UsableResource, principal: Principal) -> R
 
 
 def check_file_text(text: FileText) -> FileCheck | None:
-    """Check YAML and JSON, and what is a manifest as AWS would: by who refers to it, else by its keys."""
+    """Check YAML and JSON; manifests also against AWS, with the kind taken from references or keys."""
     if get_editor_language(text.path) == "text":
         return None
     document = _parse_text(text.content, text.path.rsplit("/", 1)[-1], empty="The file is empty.")
@@ -128,13 +128,13 @@ def check_file_text(text: FileText) -> FileCheck | None:
 
 
 def check_manifest_text(kind: str, text: str) -> FileCheck:
-    """Check the text of an inline manifest as the kind that it is."""
+    """Check the text of an inline manifest of a given kind."""
     document = _parse_text(text, "manifest", empty="The manifest is empty.")
     return document if isinstance(document, FileCheck) else _check_kinds([kind], document)
 
 
 def _parse_text(text: str, name: str, *, empty: str) -> Document | FileCheck:
-    """The document, or what to say of a text that is none."""
+    """Return the parsed document, or the problem."""
     if not text.strip():
         return FileCheck(note=empty)
     try:
@@ -144,7 +144,7 @@ def _parse_text(text: str, name: str, *, empty: str) -> Document | FileCheck:
 
 
 def build_file_guide(text: FileText) -> dict[str, Any] | None:
-    """What may be written in a manifest; None for what is none."""
+    """Build the completion guide of a manifest file; None for other files."""
     if get_editor_language(text.path) == "text":
         return None
     kinds = sorted(_list_referring_kinds(text)) or _guess_kinds(_parse_value(text.content))
@@ -156,10 +156,9 @@ def build_file_guide(text: FileText) -> dict[str, Any] | None:
 
 
 def clean_file_text(text: FileText, reader: Principal, service: str) -> CleanedFile | None:
-    """Clean a manifest up; None for what is none. Raises `BadInput` for what cannot be read.
+    """Clean up a manifest file; None for other files. Raises `BadInput` if it cannot be parsed.
 
-    Without the name of a `service` it is that of the only one whose manifest the file is, where the reader
-    may see it.
+    `service` defaults to the only visible service that uses the file as its manifest.
     """
     if get_editor_language(text.path) == "text":
         return None
@@ -173,7 +172,10 @@ def clean_file_text(text: FileText, reader: Principal, service: str) -> CleanedF
 
 
 def clean_manifest_text(kind: str, text: str, service: str) -> CleanedFile:
-    """Clean up the text of a manifest of a kind. Raises `BadInput` with the place for what cannot be read."""
+    """Clean up the text of a manifest of a kind.
+
+    Raises `BadInput` with the position if it cannot be parsed.
+    """
     try:
         cleaned = clean_up_manifest(kind, text, service)
     except BadDocument as bad:
@@ -184,12 +186,12 @@ def clean_manifest_text(kind: str, text: str, service: str) -> CleanedFile:
 
 
 def get_ecs_service_name(service: Service) -> str:
-    """The name of a service, or its identifier where ECS would not take the name."""
+    """Return the name of a service, or its identifier if ECS does not accept the name."""
     return service.name if NAME_PATTERN.match(service.name) else service.identifier
 
 
 def require_deployable_file(node: FileNode, actor: User) -> None:
-    """Raise `BadInput` where a service whose definition is this file could never be deployed with it."""
+    """Raise `BadInput` if a service that uses this file as its definition could never be deployed."""
     found = {one.service for one in _list_referring_manifests(node) if one.kind == SERVICE_DEFINITION}
     found |= {
         one.service
@@ -244,7 +246,7 @@ def _guess_kinds(value: object) -> list[str]:
 
 
 def _list_referring_manifests(node: FileNode) -> Iterator[Manifest]:
-    """The manifests at a file's scope or below it that refer to the file, its folder, or what it holds."""
+    """Return the manifests at or below a file's scope that reference the file, its folder or its contents."""
     rows = Manifest.objects.filter(store=FILE_STORE).select_related("service__scope")
     here = rows.filter(build_below_filter(node.scope, "service__scope"))
     # Whoever touches a path names the folder that it begins with: the database leaves out the rest.
@@ -258,7 +260,7 @@ def _list_referring_manifests(node: FileNode) -> Iterator[Manifest]:
 
 
 def _list_referring_overrides(node: FileNode) -> Iterator[ServiceOverride]:
-    """The overrides at a file's scope or below it that refer to the file, its folder, or what it holds."""
+    """Return the overrides at or below a file's scope that reference the file, its folder or its contents."""
     rows = ServiceOverride.objects.exclude(manifests=[]).filter(
         Q(build_below_filter(node.scope, "service__scope"))
         | Q(build_below_filter(node.scope, "environment__scope"))
@@ -275,7 +277,7 @@ def _refers_to(manifest: Manifest, node: FileNode) -> bool:
 
 
 def is_referred_to(ref: str, scope: Scope, node: FileNode) -> bool:
-    """Whether a reference, written in a scope, means the file, its folder, or what it holds."""
+    """Return whether a reference, written in a scope, names the file, its folder or its contents."""
     path = split_reference(ref)[1]
     is_same = path == node.path or node.path.startswith(f"{path}/")
     is_held = node.is_folder and path.startswith(f"{node.path}/")

@@ -16,12 +16,12 @@ _COMMENT_PATTERN = re.compile(r"\s*#")
 
 
 class NotEditable(ValueError):
-    """The text cannot be changed this way; the message says what to do instead."""
+    """A text that cannot be changed this way; the message has the alternative."""
 
 
 @dataclass(frozen=True)
 class _EntryLines:
-    """An entry of a mapping or an item of a list: its lines, from comments above it to its end."""
+    """The lines of a mapping entry or list item, including the comments above it."""
 
     begin: int
     line: int
@@ -32,7 +32,7 @@ class _EntryLines:
 
 @dataclass
 class _NodeOrigin:
-    """Where a mapping or a list of the tree was written."""
+    """The source position of a mapping or a list of the tree."""
 
     node: yaml.CollectionNode
     column: int
@@ -46,13 +46,13 @@ class _NodeOrigin:
 
 
 class YamlDraft:
-    """A text that is being changed: change `value` in place, then ask for `written`.
+    """A YAML text being edited: change `value` in place, then call `render`.
 
-    What is moved keeps the text it had, as long as it is the same object.
+    A moved object keeps its text.
     """
 
     def __init__(self, text: str) -> None:
-        """Read a text. Raises `NotEditable` with the reason for one that is no YAML mapping."""
+        """Parse a text. Raises `NotEditable` with the reason if it is not a YAML mapping."""
         self.text = text.replace("\r\n", "\n")
         self.lines = self.text.removesuffix("\n").split("\n")
         try:
@@ -68,7 +68,7 @@ class YamlDraft:
         self.original = snapshot
 
     def render(self) -> str:
-        """The text with all changes in it. Raises `NotEditable` where they cannot be written into it."""
+        """Return the text with all changes. Raises `NotEditable` if they cannot be written into it."""
         if is_identical(self.value, self.original):
             return self.text
         root = self.origins.get(id(self.value))
@@ -120,14 +120,14 @@ class YamlDraft:
         return line
 
     def _end(self, last: int, limit: int, column: int) -> int:
-        """The end of a mapping or a list: before the first comment that is less far in."""
+        """Return the end of a mapping or a list: before the first comment with less indentation."""
         for number in range(last + 1, limit):
             if self.lines[number].strip() and _count_indent(self.lines[number]) < column:
                 return number
         return limit
 
     def _gap(self, last: int, following: int, column: int) -> int:
-        """Of the lines between two parts, the first that belongs to the second."""
+        """Return the first of the lines between two parts that belongs to the second."""
         found = last + 1
         for number in range(last + 1, following):
             line = self.lines[number]
@@ -138,7 +138,7 @@ class YamlDraft:
         return found
 
     def _lines_of(self, value: Any, column: int) -> list[str]:
-        """A mapping or a list that is not empty, its content beginning in `column`."""
+        """Return the lines of a non-empty mapping or list with its content in `column`."""
         origin = self.origins.get(id(value))
         if origin is None or origin.node.flow_style:
             return self._new_list(value, column) if isinstance(value, list) else self._new(value, column)
@@ -166,7 +166,7 @@ class YamlDraft:
         return [*lead, *_shift_lines(self._changed(part, key, inner, own), by), *tail]
 
     def _changed(self, part: _EntryLines, key: str, inner: Any, own: list[str]) -> list[str]:
-        """The lines of an entry whose value is another one now, in the columns of the old text."""
+        """Return the lines of an entry with a changed value, in the columns of the old text."""
         column = _count_indent(own[0])
         start, end = part.value.start_mark, part.value.end_mark
         style = part.value.style if isinstance(part.value, yaml.ScalarNode) else "|"
@@ -235,7 +235,7 @@ class YamlDraft:
 
 
 def is_identical(one: Any, other: Any) -> bool:
-    """Whether two values are the same, types and the order of keys included: 1 is not true."""
+    """Return whether two values are equal in types and key order: 1 is not true."""
     if type(one) is not type(other):
         return False
     if isinstance(one, dict):
@@ -246,7 +246,7 @@ def is_identical(one: Any, other: Any) -> bool:
 
 
 def _get_last_line(node: yaml.Node, lines: list[str]) -> int:
-    """The last line that a value stands on; the parser's own end is where the next one begins."""
+    """Return the last line of a value; the parser's end mark is the start of the next one."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]
         return max(_get_last_line(one, lines) for one in (last if isinstance(last, tuple) else (last,)))
@@ -264,12 +264,12 @@ def _count_indent(line: str) -> int:
 
 
 def _blank_dashes(line: str, column: int) -> str:
-    """The line without the dashes of the lists around what begins in `column`."""
+    """Blank the dashes of the surrounding lists in the line of what starts in `column`."""
     return " " * column + line[column:]
 
 
 def _add_dash(lines: list[str], column: int) -> list[str]:
-    """The lines of an item with its dash before the first that is no comment."""
+    """Add the dash of a list item to its first line that is not a comment."""
     at = next(
         number for number, line in enumerate(lines) if line.strip() and not _COMMENT_PATTERN.match(line)
     )

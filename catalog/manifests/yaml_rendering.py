@@ -12,19 +12,19 @@ _UNLIMITED_WIDTH = 10**9
 
 
 class IndentedDumper(yaml.SafeDumper):
-    """Writes lists further in than the key that holds them, and each text where it is used."""
+    """YAML dumper that indents lists and writes no anchors."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         """Indent lists too."""
         super().increase_indent(flow, False)
 
     def ignore_aliases(self, data: object) -> bool:
-        """Write everything out: a pipeline may hold no references."""
+        """Return True: pipelines may not contain references."""
         return True
 
 
 def render_scalar(value: Any, style: str | None = None) -> str:
-    """A scalar in one line, in the quotes of `style` where it is a text."""
+    """Render a scalar on one line; text in the quotes of `style`."""
     if isinstance(value, str) and style == "'" and _is_printable(value):
         return "'" + value.replace("'", "''") + "'"
     if isinstance(value, str) and style == '"':
@@ -39,7 +39,7 @@ def render_scalar(value: Any, style: str | None = None) -> str:
 
 
 def render_value(value: Any) -> str:
-    """A value as a form shows it: YAML of its own, ended by no empty line."""
+    """Render a value for a form: YAML without a trailing empty line."""
     dumped = yaml.dump(
         value, Dumper=IndentedDumper, sort_keys=False, allow_unicode=True, default_flow_style=False
     )
@@ -47,7 +47,7 @@ def render_value(value: Any) -> str:
 
 
 def render_block(text: str, column: int) -> tuple[str, list[str]] | None:
-    """A text of several lines as a block: what stands behind the key, and the lines; None if it cannot."""
+    """Render multi-line text as a block scalar: its header and lines; None if that is impossible."""
     lines = text.removesuffix("\n").split("\n")
     if len(lines) < 2 or not lines[0].strip() or lines[0].startswith((" ", "\t")) or not lines[-1].strip():
         return None

@@ -14,7 +14,7 @@ identifier_validator = RegexValidator(
 
 
 class ScopedResource(models.Model):
-    """A thing with an identifier and a name, hanging on a scope (REQUIREMENTS 4.2)."""
+    """A resource with an identifier and a name in a scope (REQUIREMENTS 4.2)."""
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
     identifier = models.CharField(max_length=128, validators=[identifier_validator])
@@ -32,5 +32,5 @@ class ScopedResource(models.Model):
 
 
 def build_identifier_constraint(model: str) -> Any:
-    """The constraint that keeps identifiers apart inside one scope."""
+    """Return the constraint that makes identifiers unique in a scope."""
     return models.UniqueConstraint(fields=["scope", "identifier"], name=f"{model}_identifier_unique_in_scope")

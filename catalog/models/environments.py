@@ -11,7 +11,7 @@ from rbac.models import Scope
 
 
 class Environment(ScopedResource):
-    """A place with a name and a kind that holds infrastructure definitions (R181)."""
+    """An environment with a kind, which holds infrastructures (R181)."""
 
     class Kind(models.TextChoices):
         PRODUCTION = "Production", "Production"
@@ -28,10 +28,10 @@ class Environment(ScopedResource):
 
 
 class Infrastructure(models.Model):
-    """One cluster in one region, reached by one connector (R183).
+    """A cluster in a region, reached through a connector (R183).
 
-    Of a dynamic one (R184) region and cluster are expressions such as `<+provisioner.cluster_name>`, which
-    each stage that deploys there settles once its provisioner's steps have run.
+    In a dynamic one (R184) region and cluster are expressions such as `<+provisioner.cluster_name>`, which
+    each stage resolves after its provisioner steps.
     """
 
     SCOPE_PATH = "environment__scope"
@@ -63,10 +63,10 @@ class Infrastructure(models.Model):
 
 
 class ServiceOverride(models.Model):
-    """What one service has in one environment, or in one infrastructure of it, and nowhere else (R178).
+    """Overrides of a service in an environment or in one of its infrastructures (R178).
 
-    The infrastructure's wins over the environment's, which wins over the service's own. `manifests` are
-    rows of identifier, kind, store, paths and content, each laid over the service's manifest of its kind.
+    An infrastructure's wins over the environment's, which wins over the service's own. `manifests` are rows
+    of identifier, kind, store, paths and content, each merged over the service's manifest of its kind.
     """
 
     SCOPE_PATH = "environment__scope"

@@ -25,7 +25,7 @@ class Service(ScopedResource):
 
 
 class Manifest(models.Model):
-    """One manifest of a service and the store that holds it (R159, R163, R169)."""
+    """A manifest of a service and its store (R159, R163, R169)."""
 
     class Kind(models.TextChoices):
         TASK_DEFINITION = "EcsTaskDefinition", "Task definition"
@@ -59,7 +59,7 @@ class Manifest(models.Model):
 
 
 class Artifact(models.Model):
-    """The image that a service runs; `tag` is what a run takes when nobody chooses one (R179)."""
+    """The image of a service; `tag` is the default tag (R179)."""
 
     SCOPE_PATH = "service__scope"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"service": "service__identifier"}

@@ -22,7 +22,7 @@ from web.http.problems import BadInput
 
 @dataclass(frozen=True)
 class EnvironmentSpec:
-    """Everything that can be said of an environment beside its identifier."""
+    """The fields of an environment except its identifier."""
 
     name: str
     description: str = ""
@@ -31,7 +31,7 @@ class EnvironmentSpec:
 
 
 def create_environment(*, actor: User, scope: Scope, identifier: str, spec: EnvironmentSpec) -> Environment:
-    """Add an environment without infrastructures. Raises `BadInput` or `Conflict`."""
+    """Create an environment without infrastructures. Raises `BadInput` or `Conflict`."""
     require(actor, "core_environment_edit", scope)
     require_valid_identifier(identifier)
     environment = Environment(scope=scope, identifier=identifier)
@@ -53,9 +53,9 @@ def create_environment(*, actor: User, scope: Scope, identifier: str, spec: Envi
 def update_environment(
     *, actor: User, environment: Environment, spec: EnvironmentSpec, version: int | None = None
 ) -> Environment:
-    """Change what is said of an environment; executions keep what they began with.
+    """Update an environment; executions keep their snapshot.
 
-    Raises `VersionConflict` where a `version` is given that is no longer the current one.
+    Raises `VersionConflict` if `version` is given and outdated.
     """
     require(actor, "core_environment_edit", environment)
     before = _build_audit_record(environment)
@@ -71,9 +71,9 @@ def update_environment(
 
 
 def delete_environment(*, actor: User, environment: Environment, although_used: bool = False) -> None:
-    """Remove an environment with its infrastructures; what is deployed there keeps running.
+    """Delete an environment with its infrastructures; deployed services keep running.
 
-    Raises `ResourceInUse` while a pipeline means it, unless that is accepted by `although_used`.
+    Raises `ResourceInUse` while a pipeline references it, unless `although_used`.
     """
     require(actor, "core_environment_delete", environment)
     if not although_used:

@@ -26,7 +26,7 @@ from web.http.problems import BadInput
 
 @dataclass(frozen=True)
 class InfrastructureSpec:
-    """Everything that can be said of an infrastructure beside its identifier."""
+    """The fields of an infrastructure except its identifier."""
 
     name: str
     connector: Connector
@@ -39,7 +39,7 @@ class InfrastructureSpec:
 def create_infrastructure(
     *, actor: User, environment: Environment, identifier: str, spec: InfrastructureSpec
 ) -> Infrastructure:
-    """Add a place to an environment. Raises `BadInput` or `Conflict`."""
+    """Create an infrastructure in an environment. Raises `BadInput` or `Conflict`."""
     require(actor, "core_environment_edit", environment)
     require_valid_identifier(identifier)
     place = Infrastructure(environment=environment, identifier=identifier)
@@ -58,9 +58,9 @@ def create_infrastructure(
 def update_infrastructure(
     *, actor: User, infrastructure: Infrastructure, spec: InfrastructureSpec, version: int | None = None
 ) -> Infrastructure:
-    """Replace everything about a place but its identifier.
+    """Replace all fields of an infrastructure except its identifier.
 
-    Raises `VersionConflict` where a `version` is given that is no longer the current one.
+    Raises `VersionConflict` if `version` is given and outdated.
     """
     require(actor, "core_environment_edit", infrastructure)
     before = _build_audit_record(infrastructure)
@@ -78,9 +78,9 @@ def update_infrastructure(
 def delete_infrastructure(
     *, actor: User, infrastructure: Infrastructure, although_used: bool = False
 ) -> None:
-    """Remove a place from its environment; what is deployed there keeps running.
+    """Delete an infrastructure; deployed services keep running.
 
-    Raises `ResourceInUse` while a pipeline means it, unless that is accepted by `although_used`.
+    Raises `ResourceInUse` while a pipeline references it, unless `although_used`.
     """
     require(actor, "core_environment_edit", infrastructure)
     if not although_used:

@@ -21,9 +21,9 @@ MOST_MANIFESTS = 50
 
 @dataclass(frozen=True)
 class ManifestSpec:
-    """One manifest as somebody describes it.
+    """One manifest as submitted.
 
-    `mode` says what an override does with the service's, `place` where in Git or S3 the paths lie.
+    `mode` is the mode of an override, `place` the location of the paths in Git or S3.
     """
 
     identifier: str
@@ -36,7 +36,7 @@ class ManifestSpec:
 
 
 def list_manifest_problems(manifests: Sequence[ManifestSpec]) -> Iterator[dict[str, str]]:
-    """What is wrong with descriptions of manifests, as {"path", "message"}."""
+    """Return the problems of manifest specs, as {"path", "message"}."""
     if len(manifests) > MOST_MANIFESTS:
         yield {"path": "manifests", "message": f"may be {MOST_MANIFESTS} at most"}
     seen: set[str] = set()
@@ -51,9 +51,9 @@ def list_manifest_problems(manifests: Sequence[ManifestSpec]) -> Iterator[dict[s
 
 
 def require_store_access(actor: User, scope: Scope, manifests: Sequence[ManifestSpec]) -> None:
-    """R082: who lets manifests come from somewhere must be allowed to use what leads there.
+    """Require access to the connectors of manifest stores (R082).
 
-    Raises `MissingAccess`, and `BadInput` for a connector that is not there.
+    Raises `MissingAccess`, and `BadInput` for a missing connector.
     """
     needs = [
         need

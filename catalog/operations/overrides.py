@@ -23,14 +23,14 @@ from web.http.problems import BadInput, VersionConflict
 
 @dataclass(frozen=True)
 class OverrideSpec:
-    """What a service shall have in one place and nowhere else; empty removes the override."""
+    """The overrides of a service in one environment or infrastructure; empty removes them."""
 
     variables: Mapping[str, Any] = field(default_factory=dict)
     manifests: Sequence[ManifestSpec] = ()
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """The manifests as they are stored."""
+        """The manifests as stored rows."""
         return [
             asdict(one) | {"paths": list(one.paths), "place": clean_location(one.store, one.place)}
             for one in self.manifests
@@ -46,11 +46,10 @@ def override_service(
     infrastructure: Infrastructure | None = None,
     version: int | None = None,
 ) -> ServiceOverride | None:
-    """Say what a service has in an environment, or in one infrastructure of it; nothing at all removes it.
+    """Set the overrides of a service in an environment or infrastructure; an empty spec removes them.
 
-    `version` is the one that the writer began from, 0 for none. Raises `BadInput`, also where a manifest
-    that could be deployed before no longer could, and `VersionConflict` where a version is given that is
-    no longer the current one.
+    `version` is the version being edited, 0 for none. Raises `BadInput`, also if the override makes a
+    deployable manifest undeployable, and `VersionConflict` if `version` is given and outdated.
     """
     require(actor, "core_environment_edit", environment)
     there = load_override_set(service, environment, infrastructure)
@@ -70,7 +69,7 @@ def override_service(
 
 
 def _require_deployable_manifests(actor: User, there: ServiceOverrideSet, spec: OverrideSpec) -> None:
-    """Raises `BadInput` for what would be wrong with the merged manifests because of this override."""
+    """Raise `BadInput` for problems that this override causes in the merged manifests."""
     errors = [
         {"path": f"manifests.{_get_manifest_index(spec, fault.kind)}", "message": fault.text}
         for fault in list_override_problems(actor, there, spec)
@@ -82,7 +81,7 @@ def _require_deployable_manifests(actor: User, there: ServiceOverrideSet, spec: 
 def list_override_problems(
     actor: User, there: ServiceOverrideSet, spec: OverrideSpec
 ) -> list[BlockingProblem]:
-    """What would be wrong with the merged manifests, and is not wrong without this override."""
+    """Return the problems of the merged manifests that do not exist without this override."""
     kinds = dict.fromkeys(one.kind for one in spec.manifests)
     faults = _list_problems(actor, _replace_override(there, spec), kinds)
     before = set(_list_problems(actor, _replace_override(there, OverrideSpec()), kinds)) if faults else set()
@@ -96,7 +95,7 @@ def _list_problems(
 
 
 def _replace_override(there: ServiceOverrideSet, spec: OverrideSpec) -> ServiceOverrideSet:
-    """The overrides as they would be."""
+    """Return the override set with this override replaced."""
     meant = ServiceOverride(
         environment=there.environment,
         service=there.service,
@@ -140,7 +139,7 @@ def _write_override(
 
 
 def _build_audit_record(override: ServiceOverride) -> dict[str, Any]:
-    """What the audit trail keeps: no values and no texts, but whether a text is still the same."""
+    """Build the audit record: no values and no texts, only hashes that show changes."""
     return {
         "infrastructure": override.infrastructure.identifier if override.infrastructure else None,
         "variables": sorted(override.variables),

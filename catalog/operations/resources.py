@@ -15,7 +15,7 @@ VARIABLE_NAME_PATTERN = re.compile(r"[A-Za-z_$][\w$-]{0,127}", re.ASCII)
 
 
 def list_variable_problems(variables: Mapping[str, Any]) -> list[dict[str, str]]:
-    """What is wrong with the variables of a service or an environment, as {"path", "message"}."""
+    """Return the problems of the variables of a service or an environment, as {"path", "message"}."""
     if len(variables) > VARIABLES:
         return [{"path": "variables", "message": f"may be {VARIABLES} at most"}]
     problems = []
@@ -26,7 +26,7 @@ def list_variable_problems(variables: Mapping[str, Any]) -> list[dict[str, str]]
 
 
 def describe_variable_problem(name: str, value: Any) -> str:
-    """What is wrong with one variable, or nothing."""
+    """Describe the problem with one variable; empty if it is valid."""
     if not VARIABLE_NAME_PATTERN.fullmatch(name):
         return "a name has letters, digits, _, $ and -, begins with no digit and no -, and has 128 at most"
     if not isinstance(value, str | int | float | bool):
@@ -37,9 +37,9 @@ def describe_variable_problem(name: str, value: Any) -> str:
 
 
 def increment_version(thing: Model, expected: int | None) -> None:
-    """Raise the `version` of a row; inside the transaction that changes it.
+    """Increment the `version` of a row; call it inside the transaction of the change.
 
-    Raises `VersionConflict` where `expected` is given and no longer the version that the row has.
+    Raises `VersionConflict` if `expected` is given and outdated.
     """
     rows = type(thing)._default_manager.filter(pk=thing.pk)
     if expected is not None:

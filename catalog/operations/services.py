@@ -29,7 +29,7 @@ TAG_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z"
 
 @dataclass(frozen=True)
 class ServiceSpec:
-    """Everything that can be said of a service beside its identifier."""
+    """The fields of a service except its identifier."""
 
     name: str
     description: str = ""
@@ -42,7 +42,7 @@ class ServiceSpec:
 
 
 def create_service(*, actor: User, scope: Scope, identifier: str, spec: ServiceSpec) -> Service:
-    """Add a service with its artifact and manifests. Raises `BadInput` or `Conflict`."""
+    """Create a service with its artifact and manifests. Raises `BadInput` or `Conflict`."""
     require(actor, "core_service_edit", scope)
     require_valid_identifier(identifier)
     _validate_spec(spec)
@@ -64,9 +64,9 @@ def create_service(*, actor: User, scope: Scope, identifier: str, spec: ServiceS
 def update_service(
     *, actor: User, service: Service, spec: ServiceSpec, version: int | None = None
 ) -> Service:
-    """Replace everything about a service but its identifier; executions keep what they began with.
+    """Replace all fields of a service except its identifier; executions keep their snapshot.
 
-    Raises `VersionConflict` where a `version` is given that is no longer the current one.
+    Raises `VersionConflict` if `version` is given and outdated.
     """
     require(actor, "core_service_edit", service)
     _validate_spec(spec)
@@ -88,9 +88,9 @@ def update_service(
 
 
 def delete_service(*, actor: User, service: Service, although_used: bool = False) -> None:
-    """Remove a service; what is deployed keeps running.
+    """Delete a service; deployed ECS services keep running.
 
-    Raises `ResourceInUse` while a pipeline means it, unless that is accepted by `although_used`.
+    Raises `ResourceInUse` while a pipeline references it, unless `although_used`.
     """
     require(actor, "core_service_delete", service)
     if not although_used:
@@ -126,7 +126,7 @@ def _apply_spec(service: Service, spec: ServiceSpec) -> None:
 
 
 def _require_source_access(actor: User, scope: Scope, source: Mapping[str, str]) -> None:
-    """R082: who lets an image come from a registry must be allowed to use what leads there."""
+    """Require access to the connector of an image source (R082)."""
     if not source:
         return
     found = find_source_connector(scope, source)

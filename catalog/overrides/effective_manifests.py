@@ -22,7 +22,7 @@ RowFetcher = Callable[[ServiceOverrideSet, list[ManifestRow], Scope, User], list
 
 @dataclass(frozen=True)
 class BlockingProblem:
-    """Something because of which a deployment would be refused; `problem` is None where it has no place."""
+    """A reason that blocks a deployment; `problem` is None if it has no position."""
 
     kind: str
     text: str
@@ -31,11 +31,11 @@ class BlockingProblem:
 
 @dataclass(frozen=True)
 class EffectiveManifest:
-    """One manifest that counts somewhere.
+    """An effective manifest.
 
-    `rows` are the manifests that it was made of, the weakest first; `arn` is set for a task definition that
-    AWS has already, `trouble` where nothing could be merged: it says why and where; `broken` is its place.
-    `elsewhere` says where files lie that were not fetched, `waits` how far a delegate is that fetches them.
+    `rows` are its source manifests, weakest first; `arn` is set for an existing task definition, `error` if
+    nothing could be merged, with its `error_location`. `unfetched_location` is set if files were not fetched,
+    `lookup_status` while a delegate fetches them.
     """
 
     kind: str
@@ -58,7 +58,7 @@ class EffectiveManifest:
 
     @property
     def blocking_problems(self) -> tuple[BlockingProblem, ...]:
-        """Everything because of which a deployment would be refused."""
+        """All problems that block a deployment."""
         if self.error:
             return (BlockingProblem(self.kind, self.error, self.error_location),)
         return tuple(BlockingProblem(self.kind, str(one), one) for one in self.problems)
@@ -71,10 +71,10 @@ def list_effective_manifests(
     *,
     fetch: RowFetcher | None = None,
 ) -> list[EffectiveManifest]:
-    """Every manifest that a deployment would take, as far as the reader may see the files they are in.
+    """Return the effective manifests, limited to files that the reader may see.
 
-    Expressions stay as they are written: what they come to is only known when a pipeline runs. With `fetch`
-    the files that lie elsewhere are there too, as they are now.
+    Expressions stay unresolved: their values are known only in a run. With `fetch` remote files are fetched
+    in their current state.
     """
     rows, scope = found.list_rows(kinds), get_file_scope(found)
     if fetch is not None:
@@ -90,7 +90,7 @@ def list_effective_manifests(
 def merge_visible_manifests(
     kind: str, rows: Sequence[ManifestRow], scope: Scope, reader: Principal
 ) -> tuple[MergedDocument, ...]:
-    """Merge the manifests of a kind; none where they lie elsewhere, cannot be read, or not by this reader."""
+    """Merge the manifests of a kind; none if they are remote, unreadable, or hidden from this reader."""
     if not rows or any(is_unfetched(row) for row in rows):
         return ()
     try:
@@ -137,7 +137,7 @@ def _filter_used_rows(one: MergedDocument, rows: Sequence[ManifestRow]) -> tuple
 
 
 def _require_visible_files(rows: Sequence[dict[str, Any]], scope: Scope, reader: Principal) -> None:
-    """Whoever may see a service may not see every file that it refers to."""
+    """Require view access to the files; access to a service does not imply it."""
     for row in rows:
         for path in row["paths"]:
             if denied := get_store(row["store"]).describe_denied_path(path, scope, reader):

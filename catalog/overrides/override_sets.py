@@ -18,9 +18,9 @@ ManifestRow = dict[str, Any]
 
 @dataclass(frozen=True)
 class ServiceOverrideSet:
-    """The overrides of one service: the whole environment's, and those of one infrastructure of it.
+    """The overrides of one service: the environment's, and those of one infrastructure.
 
-    `infrastructure` is None where only the environment is looked at.
+    `infrastructure` is None if only the environment is shown.
     """
 
     service: Service
@@ -31,24 +31,24 @@ class ServiceOverrideSet:
 
     @property
     def current_override(self) -> ServiceOverride | None:
-        """The override of the place that is looked at: the infrastructure's, if one is given."""
+        """The override of the selected target: the infrastructure's, if one is given."""
         return self.environment_override if self.infrastructure is None else self.infrastructure_override
 
     @property
     def level(self) -> str:
-        """What an override of the place that is looked at is called."""
+        """The level of the selected target's override."""
         return ENVIRONMENT_LEVEL if self.infrastructure is None else INFRASTRUCTURE_LEVEL
 
     @property
     def target_name(self) -> str:
-        """What people call the place that is looked at."""
+        """The display name of the selected target."""
         if self.infrastructure is None:
             return self.environment.name
         return f"{self.infrastructure.name} of {self.environment.name}"
 
     @property
     def levels(self) -> tuple[VariableLevel, ...]:
-        """What may set a variable here, the weakest first."""
+        """The levels that may set a variable here, weakest first."""
         found = build_levels(self.service, self.environment, _get_variables(self.environment_override))
         if self.infrastructure is None:
             return found
@@ -61,7 +61,7 @@ class ServiceOverrideSet:
         return tuple(level.values for level in self.levels)
 
     def list_rows(self, kinds: Iterable[str] = Manifest.Kind.values) -> list[ManifestRow]:
-        """Every manifest that counts, with its level and mode, the weakest of each kind first."""
+        """Return the effective manifests with level and mode, weakest of each kind first."""
         own = [build_manifest_row(one) for one in self.service.manifests.order_by("pk")]
         rows = [
             *own,
@@ -76,7 +76,7 @@ class ServiceOverrideSet:
 
     @property
     def conflicts(self) -> list[str]:
-        """What overrides ask for that cannot be done, as sentences."""
+        """Conflicts between overrides, as sentences."""
         rows = self.list_rows([Manifest.Kind.TASK_DEFINITION])
         if not rows or rows[0]["store"] != TASK_DEFINITION_ARN:
             return []
@@ -92,7 +92,7 @@ class ServiceOverrideSet:
 def load_override_set(
     service: Service, environment: Environment, infrastructure: Infrastructure | None = None
 ) -> ServiceOverrideSet:
-    """Look up the overrides of a service in an environment, and in one infrastructure of it if given."""
+    """Load the overrides of a service in an environment, and in an infrastructure if given."""
     found = {
         one.infrastructure_id: one
         for one in ServiceOverride.objects.filter(environment=environment, service=service)
@@ -107,12 +107,12 @@ def load_override_set(
 
 
 def get_deeper_scope(one: Scope, other: Scope) -> Scope:
-    """The scope further down of two of which one lies in the other: from there both can be deployed."""
+    """Return the deeper of two nested scopes; from there both resources are visible."""
     return max(one, other, key=lambda scope: len(scope.path))
 
 
 def build_manifest_row(manifest: Manifest) -> ManifestRow:
-    """A manifest of a service as an execution freezes it."""
+    """Build the row of a service's manifest that an execution stores."""
     return {
         "identifier": manifest.identifier,
         "kind": manifest.kind,
@@ -130,7 +130,7 @@ def _list_override_rows(override: ServiceOverride | None, level: str) -> list[Ma
 
 
 def _drop_replaced_rows(kind: str, rows: Sequence[ManifestRow]) -> Sequence[ManifestRow]:
-    """The rows without those that a stronger one replaces whole; policies are matched by name when read."""
+    """Return the rows without those that a stronger one replaces; policies are matched by name when read."""
     if kind == SCALING_POLICY:
         return rows
     whole = [

@@ -20,7 +20,7 @@ from steps.actions.base import ActionFailed
 
 
 class _LookupPending(Exception):
-    """A delegate is fetching; `inquiry` says how far that is."""
+    """A fetch by a delegate that is not finished; `inquiry` has its status."""
 
     def __init__(self, inquiry: LookupRequest) -> None:
         super().__init__(inquiry.reason)
@@ -30,11 +30,10 @@ class _LookupPending(Exception):
 def fetch_rows(
     found: ServiceOverrideSet, rows: list[ManifestRow], scope: Scope, reader: User
 ) -> list[ManifestRow]:
-    """The manifests with their files as they are now; `trouble` of one says why they could not be had.
+    """Return the manifest rows with their current files; a row's `trouble` has the reason of a failure.
 
-    Where a delegate fetches them, `waits` says how far that is until they are there, and `topics` what a
-    page hears of it by: ask the same again.
-    A reader who may not use a connector gets nothing that it leads to (R082).
+    While a delegate fetches, `waits` has its status, and `topics` the live topics of its progress. A reader
+    without access to a connector gets none of its files (R082).
     """
     known, rows = _build_expression_values(found), resolve_connectors(rows, scope)
     for group in list(_group_by_location(rows)):
@@ -74,7 +73,7 @@ def _fetch_files(asked: Mapping[str, Any], reader: User) -> dict[str, Any]:
 
 
 def _build_expression_values(found: ServiceOverrideSet) -> dict[str, Any]:
-    """What the place of a manifest may name and no run has to say."""
+    """Build the values that the location of a manifest may use outside a run."""
     place = found.infrastructure
     return {
         **build_variable_expressions({}, *found.values),

@@ -16,7 +16,7 @@ VariableValue = str | int | float | bool
 
 @dataclass(frozen=True)
 class VariableLevel:
-    """One place that sets variables; `owner` is what people call it."""
+    """A level that sets variables; `owner` is its display name."""
 
     kind: str
     owner: str
@@ -25,7 +25,7 @@ class VariableLevel:
 
 @dataclass(frozen=True)
 class EffectiveVariable:
-    """One name, what each level says of it (None where it is silent), and the value that counts."""
+    """A variable: its value at each level (None if not set), and its effective value."""
 
     name: str
     values: tuple[VariableValue | None, ...]
@@ -38,12 +38,12 @@ class EffectiveVariable:
 
     @property
     def is_missing(self) -> bool:
-        """Whether a deployment would be refused because this has no value."""
+        """Whether a deployment would be rejected because this variable has no value."""
         return self.is_required and self.value in (None, "")
 
 
 class VariableOwner(Protocol):
-    """A service or an environment, as far as variables go."""
+    """Protocol of services and environments as owners of variables."""
 
     name: str
     variables: Any
@@ -52,7 +52,7 @@ class VariableOwner(Protocol):
 def build_levels(
     service: VariableOwner, environment: VariableOwner, override: Mapping[str, VariableValue]
 ) -> tuple[VariableLevel, ...]:
-    """What may set a variable of a service in an environment, the weakest first."""
+    """Build the levels of the variables of a service in an environment, weakest first."""
     return (
         VariableLevel(SERVICE, service.name, service.variables),
         VariableLevel(ENVIRONMENT, environment.name, environment.variables),
@@ -61,7 +61,7 @@ def build_levels(
 
 
 def merge_values(*levels: Mapping[str, VariableValue]) -> dict[str, VariableValue]:
-    """The values that count, of levels given from the most general to the most specific."""
+    """Merge values given from the most general level to the most specific."""
     found: dict[str, VariableValue] = {}
     for level in levels:
         found.update(level)
@@ -71,7 +71,7 @@ def merge_values(*levels: Mapping[str, VariableValue]) -> dict[str, VariableValu
 def resolve_variables(
     levels: Sequence[VariableLevel], required: Iterable[str] = ()
 ) -> list[EffectiveVariable]:
-    """Every name that some level sets or that is required, in alphabetical order.
+    """Return every variable that a level sets or that is required, in alphabetical order.
 
     `levels` are given from the most general to the most specific.
     """
@@ -91,11 +91,11 @@ def resolve_variables(
 def build_variable_expressions(
     pipeline: Mapping[str, VariableValue], *levels: Mapping[str, VariableValue]
 ) -> dict[str, Any]:
-    """What expressions find under `serviceVariables` and `variables`: the values that count.
+    """Build the values of `serviceVariables` and `variables` for expressions.
 
-    `levels` are the service's, the environment's, and those of its overrides, the weakest first.
-    `<+serviceVariables.x>` is the value of the strongest of them; `<+variables.x>` also knows the pipeline's,
-    which any other level overrides.
+    `levels` are the service's, the environment's and the overrides', weakest first. `<+serviceVariables.x>`
+    is the strongest of them; `<+variables.x>` also covers the pipeline's variables, which any other level
+    overrides.
     """
     return {
         "serviceVariables": merge_values(*levels),

@@ -16,7 +16,7 @@ _RESERVED_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", 
 
 @dataclass(frozen=True)
 class MergedLine:
-    """One line: its text, who says it and where, and what weaker levels said in its place."""
+    """A line: its text, source level and position, and the values that it overrides."""
 
     text: str
     level: str
@@ -27,7 +27,7 @@ class MergedLine:
 
 
 def render_lines(merged: MergedDocument) -> list[MergedLine]:
-    """The merged document, line by line; what an override took out stands where it was, marked."""
+    """Render the merged document line by line; removed parts stay in place, marked."""
     gone: dict[InputPath, list[tuple[str, ManifestPart]]] = {}
     for path, part in merged.parts.items():
         if part.is_removed:
@@ -41,7 +41,7 @@ class _LineRenderer:
     removed: Mapping[InputPath, Sequence[tuple[str, ManifestPart]]]
 
     def render_block(self, path: InputPath, value: Any, depth: int, first: str) -> Iterator[MergedLine]:
-        """The lines of a mapping or a list; `first` is the dash before its first line."""
+        """Yield the lines of a mapping or a list; `first` is the dash before its first line."""
         if isinstance(value, list):
             for number, inner in enumerate(value):
                 yield from self._entry((*path, number), inner, depth, first if number == 0 else "")
@@ -80,7 +80,7 @@ def _indent(depth: int) -> str:
 
 
 def _render_scalar(value: Any) -> str:
-    """A value as YAML in one line that reads back the same."""
+    """Render a value as one line of YAML that parses back to the same value."""
     if value is None:
         return "null"
     if not isinstance(value, str):

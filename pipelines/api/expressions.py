@@ -26,7 +26,7 @@ SEARCH_PARAMETER = OpenApiParameter(
 
 
 class ExpressionDocument(serializers.Serializer[Any]):
-    """One name that an expression may use."""
+    """A name that an expression may use."""
 
     expression = serializers.CharField(help_text="As it is written: <+service.name>.")
     path = serializers.CharField()
@@ -39,7 +39,7 @@ class ExpressionDocument(serializers.Serializer[Any]):
 
 
 class PipelineExpressionList(BaseApiView):
-    """What expressions may name at a step of a pipeline; values are known to its runs alone."""
+    """The names that expressions may use at a step of a pipeline; only runs know the values."""
 
     @extend_schema(
         parameters=[STEP_PARAMETER, SEARCH_PARAMETER, *PAGE_PARAMETERS],

@@ -37,7 +37,7 @@ class InputSetDocument(serializers.Serializer[Any]):
 
 
 class InputSetUpdateInput(serializers.Serializer[Any]):
-    """Everything that can be said of an input set; secrets are given at each run instead."""
+    """The fields of an input set; secrets are entered at each run instead."""
 
     name = serializers.CharField(max_length=int(NAME_CHARACTERS))
     description = serializers.CharField(
@@ -54,7 +54,7 @@ class InputSetInput(InputSetUpdateInput):
 
 
 class InputSetList(BaseApiView):
-    """Input sets."""
+    """List of input sets."""
 
     @extend_schema(parameters=[PIPELINE_PARAMETER, *LIST_PARAMETERS], responses=InputSetDocument(many=True))
     def get(self, request: Request) -> Response:

@@ -25,7 +25,7 @@ from web.text_diffs import compare_texts
 
 
 class PipelineVersionSummary(serializers.Serializer[Any]):
-    """One saved version of a pipeline; `saved_by` is null where nobody is known."""
+    """A saved version of a pipeline; `saved_by` is null if unknown."""
 
     number = serializers.IntegerField()
     saved_by = serializers.CharField(source="saved_by.username", allow_null=True, default=None)
@@ -33,7 +33,7 @@ class PipelineVersionSummary(serializers.Serializer[Any]):
 
 
 class PipelineVersionDocument(PipelineVersionSummary):
-    """One saved version of a pipeline with its YAML."""
+    """A saved version of a pipeline with its YAML."""
 
     yaml = serializers.CharField()
 
@@ -60,7 +60,7 @@ class PipelineVersionDetail(PipelineRoute):
 
 
 class RestorePipelineVersion(PipelineRoute):
-    """Bringing an older version of a pipeline back."""
+    """Restore of an older version of a pipeline."""
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], request=None, responses=PipelineDocument)
     def post(self, request: Request, pk: int, number: int) -> Response:
@@ -72,7 +72,7 @@ class RestorePipelineVersion(PipelineRoute):
 
 
 class PipelineDiff(PipelineRoute):
-    """What changed between two versions of a pipeline."""
+    """Diff of two versions of a pipeline."""
 
     @extend_schema(parameters=[FROM_VERSION, TO_VERSION], responses=DiffDocument)
     def get(self, request: Request, pk: int) -> Response:
@@ -86,7 +86,7 @@ class PipelineDiff(PipelineRoute):
 
 
 class PipelineCheckRoute(BaseApiView):
-    """Checking a pipeline before it is saved; nothing is kept."""
+    """Check of a pipeline before it is saved; nothing is stored."""
 
     @extend_schema(request=PipelineInput, responses=CheckDocument)
     def post(self, request: Request) -> Response:

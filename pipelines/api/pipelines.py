@@ -21,7 +21,7 @@ VIEW = "core_pipeline_view"
 
 
 class PipelineDocument(serializers.Serializer[Any]):
-    """A pipeline; its YAML is the truth."""
+    """A pipeline; the YAML holds all of its definition."""
 
     id = serializers.IntegerField()
     identifier = serializers.CharField()
@@ -49,18 +49,18 @@ class PipelineInput(PipelineUpdateInput):
 
 
 class PipelineRoute(BaseApiView):
-    """The base of routes that take a pipeline, as YAML or as JSON that wraps YAML."""
+    """Base of routes that accept a pipeline as YAML, or as JSON that wraps YAML."""
 
     parser_classes = (GuardedJSONParser, GuardedYAMLParser, LegacyYAMLParser)
 
     def pipeline(self, pk: int, *, lock: bool = False) -> Pipeline:
-        """Return the pipeline of the address."""
+        """Return the pipeline in the URL."""
         rows = Pipeline.objects.select_related("scope")
         return self.get_visible(VIEW, rows.select_for_update(of=("self",)) if lock else rows, pk=pk)
 
 
 class PipelineList(PipelineRoute):
-    """Pipelines."""
+    """List of pipelines."""
 
     @extend_schema(parameters=LIST_PARAMETERS, responses=PipelineDocument(many=True))
     def get(self, request: Request) -> Response:

@@ -41,7 +41,7 @@ SECRET_TYPE = "Secret"  # noqa: S105 - a type of variable
 
 @dataclass(frozen=True)
 class DraftNode:
-    """A stage, a group or a step as it is written, and the groups around it with the branch it is in."""
+    """A stage, group or step of a draft, with its surrounding groups and branches."""
 
     body: Mapping[str, Any]
     kind: str
@@ -55,12 +55,12 @@ class DraftNode:
 
     @property
     def title(self) -> str:
-        """How people choose it."""
+        """The display name."""
         return format_step_title(str(self.body.get("name") or ""), self.identifier)
 
     @property
     def is_forward(self) -> bool:
-        """Whether it is a step that is not a rollback step."""
+        """Whether it is a step of the execution section."""
         return self.kind == "step" and "rollbackSteps" not in self.path
 
     @property
@@ -68,7 +68,7 @@ class DraftNode:
         return str(self.body.get("type") or "") if self.kind == "step" else ""
 
     def is_parallel_to(self, other: "DraftNode") -> bool:
-        """Whether they are in different branches of one parallel."""
+        """Return whether two nodes are in different branches of a parallel block."""
         for (group, is_parallel, branch), (other_group, _, other_branch) in zip(
             self.ancestors, other.ancestors, strict=False
         ):
@@ -80,7 +80,7 @@ class DraftNode:
 
 
 class PipelineDraft:
-    """A text that may be half written, as far as it can be read."""
+    """A pipeline text that may be incomplete, parsed leniently."""
 
     def __init__(self, text: str) -> None:
         self.document = _parse_leniently(text.replace("\r\n", "\n"))
@@ -92,7 +92,7 @@ class PipelineDraft:
         self.nodes = [one for n, stage in enumerate(self.stages) for one in _list_stage_nodes(stage, n)]
 
     def find_node_at_line(self, line: int) -> DraftNode | None:
-        """The mark that a line (from 1) belongs to: the last one that begins before it."""
+        """Return the node of a line (from 1): the last one that starts before it."""
         found = None
         for mark in self.nodes:
             begins = self.document.get_line(mark.path[:-1])
@@ -101,12 +101,12 @@ class PipelineDraft:
         return found
 
     def find_node_at_path(self, path: TreePath) -> DraftNode | None:
-        """The mark that a path leads to or into."""
+        """Return the node at a path, or around it."""
         leading = [mark for mark in self.nodes if mark.path[:-1] == path[: len(mark.path) - 1]]
         return max(leading, key=lambda mark: len(mark.path), default=None)
 
     def list_choices(self) -> list[StepChoice]:
-        """Every place that can be chosen by name: each step, what follows a stage's last, rollback steps."""
+        """Return the positions that a user can select: each step, the end of each stage, rollback steps."""
         found: list[StepChoice] = []
         for number, stage in enumerate(self.stages):
             body = get_body(stage)
@@ -122,7 +122,7 @@ class PipelineDraft:
         return found
 
     def find_node(self, key: str) -> tuple[DraftNode, bool]:
-        """The mark that STAGE/STEP names, and whether what follows the stage's last step is meant.
+        """Return the node of STAGE/STEP, and whether the end of the stage is meant.
 
         Raises `NotVisible`.
         """
@@ -175,7 +175,7 @@ class PipelineDraft:
                     yield CompletionItem(f"provisioner.{name}", source, about, CompletionState.LATER)
 
     def _list_earlier_steps(self, mark: DraftNode, *, is_behind: bool) -> list[DraftNode]:
-        """The steps that are over by then; a rollback step knows all of its stage, and nobody knows of it."""
+        """Return the steps that have ended at a node; a rollback step follows all steps of its stage."""
         steps = [one for one in self.nodes if one.is_forward]
         if is_behind or "rollbackSteps" in mark.path:
             return [one for one in steps if one.stage <= mark.stage]
@@ -186,9 +186,9 @@ class PipelineDraft:
 def list_draft_items(
     draft: PipelineDraft, mark: DraftNode | None, scope: Scope, person: Principal, *, is_behind: bool = False
 ) -> list[CompletionItem]:
-    """What can be named at a place of a text, with the variables of what its stage deploys and where.
+    """Return the names available at a position of a text, with the variables of the stage's target.
 
-    Of a service or an environment that `person` may not view, nothing is told.
+    Services and environments that `person` may not view are left out.
     """
     found = draft.list_items(mark, is_behind=is_behind)
     stage = get_body(draft.stages[mark.stage]) if mark is not None else {}
@@ -236,7 +236,7 @@ def _get_reference(spec: Mapping[str, Any], what: str, name: str) -> str:
 
 
 def _parse_leniently(text: str) -> Document:
-    """A text, without the line where it breaks: what is being typed there is often half of something."""
+    """Parse a text without the line that cannot be parsed, which is often being typed."""
     for _ in range(2):
         try:
             return parse_document(text, "pipeline")
@@ -262,7 +262,7 @@ def _list_stage_nodes(stage: Any, number: int) -> Iterator[DraftNode]:
 
 
 def _get_strategy_steps(body: Mapping[str, Any], section: str) -> list[Any]:
-    """The steps that a strategy puts where none are written."""
+    """Return the default steps of a strategy."""
     spec = body.get("spec")
     strategy = get_strategies().get(str(spec.get("strategy"))) if isinstance(spec, dict) else None
     if strategy is None:
@@ -290,9 +290,9 @@ def _list_nodes(
 
 
 def list_pipeline_items(pipeline: Pipeline, key: str, person: Principal) -> tuple[str, list[CompletionItem]]:
-    """What can be named at a place of a saved pipeline, and the key of that place.
+    """Return the names available at a position of a saved pipeline, and the key of that position.
 
-    Without a key, the first step is meant. Raises `NotVisible`.
+    The key defaults to the first step. Raises `NotVisible`.
     """
     draft = PipelineDraft(pipeline.yaml)
     choices = draft.list_choices()

@@ -19,19 +19,19 @@ AFTER_LAST_STEP = "After the last step"
 
 @dataclass(frozen=True)
 class StepChoice:
-    """A place that people choose: `key` names it in addresses, as STAGE/STEP; `group` is its stage."""
+    """A selectable position: `key` is its URL key, as STAGE/STEP; `group` is its stage."""
 
     key: str
     title: str
     group: str
 
     def as_rollback_choice(self) -> "StepChoice":
-        """The same among the rollback steps of its stage."""
+        """Return the same choice among the rollback steps of its stage."""
         return replace(self, group=f"{self.group}, rollback")
 
 
 class CompletionState(StrEnum):
-    """Whether a name has a value, and whether it may be shown."""
+    """Availability of a value: known, unknown or hidden."""
 
     KNOWN = "KNOWN"
     SECRET = "SECRET"  # noqa: S105 - a state, not a password
@@ -41,9 +41,9 @@ class CompletionState(StrEnum):
 
 @dataclass(frozen=True)
 class CompletionItem:
-    """What an expression may name: `path` without its brackets, and who sets it in `source`.
+    """A name that an expression may use: `path` without brackets, `source` with its origin.
 
-    `value` is None unless it is known and may be shown, and the stars of a secret.
+    `value` is None unless it is known and visible; a secret has stars.
     """
 
     path: str
@@ -54,19 +54,19 @@ class CompletionItem:
 
     @property
     def expression(self) -> str:
-        """As it is written."""
+        """The expression as written in YAML."""
         return f"<+{self.path}>"
 
     @property
     def text(self) -> str:
-        """The value as people read it, cut where it is long."""
+        """The value for display, truncated."""
         text = self.full_text
         most = int(EXPRESSION_VALUE_CHARACTERS)
         return text if len(text) <= most else f"{text[:most]}…"
 
     @property
     def full_text(self) -> str:
-        """The value as a text."""
+        """The full value as text."""
         return self.value if isinstance(self.value, str) else json.dumps(self.value, ensure_ascii=False)
 
     @property
@@ -75,17 +75,17 @@ class CompletionItem:
 
 
 def format_step_title(name: str, identifier: str) -> str:
-    """How people choose a step: by its name, and by what expressions call it."""
+    """Return the display name of a step with its identifier."""
     return f"Step {name or identifier}" if identifier in name or not name else f"Step {name} ({identifier})"
 
 
 def mask_item(one: CompletionItem) -> CompletionItem:
-    """The same name with its value kept back."""
+    """Return the item without its value."""
     return replace(one, state=CompletionState.SECRET, value=MASKED_VALUE)
 
 
 def iterate_leaves(value: Any, before: str) -> Iterator[tuple[str, Any]]:
-    """Every path below a value with what it comes to; what no path can name stays inside its parent."""
+    """Yield every path below a value with its leaf; keys that no path can name stay inside their parent."""
     if isinstance(value, Mapping) and value and all(_is_nameable(before, str(key)) for key in value):
         for key, item in value.items():
             yield from iterate_leaves(item, f"{before}.{key}" if before else str(key))
@@ -98,7 +98,7 @@ def _is_nameable(before: str, key: str) -> bool:
 
 
 def search_items(found: Iterable[CompletionItem], search: str = "") -> list[CompletionItem]:
-    """The names in alphabetical order, each once, narrowed to those with `search` in them or their value."""
+    """Return the distinct items with `search` in name or value, in alphabetical order."""
     wanted = search.strip().removeprefix("<+").removesuffix(">").casefold()[:LONGEST_SEARCH]
     by_path = {one.path: one for one in found}
     ordered = [by_path[path] for path in sorted(by_path)]
@@ -130,7 +130,7 @@ _ROOT_SOURCES: Mapping[str, str] = {
 
 
 def describe_source(path: str, values: Mapping[str, Any]) -> str:
-    """Who sets a value; `values` are those of the stage, which know the names of things."""
+    """Describe the origin of a value; `values` are those of the stage, with display names."""
     before = next((one for one in _VARIABLE_SOURCES if path.startswith(f"{one}.")), "")
     if before:
         return _VARIABLE_SOURCES[before]
@@ -140,5 +140,5 @@ def describe_source(path: str, values: Mapping[str, Any]) -> str:
 
 
 def describe_path(path: str) -> str:
-    """A sentence about one of the fixed names; nothing of the others."""
+    """Describe a built-in name; empty for other names."""
     return FIXED.get(path) or DIGEST.get(path, "")

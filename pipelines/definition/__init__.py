@@ -1,1 +1,1 @@
-"""Definition of pipelines: schema, parser, checks, and lookup of what a definition names."""
+"""Definition of pipelines: schema, parser, checks, and lookup of referenced resources."""

@@ -1,4 +1,4 @@
-"""User groups that approval steps name."""
+"""User groups that approval steps reference."""
 
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
@@ -13,10 +13,10 @@ _ANCESTOR_LEVELS = {"account": 0, "org": 1}
 
 
 def find_groups(scope: Scope, names: Iterable[str]) -> tuple[list[UserGroup], list[str]]:
-    """The groups of these names, and the names that no group has.
+    """Return the groups with these names, and the names without a group.
 
-    A name means the group of the scope itself, else of the nearest scope above; account.name and org.name
-    mean one of the account or of the organization alone.
+    A bare name refers to the nearest scope with such a group; account.name and org.name refer to the account
+    or the organization only.
     """
     wanted = list(names)
     places = list(scope.ancestors_and_self())
@@ -28,7 +28,7 @@ def find_groups(scope: Scope, names: Iterable[str]) -> tuple[list[UserGroup], li
 
 
 def list_unknown_groups(pipeline: PipelineSpec, scope: Scope) -> Iterator[ReferenceProblem]:
-    """The groups that approval steps name and nobody has made, each with the nearest name."""
+    """Return the missing groups of approval steps, each with the most similar name."""
     for number, stage in enumerate(pipeline.stages):
         for index, step in enumerate(stage.steps):
             if step.type != APPROVAL_TYPE:
@@ -43,7 +43,7 @@ def list_unknown_groups(pipeline: PipelineSpec, scope: Scope) -> Iterator[Refere
 
 
 def describe_unknown_group(name: str, scope: Scope) -> str:
-    """The sentence about a name that no group has, with the nearest that one has."""
+    """Return the message for a missing group, with the most similar name."""
     known = UserGroup.objects.filter(scope__in=scope.ancestors_and_self()).values_list(
         "identifier", flat=True
     )

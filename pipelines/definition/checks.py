@@ -55,7 +55,7 @@ _UNCHECKED_PREFIXES = (
 
 
 class ExpressionChecker:
-    """What every step of a pipeline can name, as far as its text tells."""
+    """Checker of expressions against the names that a pipeline defines."""
 
     def __init__(self, variables: Mapping[str, Any]) -> None:
         self.secret_inputs = list_secret_inputs(variables)
@@ -68,7 +68,7 @@ class ExpressionChecker:
             inner[last] = ""
 
     def find_problems(self, kind: StepKind, spec: Mapping[str, Any]) -> Iterator[ExpressionProblem]:
-        """What a spec names in vain, apart from manifests, which know what their step has learned."""
+        """Yield the unresolvable expressions of a spec, except those in manifests."""
         within = kind.own_expressions
         filled = {name: value for name, value in spec.items() if name not in kind.manifests}
         for where, path in find_paths(filled):
@@ -76,7 +76,7 @@ class ExpressionChecker:
                 yield ExpressionProblem(where, message)
 
     def find_condition_problems(self, paths: Iterable[str]) -> Iterator[str]:
-        """What a condition names in vain, as sentences."""
+        """Yield the problems with unresolvable paths of a condition."""
         return (
             message
             for path in paths
@@ -102,7 +102,7 @@ class ExpressionChecker:
 
 @dataclass(frozen=True)
 class PipelineProblem:
-    """One thing that is wrong with a pipeline; line and column count from 1, None if not known."""
+    """A problem of a pipeline; line and column count from 1, None if unknown."""
 
     path: str
     message: str
@@ -111,15 +111,15 @@ class PipelineProblem:
 
 
 def build_problem(path: DocumentPath, message: str, document: Document) -> PipelineProblem:
-    """A problem at a place of a document."""
+    """Build a problem at a path of a document."""
     place = ".".join(map(str, path))
     return PipelineProblem(place, message, document.get_line(path), document.get_column(path))
 
 
 def list_nested_steps(spec: Mapping[str, Any]) -> tuple[NestedSteps, NestedSteps]:
-    """The steps and the rollback steps of a stage, or those that its strategy fills in (R190).
+    """Return the steps and the rollback steps of a stage, or its strategy's defaults (R190).
 
-    Those of a provisioner come first, and what undoes them last (R185). Their places count from the spec.
+    Provisioner steps come first, their rollback steps last (R185). Paths are relative to the spec.
     """
     before, after = list_provisioner_steps(spec)
     steps, back = _list_execution_steps(spec)
@@ -127,7 +127,7 @@ def list_nested_steps(spec: Mapping[str, Any]) -> tuple[NestedSteps, NestedSteps
 
 
 def list_provisioner_steps(spec: Mapping[str, Any]) -> tuple[NestedSteps, NestedSteps]:
-    """The steps of a stage that make its infrastructure, and those that take it down again."""
+    """Return the steps of a stage's provisioner, and its rollback steps."""
     said = spec.get("environment", {}).get("provisioner", {})
     place: DocumentPath = ("environment", "provisioner")
     return (
@@ -146,7 +146,7 @@ def _list_execution_steps(spec: Mapping[str, Any]) -> tuple[NestedSteps, NestedS
 
 
 def find_problems(value: Mapping[str, Any], document: Document) -> Iterator[PipelineProblem]:
-    """What keeps a pipeline that fits the schema from being one that can run."""
+    """Yield the problems that prevent a schema-valid pipeline from running."""
     for where, message in find_variable_problems(value.get("variables", {})):
         yield build_problem(("pipeline", "variables", *where), message, document)
     nameable = ExpressionChecker(value.get("variables", {}))
@@ -165,7 +165,7 @@ def find_problems(value: Mapping[str, Any], document: Document) -> Iterator[Pipe
 
 
 def _find_secrets_outside_steps(value: Mapping[str, Any], document: Document) -> Iterator[PipelineProblem]:
-    """Secrets in names, conditions, variables and what else is not the spec of a step."""
+    """Yield secrets outside of step specs: in names, conditions and variables."""
     for where, text in iterate_scalars(value, ("pipeline",)):
         is_in_step = ("step", "spec") in zip(where, where[1:], strict=False)
         if not is_in_step and isinstance(text, str) and (message := describe_secret_problem(text)):
@@ -173,7 +173,7 @@ def _find_secrets_outside_steps(value: Mapping[str, Any], document: Document) ->
 
 
 class _StageChecker:
-    """One stage that is looked through; `before` names the steps of the stages before it."""
+    """Checker of one stage; `earlier_stages` has the step names of the stages before it."""
 
     def __init__(
         self,
@@ -213,7 +213,7 @@ class _StageChecker:
         yield from self._find_expression_problems()
 
     def _find_rollbacks_without_step(self) -> Iterator[PipelineProblem]:
-        """Rollback steps that name something which no step of the stage makes."""
+        """Yield rollback steps that use outputs no step of the stage produces."""
         for leaf in self.rollback_steps.steps:
             type_, named = leaf.step["type"], _get_provisioner_identifier(leaf)
             undone = [
@@ -249,7 +249,7 @@ class _StageChecker:
                     yield self._build_problem((*group.path, name), f"a rollback has no {name}: {why}")
 
     def _describe_conflict(self, parallel: int) -> str:
-        """Two cannot change one ECS service at once; of two different ones they may."""
+        """Describe parallel steps that change the same ECS service; empty if there are none."""
         seen: dict[str, str] = {}
         for branch in self.steps.list_branches(parallel):
             changed = {
@@ -306,7 +306,7 @@ class _StageChecker:
 
 @dataclass(frozen=True)
 class _KnownOutputs:
-    """What is known at one place of a stage: `earlier` steps are over, `others` are not."""
+    """The outputs known at a position of a stage: `earlier` steps have ended, `others` have not."""
 
     earlier: EarlierOutputs
     others: list[str]
@@ -332,7 +332,7 @@ def _find_provisioner_problems(
 
 
 def _list_step_outputs(leaves: Iterable[NestedStep]) -> dict[str, Collection[str] | None]:
-    """What each of some steps can find out, as far as its type and its spec say."""
+    """Return the outputs that steps can produce, judged by type and spec."""
     return {one.identifier: list_all_outputs(one.step["type"], one.step.get("spec", {})) for one in leaves}
 
 
@@ -349,7 +349,7 @@ def _is_undone_by_step(leaf: NestedStep, type_: str) -> bool:
 
 
 def _get_changed_service(leaf: NestedStep) -> str | None:
-    """The ECS service that a step changes as far as it says; empty is the one that the stage deploys."""
+    """Return the ECS service that a step changes; empty is the one that the stage deploys."""
     try:
         changes = get_step_kind(leaf.step["type"]).changes_ecs_service
     except BadStepError:

@@ -20,25 +20,25 @@ EarlierOutputs = Mapping[str, Collection[str] | None]
 
 @dataclass(frozen=True)
 class ExpressionProblem:
-    """An expression that can never come to anything: where it stands in the spec, and a sentence."""
+    """An unresolvable expression: its location in the spec, and a message."""
 
     location: tuple[str | int, ...]
     message: str
 
 
 def is_deferred(path: str) -> bool:
-    """Whether a path is known only once a step begins."""
+    """Return whether a path is resolved only when a step begins."""
     return path.partition(".")[0] in _DEFERRED_ROOTS
 
 
 def build_deferred_check(values: Mapping[str, Any]) -> IsDeferred:
-    """As `is_late`, for a stage with these values: without a region and a cluster, those come late too."""
+    """Build the `is_deferred` check of a stage; without region and cluster these are deferred too."""
     unplaced = [path for path in LOCATION_PATHS if path.partition(".")[2] not in values.get("infra", {})]
     return lambda path: is_deferred(path) or path in unplaced
 
 
 def has_deferred(kind: StepKind, spec: Mapping[str, Any], later: IsDeferred = is_deferred) -> bool:
-    """Whether a spec, apart from manifests and scripts, names what is only known later."""
+    """Return whether a spec, apart from manifests and scripts, has deferred expressions."""
     return any(later(path) for _, path in find_paths(_select_resolvable(kind, spec)))
 
 
@@ -49,7 +49,7 @@ def resolve_spec(
     *,
     later: IsDeferred = lambda path: False,
 ) -> dict[str, Any]:
-    """The fields of a spec that are filled in, filled in; scripts stay as they are, manifests are left out.
+    """Resolve the expressions in the fields of a spec; scripts stay as they are, manifests are left out.
 
     Raises `BadExpressionError`.
     """
@@ -58,14 +58,14 @@ def resolve_spec(
 
 
 def list_paths_at(kind: StepKind, spec: Mapping[str, Any], where: tuple[str | int, ...]) -> list[str]:
-    """The paths that the expressions at one place of a spec name."""
+    """Return the paths of the expressions at one location of a spec."""
     return [path for place, path in find_paths(_select_resolvable(kind, spec)) if place == where]
 
 
 def find_step_problems(
     spec: Mapping[str, Any], earlier: EarlierOutputs, others: Sequence[str]
 ) -> Iterator[ExpressionProblem]:
-    """What is wrong with the steps that a spec names: `earlier` ones are over by then, `others` are not."""
+    """Yield the problems with step references of a spec: `earlier` steps have ended, `others` have not."""
     for where, path in find_paths(spec):
         named = _parse_step_path(path)
         if named is not None and (message := _describe_problem(path, named, earlier, others)):
@@ -78,7 +78,7 @@ def _select_resolvable(kind: StepKind, spec: Mapping[str, Any]) -> dict[str, Any
 
 
 def _parse_step_path(path: str) -> list[str] | None:
-    """What follows `steps` in a path that names a step: its identifier, and what is asked of it."""
+    """Return the step identifier and the rest of a `steps` path."""
     parts = path.split(".")
     for before in _STEP_PREFIXES:
         if tuple(parts[: len(before)]) == before:
@@ -105,7 +105,7 @@ def _describe_problem(path: str, named: list[str], earlier: EarlierOutputs, othe
 
 
 def _is_known_output(output: str, outputs: Collection[str]) -> bool:
-    """Whether a step can have an output, or one that holds it, or some below it."""
+    """Return whether a step can produce an output, a parent of it, or one below it."""
     below = [one for one in outputs if one.startswith(f"{output.partition('.')[0]}.")]
     known = below or outputs
     return output in outputs or any(

@@ -11,7 +11,7 @@ from pipelines.definition.stage_targets import StageTarget
 
 @dataclass(frozen=True)
 class OutlineGroup:
-    """A group as a list shows it; `parent` is the key of the group around it."""
+    """A group in a list of steps; `parent` is the key of the surrounding group."""
 
     kind: str
     name: str
@@ -23,7 +23,7 @@ class OutlineGroup:
 
 
 def build_headings(keys: Iterable[Any], groups: Mapping[Any, OutlineGroup]) -> list[dict[str, Any]]:
-    """For each step, by the key of its group: how deep it lies, and the headings that come before it."""
+    """Return for each step its depth and the headings before it, from the keys of the groups."""
     found: list[dict[str, Any]] = []
     opened: list[Any] = []
     for key in keys:
@@ -40,9 +40,9 @@ def build_headings(keys: Iterable[Any], groups: Mapping[Any, OutlineGroup]) -> l
 def add_provisioner_headings(
     places: Sequence[Mapping[str, Any]], sections: Sequence[str], provisioning: int
 ) -> list[dict[str, Any]]:
-    """The same with a heading before the steps of a provisioner, and one before those that come after them.
+    """Add a heading before the provisioner steps, and one before the steps after them.
 
-    `sections` are those of the steps, in their order; `provisioning` counts the steps of the provisioner.
+    `sections` are those of the steps, in order; `provisioning` is the number of provisioner steps.
     """
     forward = [n for n, section in enumerate(sections) if section == "EXECUTION"]
     named = {0: "Provisioner", provisioning: "Deployment"} if provisioning else {}
@@ -62,7 +62,7 @@ def _get_group_path(key: Any, groups: Mapping[Any, OutlineGroup]) -> list[Any]:
 
 
 def build_outline(targets: list[StageTarget]) -> list[dict[str, Any]]:
-    """The plan of a run that has not begun, in the shape of an execution's stages."""
+    """Build the plan of a run that has not started, in the shape of an execution's stages."""
     return [
         {
             "identifier": target.spec.identifier,

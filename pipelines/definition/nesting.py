@@ -26,7 +26,7 @@ class NestedGroup:
 
 @dataclass(frozen=True)
 class NestedStep:
-    """One step as it is written, its place, and the groups around it, the outermost first."""
+    """A step as written, its path, and its surrounding groups, outermost first."""
 
     step: Mapping[str, Any]
     path: DocumentPath
@@ -39,29 +39,29 @@ class NestedStep:
 
 @dataclass
 class NestedSteps:
-    """The steps of a list, in order, and the groups that hold them."""
+    """The steps of a list in order, and their groups."""
 
     steps: list[NestedStep] = field(default_factory=list)
     groups: list[NestedGroup] = field(default_factory=list)
 
     def is_parallel(self, one: NestedStep, other: NestedStep) -> bool:
-        """Whether two steps are in different branches of one parallel: neither waits for the other."""
+        """Return whether two steps are in different branches of a parallel block."""
         if one is other:
             return False
         shared = [a for a, b in zip(one.groups, other.groups, strict=False) if a == b]
         return bool(shared) and self.groups[shared[-1]].kind == PARALLEL
 
     def list_earlier(self, leaf: NestedStep) -> list[NestedStep]:
-        """The steps that are over when this one begins."""
+        """Return the steps that have ended when a step begins."""
         earlier = self.steps[: self.steps.index(leaf)]
         return [one for one in earlier if not self.is_parallel(one, leaf)]
 
     def list_group_bodies(self, leaf: NestedStep) -> list[Mapping[str, Any]]:
-        """What the groups around a step say, the innermost first."""
+        """Return the definitions of the groups around a step, innermost first."""
         return [self.groups[index].body for index in reversed(leaf.groups)]
 
     def list_branches(self, parallel: int) -> list[list[NestedStep]]:
-        """The steps of each branch of a parallel."""
+        """Return the steps of each branch of a parallel block."""
         depth = len(list(self._list_ancestors(parallel)))
         found: dict[Any, list[NestedStep]] = {}
         for leaf in self.steps:
@@ -71,7 +71,7 @@ class NestedSteps:
         return list(found.values())
 
     def concatenate(self, other: "NestedSteps") -> "NestedSteps":
-        """The steps of this list and then those of another one."""
+        """Return the steps of this list followed by those of another."""
         steps, groups = len(self.steps), len(self.groups)
         leaves = [replace(one, groups=tuple(at + groups for at in one.groups)) for one in other.steps]
         later = [
@@ -85,7 +85,7 @@ class NestedSteps:
         return NestedSteps([*self.steps, *leaves], [*self.groups, *later])
 
     def list_too_deep(self) -> list[NestedGroup]:
-        """The groups that lie deeper than they may."""
+        """Return the groups that are nested too deep."""
         return [
             one
             for index, one in enumerate(self.groups)
@@ -100,7 +100,7 @@ class NestedSteps:
 
 
 def flatten_steps(entries: Sequence[Mapping[str, Any]], place: DocumentPath) -> NestedSteps:
-    """The steps of a list such as `steps`, which lies at `place`."""
+    """Flatten a list of steps at `path`."""
     found = NestedSteps()
     _add_entries(found, entries, place, ())
     return found

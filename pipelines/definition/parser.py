@@ -31,7 +31,7 @@ _VALIDATOR = Draft202012Validator(PIPELINE_SCHEMA)
 
 
 class InvalidPipelineError(ValueError):
-    """The YAML is not a pipeline that can run."""
+    """A pipeline YAML that cannot run."""
 
     def __init__(self, problems: list[PipelineProblem]) -> None:
         super().__init__("; ".join(f"{p.path}: {p.message}" for p in problems))
@@ -40,7 +40,7 @@ class InvalidPipelineError(ValueError):
 
 @dataclass(frozen=True)
 class StepSpec:
-    """One step as the pipeline asks for it."""
+    """A step of a pipeline."""
 
     identifier: str
     name: str
@@ -58,13 +58,13 @@ class StepSpec:
 
     @property
     def units(self) -> tuple[Unit, ...]:
-        """The plan of this step, which depends on its spec alone."""
+        """The actions of this step, which depend on its spec alone."""
         return get_step_kind(self.type).units(self.spec)
 
 
 @dataclass(frozen=True)
 class GroupSpec:
-    """A step group or a parallel; `position` is that of its first step, `parent` an index like `group`."""
+    """A step group or a parallel block; `position` is its first step's, `parent` an index like `group`."""
 
     kind: str
     identifier: str
@@ -76,7 +76,7 @@ class GroupSpec:
 
 @dataclass(frozen=True)
 class StageSpec:
-    """One stage: which service goes where, by which steps."""
+    """A stage: its service, target and steps."""
 
     identifier: str
     name: str
@@ -94,7 +94,7 @@ class StageSpec:
 
 @dataclass(frozen=True)
 class PipelineSpec:
-    """A pipeline that can run."""
+    """A valid pipeline."""
 
     identifier: str
     name: str
@@ -103,9 +103,9 @@ class PipelineSpec:
 
 
 def parse_pipeline(text: str, name: str = "pipeline") -> PipelineSpec:
-    """Read a pipeline's YAML.
+    """Parse the YAML of a pipeline.
 
-    Raises `InvalidPipelineError` with every problem found, each with its path and line.
+    Raises `InvalidPipelineError` with all problems, each with path and line.
     """
     try:
         document = parse_document(text, name)
@@ -130,7 +130,7 @@ def parse_pipeline(text: str, name: str = "pipeline") -> PipelineSpec:
 
 @dataclass(frozen=True)
 class _DelegateSelectors:
-    """The tags that delegates must have, and where the pipeline says so: the innermost place counts."""
+    """Delegate selectors with their position in the pipeline; the innermost ones apply."""
 
     selectors: tuple[str, ...] = ()
     place: str = ""
@@ -184,7 +184,7 @@ def _build_groups(nested: NestedSteps, *, after: str = AFTER_SUCCESS) -> tuple[G
 def _build_condition(
     said: Sequence[Mapping[str, Any]], status: str, otherwise: str = AFTER_SUCCESS
 ) -> dict[str, Any] | None:
-    """When it runs: after what the innermost place says, under its own condition; None: as by itself."""
+    """Build the condition of a step from the innermost `when`; None is the default."""
     after = next((one[status] for one in said if status in one), otherwise)
     condition = said[0].get("condition")
     if after == otherwise and condition is None:
@@ -226,7 +226,7 @@ def _build_step(
 
 
 def _build_default_name(leaf: NestedStep, nested: NestedSteps, title: str) -> str:
-    """What a step without a name is called: its kind, told apart from others that are called the same."""
+    """Build the default name of a step: its kind, numbered if that is not unique."""
     usual = (
         one.step.get("name", title if one.step["type"] == leaf.step["type"] else "") for one in nested.steps
     )
@@ -239,5 +239,5 @@ def _build_schema_problem(error: ValidationError, document: Document) -> Pipelin
 
 
 def _get_error_path(error: ValidationError) -> DocumentPath:
-    """Where it is written: at the key that does not belong there, else at what is wrong."""
+    """Return the path of an error: of the unknown key, else of the invalid value."""
     return (*error.absolute_path, *list_unknown_keys(error)[:1])

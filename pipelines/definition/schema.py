@@ -24,7 +24,7 @@ _STATUS = {"enum": ["Success", "Failure", "All"]}
 
 
 def _build_condition(status: str) -> dict[str, Any]:
-    """When something runs: after what, and under which condition."""
+    """Build the schema of `when`: a status and a condition."""
     return {
         "type": "object",
         "additionalProperties": False,
@@ -33,7 +33,7 @@ def _build_condition(status: str) -> dict[str, Any]:
 
 
 def _build_entry(**kinds: dict[str, Any]) -> dict[str, Any]:
-    """One entry of a list of steps: exactly one of these."""
+    """Build the schema of an entry in a list of steps: exactly one of these."""
     return {
         "type": "object",
         "minProperties": 1,

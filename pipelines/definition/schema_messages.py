@@ -20,7 +20,7 @@ _MAX_VALUE_CHARACTERS = 60
 
 @dataclass(frozen=True)
 class _Violation:
-    """One breach: what was asked (`rule` and its `value`), of what, inside which schema."""
+    """A schema violation: the rule, its value, the instance, and the schema around it."""
 
     rule: str
     value: Any
@@ -29,13 +29,13 @@ class _Violation:
 
 
 def describe_violation(error: ValidationError) -> str:
-    """What is wrong and what is right, of one breach."""
+    """Return the message for a violation, with the correction."""
     breach = _Violation(str(error.validator), error.validator_value, error.instance, error.schema)
     return _DESCRIBERS[breach.rule](breach) if breach.rule in _DESCRIBERS else error.message
 
 
 def list_unknown_keys(error: ValidationError) -> list[str]:
-    """The keys that do not belong where they stand, for a breach of that kind; else none."""
+    """Return the unknown keys of such a violation; else none."""
     breach = _Violation(str(error.validator), error.validator_value, error.instance, error.schema)
     return _find_unknown_keys(breach) if breach.rule == "additionalProperties" else []
 

@@ -1,4 +1,4 @@
-"""Checks for secrets in fields that must not hold them."""
+"""Checks for secrets in fields that may not hold them."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
@@ -20,10 +20,10 @@ from steps.variables import SECRET_TYPE
 def list_misplaced_secrets(
     kind: StepKind, spec: Mapping[str, Any], hidden: Collection[str] = ()
 ) -> Iterator[ExpressionProblem]:
-    """Yield each secret of a spec that stands where this kind of step takes none.
+    """Yield each secret in a spec at a location where this kind of step allows none.
 
-    `hidden` are the paths of inputs that are secrets. They may stand wherever the value is only filled in
-    while the step runs, and in manifests.
+    `hidden` are the paths of secret inputs. They are allowed in manifests, and where the value is resolved
+    only while the step runs.
     """
     for where, text in iterate_scalars(spec):
         field = str(where[0])
@@ -42,13 +42,13 @@ def list_misplaced_secrets(
 
 
 def list_secret_inputs(variables: Mapping[str, Any]) -> set[str]:
-    """Return the paths of the variables of a pipeline, as they are written, that are secrets."""
+    """Return the paths of the secret variables of a pipeline."""
     said = {name: one for name, one in variables.items() if isinstance(one, Mapping)}
     return {f"pipeline.variables.{name}" for name, one in said.items() if one.get("type") == SECRET_TYPE}
 
 
 def describe_secret_input_problem(path: str, hidden: Collection[str]) -> str:
-    """What is said of an input that is a secret, where its value would be shown; empty for any other path."""
+    """Return the message for a secret input in a visible field; empty for any other path."""
     if path not in hidden:
         return ""
     return (

@@ -1,4 +1,4 @@
-"""Services, environments and infrastructures that stages name, looked up and checked."""
+"""Services, environments and infrastructures that stages reference: lookup and checks."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,12 +24,12 @@ from steps.kinds.registry import get_step_kind
 
 
 def get_dynamic_location(place: Infrastructure) -> dict[str, str] | None:
-    """Region and cluster of a dynamic infrastructure as they are written; None of another one."""
+    """Return the region and cluster expressions of a dynamic infrastructure; None for a static one."""
     return {"region": place.region, "cluster": place.cluster} if place.is_dynamic else None
 
 
 def find_provisioning_problems(stage: StageSpec, place: Infrastructure) -> Iterator[str]:
-    """Why a stage could never settle where it deploys, as sentences; nothing of a pre-existing place."""
+    """Return the reasons why a stage cannot resolve its dynamic target; none for a static one."""
     if not place.is_dynamic:
         return
     yield from _find_early_references(stage)
@@ -46,7 +46,7 @@ def find_provisioning_problems(stage: StageSpec, place: Infrastructure) -> Itera
 
 
 def _find_early_references(stage: StageSpec) -> Iterator[str]:
-    """The steps of a provisioner that name where it all goes, which they themselves decide."""
+    """Return the provisioner steps that use the location they provide."""
     for step in stage.steps[: stage.provisioner_step_count]:
         condition = (step.when or {}).get("condition")
         named = [path for _, path in find_paths(step.spec)]
@@ -63,7 +63,7 @@ _RELATED_FIELDS = ("environment__scope", "connector__scope", "connector__secret_
 
 @dataclass(frozen=True)
 class ReferenceProblem:
-    """Something that a stage names and nobody has made."""
+    """A missing resource that a stage references."""
 
     path: str
     message: str
@@ -71,7 +71,7 @@ class ReferenceProblem:
 
 @dataclass(frozen=True)
 class StageTarget:
-    """What one stage deploys and where, looked up by the names in the pipeline."""
+    """The service and target of a stage, looked up by identifier."""
 
     spec: StageSpec
     service: Service
@@ -85,7 +85,7 @@ class StageTarget:
 def find_stage_targets(
     pipeline: PipelineSpec, scope: Scope
 ) -> tuple[list[StageTarget], list[ReferenceProblem]]:
-    """Look up what each stage names, in the scope and those above it."""
+    """Look up the targets of all stages, from the scope upwards."""
     targets: list[StageTarget] = []
     missing: list[ReferenceProblem] = []
     for number, stage in enumerate(pipeline.stages):
@@ -122,7 +122,7 @@ def find_stage_targets(
 
 
 def _find_missing_connectors(found: ServiceOverrideSet, scope: Scope, path: str) -> list[ReferenceProblem]:
-    """The connectors that manifests in Git or S3 name and nobody has made."""
+    """Yield the missing connectors of manifests in Git or S3."""
     return [
         ReferenceProblem(
             path,
@@ -135,7 +135,7 @@ def _find_missing_connectors(found: ServiceOverrideSet, scope: Scope, path: str)
 
 
 def find_delegate_conflicts(targets: list[StageTarget]) -> list[ReferenceProblem]:
-    """The stages that ask for delegates although their connector calls from this Slipway itself."""
+    """Yield the stages with delegate selectors whose connector does not use a delegate."""
     return [
         ReferenceProblem(
             f"pipeline.stages.{number}.stage",
@@ -161,7 +161,7 @@ def _find_step_with_selectors(stage: StageSpec) -> StepSpec | None:
 
 
 def find_missing_values(targets: list[StageTarget]) -> list[ReferenceProblem]:
-    """The variables that a service requires and that no level gives a value."""
+    """Return the required variables of a service without a value on any level."""
     return [
         ReferenceProblem(
             f"pipeline.stages.{number}.stage.spec",
@@ -175,18 +175,18 @@ def find_missing_values(targets: list[StageTarget]) -> list[ReferenceProblem]:
 
 
 def find_service(scope: Scope, identifier: str) -> Service | None:
-    """The service that a pipeline of a scope means by an identifier, None where there is none."""
+    """Return the service with an identifier, seen from a pipeline's scope; None if missing."""
     found: Service | None = find_nearest_resource(Service, scope, identifier)
     return found
 
 
 def build_not_found_problem(kind: str, identifier: str, scope: Scope, path: str) -> ReferenceProblem:
-    """What is said of a name that means nothing, or nothing that the reader may know of."""
+    """Build the message for a missing or hidden resource."""
     return ReferenceProblem(path, f"there is no {kind} {identifier} in {scope.path}")
 
 
 def find_nearest_resource(model: Any, scope: Scope, identifier: str) -> Any:
-    """The resource with this identifier, from the scope itself or the nearest scope above."""
+    """Return the resource with an identifier in the scope, or in the nearest scope above."""
     for one in reversed(list(scope.ancestors_and_self())):
         found = model.objects.select_related("scope").filter(scope=one, identifier=identifier).first()
         if found is not None:

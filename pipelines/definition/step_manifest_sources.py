@@ -12,7 +12,7 @@ from steps.kinds.registry import BadStepError, StepKind, get_step_kind
 
 @dataclass(frozen=True)
 class ManifestFieldProblem:
-    """Something wrong with a step's manifest: the field of the spec that names it, and a sentence."""
+    """A problem with a step's manifest: its field in the spec, and a message."""
 
     field: str
     message: str
@@ -24,17 +24,17 @@ def list_step_stores() -> list[str]:
 
 
 def list_sources(type_: str, spec: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The manifests of a step, as a service keeps its own. Raises `BadStepError`."""
+    """Return the manifest sources of a step, as a service stores them. Raises `BadStepError`."""
     return [source for _, source in list_sources_by_field(get_step_kind(type_), spec)]
 
 
 def list_files(type_: str, spec: Mapping[str, Any]) -> list[str]:
-    """The references to the file store in the manifests of a step."""
+    """Return the file store references in the manifests of a step."""
     return [path for one in list_sources(type_, spec) if one["store"] == FILE_STORE for path in one["paths"]]
 
 
 def find_source_problems(kind: StepKind, spec: Mapping[str, Any]) -> Iterator[ManifestFieldProblem]:
-    """What is wrong with the way in which a step names its manifests, whatever they hold."""
+    """Yield the problems with the manifest sources of a step, whatever their content."""
     for field in kind.manifests:
         if field in spec:
             try:
@@ -44,7 +44,7 @@ def find_source_problems(kind: StepKind, spec: Mapping[str, Any]) -> Iterator[Ma
 
 
 def list_sources_by_field(kind: StepKind, spec: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The manifests of a step with the fields that name them. Raises `BadStepError`."""
+    """Return the manifest sources of a step by field. Raises `BadStepError`."""
     for field in kind.manifests:
         if field in spec:
             yield field, _parse_source(kind, field, spec[field])

@@ -24,7 +24,7 @@ PROGRAM_KINDS = (TERRAFORM_CONFIGURATION,)
 
 
 def is_program(source: Mapping[str, Any]) -> bool:
-    """Whether a source names files of a program, and no manifest."""
+    """Return whether a source holds files of a program instead of a manifest."""
     return source["kind"] in PROGRAM_KINDS
 
 
@@ -45,9 +45,9 @@ FROZEN_KEY = "frozen"
 def find_manifest_problems(
     type_: str, spec: Mapping[str, Any], scope: Scope, reader: Principal | None = None
 ) -> Iterator[ManifestFieldProblem]:
-    """What is wrong with the manifests of a step as they are now, as far as a run need not begin for it.
+    """Yield the problems with a step's manifests that can be found without a run.
 
-    A `reader` is told nothing of files and connectors that they may not see.
+    Files and connectors that `reader` may not see are not disclosed.
     """
     kind = get_step_kind(type_)
     for field, source in list_sources_by_field(kind, spec):
@@ -67,12 +67,11 @@ def freeze_spec(
     scope: Scope,
     then: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """The spec of a step as a run keeps it: expressions filled in, the texts of its manifests written down.
+    """Return the spec of a step as a run stores it: expressions resolved, manifest texts included.
 
-    The expressions inside a manifest stay, as do those that name what is only known when the step begins.
-    What lies in Git or S3 is fetched when the step comes to it; what stands in `then`, by field, is taken as
-    an earlier run had it. Raises `BadStepError` for a manifest that
-    is not there or not readable, `BadExpressionError` for an expression of the spec.
+    Expressions inside a manifest and deferred ones stay. Files in Git or S3 are fetched when the step begins;
+    `then` holds, by field, texts that an earlier run fetched. Raises `BadStepError` for a manifest that is
+    missing or unreadable, `BadExpressionError` for an expression of the spec.
     """
     kind = get_step_kind(type_)
     return {
@@ -85,7 +84,7 @@ def freeze_spec(
 
 
 def list_frozen_sources(type_: str, spec: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
-    """The manifests that a step of an execution brings itself, as the sources of a stage are written."""
+    """Return a step's frozen manifest sources, in the format of stage sources."""
     kind = get_step_kind(type_)
     return tuple(spec[field][FROZEN_KEY] for field in kind.manifests if FROZEN_KEY in spec.get(field, {}))
 
@@ -110,7 +109,7 @@ def _freeze_source(source: dict[str, Any], values: Mapping[str, Any], scope: Sco
 def _find_location_problems(
     field: str, source: Mapping[str, Any], scope: Scope, reader: Principal | None
 ) -> Iterator[ManifestFieldProblem]:
-    """What lies in Git or S3 is looked at by a run or its preview; the connector must be there now."""
+    """Yield missing connectors; files in Git or S3 are checked by a run or its preview."""
     named = source["place"]["connector"]
     found = find_store_connector(scope, source["store"], named)
     if found is None or (reader is not None and not can(reader, "core_connector_view", found)):
@@ -120,7 +119,7 @@ def _find_location_problems(
 
 
 def _describe_denied_file(source: Mapping[str, Any], scope: Scope, reader: Principal) -> str:
-    """Why somebody may not use a file; nothing if they may."""
+    """Return the reason why a user may not use a file; empty if they may."""
     for path in source["paths"]:
         try:
             if denied := get_store(source["store"]).describe_denied_path(path, scope, reader):
@@ -154,7 +153,7 @@ def _find_text_problems(
 def check_own_manifests(
     pipeline: PipelineSpec, scope: Scope, reader: Principal | None = None
 ) -> list[ReferenceProblem]:
-    """What is wrong with the manifests that steps bring themselves, as far as a `reader` may know."""
+    """Yield the problems with manifests in step specs, limited to what `reader` may see."""
     return [
         ReferenceProblem(
             ".".join(

@@ -1,4 +1,4 @@
-"""Connectors and secrets that steps name: lookup, required permissions, missing ones."""
+"""Connectors and secrets that steps reference: lookup, required permissions, missing ones."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -15,7 +15,7 @@ ConnectorReference = tuple[str, str]
 
 
 def list_step_connectors(type_: str, spec: Mapping[str, Any]) -> tuple[ConnectorReference, ...]:
-    """The references of connectors that a step uses, each with the kind that it must be of."""
+    """Return the connector references of a step, each with the required kind."""
     try:
         found: tuple[ConnectorReference, ...] = getattr(
             get_step_kind(type_).spec_from(spec), "connector_references", ()
@@ -26,7 +26,7 @@ def list_step_connectors(type_: str, spec: Mapping[str, Any]) -> tuple[Connector
 
 
 def list_connector_needs(stage: StageSpec, scope: Scope, path: str) -> Iterator[RequiredPermission]:
-    """Yield what it takes to use the connectors of a stage's steps; missing ones are left out."""
+    """Yield the permissions needed for the connectors of a stage's steps; missing ones are skipped."""
     yield from list_connector_reference_needs(
         (one for step in stage.steps for one in list_step_connectors(step.type, step.spec)), scope, path
     )
@@ -43,7 +43,7 @@ def list_connector_reference_needs(
 
 
 def find_missing_connectors(pipeline: PipelineSpec, scope: Scope) -> list[ReferenceProblem]:
-    """The references of steps that lead to no connector of the kind that they need."""
+    """Return the connector references of steps without a connector of the required kind."""
     return [
         ReferenceProblem(
             f"pipeline.stages.{number}.stage.spec.execution",
@@ -58,12 +58,12 @@ def find_missing_connectors(pipeline: PipelineSpec, scope: Scope) -> list[Refere
 
 
 def list_step_secrets(type_: str, spec: Mapping[str, Any]) -> tuple[str, ...]:
-    """The references of the secrets that a step uses."""
+    """Return the secret references of a step."""
     return get_step_kind(type_).secrets_of(spec)
 
 
 def list_secret_needs(stage: StageSpec, scope: Scope, path: str) -> Iterator[RequiredPermission]:
-    """Yield what it takes to use the secrets of a stage's steps; missing ones are left out."""
+    """Yield the permissions needed for the secrets of a stage's steps; missing ones are skipped."""
     yield from list_secret_reference_needs(
         (ref for step in stage.steps for ref in list_step_secrets(step.type, step.spec)), scope, path
     )
@@ -80,7 +80,7 @@ def list_secret_reference_needs(refs: Iterator[str], scope: Scope, path: str) ->
 
 
 def find_missing_secrets(pipeline: PipelineSpec, scope: Scope) -> list[ReferenceProblem]:
-    """The references of steps that lead to no secret."""
+    """Return the secret references of steps without a secret."""
     return [
         ReferenceProblem(
             f"pipeline.stages.{number}.stage.spec.execution", f"step {step.identifier}: {problem}"

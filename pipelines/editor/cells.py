@@ -1,4 +1,4 @@
-"""Cells of form rows: rendering of one value, and parsing of what was entered."""
+"""Cells of form rows: rendering of values, and parsing of input."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -12,12 +12,12 @@ _FLAG_TEXTS = {True: "true", False: "false"}
 
 
 def render_cell(column: SpecColumn, value: Any) -> str | None:
-    """The text for a value, "" for none; None for what this kind of cell cannot show."""
+    """Return the text of a value, "" for none; None if this kind of cell cannot show it."""
     return "" if value is None else _RENDERERS.get(column.kind, _render_scalar)(value)
 
 
 def parse_cell(column: SpecColumn, given: str) -> Any:
-    """What a text means, None for nothing. Raises `ValueError` in words."""
+    """Parse the text of a cell, None if empty. Raises `ValueError` with a message."""
     given = given.replace("\r\n", "\n")
     if not given.strip():
         if column.is_needed:

@@ -25,7 +25,7 @@ SHOW, APPLY, CLOSE, CHOOSE_TARGET = "show", "apply", "close", "choose-place"
 
 @dataclass(frozen=True)
 class CommandResult:
-    """The text after a change, what is open now, and what is to be said about it."""
+    """The text after a command, the open form, and messages."""
 
     text: str
     open: str = ""
@@ -36,7 +36,7 @@ class CommandResult:
 
 @dataclass(frozen=True)
 class _CommandInput:
-    """What a command is told."""
+    """The input of a command."""
 
     tree: Any
     path: TreePath
@@ -44,9 +44,9 @@ class _CommandInput:
 
 
 def run_command(text: str, given: Mapping[str, str]) -> CommandResult:
-    """Write the form that is open into the text, then do what was asked.
+    """Write the open form into the text, then run the command.
 
-    Where either cannot be, the text stays as it was and `problem` or `errors` say why.
+    If either fails, the text is unchanged and `problem` or `errors` have the reason.
     """
     text = text.replace("\r\n", "\n")
     open_at = given.get("form_at", "")

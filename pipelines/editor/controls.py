@@ -11,9 +11,9 @@ ROW_PLACEHOLDER = "__prefix__"
 
 @dataclass(frozen=True)
 class StepField:
-    """One thing that a form asks.
+    """A field of a form.
 
-    `kind` is text, lines, number, choice, names, pairs, checks, yaml, or for what has rows: rows, item.
+    `kind` is text, lines, number, choice, names, pairs, checks, yaml; with rows: rows, item.
     """
 
     name: str
@@ -37,24 +37,24 @@ class StepField:
 
     @property
     def id(self) -> str:
-        """What the page calls the control."""
+        """The HTML id of the control."""
         is_row = ROW_PLACEHOLDER in self.name
         name = self.name.replace(".", "-") if is_row else _SEPARATORS.sub("-", self.name)
         return f"visual-{name}"
 
     @property
     def total(self) -> int:
-        """The number of the next row that is added."""
+        """The number of the next new row."""
         return max((int(row.number) for row in self.rows), default=-1) + 1
 
     @property
     def is_wide(self) -> bool:
-        """Whether it takes a line of the form for itself."""
+        """Whether it takes a full line of the form."""
         return self.kind in ("yaml", "lines", "rows", "item", "checks")
 
     @property
     def checked(self) -> tuple[str, ...]:
-        """Of checks: those that are ticked."""
+        """The selected checkboxes."""
         return tuple(self.value.split("\n")) if self.value else ()
 
 
@@ -67,6 +67,6 @@ class FieldRow:
 
 
 def format_label(name: str) -> str:
-    """A key as people read it: targetGroupARN is Target group ARN."""
+    """Return the label of a key: targetGroupARN becomes Target group ARN."""
     words = _CAPITALS.sub(" ", name).replace("_", " ")
     return words[:1].upper() + words[1:].lower().replace(" arn", " ARN").replace("url", "URL")

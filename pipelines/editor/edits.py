@@ -30,7 +30,7 @@ _SECTION_PATHS = tuple((name,) for name in SECTIONS)
 
 
 def add_stage(tree: Any, name: str) -> TreePath:
-    """Add a stage at the end that deploys to Amazon ECS; returns its path."""
+    """Add a stage that deploys to Amazon ECS at the end; return its path."""
     if not isinstance(tree, dict) or not isinstance(tree.get("pipeline"), dict):
         raise NotEditable("The text has no pipeline at its top; begin with `pipeline:`.")
     stages = get_or_create_list(tree, STAGES_PATH)
@@ -46,7 +46,7 @@ def add_stage(tree: Any, name: str) -> TreePath:
 
 
 def add_step(tree: Any, into: TreePath, type_: str) -> TreePath:
-    """Add a step at the end of a list of items, and what undoes it to the rollback; returns its path."""
+    """Add a step at the end of a list, and its rollback steps to the stage; return its path."""
     kind = get_step_kinds().get(type_)
     if kind is None:
         raise NotEditable(f"There is no step of type {type_}.")
@@ -67,7 +67,7 @@ def add_step(tree: Any, into: TreePath, type_: str) -> TreePath:
 
 
 def build_step(stage: Any, type_: str) -> dict[str, Any]:
-    """A step of a type with a name that is free in the stage."""
+    """Build a step of a type with a name that is unique in the stage."""
     kind = get_step_kinds()[type_]
     taken = {str(one.get("identifier")) for one in iterate_bodies(stage)}
     identifier = build_unique_identifier(type_[:1].lower() + type_[1:], taken)
@@ -76,7 +76,7 @@ def build_step(stage: Any, type_: str) -> dict[str, Any]:
 
 
 def _build_unique_name(title: str, stage: Any) -> str:
-    """What a new step is called, so that people tell it from the others of its kind."""
+    """Return a unique name for a new step."""
     taken = {str(one.get("name")) for one in iterate_bodies(stage)}
     name, number = title, 1
     while name in taken:
@@ -86,9 +86,9 @@ def _build_unique_name(title: str, stage: Any) -> str:
 
 
 def set_strategy(tree: Any, stage_at: TreePath, name: str) -> None:
-    """Let a strategy fill a stage (R190, R212).
+    """Set the strategy of a stage (R190, R212).
 
-    Its steps and rollback steps take the place of another strategy's; what no strategy brings stays.
+    Its steps and rollback steps replace those of the previous strategy; other steps stay.
     """
     strategies = get_strategies()
     if name not in strategies:
@@ -111,7 +111,7 @@ def set_strategy(tree: Any, stage_at: TreePath, name: str) -> None:
 
 
 def delete_item(tree: Any, at: TreePath) -> None:
-    """Delete a stage, a step or a group, with the rollback steps that nothing needs any more."""
+    """Delete a stage, step or group, with rollback steps that are no longer needed."""
     items, number = get_list_position(tree, at)
     gone = items.pop(number)
     _delete_empty_group(tree, at[:-1])
@@ -121,7 +121,7 @@ def delete_item(tree: Any, at: TreePath) -> None:
 
 
 def delete_unneeded_rollbacks(stage: Any, gone: Collection[str]) -> None:
-    """Delete the rollback steps of a stage, wherever they stand, that only steps of these types needed."""
+    """Delete the rollback steps of a stage that only steps of these types needed."""
     left = {str(one.get("type")) for one in iterate_bodies(stage)}
     kinds = get_step_kinds()
     partners = {kinds[type_].undone_by for type_ in gone if type_ in kinds}
@@ -134,7 +134,7 @@ def delete_unneeded_rollbacks(stage: Any, gone: Collection[str]) -> None:
 
 
 def _delete_rollbacks_in(items: list[Any], partners: set[str], left: set[str]) -> None:
-    """Delete the partners in a list, and in the groups inside it, that none of the types left needs."""
+    """Delete rollback steps that no remaining type needs, in a list and its groups."""
     for number in reversed(range(len(items))):
         item = items[number]
         inside = get_children(item, ())[0]
@@ -149,7 +149,7 @@ def _delete_rollbacks_in(items: list[Any], partners: set[str], left: set[str]) -
 
 
 def move_item(tree: Any, at: TreePath, by: int) -> TreePath:
-    """Move an item up or down in its list; returns where it is now."""
+    """Move an item up or down in its list; return its new path."""
     items, number = get_list_position(tree, at)
     to = min(max(number + by, 0), len(items) - 1)
     items.insert(to, items.pop(number))
@@ -157,7 +157,7 @@ def move_item(tree: Any, at: TreePath, by: int) -> TreePath:
 
 
 def make_parallel(tree: Any, at: TreePath) -> TreePath:
-    """Let an item run at the same time as the one before it; returns where it is now."""
+    """Make an item run in parallel with the previous one; return its new path."""
     items, number = get_list_position(tree, at)
     if not number:
         raise NotEditable("There is nothing before this that it could run beside.")
@@ -171,7 +171,7 @@ def make_parallel(tree: Any, at: TreePath) -> TreePath:
 
 
 def wrap_in_group(tree: Any, at: TreePath) -> TreePath:
-    """Put a group around an item; returns the path of the group."""
+    """Wrap an item in a group; return the path of the group."""
     items, number = get_list_position(tree, at)
     stage = get_node(tree, get_stage_path(at))
     taken = {str(one.get("identifier")) for one in iterate_bodies(stage)}
@@ -181,7 +181,7 @@ def wrap_in_group(tree: Any, at: TreePath) -> TreePath:
 
 
 def move_out(tree: Any, at: TreePath) -> TreePath:
-    """Take an item out of the group or the parallel block around it, to stand behind that; returns where."""
+    """Move an item out of its group or parallel block, to the position after it; return its new path."""
     items, number = get_list_position(tree, at)
     around = at[:-2] if at[-2] == "parallel" else at[:-3]
     if get_kind(get_node(tree, around)) not in ("parallel", "stepGroup"):
@@ -194,12 +194,12 @@ def move_out(tree: Any, at: TreePath) -> TreePath:
 
 
 def get_section(path: TreePath) -> str:
-    """`steps` or `rollbackSteps`: which of the two a path inside a stage leads into."""
+    """Return the section of a path inside a stage: `steps` or `rollbackSteps`."""
     return str(get_section_path(path)[-1])
 
 
 def get_section_path(path: TreePath) -> TreePath:
-    """The list of a stage that a path leads into: of its execution, or of its provisioner."""
+    """Return the path of the section: of the execution or of the provisioner."""
     stage_at = get_stage_path(path)
     for around in (get_execution_path(stage_at), get_provisioner_path(stage_at)):
         if path[: len(around)] == around and path[len(around) : len(around) + 1] in _SECTION_PATHS:
@@ -208,7 +208,7 @@ def get_section_path(path: TreePath) -> TreePath:
 
 
 def _delete_empty_provisioner(stage: Any) -> None:
-    """A provisioner whose last step is gone makes nothing: neither does the stage."""
+    """Delete a provisioner without steps."""
     environment = (get_body(stage).get("spec") or {}).get("environment")
     if not isinstance(environment, dict):
         return
@@ -220,7 +220,7 @@ def _delete_empty_provisioner(stage: Any) -> None:
 
 
 def _write_out_strategy(tree: Any, stage_at: TreePath) -> None:
-    """A stage that only names a strategy gets that strategy's steps written out before they are changed."""
+    """Write out the default steps of a stage's strategy, so that they can be changed."""
     spec = get_node(tree, (*stage_at, "stage")).setdefault("spec", {})
     if not isinstance(spec, dict):
         raise NotEditable("spec of this stage is no mapping; mend it in the YAML.")
@@ -236,7 +236,7 @@ def _write_out_strategy(tree: Any, stage_at: TreePath) -> None:
 
 
 def _delete_empty_group(tree: Any, items_path: TreePath) -> None:
-    """Remove a group or a parallel block whose last item is gone; one beside nobody stands alone."""
+    """Delete an empty group or parallel block; unwrap a parallel block with one item."""
     around = items_path[:-1] if items_path[-1] == "parallel" else items_path[:-2]
     if len(around) <= len(STAGES_PATH) + 1:
         return
@@ -259,7 +259,7 @@ def _has_step_type(stage: Any, section: str, type_: str) -> bool:
 
 
 def list_step_types(item: Any) -> set[str]:
-    """The types of a step, or of all steps in a group or a parallel block."""
+    """Return the type of a step, or the types of all steps in a group or parallel block."""
     inside = get_children(item, ())[0]
     return {str(get_body(item).get("type"))}.union(*(list_step_types(one) for one in inside))
 

@@ -39,7 +39,7 @@ class FailureRows:
     )
 
     def render_cells(self, entry: Any) -> dict[str, str] | None:
-        """None for what does not keep to the schema, or says more than the cells can."""
+        """Return the cells of an entry; None if it violates the schema, or cells cannot show it."""
         try:
             reaction = entry["onFailure"]
             cells = {"errors": list(reaction["errors"]), **_build_action_cells(reaction["action"])}
@@ -51,7 +51,7 @@ class FailureRows:
         return found if is_whole else None
 
     def parse_cells(self, cells: CellTexts) -> dict[str, Any]:
-        """Raises `CellErrors`."""
+        """Parse the cells of an entry. Raises `CellErrors`."""
         errors: dict[str, str] = {}
         of = _CellReader(cells, errors)
         named, type_ = of.read("errors"), of.read("action")
@@ -66,7 +66,7 @@ class FailureRows:
 
 
 class _CellReader:
-    """Reads cells by their names and notes what is wrong with each."""
+    """Reader of cells by name that collects errors."""
 
     def __init__(self, cells: CellTexts, errors: dict[str, str]) -> None:
         self.cells, self.errors = cells, errors
@@ -131,7 +131,7 @@ def _build_action_cells(action: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _remove_empty_specs(value: Any) -> Any:
-    """Without specs that say nothing, which the schema allows beside an action that has none."""
+    """Remove empty specs, which the schema allows for actions without parameters."""
     if not isinstance(value, Mapping):
         return value
     return {key: _remove_empty_specs(one) for key, one in value.items() if not (key == "spec" and one == {})}

@@ -15,7 +15,7 @@ CellTexts = Mapping[str, str]
 
 
 class CellErrors(ValueError):
-    """Something entered in an entry makes no sense; `errors` says what, by the name of the cell."""
+    """Invalid cells of an entry; `errors` has the messages by cell name."""
 
     def __init__(self, errors: Mapping[str, str]) -> None:
         super().__init__("; ".join(errors.values()))
@@ -23,25 +23,25 @@ class CellErrors(ValueError):
 
 
 class RowTable(Protocol):
-    """How the entries of a list become cells, and cells an entry."""
+    """Conversion between the entries of a list and cells."""
 
     @property
     def columns(self) -> Sequence[SpecColumn]:
-        """What each entry consists of."""
+        """The columns of an entry."""
 
     @property
     def style(self) -> str:
-        """What the page calls this kind of rows."""
+        """The CSS class of the rows."""
 
     def render_cells(self, entry: Any) -> dict[str, str] | None:
-        """What the cells of an entry show; None for an entry that cells cannot say."""
+        """Return the cells of an entry; None if cells cannot show it."""
 
     def parse_cells(self, cells: CellTexts) -> Any:
-        """The entry that cells say. Raises `CellErrors`."""
+        """Parse cells into an entry. Raises `CellErrors`."""
 
 
 class MappingRows:
-    """Entries that are mappings with a cell for each key."""
+    """Rows of mappings with a cell for each key."""
 
     style = ""
 
@@ -49,7 +49,7 @@ class MappingRows:
         self.columns = columns
 
     def render_cells(self, entry: Any) -> dict[str, str] | None:
-        """Raises nothing: an entry with other keys, or with values that do not fit, has no cells."""
+        """Return the cells of an entry; None for other keys or values that do not fit."""
         if not isinstance(entry, Mapping) or not set(entry) <= {one.name for one in self.columns}:
             return None
         found = {one.name: render_cell(one, entry.get(one.name)) for one in self.columns}
@@ -57,7 +57,7 @@ class MappingRows:
         return shown if len(shown) == len(found) else None
 
     def parse_cells(self, cells: CellTexts) -> dict[str, Any]:
-        """The mapping without the keys whose cells are empty. Raises `CellErrors`."""
+        """Return the mapping without empty cells. Raises `CellErrors`."""
         found: dict[str, Any] = {}
         errors: dict[str, str] = {}
         for column in self.columns:
@@ -73,19 +73,19 @@ class MappingRows:
 
 
 def is_presentable(table: RowTable, value: Any) -> bool:
-    """Whether rows can show a value: nothing, or a list of entries that cells can say."""
+    """Return whether rows can show a value: empty, or a list of entries that cells can show."""
     return value is None or (
         isinstance(value, list) and all(table.render_cells(one) is not None for one in value)
     )
 
 
 def is_submitted(name: str, entered: Mapping[str, str]) -> bool:
-    """Whether a form asked for the rows of a field."""
+    """Return whether a submitted form contains the rows of a field."""
     return f"{name}{ROWS_SUFFIX}" in entered
 
 
 def build_rows(name: str, table: RowTable, value: Any, errors: Mapping[str, str]) -> tuple[FieldRow, ...]:
-    """The rows of a list as it is written."""
+    """Build the rows of a list as written."""
     return tuple(
         _build_row(name, table, str(n), table.render_cells(one) or {}, errors)
         for n, one in enumerate(value or ())
@@ -95,7 +95,7 @@ def build_rows(name: str, table: RowTable, value: Any, errors: Mapping[str, str]
 def build_entered_rows(
     name: str, table: RowTable, entered: Mapping[str, str], errors: Mapping[str, str]
 ) -> tuple[FieldRow, ...]:
-    """The rows of a list as somebody entered them."""
+    """Build the rows of a list as submitted."""
     return tuple(
         _build_row(name, table, str(n), cells, errors)
         for n, cells in group_cells_by_row(name, table, entered).items()
@@ -103,14 +103,14 @@ def build_entered_rows(
 
 
 def build_blank_row(name: str, table: RowTable) -> FieldRow:
-    """The row that is added, with its number to be filled in."""
+    """Build the template of a new row, with a placeholder for its number."""
     return _build_row(name, table, ROW_PLACEHOLDER, {}, {})
 
 
 def parse_entries(name: str, table: RowTable, entered: Mapping[str, str], written: Any) -> list[Any]:
-    """The list that was entered; an entry in which nothing was changed is the one that was written.
+    """Return the submitted list; unchanged entries stay as written.
 
-    Raises `CellErrors` with the names that the page uses.
+    Raises `CellErrors` with the names of the form controls.
     """
     old = written if isinstance(written, list) else []
     found, errors = [], {}
@@ -134,7 +134,7 @@ def parse_entries(name: str, table: RowTable, entered: Mapping[str, str], writte
 
 
 def merge_value(old: Any, new: Any) -> Any:
-    """A value in place of another: mappings stay the same objects, so that they keep their comments."""
+    """Replace a value; mappings stay the same objects, so that they keep their comments."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in [key for key in old if key not in new]:
             del old[key]
@@ -145,7 +145,7 @@ def merge_value(old: Any, new: Any) -> Any:
 
 
 def is_unchanged(table: RowTable, entry: Any, cells: CellTexts) -> bool:
-    """Whether the cells of an entry still say what they showed."""
+    """Return whether the cells of an entry are unchanged."""
     before = table.render_cells(entry) or {}
     return all(
         _normalize_newlines(cells.get(name, "")) == _normalize_newlines(text) for name, text in before.items()
@@ -157,7 +157,7 @@ def _normalize_newlines(text: str) -> str:
 
 
 def group_cells_by_row(name: str, table: RowTable, entered: Mapping[str, str]) -> dict[int, dict[str, str]]:
-    """The cells of each row that was entered, in the order of their numbers."""
+    """Return the submitted cells of each row, in the order of the row numbers."""
     pattern = re.compile(rf"{re.escape(name)}\.([0-9]{{1,6}})\.([A-Za-z]+)(?:\.([A-Za-z]+))?")
     kinds = {one.name: one.kind for one in table.columns}
     found: dict[int, dict[str, str]] = {}
@@ -196,7 +196,7 @@ def _format_empty_choice(column: SpecColumn) -> str:
 
 
 def build_cell(column: SpecColumn, name: str, value: str, errors: Mapping[str, str]) -> StepField:
-    """The control of one cell."""
+    """Build the control of one cell."""
     kind, choices = column.kind, tuple((one, one) for one in column.choices)
     if kind == "flag":
         default = column.default or "no"

@@ -90,7 +90,7 @@ def build_form(
     entered: Mapping[str, str] | None = None,
     errors: Mapping[str, str] | None = None,
 ) -> EditorForm | None:
-    """The form of what stands at a path, None for what has none; what was entered is kept if it was wrong."""
+    """Build the form of the item at a path, None if it has none; invalid input is shown again."""
     kind, body = _get_item(tree, at)
     if kind not in ("pipeline", "stage", "step", "stepGroup"):
         return None
@@ -120,7 +120,10 @@ def build_form(
 
 
 def write_form(tree: Any, at: TreePath, entered: Mapping[str, str]) -> dict[str, str]:
-    """Put what was entered into the tree; returns what is wrong by field, and then nobody uses the tree."""
+    """Write the submitted values into the tree; return errors by field.
+
+    After errors the tree is discarded.
+    """
     kind, body = _get_item(tree, at)
     errors: dict[str, str] = {}
     is_named = kind in ("stage", PIPELINE)
@@ -138,7 +141,7 @@ def write_form(tree: Any, at: TreePath, entered: Mapping[str, str]) -> dict[str,
 
 
 def _get_item(tree: Any, at: TreePath) -> tuple[str, dict[str, Any]]:
-    """What stands at a path, and what is written of it; a path of one part is the pipeline's own."""
+    """Return the item at a path, and its body; a path of one part is the pipeline itself."""
     item = get_node(tree, at)
     if at == (PIPELINE,) and isinstance(item, dict):
         return PIPELINE, item
@@ -152,7 +155,7 @@ def _list_common_fields(kind: str) -> tuple[FieldSpec, ...]:
 
 
 def get_strategy(tree: Any, at: TreePath) -> str:
-    """The strategy that a stage names and does not write out; nothing for any other stage."""
+    """Return the strategy of a stage without written steps; empty for any other stage."""
     spec = get_body(get_node(tree, at)).get("spec")
     if not isinstance(spec, dict) or "steps" in (spec.get(get_execution_path(())[-1]) or {}):
         return ""
@@ -210,7 +213,7 @@ def _build_condition_fields(
 
 
 def _write_condition(kind: str, body: dict[str, Any], entered: Mapping[str, str]) -> None:
-    """Write what was chosen over what is there; a `when` that says nothing goes."""
+    """Write the submitted condition; remove an empty `when`."""
     when = body.get("when")
     if "when.status" not in entered or (when is not None and not isinstance(when, dict)):
         return

@@ -17,7 +17,7 @@ _LABEL, _INDENT = 22, 8
 
 @dataclass(frozen=True)
 class StepBox:
-    """One step; `is_rollback` ones run only after a failure."""
+    """A step of the graph; `is_rollback` ones run only after a failure."""
 
     title: str
     kind: str
@@ -29,18 +29,18 @@ class StepBox:
 
     @property
     def short(self) -> str:
-        """The title, as much of it as there is room for."""
+        """The title, truncated to fit."""
         return _truncate(self.title, _MAX_TITLE_CHARACTERS)
 
     @property
     def short_kind(self) -> str:
-        """The type, as much of it as there is room for."""
+        """The type, truncated to fit."""
         return _truncate(self.kind, _MAX_TITLE_CHARACTERS + 4)
 
 
 @dataclass(frozen=True)
 class GraphArrow:
-    """An arrow from one point to another; `is_rollback` ones are taken after a failure."""
+    """An arrow between two points; `is_rollback` ones are taken after a failure."""
 
     x1: int
     y1: int
@@ -61,7 +61,7 @@ class GroupBox:
 
     @property
     def short(self) -> str:
-        """The title, as much of it as there is room for."""
+        """The title, truncated to fit."""
         return _truncate(self.title, _MAX_TITLE_CHARACTERS)
 
 
@@ -81,18 +81,18 @@ class StageBox:
 
     @property
     def short(self) -> str:
-        """The title, as much of it as there is room for."""
+        """The title, truncated to fit."""
         return _truncate(self.title, _MAX_TITLE_CHARACTERS * 2)
 
     @property
     def short_target(self) -> str:
-        """What goes where, as much of it as there is room for."""
+        """The service and target, truncated to fit."""
         return _truncate(self.target, _MAX_TITLE_CHARACTERS * 2 + 8)
 
 
 @dataclass(frozen=True)
 class PipelineGraph:
-    """A pipeline as it is drawn."""
+    """The graph of a pipeline."""
 
     name: str
     stages: tuple[StageBox, ...]
@@ -102,7 +102,7 @@ class PipelineGraph:
 
 
 def build_graph(pipeline: PipelineSpec) -> PipelineGraph:
-    """Lay out a pipeline: stages below each other, what undoes them beside their steps."""
+    """Lay out a pipeline: stages below each other, rollback steps beside the steps."""
     stages: list[StageBox] = []
     top = 1
     for spec in pipeline.stages:
@@ -138,7 +138,7 @@ def _build_stage(spec: StageSpec, top: int) -> StageBox:
 
 
 class _StepColumn:
-    """Steps below each other; groups are frames around theirs, and only what is in order has arrows."""
+    """A column of steps; groups are frames, and only sequential steps are joined by arrows."""
 
     def __init__(self, x: int, y: int, groups: Sequence[GroupSpec], *, is_rollback: bool = False) -> None:
         self.x, self.y = x, y
@@ -149,7 +149,7 @@ class _StepColumn:
         self.lines: list[GraphArrow] = []
 
     def add(self, specs: Sequence[StepSpec], group: int | None = None, depth: int = 0) -> None:
-        """Lay out what lies directly in a group: its steps, and the groups within it."""
+        """Lay out the direct children of a group: its steps and groups."""
         is_parallel = group is not None and self.groups[group].kind == PARALLEL
         above: int | None = None
         for inner, members in itertools.groupby(specs, lambda spec: self._child(spec, group)):
@@ -183,7 +183,7 @@ class _StepColumn:
         self.y += _INDENT
 
     def _child(self, spec: StepSpec, group: int | None) -> int | None:
-        """The group directly within `group` that a step lies in; None if it is there itself."""
+        """Return the direct child of `group` that contains a step; None if the step itself is one."""
         found: int | None = None
         key = spec.group
         while key is not None and key != group:

@@ -13,7 +13,7 @@ _FILE_HELP = "/folder/file.yaml in the file store, folder/file.yaml elsewhere."
 
 
 class StepManifestRow:
-    """One mapping of `type` and `spec`; of the cells only those count that the store asks for."""
+    """A mapping of `type` and `spec`; only the cells of the selected store apply."""
 
     style = "own-manifest"
 
@@ -27,7 +27,7 @@ class StepManifestRow:
         return (store, *_build_columns([store for store in list_stores() if store.serves_steps]))
 
     def render_cells(self, entry: Any) -> dict[str, str] | None:
-        """None for what is written in a way that cells cannot say."""
+        """Return the cells of a mapping; None if cells cannot show it."""
         found = {one.name: "" for one in self.columns}
         if entry == {}:
             return found
@@ -47,7 +47,7 @@ class StepManifestRow:
         )
 
     def parse_cells(self, cells: CellTexts) -> dict[str, Any] | None:
-        """None without a store, where there need be none. Raises `CellErrors`."""
+        """Return the mapping; None without a store if it is optional. Raises `CellErrors`."""
         store = cells.get("store", "")
         if not self.is_needed and not store:
             return None

@@ -28,7 +28,7 @@ _PARALLEL_TITLE = "At the same time"
 
 @dataclass(frozen=True)
 class OutlineRow:
-    """A stage, a step, a group or a parallel block as it is listed."""
+    """A stage, step, group or parallel block in the outline."""
 
     path: str
     kind: str
@@ -48,7 +48,7 @@ class OutlineRow:
 
 @dataclass(frozen=True)
 class OutlineSection:
-    """The steps or the rollback steps of a stage; where none are written, `filled_by` is the strategy."""
+    """The steps or rollback steps of a stage; if none are written, `filled_by` is the strategy."""
 
     title: str
     into: str
@@ -58,13 +58,13 @@ class OutlineSection:
 
 
 def list_step_types(section: str) -> tuple[tuple[str, str], ...]:
-    """The types of step that may stand in a section, with their titles."""
+    """Return the step types that a section allows, with titles."""
     kinds = [kind for kind in get_step_kinds().values() if section in kind.sections]
     return tuple((kind.type, kind.title) for kind in sorted(kinds, key=lambda kind: kind.title))
 
 
 def build_outline(tree: Any, problems: Sequence[Mapping[str, Any]] = ()) -> list[OutlineRow]:
-    """The stages of a pipeline; a text that is none has none."""
+    """Build the outline of all stages; empty for an invalid text."""
     pipeline = tree.get("pipeline") if isinstance(tree, dict) else None
     stages = pipeline.get("stages") if isinstance(pipeline, dict) else None
     if not isinstance(stages, list):
@@ -94,7 +94,7 @@ def _build_provisioner_section(
 
 
 def list_provisioner_step_types(section: str) -> tuple[tuple[str, str], ...]:
-    """The types of step that may stand in a provisioner: none that look into the cluster."""
+    """Return the step types that a provisioner allows: those that need no cluster."""
     return tuple((type_, title) for type_, title in list_step_types(section) if not needs_cluster(type_))
 
 

@@ -20,7 +20,7 @@ from steps.kinds.registry import get_step_kinds
 
 @dataclass(frozen=True)
 class ProvisionerOption:
-    """One way to make infrastructure: the types of its steps, and of what takes it down or back again."""
+    """A kind of provisioner: the types of its steps and rollback steps."""
 
     name: str
     steps: tuple[str, ...]
@@ -28,7 +28,7 @@ class ProvisionerOption:
 
     @property
     def is_available(self) -> bool:
-        """Whether this version has all of its steps."""
+        """Whether this version has all of its step kinds."""
         return get_step_kinds().keys() >= {*self.steps, *self.rollback_steps}
 
 
@@ -42,22 +42,22 @@ _PROVISIONER_OPTIONS = (
 
 
 def list_provisioners() -> list[ProvisionerOption]:
-    """Those that a stage can choose from."""
+    """Return the provisioners that a stage can use."""
     return [one for one in _PROVISIONER_OPTIONS if one.is_available]
 
 
 def has_provisioner(stage: Any) -> bool:
-    """Whether a stage makes its infrastructure itself."""
+    """Return whether a stage has a provisioner."""
     spec = get_body(stage).get("spec")
     environment = spec.get("environment") if isinstance(spec, dict) else None
     return isinstance(environment, dict) and "provisioner" in environment
 
 
 def set_provisioner(tree: Any, stage_at: TreePath, name: str) -> None:
-    """Let a stage make its infrastructure: the steps of the provisioner take the place of another's.
+    """Set the provisioner of a stage; its steps replace those of the previous one.
 
-    Steps that no provisioner brings, such as an approval among them, stay; what undoes them may stand among
-    the other rollback steps. Raises `NotEditable`.
+    Steps that belong to no provisioner, such as an approval, stay; rollback steps may be mixed with others.
+    Raises `NotEditable`.
     """
     chosen = next((one for one in list_provisioners() if one.name == name), None)
     if chosen is None:
@@ -88,7 +88,10 @@ def set_provisioner(tree: Any, stage_at: TreePath, name: str) -> None:
 
 
 def delete_provisioner(tree: Any, stage_at: TreePath) -> None:
-    """Let a stage deploy to what is there already: the steps of its provisioner go. Raises `NotEditable`."""
+    """Delete the provisioner of a stage, which then deploys to static infrastructure.
+
+    Raises `NotEditable`.
+    """
     stage = _get_stage(tree, stage_at)
     if not has_provisioner(stage):
         raise NotEditable("This stage has no provisioner.")
@@ -98,7 +101,7 @@ def delete_provisioner(tree: Any, stage_at: TreePath) -> None:
 
 
 def get_provisioner_name(stage: Any) -> str:
-    """The name of the provisioner that a stage has, as far as its steps tell."""
+    """Return the name of a stage's provisioner, judged by its steps."""
     types = set(_list_types(list_provisioner_items(stage, "steps")))
     return next((one.name for one in _PROVISIONER_OPTIONS if types & set(one.steps)), "")
 

@@ -34,7 +34,7 @@ _NAMES_COLUMN, _FLAG_COLUMN = SpecColumn("names", "names"), SpecColumn("flag", "
 
 @dataclass(frozen=True)
 class FieldSpec:
-    """A field: the keys that lead to it, what it may hold, and what is there if nothing is said."""
+    """A form field: its keys in the spec, type and default."""
 
     keys: tuple[str, ...]
     type: Any
@@ -45,26 +45,26 @@ class FieldSpec:
 
     @property
     def name(self) -> str:
-        """What the form calls it."""
+        """The name of the form control."""
         return self.before + ".".join(self.keys)
 
 
 def build_fields(kind: StepKind, spec: Any) -> list[StepField]:
-    """The fields of a step's form with what the text says."""
+    """Build the fields of a step's form with the values of the text."""
     return [build_field(one, value) for one, value in _list_shown_fields(kind, spec)]
 
 
 def build_entered_fields(
     kind: StepKind, spec: Any, entered: Mapping[str, str], errors: Mapping[str, str]
 ) -> list[StepField]:
-    """The fields of a step's form with what somebody entered, and what is wrong with it."""
+    """Build the fields of a step's form with submitted values and errors."""
     return [build_field(one, value, entered, errors) for one, value in _list_shown_fields(kind, spec)]
 
 
 def write_spec(kind: StepKind, body: dict[str, Any], entered: Mapping[str, str]) -> dict[str, str]:
-    """Put what was entered into a step; returns what is wrong by field, and then nobody uses the step.
+    """Write the submitted values into a step; return errors by field. After errors the step is discarded.
 
-    What was not changed in the form is not touched in the text.
+    Unchanged fields are left as written.
     """
     written = body.get("spec")
     spec = written if isinstance(written, dict) else {}
@@ -81,7 +81,7 @@ def write_spec(kind: StepKind, body: dict[str, Any], entered: Mapping[str, str])
 def write_fields(
     places: Iterator[FieldSpec], around: dict[str, Any], entered: Mapping[str, str]
 ) -> dict[str, str]:
-    """Put what was entered for some fields into the mapping that holds them; returns what is wrong."""
+    """Write the submitted values of fields into their mapping; return errors."""
     changes: dict[tuple[str, ...], Any] = {}
     errors: dict[str, str] = {}
     for place in places:
@@ -107,7 +107,7 @@ def _is_submitted(place: FieldSpec, value: Any, entered: Mapping[str, str]) -> b
 
 
 def _parse_field(place: FieldSpec, value: Any, entered: Mapping[str, str]) -> Any:
-    """What was entered for a field; None where the default is meant. Raises `ValueError` in words."""
+    """Parse the input of a field; None for the default. Raises `ValueError` with a message."""
     kind = _get_control(place, value)[0]
     if place.table and kind == "item":
         found = parse_entries(place.name, place.table, entered, [value] if value else [])
@@ -155,7 +155,7 @@ def build_field(
     entered: Mapping[str, str] | None = None,
     errors: Mapping[str, str] | None = None,
 ) -> StepField:
-    """The control of a field with the value that is written, or with what somebody entered."""
+    """Build the control of a field with the written or submitted value."""
     errors = errors or {}
     kind, choices = _get_control(place, value)
     shown = _render_value(value, kind) if entered is None else entered.get(place.name, "")
@@ -211,7 +211,7 @@ def _get_control(place: FieldSpec, value: Any) -> tuple[str, tuple[tuple[str, st
 
 
 def _list_entries(table: RowTable, value: Any) -> Any:
-    """The entries that rows show: of variables each with its name."""
+    """Return the entries of rows; of variables with their names."""
     return table.list_entries(value) if isinstance(table, VariableRows) else value
 
 
@@ -246,7 +246,7 @@ def _is_unchanged(given: str, place: FieldSpec, value: Any) -> bool:
 
 
 def _parse_value(given: str, place: FieldSpec, kind: str) -> Any:
-    """What a text means for a field, None where the default is meant. Raises `ValueError` in words."""
+    """Parse the text of a field; None for the default. Raises `ValueError` with a message."""
     given = given.replace("\r\n", "\n")
     if not given.strip():
         if place.default is MISSING:

@@ -21,7 +21,7 @@ _JSON_TYPES = {bool: "boolean", int: "integer", str: "string", float: "number"}
 
 
 def build_suggestions(scope: Scope | None, principal: Principal) -> dict[str, Any]:
-    """What the editor suggests: the schema, and what a pipeline of `scope` can name."""
+    """Build the editor's suggestions: the schema, and the resources that a pipeline of `scope` can use."""
     if scope is None:
         return {"schema": build_full_schema(), "values": {}}
     services = _list_names(Service.objects.all(), "core_service_view", scope, principal)
@@ -44,7 +44,7 @@ def build_suggestions(scope: Scope | None, principal: Principal) -> dict[str, An
 
 
 def build_full_schema() -> dict[str, Any]:
-    """The schema of pipelines with every strategy, every kind of step, and the fields of each."""
+    """Return the schema of pipelines with all strategies, step kinds and their fields."""
     schema = deepcopy(PIPELINE_SCHEMA)
     stages = schema["properties"]["pipeline"]["properties"]["stages"]
     spec = stages["items"]["properties"]["stage"]["properties"]["spec"]
@@ -61,7 +61,7 @@ def build_full_schema() -> dict[str, Any]:
 
 
 def _replace_references(schema: Any, section: str) -> Any:
-    """A part of the schema whose lists of steps are those of this section."""
+    """Return a part of the schema with references to the steps of this section."""
     if isinstance(schema, dict):
         return {
             key: f"#/$defs/{section}" if key == "$ref" else _replace_references(one, section)
@@ -92,7 +92,7 @@ def _build_fields_schema(kind: StepKind) -> dict[str, Any]:
 
 
 def _build_manifest_schema() -> dict[str, Any]:
-    """A manifest that a step brings itself: the store, and what lies there."""
+    """Return the schema of a manifest in a step: the store and its location."""
     places = dict.fromkeys(field.name for store in list_stores() for field in store.place_fields)
     return {
         "type": "object",

@@ -14,9 +14,9 @@ LabeledChoices = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class EditorChoices:
-    """What stages and steps can name, each with its label: places are environment/infrastructure.
+    """Choices for stages and steps, with labels; infrastructures are environment/infrastructure.
 
-    `connectors` are those that manifests of steps lie behind.
+    `connectors` are those for manifests of steps.
     """
 
     services: LabeledChoices = ()
@@ -26,7 +26,7 @@ class EditorChoices:
 
 
 def set_target(tree: Any, stage_at: TreePath, place: str) -> None:
-    """Let a stage deploy to environment/infrastructure. Raises `NotEditable` where there is no stage."""
+    """Set the target of a stage, as environment/infrastructure. Raises `NotEditable` without a stage."""
     stage = get_node(tree, stage_at)
     if get_kind(stage) != "stage" or not isinstance(get_body(stage).get("spec", {}), dict):
         raise NotEditable("Only a stage deploys somewhere; mend its spec in the YAML first.")
@@ -34,7 +34,7 @@ def set_target(tree: Any, stage_at: TreePath, place: str) -> None:
 
 
 def build_target_fields(body: Mapping[str, Any], nearby: EditorChoices) -> list[StepField]:
-    """What a stage deploys, and where, each chosen from what is near."""
+    """Build the fields for service and target of a stage, with the available choices."""
     service, place = _get_target(body)
     return [
         _build_choice_field("service", "Service", service, nearby.services, "Choose a service"),
@@ -45,7 +45,7 @@ def build_target_fields(body: Mapping[str, Any], nearby: EditorChoices) -> list[
 
 
 def add_choices(nearby: EditorChoices, field: StepField) -> StepField:
-    """A field whose connectors and regions are chosen from what is near; others are as they were."""
+    """Add the available connectors and regions as choices of a field."""
     if field.style != StepManifestRow.style:
         return field
     rows = tuple(_add_row_choices(nearby, row) for row in field.rows)
@@ -63,7 +63,7 @@ def _add_row_choices(nearby: EditorChoices, row: FieldRow) -> FieldRow:
 
 
 def _add_cell_choices(known: LabeledChoices, cell: StepField) -> StepField:
-    """What is written and not known, an expression perhaps, can stay."""
+    """Add choices to a cell; a value outside of them, such as an expression, stays."""
     empty = ("", f"Choose a {cell.key}")
     other = ((cell.value, f"{cell.value} (not known here)"),) if cell.value not in {"", *dict(known)} else ()
     return replace(cell, kind="choice", choices=(empty, *other, *known), help="")
@@ -91,7 +91,7 @@ def _get_target(body: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def write_target(body: dict[str, Any], entered: Mapping[str, str]) -> None:
-    """Write the service and the place that were chosen, where they are others than before."""
+    """Write the selected service and target if they changed."""
     service, place = _get_target(body)
     spec = body.setdefault("spec", {"deploymentType": "ECS"})
     if not isinstance(spec, dict):
@@ -114,7 +114,7 @@ def _get_or_create_mapping(around: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _sort_keys(spec: dict[str, Any]) -> None:
-    """What is deployed where is read before how, also where it was chosen last."""
+    """Sort the keys of a stage so that service and target come first."""
     order = ("deploymentType", "service", "environment")
     if all(name in spec for name in order) and list(spec)[:3] != list(order):
         whole = {name: spec[name] for name in order} | spec

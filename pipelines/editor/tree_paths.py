@@ -14,17 +14,17 @@ TEXT_CHANGED_MESSAGE = "The text has changed since this was shown. Look again."
 
 
 def parse_path(text: str) -> TreePath:
-    """A path as pages write it, its parts joined by dots."""
+    """Parse a path as used in pages: parts joined by dots."""
     return tuple(int(part) if part.isascii() and part.isdigit() else part for part in text.split(".") if part)
 
 
 def format_path(path: TreePath) -> str:
-    """A path as pages write it."""
+    """Format a path as used in pages."""
     return ".".join(map(str, path))
 
 
 def get_node(value: Any, path: TreePath) -> Any:
-    """What stands at a path. Raises `NotEditable` where nothing does."""
+    """Return the node at a path. Raises `NotEditable` if there is none."""
     for part in path:
         try:
             value = value[part]
@@ -34,7 +34,7 @@ def get_node(value: Any, path: TreePath) -> Any:
 
 
 def get_or_create_list(tree: Any, path: TreePath) -> list[Any]:
-    """The list at a path, made if there is none yet. Raises `NotEditable` where something else stands."""
+    """Return the list at a path, created if missing. Raises `NotEditable` if it is not a list."""
     around, name = get_node(tree, path[:-1]), path[-1]
     if not isinstance(around, dict) or not isinstance(name, str):
         raise NotEditable(TEXT_CHANGED_MESSAGE)
@@ -47,7 +47,7 @@ def get_or_create_list(tree: Any, path: TreePath) -> list[Any]:
 
 
 def get_list_position(tree: Any, path: TreePath) -> tuple[list[Any], int]:
-    """The list that an item stands in, and its number. Raises `NotEditable`."""
+    """Return the list that contains an item, and its index. Raises `NotEditable`."""
     items, number = get_node(tree, path[:-1]), path[-1] if path else ""
     if not isinstance(items, list) or not isinstance(number, int) or number >= len(items):
         raise NotEditable(TEXT_CHANGED_MESSAGE)
@@ -55,7 +55,7 @@ def get_list_position(tree: Any, path: TreePath) -> tuple[list[Any], int]:
 
 
 def get_kind(item: Any) -> str:
-    """What an item of a list is: one of `KINDS`, or nothing that is known."""
+    """Return the kind of a list item: one of `KINDS`, or empty."""
     if isinstance(item, dict) and len(item) == 1:
         name = next(iter(item))
         return name if name in ITEM_KINDS else ""
@@ -63,13 +63,13 @@ def get_kind(item: Any) -> str:
 
 
 def get_body(item: Any) -> dict[str, Any]:
-    """What is written of a stage, a step or a group; empty for anything else."""
+    """Return the body of a stage, step or group; empty for anything else."""
     body = item.get(get_kind(item)) if isinstance(item, dict) else None
     return body if isinstance(body, dict) else {}
 
 
 def get_children(item: Any, path: TreePath) -> tuple[list[Any], TreePath]:
-    """The items inside a group or a parallel block, and the path of their list."""
+    """Return the items of a group or parallel block, and the path of their list."""
     kind = get_kind(item)
     inner: Any = item.get("parallel") if kind == "parallel" else get_body(item).get("steps")
     where = (*path, "parallel") if kind == "parallel" else (*path, "stepGroup", "steps")
@@ -77,22 +77,22 @@ def get_children(item: Any, path: TreePath) -> tuple[list[Any], TreePath]:
 
 
 def get_stage_path(path: TreePath) -> TreePath:
-    """The stage that a path leads into."""
+    """Return the path of the stage around a path."""
     return path[:3]
 
 
 def get_execution_path(stage: TreePath) -> TreePath:
-    """Where the steps of a stage stand."""
+    """Return the path of the steps of a stage."""
     return (*stage, "stage", "spec", "execution")
 
 
 def get_provisioner_path(stage: TreePath) -> TreePath:
-    """Where the steps stand that make the infrastructure of a stage, and those that take it down."""
+    """Return the path of the provisioner steps of a stage."""
     return (*stage, "stage", "spec", "environment", "provisioner")
 
 
 def list_provisioner_items(stage: Any, section: str) -> list[Any]:
-    """The items of a stage's provisioner in a section; none where it has no provisioner."""
+    """Return the items of a stage's provisioner in a section; empty without a provisioner."""
     found: Any = get_body(stage)
     for name in ("spec", "environment", "provisioner", section):
         found = found.get(name) if isinstance(found, dict) else None
@@ -100,7 +100,7 @@ def list_provisioner_items(stage: Any, section: str) -> list[Any]:
 
 
 def list_execution_items(stage: Any, section: str) -> list[Any]:
-    """The items that a stage lists in a section; none where it lists none."""
+    """Return the items of a stage's section; empty if it has none."""
     spec = get_body(stage).get("spec")
     execution = spec.get("execution") if isinstance(spec, dict) else None
     items = execution.get(section) if isinstance(execution, dict) else None
@@ -108,7 +108,7 @@ def list_execution_items(stage: Any, section: str) -> list[Any]:
 
 
 def iterate_bodies(stage: Any) -> Iterator[dict[str, Any]]:
-    """Every step and group of a stage, of both sections and all depths."""
+    """Yield the bodies of all steps and groups of a stage, in both sections."""
     waiting = [one for section in SECTIONS for one in list_execution_items(stage, section)]
     waiting += [one for section in SECTIONS for one in list_provisioner_items(stage, section)]
     while waiting:
@@ -118,7 +118,7 @@ def iterate_bodies(stage: Any) -> Iterator[dict[str, Any]]:
 
 
 def build_unique_identifier(name: str, taken: set[str]) -> str:
-    """An identifier for a name that nothing else has."""
+    """Build a unique identifier from a name."""
     plain = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")[:110] or "item"
     base = f"_{plain}" if plain[0].isdigit() else plain
     found_name, number = base, 1

@@ -35,17 +35,17 @@ _TYPED_COLUMNS = ("value", "default")
 
 
 class VariableRows:
-    """Entries are pairs of a name and what is written for it; of a plain value only that counts."""
+    """Rows of variables: pairs of a name and its definition; a plain value shows only as value."""
 
     style = "variables"
     columns = _COLUMNS
 
     def list_entries(self, value: Any) -> Any:
-        """The pairs of a mapping; anything else as it is, which no rows can show."""
+        """Return the pairs of a mapping; other values are returned unchanged, and no rows can show them."""
         return list(value.items()) if isinstance(value, Mapping) else value
 
     def render_cells(self, entry: Any) -> dict[str, str] | None:
-        """None for what is written in a way that cells cannot say."""
+        """Return the cells of a variable; None if cells cannot show it."""
         if not isinstance(entry, tuple):
             return None
         name, said = str(entry[0]), entry[1]
@@ -70,7 +70,7 @@ class VariableRows:
         return found if _is_round_trip(found, said) else None
 
     def parse_cells(self, cells: CellTexts) -> tuple[str, Any]:
-        """The name, and a plain value or a mapping without the keys whose cells are empty.
+        """Return the name, and a plain value or a mapping without empty cells.
 
         Raises `CellErrors`.
         """
@@ -88,9 +88,9 @@ class VariableRows:
         return name, said
 
     def parse_variables(self, name: str, entered: Mapping[str, str], written: Any) -> dict[str, Any] | None:
-        """The variables that were entered; what was not touched is as it was written, None without any.
+        """Return the submitted variables; unchanged ones as written, None without any.
 
-        Raises `CellErrors` with the names that the page uses.
+        Raises `CellErrors` with the names of the form controls.
         """
         old = list(written.items()) if isinstance(written, dict) else []
         found: dict[str, Any] = {}
@@ -129,13 +129,13 @@ class VariableRows:
 
 
 def _parse_untyped(text: str) -> Any:
-    """What a text means without a type: true, false and numbers are read, all else is a text."""
+    """Parse a text without a type: true, false and numbers are converted."""
     text = text.strip()
     return text == "true" if text in ("true", "false") else _UNTYPED_VARIABLE.parse_value(text)
 
 
 def _parse_typed(cells: CellTexts, errors: dict[str, str]) -> dict[str, Any]:
-    """A mapping of what cells say; what cannot be read is noted in `errors`."""
+    """Parse cells into a mapping; invalid ones are added to `errors`."""
     found: dict[str, Any] = {"type": cells["type"]}
     of = PipelineVariable("", cells["type"])
     for key in list(_COLUMNS_BY_NAME)[2:]:
@@ -156,14 +156,14 @@ def _parse_typed(cells: CellTexts, errors: dict[str, str]) -> dict[str, Any]:
 
 
 def _get_problem_cell(at: Sequence[str], cells: CellTexts) -> str:
-    """The cell that a fault is about: that of its key, else of the value, or of what counts in its place."""
+    """Return the cell of a problem: of its key, else of the value or its replacement."""
     if at and at[0] in _COLUMNS_BY_NAME:
         return at[0]
     return "value" if cells.get("value") or not cells.get("default") else "default"
 
 
 def _is_round_trip(cells: CellTexts, said: Mapping[str, Any]) -> bool:
-    """Whether cells come to just what is written, types included: the text 3 is not the number."""
+    """Return whether cells parse back to the definition, including types: the text 3 is not the number."""
     again = _parse_typed(cells, {})
     return again == said and all(
         [type(one) for one in _as_list(value)] == [type(one) for one in _as_list(again[key])]

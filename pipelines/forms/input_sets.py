@@ -13,7 +13,7 @@ from web.http.problems import Problem
 
 @dataclass(frozen=True)
 class RunVariableInput:
-    """A variable that the form of a run asks for, with what was entered."""
+    """A variable in the form of a run, with its submitted value."""
 
     variable: PipelineVariable
     value: str
@@ -21,12 +21,12 @@ class RunVariableInput:
 
     @property
     def id(self) -> str:
-        """What the page calls the control."""
+        """The HTML id of the control."""
         return f"input-{self.variable.name}"
 
     @property
     def choices(self) -> list[tuple[str, str]]:
-        """What can be chosen, for a variable with a list of allowed values or for true and false."""
+        """The options of a variable with allowed values, or of a Boolean."""
         one = self.variable
         said = [format_variable_value(value) for value in one.allowed] or (
             ["true", "false"] if one.type == "Boolean" else []
@@ -36,7 +36,7 @@ class RunVariableInput:
 
 
 class InputSetForm(ResourceForm):
-    """An input set; `begun` is what its inputs are before somebody writes."""
+    """Form of an input set; `initial_inputs` are the values before editing."""
 
     def __init__(self, *args: Any, pipeline: Pipeline, begun: Mapping[str, Any], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -51,12 +51,12 @@ class InputSetForm(ResourceForm):
         super().add_problem(problem)
 
     def inputs(self) -> dict[str, Any]:
-        """What was entered; an empty field says nothing."""
+        """Return the submitted inputs without empty fields."""
         entered = {one: self.data.get(f"input.{one.name}", "") for one in self.variables}
         return {one.name: one.parse_value(text) for one, text in entered.items() if text != ""}
 
     def list_inputs(self) -> list[RunVariableInput]:
-        """A field for each input."""
+        """Return a field for each input."""
         return [
             RunVariableInput(one, self._shown(one), self.input_errors.get(one.name, ""))
             for one in self.variables
@@ -74,4 +74,4 @@ class InputSetForm(ResourceForm):
 
 
 class NewInputSetForm(IdentifierForm, InputSetForm):
-    """An input set that is not there yet."""
+    """Form for a new input set."""

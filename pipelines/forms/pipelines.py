@@ -23,7 +23,7 @@ EXAMPLE_SERVICE, EXAMPLE_INFRASTRUCTURE = "my_service", ("my_environment", "my_i
 
 
 class PipelineForm(PageForm):
-    """The YAML of a pipeline; `version` is the one that the writer began from."""
+    """Form of a pipeline's YAML; `version` is the version being edited."""
 
     yaml = forms.CharField(
         strip=False,
@@ -51,25 +51,25 @@ class PipelineForm(PageForm):
 
 
 class NewPipelineForm(ScopedForm, PipelineForm):
-    """A pipeline that is not there yet; its identifier and name are in the text."""
+    """Form for a new pipeline; the text contains identifier and name."""
 
     in_scope = ScopeField(help_text="Where it lies; it can name what is there and what is above.")
 
 
 class _NamedChoiceField(forms.ModelChoiceField):
-    """Services and places by the names that people gave them."""
+    """A choice of services or infrastructures by name."""
 
     def label_from_instance(self, obj: Any) -> str:
         return f"{obj.environment.name} / {obj.name}" if isinstance(obj, Infrastructure) else str(obj.name)
 
 
 class EmptyPipelineForm(PageForm):
-    """The name of a pipeline whose stages are then added one by one (R157)."""
+    """Form for an empty pipeline, built in the visual editor (R157)."""
 
     name = forms.CharField(max_length=128, widget=forms.TextInput(attrs={"autocomplete": "off"}))
 
     def text(self) -> str:
-        """A pipeline with this name and no stages yet; nothing where there is no name."""
+        """Return a pipeline with this name and no stages; empty without a name."""
         if not (self.is_bound and self.is_valid()):
             return ""
         name = self.cleaned_data["name"]
@@ -80,7 +80,7 @@ class EmptyPipelineForm(PageForm):
 
 
 class PipelineTemplateForm(PageForm):
-    """What a new pipeline deploys where, and by which strategy."""
+    """Form for a new pipeline from a template: service, target and strategy."""
 
     strategy = forms.ChoiceField()
     service = _NamedChoiceField(Service.objects.none(), empty_label=None)
@@ -106,7 +106,7 @@ class PipelineTemplateForm(PageForm):
             field.initial = DEFAULT_STRATEGY
 
     def text(self) -> str:
-        """The YAML that was asked for; of what was not chosen what comes first, or a name to replace."""
+        """Return the YAML; fields left empty use the first option, or a placeholder."""
         chosen = self.cleaned_data if self.is_bound and self.is_valid() else {}
         service = chosen.get("service") or self.services.first()
         place = chosen.get("place") or self.places.first()

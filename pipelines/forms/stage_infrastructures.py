@@ -27,14 +27,14 @@ _PRESELECTED_FIELDS = frozenset(
 
 
 class EnvironmentField(forms.ModelChoiceField):
-    """An environment that the person may edit, with the scope it lies in."""
+    """A choice of the environments that the user may edit, with their scopes."""
 
     def label_from_instance(self, obj: Any) -> str:
         return f"{obj.name} ({obj.scope.path})"
 
 
 class StageInfrastructureForm(NewInfrastructureForm):
-    """An infrastructure, in an environment that is there or in one that is made with it."""
+    """Form for a new infrastructure in an existing or a new environment."""
 
     conditional_fields = NewInfrastructureForm.conditional_fields | {
         "environment",
@@ -71,9 +71,9 @@ class StageInfrastructureForm(NewInfrastructureForm):
         entered: Mapping[str, str] | None = None,
         **kwargs: Any,
     ) -> None:
-        """For a pipeline of `scope`: what lies there or above it, as far as the person may edit or use it.
+        """Build the form for a pipeline of `scope`, with the resources there and above that the user may use.
 
-        `entered` is shown again without being judged: nobody has asked to create it yet.
+        `entered` is shown without validation: it has not been submitted yet.
         """
         found = filter_visible(person, "core_connector_access", list_connectors(scope))
         self.connectors = list(found[:MAX_CONNECTORS])
@@ -95,7 +95,7 @@ class StageInfrastructureForm(NewInfrastructureForm):
             self._restore_entered(entered)
 
     def _restore_entered(self, entered: Mapping[str, str]) -> None:
-        """Begin with what was entered; `has_entered_values` says whether that is anything."""
+        """Set initial values from earlier input; `has_entered_values` tells whether there are any."""
         for name, field in self.fields.items():
             text = entered.get(self.add_prefix(name))
             if text is not None and text != str(self.get_initial_for_field(field, name) or ""):
@@ -104,11 +104,11 @@ class StageInfrastructureForm(NewInfrastructureForm):
 
     @property
     def can_create(self) -> bool:
-        """Whether the person may add a place anywhere that the pipeline can name."""
+        """Whether the user may create an infrastructure that the pipeline can reference."""
         return any(self.fields[name].queryset.exists() for name in ("environment", "in_scope"))  # type: ignore[attr-defined]
 
     def clean(self) -> dict[str, Any]:
-        """What a new environment cannot do without."""
+        """Check the fields that a new environment requires."""
         given = super().clean() or self.cleaned_data
         if given.get("environment"):
             return given
@@ -121,7 +121,7 @@ class StageInfrastructureForm(NewInfrastructureForm):
         return given
 
     def environment_spec(self) -> EnvironmentSpec:
-        """What was entered of a new environment."""
+        """Build the spec of the new environment."""
         given = self.cleaned_data
         return EnvironmentSpec(
             given["environment_name"], kind=given["kind"] or Environment.Kind.PRE_PRODUCTION
@@ -129,13 +129,13 @@ class StageInfrastructureForm(NewInfrastructureForm):
 
     @property
     def target_identifiers(self) -> tuple[str, str]:
-        """The identifiers of the environment and of the infrastructure, as the stage names them."""
+        """The identifiers of environment and infrastructure, as the stage references them."""
         given = self.cleaned_data
         found = given["environment"]
         named = found.identifier if found else given["environment_identifier"]
         return named, given["identifier"]
 
     def add_environment_errors(self, problem: Problem) -> None:
-        """Show why the environment was refused beside its own fields."""
+        """Add the problems of a rejected environment to its fields."""
         for error in problem.errors or [{"path": "identifier", "message": problem.detail}]:
             self.add_error(_ENVIRONMENT_FIELDS.get(str(error["path"])), str(error["message"]))

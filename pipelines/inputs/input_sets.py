@@ -28,7 +28,7 @@ VIEW, EDIT, DELETE = "core_inputset_view", "core_inputset_edit", "core_inputset_
 
 @dataclass(frozen=True)
 class InputSetSpec:
-    """Everything that can be said of an input set beside its identifier."""
+    """The fields of an input set except its identifier."""
 
     name: str
     description: str = ""
@@ -36,18 +36,18 @@ class InputSetSpec:
 
 
 def list_input_sets() -> "QuerySet[InputSet]":
-    """The input sets of pipelines that nobody has deleted, with what a check of permission asks."""
+    """Return the input sets of active pipelines, with the relations for permission checks."""
     return InputSet.objects.filter(pipeline__deleted_at=None).select_related("pipeline__scope")
 
 
 def list_visible_input_sets(pipeline: Pipeline, person: Principal) -> "QuerySet[InputSet]":
-    """The input sets of a pipeline that somebody may see, by name."""
+    """Return the visible input sets of a pipeline, by name."""
     rows = InputSet.objects.filter(pipeline=pipeline).select_related("pipeline__scope")
     return filter_visible(person, VIEW, rows).order_by("name", "pk")
 
 
 def create_input_set(*, actor: User, pipeline: Pipeline, identifier: str, spec: InputSetSpec) -> InputSet:
-    """Keep values for inputs of a pipeline. Raises `BadInput` or `Conflict`."""
+    """Create an input set. Raises `BadInput` or `Conflict`."""
     require(actor, EDIT, pipeline)
     require_valid_identifier(identifier)
     made = InputSet(pipeline=pipeline, identifier=identifier)
@@ -66,9 +66,9 @@ def create_input_set(*, actor: User, pipeline: Pipeline, identifier: str, spec: 
 def update_input_set(
     *, actor: User, input_set: InputSet, spec: InputSetSpec, version: int | None = None
 ) -> InputSet:
-    """Replace everything about an input set but its identifier.
+    """Replace all fields of an input set except its identifier.
 
-    Raises `VersionConflict` where a `version` is given that is no longer the current one.
+    Raises `VersionConflict` if `version` is given and outdated.
     """
     require(actor, EDIT, input_set)
     before = serialize_input_set(input_set)
@@ -82,7 +82,7 @@ def update_input_set(
 
 
 def validate_spec(pipeline: Pipeline, spec: InputSetSpec) -> None:
-    """Refuse what no input set of a pipeline can say. Raises `BadInput`."""
+    """Validate the inputs of an input set. Raises `BadInput`."""
     validate_name(spec.name)
     if len(spec.description) > DESCRIPTION_CHARACTERS:
         message = f"may have {DESCRIPTION_CHARACTERS} at most"
@@ -92,12 +92,12 @@ def validate_spec(pipeline: Pipeline, spec: InputSetSpec) -> None:
 
 
 def serialize_input_set(input_set: InputSet) -> dict[str, Any]:
-    """Everything that an input set says, as it is compared and written down."""
+    """Return the fields of an input set for comparison and audit."""
     return {"name": input_set.name, "description": input_set.description, "inputs": input_set.inputs}
 
 
 def delete_input_set(*, actor: User, input_set: InputSet) -> None:
-    """Delete an input set; runs that used it keep what it said."""
+    """Delete an input set; runs that used it keep its values."""
     require(actor, DELETE, input_set)
     with transaction.atomic():
         record_audit_entry(
@@ -107,9 +107,9 @@ def delete_input_set(*, actor: User, input_set: InputSet) -> None:
 
 
 def merge_input_sets(pipeline: Pipeline, person: Principal, identifiers: Iterable[str]) -> dict[str, Any]:
-    """What several input sets say together: of each input what the last of them says.
+    """Merge input sets; later ones override earlier ones.
 
-    Raises `BadInput` that names the first one that is not there.
+    Raises `BadInput` with the first missing one.
     """
     asked = list(identifiers)
     found = {
@@ -126,7 +126,7 @@ def merge_input_sets(pipeline: Pipeline, person: Principal, identifiers: Iterabl
 
 
 def record_use(pipeline: Pipeline, identifiers: Iterable[str]) -> None:
-    """Count a run that these input sets have filled in; in the transaction that lets it begin."""
+    """Record the use of input sets in a run; call it inside the transaction that starts the run."""
     if used := set(identifiers):
         rows = InputSet.objects.filter(pipeline=pipeline, identifier__in=used)
         rows.update(runs=F("runs") + 1, last_run_at=timezone.now())

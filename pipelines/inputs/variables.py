@@ -20,7 +20,7 @@ PLACEHOLDER = "•••"
 
 
 class InvalidVariableError(ValueError):
-    """A variable of a pipeline is not right; `key` is where, below its name."""
+    """An invalid variable of a pipeline; `key` is the invalid key of its definition."""
 
     def __init__(self, message: str, key: str = "") -> None:
         super().__init__(message)
@@ -29,7 +29,7 @@ class InvalidVariableError(ValueError):
 
 @dataclass(frozen=True)
 class PipelineVariable:
-    """One variable. `value` counts where a run says nothing; without one, a run has to say it."""
+    """A variable. `value` is the default; without one a run must set it."""
 
     name: str
     type: str = ""
@@ -44,11 +44,11 @@ class PipelineVariable:
 
     @property
     def is_secret(self) -> bool:
-        """Whether its value is never shown."""
+        """Whether the value is never shown."""
         return self.type == SECRET
 
     def describe_problem(self, value: Any) -> str:
-        """Why a value does not fit, in words; empty where it does."""
+        """Describe the problem with a value; empty if it is valid."""
         if not self._has_type(value):
             return f"must be {_TYPE_DESCRIPTIONS.get(self.type, 'a text, a number, true or false')}"
         if isinstance(value, str) and len(value) > INPUT_CHARACTERS:
@@ -60,7 +60,7 @@ class PipelineVariable:
         return ""
 
     def parse_value(self, text: str) -> InputValue:
-        """What a text in a form means: numbers and true or false are read; what is neither stays a text."""
+        """Parse the text of a form field: numbers and Booleans are converted, other texts stay."""
         if self.type == BOOLEAN and text in ("true", "false"):
             return text == "true"
         if self.type == NUMBER and re.fullmatch(r"-?\d{1,15}", text.strip()):
@@ -80,27 +80,27 @@ class PipelineVariable:
 
 @dataclass(frozen=True)
 class RunInputs:
-    """What a run was told and fits; `secrets` are kept apart from what may be shown."""
+    """The valid inputs of a run; `secrets` are kept apart from values that may be shown."""
 
     plain: dict[str, Any] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
 
 
 def format_variable_value(value: Any) -> str:
-    """A value as people write it."""
+    """Format a value as text."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def parse_variables(written: Mapping[str, Any]) -> tuple[PipelineVariable, ...]:
-    """The variables of a pipeline.
+    """Return the variables of a pipeline.
 
-    Raises `InvalidVariableError` for what `find_variable_problems` would name.
+    Raises `InvalidVariableError` for problems that `find_variable_problems` reports.
     """
     return tuple(_parse_variable(str(name), value) for name, value in written.items())
 
 
 def find_variable_problems(written: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """What is wrong with variables: where below `variables`, and a sentence."""
+    """Yield the problems of variables: path below `variables`, and message."""
     for name, value in written.items():
         try:
             _parse_variable(str(name), value)
@@ -109,16 +109,16 @@ def find_variable_problems(written: Mapping[str, Any]) -> Iterator[tuple[tuple[s
 
 
 def get_default_values(variables: tuple[PipelineVariable, ...]) -> dict[str, Any]:
-    """The values that count where a run says nothing; secrets have none that may be shown."""
+    """Return the default values; secrets have none that may be shown."""
     return {one.name: one.value for one in variables if one.value is not None and not one.is_secret}
 
 
 def validate_inputs(
     variables: tuple[PipelineVariable, ...], given: Mapping[str, Any], *, is_preview: bool = False
 ) -> tuple[RunInputs, list[dict[str, str]]]:
-    """What a run is told, and what is wrong with it by `inputs.NAME`.
+    """Validate the inputs of a run; return the inputs and the problems by `inputs.NAME`.
 
-    A preview needs no secrets, and makes do with a placeholder for what is missing.
+    A preview needs no secrets, and uses placeholders for missing values.
     """
     known = {one.name: one for one in variables}
     names = ", ".join(sorted(known)) or "none"
@@ -147,7 +147,7 @@ def validate_inputs(
 def validate_input_set_values(
     variables: tuple[PipelineVariable, ...], given: Mapping[str, Any]
 ) -> list[dict[str, str]]:
-    """What is wrong with values that are kept for later runs: nothing has to be there, and no secrets."""
+    """Validate the values of an input set: all are optional, secrets are not allowed."""
     known = {one.name: one for one in variables}
     names = ", ".join(sorted(known)) or "none"
     errors = []
@@ -219,7 +219,7 @@ def _validate_mapping(written: Mapping[str, Any]) -> None:
 
 
 def _parse_runtime_input(name: str, written: str, type_: str) -> PipelineVariable:
-    """`<+input>` with `.default(…)`, `.allowedValues(…)` and `.regex(…)` behind it."""
+    """Parse `<+input>` with `.default(…)`, `.allowedValues(…)` and `.regex(…)`."""
     rest, said = written[len(_RUNTIME_INPUT) :], dict[str, str]()
     while rest:
         call = _INPUT_CALL.match(rest)
@@ -242,7 +242,7 @@ def _parse_runtime_input(name: str, written: str, type_: str) -> PipelineVariabl
 
 
 def _find_closing_bracket(text: str, start: int) -> int:
-    """Where the bracket that was opened before `start` is closed."""
+    """Return the position of the bracket that closes the one before `start`."""
     depth = 1
     for at in range(start, len(text)):
         if text[at - 1] != "\\":

@@ -10,7 +10,7 @@ from rbac.models import Scope
 
 
 class InputSet(models.Model):
-    """Values for some of the inputs of a pipeline; never those of secrets."""
+    """Values for inputs of a pipeline; never those of secrets."""
 
     SCOPE_PATH = "pipeline__scope"
     RESOURCE_TYPE: ClassVar[str] = "inputset"

@@ -11,16 +11,16 @@ from rbac.models import Scope
 
 
 class ActivePipelineManager(models.Manager["Pipeline"]):
-    """The pipelines that nobody has deleted."""
+    """Manager of pipelines that are not deleted."""
 
     def get_queryset(self) -> QuerySet["Pipeline"]:
         return super().get_queryset().filter(deleted_at=None)
 
 
 class Pipeline(ScopedResource):
-    """Stages and steps, written as YAML.
+    """A pipeline: stages and steps as YAML.
 
-    A deleted one that was run stays as a row, so that its executions can still be read; only they lead to it.
+    A deleted pipeline with runs stays as a row for its executions.
     """
 
     RESOURCE_TYPE: ClassVar[str] = "pipeline"
@@ -44,7 +44,7 @@ class Pipeline(ScopedResource):
 
 
 class PipelineVersion(models.Model):
-    """The YAML of a pipeline as somebody saved it; `number` is the version that it became."""
+    """The YAML of a saved pipeline; `number` is its version."""
 
     SCOPE_PATH = "pipeline__scope"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"pipeline": "pipeline__identifier"}

@@ -28,7 +28,7 @@ _REFERENCE_TYPES = {"core_service_access": "service", "core_environment_access":
 
 
 class PipelineNotRunnable(BadInput):
-    """The pipeline's YAML is wrong, or names something that does not exist."""
+    """Invalid pipeline YAML, or a reference to a missing resource."""
 
     code = "pipeline_not_runnable"
 
@@ -41,10 +41,10 @@ def save_pipeline(
     pipeline: Pipeline | None = None,
     version: int | None = None,
 ) -> Pipeline:
-    """Create a pipeline, or save a new version of one; each version is kept.
+    """Create a pipeline, or save a new version of one.
 
-    Raises `PipelineNotRunnable` with path and line of every mistake, and `VersionConflict` where a
-    `version` is given that is no longer the current one.
+    Raises `PipelineNotRunnable` with path and line of every problem, and `VersionConflict` if `version` is
+    given and outdated.
     """
     require(actor, "core_pipeline_edit", pipeline or scope)
     yaml = yaml.replace("\r\n", "\n")
@@ -68,8 +68,7 @@ def save_pipeline(
 def restore_version(*, actor: User, pipeline: Pipeline, number: int, version: int | None = None) -> Pipeline:
     """Save the YAML of an older version as the newest one.
 
-    Raises `PipelineNotRunnable` where it names what no longer exists, `BadInput`
-    where there is no such version.
+    Raises `PipelineNotRunnable` if it references missing resources, `BadInput` if there is no such version.
     """
     require(actor, "core_pipeline_edit", pipeline)
     old = pipeline.versions.filter(number=number).first()
@@ -79,7 +78,7 @@ def restore_version(*, actor: User, pipeline: Pipeline, number: int, version: in
 
 
 def delete_pipeline(*, actor: User, pipeline: Pipeline) -> None:
-    """Delete a pipeline. One that was run stays behind for its executions, and nowhere else."""
+    """Delete a pipeline; one with runs stays as a hidden row for its executions."""
     require(actor, "core_pipeline_delete", pipeline)
     with transaction.atomic():
         record_audit_entry(
@@ -92,7 +91,7 @@ def delete_pipeline(*, actor: User, pipeline: Pipeline) -> None:
 
 
 def parse_valid_pipeline(yaml: str) -> PipelineSpec:
-    """Read a pipeline's YAML. Raises `PipelineNotRunnable`."""
+    """Parse the YAML of a pipeline. Raises `PipelineNotRunnable`."""
     try:
         return parse_pipeline(yaml)
     except InvalidPipelineError as bad:
@@ -103,7 +102,7 @@ def parse_valid_pipeline(yaml: str) -> PipelineSpec:
 
 
 def check_pipeline(yaml: str, scope: Scope, reader: Principal) -> dict[str, Any]:
-    """What keeps a text from being saved as a pipeline of a scope, as editors read it: errors with places."""
+    """Return the errors that prevent a text from being saved in a scope, with positions for editors."""
     yaml = yaml.replace("\r\n", "\n")
     try:
         spec = parse_valid_pipeline(yaml)
@@ -117,14 +116,14 @@ def check_pipeline(yaml: str, scope: Scope, reader: Principal) -> dict[str, Any]
 
 @dataclass(frozen=True)
 class _SaveProblems:
-    """What keeps a pipeline from being saved: names that mean nothing, things that may not be used."""
+    """The problems that prevent saving: missing resources and missing permissions."""
 
     problems: list[ReferenceProblem]
     missing_permissions: list[MissingPermission]
 
 
 def _find_save_problems(spec: PipelineSpec, scope: Scope, person: Principal) -> _SaveProblems:
-    """R082: a person needs access to what a pipeline will use, already when it is saved."""
+    """Find missing resources and permissions; saving requires access to all used resources (R082)."""
     targets, missing = find_stage_targets(spec, scope)
     lacks = find_missing_permissions(person, list_run_needs(spec, targets, scope))
     # What the pipeline names and the person may not see looks like what nobody has made.
@@ -148,7 +147,7 @@ def _get_stage_path(path: str) -> str:
 
 
 def require_no_problems(missing: list[ReferenceProblem], yaml: str = "") -> None:
-    """Raises `PipelineNotRunnable` where something is missing, with the places in `yaml`."""
+    """Raise `PipelineNotRunnable` for problems, with their positions in `yaml`."""
     if missing:
         document = parse_document(yaml, "pipeline") if yaml else Document("pipeline", None)
         errors = [_locate_problem(one, document) for one in missing]
@@ -199,7 +198,7 @@ def _create_version(pipeline: Pipeline, actor: User) -> None:
 
 
 def list_pipeline_variables(pipeline: Pipeline) -> tuple[PipelineVariable, ...]:
-    """The variables of a pipeline; none where it cannot be read."""
+    """Return the variables of a pipeline; empty if it cannot be parsed."""
     try:
         return parse_valid_pipeline(pipeline.yaml).variables
     except BadInput:

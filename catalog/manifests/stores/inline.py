@@ -1,4 +1,4 @@
-"""Inline store: a manifest written in the service."""
+"""Inline store: a manifest in the service itself."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
