@@ -1,41 +1,14 @@
 """Forms of organizations and projects."""
 
-from typing import Any
-
 from django import forms
 
 from guards.limits import NAME_CHARACTERS
-from web.forms.page_forms import PageForm, build_identifier
-
-MONOSPACE_ATTRIBUTES = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
+from web.forms.resource_forms import IdentifierForm
 
 
-class NewScopeForm(PageForm):
+class NewScopeForm(IdentifierForm):
     """An organization or a project that is not there yet."""
 
-    name = forms.CharField(max_length=NAME_CHARACTERS, help_text="What people call it; it can be changed.")
-    identifier = forms.CharField(
-        required=False,
-        max_length=128,
-        help_text="What programs and addresses call it, for ever; made from the name if empty.",
-        widget=forms.TextInput(
-            attrs={"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
-        ),
-    )
+    name = forms.CharField(max_length=NAME_CHARACTERS, help_text="It can be changed later.")
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, auto_id="scope-%s", **kwargs)
-
-    def clean_identifier(self) -> str:
-        """The identifier, made from the name where none was given."""
-        given = str(self.cleaned_data["identifier"])
-        return given or build_identifier(str(self.cleaned_data.get("name", "")))
-
-
-class RenameScopeForm(PageForm):
-    """Another name for the account, an organization or a project."""
-
-    name = forms.CharField(max_length=NAME_CHARACTERS)
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, auto_id="scope-%s", **kwargs)
+    field_order = ("name", "identifier")

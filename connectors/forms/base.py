@@ -9,7 +9,8 @@ from connectors.models import Connector, Secret
 from connectors.specs.base import DELEGATE, SLIPWAY, ConnectorSpec
 from rbac.models import Scope
 from rbac.policy import Principal, filter_visible
-from web.forms.page_forms import PageForm, ScopeField, build_identifier
+from web.forms.page_forms import PageForm, ScopeField
+from web.forms.resource_forms import IdentifierForm
 
 CONNECTOR_EDIT_PERMISSION = "core_connector_edit"
 MONOSPACE_ATTRIBUTES = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
@@ -64,27 +65,16 @@ class BaseConnectorForm(PageForm):
         return {"connect_through": through, "delegate_selectors": tags}
 
 
-class NewConnectorFields(forms.Form):
-    """What the form of a connector that is not there yet asks besides."""
+class NewConnectorFields(IdentifierForm):
+    """The fields of a connector that is not there yet, beside those of its kind."""
 
-    in_scope = ScopeField(help_text="Things in this scope and below it can use the connector.")
-    identifier = forms.CharField(
-        required=False,
-        max_length=128,
-        help_text="What pipelines and manifests call it; made from the name if empty.",
-        widget=forms.TextInput(attrs=MONOSPACE_ATTRIBUTES),
-    )
+    in_scope = ScopeField(help_text="The scope and those below it can use the connector.")
 
     def offer_scopes(self, person: Principal, chosen: Scope | None) -> None:
-        """Offer the scopes where the person may make connectors; `Forbidden` if there are none."""
+        """Offer the scopes where the person may create connectors; `Forbidden` if there are none."""
         field = self.fields["in_scope"]
         if isinstance(field, ScopeField):
             field.offer(person, CONNECTOR_EDIT_PERMISSION, chosen)
-
-    def clean_identifier(self) -> str:
-        """The identifier, made from the name where none was given."""
-        given = str(self.cleaned_data["identifier"])
-        return given or build_identifier(str(self.cleaned_data.get("name", "")))
 
 
 class ConnectorVersionField(forms.Form):

@@ -7,9 +7,8 @@ from django.core.files.uploadedfile import UploadedFile
 
 from connectors.operations.files import NOTE_CHARACTERS
 from guards.limits import PATH_CHARACTERS, SPEC_BYTES
-from rbac.models import Scope
-from rbac.policy import Principal
 from web.forms.page_forms import ConfirmForm, PageForm, ScopeField
+from web.forms.resource_forms import ScopedForm
 
 FILE_EDIT_PERMISSION = "core_file_edit"
 
@@ -30,7 +29,7 @@ class FileTextForm(PageForm):
         super().__init__(*args, auto_id="file-%s", **kwargs)
 
 
-class NewFileForm(PageForm):
+class NewFileForm(ScopedForm):
     """A file that is not there yet."""
 
     in_scope = ScopeField(help_text="Things in this scope and below it can use the file.")
@@ -42,15 +41,13 @@ class NewFileForm(PageForm):
     )
     content = forms.CharField(required=False, strip=False, widget=forms.Textarea)
 
-    def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, auto_id="file-%s", **kwargs)
-        _get_scope_field(self).offer(person, FILE_EDIT_PERMISSION, scope)
 
 
-class NewFolderForm(PageForm):
+class NewFolderForm(ScopedForm):
     """A folder that is not there yet."""
 
-    in_scope = ScopeField()
     path = forms.CharField(
         strip=False,
         max_length=int(PATH_CHARACTERS),
@@ -58,27 +55,19 @@ class NewFolderForm(PageForm):
         widget=forms.TextInput(attrs={"class": "input mono", "spellcheck": "false"}),
     )
 
-    def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
-        super().__init__(*args, auto_id="file-%s", **kwargs)
-        _get_scope_field(self).offer(person, FILE_EDIT_PERMISSION, scope)
 
-
-class MoveFileForm(PageForm):
+class MoveFileForm(ConfirmForm):
     """Another path for a file or a folder."""
 
     path = forms.CharField(
         strip=False,
         max_length=int(PATH_CHARACTERS),
         label="New path",
-        help_text="Its last part is the name; folders on the way are made.",
+        help_text="Its last part is the name; missing folders are created.",
         widget=forms.TextInput(attrs={"class": "input mono", "spellcheck": "false"}),
     )
-    although_used = forms.BooleanField(
-        required=False, label="Move it although what refers to it will no longer find it"
-    )
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, auto_id="file-%s", **kwargs)
+    field_order = ("path", "although_used")
 
 
 class DeleteFileForm(ConfirmForm):
@@ -106,10 +95,9 @@ class _MultipleFileField(forms.FileField):
         return cleaned
 
 
-class UploadFilesForm(PageForm):
+class UploadFilesForm(ScopedForm):
     """Files from the person's machine."""
 
-    in_scope = ScopeField()
     folder = forms.CharField(
         required=False,
         strip=False,
@@ -125,14 +113,3 @@ class UploadFilesForm(PageForm):
         label="Replace files of the same name",
         help_text="Their history keeps what they hold now.",
     )
-
-    def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
-        super().__init__(*args, auto_id="file-%s", **kwargs)
-        _get_scope_field(self).offer(person, FILE_EDIT_PERMISSION, scope)
-
-
-def _get_scope_field(form: PageForm) -> ScopeField:
-    field = form.fields["in_scope"]
-    if not isinstance(field, ScopeField):
-        raise TypeError("in_scope is no field for scopes")
-    return field

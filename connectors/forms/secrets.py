@@ -5,11 +5,8 @@ from typing import Any
 from django import forms
 
 from guards.limits import SECRET_BYTES
-from rbac.models import Scope
-from rbac.policy import Principal
-from web.forms.page_forms import PageForm, ScopeField, build_identifier
-
-SECRET_EDIT_PERMISSION = "core_secret_edit"  # noqa: S105 - no password
+from web.forms.page_forms import PageForm
+from web.forms.resource_forms import IdentifierForm, ScopedForm
 
 
 class SecretTextarea(forms.Textarea):
@@ -73,36 +70,9 @@ class SecretValueForm(PageForm):
         return {"value": self.cleaned_data["value"], "file_name": file.name if file else ""}
 
 
-class NewSecretForm(SecretValueForm):
+class NewSecretForm(ScopedForm, IdentifierForm, SecretValueForm):
     """A secret that is not there yet."""
 
-    in_scope = ScopeField(help_text="Things in this scope and below it can use the secret.")
     name = forms.CharField(max_length=128)
-    identifier = forms.CharField(
-        required=False,
-        max_length=128,
-        help_text="What expressions and connectors call it; made from the name if empty.",
-        widget=forms.TextInput(attrs={"class": "input mono", "spellcheck": "false"}),
-    )
 
     field_order = ("in_scope", "name", "identifier", "value", "file")
-
-    def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        field = self.fields["in_scope"]
-        if isinstance(field, ScopeField):
-            field.offer(person, SECRET_EDIT_PERMISSION, scope)
-
-    def clean_identifier(self) -> str:
-        """The identifier, made from the name where none was given."""
-        given = str(self.cleaned_data["identifier"])
-        return given or build_identifier(str(self.cleaned_data.get("name", "")))
-
-
-class RenameSecretForm(PageForm):
-    """Another name for a secret."""
-
-    name = forms.CharField(max_length=128)
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, auto_id="secret-%s", **kwargs)

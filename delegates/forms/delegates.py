@@ -18,9 +18,8 @@ from delegates.queries.configurations import (
 from guards.limits import DELEGATE_TAGS, DESCRIPTION_CHARACTERS, NAME_CHARACTERS, SCRIPT_BYTES, SCRIPT_SECONDS
 from rbac.models import Scope
 from rbac.policy import Principal, filter_visible
-from web.forms.page_forms import PageForm, ScopeField, build_identifier
-
-CONFIGURATION_PERMISSION = "core_delegateconfiguration_edit"
+from web.forms.page_forms import PageForm
+from web.forms.resource_forms import IdentifierForm, ScopedForm
 
 
 class ConfigurationForm(PageForm):
@@ -43,12 +42,15 @@ class ConfigurationForm(PageForm):
         help_text="A delegate with this configuration works only after somebody has approved it.",
     )
     environments = forms.MultipleChoiceField(
-        required=False, label="Environments", widget=forms.CheckboxSelectMultiple
+        required=False,
+        label="Environments",
+        help_text="If none is selected, all environments can use them, including those created later.",
+        widget=forms.CheckboxSelectMultiple,
     )
 
-    def __init__(self, *args: Any, person: Principal, scope: Scope, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, near: Scope, reader: Principal, **kwargs: Any) -> None:
         super().__init__(*args, auto_id="configuration-%s", **kwargs)
-        known = list_known_environments(scope, person)[:MAX_DELEGATE_CHOICES]
+        known = list_known_environments(near, reader)[:MAX_DELEGATE_CHOICES]
         # What somebody else may see stays chosen, though this reader does not know its name.
         paths = {one.path for one in known}
         kept = [
@@ -67,27 +69,8 @@ class ConfigurationForm(PageForm):
         return {name: self.cleaned_data[name] for name in names}
 
 
-class NewConfigurationForm(ConfigurationForm):
+class NewConfigurationForm(ScopedForm, IdentifierForm, ConfigurationForm):
     """A configuration that is not there yet."""
-
-    in_scope = ScopeField(help_text="Delegates of this scope and below it can have the configuration.")
-    identifier = forms.CharField(
-        required=False,
-        max_length=128,
-        help_text="What programs call it; made from the name if empty.",
-        widget=forms.TextInput(attrs={"class": "input mono", "spellcheck": "false"}),
-    )
-
-    def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
-        super().__init__(*args, person=person, scope=scope or Scope.objects.account(), **kwargs)
-        field = self.fields["in_scope"]
-        if isinstance(field, ScopeField):
-            field.offer(person, CONFIGURATION_PERMISSION, scope)
-
-    def clean_identifier(self) -> str:
-        """The identifier, made from the name where none was given."""
-        given = str(self.cleaned_data["identifier"])
-        return given or build_identifier(str(self.cleaned_data.get("name", "")))
 
 
 class DelegateChoiceField(forms.ModelMultipleChoiceField):
@@ -158,37 +141,21 @@ class DelegateForm(PageForm):
         return parse_tag_list(self.cleaned_data["tags"])
 
 
-TOKEN_PERMISSION = "core_delegate_edit"  # noqa: S105 - no password
 EXPIRY_CHOICES = (("", "Never"), ("30", "In 30 days"), ("90", "In 90 days"), ("365", "In a year"))
 
 
-class RenameTokenForm(PageForm):
-    """Another name for a token."""
-
-    name = forms.CharField(max_length=128, help_text="What people know it by, such as where it is used.")
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, auto_id="token-%s", **kwargs)
-
-
-class NewTokenForm(RenameTokenForm):
+class NewTokenForm(ScopedForm):
     """A token that is not there yet."""
 
-    in_scope = ScopeField(help_text="Delegates that register with the token belong to this scope.")
+    name = forms.CharField(max_length=128, help_text="Describe it, for example by where it is used.")
     expires = forms.ChoiceField(
         choices=EXPIRY_CHOICES,
         required=False,
         label="Expires",
-        help_text="Sessions that are open then go on until they end; no new one begins.",
+        help_text="Open sessions continue after that. New ones are refused.",
     )
 
     field_order = ("in_scope", "name", "expires")
-
-    def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        field = self.fields["in_scope"]
-        if isinstance(field, ScopeField):
-            field.offer(person, TOKEN_PERMISSION, scope)
 
     @property
     def expires_at(self) -> datetime | None:

@@ -7,10 +7,9 @@ from django import forms
 from guards.limits import NOTIFICATION_SECRET_CHARACTERS, URL_CHARACTERS
 from notifications.events import SUBSCRIBABLE_EVENTS
 from notifications.models import NotificationRule
-from notifications.operations import EDIT, NotificationRuleSpec
-from rbac.models import Scope
-from rbac.policy import Principal
-from web.forms.page_forms import PageForm, ScopeField, build_identifier
+from notifications.operations import NotificationRuleSpec
+from web.forms.page_forms import PageForm, ScopeField
+from web.forms.resource_forms import IdentifierForm, ScopedForm
 
 _MONOSPACE_ATTRIBUTES = {
     "class": "input mono",
@@ -51,7 +50,7 @@ class NotificationRuleForm(PageForm):
         help_text="Signs what is sent, so that the receiver can tell it comes from here.",
         widget=forms.PasswordInput(attrs={"class": "input mono", "autocomplete": "new-password"}),
     )
-    is_enabled = forms.BooleanField(required=False, initial=True, label="In force")
+    is_enabled = forms.BooleanField(required=False, initial=True, label="Enabled")
     version = forms.IntegerField(min_value=1, required=False, widget=forms.HiddenInput)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -70,27 +69,12 @@ class NotificationRuleForm(PageForm):
         )
 
 
-class NewNotificationRuleForm(NotificationRuleForm):
+class NewNotificationRuleForm(ScopedForm, IdentifierForm, NotificationRuleForm):
     """A rule that is not there yet."""
 
-    in_scope = ScopeField(help_text="Told is what happens in this scope and in those below it.")
-    identifier = forms.CharField(
-        required=False,
-        max_length=128,
-        help_text="What the API calls it; it stays. Made from the name if empty.",
-        widget=forms.TextInput(attrs=_MONOSPACE_ATTRIBUTES),
-    )
+    in_scope = ScopeField(help_text="Events in this scope and in those below it are sent.")
 
-    def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        field = self.fields["in_scope"]
-        if isinstance(field, ScopeField):
-            field.offer(person, EDIT, scope)
-
-    def clean_identifier(self) -> str:
-        """The identifier, made from the name where none was given."""
-        given = str(self.cleaned_data["identifier"])
-        return given or build_identifier(str(self.cleaned_data.get("name", "")))
+    field_order = ("in_scope", "name", "identifier")
 
 
 class EditNotificationRuleForm(NotificationRuleForm):
@@ -98,11 +82,12 @@ class EditNotificationRuleForm(NotificationRuleForm):
 
     unsigned = forms.BooleanField(required=False, label="Send without a signature from now on")
 
+    field_order = ("name", "events", "url", "secret", "unsigned")
+
     def __init__(self, *args: Any, rule: NotificationRule, **kwargs: Any) -> None:
-        initial = {name: getattr(rule, name) for name in ("name", "events", "is_enabled", "version")}
-        super().__init__(*args, initial=initial, **kwargs)
-        self.fields["url"].help_text = f"Leave empty to keep the one there is, at {rule.host}."
+        super().__init__(*args, **kwargs)
+        self.fields["url"].help_text = f"Leave empty to keep the present address at {rule.host}."
         if rule.is_signed:
-            self.fields["secret"].help_text = "Leave empty to keep the one there is."
+            self.fields["secret"].help_text = "Leave empty to keep the present secret."
         else:
             del self.fields["unsigned"]

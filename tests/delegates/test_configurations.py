@@ -55,7 +55,7 @@ def test_a_configuration_is_made_in_the_browser(project: Scope, admin: User, bro
     assert made.script == "apt-get update\necho ready\n"
     assert (made.timeout_seconds, made.requires_approval) == (90, True)
     assert made.environments == ["account/default/demo/prod"]
-    assert "The configuration Build tools is there" in page
+    assert "The configuration Build tools is created" in page
     assert "Wait for approval" in page
 
 

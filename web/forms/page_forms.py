@@ -1,6 +1,7 @@
 """Base form of pages, which shows refusals of operations beside their fields."""
 
 import re
+from collections.abc import Collection, Sequence
 from typing import Any, ClassVar
 
 from django import forms
@@ -8,6 +9,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest, QueryDict
 
+from guards.limits import NAME_CHARACTERS
 from rbac.models import Scope
 from rbac.policy import Forbidden, Principal, list_permitted_scopes
 from web.http.problems import Problem, ResourceInUse, convert_exception
@@ -30,6 +32,8 @@ class PageForm(forms.Form):
 
     # Needed or not, depending on what else is entered: neither marked as optional nor as required.
     depending: ClassVar[frozenset[str]] = frozenset()
+    # Fields that a page shows side by side; each group follows one another in the form.
+    pairs: ClassVar[Sequence[Collection[str]]] = ()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -39,6 +43,19 @@ class PageForm(forms.Form):
             if not isinstance(widget, _UNSTYLED_WIDGETS):
                 widget.attrs.setdefault("class", css)
                 widget.attrs.setdefault("autocomplete", "off")
+
+    def get_rows(self) -> list[list[forms.BoundField]]:
+        """Return the visible fields, those of a pair in one row."""
+        rows: list[list[forms.BoundField]] = []
+        last: Collection[str] | None = None
+        for field in self.visible_fields():
+            pair = next((names for names in self.pairs if field.name in names), None)
+            if pair is not None and pair is last:
+                rows[-1].append(field)
+            else:
+                rows.append([field])
+            last = pair
+        return rows
 
     @property
     def http_status(self) -> int:
@@ -54,6 +71,12 @@ class PageForm(forms.Form):
             # A refusal that names no field of this form keeps the name of its place.
             message = str(error["message"]) if known or not path else f"{path}: {error['message']}"
             self.add_error(known, message)
+
+
+class RenameForm(PageForm):
+    """Another name for a resource."""
+
+    name = forms.CharField(max_length=NAME_CHARACTERS)
 
 
 class ConfirmForm(PageForm):
