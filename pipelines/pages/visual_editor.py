@@ -51,7 +51,7 @@ def edit_visually(request: PageRequest) -> HttpResponse:
     content = _build_context(outcome, scope, request.user, words)
     if (form := content.get("form")) and form.kind == "stage":
         content["new_place"] = place or build_infrastructure_form(request, scope, form, words)
-        stage = get_node(YamlDraft(outcome.text).value, parse_path(form.at))
+        stage = get_node(YamlDraft(outcome.text).value, parse_path(form.path))
         content |= {"provisioners": list_provisioners(), "provisioner": get_provisioner_name(stage)}
         content["provisions"] = has_provisioner(stage)
     content |= {"new_text": outcome.text if outcome.text != text else None, "outcome": outcome}
