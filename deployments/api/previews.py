@@ -108,7 +108,7 @@ class PreviewQuestionDocument(serializers.Serializer[Any]):
     """A preview that a delegate still reads for; post the same again to see what became of it."""
 
     id = serializers.UUIDField()
-    asked_at = serializers.DateTimeField()
+    asked_at = serializers.DateTimeField(source="requested_at")
     reason = serializers.CharField(help_text="What it waits for.")
 
 

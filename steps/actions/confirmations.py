@@ -66,6 +66,12 @@ def has_recent_write(rollout: StepContext) -> bool:
     return rollout.written_at is not None and rollout.now() - rollout.written_at < READ_LAG
 
 
+def rest_past_read_lag(rollout: StepContext) -> None:
+    """Let the next check wait for another state, or for reads that show this action's write for certain."""
+    written_at = rollout.written_at
+    rollout.rest(None if written_at is None else written_at + READ_LAG)
+
+
 def is_read_stale(rollout: StepContext) -> bool:
     """`has_recent_write` for an undo that is about to write: decided once, as its replay comes later."""
     return bool(rollout.remember("reads may be stale", has_recent_write(rollout)))

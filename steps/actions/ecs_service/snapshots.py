@@ -8,7 +8,13 @@ from aws.apis.ecs_types import EcsDeployment, EcsService, get_arn_name
 from aws.errors import NotFound
 from aws.shapes import get_parameter_names
 from steps.actions.base import ActionFailed, ChangedByOthers, ChecklistEntry
-from steps.actions.confirmations import clear_observation, has_recent_write, is_observed_twice, is_read_stale
+from steps.actions.confirmations import (
+    clear_observation,
+    has_recent_write,
+    is_observed_twice,
+    is_read_stale,
+    rest_past_read_lag,
+)
 from steps.actions.context import EarlierStep, ServiceObservation, StepContext
 from steps.actions.ecs_service.update_fields import merge_deployment_fields
 
@@ -199,7 +205,10 @@ def is_restored(rollout: StepContext, before: Mapping[str, Any], service: EcsSer
     is_back = is_over and service.running == service.desired == before["desired"]
     if is_back and not has_recent_write(rollout):
         return True
-    rollout.rest()
+    if is_back:
+        rest_past_read_lag(rollout)
+    else:
+        rollout.rest()
     return False
 
 

@@ -8,7 +8,13 @@ from aws.apis.ecs_types import EcsService
 from aws.errors import Invalid
 from steps.actions.base import Action, ActionFailed, ChecklistEntry, InterventionRequired, action
 from steps.actions.blue_green.scale_down import save_replaced_pair
-from steps.actions.confirmations import CallRecord, Confirmation, clear_observation, has_recent_write
+from steps.actions.confirmations import (
+    CallRecord,
+    Confirmation,
+    clear_observation,
+    has_recent_write,
+    rest_past_read_lag,
+)
 from steps.actions.context import EarlierStep, StepContext
 from steps.actions.ecs_service.confirmation import confirm_service_write
 from steps.actions.ecs_service.desired_count import (
@@ -238,6 +244,7 @@ class CreateOrUpdateService(Action):
         ):
             return False
         if has_recent_write(rollout):
+            rest_past_read_lag(rollout)
             return False
         settled = service.primary.rollout_state in ("COMPLETED", "", None)
         return settled and service.running >= service.desired
