@@ -52,7 +52,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
         self._access_task = self._start_task(self._watch_access())
 
     async def disconnect(self, code: int) -> None:
-        for job in (getattr(self, "_guard", None), getattr(self, "_following", None)):
+        for job in (getattr(self, "_access_task", None), getattr(self, "_stream_task", None)):
             if job is not None:
                 job.cancel()
 
