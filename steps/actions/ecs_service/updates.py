@@ -234,6 +234,8 @@ class CreateOrUpdateService(Action):
             is_gone = is_deleted(rollout, service)
             if is_gone:
                 rollout.show_counts(running=0, desired=0, pending=0)
+            elif service is None:
+                rest_past_read_lag(rollout)
             return is_gone
         if service is None or service.primary is None:
             return False
