@@ -2,17 +2,16 @@
 
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from botocore import xform_name
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
-from aws.clients import Endpoint, get_client
-from aws.credentials import Credentials
-from aws.errors import AwsError
+from aws.clients import Credentials, Endpoint, get_client
+from aws.errors import AwsError, Unanswered
 from aws.operations import is_write
 from aws.responses import convert_error, convert_to_json
 from guards.address_policy import PRIVATE_ALLOWED, AddressPolicy
@@ -77,3 +76,52 @@ class BotoCaller:
 
 def _jitter(attempt: int) -> float:
     return random.uniform(0.1, 0.4 * 2**attempt)  # noqa: S311  -- spreads retries, guards nothing
+
+
+# Far above the size of any account. A response that repeats its token must not block a worker for ever.
+MAX_PAGES = 200
+
+
+def paginate(
+    caller: Caller,
+    service: str,
+    operation: str,
+    params: Mapping[str, Any],
+    *,
+    result_key: str,
+    cursor_key: str,
+    response_cursor_key: str = "",
+) -> Iterator[Any]:
+    """Yield the items under `result_key` on every page.
+
+    `cursor_key` names the page token in request and response; `response_cursor_key` is set where the
+    response uses another name.
+    """
+    request = dict(params)
+    for _ in range(MAX_PAGES):
+        response = caller.call(service, operation, request)
+        yield from response.get(result_key) or ()
+        token = response.get(response_cursor_key or cursor_key)
+        if not token or token == request.get(cursor_key):
+            return
+        request[cursor_key] = token
+    raise Unanswered("TooManyPages", f"more than {MAX_PAGES} pages were returned", service, operation)
+
+
+T = TypeVar("T")
+
+
+def split_batches(items: Sequence[T], size: int) -> Iterator[list[T]]:
+    """Yield the items in lists of at most `size`, the limit of one AWS call."""
+    for start in range(0, len(items), size):
+        yield list(items[start : start + size])
+
+
+def require_member(response: Mapping[str, Any], member: str, service: str, operation: str) -> Any:
+    """Return a required member of a response.
+
+    Raises `Unanswered` if it is missing: a truncated response does not show whether the call took effect.
+    """
+    if not response.get(member):
+        raise Unanswered("UnreadableAnswer", f"the answer holds no {member}", service, operation)
+    return response[member]

@@ -1,11 +1,13 @@
-"""Cache of boto3 clients, shared by all threads."""
+"""Cache of boto3 clients by credentials, shared by all threads, with a send deadline for writes."""
 
 import json
 import os
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -17,12 +19,68 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.loaders import create_loader
 from botocore.parsers import ResponseParserError
 
-from aws.credentials import AccessKey, AssumedRole, Credentials
-from aws.deadlines import refuse_late_write
 from aws.errors import NotSent, Unanswered
+from aws.operations import is_write
 from aws.responses import convert_error
 from guards.address_policy import PRIVATE_ALLOWED, AddressPolicy
 from guards.connection_pools import build_guarded_pools
+
+
+@dataclass(frozen=True)
+class AccessKey:
+    """A key pair, with a session token if it is a temporary one; its secrets are never printed."""
+
+    access_key_id: str
+    secret_access_key: str = field(repr=False)
+    session_token: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True)
+class DefaultChain:
+    """Whatever the process finds: environment, shared files, container or instance role."""
+
+
+@dataclass(frozen=True)
+class AssumedRole:
+    """A role taken on by other credentials, renewed before it expires."""
+
+    role_arn: str
+    base: AccessKey | DefaultChain = DefaultChain()
+    external_id: str = field(default="", repr=False)
+    session_name: str = "slipway"
+
+
+Credentials = AccessKey | DefaultChain | AssumedRole
+
+_thread_state = threading.local()
+
+
+class SendDeadlinePassed(NotSent):
+    """The call was not sent because the deadline for sending it had passed."""
+
+
+@contextmanager
+def send_deadline(deadline: float) -> Iterator[None]:
+    """Inside the block, a write of this thread that would leave after `moment` raises `TooLate`.
+
+    The moment is one of `time.monotonic`.
+    """
+    _thread_state.moment = deadline
+    try:
+        yield
+    finally:
+        del _thread_state.moment
+
+
+def refuse_late_write(*, event_name: str, **more: Any) -> None:
+    """For botocore's before-send: nothing that takes time is between this and the socket."""
+    deadline = getattr(_thread_state, "moment", None)
+    if deadline is None or time.monotonic() <= deadline:
+        return
+    _, service, operation = event_name.split(".", 2)
+    if is_write(service, operation):
+        raise SendDeadlinePassed("TooLate", "the deadline for sending it had passed", service, operation)
+
 
 CONNECT_SECONDS = 3
 READ_SECONDS = 10

@@ -8,8 +8,7 @@ from catalog.models import Environment
 from deployments.engine.step_inputs import build_artifact_values, is_provisioning_step
 from deployments.journal.secret_values import list_stage_secrets
 from deployments.models import Execution, StageExecution, StepExecution, StepGroup
-from guards.masks import SecretMask
-from guards.parameter_redaction import HIDDEN
+from guards.masks import HIDDEN, SecretMask
 from pipelines.completion.items import (
     AFTER_LAST_STEP,
     MASKED_VALUE,

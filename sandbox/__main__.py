@@ -2,8 +2,7 @@
 
 from argparse import ArgumentParser
 
-from sandbox.arguments import add_arguments, build_options
-from sandbox.server import serve
+from sandbox.server import add_arguments, build_options, serve
 
 if __name__ == "__main__":
     parser = ArgumentParser(prog="sandbox", description="A pretend AWS account on loopback.")

@@ -1,17 +1,21 @@
-"""Emulated account: lock, clock, journal, faults and state."""
+"""Emulated account: lock, clock, journal, faults, and the state file with one pickle of all back ends."""
 
+import io
 import os
+import pickle
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from threading import Lock, RLock
 from typing import Any
 
+import moto.backends
 from moto.core.base_backend import BackendDict
 from moto.core.model_instances import reset_model_data
 from moto.ecs.models import ecs_backends
 
-from sandbox import state
 from sandbox.clock import CLOCK
 from sandbox.faults import InjectedFaults
 from sandbox.journal import SandboxJournal
@@ -25,6 +29,94 @@ from sandbox.services.ecs import containers, scheduler
 from sandbox.services.ecs import responses as ecs_responses
 from sandbox.services.ecs.backend import SandboxEcs
 
+# Raise this when the shape of what is kept changes: an older file is then left aside.
+STATE_VERSION = 2
+LOCK_TYPE = type(RLock())
+Backends = dict[str, dict[str, dict[str, Any]]]
+
+
+def build_version_stamp() -> dict[str, Any]:
+    return {"shape": STATE_VERSION, "moto": version("moto"), "python": list(sys.version_info[:2])}
+
+
+def _make_lock() -> Any:
+    return RLock()
+
+
+class _Pickler(pickle.Pickler):
+    """Writes locks as new locks: moto's ECR keeps one in each repository."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        return (_make_lock, ()) if isinstance(obj, LOCK_TYPE) else NotImplemented
+
+
+def dumps(value: Any) -> bytes:
+    buffer = io.BytesIO()
+    _Pickler(buffer, protocol=pickle.HIGHEST_PROTOCOL).dump(value)
+    return buffer.getvalue()
+
+
+def loads(data: bytes) -> Any:
+    # Only files and snapshots that this program wrote itself get here.
+    return pickle.loads(data)  # noqa: S301
+
+
+def list_backends() -> Backends:
+    """Every back end that exists, by service, account and region."""
+    return {
+        services.service_name: {account: dict(regions.items()) for account, regions in services.items()}
+        for services in BackendDict._instances
+        if services.service_name != "moto_api"
+    }
+
+
+def restore_backends(backends: Backends) -> None:
+    for service, account, region, backend in _flatten_backends(backends):
+        moto.backends.get_backend(service)[account][region] = backend
+
+
+def _flatten_backends(backends: Backends) -> Iterator[tuple[str, str, str, Any]]:
+    for service, accounts in backends.items():
+        for account, regions in accounts.items():
+            for region, backend in regions.items():
+                yield service, account, region, backend
+
+
+class StateFile:
+    """Where the state is kept between runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "sandbox.state"
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def save(self, body: bytes) -> None:
+        """Replace the file in one step, so that a crash leaves the old one or the new one."""
+        draft = self.path.with_suffix(".draft")
+        with draft.open("wb") as file:
+            file.write(pickle.dumps(build_version_stamp()))
+            file.write(body)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(self.path)
+
+    def load(self) -> Any | None:
+        """What was saved, or None (said on standard error) if there is nothing that this version can read."""
+        if not self.path.exists():
+            return None
+        with self.path.open("rb") as file:
+            try:
+                found = pickle.load(file)  # noqa: S301
+                if found == build_version_stamp():
+                    return pickle.load(file)  # noqa: S301
+                why = f"it was written by {found}, this is {build_version_stamp()}"
+            except (pickle.UnpicklingError, EOFError, AttributeError, ImportError, TypeError) as exc:
+                why = f"it cannot be read: {exc}"
+        aside = self.path.with_suffix(".discarded")
+        self.path.replace(aside)
+        print(f"sandbox: starting empty, {aside.name} is left aside because {why}", file=sys.stderr)  # noqa: T201
+        return None
+
+
 STEP_SECONDS = 1.0
 
 
@@ -35,7 +127,7 @@ class Account:
         self.lock = RLock()
         self.journal = SandboxJournal()
         self.faults = InjectedFaults()
-        self.file = state.StateFile(folder) if folder else None
+        self.file = StateFile(folder) if folder else None
         self.is_dirty = False
         self.saved = 0
         self.saving = Lock()
@@ -59,7 +151,7 @@ class Account:
         record = self.file.load() if self.file else None
         if record is None:
             return None
-        state.restore_backends(record["backends"])
+        restore_backends(record["backends"])
         CLOCK.restore(record["clock"])
         self.journal.restore(record["journal"])
         self.cloudformation.stacks = record.get("stacks", [])
@@ -76,9 +168,9 @@ class Account:
     def _dump(self) -> bytes:
         with self.lock:
             self.is_dirty = False
-            return state.dumps(
+            return dumps(
                 {
-                    "backends": state.list_backends(),
+                    "backends": list_backends(),
                     "clock": CLOCK.to_record(),
                     "journal": self.journal.to_record(),
                     "stacks": self.cloudformation.stacks,
@@ -135,19 +227,19 @@ class Account:
 
     def snapshot(self) -> bytes:
         with self.lock:
-            return state.dumps((state.list_backends(), self.cloudformation.stacks))
+            return dumps((list_backends(), self.cloudformation.stacks))
 
     @contextmanager
     def as_of(self, snapshot: bytes) -> Iterator[None]:
         """Serve responses from an earlier snapshot, then restore the present state."""
         with self.lock:
-            current, stacks = state.list_backends(), self.cloudformation.stacks
-            earlier, self.cloudformation.stacks = state.loads(snapshot)
-            state.restore_backends(earlier)
+            current, stacks = list_backends(), self.cloudformation.stacks
+            earlier, self.cloudformation.stacks = loads(snapshot)
+            restore_backends(earlier)
             try:
                 yield
             finally:
-                state.restore_backends(current)
+                restore_backends(current)
                 self.cloudformation.stacks = stacks
 
     def describe(self) -> dict[str, Any]:

@@ -7,9 +7,8 @@ from datetime import datetime
 from typing import Any, Self
 
 from aws.apis.ecs_types import parse_timestamp
-from aws.caller import Caller
+from aws.caller import Caller, paginate, require_member
 from aws.errors import AwsError, Invalid
-from aws.paging import paginate, require_member
 
 SERVICE = "cloudformation"
 STACK_RESOURCE_TYPE = "AWS::CloudFormation::Stack"

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from aws.caller import Caller
-from aws.paging import paginate
+from aws.caller import Caller, paginate
 
 Json = Mapping[str, Any]
 # To an internet gateway, to a NAT, by another way such as a transit gateway, or not out at all.

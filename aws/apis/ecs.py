@@ -15,9 +15,8 @@ from aws.apis.ecs_types import (
     format_tags,
     parse_tags,
 )
-from aws.caller import Caller
+from aws.caller import Caller, paginate, require_member, split_batches
 from aws.errors import NotFound
-from aws.paging import paginate, require_member, split_batches
 from aws.shapes import get_parameter_names
 
 SERVICES_PER_CALL = 10

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from aws.caller import Caller
-from aws.paging import paginate, split_batches
+from aws.caller import Caller, paginate, split_batches
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,38 @@
-"""Client for IAM policy simulation."""
+"""Clients for STS and IAM: identity behind credentials, and simulated permissions."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from aws.caller import Caller
-from aws.paging import split_batches
+from aws.caller import Caller, require_member, split_batches
+
+
+@dataclass(frozen=True)
+class AwsIdentity:
+    """The account and the principal behind some credentials."""
+
+    account_id: str
+    arn: str
+
+
+@dataclass(frozen=True)
+class StsClient:
+    """Speaks STS through a caller."""
+
+    caller: Caller
+
+    def get_identity(self) -> AwsIdentity:
+        """Who AWS takes us for; needs no permission at all."""
+        response = self.caller.call("sts", "GetCallerIdentity", {})
+        return AwsIdentity(
+            require_member(response, "Account", "sts", "GetCallerIdentity"), response.get("Arn", "")
+        )
+
+    def get_account_id(self) -> str:
+        """The account id."""
+        return self.get_identity().account_id
+
 
 ACTIONS_PER_CALL = 100
 _USER = re.compile(r"arn:(aws[\w-]*):(?:iam|sts)::(\d{12}):user/(.+)")

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from aws.caller import Caller
-from aws.paging import paginate
+from aws.caller import Caller, paginate
 
 DIMENSION = "ecs:service:DesiredCount"
 NAMESPACE = "ecs"

@@ -5,8 +5,7 @@ from typing import Any
 
 from aws.errors import AwsError
 from aws.preview.ecs_services import PlannedServices
-from aws.preview.live_reads import LiveAccount
-from aws.preview.tags import TagOverlay
+from aws.preview.live_reads import LiveAccount, TagOverlay
 
 
 class PlannedTaskDefinitions:

@@ -5,8 +5,7 @@ from copy import deepcopy
 from typing import Any
 
 from aws.apis.ecs_types import get_arn_name
-from aws.preview.live_reads import LiveAccount
-from aws.preview.tags import TagOverlay
+from aws.preview.live_reads import LiveAccount, TagOverlay
 
 # What UpdateService starts a new deployment for, according to its API reference.
 _DEPLOYMENT_FIELDS = (

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from aws.preview.live_reads import LiveAccount
-from aws.preview.tags import TagOverlay
+from aws.preview.live_reads import LiveAccount, TagOverlay
 
 
 class PlannedTargets(Protocol):

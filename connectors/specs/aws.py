@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 
-from aws.credentials import AccessKey, AssumedRole, Credentials, DefaultChain
+from aws.clients import AccessKey, AssumedRole, Credentials, DefaultChain
 from connectors.models import Connector
 from connectors.specs.base import ConnectorSpec, build_spec_problem
 from guards.address_policy import PRIVATE_ALLOWED, AddressPolicy

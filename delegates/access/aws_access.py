@@ -8,7 +8,7 @@ from django.conf import settings
 
 from aws.apis.ecs import EcsClient
 from aws.caller import BotoCaller, Caller
-from aws.credentials import AccessKey, AssumedRole, Credentials
+from aws.clients import AccessKey, AssumedRole, Credentials
 from aws.errors import AwsError, NotSent
 from aws.regions import get_service_endpoint
 from connectors.models import Connector

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from aws.apis.ecs import EcsClient
-from aws.apis.sts import AwsIdentity, StsClient
+from aws.apis.iam import AwsIdentity, StsClient
 from aws.caller import Caller
 from aws.errors import AwsError, Undelivered
 from connectors.models import Connector

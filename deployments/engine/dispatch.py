@@ -12,8 +12,8 @@ from django.db.models import F, Q, QuerySet
 
 from aws.apis.ecs import SERVICES_PER_CALL, EcsClient
 from aws.apis.ecs_types import EcsService
+from aws.caller import split_batches
 from aws.errors import AwsError
-from aws.paging import split_batches
 from delegates.access.aws_access import ConnectorUnavailable
 from deployments.engine.lease import PASS_SECONDS
 from deployments.engine.reconcile import reconcile

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, cast
 
-from aws.apis.sts import StsClient
+from aws.apis.iam import StsClient
 from deployments.approvals.plan import ApprovalPlan, build_approval_plan, find_stage_caller
 from deployments.approvals.requests import ApprovalRequester
 from deployments.engine import step_inputs
@@ -32,7 +32,7 @@ from deployments.journal.runtime import DirectAwsAccess, EngineRuntime, QueuedAw
 from deployments.log import NewLogLine
 from deployments.models import ActionRun, AwsCall, StepExecution
 from deployments.regions import NO_CLUSTER, known_region
-from guards.parameter_redaction import HIDDEN, redact_parameters
+from guards.masks import HIDDEN, redact_parameters
 from steps.actions.base import ActionFailed
 from steps.actions.context import ApprovalRequest, ApprovalState, AwsClients, EarlierStep, ServiceObservation
 from steps.actions.non_aws_calls import DELEGATE_SERVICE, NonAwsCalls, is_write_call

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from aws.apis.iam import IamClient, IamDecision, parse_principal_arn
-from aws.apis.sts import StsClient
+from aws.apis.iam import IamClient, IamDecision, StsClient, parse_principal_arn
 from aws.errors import AwsError, Denied, NotFound
 from aws.operations import list_required_actions
 from aws.policies import IamPolicy, get_action_purpose, get_policy_title, list_policies
@@ -14,8 +13,7 @@ from aws.preview import PlannedCall, PreviewCaller, PreviewLimitReached
 from delegates.access.aws_access import ConnectorUnavailable
 from deployments.preview.change_summaries import summarize_write
 from deployments.preview.dry_run import PreviewedStep, PreviewFailure
-from guards.masks import SecretMask
-from guards.parameter_redaction import HIDDEN, redact_parameters
+from guards.masks import HIDDEN, SecretMask, redact_parameters
 from steps.actions.ecs_service.snapshots import GONE_STATUSES
 from steps.actions.non_aws_calls import DELEGATE_SERVICE
 from steps.actions.task_definitions import normalize_definition

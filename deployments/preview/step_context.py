@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from aws.apis.sts import StsClient
+from aws.apis.iam import StsClient
 from aws.preview import PlannedCall, PreviewCaller, PreviewLimitReached
 from catalog.manifests import fetching
 from deployments.engine import step_inputs

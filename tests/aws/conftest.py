@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from aws.caller import BotoCaller
-from aws.credentials import AccessKey
+from aws.clients import AccessKey
 from tests.aws.fake_caller import no_sleep
 
 Answer = Callable[[BaseHTTPRequestHandler], None]

@@ -7,9 +7,9 @@ import pytest
 from aws.apis.ec2 import Ec2Client
 from aws.apis.ecs import EcsClient, select_update_fields
 from aws.apis.elb import ElbClient
+from aws.apis.iam import StsClient
 from aws.apis.logs import LogsClient
 from aws.apis.scaling import ScalableTarget, ScalingClient
-from aws.apis.sts import StsClient
 from aws.errors import NotFound, Unanswered
 from tests.aws.fake_caller import ListedCaller
 

@@ -9,7 +9,7 @@ import pytest
 
 from aws import clients
 from aws.caller import BotoCaller
-from aws.credentials import AccessKey, AssumedRole
+from aws.clients import AccessKey, AssumedRole
 from aws.errors import (
     AwsError,
     Denied,

@@ -4,11 +4,11 @@ import pytest
 
 from aws.apis.ecs import EcsClient, select_update_fields
 from aws.apis.elb import ElbClient
+from aws.apis.iam import StsClient
 from aws.apis.logs import LogsClient
 from aws.apis.scaling import ScalingClient
-from aws.apis.sts import StsClient
 from aws.caller import BotoCaller
-from aws.credentials import AccessKey
+from aws.clients import AccessKey
 from aws.errors import AwsError, Denied, Invalid, NotFound, Throttled, Unanswered
 from sandbox.process import SandboxProcess
 from tests.aws.fake_caller import no_sleep

@@ -13,7 +13,7 @@ from aws.validation.parameters import convert_parameter, remove_nulls, validate_
 from aws.validation.problems import ShapeProblem
 from aws.validation.rules import compatibility
 from aws.validation.rules.common import parse_units
-from aws.validation.rules.fargate import FARGATE_SIZES
+from aws.validation.rules.task_definitions import FARGATE_SIZES
 from tests.lanes import examples
 
 ROLE = "arn:aws:iam::123456789012:role/ecsTaskExecutionRole"

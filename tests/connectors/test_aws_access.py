@@ -5,7 +5,7 @@ from cryptography.fernet import Fernet
 from pytest_django import Settings
 
 from aws.caller import BotoCaller
-from aws.credentials import AccessKey
+from aws.clients import AccessKey
 from connectors.models import Connector, Secret
 from connectors.operations import create_connector, create_secret, update_connector
 from delegates.access import aws_access

@@ -6,7 +6,7 @@ import pytest
 from django.db import IntegrityError, transaction
 from pytest_django import Settings
 
-from aws.credentials import AccessKey, AssumedRole, DefaultChain
+from aws.clients import AccessKey, AssumedRole, DefaultChain
 from connectors.models import Connector, Secret
 from connectors.operations import (
     create_connector,

@@ -9,7 +9,7 @@ import tracemalloc
 import pytest
 
 from aws.caller import BotoCaller
-from aws.credentials import AccessKey
+from aws.clients import AccessKey
 from aws.errors import NotSent
 from guards.address_policy import PRIVATE_ALLOWED, PUBLIC_ONLY, AddressPolicy, AddressRefused, parse_networks
 from guards.safe_http import (

@@ -9,7 +9,7 @@ import redis
 from pytest_django import Settings
 
 from aws.caller import BotoCaller
-from aws.credentials import AccessKey
+from aws.clients import AccessKey
 from delegates.models import DelegateTask
 from deployments.approvals.operations import approve_step
 from deployments.execution.operations import run_pipeline

@@ -5,8 +5,7 @@ from typing import Any
 
 from aws.apis.s3 import fetch_objects
 from aws.caller import BotoCaller
-from aws.credentials import AccessKey, AssumedRole, Credentials, DefaultChain
-from aws.deadlines import SendDeadlinePassed, send_deadline
+from aws.clients import AccessKey, AssumedRole, Credentials, DefaultChain, SendDeadlinePassed, send_deadline
 from aws.errors import AwsError, NotSent, Unauthenticated
 from aws.operations import get_iam_action
 from delegates.agent.executors.task_results import (

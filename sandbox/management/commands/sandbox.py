@@ -5,8 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from sandbox.arguments import add_arguments, build_options
-from sandbox.server import serve
+from sandbox.server import add_arguments, build_options, serve
 
 
 class Command(BaseCommand):

@@ -5,14 +5,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sandbox.services.cloudformation.errors import CloudFormationError
 from sandbox.services.cloudformation.stacks import (
     REDACTED_VALUE,
     CloudFormationStack,
     CloudFormationStackEvent,
     StackResource,
 )
-from sandbox.services.cloudformation.templates import StackTemplate
+from sandbox.services.cloudformation.templates import CloudFormationError, StackTemplate
 
 PAGE_SIZE = 100
 

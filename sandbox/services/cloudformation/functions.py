@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sandbox.services.cloudformation.errors import CloudFormationError
-from sandbox.services.cloudformation.templates import StackTemplate
+from sandbox.services.cloudformation.templates import CloudFormationError, StackTemplate
 
 _SUB_PATTERN = re.compile(r"\$\{([^}]*)\}")
 NO_VALUE = object()

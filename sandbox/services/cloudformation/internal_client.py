@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError, ParamValidationError
 from werkzeug.test import EnvironBuilder
 
 from sandbox.aws_protocol import AwsHttpResponse
-from sandbox.services.cloudformation.errors import ResourceFailed
+from sandbox.services.cloudformation.templates import ResourceFailed
 
 SendRequest = Callable[[dict[str, Any], bytes], AwsHttpResponse]
 _CONFIG = Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1})

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sandbox.services.cloudformation.errors import ResourceFailed
+from sandbox.services.cloudformation.templates import ResourceFailed
 
 ServiceCall = Callable[[str, str, Mapping[str, Any]], dict[str, Any]]
 ResourceProperties = Mapping[str, Any]

@@ -13,13 +13,18 @@ from werkzeug.datastructures import MultiDict
 
 from sandbox.aws_protocol import AwsHttpResponse, AwsRequest, build_error_response
 from sandbox.journal import mark_unchanged
-from sandbox.services.cloudformation import documents, parameters
-from sandbox.services.cloudformation.errors import CloudFormationError, ResourceFailed
+from sandbox.services.cloudformation import documents, templates
 from sandbox.services.cloudformation.internal_client import InternalClient
 from sandbox.services.cloudformation.resource_handlers import RESOURCE_TYPES
 from sandbox.services.cloudformation.stack_engine import INITIATED, StackEngine
 from sandbox.services.cloudformation.stacks import CloudFormationStack, StackTarget
-from sandbox.services.cloudformation.templates import MAX_BODY_BYTES, StackTemplate, parse_template
+from sandbox.services.cloudformation.templates import (
+    MAX_BODY_BYTES,
+    CloudFormationError,
+    ResourceFailed,
+    StackTemplate,
+    parse_template,
+)
 
 SERVICE_NAME = "cloudformation"
 
@@ -130,7 +135,7 @@ class CloudFormationService:
         template = self._read(call, given)
         wanted = StackTarget(
             template,
-            parameters.resolve_parameters(template, given.get("Parameters") or ()),
+            templates.resolve_parameters(template, given.get("Parameters") or ()),
             _read_tags(given),
         )
         self._check_agreed(template, given)
@@ -161,7 +166,7 @@ class CloudFormationService:
         is_same_text = bool(given.get("UsePreviousTemplate"))
         template = stack.wanted.template if is_same_text else self._read(call, given)
         before = stack.wanted.parameters
-        said = parameters.resolve_parameters(template, given.get("Parameters") or (), before)
+        said = templates.resolve_parameters(template, given.get("Parameters") or (), before)
         self._check_agreed(template, given)
         wanted = StackTarget(template, said, _read_tags(given) if "Tags" in given else stack.wanted.tags)
         if wanted.is_same(stack.wanted):

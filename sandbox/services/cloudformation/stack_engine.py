@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sandbox.clock import CLOCK
-from sandbox.services.cloudformation.errors import CloudFormationError, ResourceFailed
 from sandbox.services.cloudformation.internal_client import InternalClient
 from sandbox.services.cloudformation.resource_handlers import RESOURCE_HANDLERS, generate_name
 from sandbox.services.cloudformation.stacks import (
@@ -13,6 +12,7 @@ from sandbox.services.cloudformation.stacks import (
     StackResource,
     StackTarget,
 )
+from sandbox.services.cloudformation.templates import CloudFormationError, ResourceFailed
 
 RESOURCE_SECONDS = 4.0
 SLOW_RESOURCE_SECONDS = 900.0

@@ -6,7 +6,7 @@ import pytest
 from pytest_django import Settings
 
 from aws.caller import BotoCaller
-from aws.credentials import AccessKey
+from aws.clients import AccessKey
 from connectors.models import Connector
 from delegates.models import Delegate, DelegateTask
 from delegates.task_owners import TaskAnswer, register_task_owner

@@ -7,7 +7,7 @@ from pytest_django import Settings
 
 from aws.apis.s3 import fetch_objects
 from aws.caller import BotoCaller
-from aws.credentials import AccessKey
+from aws.clients import AccessKey
 from aws.errors import AwsError
 from delegates.access.site_calls import build_secret_payload, run_locally
 from deployments.models import StepExecution

@@ -5,8 +5,7 @@ import time
 import pytest
 
 from aws.caller import BotoCaller
-from aws.credentials import AccessKey
-from aws.deadlines import SendDeadlinePassed, send_deadline
+from aws.clients import AccessKey, SendDeadlinePassed, send_deadline
 from tests.aws.conftest import Endpoint
 
 KEY = AccessKey("AKIAEXAMPLE", "secret")
