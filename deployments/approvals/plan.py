@@ -59,7 +59,7 @@ def build_approval_plan(step: StepExecution, way_of: StageCallerFinder) -> Appro
     return ApprovalPlan(document, hashlib.sha256(text.encode()).hexdigest())
 
 
-def find_stage_caller(rollout: "EngineStepContext", stage: StageExecution) -> Caller | None:
+def find_stage_caller(context: "EngineStepContext", stage: StageExecution) -> Caller | None:
     """The way to AWS of the stage of an action or of a later one.
 
     Of a stage with another connector or region the calls that delegates make are the action's own as well, so
@@ -68,18 +68,18 @@ def find_stage_caller(rollout: "EngineStepContext", stage: StageExecution) -> Ca
     if not stage.region:
         # Known once it is provisioned.
         return None
-    own = rollout.shared.stage
+    own = context.shared.stage
     if (stage.connector_id, stage.region) == (own.connector_id, own.region):
         return (
-            cast("DirectAwsAccess", rollout.shared.door_for(rollout.step))
-            if rollout.remote is None
-            else rollout.caller
+            cast("DirectAwsAccess", context.shared.door_for(context.step))
+            if context.remote is None
+            else context.caller
         )
     try:
-        door = rollout.world.open_door(stage.connector, stage.region)
+        door = context.world.open_door(stage.connector, stage.region)
     except ConnectorUnavailable:
         return None
-    return _OtherStageCaller(rollout.caller, stage) if hasattr(door, "queue") else door
+    return _OtherStageCaller(context.caller, stage) if hasattr(door, "queue") else door
 
 
 @dataclass(frozen=True)

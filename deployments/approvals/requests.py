@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class ApprovalRequester:
     """Where one action asks for approval; what it asks is written with the commit of its phase."""
 
-    def __init__(self, rollout: "EngineStepContext") -> None:
-        self._rollout = rollout
+    def __init__(self, context: "EngineStepContext") -> None:
+        self._context = context
         self._new: tuple[Approval, list[UserGroup]] | None = None
         self._checked: tuple[Approval, ApprovalPlan] | None = None
 
@@ -35,8 +35,8 @@ class ApprovalRequester:
         """Ask once; who would have to approve and what would be done is said in the log."""
         if self._rows().exists():
             return
-        rollout = self._rollout
-        scope = rollout.shared.execution.scope
+        context = self._context
+        scope = context.shared.execution.scope
         groups, missing = find_groups(scope, asked.groups)
         if missing:
             raise ActionFailed(
@@ -44,13 +44,13 @@ class ApprovalRequester:
             )
         self._new = (self._row(asked), groups)
         until = f"{self._new[0].expires_at:%Y-%m-%d %H:%M:%S} UTC"
-        rollout.log(f"Waiting for approval by {self._words(asked)} until {until}")
+        context.log(f"Waiting for approval by {self._words(asked)} until {until}")
         able = User.objects.filter(user_groups__in=groups, is_active=True).distinct().count()
         if able < asked.minimum:
             text = (
                 f"These groups have {able} members, and {asked.minimum} have to approve: add people to them."
             )
-            rollout.log(text, "warning")
+            context.log(text, "warning")
 
     def flush(self) -> None:
         """Write what was asked; inside a fenced commit."""
@@ -59,7 +59,7 @@ class ApprovalRequester:
             Approval.objects.filter(pk=checked.pk, status=Approval.Status.WAITING).update(
                 plan=json.dumps(ahead.document, default=str),
                 plan_hash=ahead.diff,
-                planned_at=self._rollout.world.now(),
+                planned_at=self._context.world.now(),
                 refreshes_completed=checked.refreshes_requested,
             )
             self._checked = None
@@ -72,7 +72,7 @@ class ApprovalRequester:
         self._new = None
         after = {"step": row.step.identifier, "groups": row.group_names, "minimum": row.minimum_approvals}
         record_audit_entry(actor=None, action="approval.ask", thing=row, after=after)
-        notify_approval(row, self._rollout.shared.mask)
+        notify_approval(row, self._context.shared.mask)
         publish_approvals_changed(row.pk)
 
     def state(self) -> ApprovalState:
@@ -83,7 +83,7 @@ class ApprovalRequester:
             verdict = self._verdict(row, counted)
             if verdict == Approval.Status.WAITING:
                 self._check(row)
-                self._rollout.wait_for_people(row.expires_at)
+                self._context.wait_for_people(row.expires_at)
                 break
             self._close(row, verdict)
             row = self._rows().get()
@@ -94,40 +94,40 @@ class ApprovalRequester:
         """Work out what would be done, at first and when somebody asks to check again."""
         if not row.is_being_refreshed:
             return
-        ahead = self._rollout.look_ahead()
+        ahead = self._context.look_ahead()
         if row.plan_hash and row.plan_hash != ahead.diff:
             text = "The plan has changed: review and approve it again"
-            self._rollout.log(text, "warning")
+            self._context.log(text, "warning")
         self._checked = (row, ahead)
 
     def _rows(self) -> QuerySet[Approval]:
-        return Approval.objects.filter(step=self._rollout.step, attempt=self._rollout.attempt)
+        return Approval.objects.filter(step=self._context.step, attempt=self._context.attempt)
 
     def _verdict(self, row: Approval, counted: ApprovalTally) -> str:
         """A decision that was taken in time counts, however late it is read."""
         if counted.verdict != Approval.Status.WAITING:
             return counted.verdict
-        is_late = self._rollout.world.now() >= row.expires_at
+        is_late = self._context.world.now() >= row.expires_at
         return Approval.Status.EXPIRED if is_late else Approval.Status.WAITING
 
     def _close(self, row: Approval, verdict: str) -> None:
         """Only what was read may be closed: a decision or another diff that came meanwhile is read first."""
-        rollout = self._rollout
-        with rollout.commit():
+        context = self._context
+        with context.commit():
             read = Approval.objects.filter(pk=row.pk, status=Approval.Status.WAITING)
             same = read.filter(decision_count=row.decision_count, plan_hash=row.plan_hash)
-            if same.update(status=verdict, ended_at=rollout.world.now()):
-                update_waiting_status(rollout.shared, rollout.step, Status.RUNNING)
+            if same.update(status=verdict, ended_at=context.world.now()):
+                update_waiting_status(context.shared, context.step, Status.RUNNING)
                 record_audit_entry(actor=None, action=f"approval.{verdict.lower()}", thing=row)
                 publish_approvals_changed(row.pk)
 
     def _row(self, asked: ApprovalRequest) -> Approval:
-        rollout, step = self._rollout, self._rollout.step
-        now = rollout.world.now()
+        context, step = self._context, self._context.step
+        now = context.world.now()
         return Approval(
-            execution=rollout.shared.execution,
+            execution=context.shared.execution,
             step=step,
-            attempt=rollout.attempt,
+            attempt=context.attempt,
             message=asked.message,
             group_names=list(asked.groups),
             minimum_approvals=asked.minimum,

@@ -43,7 +43,7 @@ CLUSTER_NOT_FOUND = "CLUSTER_NOT_FOUND"
 class PhaseFinished:
     """The phase came to its end; `value` is what it returned."""
 
-    rollout: EngineStepContext
+    context: EngineStepContext
     value: object
 
 
@@ -71,15 +71,15 @@ PhaseEnd = PhaseFinished | PhaseWaiting | PhaseFailed | PhaseNeverSent
 
 
 def wait_for_next_check(
-    shared: ReconcileContext, rollout: EngineStepContext, *, since: datetime, deadline: datetime | None
+    shared: ReconcileContext, context: EngineStepContext, *, since: datetime, deadline: datetime | None
 ) -> timedelta:
     """Wait for the next turn since `since`; where an ECS service is waited for, together with its group."""
     now = shared.world.now()
-    shared.parking = rollout.parking(since=since, deadline=deadline)
-    if rollout.sleeps_until is not None:
-        return max(timedelta(0), min(rollout.sleeps_until - now, LONGEST_CHECK_INTERVAL))
-    if shared.parking is None and rollout.wakes_at is not None:
-        return max(timedelta(0), min(rollout.wakes_at - now, LONGEST_CHECK_INTERVAL))
+    shared.parking = context.parking(since=since, deadline=deadline)
+    if context.sleeps_until is not None:
+        return max(timedelta(0), min(context.sleeps_until - now, LONGEST_CHECK_INTERVAL))
+    if shared.parking is None and context.wakes_at is not None:
+        return max(timedelta(0), min(context.wakes_at - now, LONGEST_CHECK_INTERVAL))
     if shared.parking is None:
         return get_check_interval(now - since)
     return get_next_check(now, since, shared.parking.batch_key) - now
@@ -104,17 +104,17 @@ def run_phase(
 
     `judged` is the phase whose lost write an adoption judges: it sees what that phase remembered.
     """
-    rollout = EngineStepContext(
+    context = EngineStepContext(
         shared, row, phase, told_in=told_in, forbid_sending=forbid_sending, judged=judged
     )
     try:
         action = read_action(row)
-        value = body(action, rollout)
+        value = body(action, context)
     except ActionFailed as failure:
-        _hand_over(rollout)
+        _hand_over(context)
         return PhaseFailed(failure)
     except AwsError as error:
-        _hand_over(rollout)
+        _hand_over(context)
         return _build_refusal(shared, error)
     except ConnectorUnavailable as closed:
         return PhaseFailed(ActionFailed("CONNECTOR_NOT_USABLE", str(closed)))
@@ -123,66 +123,66 @@ def run_phase(
     except SendingForbidden:
         return PhaseNeverSent()
     except (UnknownActionError, JournalMismatch) as stuck:
-        return _request_intervention(rollout, str(stuck))
+        return _request_intervention(context, str(stuck))
     except (AbortRequested, LeaseRunsOut, AnswerPending, ServiceLockRequired, AwsUnavailable) as turn:
-        return _handle_signal(shared, rollout, turn)
+        return _handle_signal(shared, context, turn)
     _recover(shared, row, told_in or row.step)
-    return PhaseFinished(rollout, value)
+    return PhaseFinished(context, value)
 
 
-def _handle_signal(shared: ReconcileContext, rollout: EngineStepContext, turn: Exception) -> PhaseEnd:
+def _handle_signal(shared: ReconcileContext, context: EngineStepContext, turn: Exception) -> PhaseEnd:
     if isinstance(turn, ServiceLockRequired):
-        return _request_service_lock(shared, rollout, turn)
+        return _request_service_lock(shared, context, turn)
     if isinstance(turn, AwsUnavailable):
-        return _back_off(shared, rollout, turn)
+        return _back_off(shared, context, turn)
     if isinstance(turn, AnswerPending):
-        rollout.abandon()
-        _save_context(rollout)
+        context.abandon()
+        _save_context(context)
         return PhaseWaiting(max(turn.until - shared.world.now(), timedelta(0)))
     shared.rows.forget_changes()
     return PhaseWaiting(timedelta(0)) if isinstance(turn, LeaseRunsOut) else PhaseWaiting(None)
 
 
 def _request_service_lock(
-    shared: ReconcileContext, rollout: EngineStepContext, wanted: ServiceLockRequired
+    shared: ReconcileContext, context: EngineStepContext, wanted: ServiceLockRequired
 ) -> PhaseEnd:
-    _save_context(rollout)
+    _save_context(context)
     account = shared.stage.account
     if not account:
-        end = run_phase(shared, rollout.row, "account", _get_account)
+        end = run_phase(shared, context.row, "account", _get_account)
         if not isinstance(end, PhaseFinished):
             return end
-        _save_context(end.rollout)
+        _save_context(end.context)
         account = str(end.value)
     try:
-        service_locks.request_lock(shared, rollout.step, wanted, account)
+        service_locks.request_lock(shared, context.step, wanted, account)
     except ActionFailed as clash:
         return PhaseFailed(clash)
     return PhaseWaiting(None)
 
 
-def _get_account(_action: Action, rollout: StepContext) -> str:
-    return rollout.account()
+def _get_account(_action: Action, context: StepContext) -> str:
+    return context.account()
 
 
-def _hand_over(rollout: EngineStepContext) -> None:
+def _hand_over(context: EngineStepContext) -> None:
     """Leave what was gathered to the next commit: that of a failure, whose reasons must not be lost alone."""
-    rollout.finish(keep_progress=not rollout.is_replayed)
+    context.finish(keep_progress=not context.is_replayed)
 
 
-def _save_context(rollout: EngineStepContext) -> None:
-    _hand_over(rollout)
-    rollout.save()
+def _save_context(context: EngineStepContext) -> None:
+    _hand_over(context)
+    context.save()
 
 
-def _back_off(shared: ReconcileContext, rollout: EngineStepContext, trouble: AwsUnavailable) -> PhaseWaiting:
+def _back_off(shared: ReconcileContext, context: EngineStepContext, trouble: AwsUnavailable) -> PhaseWaiting:
     """AWS could not be asked: back off, and tell the watcher once."""
-    row = rollout.row
-    rollout.abandon()
+    row = context.row
+    context.abandon()
     if row.consecutive_errors == 0:
-        rollout.log(f"{trouble.error.display_message} Slipway tries again.", "warning")
+        context.log(f"{trouble.error.display_message} Slipway tries again.", "warning")
     shared.change(row, consecutive_errors=row.consecutive_errors + 1)
-    _save_context(rollout)
+    _save_context(context)
     return PhaseWaiting(timedelta(seconds=min(2**row.consecutive_errors, LONGEST_BACKOFF_SECONDS)))
 
 
@@ -217,16 +217,16 @@ def _code_of(error: AwsError) -> str:
     )
 
 
-def _request_intervention(rollout: EngineStepContext, reason: str) -> PhaseWaiting:
+def _request_intervention(context: EngineStepContext, reason: str) -> PhaseWaiting:
     """Rules 6 and 15: guessing could do harm, so the execution waits for a person."""
-    shared, row = rollout.shared, rollout.row
+    shared, row = context.shared, context.row
     text = f"{reason} Slipway waits: decide what happens, or run the version that started it."
-    is_asked = rollout.told_in.intervention is not None or rollout.told_in.status in TERMINAL_STATUSES
+    is_asked = context.told_in.intervention is not None or context.told_in.status in TERMINAL_STATUSES
     if row.detail != text[:512] or not is_asked:
         shared.change(row, detail=text[:512])
-        rollout.hand_over()
+        context.hand_over()
         with shared.commit(reload=True):
-            failures.request_stuck_intervention(shared, rollout.told_in, text)
+            failures.request_stuck_intervention(shared, context.told_in, text)
     return PhaseWaiting(failures.INTERVENTION_CHECK_INTERVAL)
 
 
@@ -244,14 +244,14 @@ def _confirm_call(
     )
     adopting = f"adopt {phase} {call.number}.{call.send_number}"[:24]
 
-    def judge(action: Action, rollout: StepContext) -> Confirmation:
+    def judge(action: Action, context: StepContext) -> Confirmation:
         verb = action.adopt_undo if phase.startswith("undo") else action.adopt
-        return verb(rollout, record)
+        return verb(context, record)
 
     end = run_phase(shared, row, adopting, judge, told_in=told_in, judged=phase)
     if not isinstance(end, PhaseFinished):
         return end
-    end.rollout.finish(keep_progress=False)
+    end.context.finish(keep_progress=False)
     with shared.commit(reload=True):
         _apply(shared, call, end.value)
     return PhaseWaiting(RETRY_INTERVAL) if isinstance(end.value, Unconfirmed) else PhaseWaiting(None)

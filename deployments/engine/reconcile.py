@@ -54,14 +54,14 @@ def finalize_execution(shared: ReconcileContext) -> timedelta | None:
         shared.change(row, start_done_at=now)
     elif end.value:
         shared.change(row, state=ActionState.DONE, ended_at=now)
-    end.rollout.finish(keep_progress=phase == "look")
+    end.context.finish(keep_progress=phase == "look")
     shared.save()
     return None if phase == "start" or end.value else timedelta(seconds=5)
 
 
 _bodies = {
-    "start": lambda action, rollout: action.start(rollout),
-    "look": lambda action, rollout: action.is_done(rollout),
+    "start": lambda action, context: action.start(context),
+    "look": lambda action, context: action.is_done(context),
 }
 
 

@@ -177,26 +177,26 @@ def advance_action(shared: ReconcileContext, row: ActionRun) -> timedelta | None
     assert isinstance(end, PhaseFinished)  # noqa: S101 - a start that may send never ends as NeverHappened
     if row.start_done_at is not None:
         return _finish_check(shared, row, end)
-    return _finish_start(shared, row, end.rollout)
+    return _finish_start(shared, row, end.context)
 
 
-def _start(action: Action, rollout: StepContext) -> None:
-    action.start(rollout)
+def _start(action: Action, context: StepContext) -> None:
+    action.start(context)
 
 
-def _is_done(action: Action, rollout: StepContext) -> bool:
-    return action.is_done(rollout)
+def _is_done(action: Action, context: StepContext) -> bool:
+    return action.is_done(context)
 
 
-def _finish_start(shared: ReconcileContext, row: ActionRun, rollout: EngineStepContext) -> timedelta | None:
+def _finish_start(shared: ReconcileContext, row: ActionRun, context: EngineStepContext) -> timedelta | None:
     now = shared.world.now()
     shared.change(row, start_done_at=now)
-    rollout.finish(keep_progress=False)
-    rollout.drop_results()
+    context.finish(keep_progress=False)
+    context.drop_results()
     shared.save()
     return (
-        wait_for_next_check(shared, rollout, since=now, deadline=row.step.timeout_at)
-        if rollout.waits_for_service
+        wait_for_next_check(shared, context, since=now, deadline=row.step.timeout_at)
+        if context.waits_for_service
         else None
     )
 
@@ -206,8 +206,8 @@ def _finish_check(shared: ReconcileContext, row: ActionRun, end: PhaseFinished) 
     if end.value:
         shared.change(row, state=ActionState.DONE, ended_at=now)
         _settle_earlier_actions(shared, row)
-    end.rollout.finish(keep_progress=True)
-    status = Status.RUNNING if end.value else end.rollout.waits_as
+    end.context.finish(keep_progress=True)
+    status = Status.RUNNING if end.value else end.context.waits_as
     if status == Status.APPROVAL_WAITING:
         with shared.commit():
             update_waiting_status(shared, row.step, status)
@@ -217,10 +217,10 @@ def _finish_check(shared: ReconcileContext, row: ActionRun, end: PhaseFinished) 
         shared.save()
         return None
     # What this look saw is written when the pass ends, or by the next commit.
-    if end.rollout.people_until is not None:
-        return min(end.rollout.people_until - now, failures.INTERVENTION_CHECK_INTERVAL)
+    if end.context.people_until is not None:
+        return min(end.context.people_until - now, failures.INTERVENTION_CHECK_INTERVAL)
     return wait_for_next_check(
-        shared, end.rollout, since=row.start_done_at or now, deadline=row.step.timeout_at
+        shared, end.context, since=row.start_done_at or now, deadline=row.step.timeout_at
     )
 
 
@@ -306,14 +306,14 @@ def _run_out_of_time(shared: ReconcileContext, step: StepExecution, row: ActionR
         _finish_check(shared, row, seen)
         return
     if seen is not None:
-        seen.rollout.finish(keep_progress=True)
+        seen.context.finish(keep_progress=True)
     cause = seen.value if seen is not None and isinstance(seen.value, ActionFailed) else None
     failures.fail_step(shared, step, row, _build_timeout_failure(step, cause))
 
 
 def _check_once_more(shared: ReconcileContext, row: ActionRun) -> PhaseFinished | None:
     """What one last look sees; nothing where it cannot be made now: the time is over all the same."""
-    end = run_phase(shared, row, "look", lambda action, rollout: action.last_look(rollout))
+    end = run_phase(shared, row, "look", lambda action, context: action.last_look(context))
     return end if isinstance(end, PhaseFinished) else None
 
 

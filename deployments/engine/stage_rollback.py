@@ -39,14 +39,14 @@ def verify_rollback(shared: ReconcileContext, step: StepExecution) -> timedelta 
                 return end.time
             checks += _list_checks(row, end)
             if isinstance(end, PhaseFinished):
-                end.rollout.finish(keep_progress=False)
+                end.context.finish(keep_progress=False)
                 shared.save()
     _conclude(shared, step, checks, undone)
     return None
 
 
-def _checklist(action: Action, rollout: StepContext) -> list[ChecklistEntry]:
-    return action.checklist(rollout)
+def _checklist(action: Action, context: StepContext) -> list[ChecklistEntry]:
+    return action.checklist(context)
 
 
 def _list_checks(row: ActionRun, end: object) -> list[ChecklistEntry]:

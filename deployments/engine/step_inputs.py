@@ -349,9 +349,9 @@ SourceRow = dict[str, Any]
 class EngineStepInputs:
     """The manifests, programs and the image of one run of one phase; what it pins is written with that."""
 
-    def __init__(self, rollout: "EngineStepContext") -> None:
-        self._rollout = rollout
-        self._shared = rollout.shared
+    def __init__(self, context: "EngineStepContext") -> None:
+        self._context = context
+        self._shared = context.shared
         self._begun: set[str] = set()
 
     def sources(self, kind: str) -> tuple[ManifestSource, ...]:
@@ -363,14 +363,14 @@ class EngineStepInputs:
     def load_all(self, kind: str) -> tuple[LoadedManifest, ...]:
         self._bring_in(kind)
         self._tell_of(kind)
-        learned = self._rollout.learned()
+        learned = self._context.learned()
         shared = self._shared
         return load_manifests(shared.execution, shared.stage, kind, learned, self._own, self._steps)
 
     def template(self, kind: str) -> LoadedTemplate:
         self._fetch_in(kind)
         self._tell_of(kind)
-        learned = self._rollout.learned()
+        learned = self._context.learned()
         shared = self._shared
         return load_template(shared.execution, shared.stage, kind, learned, self._own, self._steps)
 
@@ -382,7 +382,7 @@ class EngineStepInputs:
     @property
     def _own(self) -> tuple[SourceRow, ...]:
         """What the step brings itself."""
-        return list_frozen_sources(self._rollout.step.type, self._rollout.step.spec)
+        return list_frozen_sources(self._context.step.type, self._context.step.spec)
 
     @property
     def _steps(self) -> list[StepExecution]:
@@ -404,14 +404,14 @@ class EngineStepInputs:
             for number, row in fetching.read_local_files(rows, kind, self._shared.execution.scope):
                 self._shared.pin(number, row)
         name = self._name("fetches", kind)
-        groups = self._rollout.recall(name) or fetching.group_by_location(rows, kind)
+        groups = self._context.recall(name) or fetching.group_by_location(rows, kind)
         if not groups or not self._is_first(name):
             return
         # So that a run after a death makes the same calls, although the texts are there by then.
-        self._rollout.remember(name, groups)
+        self._context.remember(name, groups)
         kept = self._fetched(rows, groups, is_own=is_own)
         for line in dict.fromkeys(fetching.describe_fetch(row) for row in kept):
-            self._rollout.log(line)
+            self._context.log(line)
 
     def _fetched(
         self, rows: Sequence[SourceRow], groups: list[list[int]], *, is_own: bool
@@ -419,10 +419,10 @@ class EngineStepInputs:
         """The manifests with their texts, as the run goes on with them."""
         known = {
             **self._shared.known_values(),
-            **self._rollout.learned(),
+            **self._context.learned(),
         }
         came = fetching.fetch_groups(rows, groups, known, lambda asked: self._errand(FETCH_FILES, asked))
-        step = self._rollout.step
+        step = self._context.step
         return [
             self._shared.pin_own(step, row) if is_own else self._shared.pin(number, row)
             for number, row in came
@@ -430,30 +430,30 @@ class EngineStepInputs:
 
     def _tell_of(self, kind: str) -> None:
         """Say once in a step which version of the files it works with."""
-        action = self._rollout.row.pk
-        if not self._is_first(f"tells {kind}") or self._rollout.remember(f"told {kind}", action) != action:
+        action = self._context.row.pk
+        if not self._is_first(f"tells {kind}") or self._context.remember(f"told {kind}", action) != action:
             return
         said = (describe_version(row) for row in self._rows(kind) if row["kind"] == kind)
         for line in dict.fromkeys(said):
             if line:
-                self._rollout.log(line)
+                self._context.log(line)
 
     def _pin_artifact(self) -> None:
         """Settle tag and digest of the image, once for the execution."""
         name = self._name("pins")
-        found = self._rollout.recall(name) or self._shared.execution.artifact
+        found = self._context.recall(name) or self._shared.execution.artifact
         if needs_digest(found) and self._is_first(name):
-            artifact = resolve_image(self._rollout.remember(name, found), self._errand)
+            artifact = resolve_image(self._context.remember(name, found), self._errand)
             self._shared.pin_artifact(artifact)
             image = f"{artifact['image']}:{artifact['tag']}"
-            self._rollout.log(f"The image {image} has the digest {artifact['digest']}")
+            self._context.log(f"The image {image} has the digest {artifact['digest']}")
 
     def _errand(self, operation: str, params: dict[str, Any]) -> dict[str, Any]:
-        return self._rollout.caller.call(DELEGATE_SERVICE, operation, params)
+        return self._context.caller.call(DELEGATE_SERVICE, operation, params)
 
     def _name(self, what: str, kind: str = "") -> str:
         """Under which this try of the action remembers what it set out to fetch."""
-        return f"{what} {self._rollout.row.pk}.{self._rollout.attempt} {kind}".strip()
+        return f"{what} {self._context.row.pk}.{self._context.attempt} {kind}".strip()
 
     def _is_first(self, name: str) -> bool:
         """Whether this run of the phase comes here for the first time."""

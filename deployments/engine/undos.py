@@ -142,7 +142,7 @@ def _confirm_start(shared: ReconcileContext, step: StepExecution, row: ActionRun
         if isinstance(end, PhaseWaiting):
             return end.time
         if isinstance(end, PhaseFinished):
-            end.rollout.finish(keep_progress=False)
+            end.context.finish(keep_progress=False)
             shared.save()
     happened = any(call.state == CallState.ANSWERED for call in list_writes(shared, row))
     if not (happened and read_action(row).has_undo):
@@ -154,15 +154,15 @@ def _confirm_start(shared: ReconcileContext, step: StepExecution, row: ActionRun
     return None
 
 
-def _start(action: Action, rollout: StepContext) -> None:
-    action.start(rollout)
+def _start(action: Action, context: StepContext) -> None:
+    action.start(context)
 
 
 def _check_undo_allowed(shared: ReconcileContext, step: StepExecution, row: ActionRun) -> timedelta | None:
     # Done once: the next look finds its answers in the journal and sends nothing.
     end = run_phase(shared, row, get_undo_phase("undo prepared", row), _prepare_undo, told_in=step)
     if isinstance(end, PhaseFinished):
-        end.rollout.finish(keep_progress=False)
+        end.context.finish(keep_progress=False)
         shared.save()
         end = run_phase(shared, row, get_undo_phase("ask", row), _may_undo, told_in=step)
     if isinstance(end, PhaseWaiting):
@@ -174,17 +174,17 @@ def _check_undo_allowed(shared: ReconcileContext, step: StepExecution, row: Acti
     assert isinstance(end, PhaseFinished)  # noqa: S101 - only replayed starts end otherwise
     if end.value:
         shared.change(row, undo_state=UndoState.READY, undo_started_at=shared.world.now())
-    end.rollout.finish(keep_progress=True)
+    end.context.finish(keep_progress=True)
     shared.save()
     return None if end.value else timedelta(seconds=5)
 
 
-def _prepare_undo(action: Action, rollout: StepContext) -> None:
-    action.prepare_undo(rollout)
+def _prepare_undo(action: Action, context: StepContext) -> None:
+    action.prepare_undo(context)
 
 
-def _may_undo(action: Action, rollout: StepContext) -> bool:
-    return action.may_undo(rollout)
+def _may_undo(action: Action, context: StepContext) -> bool:
+    return action.may_undo(context)
 
 
 def _run_undo(shared: ReconcileContext, step: StepExecution, row: ActionRun) -> timedelta | None:
@@ -195,14 +195,14 @@ def _run_undo(shared: ReconcileContext, step: StepExecution, row: ActionRun) -> 
         return _handle_undo_failure(shared, step, row, end.failure, refuses=end.refuses)
     assert isinstance(end, PhaseFinished)  # noqa: S101
     shared.change(row, undo_state=UndoState.SENT, undo_started_at=shared.world.now())
-    end.rollout.finish(keep_progress=False)
-    end.rollout.drop_results()
+    end.context.finish(keep_progress=False)
+    end.context.drop_results()
     shared.save()
     return None
 
 
-def _undo_action(action: Action, rollout: StepContext) -> None:
-    action.undo(rollout)
+def _undo_action(action: Action, context: StepContext) -> None:
+    action.undo(context)
 
 
 def _check_undone(shared: ReconcileContext, step: StepExecution, row: ActionRun) -> timedelta | None:
@@ -214,16 +214,16 @@ def _check_undone(shared: ReconcileContext, step: StepExecution, row: ActionRun)
     assert isinstance(end, PhaseFinished)  # noqa: S101
     if end.value:
         shared.change(row, undo_state=UndoState.SETTLED, state=ActionState.UNDONE)
-    end.rollout.finish(keep_progress=True)
+    end.context.finish(keep_progress=True)
     shared.save()
     if end.value:
         return None
     since = row.undo_started_at or shared.world.now()
-    return wait_for_next_check(shared, end.rollout, since=since, deadline=step.timeout_at)
+    return wait_for_next_check(shared, end.context, since=since, deadline=step.timeout_at)
 
 
-def _is_undone(action: Action, rollout: StepContext) -> bool:
-    return action.is_undone(rollout)
+def _is_undone(action: Action, context: StepContext) -> bool:
+    return action.is_undone(context)
 
 
 def _handle_undo_failure(

@@ -124,10 +124,10 @@ def hash_call(service: str, operation: str, params: Mapping[str, Any]) -> str:
 class JournalCaller:
     """Makes the calls of one run of `start` or `undo`, or answers them from the journal."""
 
-    def __init__(self, rollout: JournaledPhase, *, forbid_sending: bool = False) -> None:
-        self._rollout = rollout
+    def __init__(self, context: JournaledPhase, *, forbid_sending: bool = False) -> None:
+        self._context = context
         self._forbid = forbid_sending
-        self._rows = {row.number: row for row in rollout.calls()}
+        self._rows = {row.number: row for row in context.calls()}
         self.made = 0
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -143,7 +143,7 @@ class JournalCaller:
         if row.is_write and row.state in (CallState.PLANNED, CallState.NOT_SENT):
             self._refuse_old_reads(row)
         try:
-            remote = self._rollout.remote_for(row)
+            remote = self._context.remote_for(row)
             return remote.answer(row) if remote else self._make(row, params)
         except (RateLimited, AwsUnavailable):
             if row.is_write:
@@ -151,7 +151,7 @@ class JournalCaller:
             raise
 
     def _recorded(self, row: AwsCall) -> dict[str, Any]:
-        self._rollout.relay(row)
+        self._context.relay(row)
         if row.state == CallState.FAILED:
             raise parse_error_record(row.error or {})
         return dict(json.loads(row.result or "{}"))
@@ -160,11 +160,11 @@ class JournalCaller:
         """A write that was certainly not sent may become another one after the world was read again."""
         if not row.is_write or row.state != CallState.NOT_SENT or row.operation != operation:
             raise JournalMismatch(f"{row.operation} became {operation}")
-        return self._rollout.new_call(row.number, service, operation, params, instead_of=row)
+        return self._context.new_call(row.number, service, operation, params, instead_of=row)
 
     def _refuse_old_reads(self, write: AwsCall) -> None:
         """Have the world read again where a write that nobody has sent rests on what was true a while ago."""
-        now = self._rollout.world.now()
+        now = self._context.world.now()
         newest = max((row.answered_at for row in self._reads_before(write) if row.answered_at), default=now)
         if write.pk is not None and write.state == CallState.PLANNED:
             # A delegate may take it at any moment; `acquire` refuses it once it has waited for too long.
@@ -177,7 +177,7 @@ class JournalCaller:
         """What a write rests on is too old once the write has waited: somebody may deploy meanwhile."""
         for row in self._reads_before(write):
             row.state, row.result, row.error = CallState.NOT_SENT, "", None
-            self._rollout.keep_call(row)
+            self._context.keep_call(row)
 
     def _reads_before(self, write: AwsCall) -> list[AwsCall]:
         """The reads that a write rests on: those since the write before it."""
@@ -188,7 +188,7 @@ class JournalCaller:
     def _plan(self, number: int, service: str, operation: str, params: Mapping[str, Any]) -> AwsCall:
         if self._forbid:
             raise SendingForbidden
-        row = self._rollout.new_call(number, service, operation, params)
+        row = self._context.new_call(number, service, operation, params)
         self._rows[number] = row
         return row
 
@@ -198,19 +198,19 @@ class JournalCaller:
             raise NeedsConfirmation(row)
         if self._forbid:
             raise SendingForbidden
-        self._rollout.take_token(row)
+        self._context.take_token(row)
         return self._write(row, params) if row.is_write else self._read(row, params)
 
     def _read(self, row: AwsCall, params: Mapping[str, Any]) -> dict[str, Any]:
         """Reads have no effect, so their rows travel with the next commit."""
-        world = self._rollout.world
+        world = self._context.world
         row.sent_at, began = world.now(), world.monotonic()
         row.send_number += 1
         try:
-            result = self._rollout.door_for(row).call(row.service, row.operation, params)
+            result = self._context.door_for(row).call(row.service, row.operation, params)
         except AwsError as error:
             if error.is_retryable:
-                rate_limits.record_throttling(self._rollout.rate_limit_key, error, self._rollout.world.now())
+                rate_limits.record_throttling(self._context.rate_limit_key, error, self._context.world.now())
                 raise AwsUnavailable(error) from error
             row.state, row.error = CallState.FAILED, error.to_record()
             raise
@@ -220,21 +220,21 @@ class JournalCaller:
         finally:
             row.answered_at = world.now()
             row.duration_ms = int((world.monotonic() - began) * 1000)
-            self._rollout.keep_call(row)
+            self._context.keep_call(row)
 
     def _write(self, row: AwsCall, params: Mapping[str, Any]) -> dict[str, Any]:
         """Intent first, then the effect, then its answer: three commits' worth of truth (rules 3, 4, 6)."""
-        rollout, world = self._rollout, self._rollout.world
+        context, world = self._context, self._context.world
         failpoint("call.before_sent")
-        if not rollout.lease.may_write():
+        if not context.lease.may_write():
             raise LeaseRunsOut
         # Before the commit, for a process may also stand still right behind it.
         sent = world.monotonic()
         row.state, row.sent_at, row.error = CallState.SENT, world.now(), None
         row.send_number += 1
-        rollout.keep_call(row)
-        rollout.hand_over()
-        with rollout.commit():
+        context.keep_call(row)
+        context.hand_over()
+        with context.commit():
             self._refuse_if_interrupted()
         failpoint("call.sent")
         if world.monotonic() - sent > SEND_WITHIN_SECONDS:
@@ -242,7 +242,7 @@ class JournalCaller:
             self._settle(row, CallState.NOT_SENT, sent, error=None)
             raise LeaseRunsOut
         try:
-            result = rollout.door_for(row).call(row.service, row.operation, params)
+            result = context.door_for(row).call(row.service, row.operation, params)
         except AwsError as error:
             self._settle_error(row, error, sent)
             raise
@@ -251,7 +251,7 @@ class JournalCaller:
         return result
 
     def _refuse_if_interrupted(self) -> None:
-        if self._rollout.is_forward and is_abort_requested(self._rollout.lease.execution_id):
+        if self._context.is_forward and is_abort_requested(self._context.lease.execution_id):
             raise AbortRequested
 
     def _settle_error(self, row: AwsCall, error: AwsError, sent: float) -> None:
@@ -261,7 +261,7 @@ class JournalCaller:
             raise NeedsConfirmation(row) from error
         if isinstance(error, NotSent | Throttled):
             self._settle(row, CallState.NOT_SENT, sent, error=error)
-            rate_limits.record_throttling(self._rollout.rate_limit_key, error, self._rollout.world.now())
+            rate_limits.record_throttling(self._context.rate_limit_key, error, self._context.world.now())
             raise AwsUnavailable(error) from error
         self._settle(row, CallState.FAILED, sent, error=error)
 
@@ -274,8 +274,8 @@ class JournalCaller:
         error: AwsError | None = None,
         result: Mapping[str, Any] | None = None,
     ) -> None:
-        world = self._rollout.world
-        self._rollout.change(
+        world = self._context.world
+        self._context.change(
             row,
             state=state,
             error=error.to_record() if error else None,
@@ -283,17 +283,17 @@ class JournalCaller:
             answered_at=world.now(),
             duration_ms=int((world.monotonic() - sent) * 1000),
         )
-        self._rollout.save()
+        self._context.save()
 
 
 class CheckCaller:
     """Makes the reads of one look. `begun` is when the last answer was asked for."""
 
-    def __init__(self, rollout: JournaledPhase) -> None:
-        self._rollout = rollout
-        self._rows = {row.number: row for row in rollout.calls()}
+    def __init__(self, context: JournaledPhase) -> None:
+        self._context = context
+        self._rows = {row.number: row for row in context.calls()}
         self.made = 0
-        self.begun = rollout.world.now()
+        self.begun = context.world.now()
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """A fresh answer; raises `AnswerPending` while a delegate still looks for it."""
@@ -303,26 +303,26 @@ class CheckCaller:
         row = self._rows.get(number)
         wanted = hash_call(service, operation, params)
         if row is None or row.params_hash != wanted:
-            row = self._rollout.new_call(number, service, operation, params, instead_of=row)
+            row = self._context.new_call(number, service, operation, params, instead_of=row)
             self._rows[number] = row
-        if (remote := self._rollout.remote_for(row)) is not None:
+        if (remote := self._context.remote_for(row)) is not None:
             result = remote.look(row)
-            self.begun = row.sent_at or self._rollout.world.now()
+            self.begun = row.sent_at or self._context.world.now()
             return result
         return self._make(row, params)
 
     def _make(self, row: AwsCall, params: Mapping[str, Any]) -> dict[str, Any]:
-        world = self._rollout.world
-        self._rollout.take_token(row)
+        world = self._context.world
+        self._context.take_token(row)
         self.begun, began = world.now(), world.monotonic()
         row.repeat_count += 1 if row.pk else 0
         row.sent_at = self.begun
         try:
-            result = self._rollout.door_for(row).call(row.service, row.operation, params)
+            result = self._context.door_for(row).call(row.service, row.operation, params)
         except AwsError as error:
             row.state, row.error = CallState.FAILED, error.to_record()
             if error.is_retryable:
-                rate_limits.record_throttling(self._rollout.rate_limit_key, error, self._rollout.world.now())
+                rate_limits.record_throttling(self._context.rate_limit_key, error, self._context.world.now())
                 raise AwsUnavailable(error) from error
             raise
         else:
@@ -331,7 +331,7 @@ class CheckCaller:
         finally:
             row.answered_at = world.now()
             row.duration_ms = int((world.monotonic() - began) * 1000)
-            self._rollout.keep_call(row)
+            self._context.keep_call(row)
 
 
 REPLAYED_PHASES = ("start", "undo")

@@ -36,8 +36,8 @@ TAKEN_WITHIN = timedelta(seconds=20)
 class DelegateCalls:
     """The calls of one action whose door is a delegate; every method may park the execution."""
 
-    def __init__(self, rollout: JournaledPhase, door: QueuedAwsAccess) -> None:
-        self._rollout = rollout
+    def __init__(self, context: JournaledPhase, door: QueuedAwsAccess) -> None:
+        self._context = context
         self._door = door
 
     def answer(self, row: AwsCall) -> dict[str, Any]:
@@ -53,11 +53,11 @@ class DelegateCalls:
     def look(self, row: AwsCall) -> dict[str, Any]:
         """The answer of a look's read. It must have begun after the writes that the look judges."""
         if row.state == CallState.ANSWERED and row.result and self._is_fresh(row):
-            self._rollout.consume(row)
+            self._context.consume(row)
             return dict(json.loads(row.result))
         if row.state == CallState.FAILED and row.error and row.result and self._is_fresh(row):
             error = parse_error_record(row.error)
-            self._rollout.consume(row)
+            self._context.consume(row)
             raise AwsUnavailable(error) if error.is_retryable else error
         if row.state == CallState.SENT:
             self._wait_for_answer(row)
@@ -69,32 +69,32 @@ class DelegateCalls:
     def _is_fresh(self, row: AwsCall) -> bool:
         # What nobody sent was refused then, not seen.
         begun = row.sent_at if row.send_number else row.answered_at
-        return begun is not None and begun > self._rollout.floor
+        return begun is not None and begun > self._context.floor
 
     def _wait_for_answer(self, row: AwsCall) -> None:
         """Park while an answer may still come; after a minute nobody knows what became of the call."""
-        self._rollout.relay(row)
-        if row.sent_at and self._rollout.world.now() - row.sent_at < ANSWER_TIMEOUT or _is_running(row):
+        self._context.relay(row)
+        if row.sent_at and self._context.world.now() - row.sent_at < ANSWER_TIMEOUT or _is_running(row):
             raise AnswerPending(self._later())
-        with self._rollout.commit():
+        with self._context.commit():
             given_up = AwsCall.objects.filter(pk=row.pk, state=CallState.SENT, send_number=row.send_number)
             given_up.update(state=CallState.UNKNOWN)
         row.refresh_from_db()
 
     def _queue(self, row: AwsCall) -> None:
-        rollout = self._rollout
-        rollout.take_token(row)
-        with rollout.commit():
-            if row.is_write and rollout.is_forward and is_abort_requested(rollout.lease.execution_id):
+        context = self._context
+        context.take_token(row)
+        with context.commit():
+            if row.is_write and context.is_forward and is_abort_requested(context.lease.execution_id):
                 raise AbortRequested
             row.state, row.error, row.result = CallState.PLANNED, None, ""
-            row.planned_at = rollout.world.now()
-            rollout.keep_call(row)
-            rollout.flush()
+            row.planned_at = context.world.now()
+            context.keep_call(row)
+            context.flush()
             self._door.queue(row.pk)
 
     def _later(self) -> Any:
-        return self._rollout.world.now() + ANSWER_CHECK_INTERVAL
+        return self._context.world.now() + ANSWER_CHECK_INTERVAL
 
 
 def _is_running(row: AwsCall) -> bool:

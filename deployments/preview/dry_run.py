@@ -199,14 +199,14 @@ def run_actions(
     step.calls = shared.caller.calls[first:]
 
 
-def _run_action(action: Action, rollout: PreviewStepContext, step: PreviewedStep) -> None:
+def _run_action(action: Action, context: PreviewStepContext, step: PreviewedStep) -> None:
     try:
-        action.start(rollout)
+        action.start(context)
     except WorkPlanned:
         return
     try:
         # What is not done yet is taken as done: a preview waits for nothing.
-        action.is_done(rollout)
+        action.is_done(context)
     except ActionFailed as failed:
         step.warnings.append(f"{action.title}: {failed.message}")
     except ExistsOnlyInPreview:

@@ -39,8 +39,8 @@ class RequestApproval(Action):
         who = ", ".join(self.groups)
         return f"Wait for {self.minimum} approval{'' if self.minimum == 1 else 's'} from {who}"[:255]
 
-    def start(self, rollout: StepContext) -> None:
-        rollout.ask_approval(
+    def start(self, context: StepContext) -> None:
+        context.ask_approval(
             ApprovalRequest(
                 message=self.message,
                 groups=tuple(self.groups),
@@ -51,8 +51,8 @@ class RequestApproval(Action):
             )
         )
 
-    def is_done(self, rollout: StepContext) -> bool:
-        state = rollout.approval_state()
+    def is_done(self, context: StepContext) -> bool:
+        state = context.approval_state()
         if state.verdict == "REJECTED":
             reason = f": {state.comment}" if state.comment else ""
             raise ActionFailed(APPROVAL_REJECTED, f"{state.by} rejected this{reason}", outcome="")
@@ -66,7 +66,7 @@ class RequestApproval(Action):
             )
         if state.verdict != "APPROVED":
             return False
-        rollout.learn(approvers=list(state.approvers), approverInputs=dict(state.inputs))
+        context.learn(approvers=list(state.approvers), approverInputs=dict(state.inputs))
         return True
 
 

@@ -56,79 +56,79 @@ class AttachAutoScaling(Action):
     def title(self) -> str:
         return "Attach auto scaling"
 
-    def start(self, rollout: StepContext) -> None:
-        name, wanted = rollout.know(self.of), self._wanted(rollout)
+    def start(self, context: StepContext) -> None:
+        name, wanted = context.know(self.of), self._wanted(context)
         if not name or not wanted:
             return
-        before = read_scaling_state(rollout, name)
-        rollout.remember(get_attached_key(self.of), before.to_memory())
+        before = read_scaling_state(context, name)
+        context.remember(get_attached_key(self.of), before.to_memory())
         refuse_policies_without_target(wanted, before, name)
-        self._register(rollout, name, wanted, before.target)
+        self._register(context, name, wanted, before.target)
         for policy in wanted.policies:
-            _put_policy(rollout, name, policy, before.policy(policy["PolicyName"]))
+            _put_policy(context, name, policy, before.policy(policy["PolicyName"]))
         ours = {policy["PolicyName"] for policy in wanted.policies}
         for other in before.policies:
             if other.name not in ours:
-                rollout.log(f"Scaling Policy {other.name} is not in a manifest and is not changed")
+                context.log(f"Scaling Policy {other.name} is not in a manifest and is not changed")
 
     def _register(
-        self, rollout: StepContext, name: str, wanted: ManifestScaling, live: ScalableTarget | None
+        self, context: StepContext, name: str, wanted: ManifestScaling, live: ScalableTarget | None
     ) -> None:
         asked = {k: v for k, v in (wanted.target or {}).items() if k != "SuspendedState"}
         state = (wanted.target or {}).get("SuspendedState")
         if live is None:
-            rollout.log(f"Registering Scalable Target on service {name}..")
-            rollout.scaling.register_target(
-                rollout.cluster, name, {**asked, **({"SuspendedState": state} if state else {})}
+            context.log(f"Registering Scalable Target on service {name}..")
+            context.scaling.register_target(
+                context.cluster, name, {**asked, **({"SuspendedState": state} if state else {})}
             )
-            rollout.log(f"Registered Scalable Target on service {name}: {_format_bounds(asked)}")
+            context.log(f"Registered Scalable Target on service {name}: {_format_bounds(asked)}")
             return
         if self.activate and live.suspended != (goal := {**NOTHING_SUSPENDED, **(state or {})}):
             asked["SuspendedState"] = goal
         if "SuspendedState" not in asked and not is_target_changed(asked, live):
-            rollout.log(f"The Scalable Target of service {name} matches its manifest")
+            context.log(f"The Scalable Target of service {name} matches its manifest")
             return
-        rollout.log(f"Replacing Scalable Target of service {name}..")
-        rollout.scaling.register_target(rollout.cluster, name, asked)
-        rollout.log(f"Registered Scalable Target on service {name}: {_format_bounds({**live.raw, **asked})}")
+        context.log(f"Replacing Scalable Target of service {name}..")
+        context.scaling.register_target(context.cluster, name, asked)
+        context.log(f"Registered Scalable Target on service {name}: {_format_bounds({**live.raw, **asked})}")
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
-        return confirm_scaling_write(rollout, call)
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+        return confirm_scaling_write(context, call)
 
     def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
         kept = f"Scalable target and policies of Service {known.know(self.of)}: restore the previous state"
         return (kept,)
 
-    def undo(self, rollout: StepContext) -> None:
-        name, wanted = rollout.know(self.of), self._wanted(rollout)
-        before, live = self._before(rollout), read_scaling_state(rollout, name)
+    def undo(self, context: StepContext) -> None:
+        name, wanted = context.know(self.of), self._wanted(context)
+        before, live = self._before(context), read_scaling_state(context, name)
         if live.target is None:
-            rollout.log(f"Service {name} no longer has a Scalable Target")
+            context.log(f"Service {name} no longer has a Scalable Target")
             return
         for policy in wanted.policies:
             _restore_policy(
-                rollout, name, before.policy(policy["PolicyName"]), live.policy(policy["PolicyName"])
+                context, name, before.policy(policy["PolicyName"]), live.policy(policy["PolicyName"])
             )
-        self._restore_target(rollout, name, before, live)
+        self._restore_target(context, name, before, live)
 
     def _restore_target(
-        self, rollout: StepContext, name: str, before: ScalingState, live: ScalingState
+        self, context: StepContext, name: str, before: ScalingState, live: ScalingState
     ) -> None:
-        ours = {policy["PolicyName"] for policy in self._wanted(rollout).policies}
+        ours = {policy["PolicyName"] for policy in self._wanted(context).policies}
         others = [one.name for one in live.policies if one.name not in ours]
         if before.target is None and others:
             text = (
                 f"Scaling Policies {', '.join(others)} were added outside Slipway: the Scalable Target stays"
             )
-            rollout.log(text, "warning")
+            context.log(text, "warning")
         elif before.target is None:
-            rollout.log(f"Deregistering Scalable Targets from service {name}..")
-            rollout.scaling.deregister_target(rollout.cluster, name)
+            context.log(f"Deregistering Scalable Targets from service {name}..")
+            context.scaling.deregister_target(context.cluster, name)
         else:
-            self._restore_bounds(rollout, name, before.target, live.target)
+            self._restore_bounds(context, name, before.target, live.target)
 
     def _restore_bounds(
-        self, rollout: StepContext, name: str, before: ScalableTarget, live: ScalableTarget | None
+        self, context: StepContext, name: str, before: ScalableTarget, live: ScalableTarget | None
     ) -> None:
         asked: dict[str, Any] = {
             key: before.raw[key] for key in ("MinCapacity", "MaxCapacity", "RoleARN") if key in before.raw
@@ -137,56 +137,56 @@ class AttachAutoScaling(Action):
             asked["SuspendedState"] = before.suspended
         elif live is not None and not is_target_changed(asked, live):
             return
-        rollout.log(f"Registering Scalable Target on service {name}: {_format_bounds(asked)}, as before")
-        rollout.scaling.register_target(rollout.cluster, name, asked)
+        context.log(f"Registering Scalable Target on service {name}: {_format_bounds(asked)}, as before")
+        context.scaling.register_target(context.cluster, name, asked)
 
-    def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
-        name, before = rollout.know(self.of), self._before(rollout)
-        now = read_scaling_state(rollout, name)
+    def checklist(self, context: StepContext) -> list[ChecklistEntry]:
+        name, before = context.know(self.of), self._before(context)
+        now = read_scaling_state(context, name)
         checks = [
             _build_check(f"Scalable target of Service {name}", _format_target(before), _format_target(now))
         ]
         names = {one.name for one in before.policies} | {
-            one["PolicyName"] for one in self._wanted(rollout).policies
+            one["PolicyName"] for one in self._wanted(context).policies
         }
         for policy in sorted(names):
             checks.append(_check_policy(policy, before.policy(policy), now.policy(policy)))
         return checks
 
-    def _before(self, rollout: StepContext) -> ScalingState:
-        return ScalingState.from_memory(rollout.recall(get_attached_key(self.of)))
+    def _before(self, context: StepContext) -> ScalingState:
+        return ScalingState.from_memory(context.recall(get_attached_key(self.of)))
 
-    def _wanted(self, rollout: StepContext) -> ManifestScaling:
+    def _wanted(self, context: StepContext) -> ManifestScaling:
         if not self.fetched_by:
-            return get_manifest_scaling(rollout)
-        earlier = rollout.earlier(self.fetched_by)
+            return get_manifest_scaling(context)
+        earlier = context.earlier(self.fetched_by)
         return get_manifest_scaling(earlier) if earlier is not None else ManifestScaling()
 
 
 def _put_policy(
-    rollout: StepContext, name: str, policy: Mapping[str, Any], live: ScalingPolicy | None
+    context: StepContext, name: str, policy: Mapping[str, Any], live: ScalingPolicy | None
 ) -> None:
     title = policy["PolicyName"]
     if live is not None and not is_policy_changed(policy, live.raw):
-        rollout.log(f"Scaling Policy {title} of service {name} matches its manifest")
+        context.log(f"Scaling Policy {title} of service {name} matches its manifest")
         return
     verb = "Attaching" if live is None else "Replacing"
-    rollout.log(f"{verb} Scaling Policy {title} on service {name}..")
-    arn = rollout.scaling.put_policy(rollout.cluster, name, policy)
-    rollout.log(f"Attached Scaling Policy {title} with Arn {arn}")
+    context.log(f"{verb} Scaling Policy {title} on service {name}..")
+    arn = context.scaling.put_policy(context.cluster, name, policy)
+    context.log(f"Attached Scaling Policy {title} with Arn {arn}")
 
 
 def _restore_policy(
-    rollout: StepContext, name: str, before: ScalingPolicy | None, live: ScalingPolicy | None
+    context: StepContext, name: str, before: ScalingPolicy | None, live: ScalingPolicy | None
 ) -> None:
     """One policy of the manifests as it was: without it before, it goes."""
     if before is None and live is not None:
-        rollout.log(f"Deleting Scaling Policy {live.name} from service {name}..")
-        rollout.scaling.delete_policy(rollout.cluster, name, live.name)
+        context.log(f"Deleting Scaling Policy {live.name} from service {name}..")
+        context.scaling.delete_policy(context.cluster, name, live.name)
     elif before is not None and (live is None or is_policy_changed(before.raw, live.raw)):
-        rollout.log(f"Attaching Scaling Policy {before.name} to service {name} as it was before..")
+        context.log(f"Attaching Scaling Policy {before.name} to service {name} as it was before..")
         asked = {key: value for key, value in before.raw.items() if key not in _READ_ONLY_FIELDS}
-        rollout.scaling.put_policy(rollout.cluster, name, asked)
+        context.scaling.put_policy(context.cluster, name, asked)
 
 
 def _check_policy(name: str, before: ScalingPolicy | None, now: ScalingPolicy | None) -> ChecklistEntry:
@@ -231,58 +231,58 @@ class SuspendAutoScaling(Action):
     def title(self) -> str:
         return "Suspend auto scaling"
 
-    def start(self, rollout: StepContext) -> None:
-        name = rollout.know(self.of)
+    def start(self, context: StepContext) -> None:
+        name = context.know(self.of)
         if not name:
             return
-        found = _read_scaling(rollout, name)
-        rollout.remember(get_suspended_key(self.of), found.to_memory())
-        refuse_policies_without_target(get_manifest_scaling(rollout), found, name)
+        found = _read_scaling(context, name)
+        context.remember(get_suspended_key(self.of), found.to_memory())
+        refuse_policies_without_target(get_manifest_scaling(context), found, name)
         if found.target is None:
-            _log_no_scaling(rollout, name)
+            _log_no_scaling(context, name)
             return
-        if found.target.is_suspended and is_suspended(rollout, self.of):
+        if found.target.is_suspended and is_suspended(context, self.of):
             return  # by an earlier try of this step
-        rollout.log(f"Suspending Auto Scaling of service {name}..")
+        context.log(f"Suspending Auto Scaling of service {name}..")
         if found.target.is_suspended:
-            rollout.log(f"Auto Scaling of service {name} is already suspended and stays suspended", "warning")
+            context.log(f"Auto Scaling of service {name} is already suspended and stays suspended", "warning")
             return
         try:
-            rollout.scaling.suspend(found.target)
+            context.scaling.suspend(found.target)
         except Denied as denied:
-            rollout.log(f"{denied.display_message} Auto Scaling stays active during this step.", "warning")
+            context.log(f"{denied.display_message} Auto Scaling stays active during this step.", "warning")
             return
-        rollout.log(f"Auto Scaling of service {name} is suspended{self._until}; its policies are kept")
-        rollout.learn(**{_get_output_name(self.of): SUSPENDED})
+        context.log(f"Auto Scaling of service {name} is suspended{self._until}; its policies are kept")
+        context.learn(**{_get_output_name(self.of): SUSPENDED})
 
     @property
     def _until(self) -> str:
         return " until this step ends"
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
-        return confirm_scaling_write(rollout, call)
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+        return confirm_scaling_write(context, call)
 
     def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
         name = known.know(self.of)
         is_ours = name and known.know(_get_output_name(self.of)) == SUSPENDED
         return (f"Restore auto scaling of Service {name}",) if is_ours else ()
 
-    def undo(self, rollout: StepContext) -> None:
-        before = get_saved_scaling(rollout, self.of).target
+    def undo(self, context: StepContext) -> None:
+        before = get_saved_scaling(context, self.of).target
         if before is None:
             return
-        name = rollout.know(self.of)
-        rollout.log(f"Resuming Auto Scaling of service {name}..")
-        rollout.scaling.resume(before)
-        rollout.log(f"Auto Scaling of service {name} is restored")
-        rollout.learn(**{_get_output_name(self.of): RESTORED})
+        name = context.know(self.of)
+        context.log(f"Resuming Auto Scaling of service {name}..")
+        context.scaling.resume(before)
+        context.log(f"Auto Scaling of service {name} is restored")
+        context.learn(**{_get_output_name(self.of): RESTORED})
 
-    def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
-        before = get_saved_scaling(rollout, self.of)
+    def checklist(self, context: StepContext) -> list[ChecklistEntry]:
+        before = get_saved_scaling(context, self.of)
         if before.target is None:
             return []
-        name = rollout.know(self.of)
-        now = read_scaling_state(rollout, name)
+        name = context.know(self.of)
+        now = read_scaling_state(context, name)
         expected, found = _format_scaling(before), _format_scaling(now)
         return [ChecklistEntry(f"Auto scaling of Service {name}", expected, found, expected == found)]
 
@@ -318,25 +318,25 @@ class ResumeAutoScaling(Action):
     def title(self) -> str:
         return "Resume auto scaling"
 
-    def start(self, rollout: StepContext) -> None:
-        before = get_saved_scaling(rollout, self.of)
-        if before.target is None or not is_suspended(rollout, self.of):
+    def start(self, context: StepContext) -> None:
+        before = get_saved_scaling(context, self.of)
+        if before.target is None or not is_suspended(context, self.of):
             return
-        name = rollout.know(self.of)
-        rollout.log(f"Resuming Auto Scaling of service {name}..")
-        attached = rollout.recall(get_attached_key(self.of)) is not None
-        wanted = get_manifest_scaling(rollout) if attached else ManifestScaling()
-        rollout.scaling.resume(before.target, compute_suspension(wanted, before))
-        rollout.log(f"Auto Scaling of service {name} goes on")
-        rollout.learn(**{_get_output_name(self.of): RESUMED})
+        name = context.know(self.of)
+        context.log(f"Resuming Auto Scaling of service {name}..")
+        attached = context.recall(get_attached_key(self.of)) is not None
+        wanted = get_manifest_scaling(context) if attached else ManifestScaling()
+        context.scaling.resume(before.target, compute_suspension(wanted, before))
+        context.log(f"Auto Scaling of service {name} goes on")
+        context.learn(**{_get_output_name(self.of): RESUMED})
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
-        return confirm_scaling_write(rollout, call)
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+        return confirm_scaling_write(context, call)
 
 
-def is_suspended(rollout: StepContext, of: str = SERVICE_NAME) -> bool:
+def is_suspended(context: StepContext, of: str = SERVICE_NAME) -> bool:
     """Whether this step has suspended auto scaling and not let it go on since."""
-    return bool(rollout.know(_get_output_name(of)) == SUSPENDED)
+    return bool(context.know(_get_output_name(of)) == SUSPENDED)
 
 
 def _get_output_name(of: str) -> str:
@@ -344,23 +344,23 @@ def _get_output_name(of: str) -> str:
     return "autoScaling" if of == SERVICE_NAME else f"autoScalingOf{of[:1].upper()}{of[1:]}"
 
 
-def _read_scaling(rollout: StepContext, name: str) -> ScalingState:
+def _read_scaling(context: StepContext, name: str) -> ScalingState:
     try:
-        return read_scaling_state(rollout, name)
+        return read_scaling_state(context, name)
     except Denied as denied:
-        rollout.log(
+        context.log(
             f"{denied.display_message} Slipway assumes that the service has no auto scaling.", "warning"
         )
         return ScalingState()
 
 
-def _log_no_scaling(rollout: StepContext, name: str) -> None:
-    rollout.log("")
-    rollout.log(f"Deleting Scaling Policies from service {name}..")
-    rollout.log(f"Didn't find any Scaling Policies attached to service {name}")
-    rollout.log("")
-    rollout.log(f"Deregistering Scalable Targets from service {name}..")
-    rollout.log(f"Didn't find any Scalable Targets on service {name}")
+def _log_no_scaling(context: StepContext, name: str) -> None:
+    context.log("")
+    context.log(f"Deleting Scaling Policies from service {name}..")
+    context.log(f"Didn't find any Scaling Policies attached to service {name}")
+    context.log("")
+    context.log(f"Deregistering Scalable Targets from service {name}..")
+    context.log(f"Didn't find any Scalable Targets on service {name}")
 
 
 def _format_scaling(state: ScalingState) -> str:

@@ -82,44 +82,44 @@ class Action:
     def title(self) -> str:
         raise NotImplementedError
 
-    def start(self, rollout: StepContext) -> None:
+    def start(self, context: StepContext) -> None:
         """Do it. Run again after a death, it sees the same answers and sends nothing twice."""
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
         """Say of a write without an answer whether it happened; only reads."""
         raise NotImplementedError(f"{type(self).__name__} sends a write but cannot confirm it")
 
-    def is_done(self, rollout: StepContext) -> bool:
+    def is_done(self, context: StepContext) -> bool:
         """One look, read only; raises `ActionFailed` when it will never be."""
         return True
 
-    def last_look(self, rollout: StepContext) -> ActionFailed | bool:
+    def last_look(self, context: StepContext) -> ActionFailed | bool:
         """One last look when the step's time is over: True if it is done after all, or why it is not."""
         return False
 
-    def prepare_undo(self, rollout: StepContext) -> None:
+    def prepare_undo(self, context: StepContext) -> None:
         """What must be written before `may_undo` can come true; most undos need nothing."""
 
-    def may_undo(self, rollout: StepContext) -> bool:
+    def may_undo(self, context: StepContext) -> bool:
         """One look before an undo: False means look again, `ChangedByOthers` that it must not be."""
         return True
 
-    def undo(self, rollout: StepContext) -> None:
+    def undo(self, context: StepContext) -> None:
         """Put back what this action found."""
 
-    def adopt_undo(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+    def adopt_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
         """As `adopt`, for a write that `undo` sent."""
-        return self.adopt(rollout, call)
+        return self.adopt(context, call)
 
     def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
         """What `undo` would do, for a person who decides about it; `known` is what this step has kept."""
         return (f"Undo: {self.title}",)
 
-    def is_undone(self, rollout: StepContext) -> bool:
+    def is_undone(self, context: StepContext) -> bool:
         """One look, read only, at whether the undo has taken hold."""
         return True
 
-    def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
+    def checklist(self, context: StepContext) -> list[ChecklistEntry]:
         """After a rollback: what this action found before, beside what is there now."""
         return []
 

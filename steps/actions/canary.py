@@ -28,11 +28,11 @@ class PlanCanary(Action):
     def title(self) -> str:
         return "Plan the canary"
 
-    def start(self, rollout: StepContext) -> None:
-        definition = rollout.recall("service definition")
+    def start(self, context: StepContext) -> None:
+        definition = context.recall("service definition")
         name = f"{definition['serviceName']}{CANARY_SUFFIX}"
-        rollout.remember(CANARY_DEFINITION, {**definition, "serviceName": name, "desiredCount": 1})
-        rollout.learn(serviceName=name)
+        context.remember(CANARY_DEFINITION, {**definition, "serviceName": name, "desiredCount": 1})
+        context.learn(serviceName=name)
 
 
 @action
@@ -44,24 +44,24 @@ class CreateCanary(CreateOrUpdateService):
     def title(self) -> str:
         return "Create the canary"
 
-    def start(self, rollout: StepContext) -> None:
-        if has_existed_before(rollout):
-            name = rollout.know("serviceName")
-            rollout.log(
+    def start(self, context: StepContext) -> None:
+        if has_existed_before(context):
+            name = context.know("serviceName")
+            context.log(
                 f"Service {name} is a leftover of an earlier deployment and becomes the canary of this one",
                 "warning",
             )
-        super().start(rollout)
+        super().start(context)
 
-    def undo(self, rollout: StepContext) -> None:
-        super().undo(rollout)
-        if not has_existed_before(rollout):
-            _log_wait(rollout, rollout.know("serviceName"))
+    def undo(self, context: StepContext) -> None:
+        super().undo(context)
+        if not has_existed_before(context):
+            _log_wait(context, context.know("serviceName"))
 
-    def is_undone(self, rollout: StepContext) -> bool:
-        is_undone = super().is_undone(rollout)
-        if is_undone and not has_existed_before(rollout):
-            _log_deleted(rollout, rollout.know("serviceName"))
+    def is_undone(self, context: StepContext) -> bool:
+        is_undone = super().is_undone(context)
+        if is_undone and not has_existed_before(context):
+            _log_deleted(context, context.know("serviceName"))
         return is_undone
 
 
@@ -76,34 +76,34 @@ class DeleteCanary(Action):
     def title(self) -> str:
         return "Delete the canary"
 
-    def start(self, rollout: StepContext) -> None:
-        canary = rollout.earlier("EcsCanaryDeploy")
+    def start(self, context: StepContext) -> None:
+        canary = context.earlier("EcsCanaryDeploy")
         if canary is None or not canary.know("serviceArn"):
-            rollout.log("This stage has no canary: nothing to delete", "warning")
+            context.log("This stage has no canary: nothing to delete", "warning")
             return
         name = canary.know("serviceName")
-        rollout.learn(serviceName=name)
-        live = rollout.ecs.describe_service(rollout.cluster, name)
-        rollout.remember("service before", None if live is None else build_snapshot(live))
+        context.learn(serviceName=name)
+        live = context.ecs.describe_service(context.cluster, name)
+        context.remember("service before", None if live is None else build_snapshot(live))
         _refuse_foreign_deployment(live, canary)
-        delete_ecs_service(rollout, name, live)
-        _log_wait(rollout, name)
-        rollout.await_service(name)
+        delete_ecs_service(context, name, live)
+        _log_wait(context, name)
+        context.await_service(name)
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
-        return confirm_service_write(rollout, call, task_definition="", before="")
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+        return confirm_service_write(context, call, task_definition="", before="")
 
-    def is_done(self, rollout: StepContext) -> bool:
-        name = rollout.know("serviceName")
+    def is_done(self, context: StepContext) -> bool:
+        name = context.know("serviceName")
         if not name:
             return True
-        rollout.rest()
-        service = rollout.see_service(name).service
+        context.rest()
+        service = context.see_service(name).service
         if service is not None:
-            rollout.show_counts(running=service.running, desired=service.desired, pending=service.pending)
+            context.show_counts(running=service.running, desired=service.desired, pending=service.pending)
         if service is not None and service.status != "INACTIVE":
             return False
-        _log_deleted(rollout, name)
+        _log_deleted(context, name)
         return True
 
 
@@ -120,10 +120,10 @@ def _refuse_foreign_deployment(live: EcsService | None, canary: EarlierStep) -> 
         )
 
 
-def _log_wait(rollout: StepContext, name: str) -> None:
-    rollout.log(f"Waiting for existing Service {name} to reach inactive state")
+def _log_wait(context: StepContext, name: str) -> None:
+    context.log(f"Waiting for existing Service {name} to reach inactive state")
 
 
-def _log_deleted(rollout: StepContext, name: str) -> None:
-    rollout.log(f"Existing Service {name} reached inactive state")
-    rollout.log(f"Canary service {name} deleted")
+def _log_deleted(context: StepContext, name: str) -> None:
+    context.log(f"Existing Service {name} reached inactive state")
+    context.log(f"Canary service {name} deleted")

@@ -49,43 +49,43 @@ READ_LAG = timedelta(seconds=30)
 RECHECK_INTERVAL = timedelta(seconds=30)
 
 
-def is_past_read_lag(rollout: StepContext, call: CallRecord) -> bool:
+def is_past_read_lag(context: StepContext, call: CallRecord) -> bool:
     """Whether a read made now is late enough after the write to prove that it did not happen.
 
     Ask before reading. AWS answers reads from copies that lag; half a minute later they no longer do.
     """
-    return rollout.now() - call.sent_at >= READ_LAG
+    return context.now() - call.sent_at >= READ_LAG
 
 
-def has_recent_write(rollout: StepContext) -> bool:
+def has_recent_write(context: StepContext) -> bool:
     """Whether a read may still show what was before this action wrote.
 
     An undo sees its work done in such a read although nothing is undone: it writes all the same, and does not
     call itself done.
     """
-    return rollout.written_at is not None and rollout.now() - rollout.written_at < READ_LAG
+    return context.written_at is not None and context.now() - context.written_at < READ_LAG
 
 
-def rest_past_read_lag(rollout: StepContext) -> None:
+def rest_past_read_lag(context: StepContext) -> None:
     """Let the next check wait for another state, or for reads that show this action's write for certain."""
-    written_at = rollout.written_at
-    rollout.rest(None if written_at is None else written_at + READ_LAG)
+    written_at = context.written_at
+    context.rest(None if written_at is None else written_at + READ_LAG)
 
 
-def is_read_stale(rollout: StepContext) -> bool:
+def is_read_stale(context: StepContext) -> bool:
     """`has_recent_write` for an undo that is about to write: decided once, as its replay comes later."""
-    return bool(rollout.remember("reads may be stale", has_recent_write(rollout)))
+    return bool(context.remember("reads may be stale", has_recent_write(context)))
 
 
-def is_observed_twice(rollout: StepContext, what: str, begun: datetime) -> bool:
+def is_observed_twice(context: StepContext, what: str, begun: datetime) -> bool:
     """Whether an odd sight has now been seen twice, thirty seconds apart.
 
     Reads may go backwards, so one sight alone is not believed. `forget` clears it when it vanishes.
     """
-    since = rollout.progress.setdefault(f"odd: {what}", begun.isoformat())
+    since = context.progress.setdefault(f"odd: {what}", begun.isoformat())
     return begun - datetime.fromisoformat(since) >= RECHECK_INTERVAL
 
 
-def clear_observation(rollout: StepContext, what: str) -> None:
+def clear_observation(context: StepContext, what: str) -> None:
     """The odd sight is gone; a later one starts anew."""
-    rollout.progress.pop(f"odd: {what}", None)
+    context.progress.pop(f"odd: {what}", None)

@@ -299,7 +299,7 @@ class StepContext(Protocol):
 
 
 class AwsClients:
-    """Each service of AWS as a rollout offers it; `caller` is the way that its calls take."""
+    """Clients of the AWS services that an action uses; `caller` sends their calls."""
 
     @property
     def caller(self) -> Caller:

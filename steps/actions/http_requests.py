@@ -40,23 +40,23 @@ class SendRequest(Action):
     def title(self) -> str:
         return f"{self.method} request"
 
-    def start(self, rollout: StepContext) -> None:
+    def start(self, context: StepContext) -> None:
         secrets = {name: ref for name, text in self.headers if (ref := parse_secret_reference(text))}
         request = OutboundRequest(
-            render_expressions(self.url, rollout.value_of),
+            render_expressions(self.url, context.value_of),
             self.method,
             {
-                name: render_expressions(text, rollout.value_of)
+                name: render_expressions(text, context.value_of)
                 for name, text in self.headers
                 if name not in secrets
             },
             secrets,
-            render_expressions(self.body, rollout.value_of),
+            render_expressions(self.body, context.value_of),
         )
-        rollout.log(f"Sending {self.method} {request.url}")
-        reply = rollout.work.send_request(request)
-        rollout.log(f"Response: HTTP status {reply.status}")
-        rollout.learn(
+        context.log(f"Sending {self.method} {request.url}")
+        reply = context.work.send_request(request)
+        context.log(f"Response: HTTP status {reply.status}")
+        context.learn(
             httpUrl=request.url,
             httpMethod=self.method,
             httpResponseCode=reply.status,
@@ -64,7 +64,7 @@ class SendRequest(Action):
         )
         self._judge(reply)
         for name, text in self.outputs:
-            rollout.learn_output(name, self._output(rollout, name, text, reply))
+            context.learn_output(name, self._output(context, name, text, reply))
 
     def _judge(self, reply: OutboundResponse) -> None:
         if not self.assertion:
@@ -87,18 +87,18 @@ class SendRequest(Action):
                 f"The assertion {self.assertion} is false for the response with HTTP status {reply.status}.",
             )
 
-    def _output(self, rollout: StepContext, name: str, text: str, reply: OutboundResponse) -> str:
+    def _output(self, context: StepContext, name: str, text: str, reply: OutboundResponse) -> str:
         own = build_response_values(reply)
         try:
             return (
                 format_value(resolve_expressions(text, own))
                 if _uses_response_values(text, own)
-                else render_expressions(text, rollout.value_of)
+                else render_expressions(text, context.value_of)
             )
         except BadExpressionError as bad:
             raise ActionFailed("UNKNOWN_EXPRESSION", f"Output {name}: {bad.message}") from bad
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
         return Indeterminate(
             "NO_ANSWER",
             "The worker was lost before it received the response. The request is not sent again because it "

@@ -168,33 +168,33 @@ class DeleteLeftover(Action):
     def title(self) -> str:
         return f"Delete Service {self.service} if it is a leftover"
 
-    def start(self, rollout: StepContext) -> None:
+    def start(self, context: StepContext) -> None:
         base = get_base_name(self.service)
-        rollout.take_slot(base)
-        rollout.learn(serviceName=self.service)
+        context.take_slot(base)
+        context.learn(serviceName=self.service)
         stage = StageRoute(self.stage_listener, self.stage_rule)
-        world = read_candidates(rollout.ecs, rollout.elb, cluster=rollout.cluster, base=base, stage=stage)
+        world = read_candidates(context.ecs, context.elb, cluster=context.cluster, base=base, stage=stage)
         live = world.services.get(self.service)
-        rollout.remember("service before", None if live is None else build_snapshot(live))
+        context.remember("service before", None if live is None else build_snapshot(live))
         if live is None:
-            rollout.log(f"Service {self.service} is already deleted")
+            context.log(f"Service {self.service} is already deleted")
             return
         found = next((one for one in assess_leftovers(world, base) if one.name == self.service), None)
         if found is None or not found.may_go:
             why = found.why if found else "Its name does not belong to a Slipway strategy."
             raise ActionFailed("NOT_A_LEFTOVER", f"Service {self.service} is not deleted. {why}")
-        rollout.log(f"{found.why} It had {found.running}/{found.desired} tasks")
-        delete_ecs_service(rollout, self.service, live)
-        rollout.log(f"Waiting for existing Service {self.service} to reach inactive state")
-        rollout.await_service(self.service)
+        context.log(f"{found.why} It had {found.running}/{found.desired} tasks")
+        delete_ecs_service(context, self.service, live)
+        context.log(f"Waiting for existing Service {self.service} to reach inactive state")
+        context.await_service(self.service)
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
-        return confirm_service_write(rollout, call, task_definition="", before="")
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+        return confirm_service_write(context, call, task_definition="", before="")
 
-    def is_done(self, rollout: StepContext) -> bool:
-        rollout.rest()
-        service = rollout.see_service(self.service).service
+    def is_done(self, context: StepContext) -> bool:
+        context.rest()
+        service = context.see_service(self.service).service
         if service is not None and service.status != "INACTIVE":
             return False
-        rollout.log(f"Existing Service {self.service} reached inactive state", "success")
+        context.log(f"Existing Service {self.service} reached inactive state", "success")
         return True

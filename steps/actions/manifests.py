@@ -28,63 +28,63 @@ class FetchManifests(Action):
     def title(self) -> str:
         return "Fetch and validate the manifests"
 
-    def start(self, rollout: StepContext) -> None:
-        (task_definition,) = _fetch(rollout, TASK_DEFINITION)[:1]
-        (service_definition,) = _fetch(rollout, SERVICE_DEFINITION)[:1]
-        targets = _fetch_all(rollout, SCALABLE_TARGET)
-        policies = _fetch_all(rollout, SCALING_POLICY)
-        stores = {source.store for kind in _KINDS for source in rollout.supplies.sources(kind)}
-        rollout.log(f"Fetched all manifests from {' and '.join(sorted(stores))}")
+    def start(self, context: StepContext) -> None:
+        (task_definition,) = _fetch(context, TASK_DEFINITION)[:1]
+        (service_definition,) = _fetch(context, SERVICE_DEFINITION)[:1]
+        targets = _fetch_all(context, SCALABLE_TARGET)
+        policies = _fetch_all(context, SCALING_POLICY)
+        stores = {source.store for kind in _KINDS for source in context.supplies.sources(kind)}
+        context.log(f"Fetched all manifests from {' and '.join(sorted(stores))}")
         for loaded in (task_definition, service_definition, *targets, *policies):
-            _log_overrides(rollout, loaded)
-        _save_task_definition(rollout, task_definition.value, service_definition.value)
-        rollout.remember("service definition", service_definition.value)
-        rollout.learn(serviceName=service_definition.value["serviceName"])
-        rollout.remember(SCALABLE_TARGETS, [loaded.value for loaded in targets])
-        rollout.remember(SCALING_POLICIES, [loaded.value for loaded in policies])
+            _log_overrides(context, loaded)
+        _save_task_definition(context, task_definition.value, service_definition.value)
+        context.remember("service definition", service_definition.value)
+        context.learn(serviceName=service_definition.value["serviceName"])
+        context.remember(SCALABLE_TARGETS, [loaded.value for loaded in targets])
+        context.remember(SCALING_POLICIES, [loaded.value for loaded in policies])
 
 
-def _fetch(rollout: StepContext, kind: str) -> tuple[LoadedManifest, ...]:
-    if not rollout.supplies.sources(kind):
+def _fetch(context: StepContext, kind: str) -> tuple[LoadedManifest, ...]:
+    if not context.supplies.sources(kind):
         raise ActionFailed(
             "MANIFEST_MISSING", f"The service has no {kind} manifest. Add one to the service and run again."
         )
-    return _fetch_all(rollout, kind)
+    return _fetch_all(context, kind)
 
 
-def _fetch_all(rollout: StepContext, kind: str) -> tuple[LoadedManifest, ...]:
+def _fetch_all(context: StepContext, kind: str) -> tuple[LoadedManifest, ...]:
     """Every manifest of a kind of which a service may have none, or several."""
-    sources = rollout.supplies.sources(kind)
+    sources = context.supplies.sources(kind)
     for source in sources:
-        _log_source(rollout, kind, source)
-    found = rollout.supplies.load_all(kind) if sources else ()
+        _log_source(context, kind, source)
+    found = context.supplies.load_all(kind) if sources else ()
     for loaded in found:
-        _log_files(rollout, "Successfully fetched following files:", loaded.paths)
-        rollout.log("")
+        _log_files(context, "Successfully fetched following files:", loaded.paths)
+        context.log("")
     return found
 
 
-def _log_files(rollout: StepContext, title: str, paths: tuple[str, ...]) -> None:
+def _log_files(context: StepContext, title: str, paths: tuple[str, ...]) -> None:
     """What comes from no file, such as a text in the service itself, has nothing to list."""
     for line in (title, *(f"- {path}" for path in paths)) if paths else ():
-        rollout.log(line)
+        context.log(line)
 
 
-def _log_overrides(rollout: StepContext, loaded: LoadedManifest) -> None:
+def _log_overrides(context: StepContext, loaded: LoadedManifest) -> None:
     for override in loaded.overrides:
-        rollout.log(f"Overridden by {override}")
+        context.log(f"Overridden by {override}")
     for warning in loaded.warnings:
-        rollout.log(warning, "warning")
+        context.log(warning, "warning")
 
 
-def _save_task_definition(rollout: StepContext, value: dict[str, Any], service: dict[str, Any]) -> None:
+def _save_task_definition(context: StepContext, value: dict[str, Any], service: dict[str, Any]) -> None:
     """Remember the task definition to register; of one that AWS has already, which it is (R161)."""
     arn = value.get(ARN_FIELD)
     if arn is None:
-        rollout.remember("task definition", value)
+        context.remember("task definition", value)
         return
     try:
-        found = rollout.ecs.describe_task_definition(arn)
+        found = context.ecs.describe_task_definition(arn)
     except NotFound as missing:
         raise ActionFailed(
             "TASK_DEFINITION_MISSING",
@@ -104,12 +104,12 @@ def _save_task_definition(rollout: StepContext, value: dict[str, Any], service: 
             "BAD_MANIFEST",
             "\n".join(f"{SERVICE_DEFINITION}, {format_path(one.path)}: {one.message}" for one in wrong),
         )
-    rollout.remember("task definition", found.raw)
-    rollout.remember(TASK_DEFINITION_ARN, found.arn)
+    context.remember("task definition", found.raw)
+    context.remember(TASK_DEFINITION_ARN, found.arn)
 
 
-def _log_source(rollout: StepContext, kind: str, source: ManifestSource) -> None:
-    rollout.log(f"Fetching {kind} from {source.store}")
-    rollout.log("")
-    rollout.log(f"Fetching {kind} files with identifier: {source.identifier}")
-    _log_files(rollout, "Fetching following Files :", source.paths)
+def _log_source(context: StepContext, kind: str, source: ManifestSource) -> None:
+    context.log(f"Fetching {kind} from {source.store}")
+    context.log("")
+    context.log(f"Fetching {kind} files with identifier: {source.identifier}")
+    _log_files(context, "Fetching following Files :", source.paths)

@@ -71,22 +71,22 @@ def get_attached_key(of: str) -> str:
     return f"scaling before attaching to {of}"
 
 
-def get_saved_scaling(rollout: StepContext, of: str = SERVICE_NAME) -> ScalingState:
+def get_saved_scaling(context: StepContext, of: str = SERVICE_NAME) -> ScalingState:
     """What scaled the ECS service before this step."""
-    return ScalingState.from_memory(rollout.recall(get_suspended_key(of)))
+    return ScalingState.from_memory(context.recall(get_suspended_key(of)))
 
 
-def has_saved_scaling(rollout: StepContext) -> bool:
+def has_saved_scaling(context: StepContext) -> bool:
     """Whether this step has looked at the auto scaling of its ECS service; a canary, say, has none."""
-    return rollout.recall(get_suspended_key(SERVICE_NAME)) is not None
+    return context.recall(get_suspended_key(SERVICE_NAME)) is not None
 
 
-def read_scaling_state(rollout: StepContext, name: str) -> ScalingState:
+def read_scaling_state(context: StepContext, name: str) -> ScalingState:
     """What scales an ECS service now; raises `Denied` where that may not be read."""
-    targets = rollout.scaling.list_targets(rollout.cluster, name)
+    targets = context.scaling.list_targets(context.cluster, name)
     if not targets:
         return ScalingState()
-    return ScalingState(targets[0], tuple(rollout.scaling.list_policies(rollout.cluster, name)))
+    return ScalingState(targets[0], tuple(context.scaling.list_policies(context.cluster, name)))
 
 
 def get_manifest_scaling(fetched: StepContext | EarlierStep) -> ManifestScaling:
@@ -140,13 +140,13 @@ def _drop_empty(value: Any) -> Any:
     return [_drop_empty(inner) for inner in value] if isinstance(value, list) else value
 
 
-def confirm_scaling_write(rollout: StepContext, call: CallRecord) -> Confirmation:
+def confirm_scaling_write(context: StepContext, call: CallRecord) -> Confirmation:
     """Judge a write by whether what scales the ECS service now is what the write asked for.
 
     Each of these writes may be repeated without harm, so a state that is as asked for is proof enough.
     """
-    late = is_past_read_lag(rollout, call)
-    live = read_scaling_state(rollout, call.params["ResourceId"])
+    late = is_past_read_lag(context, call)
+    live = read_scaling_state(context, call.params["ResourceId"])
     if _CONFIRMED_BY[call.operation](live, call.params):
         return Applied(_build_answer(live, call))
     return NotApplied() if late else Unconfirmed()

@@ -19,9 +19,9 @@ WORKER_LOST_MESSAGE = (
 )
 
 
-def build_script_environment(rollout: StepContext, variables: Sequence[Sequence[str]]) -> ScriptEnvironment:
+def build_script_environment(context: StepContext, variables: Sequence[Sequence[str]]) -> ScriptEnvironment:
     """What a script finds in its environment, of [name, type, value]; a secret is given by its reference."""
-    environment = ScriptEnvironment(rollout.value_of)
+    environment = ScriptEnvironment(context.value_of)
     for name, kind, value in variables:
         if kind == SECRET_TYPE:
             environment.secrets[name] = value
@@ -57,11 +57,11 @@ class RunScript(Action):
     def title(self) -> str:
         return "Run script"
 
-    def start(self, rollout: StepContext) -> None:
-        environment = build_script_environment(rollout, self.variables)
+    def start(self, context: StepContext) -> None:
+        environment = build_script_environment(context, self.variables)
         text = environment.taken_out_of(self.script)
-        rollout.log("Running the script")
-        end = rollout.work.run_script(
+        context.log("Running the script")
+        end = context.work.run_script(
             Script(
                 text,
                 self.interpreter,
@@ -72,10 +72,10 @@ class RunScript(Action):
         )
         refuse_exit_code(end)
         for name, variable, kind in self.outputs:
-            rollout.learn_output(name, end.outputs.get(variable, ""), is_secret=kind == SECRET_TYPE)
-        rollout.log("The script ended with exit code 0")
+            context.learn_output(name, end.outputs.get(variable, ""), is_secret=kind == SECRET_TYPE)
+        context.log("The script ended with exit code 0")
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
         return Indeterminate("DELEGATE_LOST", WORKER_LOST_MESSAGE)
 
 
@@ -103,11 +103,11 @@ class RunProvisionerScript(Action):
     def title(self) -> str:
         return "Run provisioning script"
 
-    def start(self, rollout: StepContext) -> None:
-        environment = build_script_environment(rollout, self.variables)
+    def start(self, context: StepContext) -> None:
+        environment = build_script_environment(context, self.variables)
         text = environment.taken_out_of(self.script)
-        rollout.log("Running the provisioning script")
-        end = rollout.work.run_script(
+        context.log("Running the provisioning script")
+        end = context.work.run_script(
             Script(
                 text,
                 self.interpreter,
@@ -117,23 +117,23 @@ class RunProvisionerScript(Action):
             )
         )
         refuse_exit_code(end)
-        self._hand_on(rollout, parse_provisioner_outputs(end.written))
+        self._hand_on(context, parse_provisioner_outputs(end.written))
 
-    def _hand_on(self, rollout: StepContext, outputs: Mapping[str, Any]) -> None:
+    def _hand_on(self, context: StepContext, outputs: Mapping[str, Any]) -> None:
         missing = [name for name in self.secret_outputs if name not in outputs]
         if missing:
             raise ActionFailed(_BAD_OUTPUTS, f"The script did not write output {', '.join(missing)}.")
         others = {name: value for name, value in outputs.items() if not isinstance(value, str)}
         if unhidden := [name for name in self.secret_outputs if name in others]:
             raise ActionFailed(_BAD_OUTPUTS, f"The secret output {unhidden[0]} must be a text.")
-        rollout.learn(**others)
+        context.learn(**others)
         for name, value in outputs.items():
             if isinstance(value, str):
-                rollout.learn_output(name, value, is_secret=name in self.secret_outputs)
+                context.learn_output(name, value, is_secret=name in self.secret_outputs)
         names = ", ".join(sorted(outputs)) or "none"
-        rollout.log(f"The script ended with exit code 0. Outputs: {names}")
+        context.log(f"The script ended with exit code 0. Outputs: {names}")
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
         return Indeterminate("DELEGATE_LOST", WORKER_LOST_MESSAGE)
 
 

@@ -92,55 +92,55 @@ class RegisterTaskDefinition(Action):
     def title(self) -> str:
         return "Register the task definition"
 
-    def start(self, rollout: StepContext) -> None:
-        definition = rollout.recall("task definition")
-        if arn := rollout.recall(TASK_DEFINITION_ARN):
-            _use_existing_revision(rollout, arn, definition)
+    def start(self, context: StepContext) -> None:
+        definition = context.recall("task definition")
+        if arn := context.recall(TASK_DEFINITION_ARN):
+            _use_existing_revision(context, arn, definition)
             return
         family = definition["family"]
-        if self.compares and _reuse_running_revision(rollout, definition):
+        if self.compares and _reuse_running_revision(context, definition):
             return
-        rollout.log(f"Creating Task Definition with family {family}")
+        context.log(f"Creating Task Definition with family {family}")
         # Remembered before the write, so that adopt knows which revisions can be ours.
-        rollout.remember(_OLDER, _find_older_revision(rollout, family))
-        registered = _register(rollout, definition)
-        rollout.log(f"Created Task Definition {family}:{registered.revision} with Arn {registered.arn}..")
-        rollout.learn(
+        context.remember(_OLDER, _find_older_revision(context, family))
+        registered = _register(context, definition)
+        context.log(f"Created Task Definition {family}:{registered.revision} with Arn {registered.arn}..")
+        context.learn(
             taskDefinitionArn=registered.arn, taskDefinitionFamily=family, version=str(registered.revision)
         )
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
         if call.operation != "RegisterTaskDefinition":
-            return _confirm_deregistration(rollout, call)
-        return confirm_registration(rollout, call)
+            return _confirm_deregistration(context, call)
+        return confirm_registration(context, call)
 
-    def undo(self, rollout: StepContext) -> None:
-        deregister_task_definition(rollout)
+    def undo(self, context: StepContext) -> None:
+        deregister_task_definition(context)
 
     def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
         arn = known.know("taskDefinitionArn")
         return (f"Deregister task definition {arn.rsplit('/', 1)[-1]}",) if arn else ()
 
-    def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
-        arn = rollout.know("taskDefinitionArn")
+    def checklist(self, context: StepContext) -> list[ChecklistEntry]:
+        arn = context.know("taskDefinitionArn")
         if not arn:
             return []
         expected = "used by no deployment of the service"
-        used = _describe_use(rollout, arn)
-        found = _describe(rollout, arn)
+        used = _describe_use(context, arn)
+        found = _describe(context, arn)
         state = "ACTIVE" if found is not None and found.is_active else "deregistered"
         words = f"{state}, {used or expected}"
         return [ChecklistEntry(f"Task definition {arn}", expected, words, ok=not used)]
 
 
-def _reuse_running_revision(rollout: StepContext, definition: Mapping[str, Any]) -> bool:
+def _reuse_running_revision(context: StepContext, definition: Mapping[str, Any]) -> bool:
     """Whether the revision that runs is used again, because nothing differs; says what becomes of tasks."""
-    arn = _get_running_arn(rollout, definition["family"])
-    force = rollout.force_new_deployment
-    if not arn or rollout.know("deploymentId"):
+    arn = _get_running_arn(context, definition["family"])
+    force = context.force_new_deployment
+    if not arn or context.know("deploymentId"):
         return False
     try:
-        running = rollout.ecs.describe_task_definition(arn, with_tags=True)
+        running = context.ecs.describe_task_definition(arn, with_tags=True)
     except (Denied, NotFound):
         return False
     tags = {key: value for key, value in running.tags.items() if key != INTENT_TAG}
@@ -151,71 +151,71 @@ def _reuse_running_revision(rollout: StepContext, definition: Mapping[str, Any])
         return False
     same = f"Nothing changed compared with {running.family}:{running.revision}, which is running"
     if force is False:
-        rollout.note(f"{same}: it is reused, and its tasks are kept.")
-        _use_existing_revision(rollout, arn, running.raw)
+        context.note(f"{same}: it is reused, and its tasks are kept.")
+        _use_existing_revision(context, arn, running.raw)
         return True
     if force is None:
-        rollout.note(
+        context.note(
             f"{same}. Its tasks are replaced anyway; run with forceNewDeployment: false to keep them."
         )
     return False
 
 
-def _use_existing_revision(rollout: StepContext, arn: str, definition: Mapping[str, Any]) -> None:
+def _use_existing_revision(context: StepContext, arn: str, definition: Mapping[str, Any]) -> None:
     """AWS has the task definition already: nothing is registered, and nothing will be deregistered (R161)."""
-    rollout.log(f"Using Task Definition with Arn {arn}")
-    rollout.learn(
+    context.log(f"Using Task Definition with Arn {arn}")
+    context.learn(
         taskDefinitionArn=arn, taskDefinitionFamily=definition["family"], version=str(definition["revision"])
     )
 
 
-def deregister_task_definition(rollout: StepContext) -> None:
+def deregister_task_definition(context: StepContext) -> None:
     """Make the revision that a step registered inactive, unless the service still uses it.
 
     Where that fails, say so and go on.
     """
-    arn = rollout.know("taskDefinitionArn")
+    arn = context.know("taskDefinitionArn")
     if not arn:
         return
     try:
-        used = _describe_use(rollout, arn)
+        used = _describe_use(context, arn)
     except AwsError as error:
         used = f"its usage is unknown. {error.display_message}"
     if used:
-        rollout.log(f"Task Definition {arn} stays registered: {used}", "warning")
+        context.log(f"Task Definition {arn} stays registered: {used}", "warning")
         return
     try:
-        rollout.ecs.deregister_task_definition(arn)
-        rollout.log(f"Deregistered Task Definition {arn}")
+        context.ecs.deregister_task_definition(arn)
+        context.log(f"Deregistered Task Definition {arn}")
     except NotFound:
-        rollout.log(f"Task Definition {arn} is already deregistered")
+        context.log(f"Task Definition {arn} is already deregistered")
     except AwsError as error:
         # The revision runs nowhere; leaving it behind harms nobody, a failed rollback would.
-        rollout.log(f"Task Definition {arn} stays registered: {error.display_message}", "warning")
+        context.log(f"Task Definition {arn} stays registered: {error.display_message}", "warning")
 
 
-def _register(rollout: StepContext, definition: Mapping[str, Any]) -> TaskDefinition:
+def _register(context: StepContext, definition: Mapping[str, Any]) -> TaskDefinition:
     """Register a revision with our tag, or without it where tagging is denied."""
     try:
-        return rollout.ecs.register_task_definition(definition, tags={INTENT_TAG: rollout.intent})
+        return context.ecs.register_task_definition(definition, tags={INTENT_TAG: context.intent})
     except Denied as denied:
         if "TagResource" not in denied.action:
             raise
-        rollout.log(
+        context.log(
             f"{denied.display_message} The task definition is registered without Slipway's tag.", "warning"
         )
         # Without the tag only contents tell, and an older revision may have the same.
-        rollout.remember(_OLDER_UNTAGGED, rollout.ecs.get_latest_revision(definition["family"]))
-        return rollout.ecs.register_task_definition(definition, tags={})
+        context.remember(_OLDER_UNTAGGED, context.ecs.get_latest_revision(definition["family"]))
+        return context.ecs.register_task_definition(definition, tags={})
 
 
-def confirm_registration(rollout: StepContext, call: CallRecord) -> Confirmation:
+def confirm_registration(context: StepContext, call: CallRecord) -> Confirmation:
     """Whether a registration whose answer was lost took effect."""
-    late = is_past_read_lag(rollout, call)
-    older = int(rollout.recall(_OLDER if _get_intent(call.params) else _OLDER_UNTAGGED) or 0)
+    late = is_past_read_lag(context, call)
+    older = int(context.recall(_OLDER if _get_intent(call.params) else _OLDER_UNTAGGED) or 0)
     family = call.params["family"]
-    for revision in range(rollout.ecs.get_latest_revision(family), older, -1):
-        found = _describe(rollout, f"{family}:{revision}")
+    for revision in range(context.ecs.get_latest_revision(family), older, -1):
+        found = _describe(context, f"{family}:{revision}")
         if found is not None and _is_ours(found, call.params):
             return Applied({"taskDefinition": found.raw, "tags": list(call.params.get("tags", []))})
         if found is not None and _is_older(found, call):
@@ -223,58 +223,58 @@ def confirm_registration(rollout: StepContext, call: CallRecord) -> Confirmation
     return NotApplied() if late else Unconfirmed()
 
 
-def reregister_task_definition(rollout: StepContext, arn: str) -> str:
+def reregister_task_definition(context: StepContext, arn: str) -> str:
     """Register what an inactive revision says as a new one; its ARN. AWS still describes inactive ones."""
-    old = rollout.ecs.describe_task_definition(arn, with_tags=True)
+    old = context.ecs.describe_task_definition(arn, with_tags=True)
     fields = get_parameter_names("ecs", "RegisterTaskDefinition")
     definition = {
         key: value for key, value in old.raw.items() if key in fields and value not in (None, [], "")
     }
     definition["tags"] = format_tags({key: value for key, value in old.tags.items() if key != INTENT_TAG})
-    rollout.remember(_OLDER, rollout.ecs.get_latest_revision(old.family))
-    registered = _register(rollout, definition)
-    rollout.note(
+    context.remember(_OLDER, context.ecs.get_latest_revision(old.family))
+    registered = _register(context, definition)
+    context.note(
         f"Task Definition {arn} was deregistered outside Slipway. The rollback registered it again as "
         f"{registered.arn}"
     )
     return registered.arn
 
 
-def _describe_use(rollout: StepContext, arn: str) -> str:
+def _describe_use(context: StepContext, arn: str) -> str:
     """Which deployment of the step's ECS service uses a task definition, in words; empty if none does."""
-    name = rollout.know("serviceName")
-    service = rollout.ecs.describe_service(rollout.cluster, name) if name else None
+    name = context.know("serviceName")
+    service = context.ecs.describe_service(context.cluster, name) if name else None
     for deployment in service.deployments if service is not None and service.status != "INACTIVE" else ():
         if deployment.task_definition == arn:
             return f"used by deployment {deployment.id} of Service {name}"
     return ""
 
 
-def _confirm_deregistration(rollout: StepContext, call: CallRecord) -> Confirmation:
-    late = is_past_read_lag(rollout, call)
-    found = _describe(rollout, call.params["taskDefinition"])
+def _confirm_deregistration(context: StepContext, call: CallRecord) -> Confirmation:
+    late = is_past_read_lag(context, call)
+    found = _describe(context, call.params["taskDefinition"])
     if found is None or not found.is_active:
         return Applied({"taskDefinition": found.raw if found else {}})
     return NotApplied() if late else Unconfirmed()
 
 
-def _describe(rollout: StepContext, name: str) -> TaskDefinition | None:
+def _describe(context: StepContext, name: str) -> TaskDefinition | None:
     try:
-        return rollout.ecs.describe_task_definition(name, with_tags=True)
+        return context.ecs.describe_task_definition(name, with_tags=True)
     except NotFound:
         return None
 
 
-def _find_older_revision(rollout: StepContext, family: str) -> int:
+def _find_older_revision(context: StepContext, family: str) -> int:
     """A revision that is older than any this step registers: the one that runs, else the newest."""
-    if running := _get_running_arn(rollout, family):
+    if running := _get_running_arn(context, family):
         return int(running.rpartition(":")[2])
-    return rollout.ecs.get_latest_revision(family)
+    return context.ecs.get_latest_revision(family)
 
 
-def _get_running_arn(rollout: StepContext, family: str) -> str:
+def _get_running_arn(context: StepContext, family: str) -> str:
     """The ARN of the revision of this family that the ECS service ran when the step began; or nothing."""
-    before = rollout.recall("service before") or {}
+    before = context.recall("service before") or {}
     arn = str(before.get("task_definition") or "")
     name, _, revision = arn.rpartition("/")[2].rpartition(":")
     is_live = name == family and revision.isdecimal() and before.get("status") == "ACTIVE"

@@ -41,16 +41,16 @@ class TerraformSettings:
     targets: list[str] = field(default_factory=list)
 
 
-def build_run_parameters(program: str, asked: TerraformSettings, rollout: StepContext) -> dict[str, Any]:
+def build_run_parameters(program: str, asked: TerraformSettings, context: StepContext) -> dict[str, Any]:
     """The parameters of a run, with expressions filled in and secrets as references.
 
     Raises `ActionFailed` for a folder that cannot be told, or an expression that names nothing.
     """
     files = {
         path or _MAIN_FILES[program]: text
-        for path, text in rollout.supplies.program_files(TERRAFORM_CONFIGURATION).items()
+        for path, text in context.supplies.program_files(TERRAFORM_CONFIGURATION).items()
     }
-    environment = ScriptEnvironment(rollout.value_of)
+    environment = ScriptEnvironment(context.value_of)
     for listed, prefix in ((asked.variables, "TF_VAR_"), (asked.environment, "")):
         for name, kind, value in listed:
             if kind == SECRET_TYPE:
@@ -65,8 +65,8 @@ def build_run_parameters(program: str, asked: TerraformSettings, rollout: StepCo
         "environment": environment.values,
         "secrets": {f"environment.{name}": ref for name, ref in environment.secrets.items()},
         "inputs": {
-            "backend": render_hcl(asked.backend, rollout),
-            "variables": render_hcl(asked.variable_text, rollout),
+            "backend": render_hcl(asked.backend, context),
+            "variables": render_hcl(asked.variable_text, context),
         },
         "variable_files": list(asked.variable_files),
         "targets": list(asked.targets),
@@ -93,7 +93,7 @@ def find_folder(program: str, files: Mapping[str, str]) -> str:
     return highest[0]
 
 
-def render_hcl(text: str, rollout: StepContext) -> str:
+def render_hcl(text: str, context: StepContext) -> str:
     """A text of HCL with its expressions filled in, escaped as within double quotes.
 
     Raises `ActionFailed` for a secret: it would stand in a file.
@@ -106,7 +106,7 @@ def render_hcl(text: str, rollout: StepContext) -> str:
                 f"{match[0]} would be written into a file. Give the secret as a variable, or as an "
                 "environment variable, of type Secret.",
             )
-        return escape_hcl(format_value(rollout.value_of(match[1].strip())))
+        return escape_hcl(format_value(context.value_of(match[1].strip())))
 
     return _EXPRESSION_PATTERN.sub(filled, text)
 
@@ -148,17 +148,17 @@ class TerraformAction(Action):
     def name(self) -> str:
         return TITLES[self.program]
 
-    def own(self, rollout: StepContext) -> dict[str, Any]:
+    def own(self, context: StepContext) -> dict[str, Any]:
         """The parameters of a run with what the step itself says."""
-        return build_run_parameters(self.program, TerraformSettings(**self.asked), rollout)
+        return build_run_parameters(self.program, TerraformSettings(**self.asked), context)
 
     def run(
-        self, rollout: StepContext, command: str, used: Mapping[str, Any], **more: Any
+        self, context: StepContext, command: str, used: Mapping[str, Any], **more: Any
     ) -> TerraformRunResult:
         """Let a delegate do it; a good end or not, it is over then."""
-        return rollout.work.run_terraform({**used, "command": command, **more})
+        return context.work.run_terraform({**used, "command": command, **more})
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
         """Nothing shows how far it came, so it counts as one that may have changed something."""
         return Applied({"ended": WORKER_LOST, "reason": _WORKER_LOST_MESSAGE, "begun": True})
 
@@ -197,9 +197,9 @@ def format_changes(end: TerraformRunResult) -> str:
 _LOCK_FILE = ".terraform.lock.hcl"
 
 
-def get_stored_plan(rollout: StepContext, identifier: str, *, destroys: bool) -> PlannedRun:
+def get_stored_plan(context: StepContext, identifier: str, *, destroys: bool) -> PlannedRun:
     """The plan that this execution has made. Raises `ActionFailed` where there is none, or another sort."""
-    found = rollout.provisions.plan(identifier)
+    found = context.provisions.plan(identifier)
     if found is None:
         raise ActionFailed(
             "PLAN_MISSING",
@@ -235,17 +235,17 @@ class PlanTerraform(TerraformAction):
     def title(self) -> str:
         return f"Plan with {self.name}"
 
-    def start(self, rollout: StepContext) -> None:
-        used = self.own(rollout)
-        rollout.log(f"Planning {'the end of ' * self.destroys}{self.identifier} with {self.name}")
-        end = self.run(rollout, "plan", used, destroys=self.destroys)
+    def start(self, context: StepContext) -> None:
+        used = self.own(context)
+        context.log(f"Planning {'the end of ' * self.destroys}{self.identifier} with {self.name}")
+        end = self.run(context, "plan", used, destroys=self.destroys)
         self.refuse_failure(end, "plan")
         lock = {"lock": end.lock} if end.lock else {}
-        rollout.provisions.keep_plan(self.identifier, {**used, **lock}, end.plan, destroys=self.destroys)
+        context.provisions.keep_plan(self.identifier, {**used, **lock}, end.plan, destroys=self.destroys)
         counts = {name: int(end.counts.get(name, 0)) for name in ("add", "change", "destroy", "import")}
-        rollout.learn(**counts, hasChanges=any(counts.values()))
-        rollout.learn_output("humanReadablePlan", end.words)
-        rollout.log(
+        context.learn(**counts, hasChanges=any(counts.values()))
+        context.learn_output("humanReadablePlan", end.words)
+        context.log(
             f"Planned: {counts['add']} to add, {counts['change']} to change, {counts['destroy']} to destroy"
         )
 
@@ -261,94 +261,94 @@ class ApplyTerraform(TerraformAction):
     def title(self) -> str:
         return f"Apply with {self.name}"
 
-    def start(self, rollout: StepContext) -> None:
+    def start(self, context: StepContext) -> None:
         plan = (
-            get_stored_plan(rollout, self.identifier, destroys=False)
+            get_stored_plan(context, self.identifier, destroys=False)
             if self.configuration == FROM_PLAN
             else None
         )
-        used = rollout.remember("used", dict(plan.used) if plan else self.own(rollout))
-        before = rollout.provisions.latest(self.identifier)
-        before_id = rollout.remember("before", before.id if before else "")
-        rollout.log(
+        used = context.remember("used", dict(plan.used) if plan else self.own(context))
+        before = context.provisions.latest(self.identifier)
+        before_id = context.remember("before", before.id if before else "")
+        context.log(
             f"Applying {f'the plan of {self.identifier}' if plan else self.identifier} with {self.name}"
         )
         more = {"plan_id": plan.id} if plan else {}
         end = self.run(
-            rollout, "apply", build_repeated_parameters(used), asks_what_is_there=not before_id, **more
+            context, "apply", build_repeated_parameters(used), asks_what_is_there=not before_id, **more
         )
         if end.begun:
-            rollout.remember("begun", True)
+            context.remember("begun", True)
         if end.holds_resources is not None:
-            rollout.remember("held resources", end.holds_resources)
+            context.remember("held resources", end.holds_resources)
         self.refuse_failure(end, "apply")
-        rollout.remember("kept", rollout.provisions.keep(self.identifier, used))
+        context.remember("kept", context.provisions.keep(self.identifier, used))
         if plan:
-            rollout.provisions.free_plan(plan.id)
-        set_terraform_outputs(rollout, end.outputs)
-        rollout.log(f"Applied {self.identifier}: {format_changes(end)}")
+            context.provisions.free_plan(plan.id)
+        set_terraform_outputs(context, end.outputs)
+        context.log(f"Applied {self.identifier}: {format_changes(end)}")
 
     # --- going back -------------------------------------------------------------------------------
 
-    def may_undo(self, rollout: StepContext) -> bool:
+    def may_undo(self, context: StepContext) -> bool:
         """Raises `ChangedByOthers` where somebody has applied it since."""
-        latest = rollout.provisions.latest(self.identifier)
-        if latest is not None and latest.id not in (rollout.recall("kept"), rollout.recall("before")):
+        latest = context.provisions.latest(self.identifier)
+        if latest is not None and latest.id not in (context.recall("kept"), context.recall("before")):
             raise ChangedByOthers(
                 f"{self.identifier} was applied by {latest.by} since. Nothing was changed: roll back there "
                 f"first, or apply the required configuration."
             )
         return True
 
-    def undo(self, rollout: StepContext) -> None:
-        if not rollout.recall("begun"):
-            rollout.log(f"Nothing of {self.identifier} was changed, so there is nothing to restore")
+    def undo(self, context: StepContext) -> None:
+        if not context.recall("begun"):
+            context.log(f"Nothing of {self.identifier} was changed, so there is nothing to restore")
             return
-        if before := rollout.recall("before"):
-            self._apply(rollout, before)
+        if before := context.recall("before"):
+            self._apply(context, before)
         else:
-            self._destroy(rollout)
-        rollout.provisions.forget(self.identifier, after=before or "")
+            self._destroy(context)
+        context.provisions.forget(self.identifier, after=before or "")
 
-    def _apply(self, rollout: StepContext, before: str) -> None:
-        earlier = rollout.provisions.find(before)
+    def _apply(self, context: StepContext, before: str) -> None:
+        earlier = context.provisions.find(before)
         if earlier is None:
             raise ActionFailed(
                 "NOT_KNOWN",
                 f"What was applied as {self.identifier} before is no longer stored: apply it manually.",
             )
-        rollout.log(f"Applying what {earlier.by} had applied as {self.identifier}")
-        self._done(self.run(rollout, "apply", build_repeated_parameters(earlier.used)), "apply", rollout)
+        context.log(f"Applying what {earlier.by} had applied as {self.identifier}")
+        self._done(self.run(context, "apply", build_repeated_parameters(earlier.used)), "apply", context)
 
-    def _destroy(self, rollout: StepContext) -> None:
-        if rollout.recall("held resources") is not False:
+    def _destroy(self, context: StepContext) -> None:
+        if context.recall("held resources") is not False:
             raise ActionFailed(
                 "NOT_MADE_HERE",
                 f"Slipway knows of no earlier apply of {self.identifier}, and its state held resources "
                 "before, or may have. They are not destroyed: restore them manually, or destroy them with a "
                 "separate step.",
             )
-        rollout.log(f"Destroying {self.identifier}: it did not exist before")
+        context.log(f"Destroying {self.identifier}: it did not exist before")
         self._done(
-            self.run(rollout, "destroy", build_repeated_parameters(rollout.recall("used"))),
+            self.run(context, "destroy", build_repeated_parameters(context.recall("used"))),
             "destroy",
-            rollout,
+            context,
         )
 
-    def _done(self, end: TerraformRunResult, command: str, rollout: StepContext) -> None:
+    def _done(self, end: TerraformRunResult, command: str, context: StepContext) -> None:
         self.refuse_failure(end, command)
-        rollout.log(f"Restored {self.identifier}: {format_changes(end)}")
+        context.log(f"Restored {self.identifier}: {format_changes(end)}")
 
     def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
         if known.recall("before"):
             return (f"Apply what was applied as {self.identifier} before",)
         return (f"Destroy {self.identifier}",)
 
-    def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
-        if not rollout.recall("begun"):
+    def checklist(self, context: StepContext) -> list[ChecklistEntry]:
+        if not context.recall("begun"):
             return []
-        wanted = rollout.recall("before") or ""
-        latest = rollout.provisions.latest(self.identifier)
+        wanted = context.recall("before") or ""
+        latest = context.provisions.latest(self.identifier)
         found = f"what {latest.by} applied" if latest else "destroyed"
         ok = (latest.id if latest else "") == wanted
         return [
@@ -358,17 +358,17 @@ class ApplyTerraform(TerraformAction):
         ]
 
 
-def set_terraform_outputs(rollout: StepContext, outputs: Mapping[str, Mapping[str, Any]]) -> None:
+def set_terraform_outputs(context: StepContext, outputs: Mapping[str, Mapping[str, Any]]) -> None:
     """Hand on the outputs of a run; what is no text keeps its type, unless it is a secret."""
     typed: dict[str, Any] = {}
     for name, one in outputs.items():
         value, is_secret = one.get("value"), bool(one.get("is_secret"))
         if is_secret or isinstance(value, str):
             text = value if isinstance(value, str) else json.dumps(value)
-            rollout.learn_output(name, text, is_secret=is_secret)
+            context.learn_output(name, text, is_secret=is_secret)
         else:
             typed[name] = value
-    rollout.learn(**typed)
+    context.learn(**typed)
 
 
 @action
@@ -380,28 +380,28 @@ class DestroyTerraform(TerraformAction):
     def title(self) -> str:
         return f"Destroy with {self.name}"
 
-    def start(self, rollout: StepContext) -> None:
+    def start(self, context: StepContext) -> None:
         plan = (
-            get_stored_plan(rollout, self.identifier, destroys=True)
+            get_stored_plan(context, self.identifier, destroys=True)
             if self.configuration == FROM_PLAN
             else None
         )
-        used = rollout.remember("used", dict(plan.used) if plan else self._used(rollout))
-        rollout.log(f"Destroying {self.identifier} with {self.name}")
+        used = context.remember("used", dict(plan.used) if plan else self._used(context))
+        context.log(f"Destroying {self.identifier} with {self.name}")
         end = self.run(
-            rollout, "destroy", build_repeated_parameters(used), **({"plan_id": plan.id} if plan else {})
+            context, "destroy", build_repeated_parameters(used), **({"plan_id": plan.id} if plan else {})
         )
         self.refuse_failure(end, "destroy")
-        rollout.provisions.forget(self.identifier)
-        rollout.learn(destroyed=int(end.counts.get("destroy", 0)))
+        context.provisions.forget(self.identifier)
+        context.learn(destroyed=int(end.counts.get("destroy", 0)))
         if plan:
-            rollout.provisions.free_plan(plan.id)
-        rollout.log(f"Destroyed {self.identifier}: {format_changes(end)}")
+            context.provisions.free_plan(plan.id)
+        context.log(f"Destroyed {self.identifier}: {format_changes(end)}")
 
-    def _used(self, rollout: StepContext) -> dict[str, Any]:
+    def _used(self, context: StepContext) -> dict[str, Any]:
         if self.configuration != FROM_APPLY:
-            return self.own(rollout)
-        latest = rollout.provisions.latest(self.identifier)
+            return self.own(context)
+        latest = context.provisions.latest(self.identifier)
         if latest is None:
             raise ActionFailed(
                 "NOTHING_APPLIED",

@@ -27,17 +27,17 @@ class WaitForTime(Action):
     def title(self) -> str:
         return f"Wait for {format_duration(self.seconds)}"
 
-    def start(self, rollout: StepContext) -> None:
-        until = rollout.now() + timedelta(seconds=self.seconds)
-        rollout.learn(**{WAITS_UNTIL: until.isoformat()})
-        rollout.log(f"Waiting for {format_duration(self.seconds)}, until {until:%Y-%m-%d %H:%M:%S} UTC")
+    def start(self, context: StepContext) -> None:
+        until = context.now() + timedelta(seconds=self.seconds)
+        context.learn(**{WAITS_UNTIL: until.isoformat()})
+        context.log(f"Waiting for {format_duration(self.seconds)}, until {until:%Y-%m-%d %H:%M:%S} UTC")
 
-    def is_done(self, rollout: StepContext) -> bool:
-        until = datetime.fromisoformat(str(rollout.know(WAITS_UNTIL)))
-        if rollout.now() < until:
-            rollout.rest(until)
+    def is_done(self, context: StepContext) -> bool:
+        until = datetime.fromisoformat(str(context.know(WAITS_UNTIL)))
+        if context.now() < until:
+            context.rest(until)
             return False
-        rollout.log("Wait finished")
+        context.log("Wait finished")
         return True
 
 
@@ -72,16 +72,16 @@ class WatchAlarms(Action):
     def title(self) -> str:
         return f"Watch alarms and metrics for {format_duration(self.seconds)}"
 
-    def start(self, rollout: StepContext) -> None:
-        self._refuse_unknown(rollout)
-        begun = rollout.now()
+    def start(self, context: StepContext) -> None:
+        self._refuse_unknown(context)
+        begun = context.now()
         until = begun + timedelta(seconds=self.seconds)
-        rollout.learn(**{WAITS_UNTIL: until.isoformat(), "watchedSince": begun.isoformat()})
+        context.learn(**{WAITS_UNTIL: until.isoformat(), "watchedSince": begun.isoformat()})
         told = [*(f"alarm {name}" for name in self.alarms), *(_title(one) for one in self.metrics)]
-        rollout.log(f"Watching {', '.join(told)} for {format_duration(self.seconds)}")
+        context.log(f"Watching {', '.join(told)} for {format_duration(self.seconds)}")
 
-    def _refuse_unknown(self, rollout: StepContext) -> None:
-        known = rollout.cloudwatch.describe_alarms(self.alarms) if self.alarms else {}
+    def _refuse_unknown(self, context: StepContext) -> None:
+        known = context.cloudwatch.describe_alarms(self.alarms) if self.alarms else {}
         missing = [name for name in self.alarms if name not in known]
         if missing:
             raise ActionFailed(
@@ -90,49 +90,49 @@ class WatchAlarms(Action):
                 f"or correct the alarms of the step.",
             )
 
-    def is_done(self, rollout: StepContext) -> bool:
-        until = datetime.fromisoformat(str(rollout.know(WAITS_UNTIL)))
-        now = rollout.now()
-        quiet = self._alarms(rollout)
-        self._metrics(rollout, until)
+    def is_done(self, context: StepContext) -> bool:
+        until = datetime.fromisoformat(str(context.know(WAITS_UNTIL)))
+        now = context.now()
+        quiet = self._alarms(context)
+        self._metrics(context, until)
         if now < until:
-            rollout.rest(min(until, now + ALARM_READ_INTERVAL))
+            context.rest(min(until, now + ALARM_READ_INTERVAL))
             return False
         for name in quiet:
-            rollout.log(f"Alarm {name} has insufficient data", "warning")
-        rollout.log("No alarm or metric reached its threshold", "success")
+            context.log(f"Alarm {name} has insufficient data", "warning")
+        context.log("No alarm or metric reached its threshold", "success")
         return True
 
-    def _alarms(self, rollout: StepContext) -> list[str]:
+    def _alarms(self, context: StepContext) -> list[str]:
         """Tell what has changed; gives back the alarms without data. Raises `ActionFailed`."""
         if not self.alarms:
             return []
-        found = rollout.cloudwatch.describe_alarms(self.alarms)
-        seen = rollout.progress.setdefault("alarms", {})
+        found = context.cloudwatch.describe_alarms(self.alarms)
+        seen = context.progress.setdefault("alarms", {})
         for name in self.alarms:
             alarm = found.get(name)
             state = alarm.state if alarm else "GONE"
             if seen.get(name) != state:
                 seen[name] = state
-                rollout.log(f"Alarm {name}: {state}", "error" if state == "ALARM" else "info")
+                context.log(f"Alarm {name}: {state}", "error" if state == "ALARM" else "info")
             if alarm is not None and state == "ALARM":
                 raise ActionFailed("ALARM", f"Alarm {name} is in ALARM: {alarm.reason or 'no reason given'}")
             if alarm is None:
                 raise ActionFailed("ALARM_MISSING", f"Alarm {name} was deleted during verification.")
         return [name for name in self.alarms if seen[name] == "INSUFFICIENT_DATA"]
 
-    def _metrics(self, rollout: StepContext, until: datetime) -> None:
+    def _metrics(self, context: StepContext, until: datetime) -> None:
         if not self.metrics:
             return
-        since = datetime.fromisoformat(str(rollout.know("watchedSince")))
-        listed = rollout.cloudwatch.get_metric_values(
+        since = datetime.fromisoformat(str(context.know("watchedSince")))
+        listed = context.cloudwatch.get_metric_values(
             [build_metric(one) for one in self.metrics], since, until
         )
-        told = rollout.progress.setdefault("told", {})
+        told = context.progress.setdefault("told", {})
         for number, (one, points) in enumerate(zip(self.metrics, listed, strict=True)):
             for point in points:
                 if point.at > told.get(str(number), ""):
-                    rollout.log(f"{_title(one)} at {point.at[11:19]}: {point.value:g}")
+                    context.log(f"{_title(one)} at {point.at[11:19]}: {point.value:g}")
                     told[str(number)] = point.at
                 _refuse_threshold_breach(one, point)
 

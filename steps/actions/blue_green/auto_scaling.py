@@ -18,32 +18,32 @@ _POLICY_KEYS = ("PolicyName", "PolicyType", "TargetTracking", "StepScaling", "Pr
 ATTACH_IN_SWAP, SWAPPED = "attach scaling in swap", "swapped"
 
 
-def read_scaling_if_allowed(rollout: StepContext, name: str) -> ScalingState:
+def read_scaling_if_allowed(context: StepContext, name: str) -> ScalingState:
     """What scales an ECS service; where that may not be read, nothing is taken to."""
     try:
-        return read_scaling_state(rollout, name)
+        return read_scaling_state(context, name)
     except Denied as denied:
-        rollout.log(f"{denied.display_message} Slipway assumes that {name} has no auto scaling.", "warning")
+        context.log(f"{denied.display_message} Slipway assumes that {name} has no auto scaling.", "warning")
         return ScalingState()
 
 
-def compute_stage_count(rollout: StepContext, live: Mapping[str, Any], scaling: ScalingState) -> int:
+def compute_stage_count(context: StepContext, live: Mapping[str, Any], scaling: ScalingState) -> int:
     """As many tasks as the live service runs, within the bounds that the new one will have (P07)."""
     # None running of those wanted says nothing about how many are wanted.
     count = int(live["running"] or live["desired"])
-    bounds = compute_bounds(get_manifest_scaling(rollout), scaling)
+    bounds = compute_bounds(get_manifest_scaling(context), scaling)
     return count if bounds is None else min(max(count, bounds[0]), bounds[1])
 
 
-def restore_scaling(rollout: StepContext, name: str, before: ScalingState) -> None:
+def restore_scaling(context: StepContext, name: str, before: ScalingState) -> None:
     """Give an ECS service that was created again what scaled it, where AWS dropped it with the service."""
-    if before.target is None or read_scaling_state(rollout, name).target is not None:
+    if before.target is None or read_scaling_state(context, name).target is not None:
         return
-    rollout.log(f"Registering Scalable Target on service {name}, as before..")
-    rollout.scaling.register_target(rollout.cluster, name, _build_target_definition(before.target))
+    context.log(f"Registering Scalable Target on service {name}, as before..")
+    context.scaling.register_target(context.cluster, name, _build_target_definition(before.target))
     for policy in before.policies:
         kept = {key: value for key, value in policy.raw.items() if key.startswith(_POLICY_KEYS)}
-        rollout.scaling.put_policy(rollout.cluster, name, kept)
+        context.scaling.put_policy(context.cluster, name, kept)
 
 
 def _build_target_definition(target: ScalableTarget) -> dict[str, Any]:
@@ -62,10 +62,10 @@ class AttachAutoScalingInSwap(AttachAutoScaling):
     fetched_by: str = CREATE_STEP_TYPE
     activate: bool = True
 
-    def start(self, rollout: StepContext) -> None:
-        created = rollout.earlier(CREATE_STEP_TYPE)
+    def start(self, context: StepContext) -> None:
+        created = context.earlier(CREATE_STEP_TYPE)
         if created is not None and created.recall(ATTACH_IN_SWAP):
-            super().start(rollout)
+            super().start(context)
 
 
 @action
@@ -75,6 +75,6 @@ class ResumeUnlessSwapped(ResumeAutoScaling):
 
     of: str = OLD_SERVICE
 
-    def start(self, rollout: StepContext) -> None:
-        if not rollout.know(SWAPPED):
-            super().start(rollout)
+    def start(self, context: StepContext) -> None:
+        if not context.know(SWAPPED):
+            super().start(context)

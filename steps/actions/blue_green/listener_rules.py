@@ -109,32 +109,32 @@ def _join_alternatives(values: Sequence[str]) -> str:
     return " or ".join(str(value) for value in values) or "anything"
 
 
-def read_route(rollout: StepContext, kept: ListenerRoute) -> ListenerRoute:
+def read_route(context: StepContext, kept: ListenerRoute) -> ListenerRoute:
     """The same rule as it is now."""
     if kept.rule:
-        rule = rollout.elb.get_rule(kept.rule)
+        rule = context.elb.get_rule(kept.rule)
         return ListenerRoute(
             kept.listener, kept.port, rule.arn, rule.is_default, rule.conditions, rule.actions
         )
-    listener = rollout.elb.get_listener(kept.listener)
+    listener = context.elb.get_listener(kept.listener)
     return ListenerRoute(kept.listener, listener.port, "", True, [], listener.actions)
 
 
-def write_route(rollout: StepContext, kept: ListenerRoute, actions: Sequence[Mapping[str, Any]]) -> None:
+def write_route(context: StepContext, kept: ListenerRoute, actions: Sequence[Mapping[str, Any]]) -> None:
     """Give the rule these actions: a default rule changes with its listener, others by themselves (T13)."""
     sent = [_drop_read_only_fields(one) for one in actions]
     if kept.is_default:
-        rollout.elb.update_listener(kept.listener, sent)
+        context.elb.update_listener(kept.listener, sent)
     else:
-        rollout.elb.update_rule(kept.rule, sent)
+        context.elb.update_rule(kept.rule, sent)
 
 
-def confirm_route_write(rollout: StepContext, call: CallRecord, routes: Sequence[ListenerRoute]) -> bool:
+def confirm_route_write(context: StepContext, call: CallRecord, routes: Sequence[ListenerRoute]) -> bool:
     """Whether the rule that a ModifyRule or ModifyListener names does now what that call asked for."""
     wanted = call.params.get("Actions") or call.params.get("DefaultActions") or ()
     target = call.params.get("RuleArn") or call.params.get("ListenerArn")
     route = next(one for one in routes if target in ((one.listener,) if one.is_default else (one.rule,)))
-    return read_route(rollout, route).leads_as(wanted)
+    return read_route(context, route).leads_as(wanted)
 
 
 def build_forward_actions(

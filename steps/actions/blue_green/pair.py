@@ -42,8 +42,8 @@ class CheckBlueGreenManifests(Action):
     def title(self) -> str:
         return "Check the manifests against the target group"
 
-    def start(self, rollout: StepContext) -> None:
-        definition = rollout.recall("service definition")
+    def start(self, context: StepContext) -> None:
+        definition = context.recall("service definition")
         breaker = definition.get("deploymentConfiguration", {}).get("deploymentCircuitBreaker", {})
         if breaker.get("enable"):
             raise ActionFailed(
@@ -52,15 +52,15 @@ class CheckBlueGreenManifests(Action):
                 "deployments: in blue/green the version from before keeps running, and Slipway brings it "
                 "back. Remove deploymentCircuitBreaker from the service definition.",
             )
-        task_definition = rollout.recall("task definition")
-        traffic = load_traffic(rollout)
+        task_definition = context.recall("task definition")
+        traffic = load_traffic(context)
         for number, pair in enumerate(traffic.pairs, start=1):
             if pair.stage_group not in list_target_groups(definition):
                 raise _build_missing_group_error(pair.stage_group, number)
             if not self.may_differ:
                 _refuse_other_port(task_definition, pair.stage_group, pair.port)
         fixed = [group for group in list_target_groups(definition) if group not in traffic.stage_groups]
-        live = find_live_groups(rollout, traffic) if fixed else {}
+        live = find_live_groups(context, traffic) if fixed else {}
         for group in fixed:
             if group in live:
                 raise ActionFailed(
@@ -71,7 +71,7 @@ class CheckBlueGreenManifests(Action):
                     "swap. Add the rule to moreListeners of the step, and name its target group with "
                     f"<+{get_expression_name(len(traffic.pairs) + 1)}>.",
                 )
-            rollout.log(
+            context.log(
                 f"The service definition refers to target group {format_target_group(group)} directly, and "
                 f"no pair of "
                 "listeners swaps it: the new version receives its traffic as soon as it is healthy, "
@@ -118,71 +118,71 @@ class SaveBlueGreenPair(Action):
     def title(self) -> str:
         return "Identify and save the blue and green services"
 
-    def start(self, rollout: StepContext) -> None:
-        base = rollout.recall("service definition")["serviceName"]
+    def start(self, context: StepContext) -> None:
+        base = context.recall("service definition")["serviceName"]
         family = ServiceFamily.of(base)
-        traffic = load_traffic(rollout)
+        traffic = load_traffic(context)
         groups = [*traffic.prod_groups, *traffic.stage_groups]
-        services = {one.name: one for one in rollout.ecs.describe_services(rollout.cluster, family.names)}
+        services = {one.name: one for one in context.ecs.describe_services(context.cluster, family.names)}
         active = {name: one for name, one in services.items() if one.is_active}
         consequence = (
             f"A swap would take production traffic from it, or give it some that is meant for {base}."
         )
-        refuse_foreign_services(rollout, groups, family.names, consequence)
-        registered = read_target_owners(rollout, groups, list(active))
-        refuse_foreign_targets(rollout, registered, groups, family.names, consequence)
-        tags = {name: _read_tags(rollout, one) for name, one in active.items()}
+        refuse_foreign_services(context, groups, family.names, consequence)
+        registered = read_target_owners(context, groups, list(active))
+        refuse_foreign_targets(context, registered, groups, family.names, consequence)
+        tags = {name: _read_tags(context, one) for name, one in active.items()}
         found = [
             _build_candidate(one, tags[name], registered.groups_of(name))
             for name, one in sorted(active.items())
         ]
         pair = identify_pair(found, family, prod=traffic.prod_groups, stage=traffic.stage_groups)
         green = pair.green or next(name for name in family.pair if name != pair.blue)
-        _save_pair(rollout, pair, green, services, tags, family)
-        rollout.remember(ATTACH_IN_SWAP, self.scaling_in_swap)
+        _save_pair(context, pair, green, services, tags, family)
+        context.remember(ATTACH_IN_SWAP, self.scaling_in_swap)
         if pair.blue:
-            rollout.learn(**{OLD_SERVICE: pair.blue})
-            scaling = read_scaling_if_allowed(rollout, pair.blue)
-            rollout.remember("scaling of blue", scaling.to_memory())
-            _warn_of_unknown_scaling(rollout, pair.blue, scaling)
-        _log_pair(rollout, pair, green, services, registered, traffic)
+            context.learn(**{OLD_SERVICE: pair.blue})
+            scaling = read_scaling_if_allowed(context, pair.blue)
+            context.remember("scaling of blue", scaling.to_memory())
+            _warn_of_unknown_scaling(context, pair.blue, scaling)
+        _log_pair(context, pair, green, services, registered, traffic)
 
-    def is_done(self, rollout: StepContext) -> bool:
+    def is_done(self, context: StepContext) -> bool:
         """A service of green's name that still drains would make CreateService fail (T20)."""
-        before = rollout.recall("service before")
+        before = context.recall("service before")
         if before is None or before["status"] != "DRAINING":
             return True
-        return is_service_inactive(rollout, before["name"])
+        return is_service_inactive(context, before["name"])
 
 
-def _warn_of_unknown_scaling(rollout: StepContext, blue: str, scaling: ScalingState) -> None:
+def _warn_of_unknown_scaling(context: StepContext, blue: str, scaling: ScalingState) -> None:
     """What somebody attached by hand stays with the old service: the new one must not lose it unnoticed."""
-    if scaling.target is not None and not get_manifest_scaling(rollout):
-        rollout.log(
+    if scaling.target is not None and not get_manifest_scaling(context):
+        context.log(
             f"Service {blue} has auto scaling that is in no manifest, so the new version will have none. Add "
             "scalable target and scaling policy manifests to the service to carry it over.",
             "warning",
         )
 
 
-def is_service_inactive(rollout: StepContext, name: str) -> bool:
+def is_service_inactive(context: StepContext, name: str) -> bool:
     """One look at whether an ECS service that was deleted has gone (R223)."""
-    if not rollout.progress.get("announced"):
-        rollout.log(f"Waiting for existing Service {name} to reach inactive state")
-        rollout.progress["announced"] = True
-    service = rollout.see_service(name).service
+    if not context.progress.get("announced"):
+        context.log(f"Waiting for existing Service {name} to reach inactive state")
+        context.progress["announced"] = True
+    service = context.see_service(name).service
     if service is not None and service.status != "INACTIVE":
-        rollout.rest()
+        context.rest()
         return False
-    rollout.log(f"Existing Service {name} reached inactive state")
+    context.log(f"Existing Service {name} reached inactive state")
     return True
 
 
-def _read_tags(rollout: StepContext, service: EcsService) -> dict[str, str] | None:
+def _read_tags(context: StepContext, service: EcsService) -> dict[str, str] | None:
     try:
-        return rollout.ecs.list_tags(service.arn)
+        return context.ecs.list_tags(service.arn)
     except Denied as denied:
-        rollout.log(
+        context.log(
             f"{denied.display_message} Slipway identifies blue and green without the tags of {service.name}.",
             "warning",
         )
@@ -197,7 +197,7 @@ def _build_candidate(
 
 
 def _save_pair(
-    rollout: StepContext,
+    context: StepContext,
     pair: BlueGreenPair,
     green: str,
     services: Mapping[str, EcsService],
@@ -208,17 +208,17 @@ def _save_pair(
     blue = services.get(pair.blue)
     before = None if existing is None else build_snapshot(existing)
     names = [*family.pair, *(name for name in services if name not in family.pair)]
-    rollout.remember("pair", {"names": names, "blue": pair.blue, "green": green, "tags": dict(tags)})
-    rollout.remember("blue before", None if blue is None else build_snapshot(blue))
-    rollout.remember("service before", before)
+    context.remember("pair", {"names": names, "blue": pair.blue, "green": green, "tags": dict(tags)})
+    context.remember("blue before", None if blue is None else build_snapshot(blue))
+    context.remember("service before", before)
     for one in (existing, blue):
         if one is not None and one.is_active:
             refuse_foreign_controller(build_snapshot(one))
-    rollout.learn(serviceName=green)
+    context.learn(serviceName=green)
 
 
 def _log_pair(
-    rollout: StepContext,
+    context: StepContext,
     pair: BlueGreenPair,
     green: str,
     services: Mapping[str, EcsService],
@@ -227,30 +227,30 @@ def _log_pair(
 ) -> None:
     if pair.blue:
         blue = services[pair.blue]
-        rollout.log(
+        context.log(
             f"Service {pair.blue} receives production traffic ({blue.running}/{blue.desired} tasks of "
             f"{blue.task_definition}, registered in {_join_groups(traffic.prod_groups)}: "
             f"{registered.count(pair.blue, traffic.prod_groups)}); it is not changed before the swap"
         )
-        if pair.blue not in (names := rollout.recall("pair")["names"])[:2]:
-            rollout.log(
+        if pair.blue not in (names := context.recall("pair")["names"])[:2]:
+            context.log(
                 f"It was deployed with another strategy. From now on {names[0]} and {names[1]} take turns; "
                 f"{pair.blue} is scaled down after the swap, and scaled up again by a rollback"
             )
     else:
-        rollout.log(
+        context.log(
             f"No Service receives production traffic yet: {_join_groups(traffic.prod_groups)} has no target"
         )
     if pair.green:
         one = services[green]
-        rollout.log(
+        context.log(
             f"Service {green} receives no production traffic ({one.running}/{one.desired} tasks of "
             f"{one.task_definition}); "
             "the new version takes its place"
         )
     else:
-        rollout.log(f"Service {green} does not exist yet and will be created; a rollback deletes it")
-    rollout.log("")
+        context.log(f"Service {green} does not exist yet and will be created; a rollback deletes it")
+    context.log("")
 
 
 def _join_groups(groups: list[str]) -> str:

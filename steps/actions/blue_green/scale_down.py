@@ -50,39 +50,39 @@ class ScaleDown(Action):
         """The services as they were when the step began."""
         raise NotImplementedError
 
-    def may_go(self, rollout: StepContext, live: EcsService) -> bool:
+    def may_go(self, context: StepContext, live: EcsService) -> bool:
         """Whether nobody needs the tasks of a service any more; says why where somebody does."""
         raise NotImplementedError
 
-    def start(self, rollout: StepContext) -> None:
-        for before in self.snapshots(rollout):
-            self._scale_down(rollout, before["name"])
+    def start(self, context: StepContext) -> None:
+        for before in self.snapshots(context):
+            self._scale_down(context, before["name"])
 
-    def _scale_down(self, rollout: StepContext, name: str) -> None:
-        live = rollout.ecs.describe_service(rollout.cluster, name)
+    def _scale_down(self, context: StepContext, name: str) -> None:
+        live = context.ecs.describe_service(context.cluster, name)
         if live is None or not live.is_active or live.desired == 0:
-            rollout.log(f"Service {name} has no tasks to scale down")
+            context.log(f"Service {name} has no tasks to scale down")
             return
-        if not self.may_go(rollout, live):
+        if not self.may_go(context, live):
             return
-        kept = {"desired": live.desired, "healthy": _count_healthy_by_group(rollout, live)}
-        rollout.remember(f"{_SCALED_DOWN_KEY} {name}", kept)
-        rollout.remember(f"{_DEPLOYMENTS_BEFORE_KEY} {name}", [one.id for one in live.deployments])
-        rollout.log(f"Updating Service {name} with desired count 0")
-        rollout.ecs.update_service(rollout.cluster, name, {"desiredCount": 0})
+        kept = {"desired": live.desired, "healthy": _count_healthy_by_group(context, live)}
+        context.remember(f"{_SCALED_DOWN_KEY} {name}", kept)
+        context.remember(f"{_DEPLOYMENTS_BEFORE_KEY} {name}", [one.id for one in live.deployments])
+        context.log(f"Updating Service {name} with desired count 0")
+        context.ecs.update_service(context.cluster, name, {"desiredCount": 0})
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
-        return self._adopt(rollout, call, _DEPLOYMENTS_BEFORE_KEY)
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+        return self._adopt(context, call, _DEPLOYMENTS_BEFORE_KEY)
 
-    def adopt_undo(self, rollout: StepContext, call: CallRecord) -> Confirmation:
-        return self._adopt(rollout, call, _DEPLOYMENTS_BEFORE_UNDO_KEY)
+    def adopt_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
+        return self._adopt(context, call, _DEPLOYMENTS_BEFORE_UNDO_KEY)
 
-    def _adopt(self, rollout: StepContext, call: CallRecord, deployments: str) -> Confirmation:
+    def _adopt(self, context: StepContext, call: CallRecord, deployments: str) -> Confirmation:
         name = call.params["service"]
-        (before,) = (one for one in self.snapshots(rollout) if one["name"] == name)
+        (before,) = (one for one in self.snapshots(context) if one["name"] == name)
         task_definition = before["task_definition"]
         return confirm_service_write(
-            rollout, call, task_definition=task_definition, before=f"{deployments} {name}"
+            context, call, task_definition=task_definition, before=f"{deployments} {name}"
         )
 
     def _scaled(self, known: StepContext | EarlierStep) -> list[dict[str, Any]]:
@@ -93,32 +93,32 @@ class ScaleDown(Action):
                 found.append({**before, "desired": kept["desired"], "healthy": kept["healthy"]})
         return found
 
-    def is_done(self, rollout: StepContext) -> bool:
-        return all(self._is_down(rollout, before["name"]) for before in self._scaled(rollout))
+    def is_done(self, context: StepContext) -> bool:
+        return all(self._is_down(context, before["name"]) for before in self._scaled(context))
 
-    def _is_down(self, rollout: StepContext, name: str) -> bool:
-        service = rollout.see_service(name).service
+    def _is_down(self, context: StepContext, name: str) -> bool:
+        service = context.see_service(name).service
         running = service.running if service is not None else 0
-        if rollout.progress.get(f"running {name}") == running == 0:
+        if context.progress.get(f"running {name}") == running == 0:
             return True
-        if rollout.progress.get(f"running {name}") != running:
-            rollout.progress[f"running {name}"] = running
-            rollout.log(f"Waiting for Service {name} to scale down. {running} running ...")
+        if context.progress.get(f"running {name}") != running:
+            context.progress[f"running {name}"] = running
+            context.log(f"Waiting for Service {name} to scale down. {running} running ...")
         if running:
-            rollout.rest()
+            context.rest()
             return False
-        rollout.log(f"Service {name} is scaled down to 0 and kept for a rollback")
+        context.log(f"Service {name} is scaled down to 0 and kept for a rollback")
         return True
 
-    def may_undo(self, rollout: StepContext) -> bool:
-        return all(self._may_undo(rollout, before) for before in self._scaled(rollout))
+    def may_undo(self, context: StepContext) -> bool:
+        return all(self._may_undo(context, before) for before in self._scaled(context))
 
-    def _may_undo(self, rollout: StepContext, before: Mapping[str, Any]) -> bool:
-        seen = rollout.see_service(before["name"])
+    def _may_undo(self, context: StepContext, before: Mapping[str, Any]) -> bool:
+        seen = context.see_service(before["name"])
         service = seen.service
         if service is None or service.status in GONE_STATUSES or service.primary is None:
             raise ChangedByOthers(f"Service {before['name']} was deleted outside Slipway.")
-        return is_own_deployment(rollout, seen, service.primary, {before["primary"]})
+        return is_own_deployment(context, seen, service.primary, {before["primary"]})
 
     def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
         scaled = self._scaled(known)
@@ -126,49 +126,49 @@ class ScaleDown(Action):
             f"Service {one['name']}: restore desired count {one['desired']} (now 0)" for one in scaled
         )
 
-    def undo(self, rollout: StepContext) -> None:
-        for before in self._scaled(rollout):
+    def undo(self, context: StepContext) -> None:
+        for before in self._scaled(context):
             name, count = before["name"], before["desired"]
-            live = rollout.ecs.describe_service(rollout.cluster, name)
+            live = context.ecs.describe_service(context.cluster, name)
             deployments = [one.id for one in live.deployments] if live else []
-            rollout.remember(f"{_DEPLOYMENTS_BEFORE_UNDO_KEY} {name}", deployments)
+            context.remember(f"{_DEPLOYMENTS_BEFORE_UNDO_KEY} {name}", deployments)
             refuse_foreign_deployment(live, {before["primary"]})
-            if live is not None and live.desired == count and not is_read_stale(rollout):
-                rollout.log(f"Service {name} already has desired count {count}")
+            if live is not None and live.desired == count and not is_read_stale(context):
+                context.log(f"Service {name} already has desired count {count}")
                 continue
-            rollout.log(f"Updating Service {name} with desired count {count} before traffic is moved back")
-            rollout.ecs.update_service(rollout.cluster, name, {"desiredCount": count})
+            context.log(f"Updating Service {name} with desired count {count} before traffic is moved back")
+            context.ecs.update_service(context.cluster, name, {"desiredCount": count})
 
-    def is_undone(self, rollout: StepContext) -> bool:
-        return all(self._is_up(rollout, before) for before in self._scaled(rollout))
+    def is_undone(self, context: StepContext) -> bool:
+        return all(self._is_up(context, before) for before in self._scaled(context))
 
-    def _is_up(self, rollout: StepContext, before: Mapping[str, Any]) -> bool:
+    def _is_up(self, context: StepContext, before: Mapping[str, Any]) -> bool:
         """Running is not enough: the targets must be as healthy as they were."""
-        service = rollout.see_service(before["name"]).service
+        service = context.see_service(before["name"]).service
         if service is not None:
-            rollout.show_counts(running=service.running, desired=service.desired, pending=service.pending)
-        if not is_restored(rollout, before, service):
+            context.show_counts(running=service.running, desired=service.desired, pending=service.pending)
+        if not is_restored(context, before, service):
             return False
         if not any(before["healthy"].values()):
             return True
         name, groups = before["name"], list(before["healthy"])
-        own = read_target_owners(rollout, groups, [name], names_others=False)
+        own = read_target_owners(context, groups, [name], names_others=False)
         return all(own.healthy_of(name, group) >= count for group, count in before["healthy"].items())
 
-    def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
-        return [check for before in self._scaled(rollout) for check in build_service_checks(rollout, before)]
+    def checklist(self, context: StepContext) -> list[ChecklistEntry]:
+        return [check for before in self._scaled(context) for check in build_service_checks(context, before)]
 
 
-def _count_healthy_by_group(rollout: StepContext, live: EcsService) -> dict[str, int]:
+def _count_healthy_by_group(context: StepContext, live: EcsService) -> dict[str, int]:
     """How many healthy targets there are in each of its groups; empty where that may not be read."""
     try:
         # Others may be in the group too: more than its own tasks cannot be its own targets.
         return {
-            group: min(count_healthy_targets(rollout, group), live.desired)
+            group: min(count_healthy_targets(context, group), live.desired)
             for group in list_target_groups(live.raw)
         }
     except Denied as denied:
-        rollout.log(
+        context.log(
             f"{denied.display_message} A rollback uses the running tasks of Service {live.name}.",
             "warning",
         )
@@ -186,19 +186,19 @@ class WaitBeforeDownsizing(Action):
     def title(self) -> str:
         return f"Keep the old service for {self.seconds} seconds"
 
-    def start(self, rollout: StepContext) -> None:
-        if not rollout.recall("pair")["blue"]:
+    def start(self, context: StepContext) -> None:
+        if not context.recall("pair")["blue"]:
             return
-        until = rollout.now() + timedelta(seconds=self.seconds)
-        rollout.remember("downsize at", until.isoformat())
-        rollout.log(
-            f"Service {rollout.recall('pair')['blue']} is scaled down in {self.seconds} seconds; "
+        until = context.now() + timedelta(seconds=self.seconds)
+        context.remember("downsize at", until.isoformat())
+        context.log(
+            f"Service {context.recall('pair')['blue']} is scaled down in {self.seconds} seconds; "
             "abort with rollback before that to switch back immediately"
         )
 
-    def is_done(self, rollout: StepContext) -> bool:
-        until = rollout.recall("downsize at")
-        return until is None or rollout.now() >= datetime.fromisoformat(until)
+    def is_done(self, context: StepContext) -> bool:
+        until = context.recall("downsize at")
+        return until is None or context.now() >= datetime.fromisoformat(until)
 
 
 @action
@@ -214,15 +214,15 @@ class DownsizeOldService(ScaleDown):
         before = known.recall("blue before")
         return [] if before is None else [before]
 
-    def may_go(self, rollout: StepContext, live: EcsService) -> bool:
-        if rule := find_other_rule(rollout, live):
-            rollout.log(
+    def may_go(self, context: StepContext, live: EcsService) -> bool:
+        if rule := find_other_rule(context, live):
+            context.log(
                 f"The {rule} still leads to Service {live.name}, so it is not scaled down. Let that rule "
                 "forward to the target group of the prod rule, and scale it down in AWS.",
                 "warning",
             )
             return False
-        refuse_production(rollout, live, "to scale it down")
+        refuse_production(context, live, "to scale it down")
         return True
 
 
@@ -232,7 +232,7 @@ REPLACED_SERVICE = "takenOverServiceName"
 
 
 def save_replaced_pair(
-    rollout: StepContext,
+    context: StepContext,
     definition: Mapping[str, Any],
     main: EcsService | None,
     pair: Sequence[EcsService],
@@ -249,12 +249,12 @@ def save_replaced_pair(
             continue
         if groups and set(list_target_groups(one.raw)) <= set(groups):
             taken_over.append(build_snapshot(one))
-            rollout.log(
+            context.log(
                 f"Service {one.name} of an earlier blue/green deployment runs {one.running}/{one.desired} "
                 "tasks in the same target groups; a rolling deployment takes over from it"
             )
         else:
-            _refuse_live_service(rollout, one, groups)
+            _refuse_live_service(context, one, groups)
     if len(taken_over) > 1:
         names = " and ".join(one["name"] for one in taken_over)
         raise ActionFailed(
@@ -263,16 +263,16 @@ def save_replaced_pair(
             "one, so Slipway cannot tell which one serves. Scale one of them down to 0 tasks in AWS, and run "
             "the pipeline again.",
         )
-    rollout.remember(_REPLACED_PAIR_KEY, taken_over)
+    context.remember(_REPLACED_PAIR_KEY, taken_over)
     if taken_over:
-        rollout.learn(**{REPLACED_SERVICE: taken_over[0]["name"]})
+        context.learn(**{REPLACED_SERVICE: taken_over[0]["name"]})
 
 
-def _refuse_live_service(rollout: StepContext, one: EcsService, groups: Sequence[str]) -> None:
+def _refuse_live_service(context: StepContext, one: EcsService, groups: Sequence[str]) -> None:
     missing = [group for group in list_target_groups(one.raw) if group not in groups]
     where = ", ".join(missing) or "no target group"
     here = ", ".join(groups) or "no target group"
-    if _is_possibly_live(rollout, one):
+    if _is_possibly_live(context, one):
         raise ActionFailed(
             "STRATEGY_CHANGED",
             f"Service {one.name} of an earlier blue/green deployment runs {one.running} tasks in {where}, "
@@ -281,7 +281,7 @@ def _refuse_live_service(rollout: StepContext, one: EcsService, groups: Sequence
             "the deployment; or deploy with the strategy BlueGreen; or, if it serves nobody, scale it to 0 "
             "in AWS.",
         )
-    rollout.note(
+    context.note(
         f"Service {one.name} of an earlier blue/green deployment still runs {one.running} tasks in {where}. "
         f"By its tag {VERSION_TAG} it receives no production traffic; check the listener rules, and "
         "delete it with "
@@ -289,19 +289,19 @@ def _refuse_live_service(rollout: StepContext, one: EcsService, groups: Sequence
     )
 
 
-def _is_possibly_live(rollout: StepContext, one: EcsService) -> bool:
+def _is_possibly_live(context: StepContext, one: EcsService) -> bool:
     """Whether it may serve production: only the tag that a swap wrote says that it does not."""
     try:
-        return rollout.ecs.list_tags(one.arn).get(VERSION_TAG, "") != GREEN
+        return context.ecs.list_tags(one.arn).get(VERSION_TAG, "") != GREEN
     except Denied as denied:
-        rollout.log(f"{denied.display_message} Whether {one.name} serves production is not known.", "warning")
+        context.log(f"{denied.display_message} Whether {one.name} serves production is not known.", "warning")
         return True
 
 
-def get_replaced_pair_count(rollout: StepContext) -> int:
+def get_replaced_pair_count(context: StepContext) -> int:
     """How many tasks the pair runs that this deployment takes over from; 0 where there is none."""
     return max(
-        (int(one["running"] or one["desired"]) for one in rollout.recall(_REPLACED_PAIR_KEY) or ()), default=0
+        (int(one["running"] or one["desired"]) for one in context.recall(_REPLACED_PAIR_KEY) or ()), default=0
     )
 
 
@@ -317,9 +317,9 @@ class ScaleDownReplacedPair(ScaleDown):
     def snapshots(self, known: StepContext | EarlierStep) -> Sequence[Mapping[str, Any]]:
         return known.recall(_REPLACED_PAIR_KEY) or []
 
-    def may_go(self, rollout: StepContext, live: EcsService) -> bool:
-        name = rollout.know("serviceName")
-        main = rollout.ecs.describe_service(rollout.cluster, name)
+    def may_go(self, context: StepContext, live: EcsService) -> bool:
+        name = context.know("serviceName")
+        main = context.ecs.describe_service(context.cluster, name)
         if main is not None and main.running > 0:
             return True
         raise ActionFailed(
@@ -328,37 +328,37 @@ class ScaleDownReplacedPair(ScaleDown):
             "desiredCount in the service definition and run the pipeline again.",
         )
 
-    def start(self, rollout: StepContext) -> None:
-        super().start(rollout)
-        if self.snapshots(rollout):
-            self._resume_scaling(rollout)
+    def start(self, context: StepContext) -> None:
+        super().start(context)
+        if self.snapshots(context):
+            self._resume_scaling(context)
 
-    def _resume_scaling(self, rollout: StepContext) -> None:
+    def _resume_scaling(self, context: StepContext) -> None:
         """Let auto scaling go on that a swap had taken off the service while the pair served."""
-        name = rollout.know("serviceName")
-        found = read_scaling_if_allowed(rollout, name).target
-        if found is None or not found.is_suspended or is_suspended(rollout):
+        name = context.know("serviceName")
+        found = read_scaling_if_allowed(context, name).target
+        if found is None or not found.is_suspended or is_suspended(context):
             return
-        rollout.remember(_SCALING_RESUMED_KEY, True)
-        rollout.scaling.resume(found, NOTHING_SUSPENDED)
-        rollout.log(
-            f"Auto Scaling of service {name}, suspended while {rollout.know(REPLACED_SERVICE)} served, "
+        context.remember(_SCALING_RESUMED_KEY, True)
+        context.scaling.resume(found, NOTHING_SUSPENDED)
+        context.log(
+            f"Auto Scaling of service {name}, suspended while {context.know(REPLACED_SERVICE)} served, "
             "goes on"
         )
 
-    def undo(self, rollout: StepContext) -> None:
-        if rollout.recall(_SCALING_RESUMED_KEY):
-            target = read_scaling_if_allowed(rollout, rollout.know("serviceName")).target
+    def undo(self, context: StepContext) -> None:
+        if context.recall(_SCALING_RESUMED_KEY):
+            target = read_scaling_if_allowed(context, context.know("serviceName")).target
             if target is not None:
-                rollout.scaling.suspend(target)
-        super().undo(rollout)
+                context.scaling.suspend(target)
+        super().undo(context)
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
         if call.service == "application-autoscaling":
-            return confirm_scaling_write(rollout, call)
-        return super().adopt(rollout, call)
+            return confirm_scaling_write(context, call)
+        return super().adopt(context, call)
 
-    def adopt_undo(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+    def adopt_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
         if call.service == "application-autoscaling":
-            return confirm_scaling_write(rollout, call)
-        return super().adopt_undo(rollout, call)
+            return confirm_scaling_write(context, call)
+        return super().adopt_undo(context, call)

@@ -55,139 +55,139 @@ class CreateStageService(Action):
     def title(self) -> str:
         return "Create or update the stage service"
 
-    def start(self, rollout: StepContext) -> None:
-        name = rollout.know("serviceName")
+    def start(self, context: StepContext) -> None:
+        name = context.know("serviceName")
         wanted = {
-            **rollout.recall("service definition"),
+            **context.recall("service definition"),
             "serviceName": name,
-            "taskDefinition": rollout.know("taskDefinitionArn"),
+            "taskDefinition": context.know("taskDefinitionArn"),
         }
-        wanted["desiredCount"] = self._count(rollout, wanted)
-        live = rollout.ecs.describe_service(rollout.cluster, name)
-        if self._updates(rollout):
-            service = self._update(rollout, wanted, live)
+        wanted["desiredCount"] = self._count(context, wanted)
+        live = context.ecs.describe_service(context.cluster, name)
+        if self._updates(context):
+            service = self._update(context, wanted, live)
         else:
-            service = self._create(rollout, wanted, live)
-        rollout.learn(
+            service = self._create(context, wanted, live)
+        context.learn(
             serviceArn=service.arn,
             deploymentId=service.primary.id if service.primary else "",
             desiredCount=service.desired,
         )
-        save_deployment_times(rollout, service)
+        save_deployment_times(context, service)
 
-    def _updates(self, rollout: StepContext) -> bool:
-        return self.update and has_existed_before(rollout)
+    def _updates(self, context: StepContext) -> bool:
+        return self.update and has_existed_before(context)
 
-    def _count(self, rollout: StepContext, wanted: Mapping[str, Any]) -> int:
+    def _count(self, context: StepContext, wanted: Mapping[str, Any]) -> int:
         """As many as the live service runs, where the step or auto scaling asks for that (R208, P07)."""
-        blue = rollout.recall("blue before")
-        scaling = ScalingState.from_memory(rollout.recall("scaling of blue"))
+        blue = context.recall("blue before")
+        scaling = ScalingState.from_memory(context.recall("scaling of blue"))
         if blue is not None and (self.keep_count or scaling.target is not None):
-            return compute_stage_count(rollout, blue, scaling)
+            return compute_stage_count(context, blue, scaling)
         return int(wanted.get("desiredCount", 1))
 
-    def _create(self, rollout: StepContext, wanted: Mapping[str, Any], live: EcsService | None) -> EcsService:
+    def _create(self, context: StepContext, wanted: Mapping[str, Any], live: EcsService | None) -> EcsService:
         if live is not None and live.is_active:
             raise _build_superseded_error(live.name, "was created after this deployment read it")
-        _log_definition(rollout, "Creating", wanted)
-        return rollout.ecs.create_service(wanted, cluster=rollout.cluster, client_token=rollout.intent)
+        _log_definition(context, "Creating", wanted)
+        return context.ecs.create_service(wanted, cluster=context.cluster, client_token=context.intent)
 
-    def _update(self, rollout: StepContext, wanted: Mapping[str, Any], live: EcsService | None) -> EcsService:
+    def _update(self, context: StepContext, wanted: Mapping[str, Any], live: EcsService | None) -> EcsService:
         name = wanted["serviceName"]
-        before = rollout.recall("service before")
+        before = context.recall("service before")
         if live is None or live.primary is None or live.primary.id != before["primary"]:
             raise _build_superseded_error(name, "was changed after this deployment read it")
-        refuse_production(rollout, live, "to overwrite it")
-        rollout.remember("deployments before update", [one.id for one in live.deployments])
-        _log_definition(rollout, "Updating", wanted)
+        refuse_production(context, live, "to overwrite it")
+        context.remember("deployments before update", [one.id for one in live.deployments])
+        _log_definition(context, "Updating", wanted)
         # launchType, schedulingStrategy and role stay what they are for a service's life (R241).
         for warning in list_ignored_fields(wanted, live):
-            rollout.log(warning, "warning")
+            context.log(warning, "warning")
         changes = {**select_changeable_fields(wanted), "forceNewDeployment": True}
         changes |= {key: wanted[key] for key in ("taskDefinition", "desiredCount")}
-        return rollout.ecs.update_service(rollout.cluster, name, changes)
+        return context.ecs.update_service(context.cluster, name, changes)
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_service_write(
-            rollout,
+            context,
             call,
-            task_definition=rollout.know("taskDefinitionArn"),
+            task_definition=context.know("taskDefinitionArn"),
             before="deployments before update",
         )
 
-    def may_undo(self, rollout: StepContext) -> bool:
+    def may_undo(self, context: StepContext) -> bool:
         """Not while somebody else's deployment runs there, and never while production goes there."""
-        name = rollout.know("serviceName")
-        seen = rollout.see_service(name)
+        name = context.know("serviceName")
+        seen = context.see_service(name)
         service = seen.service
-        before = rollout.recall("service before") or {}
+        before = context.recall("service before") or {}
         if service is None or service.status in GONE_STATUSES or service.primary is None:
             return True
-        refuse_production(rollout, service, "to take it back")
+        refuse_production(context, service, "to take it back")
         return is_own_deployment(
-            rollout, seen, service.primary, {rollout.know("deploymentId"), before.get("primary")}
+            context, seen, service.primary, {context.know("deploymentId"), before.get("primary")}
         )
 
-    def undo(self, rollout: StepContext) -> None:
-        name = rollout.know("serviceName")
-        live = rollout.ecs.describe_service(rollout.cluster, name)
-        before = rollout.recall("service before") or {}
-        refuse_foreign_deployment(live, {rollout.know("deploymentId"), before.get("primary")})
-        if not self._updates(rollout):
-            delete_ecs_service(rollout, name, live)
+    def undo(self, context: StepContext) -> None:
+        name = context.know("serviceName")
+        live = context.ecs.describe_service(context.cluster, name)
+        before = context.recall("service before") or {}
+        refuse_foreign_deployment(live, {context.know("deploymentId"), before.get("primary")})
+        if not self._updates(context):
+            delete_ecs_service(context, name, live)
             return
         if live is None:
             return
         changes = build_restoring_update(
-            rollout.recall("service definition"),
+            context.recall("service definition"),
             before,
-            filter_stale_service(rollout, live),
+            filter_stale_service(context, live),
             count=before["desired"],
             task_definition=before["task_definition"],
         )
-        rollout.remember("deployments before undo", [one.id for one in live.deployments])
+        context.remember("deployments before undo", [one.id for one in live.deployments])
         if not changes:
-            rollout.log(f"Service {name} already matches its previous state")
+            context.log(f"Service {name} already matches its previous state")
             return
-        rollout.log(
+        context.log(
             f"Updating Service {name} with task definition {before['task_definition']} "
             f"and desired count {before['desired']}"
         )
-        rollout.ecs.update_service(rollout.cluster, name, changes)
+        context.ecs.update_service(context.cluster, name, changes)
 
-    def adopt_undo(self, rollout: StepContext, call: CallRecord) -> Confirmation:
-        before = rollout.recall("service before") or {}
+    def adopt_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
+        before = context.recall("service before") or {}
         return confirm_service_write(
-            rollout, call, task_definition=before.get("task_definition", ""), before="deployments before undo"
+            context, call, task_definition=before.get("task_definition", ""), before="deployments before undo"
         )
 
     def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
         return describe_restore(known)
 
-    def is_undone(self, rollout: StepContext) -> bool:
-        service = rollout.see_service(rollout.know("serviceName")).service
-        if self._updates(rollout):
-            return is_restored(rollout, rollout.recall("service before"), service)
-        if not is_deleted(rollout, service):
-            rollout.rest()
+    def is_undone(self, context: StepContext) -> bool:
+        service = context.see_service(context.know("serviceName")).service
+        if self._updates(context):
+            return is_restored(context, context.recall("service before"), service)
+        if not is_deleted(context, service):
+            context.rest()
             return False
-        live = rollout.recall("blue before") or {"running": 0, "desired": 0}
-        rollout.show_counts(running=live["running"], desired=live["desired"], pending=0)
+        live = context.recall("blue before") or {"running": 0, "desired": 0}
+        context.show_counts(running=live["running"], desired=live["desired"], pending=0)
         return True
 
-    def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
-        if has_existed_before(rollout):
-            return build_service_checks(rollout, rollout.recall("service before")) if self.update else []
-        name = rollout.know("serviceName")
-        service = rollout.ecs.describe_service(rollout.cluster, name)
+    def checklist(self, context: StepContext) -> list[ChecklistEntry]:
+        if has_existed_before(context):
+            return build_service_checks(context, context.recall("service before")) if self.update else []
+        name = context.know("serviceName")
+        service = context.ecs.describe_service(context.cluster, name)
         is_gone = service is None or service.status in GONE_STATUSES
         found = "does not exist" if is_gone else format_service(service)
         return [ChecklistEntry(f"Service {name}", "does not exist", found, is_gone)]
 
 
-def _log_definition(rollout: StepContext, verb: str, wanted: Mapping[str, Any]) -> None:
-    rollout.log("")
-    rollout.log(
+def _log_definition(context: StepContext, verb: str, wanted: Mapping[str, Any]) -> None:
+    context.log("")
+    context.log(
         f"{verb} Stage Service {wanted['serviceName']} with task definition {wanted['taskDefinition']} "
         f"and desired count {wanted['desiredCount']}"
     )
@@ -212,10 +212,10 @@ class WaitForStageService(WaitForSteadyState):
     def title(self) -> str:
         return "Wait for the stage service's steady state"
 
-    def tell_success(self, rollout: StepContext, name: str) -> None:
-        is_update = self.update and rollout.recall("service before")
+    def tell_success(self, context: StepContext, name: str) -> None:
+        is_update = self.update and context.recall("service before")
         verb = "Updated" if is_update else "Created"
-        rollout.log(f"{verb} Stage Service {name} with Arn {rollout.know('serviceArn')}")
+        context.log(f"{verb} Stage Service {name} with Arn {context.know('serviceArn')}")
 
 
 @action
@@ -229,26 +229,26 @@ class RemoveGreenService(Action):
     def title(self) -> str:
         return "Delete the old stage service"
 
-    def start(self, rollout: StepContext) -> None:
-        if not has_existed_before(rollout):
+    def start(self, context: StepContext) -> None:
+        if not has_existed_before(context):
             return
-        name = rollout.know("serviceName")
-        live = rollout.ecs.describe_service(rollout.cluster, name)
+        name = context.know("serviceName")
+        live = context.ecs.describe_service(context.cluster, name)
         if live is not None and live.is_active:
-            refuse_production(rollout, live, "to delete it")
-            rollout.remember("scaling of green", read_scaling_if_allowed(rollout, name).to_memory())
-        delete_ecs_service(rollout, name, live)
+            refuse_production(context, live, "to delete it")
+            context.remember("scaling of green", read_scaling_if_allowed(context, name).to_memory())
+        delete_ecs_service(context, name, live)
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
-        return confirm_service_write(rollout, call, task_definition="", before="")
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+        return confirm_service_write(context, call, task_definition="", before="")
 
-    def is_done(self, rollout: StepContext) -> bool:
-        return not has_existed_before(rollout) or is_service_inactive(rollout, rollout.know("serviceName"))
+    def is_done(self, context: StepContext) -> bool:
+        return not has_existed_before(context) or is_service_inactive(context, context.know("serviceName"))
 
-    def may_undo(self, rollout: StepContext) -> bool:
+    def may_undo(self, context: StepContext) -> bool:
         """What was deleted must have gone before its name can be given again."""
-        service = rollout.see_service(rollout.know("serviceName")).service
-        if service is not None and service.is_active and has_recent_write(rollout):
+        service = context.see_service(context.know("serviceName")).service
+        if service is not None and service.is_active and has_recent_write(context):
             return False
         return service is None or service.status != "DRAINING"
 
@@ -257,35 +257,35 @@ class RemoveGreenService(Action):
         count = before.get("desired")
         return (f"Create Service {known.know('serviceName')} again as it was before, with count {count}",)
 
-    def undo(self, rollout: StepContext) -> None:
-        before = rollout.recall("service before")
-        live = rollout.ecs.describe_service(rollout.cluster, before["name"])
-        if live is not None and live.is_active and not is_read_stale(rollout):
-            rollout.log(f"Service {before['name']} already exists")
+    def undo(self, context: StepContext) -> None:
+        before = context.recall("service before")
+        live = context.ecs.describe_service(context.cluster, before["name"])
+        if live is not None and live.is_active and not is_read_stale(context):
+            context.log(f"Service {before['name']} already exists")
             return
-        rollout.log(
+        context.log(
             f"Creating Service {before['name']} again with task definition {before['task_definition']} "
             f"and desired count {before['desired']}"
         )
-        service = recreate_ecs_service(rollout, before, before["task_definition"])
-        restore_tags(rollout, service.arn, before["name"], now={})
-        scaling = ScalingState.from_memory(rollout.recall("scaling of green"))
-        restore_scaling(rollout, before["name"], scaling)
+        service = recreate_ecs_service(context, before, before["task_definition"])
+        restore_tags(context, service.arn, before["name"], now={})
+        scaling = ScalingState.from_memory(context.recall("scaling of green"))
+        restore_scaling(context, before["name"], scaling)
 
-    def adopt_undo(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+    def adopt_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
         if call.operation in ("TagResource", "UntagResource"):
-            return confirm_tag_write(rollout, call)
+            return confirm_tag_write(context, call)
         if call.service == "application-autoscaling":
-            return confirm_scaling_write(rollout, call)
-        before = rollout.recall("service before")
+            return confirm_scaling_write(context, call)
+        before = context.recall("service before")
         found = confirm_service_write(
-            rollout, call, task_definition=before["task_definition"], before="deployments before undo"
+            context, call, task_definition=before["task_definition"], before="deployments before undo"
         )
         return Applied({"service": found.answer["service"]}) if isinstance(found, Applied) else found
 
-    def is_undone(self, rollout: StepContext) -> bool:
-        before = rollout.recall("service before")
-        return is_restored(rollout, before, rollout.see_service(before["name"]).service)
+    def is_undone(self, context: StepContext) -> bool:
+        before = context.recall("service before")
+        return is_restored(context, before, context.see_service(before["name"]).service)
 
-    def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
-        return build_service_checks(rollout, rollout.recall("service before"))
+    def checklist(self, context: StepContext) -> list[ChecklistEntry]:
+        return build_service_checks(context, context.recall("service before"))

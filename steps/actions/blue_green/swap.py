@@ -50,8 +50,8 @@ class SaveTraffic(Action):
     def title(self) -> str:
         return "Save the listener rules and the live service"
 
-    def start(self, rollout: StepContext) -> None:
-        created = rollout.earlier(CREATE_STEP_TYPE)
+    def start(self, context: StepContext) -> None:
+        created = context.earlier(CREATE_STEP_TYPE)
         if created is None or not created.know("serviceArn"):
             raise ActionFailed(
                 "NOTHING_TO_SWAP",
@@ -59,29 +59,29 @@ class SaveTraffic(Action):
                 "one in the "
                 "same stage.",
             )
-        rollout.remember("traffic", created.recall("traffic"))
-        pair = rollout.remember("pair", created.recall("pair"))
-        rollout.learn(serviceName=pair["green"], serviceArn=created.know("serviceArn"))
+        context.remember("traffic", created.recall("traffic"))
+        pair = context.remember("pair", created.recall("pair"))
+        context.learn(serviceName=pair["green"], serviceArn=created.know("serviceArn"))
         if pair["blue"]:
-            rollout.learn(**{OLD_SERVICE: pair["blue"]})
-        rollout.remember("new task definition", created.know("taskDefinitionArn"))
-        new = _get_stage_service(rollout)
+            context.learn(**{OLD_SERVICE: pair["blue"]})
+        context.remember("new task definition", created.know("taskDefinitionArn"))
+        new = _get_stage_service(context)
         # Read again: auto scaling may have moved the count since the deployment began.
-        live = rollout.ecs.describe_service(rollout.cluster, pair["blue"]) if pair["blue"] else None
-        before = rollout.remember("blue before", None if live is None else build_snapshot(live))
-        rollout.remember("service before", before)
-        rollout.remember(
-            "targets wanted", _count_required_targets(load_traffic(rollout), new.desired, before)
+        live = context.ecs.describe_service(context.cluster, pair["blue"]) if pair["blue"] else None
+        before = context.remember("blue before", None if live is None else build_snapshot(live))
+        context.remember("service before", before)
+        context.remember(
+            "targets wanted", _count_required_targets(load_traffic(context), new.desired, before)
         )
 
 
-def _get_stage_service(rollout: StepContext) -> EcsService:
+def _get_stage_service(context: StepContext) -> EcsService:
     """The stage service as it is now; raises `ActionFailed` where it is not what this stage deployed."""
-    name = rollout.recall("pair")["green"]
-    service = rollout.ecs.describe_service(rollout.cluster, name)
+    name = context.recall("pair")["green"]
+    service = context.ecs.describe_service(context.cluster, name)
     if service is None or not service.is_active or service.primary is None:
         raise _build_superseded_error(f"Stage Service {name} was deleted outside Slipway.")
-    if service.primary.task_definition != rollout.recall("new task definition"):
+    if service.primary.task_definition != context.recall("new task definition"):
         raise _build_superseded_error(
             f"Somebody else deployed Stage Service {name} since this deployment did: it runs "
             f"{service.primary.task_definition} (deployment {service.primary.id}) now."
@@ -109,21 +109,21 @@ class WaitForHealthyTargets(Action):
     def title(self) -> str:
         return "Wait for healthy targets of the new version"
 
-    def start(self, rollout: StepContext) -> None:
-        if rollout.recall("targets wanted") < 1:
+    def start(self, context: StepContext) -> None:
+        if context.recall("targets wanted") < 1:
             raise ActionFailed(
                 "NO_HEALTHY_TARGET",
-                f"Service {rollout.know('serviceName')} has desired count 0, so no task would receive "
+                f"Service {context.know('serviceName')} has desired count 0, so no task would receive "
                 f"production traffic. Set desiredCount in the service definition and run the pipeline again.",
             )
 
-    def is_done(self, rollout: StepContext) -> bool:
-        wanted = rollout.recall("targets wanted")
-        healthy = min(count_healthy_targets(rollout, group) for group in load_traffic(rollout).stage_groups)
+    def is_done(self, context: StepContext) -> bool:
+        wanted = context.recall("targets wanted")
+        healthy = min(count_healthy_targets(context, group) for group in load_traffic(context).stage_groups)
         words = f"{healthy}/{wanted} healthy"
-        if healthy < wanted and rollout.progress.get("told") != words:
-            rollout.progress["told"] = words
-            rollout.log(f"Waiting for targets of the new version. {words} ...")
+        if healthy < wanted and context.progress.get("told") != words:
+            context.progress["told"] = words
+            context.log(f"Waiting for targets of the new version. {words} ...")
         return bool(healthy >= wanted)
 
 
@@ -139,15 +139,15 @@ class CheckTargetsBeforeSwap(Action):
     def title(self) -> str:
         return "Verify production traffic before the swap"
 
-    def start(self, rollout: StepContext) -> None:
-        traffic = load_traffic(rollout)
+    def start(self, context: StepContext) -> None:
+        traffic = load_traffic(context)
         if traffic.is_shared:
             return
-        new, blue = _get_stage_service(rollout).name, rollout.recall("pair")["blue"]
+        new, blue = _get_stage_service(context).name, context.recall("pair")["blue"]
         groups = [*traffic.prod_groups, *traffic.stage_groups]
-        registered = read_target_owners(rollout, groups, [name for name in (new, blue) if name])
-        refuse_foreign_targets(rollout, registered, traffic.stage_groups, [new], _TO_PRODUCTION)
-        refuse_foreign_targets(rollout, registered, traffic.prod_groups, [blue, new], _OFF_PRODUCTION)
+        registered = read_target_owners(context, groups, [name for name in (new, blue) if name])
+        refuse_foreign_targets(context, registered, traffic.stage_groups, [new], _TO_PRODUCTION)
+        refuse_foreign_targets(context, registered, traffic.prod_groups, [blue, new], _OFF_PRODUCTION)
 
 
 @action
@@ -163,39 +163,39 @@ class SwapTraffic(Action):
     def title(self) -> str:
         return "Swap the target groups"
 
-    def start(self, rollout: StepContext) -> None:
-        traffic = load_traffic(rollout)
+    def start(self, context: StepContext) -> None:
+        traffic = load_traffic(context)
         if traffic.is_shared:
-            rollout.log(
+            context.log(
                 f"Prod and Stage Listener Rules both forward to {', '.join(traffic.stage_groups)}: "
                 "no target groups to swap"
             )
-            rollout.learn(**{SWAPPED: True})
+            context.learn(**{SWAPPED: True})
             return
-        self._refuse_changed(rollout, traffic)
-        rollout.remember(_SWAP_BEGUN_KEY, True)
-        rollout.log("")
-        rollout.remember(
-            "healthy before", {group: count_healthy_targets(rollout, group) for group in traffic.prod_groups}
+        self._refuse_changed(context, traffic)
+        context.remember(_SWAP_BEGUN_KEY, True)
+        context.log("")
+        context.remember(
+            "healthy before", {group: count_healthy_targets(context, group) for group in traffic.prod_groups}
         )
         for group in traffic.stage_groups:
-            if not count_healthy_targets(rollout, group):
+            if not count_healthy_targets(context, group):
                 raise ActionFailed(
                     "NO_HEALTHY_TARGET",
                     f"No target in {group} is healthy, so no task would receive production traffic. Nothing "
                     f"was swapped.",
                 )
         for which, route, groups in traffic.moves():
-            _move_route(rollout, which, route, groups)
-            rollout.remember(_get_moved_key(route), True)
-            rollout.log("")
-        rollout.learn(**{SWAPPED: True})
+            _move_route(context, which, route, groups)
+            context.remember(_get_moved_key(route), True)
+            context.log("")
+        context.learn(**{SWAPPED: True})
 
-    def _refuse_changed(self, rollout: StepContext, traffic: BlueGreenTraffic) -> None:
+    def _refuse_changed(self, context: StepContext, traffic: BlueGreenTraffic) -> None:
         for which, route, groups in traffic.moves():
-            now = read_route(rollout, route)
+            now = read_route(context, route)
             # An earlier attempt may have come this far.
-            is_ours = bool(rollout.recall(_SWAP_BEGUN_KEY)) and now.leads_as(
+            is_ours = bool(context.recall(_SWAP_BEGUN_KEY)) and now.leads_as(
                 build_forward_actions(route.actions, groups)
             )
             if not is_ours and not now.leads_as(route.actions):
@@ -204,72 +204,72 @@ class SwapTraffic(Action):
                     f"began: it forwards to {', '.join(now.groups) or 'nothing'} now."
                 )
 
-    def is_done(self, rollout: StepContext) -> bool:
+    def is_done(self, context: StepContext) -> bool:
         """Whether production goes where it should, to nobody but the new version, and somebody answers."""
-        traffic = load_traffic(rollout)
+        traffic = load_traffic(context)
         if traffic.is_shared:
             return True
-        if not _is_swapped(rollout, traffic):
+        if not _is_swapped(context, traffic):
             return False
-        new = rollout.recall("pair")["green"]
+        new = context.recall("pair")["green"]
         groups = traffic.stage_groups
-        seen = read_target_owners(rollout, groups, [new], names_others=False)
+        seen = read_target_owners(context, groups, [new], names_others=False)
         if any(seen.strangers.get(group) for group in groups):
-            if is_observed_twice(rollout, "others behind the prod rule", rollout.now()):
+            if is_observed_twice(context, "others behind the prod rule", context.now()):
                 refuse_foreign_targets(
-                    rollout, read_target_owners(rollout, groups, [new]), groups, [new], _IN_PRODUCTION
+                    context, read_target_owners(context, groups, [new]), groups, [new], _IN_PRODUCTION
                 )
             return False
-        clear_observation(rollout, "others behind the prod rule")
+        clear_observation(context, "others behind the prod rule")
         healthy = {group: seen.healthy_of(new, group) for group in groups}
         if empty := [group for group, count in healthy.items() if not count]:
-            if is_observed_twice(rollout, "nobody behind the prod rule", rollout.now()):
+            if is_observed_twice(context, "nobody behind the prod rule", context.now()):
                 raise ActionFailed(
                     "NO_HEALTHY_TARGET",
                     f"Production traffic goes to {', '.join(empty)} since the swap, and no target of Service "
                     f"{new} is healthy there.",
                 )
             return False
-        rollout.log(
+        context.log(
             f"Production traffic of {_format_rule_count(len(traffic.prods))} goes to Service {new} alone: "
             "healthy "
-            f"targets {min(healthy.values())}, task definition {rollout.recall('new task definition')}",
+            f"targets {min(healthy.values())}, task definition {context.recall('new task definition')}",
             "success",
         )
         return True
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
-        late = is_past_read_lag(rollout, call)
-        if confirm_route_write(rollout, call, [route for _, route in load_traffic(rollout).routes()]):
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+        late = is_past_read_lag(context, call)
+        if confirm_route_write(context, call, [route for _, route in load_traffic(context).routes()]):
             return Applied({})
         return NotApplied() if late else Unconfirmed()
 
-    def prepare_undo(self, rollout: StepContext) -> None:
+    def prepare_undo(self, context: StepContext) -> None:
         """Let health checks of the old group begin again, where no rule leads to it any more.
 
         Between the two writes of a swap neither rule forwards to the old target group, and AWS stops checking
         such a group. Before production may go back its targets must have been seen healthy again.
         """
-        for pair in load_traffic(rollout).prods:
-            _register_old_groups(rollout, pair)
+        for pair in load_traffic(context).prods:
+            _register_old_groups(context, pair)
 
-    def may_undo(self, rollout: StepContext) -> bool:
+    def may_undo(self, context: StepContext) -> bool:
         """Whether the groups that traffic goes back to are healthy, and the rules still ours to change."""
-        for pair in load_traffic(rollout).prods:
-            prod = read_route(rollout, pair.prod)
+        for pair in load_traffic(context).prods:
+            prod = read_route(context, pair.prod)
             if set(prod.groups) in ({pair.stage_group}, set(pair.prod.groups)):
                 continue
-            if not is_observed_twice(rollout, "foreign rule", rollout.now()):
+            if not is_observed_twice(context, "foreign rule", context.now()):
                 return False
             raise ChangedByOthers(
                 f"Somebody else changed the Prod Listener Rule {pair.prod.name} meanwhile: it forwards to "
                 f"{', '.join(prod.groups) or 'nothing'}. The rollback changes nothing."
             )
-        clear_observation(rollout, "foreign rule")
-        if sick := _list_unhealthy_groups(rollout):
-            if not rollout.progress.get("waits"):
-                rollout.progress["waits"] = True
-                rollout.log(
+        clear_observation(context, "foreign rule")
+        if sick := _list_unhealthy_groups(context):
+            if not context.progress.get("waits"):
+                context.progress["waits"] = True
+                context.log(
                     f"Waiting for a healthy target in {sick[0]} before production traffic is moved back"
                 )
             return False
@@ -284,29 +284,29 @@ class SwapTraffic(Action):
             for which, route in traffic.routes()
         )
 
-    def undo(self, rollout: StepContext) -> None:
-        for which, route in load_traffic(rollout).routes():
-            now = read_route(rollout, route)
-            is_hidden = bool(rollout.recall(_get_moved_key(route))) and is_read_stale(rollout)
+    def undo(self, context: StepContext) -> None:
+        for which, route in load_traffic(context).routes():
+            now = read_route(context, route)
+            is_hidden = bool(context.recall(_get_moved_key(route))) and is_read_stale(context)
             if now.leads_as(route.actions) and not is_hidden:
-                rollout.log(f"{which} Listener already forwards as before")
+                context.log(f"{which} Listener already forwards as before")
                 continue
-            rollout.log(f"Modifying ELB {which} Listener to Forward requests as before the deployment")
-            _log_rule(rollout, route, route.groups)
-            write_route(rollout, route, route.actions)
-            rollout.log(f"Successfully updated {which} Listener")
+            context.log(f"Modifying ELB {which} Listener to Forward requests as before the deployment")
+            _log_rule(context, route, route.groups)
+            write_route(context, route, route.actions)
+            context.log(f"Successfully updated {which} Listener")
 
-    def is_undone(self, rollout: StepContext) -> bool:
-        prods = [pair.prod for pair in load_traffic(rollout).prods]
-        is_back = all(read_route(rollout, prod).leads_as(prod.actions) for prod in prods)
-        return is_back and not _list_unhealthy_groups(rollout)
+    def is_undone(self, context: StepContext) -> bool:
+        prods = [pair.prod for pair in load_traffic(context).prods]
+        is_back = all(read_route(context, prod).leads_as(prod.actions) for prod in prods)
+        return is_back and not _list_unhealthy_groups(context)
 
-    def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
+    def checklist(self, context: StepContext) -> list[ChecklistEntry]:
         checks = [
-            _build_route_check(rollout, which, route) for which, route in load_traffic(rollout).routes()
+            _build_route_check(context, which, route) for which, route in load_traffic(context).routes()
         ]
-        for group in _list_healthy_groups_at_start(rollout):
-            healthy = count_healthy_targets(rollout, group)
+        for group in _list_healthy_groups_at_start(context):
+            healthy = count_healthy_targets(context, group)
             subject = f"Healthy targets in {format_target_group(group)}"
             checks.append(ChecklistEntry(subject, "1 or more", str(healthy), healthy > 0))
         return checks
@@ -317,13 +317,13 @@ def _get_moved_key(route: ListenerRoute) -> str:
     return f"moved {route.listener} {route.rule}"
 
 
-def _is_swapped(rollout: StepContext, traffic: BlueGreenTraffic) -> bool:
+def _is_swapped(context: StepContext, traffic: BlueGreenTraffic) -> bool:
     """Whether every prod rule forwards to the new version; raises once it is certain that one does not."""
     for pair in traffic.prods:
-        now = read_route(rollout, pair.prod)
+        now = read_route(context, pair.prod)
         if now.groups == [pair.stage_group]:
             continue
-        if not is_observed_twice(rollout, "prod rule", rollout.now()):
+        if not is_observed_twice(context, "prod rule", context.now()):
             return False
         raise ActionFailed(
             "SUPERSEDED",
@@ -331,27 +331,27 @@ def _is_swapped(rollout: StepContext, traffic: BlueGreenTraffic) -> bool:
             f"forwards to {', '.join(now.groups) or 'nothing'}, not to {pair.stage_group}.",
             outcome="SUPERSEDED",
         )
-    clear_observation(rollout, "prod rule")
+    clear_observation(context, "prod rule")
     return True
 
 
-def _register_old_groups(rollout: StepContext, pair: ListenerPair) -> None:
+def _register_old_groups(context: StepContext, pair: ListenerPair) -> None:
     """Name the old groups of a pair in a rule again, without traffic, so that AWS checks their targets."""
-    prod, stage = read_route(rollout, pair.prod), read_route(rollout, pair.stage)
+    prod, stage = read_route(context, pair.prod), read_route(context, pair.stage)
     checked = {*prod.known_groups, *stage.known_groups}
     cold = [
         group
-        for group in _list_healthy_groups_at_start(rollout)
+        for group in _list_healthy_groups_at_start(context)
         if group in pair.prod.groups and group not in checked
     ]
     if not cold:
         return
-    rollout.log(f"Health checks of {', '.join(cold)} restart before traffic is moved back")
+    context.log(f"Health checks of {', '.join(cold)} restart before traffic is moved back")
     if pair.has_weights:
         weights = {pair.stage_group: 1, **dict.fromkeys(cold, 0)}
-        write_route(rollout, pair.prod, build_forward_actions(prod.actions, weights))
+        write_route(context, pair.prod, build_forward_actions(prod.actions, weights))
     else:
-        write_route(rollout, pair.stage, build_forward_actions(stage.actions, dict.fromkeys(cold, 1)))
+        write_route(context, pair.stage, build_forward_actions(stage.actions, dict.fromkeys(cold, 1)))
 
 
 def _format_rule_count(count: int) -> str:
@@ -362,40 +362,40 @@ def _format_groups(groups: list[str]) -> str:
     return ", ".join(arn.split(":targetgroup/")[-1].split("/")[0] for arn in groups) or "none"
 
 
-def _list_healthy_groups_at_start(rollout: StepContext) -> list[str]:
+def _list_healthy_groups_at_start(context: StepContext) -> list[str]:
     """The groups of production that had healthy targets when the swap began."""
-    before = rollout.recall("healthy before") or {}
+    before = context.recall("healthy before") or {}
     return [group for group, healthy in before.items() if healthy]
 
 
-def _list_unhealthy_groups(rollout: StepContext) -> list[str]:
+def _list_unhealthy_groups(context: StepContext) -> list[str]:
     """Those of them that have none now: traffic must not go there."""
     return [
-        group for group in _list_healthy_groups_at_start(rollout) if not count_healthy_targets(rollout, group)
+        group for group in _list_healthy_groups_at_start(context) if not count_healthy_targets(context, group)
     ]
 
 
-def _move_route(rollout: StepContext, which: str, route: ListenerRoute, groups: dict[str, int]) -> None:
+def _move_route(context: StepContext, which: str, route: ListenerRoute, groups: dict[str, int]) -> None:
     """One rule of the swap, told in the words of R243."""
     version = "new" if which == "Prod" else "old"
-    rollout.log(
+    context.log(
         f"Modifying ELB {which} Listener to Forward requests to Target group associated with "
         f"{version} Service"
     )
-    _log_rule(rollout, route, list(groups))
-    write_route(rollout, route, build_forward_actions(route.actions, groups))
-    rollout.log(f"Successfully updated {which} Listener")
+    _log_rule(context, route, list(groups))
+    write_route(context, route, build_forward_actions(route.actions, groups))
+    context.log(f"Successfully updated {which} Listener")
 
 
-def _log_rule(rollout: StepContext, route: ListenerRoute, groups: list[str]) -> None:
+def _log_rule(context: StepContext, route: ListenerRoute, groups: list[str]) -> None:
     group = ", ".join(groups)
-    rollout.log(f",TargetGroup: {group}")
-    rollout.log(f"Modifying the default Listener: {route.listener}")
-    rollout.log(f" with listener rule: {route.name} ")
-    rollout.log(f" to forward traffic to TargetGroup: {group}")
+    context.log(f",TargetGroup: {group}")
+    context.log(f"Modifying the default Listener: {route.listener}")
+    context.log(f" with listener rule: {route.name} ")
+    context.log(f" to forward traffic to TargetGroup: {group}")
 
 
-def _build_route_check(rollout: StepContext, which: str, route: ListenerRoute) -> ChecklistEntry:
-    now = read_route(rollout, route)
+def _build_route_check(context: StepContext, which: str, route: ListenerRoute) -> ChecklistEntry:
+    now = read_route(context, route)
     subject = f"{which} Listener, {route.words()}"
     return ChecklistEntry(subject, route.group_words(), now.group_words(), now.leads_as(route.actions))

@@ -19,11 +19,11 @@ from steps.actions.context import EarlierStep, StepContext
 from steps.actions.ecs_service.snapshots import has_existed_before
 
 
-def confirm_tag_write(rollout: StepContext, call: CallRecord) -> Confirmation:
+def confirm_tag_write(context: StepContext, call: CallRecord) -> Confirmation:
     """Whether a TagResource or UntagResource took effect."""
-    late = is_past_read_lag(rollout, call)
+    late = is_past_read_lag(context, call)
     try:
-        tags = rollout.ecs.list_tags(call.params["resourceArn"])
+        tags = context.ecs.list_tags(call.params["resourceArn"])
     except Denied:
         return NotApplied()  # The same tag twice is the same tag.
     wanted = {tag["key"]: tag["value"] for tag in call.params.get("tags", ())}
@@ -33,12 +33,12 @@ def confirm_tag_write(rollout: StepContext, call: CallRecord) -> Confirmation:
     return NotApplied() if late else Unconfirmed()
 
 
-def write_tag(rollout: StepContext, arn: str, name: str, value: str) -> bool:
+def write_tag(context: StepContext, arn: str, name: str, value: str) -> bool:
     """Tag a service; where that is denied, say so and go on: traffic decides, not the tag."""
     try:
-        rollout.ecs.add_tags(arn, {VERSION_TAG: value})
+        context.ecs.add_tags(arn, {VERSION_TAG: value})
     except Denied as denied:
-        rollout.log(
+        context.log(
             f"{denied.display_message} Service {name} stays without tag [{VERSION_TAG}, {value}]; Slipway "
             f"uses traffic instead.",
             "warning",
@@ -47,38 +47,38 @@ def write_tag(rollout: StepContext, arn: str, name: str, value: str) -> bool:
     return True
 
 
-def restore_tags(rollout: StepContext, arn: str, name: str, now: Mapping[str, str]) -> None:
+def restore_tags(context: StepContext, arn: str, name: str, now: Mapping[str, str]) -> None:
     """Make the tag of a service what it was when the deployment began; `now` is what it is."""
-    known = rollout.recall("pair")["tags"].get(name)
+    known = context.recall("pair")["tags"].get(name)
     if known is None:
         return
     try:
         if not now:  # A service made anew has none of its tags.
-            _write_tags(rollout, arn, known)
+            _write_tags(context, arn, known)
         elif VERSION_TAG in known:
-            rollout.ecs.add_tags(arn, {VERSION_TAG: known[VERSION_TAG]})
+            context.ecs.add_tags(arn, {VERSION_TAG: known[VERSION_TAG]})
         else:
-            rollout.ecs.remove_tags(arn, [VERSION_TAG])
+            context.ecs.remove_tags(arn, [VERSION_TAG])
     except Denied as denied:
-        rollout.log(f"{denied.display_message} The tags of Service {name} are not restored.", "warning")
+        context.log(f"{denied.display_message} The tags of Service {name} are not restored.", "warning")
         return
-    rollout.log(f"Tag of Service {name} is restored: {known.get(VERSION_TAG, 'none')}")
+    context.log(f"Tag of Service {name} is restored: {known.get(VERSION_TAG, 'none')}")
 
 
-def _write_tags(rollout: StepContext, arn: str, tags: Mapping[str, str]) -> None:
+def _write_tags(context: StepContext, arn: str, tags: Mapping[str, str]) -> None:
     if tags:
-        rollout.ecs.add_tags(arn, tags)
+        context.ecs.add_tags(arn, tags)
 
 
-def build_tag_check(rollout: StepContext, name: str) -> list[ChecklistEntry]:
+def build_tag_check(context: StepContext, name: str) -> list[ChecklistEntry]:
     """The tag of a service before, beside what it is now."""
-    known = rollout.recall("pair")["tags"].get(name)
-    service = rollout.ecs.describe_service(rollout.cluster, name)
+    known = context.recall("pair")["tags"].get(name)
+    service = context.ecs.describe_service(context.cluster, name)
     if known is None or service is None or not service.is_active:
         return []
     expected = known.get(VERSION_TAG, "none")
     try:
-        found = rollout.ecs.list_tags(service.arn).get(VERSION_TAG, "none")
+        found = context.ecs.list_tags(service.arn).get(VERSION_TAG, "none")
     except Denied as denied:
         return [
             ChecklistEntry(
@@ -115,28 +115,28 @@ class TagStageService(Action):
     def title(self) -> str:
         return "Tag the stage service"
 
-    def start(self, rollout: StepContext) -> None:
-        name, arn = rollout.know("serviceName"), rollout.know("serviceArn")
-        rollout.log("")
-        for group in load_traffic(rollout).stage_groups:
-            rollout.log(f"Target Group with Arn: {group} is associated with Stage Service {name}")
-        if write_tag(rollout, arn, name, GREEN):
-            rollout.log(f"Tag: [{VERSION_TAG}, {GREEN}] is associated with Stage Service {name}")
+    def start(self, context: StepContext) -> None:
+        name, arn = context.know("serviceName"), context.know("serviceArn")
+        context.log("")
+        for group in load_traffic(context).stage_groups:
+            context.log(f"Target Group with Arn: {group} is associated with Stage Service {name}")
+        if write_tag(context, arn, name, GREEN):
+            context.log(f"Tag: [{VERSION_TAG}, {GREEN}] is associated with Stage Service {name}")
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
-        return confirm_tag_write(rollout, call)
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+        return confirm_tag_write(context, call)
 
-    def undo(self, rollout: StepContext) -> None:
-        if self.update and has_existed_before(rollout):
+    def undo(self, context: StepContext) -> None:
+        if self.update and has_existed_before(context):
             restore_tags(
-                rollout, rollout.know("serviceArn"), rollout.know("serviceName"), now={VERSION_TAG: GREEN}
+                context, context.know("serviceArn"), context.know("serviceName"), now={VERSION_TAG: GREEN}
             )
 
     def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
         return describe_tag_restore(known, known.know("serviceName")) if self.update else ()
 
-    def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
-        return build_tag_check(rollout, rollout.know("serviceName")) if has_existed_before(rollout) else []
+    def checklist(self, context: StepContext) -> list[ChecklistEntry]:
+        return build_tag_check(context, context.know("serviceName")) if has_existed_before(context) else []
 
 
 @action
@@ -150,31 +150,31 @@ class CorrectBlueTag(Action):
     def title(self) -> str:
         return "Correct the tag of the live service"
 
-    def start(self, rollout: StepContext) -> None:
-        pair = rollout.recall("pair")
+    def start(self, context: StepContext) -> None:
+        pair = context.recall("pair")
         name = pair["blue"]
         known = pair["tags"].get(name)
         if known is None or known.get(VERSION_TAG) == BLUE:
             return
-        rollout.log(
+        context.log(
             f"Service {name} receives production traffic, its tag {VERSION_TAG} is "
             f"{known.get(VERSION_TAG, 'none')}"
         )
-        if write_tag(rollout, rollout.recall("blue before")["arn"], name, BLUE):
-            rollout.log(f"Tag: [{VERSION_TAG}, {BLUE}] is associated with Service {name}")
+        if write_tag(context, context.recall("blue before")["arn"], name, BLUE):
+            context.log(f"Tag: [{VERSION_TAG}, {BLUE}] is associated with Service {name}")
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
-        return confirm_tag_write(rollout, call)
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+        return confirm_tag_write(context, call)
 
-    def undo(self, rollout: StepContext) -> None:
-        blue = rollout.recall("blue before")
-        restore_tags(rollout, blue["arn"], blue["name"], now={VERSION_TAG: BLUE})
+    def undo(self, context: StepContext) -> None:
+        blue = context.recall("blue before")
+        restore_tags(context, blue["arn"], blue["name"], now={VERSION_TAG: BLUE})
 
     def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
         return describe_tag_restore(known, known.recall("pair")["blue"])
 
-    def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
-        return build_tag_check(rollout, rollout.recall("pair")["blue"])
+    def checklist(self, context: StepContext) -> list[ChecklistEntry]:
+        return build_tag_check(context, context.recall("pair")["blue"])
 
 
 @action
@@ -188,31 +188,31 @@ class TagSwappedServices(Action):
     def title(self) -> str:
         return "Tag the services after the swap"
 
-    def start(self, rollout: StepContext) -> None:
-        pair = rollout.recall("pair")
-        self._tag(rollout, "new", pair["green"], rollout.know("serviceArn"), BLUE)
+    def start(self, context: StepContext) -> None:
+        pair = context.recall("pair")
+        self._tag(context, "new", pair["green"], context.know("serviceArn"), BLUE)
         if pair["blue"]:
-            self._tag(rollout, "old", pair["blue"], rollout.recall("blue before")["arn"], GREEN)
-        rollout.log("Swapping Successful.", "success")
+            self._tag(context, "old", pair["blue"], context.recall("blue before")["arn"], GREEN)
+        context.log("Swapping Successful.", "success")
 
-    def _tag(self, rollout: StepContext, which: str, name: str, arn: str, value: str) -> None:
-        rollout.log(f"Updating tag of {which} service: {name}")
-        rollout.log(f"Updating service: {name} with tag: [{VERSION_TAG}, {value}]")
-        if write_tag(rollout, arn, name, value):
-            rollout.log("Successfully updated tag")
-        rollout.log("")
+    def _tag(self, context: StepContext, which: str, name: str, arn: str, value: str) -> None:
+        context.log(f"Updating tag of {which} service: {name}")
+        context.log(f"Updating service: {name} with tag: [{VERSION_TAG}, {value}]")
+        if write_tag(context, arn, name, value):
+            context.log("Successfully updated tag")
+        context.log("")
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
-        return confirm_tag_write(rollout, call)
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+        return confirm_tag_write(context, call)
 
-    def undo(self, rollout: StepContext) -> None:
-        pair = rollout.recall("pair")
-        new = rollout.know("serviceArn")
-        if write_tag(rollout, new, pair["green"], GREEN):
-            rollout.log(f"Tag of Service {pair['green']} is {GREEN} again")
+    def undo(self, context: StepContext) -> None:
+        pair = context.recall("pair")
+        new = context.know("serviceArn")
+        if write_tag(context, new, pair["green"], GREEN):
+            context.log(f"Tag of Service {pair['green']} is {GREEN} again")
         if pair["blue"]:
             restore_tags(
-                rollout, rollout.recall("blue before")["arn"], pair["blue"], now={VERSION_TAG: GREEN}
+                context, context.recall("blue before")["arn"], pair["blue"], now={VERSION_TAG: GREEN}
             )
 
     def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
@@ -220,6 +220,6 @@ class TagSwappedServices(Action):
         green = f"Tag {VERSION_TAG} of Service {pair['green']}: back to {GREEN}"
         return (green, *describe_tag_restore(known, pair["blue"]))
 
-    def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
-        blue = rollout.recall("pair")["blue"]
-        return build_tag_check(rollout, blue) if blue else []
+    def checklist(self, context: StepContext) -> list[ChecklistEntry]:
+        blue = context.recall("pair")["blue"]
+        return build_tag_check(context, blue) if blue else []

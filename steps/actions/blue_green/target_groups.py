@@ -39,16 +39,16 @@ class LockBlueGreenService(Action):
     def title(self) -> str:
         return "Wait for the service lock"
 
-    def start(self, rollout: StepContext) -> None:
-        if not rollout.supplies.sources(SERVICE_DEFINITION):
+    def start(self, context: StepContext) -> None:
+        if not context.supplies.sources(SERVICE_DEFINITION):
             return
         # Only the name matters yet, and whether the expression is there at all.
         unknown = {
             get_expression_name(number): f"{PLACEHOLDER_ARN_PREFIX}{number}"
             for number in range(1, self.pairs + 1)
         }
-        rollout.learn(**unknown)
-        definition = rollout.supplies.load(SERVICE_DEFINITION).value
+        context.learn(**unknown)
+        definition = context.supplies.load(SERVICE_DEFINITION).value
         balancers = definition.get("loadBalancers", ())
         if not any(one.get("targetGroupArn") in unknown.values() for one in balancers):
             raise ActionFailed(
@@ -57,7 +57,7 @@ class LockBlueGreenService(Action):
                 "`targetGroupArn: <+targetGroupArn>` under loadBalancers, with containerName and "
                 "containerPort: a fixed target group would be the one of production every second time.",
             )
-        rollout.take_slot(definition["serviceName"])
+        context.take_slot(definition["serviceName"])
 
 
 @dataclass(frozen=True)
@@ -85,32 +85,32 @@ class FindTargetGroups(Action):
     def title(self) -> str:
         return "Find the target groups from live traffic"
 
-    def start(self, rollout: StepContext) -> None:
+    def start(self, context: StepContext) -> None:
         traffic = BlueGreenTraffic(
-            tuple(_read_pair(rollout, ListenerReferences(**one)) for one in self.pairs)
+            tuple(_read_pair(context, ListenerReferences(**one)) for one in self.pairs)
         )
         _refuse_unusable_pairs(traffic)
-        _refuse_live_group(rollout, traffic)
-        rollout.remember("traffic", [pair.to_memory() for pair in traffic.pairs])
-        rollout.learn(
+        _refuse_live_group(context, traffic)
+        context.remember("traffic", [pair.to_memory() for pair in traffic.pairs])
+        context.learn(
             **{get_expression_name(number): pair.stage_group for number, pair in enumerate(traffic.pairs, 1)}
         )
         for pair in traffic.pairs:
-            _log_pair(rollout, pair)
+            _log_pair(context, pair)
         if traffic.is_shared:
-            rollout.log(
+            context.log(
                 "Prod and Stage Listener Rules forward to the same Target Group: the new version receives "
                 "production traffic as soon as it is healthy, before the swap",
                 "warning",
             )
-        rollout.log("")
+        context.log("")
 
 
-def _read_pair(rollout: StepContext, named: ListenerReferences) -> ListenerPair:
-    balancer = _read_load_balancer(rollout, named.load_balancer)
-    prod = _read_listener_route(rollout, balancer, "Prod", named.prod_listener, named.prod_rule)
-    stage = _read_listener_route(rollout, balancer, "Stage", named.stage_listener, named.stage_rule)
-    (found,) = rollout.elb.get_target_groups([stage.first_group])
+def _read_pair(context: StepContext, named: ListenerReferences) -> ListenerPair:
+    balancer = _read_load_balancer(context, named.load_balancer)
+    prod = _read_listener_route(context, balancer, "Prod", named.prod_listener, named.prod_rule)
+    stage = _read_listener_route(context, balancer, "Stage", named.stage_listener, named.stage_rule)
+    (found,) = context.elb.get_target_groups([stage.first_group])
     return ListenerPair(
         prod=prod,
         stage=stage,
@@ -121,9 +121,9 @@ def _read_pair(rollout: StepContext, named: ListenerReferences) -> ListenerPair:
     )
 
 
-def _read_load_balancer(rollout: StepContext, name: str) -> LoadBalancer:
+def _read_load_balancer(context: StepContext, name: str) -> LoadBalancer:
     try:
-        return rollout.elb.get_load_balancer(name)
+        return context.elb.get_load_balancer(name)
     except NotFound as missing:
         raise ActionFailed(
             "LOAD_BALANCER_NOT_FOUND",
@@ -134,16 +134,16 @@ def _read_load_balancer(rollout: StepContext, name: str) -> LoadBalancer:
 
 
 def _read_listener_route(
-    rollout: StepContext, balancer: LoadBalancer, which: str, listener_arn: str, rule_arn: str
+    context: StepContext, balancer: LoadBalancer, which: str, listener_arn: str, rule_arn: str
 ) -> ListenerRoute:
     try:
-        listener = rollout.elb.get_listener(listener_arn)
+        listener = context.elb.get_listener(listener_arn)
         if listener.load_balancer != balancer.arn:
             raise _build_wrong_owner_error(which, "Listener", listener_arn, balancer.name)
         if balancer.type != "application":
             route = ListenerRoute(listener_arn, listener.port, "", True, [], listener.actions)
         else:
-            route = _read_rule(rollout, which, listener.port, listener_arn, rule_arn)
+            route = _read_rule(context, which, listener.port, listener_arn, rule_arn)
     except NotFound as missing:
         raise ActionFailed(
             "LISTENER_NOT_FOUND", f"{missing.display_message} Check the {which} Listener."
@@ -152,13 +152,13 @@ def _read_listener_route(
     return route
 
 
-def _read_rule(rollout: StepContext, which: str, port: int, listener: str, rule_arn: str) -> ListenerRoute:
+def _read_rule(context: StepContext, which: str, port: int, listener: str, rule_arn: str) -> ListenerRoute:
     if rule_arn and not _is_rule_of(rule_arn, listener):
         raise _build_wrong_owner_error(which, "Listener Rule", rule_arn, f"the {which} Listener {listener}")
     if rule_arn:
-        rule = rollout.elb.get_rule(rule_arn)
+        rule = context.elb.get_rule(rule_arn)
     else:
-        rule = next(one for one in rollout.elb.list_rules(listener) if one.is_default)
+        rule = next(one for one in context.elb.list_rules(listener) if one.is_default)
     return ListenerRoute(listener, port, rule.arn, rule.is_default, rule.conditions, rule.actions)
 
 
@@ -194,13 +194,13 @@ def _refuse_unusable_pairs(traffic: BlueGreenTraffic) -> None:
         )
 
 
-def _refuse_live_group(rollout: StepContext, traffic: BlueGreenTraffic) -> None:
+def _refuse_live_group(context: StepContext, traffic: BlueGreenTraffic) -> None:
     """Another rule than these may lead to the group that would be deployed into (N08)."""
     if traffic.is_shared:
         return
-    routes = list_live_routes(rollout, traffic)
+    routes = list_live_routes(context, traffic)
     live = {group: route.words() for route in routes for group in route.groups}
-    _log_other_rules(rollout, traffic, routes)
+    _log_other_rules(context, traffic, routes)
     hit = next((group for group in traffic.stage_groups if group in live), "")
     if hit:
         raise ActionFailed(
@@ -212,24 +212,24 @@ def _refuse_live_group(rollout: StepContext, traffic: BlueGreenTraffic) -> None:
 
 
 def _log_other_rules(
-    rollout: StepContext, traffic: BlueGreenTraffic, routes: Sequence[ListenerRoute]
+    context: StepContext, traffic: BlueGreenTraffic, routes: Sequence[ListenerRoute]
 ) -> None:
     """Name the rules that lead to the old version too, and that no swap of this release moves."""
     for route in routes:
         shared = [group for group in route.groups if group in traffic.prod_groups]
         if shared and not is_production_route(route, traffic.pairs):
-            rollout.note(
+            context.note(
                 f"The {route.words()} of {route.listener} forwards to {', '.join(shared)} too, and this "
                 "release does not move it: it goes on leading to the old version. Add it to moreListeners "
                 "of the step."
             )
 
 
-def _log_pair(rollout: StepContext, pair: ListenerPair) -> None:
+def _log_pair(context: StepContext, pair: ListenerPair) -> None:
     prod, stage = pair.prod, pair.stage
-    rollout.log(f"Prod Listener {prod.listener}: {prod.words()} forwards to {_join_groups(prod.groups)}")
-    rollout.log(f"Stage Listener {stage.listener}: {stage.words()} forwards to {_join_groups(stage.groups)}")
-    rollout.log(f"Target Group of the new version: {pair.stage_group}")
+    context.log(f"Prod Listener {prod.listener}: {prod.words()} forwards to {_join_groups(prod.groups)}")
+    context.log(f"Stage Listener {stage.listener}: {stage.words()} forwards to {_join_groups(stage.groups)}")
+    context.log(f"Target Group of the new version: {pair.stage_group}")
 
 
 def _join_groups(groups: Sequence[Any]) -> str:

@@ -42,22 +42,22 @@ class TargetOwners:
 
 
 def read_target_owners(
-    rollout: StepContext, groups: Sequence[str], own: Sequence[str], *, names_others: bool = True
+    context: StepContext, groups: Sequence[str], own: Sequence[str], *, names_others: bool = True
 ) -> TargetOwners:
     """Read who is in these target groups; `own` are existing ECS services that are likely to be.
 
     The tasks of the rest of the cluster are read only where a target belongs to none of those, and not at
     all unless `names_others`: then whoever else is there is a stranger.
     """
-    targets = {group: _list_lasting_targets(rollout, group) for group in groups}
-    tasks = _TaskIndex(rollout)
+    targets = {group: _list_lasting_targets(context, group) for group in groups}
+    tasks = _TaskIndex(context)
     if any(targets.values()):
-        tasks.add(arn for name in own for arn in rollout.ecs.list_tasks(rollout.cluster, name))
+        tasks.add(arn for name in own for arn in context.ecs.list_tasks(context.cluster, name))
     if any(tasks.owner(one) is None for found in targets.values() for one in found):
         # A task that is being stopped is registered a moment longer than it is listed as running.
         if names_others:
-            tasks.add(rollout.ecs.list_all_tasks(rollout.cluster))
-        tasks.add(arn for name in own for arn in rollout.ecs.list_tasks(rollout.cluster, name, "STOPPED"))
+            tasks.add(context.ecs.list_all_tasks(context.cluster))
+        tasks.add(arn for name in own for arn in context.ecs.list_tasks(context.cluster, name, "STOPPED"))
     owners = {
         group: Counter(name for one in found if (name := tasks.owner(one)))
         for group, found in targets.items()
@@ -70,12 +70,12 @@ def read_target_owners(
     return TargetOwners(
         owners,
         healthy,
-        {group: _reread_targets(rollout, group, found) for group, found in unknown.items() if found},
+        {group: _reread_targets(context, group, found) for group, found in unknown.items() if found},
     )
 
 
 def refuse_foreign_targets(
-    rollout: StepContext,
+    context: StepContext,
     registered: TargetOwners,
     groups: Sequence[str],
     own: Sequence[str],
@@ -91,27 +91,27 @@ def refuse_foreign_targets(
                 "FOREIGN_TARGET",
                 f"Target {target} is registered in target group {format_target_group(group)} and belongs "
                 "to no ECS "
-                f"service of cluster {rollout.cluster}. {consequence} Deregister it, or give this service "
+                f"service of cluster {context.cluster}. {consequence} Deregister it, or give this service "
                 "target groups of its own, and run the pipeline again.",
             )
 
 
 def refuse_foreign_services(
-    rollout: StepContext, groups: Sequence[str], own: Sequence[str], consequence: str
+    context: StepContext, groups: Sequence[str], own: Sequence[str], consequence: str
 ) -> None:
     """Raise `ActionFailed` naming another ECS service of the cluster that names one of these groups.
 
     One that has no tasks yet has no targets either, and would get some once it is scaled up.
     """
-    arns = [arn for arn in rollout.ecs.list_services(rollout.cluster) if arn.rsplit("/", 1)[-1] not in own]
+    arns = [arn for arn in context.ecs.list_services(context.cluster) if arn.rsplit("/", 1)[-1] not in own]
     if len(arns) > SCANNED_SERVICES:
-        rollout.log(
-            f"Cluster {rollout.cluster} has {len(arns)} more services. Slipway looked at the registered "
+        context.log(
+            f"Cluster {context.cluster} has {len(arns)} more services. Slipway looked at the registered "
             "targets, and not at services that name the same target groups and have no tasks.",
             "warning",
         )
         return
-    for service in rollout.ecs.describe_services(rollout.cluster, arns):
+    for service in context.ecs.describe_services(context.cluster, arns):
         shared = [group for group in list_target_groups(service.raw) if group in groups]
         if not service.is_active or not shared:
             continue
@@ -119,7 +119,7 @@ def refuse_foreign_services(
             raise _build_foreign_service_error(
                 service.name, f"runs {service.running}/{service.desired} tasks for", shared[0], consequence
             )
-        rollout.log(
+        context.log(
             f"Service {service.name} names target group {format_target_group(shared[0])} too. It has no "
             "tasks now; "
             "scaled up, it would receive the traffic of that group",
@@ -136,21 +136,21 @@ def _build_foreign_service_error(name: str, does: str, group: str, consequence: 
     )
 
 
-def _list_lasting_targets(rollout: StepContext, group: str) -> list[TargetHealth]:
-    return [one for one in rollout.elb.list_target_health(group) if one.state != "draining"]
+def _list_lasting_targets(context: StepContext, group: str) -> list[TargetHealth]:
+    return [one for one in context.elb.list_target_health(group) if one.state != "draining"]
 
 
-def _reread_targets(rollout: StepContext, group: str, found: Sequence[TargetHealth]) -> list[str]:
+def _reread_targets(context: StepContext, group: str, found: Sequence[TargetHealth]) -> list[str]:
     """Those targets that are there a moment later too: what was just leaving is draining by now."""
-    now = {(one.id, one.port): one for one in _list_lasting_targets(rollout, group)}
+    now = {(one.id, one.port): one for one in _list_lasting_targets(context, group)}
     return [f"{one.id}:{one.port} ({one.state})" for one in found if (one.id, one.port) in now]
 
 
 class _TaskIndex:
     """The ECS tasks read so far, by the addresses that targets have."""
 
-    def __init__(self, rollout: StepContext) -> None:
-        self._rollout = rollout
+    def __init__(self, context: StepContext) -> None:
+        self._context = context
         self._known: set[str] = set()
         self._by_address: dict[str, str] = {}
         self._by_port: dict[tuple[str, int], str] = {}
@@ -158,9 +158,9 @@ class _TaskIndex:
     def add(self, arns: Iterator[str] | Sequence[str]) -> None:
         new = [arn for arn in arns if arn not in self._known]
         self._known.update(new)
-        tasks = self._rollout.ecs.describe_tasks(self._rollout.cluster, new)
+        tasks = self._context.ecs.describe_tasks(self._context.cluster, new)
         machines = sorted({arn for one in tasks if (arn := one.raw.get("containerInstanceArn"))})
-        ids = self._rollout.ecs.get_instance_ids(self._rollout.cluster, machines)
+        ids = self._context.ecs.get_instance_ids(self._context.cluster, machines)
         for one in tasks:
             self._keep(one, ids.get(one.raw.get("containerInstanceArn", ""), ""))
 

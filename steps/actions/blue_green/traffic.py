@@ -88,9 +88,9 @@ def _get_route_key(route: ListenerRoute) -> tuple[str, str]:
     return route.listener, route.rule
 
 
-def load_traffic(rollout: StepContext | EarlierStep) -> BlueGreenTraffic:
+def load_traffic(context: StepContext | EarlierStep) -> BlueGreenTraffic:
     """What was remembered of the traffic, by this step or an earlier one."""
-    return BlueGreenTraffic(tuple(ListenerPair.from_memory(one) for one in rollout.recall("traffic")))
+    return BlueGreenTraffic(tuple(ListenerPair.from_memory(one) for one in context.recall("traffic")))
 
 
 def list_target_groups(raw: Mapping[str, Any]) -> list[str]:
@@ -98,20 +98,20 @@ def list_target_groups(raw: Mapping[str, Any]) -> list[str]:
     return [one["targetGroupArn"] for one in raw.get("loadBalancers", ()) if one.get("targetGroupArn")]
 
 
-def count_healthy_targets(rollout: StepContext, group: str) -> int:
+def count_healthy_targets(context: StepContext, group: str) -> int:
     """How many targets of a group are healthy now."""
-    return sum(1 for target in rollout.elb.list_target_health(group) if target.state == "healthy")
+    return sum(1 for target in context.elb.list_target_health(group) if target.state == "healthy")
 
 
-def find_live_groups(rollout: StepContext, traffic: BlueGreenTraffic) -> dict[str, str]:
+def find_live_groups(context: StepContext, traffic: BlueGreenTraffic) -> dict[str, str]:
     """The groups that any rule of the load balancers but the stage rules feeds, and that rule in words.
 
     What is not known to be stage is production.
     """
-    return {group: route.words() for route in list_live_routes(rollout, traffic) for group in route.groups}
+    return {group: route.words() for route in list_live_routes(context, traffic) for group in route.groups}
 
 
-def list_live_routes(rollout: StepContext, traffic: BlueGreenTraffic) -> list[ListenerRoute]:
+def list_live_routes(context: StepContext, traffic: BlueGreenTraffic) -> list[ListenerRoute]:
     """Every rule of the load balancers but the stage rules."""
     stages = {_get_route_key(pair.stage) for pair in traffic.pairs} - {
         _get_route_key(pair.prod) for pair in traffic.pairs
@@ -119,8 +119,8 @@ def list_live_routes(rollout: StepContext, traffic: BlueGreenTraffic) -> list[Li
     return [
         route
         for balancer, has_weights in {pair.balancer: pair.has_weights for pair in traffic.pairs}.items()
-        for listener in rollout.elb.list_listeners(balancer)
-        for route in _list_routes(rollout, listener, has_weights)
+        for listener in context.elb.list_listeners(balancer)
+        for route in _list_routes(context, listener, has_weights)
         if _get_route_key(route) not in stages
     ]
 
@@ -130,38 +130,38 @@ def is_production_route(route: ListenerRoute, pairs: Sequence[ListenerPair]) -> 
     return _get_route_key(route) in {_get_route_key(pair.prod) for pair in pairs}
 
 
-def _list_routes(rollout: StepContext, listener: Listener, has_weights: bool) -> list[ListenerRoute]:
+def _list_routes(context: StepContext, listener: Listener, has_weights: bool) -> list[ListenerRoute]:
     if not has_weights:
         return [ListenerRoute(listener.arn, listener.port, "", True, [], listener.actions)]
     return [
         ListenerRoute(listener.arn, listener.port, rule.arn, rule.is_default, rule.conditions, rule.actions)
-        for rule in rollout.elb.list_rules(listener.arn)
+        for rule in context.elb.list_rules(listener.arn)
     ]
 
 
-def find_other_rule(rollout: StepContext, service: EcsService) -> str:
+def find_other_rule(context: StepContext, service: EcsService) -> str:
     """The rule, in words, that still leads to a service that the prod rules have left; empty if none does."""
-    traffic = load_traffic(rollout)
+    traffic = load_traffic(context)
     groups = list_target_groups(service.raw)
     if traffic.is_shared or any(
-        set(groups) & set(read_route(rollout, pair.prod).groups) for pair in traffic.prods
+        set(groups) & set(read_route(context, pair.prod).groups) for pair in traffic.prods
     ):
         return ""
-    live = find_live_groups(rollout, traffic)
+    live = find_live_groups(context, traffic)
     return next((live[group] for group in groups if group in live), "")
 
 
-def refuse_production(rollout: StepContext, service: EcsService, doing: str) -> None:
+def refuse_production(context: StepContext, service: EcsService, doing: str) -> None:
     """Stop hard where `service` receives production traffic at this moment (N08).
 
     With one target group behind both rules only tasks tell: a service without any receives nothing.
     """
-    traffic = load_traffic(rollout)
-    live = find_live_groups(rollout, traffic)
+    traffic = load_traffic(context)
+    live = find_live_groups(context, traffic)
     hit = [group for group in list_target_groups(service.raw) if group in live]
     if not hit or (service.running == 0 and service.desired == 0):
         return
-    if traffic.is_shared and not _is_last_running_service(rollout, service):
+    if traffic.is_shared and not _is_last_running_service(context, service):
         return
     raise ActionFailed(
         "RECEIVES_PRODUCTION",
@@ -171,8 +171,8 @@ def refuse_production(rollout: StepContext, service: EcsService, doing: str) -> 
     )
 
 
-def _is_last_running_service(rollout: StepContext, service: EcsService) -> bool:
+def _is_last_running_service(context: StepContext, service: EcsService) -> bool:
     """Whether no other ECS service of these deployments has running tasks."""
-    names: Sequence[str] = [name for name in rollout.recall("pair")["names"] if name != service.name]
-    others = rollout.ecs.describe_services(rollout.cluster, names)
+    names: Sequence[str] = [name for name in context.recall("pair")["names"] if name != service.name]
+    others = context.ecs.describe_services(context.cluster, names)
     return not any(one.is_active and one.running for one in others)

@@ -49,15 +49,15 @@ class FetchStackTemplate(Action):
     def title(self) -> str:
         return "Fetch the template"
 
-    def start(self, rollout: StepContext) -> None:
+    def start(self, context: StepContext) -> None:
         if self.url:
-            rollout.log(f"CloudFormation fetches the template from {self.url}")
+            context.log(f"CloudFormation fetches the template from {self.url}")
             return
-        source = rollout.supplies.sources(STACK_TEMPLATE)[0]
-        rollout.log(f"Fetching the template from {source.store}")
-        rollout.supplies.template(STACK_TEMPLATE)
+        source = context.supplies.sources(STACK_TEMPLATE)[0]
+        context.log(f"Fetching the template from {source.store}")
+        context.supplies.template(STACK_TEMPLATE)
         for path in source.paths:
-            rollout.log(f"- {path}")
+            context.log(f"- {path}")
 
 
 _LOGGED_STATUS_KEY = "told"
@@ -76,13 +76,13 @@ class WaitForStack(Action):
     def title(self) -> str:
         return f"Wait for stack {self.stack} to be idle"
 
-    def is_done(self, rollout: StepContext) -> bool:
-        live = rollout.cloudformation.describe(self.stack)
+    def is_done(self, context: StepContext) -> bool:
+        live = context.cloudformation.describe(self.stack)
         if live is None or not live.is_in_progress:
             return True
-        if rollout.progress.get(_LOGGED_STATUS_KEY) != live.status:
-            rollout.progress[_LOGGED_STATUS_KEY] = live.status
-            rollout.log(f"Stack {self.stack} is {live.status}: waiting for it to finish", "warning")
+        if context.progress.get(_LOGGED_STATUS_KEY) != live.status:
+            context.progress[_LOGGED_STATUS_KEY] = live.status
+            context.log(f"Stack {self.stack} is {live.status}: waiting for it to finish", "warning")
         return False
 
 
@@ -98,20 +98,20 @@ class SaveStack(Action):
     def title(self) -> str:
         return f"Save stack {self.stack}"
 
-    def start(self, rollout: StepContext) -> None:
-        client = rollout.cloudformation
+    def start(self, context: StepContext) -> None:
+        client = context.cloudformation
         live = client.describe(self.stack)
         if live is not None and live.status not in (*UPDATABLE_STATUSES, FAILED_CREATION_STATUS):
             raise ActionFailed(
                 "STACK_NOT_USABLE", f"Stack {self.stack} is {live.status}. {get_status_help(live.status)}"
             )
         is_there = live is not None and live.status != FAILED_CREATION_STATUS
-        first = rollout.recall(SAVED_STACK) is None
+        first = context.recall(SAVED_STACK) is None
         if first:
-            rollout.remember(
+            context.remember(
                 SAVED_STACK, _build_snapshot(client, live) if live and is_there else {"exists": False}
             )
-        rollout.log(_describe_stack(self.stack, live))
+        context.log(_describe_stack(self.stack, live))
 
 
 def _build_snapshot(client: CloudFormationClient, live: Stack) -> dict[str, Any]:
@@ -147,17 +147,17 @@ class DeleteFailedStack(Action):
     def title(self) -> str:
         return f"Delete stack {self.stack} if its creation failed"
 
-    def start(self, rollout: StepContext) -> None:
-        live = rollout.cloudformation.describe(self.stack)
+    def start(self, context: StepContext) -> None:
+        live = context.cloudformation.describe(self.stack)
         if live is not None and live.status == FAILED_CREATION_STATUS:
             said = f"Deleting stack {self.stack}, whose creation failed earlier"
-            start_deletion(rollout, live, _FAILED_STACK_KEY, role=live.role, said=said)
+            start_deletion(context, live, _FAILED_STACK_KEY, role=live.role, said=said)
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
-        return confirm_stack_write(rollout, rollout.cloudformation, call)
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+        return confirm_stack_write(context, context.cloudformation, call)
 
-    def is_done(self, rollout: StepContext) -> bool:
-        course = get_deletion_progress(rollout, _FAILED_STACK_KEY)
+    def is_done(self, context: StepContext) -> bool:
+        course = get_deletion_progress(context, _FAILED_STACK_KEY)
         if course is None:
             return True
         if course.status == "DELETE_FAILED":
@@ -192,101 +192,101 @@ class ApplyStack(Action):
     def title(self) -> str:
         return f"Create or update stack {self.stack}"
 
-    def start(self, rollout: StepContext) -> None:
-        client, region = rollout.cloudformation, get_stack_region(rollout, self.stack)
+    def start(self, context: StepContext) -> None:
+        client, region = context.cloudformation, get_stack_region(context, self.stack)
         live = client.describe(self.stack)
-        request = self._request(rollout)
-        rollout.learn(stackName=self.stack, stackRegion=region)
+        request = self._request(context)
+        context.learn(stackName=self.stack, stackRegion=region)
         if live is None:
-            rollout.log(f"Creating stack {self.stack} in {region}")
-            stack_id = client.create(request, rollout.intent)
-            rollout.learn(stackId=stack_id, stackChange="CREATE")
-            rollout.log(f"Stack id: {stack_id}")
+            context.log(f"Creating stack {self.stack} in {region}")
+            stack_id = client.create(request, context.intent)
+            context.learn(stackId=stack_id, stackChange="CREATE")
+            context.log(f"Stack id: {stack_id}")
             return
         _refuse_unusable(live)
-        rollout.remember(f"newest event {rollout.intent}", get_newest_event_id(rollout, client, live.id))
-        rollout.remember(f"changed before {rollout.intent}", live.changed_at)
-        rollout.learn(stackId=live.id)
-        rollout.log(f"Updating stack {self.stack} in {region}")
+        context.remember(f"newest event {context.intent}", get_newest_event_id(context, client, live.id))
+        context.remember(f"changed before {context.intent}", live.changed_at)
+        context.learn(stackId=live.id)
+        context.log(f"Updating stack {self.stack} in {region}")
         try:
-            client.update(request, rollout.intent)
+            client.update(request, context.intent)
         except AwsError as error:
             if not is_no_update_error(error):
                 raise
-            rollout.learn(stackChange=NO_CHANGE)
-            rollout.log(f"Stack {self.stack} is up to date: nothing to update", "success")
+            context.learn(stackChange=NO_CHANGE)
+            context.log(f"Stack {self.stack} is up to date: nothing to update", "success")
             return
-        rollout.learn(stackChange="UPDATE")
+        context.learn(stackChange="UPDATE")
 
-    def _request(self, rollout: StepContext) -> dict[str, Any]:
+    def _request(self, context: StepContext) -> dict[str, Any]:
         template = (
             {"TemplateURL": self.url}
             if self.url
-            else {"TemplateBody": rollout.supplies.template(STACK_TEMPLATE).text}
+            else {"TemplateBody": context.supplies.template(STACK_TEMPLATE).text}
         )
-        values = {name: _resolve_parameter(rollout, kind, value) for name, kind, value in self.values}
-        tags = {name: render_expressions(value, rollout.value_of) for name, _, value in self.tags}
+        values = {name: _resolve_parameter(context, kind, value) for name, kind, value in self.values}
+        tags = {name: render_expressions(value, context.value_of) for name, _, value in self.tags}
         request = {"StackName": self.stack, **template, "Parameters": format_stack_parameters(values)}
         request |= {"Capabilities": list(self.capabilities)} if self.capabilities else {}
         request |= {"Tags": format_stack_tags(tags)} if tags else {}
         return request | ({"RoleARN": self.role} if self.role else {})
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
-        return confirm_stack_write(rollout, rollout.cloudformation, call)
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+        return confirm_stack_write(context, context.cloudformation, call)
 
-    def is_done(self, rollout: StepContext) -> bool:
-        client, stack_id = rollout.cloudformation, str(rollout.know("stackId"))
-        if rollout.know("stackChange") == NO_CHANGE:
-            return self._hand_over(rollout, client.describe(stack_id), "")
-        after = rollout.recall(f"newest event {rollout.intent}") or ""
-        before = rollout.recall(f"changed before {rollout.intent}") or ""
-        course = follow_operation(rollout, client, stack_id, rollout.intent, after=after, before=before)
+    def is_done(self, context: StepContext) -> bool:
+        client, stack_id = context.cloudformation, str(context.know("stackId"))
+        if context.know("stackChange") == NO_CHANGE:
+            return self._hand_over(context, client.describe(stack_id), "")
+        after = context.recall(f"newest event {context.intent}") or ""
+        before = context.recall(f"changed before {context.intent}") or ""
+        course = follow_operation(context, client, stack_id, context.intent, after=after, before=before)
         if not is_terminal_status(course.status):
             return False
         if course.status not in SUCCESS_STATUSES and course.status not in self.accepted:
             raise _build_failure(self.stack, course)
-        return self._hand_over(rollout, client.describe(stack_id), course.status)
+        return self._hand_over(context, client.describe(stack_id), course.status)
 
-    def _hand_over(self, rollout: StepContext, live: Stack | None, status: str) -> bool:
+    def _hand_over(self, context: StepContext, live: Stack | None, status: str) -> bool:
         """The outputs; False while AWS still shows the stack as it was before."""
         if live is None or (status and live.status != status):
             return False
-        rollout.learn(stackStatus=live.status)
+        context.learn(stackStatus=live.status)
         for name, value in live.outputs.items():
-            rollout.learn_output(name, value)
-        rollout.log(
+            context.learn_output(name, value)
+        context.log(
             f"Stack {self.stack} is {live.status}, with {_format_parameter_count(len(live.outputs))}",
             "success",
         )
         return True
 
-    def may_undo(self, rollout: StepContext) -> bool:
-        return rollback.is_undo_possible(rollout, self.stack)
+    def may_undo(self, context: StepContext) -> bool:
+        return rollback.is_undo_possible(context, self.stack)
 
-    def prepare_undo(self, rollout: StepContext) -> None:
-        rollback.cancel_update(rollout, self.stack)
+    def prepare_undo(self, context: StepContext) -> None:
+        rollback.cancel_update(context, self.stack)
 
-    def undo(self, rollout: StepContext) -> None:
-        rollback.undo_stack_change(rollout, self.stack, self.role)
+    def undo(self, context: StepContext) -> None:
+        rollback.undo_stack_change(context, self.stack, self.role)
 
-    def adopt_undo(self, rollout: StepContext, call: CallRecord) -> Confirmation:
-        return confirm_stack_write(rollout, rollout.cloudformation, call)
+    def adopt_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
+        return confirm_stack_write(context, context.cloudformation, call)
 
     def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
         return rollback.describe_stack_undo(self.stack, known)
 
-    def is_undone(self, rollout: StepContext) -> bool:
-        return rollback.is_stack_restored(rollout, self.stack)
+    def is_undone(self, context: StepContext) -> bool:
+        return rollback.is_stack_restored(context, self.stack)
 
-    def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
-        return rollback.build_stack_checks(rollout, self.stack)
+    def checklist(self, context: StepContext) -> list[ChecklistEntry]:
+        return rollback.build_stack_checks(context, self.stack)
 
 
-def _resolve_parameter(rollout: StepContext, kind: str, value: str) -> str:
+def _resolve_parameter(context: StepContext, kind: str, value: str) -> str:
     """The value of a parameter; of a secret its reference, which becomes the value as the call leaves."""
     if kind == SECRET_TYPE:
         return f'<+secrets.getValue("{value}")>'
-    return value if parse_secret_reference(value) else render_expressions(value, rollout.value_of)
+    return value if parse_secret_reference(value) else render_expressions(value, context.value_of)
 
 
 def _refuse_unusable(live: Stack) -> None:
@@ -325,21 +325,21 @@ class DeleteStack(Action):
     def title(self) -> str:
         return f"Delete stack {self.stack}"
 
-    def start(self, rollout: StepContext) -> None:
-        live = rollout.cloudformation.describe(self.stack)
-        rollout.learn(stackName=self.stack)
+    def start(self, context: StepContext) -> None:
+        live = context.cloudformation.describe(self.stack)
+        context.learn(stackName=self.stack)
         if live is None:
-            rollout.log(f"There is no stack {self.stack}: nothing to delete", "success")
+            context.log(f"There is no stack {self.stack}: nothing to delete", "success")
             return
-        rollout.learn(stackId=live.id)
+        context.learn(stackId=live.id)
         said = f"Deleting stack {self.stack}, which is {live.status}"
-        start_deletion(rollout, live, _STACK_TO_DELETE_KEY, role=self.role, said=said)
+        start_deletion(context, live, _STACK_TO_DELETE_KEY, role=self.role, said=said)
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
-        return confirm_stack_write(rollout, rollout.cloudformation, call)
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+        return confirm_stack_write(context, context.cloudformation, call)
 
-    def is_done(self, rollout: StepContext) -> bool:
-        course = get_deletion_progress(rollout, _STACK_TO_DELETE_KEY)
+    def is_done(self, context: StepContext) -> bool:
+        course = get_deletion_progress(context, _STACK_TO_DELETE_KEY)
         if course is None:
             return True
         if course.status == "DELETE_FAILED":
@@ -349,5 +349,5 @@ class DeleteStack(Action):
                 f"what blocks the deletion of its resources, and run again.",
             )
         if course.status == DELETED_STATUS:
-            rollout.log(f"Stack {self.stack} is deleted", "success")
+            context.log(f"Stack {self.stack} is deleted", "success")
         return course.status == DELETED_STATUS

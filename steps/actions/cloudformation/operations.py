@@ -42,15 +42,15 @@ def get_status_help(status: str) -> str:
     return _STATUS_HELP.get(status, "Check it in CloudFormation.")
 
 
-def get_stack_region(rollout: StepContext, name: str) -> str:
+def get_stack_region(context: StepContext, name: str) -> str:
     """The region of a stack. Raises `ActionFailed` where nothing says it yet."""
-    if not rollout.region:
+    if not context.region:
         raise ActionFailed(
             "REGION_MISSING",
             f"Nothing says in which region the stack {name} is: the infrastructure gets its region from what "
             "is provisioned. Write region under the spec of the step.",
         )
-    return rollout.region
+    return context.region
 
 
 # When the operation of this run changed the stack, remembered where its events cannot be seen.
@@ -70,25 +70,25 @@ class StackProgress:
     failure: str
 
 
-def get_newest_event_id(rollout: StepContext, client: CloudFormationClient, named: str) -> str:
+def get_newest_event_id(context: StepContext, client: CloudFormationClient, named: str) -> str:
     """The id of the last thing that happened to a stack; nothing of one that is not there."""
     try:
         return next((event.id for event in client.list_events(named)), "")
     except Denied as denied:
-        _log_denied(rollout, denied)
+        _log_denied(context, denied)
         return ""
 
 
-def get_last_token(rollout: StepContext, client: CloudFormationClient, named: str) -> str | None:
+def get_last_token(context: StepContext, client: CloudFormationClient, named: str) -> str | None:
     """The token of whoever last did something to the stack as a whole; None if events are denied."""
     try:
         return next((event.token for event in client.list_events(named) if event.is_stack_event), "")
     except Denied as denied:
-        _log_denied(rollout, denied)
+        _log_denied(context, denied)
         return None
 
 
-def has_event_with_token(rollout: StepContext, client: CloudFormationClient, named: str, token: str) -> bool:
+def has_event_with_token(context: StepContext, client: CloudFormationClient, named: str, token: str) -> bool:
     """Whether a request with this token has had an effect: each of its events bears the token.
 
     Where events are denied, False: AWS carries out a request that is sent again under its token only once.
@@ -96,12 +96,12 @@ def has_event_with_token(rollout: StepContext, client: CloudFormationClient, nam
     try:
         return any(event.token == token for event in client.list_events(named))
     except Denied as denied:
-        _log_denied(rollout, denied)
+        _log_denied(context, denied)
         return False
 
 
 def follow_operation(
-    rollout: StepContext, client: CloudFormationClient, named: str, token: str, *, after: str, before: str
+    context: StepContext, client: CloudFormationClient, named: str, token: str, *, after: str, before: str
 ) -> StackProgress:
     """Tell what is new since the last look, and say how far the operation with this token has come.
 
@@ -111,31 +111,31 @@ def follow_operation(
     try:
         fresh = list(
             reversed(
-                list(_list_newer_events(client, named, rollout.progress.get(_NEWEST_EVENT_KEY) or after))
+                list(_list_newer_events(client, named, context.progress.get(_NEWEST_EVENT_KEY) or after))
             )
         )
     except Denied as denied:
-        _log_denied(rollout, denied)
-        return _get_progress_by_status(rollout, client.describe(named), before)
+        _log_denied(context, denied)
+        return _get_progress_by_status(context, client.describe(named), before)
     for event in fresh:
-        rollout.log(format_event(event), "error" if event.is_failure else "event")
+        context.log(format_event(event), "error" if event.is_failure else "event")
         is_ours = event.token.startswith(token) if token.endswith("-") else event.token == token
         if not is_ours:
             continue
         if event.is_stack_event:
-            rollout.progress[_STATUS_KEY] = event.status
+            context.progress[_STATUS_KEY] = event.status
         elif event.is_failure and _CANCELLED_REASON not in event.reason.lower():
-            _record_failure(rollout, event)
+            _record_failure(context, event)
     if fresh:
-        rollout.progress[_NEWEST_EVENT_KEY] = fresh[-1].id
-    return StackProgress(rollout.progress.get(_STATUS_KEY, ""), rollout.progress.get(_FAILURE_KEY, ""))
+        context.progress[_NEWEST_EVENT_KEY] = fresh[-1].id
+    return StackProgress(context.progress.get(_STATUS_KEY, ""), context.progress.get(_FAILURE_KEY, ""))
 
 
-def _get_progress_by_status(rollout: StepContext, live: Stack | None, before: str) -> StackProgress:
+def _get_progress_by_status(context: StepContext, live: Stack | None, before: str) -> StackProgress:
     """How far an operation has come as the stack itself shows it; nothing while it shows what was before."""
     if live is None:
         return StackProgress("", "")
-    rollout.progress[_BEGUN_KEY] = has_begun = live.is_in_progress or bool(rollout.progress.get(_BEGUN_KEY))
+    context.progress[_BEGUN_KEY] = has_begun = live.is_in_progress or bool(context.progress.get(_BEGUN_KEY))
     # A deletion that fails leaves no other trace.
     is_failed_deletion = has_begun and live.status == "DELETE_FAILED"
     if live.changed_at == before and not (
@@ -143,16 +143,16 @@ def _get_progress_by_status(rollout: StepContext, live: Stack | None, before: st
     ):
         return StackProgress("", "")
     if live.changed_at != before:
-        rollout.remember(STACK_CHANGED, live.changed_at)
+        context.remember(STACK_CHANGED, live.changed_at)
     return StackProgress(
         live.status, "" if live.status in SUCCESS_STATUSES else live.reason[:REASON_CHARACTERS]
     )
 
 
-def _log_denied(rollout: StepContext, denied: Denied) -> None:
-    if not rollout.progress.get(_DENIED_KEY):
-        rollout.progress[_DENIED_KEY] = True
-        rollout.log(f"{denied.display_message} Slipway uses the status of the stack instead.", "warning")
+def _log_denied(context: StepContext, denied: Denied) -> None:
+    if not context.progress.get(_DENIED_KEY):
+        context.progress[_DENIED_KEY] = True
+        context.log(f"{denied.display_message} Slipway uses the status of the stack instead.", "warning")
 
 
 def _list_newer_events(client: CloudFormationClient, named: str, than: str) -> Iterator[StackEvent]:
@@ -162,15 +162,15 @@ def _list_newer_events(client: CloudFormationClient, named: str, than: str) -> I
         yield event
 
 
-def _record_failure(rollout: StepContext, event: StackEvent) -> None:
-    if _FAILURE_KEY in rollout.progress:
+def _record_failure(context: StepContext, event: StackEvent) -> None:
+    if _FAILURE_KEY in context.progress:
         return
     reason = event.reason[:REASON_CHARACTERS].strip() or "AWS gave no reason"
     verb = event.status.removesuffix("_FAILED").lower()
     done = {"create": "created", "update": "updated", "delete": "deleted"}.get(verb, verb)
     text = f"{event.logical_id} ({event.type}) could not be {done}: {reason}"
-    rollout.progress[_FAILURE_KEY] = text
-    rollout.log(f"First failure: {text}", "error")
+    context.progress[_FAILURE_KEY] = text
+    context.log(f"First failure: {text}", "error")
 
 
 def format_event(event: StackEvent) -> str:
@@ -180,9 +180,9 @@ def format_event(event: StackEvent) -> str:
     return f"# {event.status} {event.type} {event.logical_id}{where}{reason}"
 
 
-def confirm_stack_write(rollout: StepContext, client: CloudFormationClient, call: CallRecord) -> Confirmation:
+def confirm_stack_write(context: StepContext, client: CloudFormationClient, call: CallRecord) -> Confirmation:
     """Judge a CreateStack, UpdateStack, DeleteStack, CancelUpdateStack or ContinueUpdateRollback."""
-    late = is_past_read_lag(rollout, call)
+    late = is_past_read_lag(context, call)
     named, token = call.params["StackName"], call.params["ClientRequestToken"]
     live = client.describe(named)
     if live is None:
@@ -190,7 +190,7 @@ def confirm_stack_write(rollout: StepContext, client: CloudFormationClient, call
         if call.operation == "DeleteStack":
             return Applied({})
         return NotApplied() if late else Unconfirmed()
-    if has_event_with_token(rollout, client, live.id, token) or _is_proven_by_status(call.operation, live):
+    if has_event_with_token(context, client, live.id, token) or _is_proven_by_status(call.operation, live):
         return Applied({"StackId": live.id})
     return NotApplied() if late else Unconfirmed()
 
@@ -202,22 +202,22 @@ def _is_proven_by_status(operation: str, live: Stack) -> bool:
     return operation == "DeleteStack" and live.status in ("DELETE_IN_PROGRESS", "DELETE_COMPLETE")
 
 
-def start_deletion(rollout: StepContext, live: Stack, note: str, *, role: str, said: str) -> None:
+def start_deletion(context: StepContext, live: Stack, note: str, *, role: str, said: str) -> None:
     """Delete a stack; under `note` is remembered which one, and what was the newest of its events."""
-    client = rollout.cloudformation
-    newest = get_newest_event_id(rollout, client, live.id)
-    rollout.remember(f"{note} {rollout.intent}", [live.id, newest, live.changed_at])
-    rollout.log(said)
-    client.delete(live.id, rollout.intent, role)
+    client = context.cloudformation
+    newest = get_newest_event_id(context, client, live.id)
+    context.remember(f"{note} {context.intent}", [live.id, newest, live.changed_at])
+    context.log(said)
+    client.delete(live.id, context.intent, role)
 
 
-def get_deletion_progress(rollout: StepContext, note: str) -> StackProgress | None:
+def get_deletion_progress(context: StepContext, note: str) -> StackProgress | None:
     """How far the deletion has come that was begun under `note`; None where none was."""
-    begun = rollout.recall(f"{note} {rollout.intent}")
+    begun = context.recall(f"{note} {context.intent}")
     if begun is None:
         return None
     return follow_operation(
-        rollout, rollout.cloudformation, begun[0], rollout.intent, after=begun[1], before=begun[-1]
+        context, context.cloudformation, begun[0], context.intent, after=begun[1], before=begun[-1]
     )
 
 

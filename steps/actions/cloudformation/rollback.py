@@ -31,15 +31,15 @@ _RESTORED_OUTPUT = "stackRestored"
 TEMPLATE_BODY_BYTES = 51_200
 
 
-def is_undo_possible(rollout: StepContext, name: str) -> bool:
+def is_undo_possible(context: StepContext, name: str) -> bool:
     """Whether the stack is at rest, or can be deleted as it is. Raises `ChangedByOthers`."""
-    client, before = rollout.cloudformation, rollout.recall(SAVED_STACK) or {}
-    live = client.describe(_get_stack_id(rollout, name))
+    client, before = context.cloudformation, context.recall(SAVED_STACK) or {}
+    live = client.describe(_get_stack_id(context, name))
     if live is None or live.status == DELETED_STATUS:
         if before.get("exists"):
-            _refuse_deleted(rollout, name, live)
+            _refuse_deleted(context, name, live)
         return True
-    if (is_ours := _is_changed_by_this_run(rollout, live)) is None:
+    if (is_ours := _is_changed_by_this_run(context, live)) is None:
         raise ChangedByOthers(
             f"Without the events of stack {name} Slipway cannot determine if it was changed outside Slipway "
             f"({live.status}). It is not changed."
@@ -51,53 +51,53 @@ def is_undo_possible(rollout: StepContext, name: str) -> bool:
     return not live.is_in_progress or (not before.get("exists") and live.status == "CREATE_IN_PROGRESS")
 
 
-def _refuse_deleted(rollout: StepContext, name: str, live: Stack | None) -> None:
+def _refuse_deleted(context: StepContext, name: str, live: Stack | None) -> None:
     """Say whether this run or somebody else has deleted a stack that was there before."""
-    if live is not None and _is_changed_by_this_run(rollout, live):
+    if live is not None and _is_changed_by_this_run(context, live):
         raise ActionFailed(
             "STACK_DELETED", f"A later step of this run has deleted stack {name}: it cannot be restored."
         )
     raise ChangedByOthers(f"Stack {name} was deleted outside Slipway.")
 
 
-def cancel_update(rollout: StepContext, name: str) -> None:
+def cancel_update(context: StepContext, name: str) -> None:
     """Let an update of ours that still goes on turn back."""
-    client = rollout.cloudformation
-    live = client.describe(_get_stack_id(rollout, name))
+    client = context.cloudformation
+    live = client.describe(_get_stack_id(context, name))
     if live is None or live.status != "UPDATE_IN_PROGRESS":
         return
-    if not _is_changed_by_this_run(rollout, live):
+    if not _is_changed_by_this_run(context, live):
         return
-    rollout.log(f"Cancelling the update of stack {name}")
+    context.log(f"Cancelling the update of stack {name}")
     try:
-        client.cancel_update(live.id, _build_token(rollout))
+        client.cancel_update(live.id, _build_token(context))
     except Invalid as over:
-        rollout.log(f"{over.display_message} The update is over already.")
+        context.log(f"{over.display_message} The update is over already.")
 
 
-def undo_stack_change(rollout: StepContext, name: str, role: str) -> None:
+def undo_stack_change(context: StepContext, name: str, role: str) -> None:
     """Delete what this run created, or update the stack back."""
-    client, before = rollout.cloudformation, rollout.recall(SAVED_STACK) or {}
-    live = client.describe(_get_stack_id(rollout, name))
+    client, before = context.cloudformation, context.recall(SAVED_STACK) or {}
+    live = client.describe(_get_stack_id(context, name))
     if live is None or live.status in (DELETED_STATUS, "DELETE_IN_PROGRESS"):
-        rollout.log(f"Stack {name} is deleted already")
+        context.log(f"Stack {name} is deleted already")
     elif not before.get("exists"):
-        rollout.log(f"Deleting stack {name}, which this run created")
-        client.delete(live.id, _build_token(rollout), role)
+        context.log(f"Deleting stack {name}, which this run created")
+        client.delete(live.id, _build_token(context), role)
     elif live.status == ROLLED_BACK_STATUS:
-        rollout.log(f"AWS has already rolled back stack {name}")
+        context.log(f"AWS has already rolled back stack {name}")
     elif live.status == ROLLBACK_FAILED_STATUS:
-        rollout.log(f"Continuing the rollback of the update of stack {name}")
-        client.continue_rollback(live.id, _build_token(rollout))
+        context.log(f"Continuing the rollback of the update of stack {name}")
+        client.continue_rollback(live.id, _build_token(context))
     else:
-        _restore_template(rollout, name, live, before)
+        _restore_template(context, name, live, before)
 
 
-def _restore_template(rollout: StepContext, name: str, live: Stack, before: Mapping[str, Any]) -> None:
+def _restore_template(context: StepContext, name: str, live: Stack, before: Mapping[str, Any]) -> None:
     hidden = [name for name, value in before["parameters"].items() if value == HIDDEN_PARAMETER_VALUE]
     kept = [name for name in hidden if name in live.parameters]
     if hidden:
-        rollout.log(
+        context.log(
             f"AWS does not show the values before of {', '.join(hidden)}: they keep the values of this run",
             "warning",
         )
@@ -117,30 +117,30 @@ def _restore_template(rollout: StepContext, name: str, live: Stack, before: Mapp
     }
     request |= {"Capabilities": before["capabilities"]} if before["capabilities"] else {}
     request |= {"RoleARN": before["role"]} if before["role"] else {}
-    rollout.log(f"Updating stack {name} to restore the previous template and parameters")
+    context.log(f"Updating stack {name} to restore the previous template and parameters")
     try:
-        rollout.cloudformation.update(request, _build_token(rollout))
+        context.cloudformation.update(request, _build_token(context))
     except AwsError as error:
         if not is_no_update_error(error):
             raise
-        rollout.learn(**{_RESTORED_OUTPUT: True})
-        rollout.log(f"Stack {name} is restored")
+        context.learn(**{_RESTORED_OUTPUT: True})
+        context.log(f"Stack {name} is restored")
 
 
-def is_stack_restored(rollout: StepContext, name: str) -> bool:
+def is_stack_restored(context: StepContext, name: str) -> bool:
     """Whether the stack has come back. Raises `ActionFailed` with what keeps it from that."""
-    client, before = rollout.cloudformation, rollout.recall(SAVED_STACK) or {}
-    named = _get_stack_id(rollout, name)
+    client, before = context.cloudformation, context.recall(SAVED_STACK) or {}
+    named = _get_stack_id(context, name)
     live = client.describe(named)
     if live is None or live.status == DELETED_STATUS:
         return True
-    if before.get("exists") and rollout.know(_RESTORED_OUTPUT):
+    if before.get("exists") and context.know(_RESTORED_OUTPUT):
         return True
-    if before.get("exists") and live.status == ROLLED_BACK_STATUS and not _is_restored_status(rollout, live):
+    if before.get("exists") and live.status == ROLLED_BACK_STATUS and not _is_restored_status(context, live):
         return True
-    ours = str(rollout.recall(STACK_CHANGED) or "")
+    ours = str(context.recall(STACK_CHANGED) or "")
     course = follow_operation(
-        rollout, client, live.id, f"{_get_token_prefix(rollout)}undo-", after="", before=ours
+        context, client, live.id, f"{_get_token_prefix(context)}undo-", after="", before=ours
     )
     if not is_terminal_status(course.status):
         return False
@@ -157,23 +157,23 @@ def is_stack_restored(rollout: StepContext, name: str) -> bool:
     return False
 
 
-def _is_restored_status(rollout: StepContext, live: Stack) -> bool:
-    token = get_last_token(rollout, rollout.cloudformation, live.id)
+def _is_restored_status(context: StepContext, live: Stack) -> bool:
+    token = get_last_token(context, context.cloudformation, live.id)
     if token is None:
-        return bool(live.changed_at != rollout.recall(STACK_CHANGED))
-    return token.startswith(f"{_get_token_prefix(rollout)}undo-")
+        return bool(live.changed_at != context.recall(STACK_CHANGED))
+    return token.startswith(f"{_get_token_prefix(context)}undo-")
 
 
-def _is_changed_by_this_run(rollout: StepContext, live: Stack) -> bool | None:
+def _is_changed_by_this_run(context: StepContext, live: Stack) -> bool | None:
     """Whether this execution was the last to change the stack; None if nothing that may be seen tells."""
-    token = get_last_token(rollout, rollout.cloudformation, live.id)
+    token = get_last_token(context, context.cloudformation, live.id)
     if token is not None:
-        return token.startswith(_get_token_prefix(rollout))
-    before = rollout.recall(SAVED_STACK) or {}
-    was_made_here = not before.get("exists") and live.id == rollout.know("stackId")
+        return token.startswith(_get_token_prefix(context))
+    before = context.recall(SAVED_STACK) or {}
+    was_made_here = not before.get("exists") and live.id == context.know("stackId")
     if was_made_here and not live.status.startswith("UPDATE_"):
         return True
-    ours = rollout.recall(STACK_CHANGED)
+    ours = context.recall(STACK_CHANGED)
     return bool(live.changed_at == ours) if ours else None
 
 
@@ -191,10 +191,10 @@ def describe_stack_undo(name: str, known: EarlierStep) -> tuple[str, ...]:
     return (f"Stack {name}: restore the previous template and parameters",)
 
 
-def build_stack_checks(rollout: StepContext, name: str) -> list[ChecklistEntry]:
+def build_stack_checks(context: StepContext, name: str) -> list[ChecklistEntry]:
     """The stack as it was before, beside the stack as it is."""
-    client, before = rollout.cloudformation, rollout.recall(SAVED_STACK) or {}
-    live = client.describe(_get_stack_id(rollout, name))
+    client, before = context.cloudformation, context.recall(SAVED_STACK) or {}
+    live = client.describe(_get_stack_id(context, name))
     subject = f"Stack {name}"
     status = live.status if live and live.status != DELETED_STATUS else "not there"
     if not before.get("exists"):
@@ -212,15 +212,15 @@ def build_stack_checks(rollout: StepContext, name: str) -> list[ChecklistEntry]:
     return checks
 
 
-def _get_stack_id(rollout: StepContext, name: str) -> str:
-    return str(rollout.know("stackId") or name)
+def _get_stack_id(context: StepContext, name: str) -> str:
+    return str(context.know("stackId") or name)
 
 
-def _get_token_prefix(rollout: StepContext) -> str:
+def _get_token_prefix(context: StepContext) -> str:
     """What the tokens of all requests of this execution begin with."""
-    return f"{rollout.intent.split('-', 1)[0]}-"
+    return f"{context.intent.split('-', 1)[0]}-"
 
 
-def _build_token(rollout: StepContext) -> str:
+def _build_token(context: StepContext) -> str:
     """Each try of an undo has a token of its own: AWS answers one that it knows without doing anything."""
-    return str(rollout.remember("token", f"{_get_token_prefix(rollout)}undo-{uuid4().hex[:12]}"))
+    return str(context.remember("token", f"{_get_token_prefix(context)}undo-{uuid4().hex[:12]}"))

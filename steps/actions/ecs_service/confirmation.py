@@ -20,28 +20,28 @@ CLOCK_SKEW = timedelta(seconds=5)
 
 
 def confirm_service_write(
-    rollout: StepContext, call: CallRecord, *, task_definition: str, before: str
+    context: StepContext, call: CallRecord, *, task_definition: str, before: str
 ) -> Confirmation:
     """Judge a CreateService, UpdateService or DeleteService.
 
     `task_definition` is the one that the write asked for, `before` the name under which the ids of the
     deployments right before the write are remembered: an undo's task definition was running before, too.
     """
-    late = is_past_read_lag(rollout, call)
+    late = is_past_read_lag(context, call)
     name = call.params.get("service") or call.params["serviceName"]
-    service = rollout.ecs.describe_service(rollout.cluster, name)
+    service = context.ecs.describe_service(context.cluster, name)
     if call.operation == "DeleteService":
         return _confirm_delete(service, late)
     if service is None or service.status != "ACTIVE":
         return NotApplied() if late else Unconfirmed()
-    remembered = rollout.recall(before) or []
+    remembered = context.recall(before) or []
     if ours := _find_own_deployment(service, call, task_definition, remembered):
         return Applied({"service": _build_answer(service, ours)})
     if not late:
         return Unconfirmed()
     # An update that begins no deployment leaves none behind: one of our definition is somebody else's.
     begins_one = call.operation != "UpdateService" or "taskDefinition" in call.params
-    if begins_one and (passed := _find_finished_deployment(rollout, service, call.sent_at, task_definition)):
+    if begins_one and (passed := _find_finished_deployment(context, service, call.sent_at, task_definition)):
         return Applied({"service": {**service.raw, "deployments": [passed]}})
     if service.primary is not None and service.primary.id not in remembered:
         raise ActionFailed(
@@ -88,19 +88,19 @@ def _build_answer(service: EcsService, ours: EcsDeployment) -> dict[str, Any]:
 
 
 def _find_finished_deployment(
-    rollout: StepContext, service: EcsService, sent_at: datetime, task_definition: str
+    context: StepContext, service: EcsService, sent_at: datetime, task_definition: str
 ) -> dict[str, Any] | None:
     """Our deployment, if it began and was already rolled back and forgotten by DescribeServices."""
     since = sent_at - CLOCK_SKEW
     try:
-        past = rollout.ecs.list_service_deployments(rollout.cluster, service.name, after=since)
-        targets = rollout.ecs.describe_service_revisions([one.target_revision for one in past])
+        past = context.ecs.list_service_deployments(context.cluster, service.name, after=since)
+        targets = context.ecs.describe_service_revisions([one.target_revision for one in past])
         ours = {one.arn for one in targets if one.task_definition == task_definition}
         for one in past:
             if one.target_revision in ours:
                 return {"id": f"ecs-svc/{get_arn_name(one.arn)}", "status": "PRIMARY"}
     except Denied as denied:
-        rollout.log(f"{denied.display_message} Slipway uses the events of the service instead.", "warning")
+        context.log(f"{denied.display_message} Slipway uses the events of the service instead.", "warning")
         if any("rolling back to deployment" in e.message and e.at and e.at >= since for e in service.events):
             return {"id": "ecs-svc/unknown", "status": "PRIMARY"}
     return None

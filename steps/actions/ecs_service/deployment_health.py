@@ -125,7 +125,7 @@ _RUNNING_TASKS_KEY = "tasks to see again"
 
 
 def enforce_health_deadline(
-    rollout: StepContext, service: EcsService, deployment_id: str, minutes: int
+    context: StepContext, service: EcsService, deployment_id: str, minutes: int
 ) -> None:
     """Fail where no new task is healthy at the end of `minutes`; a healthy one starts the clock anew.
 
@@ -133,16 +133,16 @@ def enforce_health_deadline(
     """
     if not minutes:
         return
-    now = rollout.now()
-    since = datetime.fromisoformat(rollout.progress.setdefault(_WAITING_SINCE_KEY, now.isoformat()))
-    if now - since < _compute_wait(rollout, minutes):
+    now = context.now()
+    since = datetime.fromisoformat(context.progress.setdefault(_WAITING_SINCE_KEY, now.isoformat()))
+    if now - since < _compute_wait(context, minutes):
         return
-    is_healthy = _has_healthy_task(rollout, service, deployment_id)
+    is_healthy = _has_healthy_task(context, service, deployment_id)
     if is_healthy is None:
         return
-    rollout.progress.pop(_RUNNING_TASKS_KEY, None)
+    context.progress.pop(_RUNNING_TASKS_KEY, None)
     if is_healthy:
-        rollout.progress[_WAITING_SINCE_KEY] = now.isoformat()
+        context.progress[_WAITING_SINCE_KEY] = now.isoformat()
         return
     raise ActionFailed(
         "NO_HEALTHY_TASK",
@@ -151,42 +151,42 @@ def enforce_health_deadline(
     )
 
 
-def get_health_deadline(rollout: StepContext, minutes: int) -> datetime | None:
+def get_health_deadline(context: StepContext, minutes: int) -> datetime | None:
     """When to look again however the ECS service looks; None where no clock runs."""
-    since = rollout.progress.get(_WAITING_SINCE_KEY)
-    return datetime.fromisoformat(since) + _compute_wait(rollout, minutes) if minutes and since else None
+    since = context.progress.get(_WAITING_SINCE_KEY)
+    return datetime.fromisoformat(since) + _compute_wait(context, minutes) if minutes and since else None
 
 
-def _compute_wait(rollout: StepContext, minutes: int) -> timedelta:
+def _compute_wait(context: StepContext, minutes: int) -> timedelta:
     """Tasks without any health check are seen twice: AWS's clock and ours are not the same."""
-    again = HEALTHY_AFTER if _RUNNING_TASKS_KEY in rollout.progress else timedelta(0)
+    again = HEALTHY_AFTER if _RUNNING_TASKS_KEY in context.progress else timedelta(0)
     return timedelta(minutes=minutes) + again
 
 
-def _has_healthy_task(rollout: StepContext, service: EcsService, deployment_id: str) -> bool | None:
+def _has_healthy_task(context: StepContext, service: EcsService, deployment_id: str) -> bool | None:
     """Whether a new task is healthy; None where that shows only when it is still there a little later."""
-    tasks = _list_running_tasks(rollout, service, deployment_id)
+    tasks = _list_running_tasks(context, service, deployment_id)
     if any(task.health == "HEALTHY" for task in tasks):
         return True
     unchecked = [task for task in tasks if task.health != "UNHEALTHY"]
-    known_well = _list_healthy_addresses(rollout, service) if unchecked else None
+    known_well = _list_healthy_addresses(context, service) if unchecked else None
     if known_well is not None:
         return any(_get_private_address(task) in known_well for task in unchecked)
-    if _RUNNING_TASKS_KEY in rollout.progress:
-        return any(task.id in rollout.progress[_RUNNING_TASKS_KEY] for task in unchecked)
+    if _RUNNING_TASKS_KEY in context.progress:
+        return any(task.id in context.progress[_RUNNING_TASKS_KEY] for task in unchecked)
     if not unchecked:
         return False
-    rollout.progress[_RUNNING_TASKS_KEY] = [task.id for task in unchecked]
+    context.progress[_RUNNING_TASKS_KEY] = [task.id for task in unchecked]
     return None
 
 
-def _list_running_tasks(rollout: StepContext, service: EcsService, deployment_id: str) -> list[EcsTask]:
-    arns = rollout.ecs.list_tasks(rollout.cluster, service=service.name, desired_status="RUNNING")
-    tasks = rollout.ecs.describe_tasks(rollout.cluster, arns[:100]) if arns else []
+def _list_running_tasks(context: StepContext, service: EcsService, deployment_id: str) -> list[EcsTask]:
+    arns = context.ecs.list_tasks(context.cluster, service=service.name, desired_status="RUNNING")
+    tasks = context.ecs.describe_tasks(context.cluster, arns[:100]) if arns else []
     return [task for task in tasks if task.started_by == deployment_id and task.last_status == "RUNNING"]
 
 
-def _list_healthy_addresses(rollout: StepContext, service: EcsService) -> set[str] | None:
+def _list_healthy_addresses(context: StepContext, service: EcsService) -> set[str] | None:
     """The targets that the load balancer finds healthy; None where there is none, or it may not be asked."""
     groups = [
         one["targetGroupArn"] for one in service.raw.get("loadBalancers", []) if one.get("targetGroupArn")
@@ -194,9 +194,9 @@ def _list_healthy_addresses(rollout: StepContext, service: EcsService) -> set[st
     if not groups:
         return None
     try:
-        found = [target for group in groups for target in rollout.elb.list_target_health(group)]
+        found = [target for group in groups for target in context.elb.list_target_health(group)]
     except AwsError as error:
-        rollout.log(f"{error.display_message} The health of the targets is not known.", "warning")
+        context.log(f"{error.display_message} The health of the targets is not known.", "warning")
         return None
     return {target.id for target in found if target.state == "healthy"}
 

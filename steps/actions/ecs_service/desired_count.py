@@ -25,75 +25,75 @@ FOREIGN_COUNT = "others changed the count"
 
 
 def compute_initial_count(
-    rollout: StepContext, definition: Mapping[str, Any], *, as_running: bool = False
+    context: StepContext, definition: Mapping[str, Any], *, as_running: bool = False
 ) -> int:
     """The desired count of an ECS service that does not exist yet.
 
     One that takes over from a blue/green pair needs as many tasks as that, where no manifest says how many.
     """
-    before = get_replaced_pair_count(rollout)
+    before = get_replaced_pair_count(context)
     if before and (as_running or "desiredCount" not in definition):
-        return _clamp_to_bounds(rollout, before)
-    return _clamp_to_bounds(rollout, int(definition.get("desiredCount", 1)))
+        return _clamp_to_bounds(context, before)
+    return _clamp_to_bounds(context, int(definition.get("desiredCount", 1)))
 
 
 def compute_update_count(
-    rollout: StepContext, definition: Mapping[str, Any], live: EcsService, *, as_running: bool
+    context: StepContext, definition: Mapping[str, Any], live: EcsService, *, as_running: bool
 ) -> int | None:
     """The desired count of an update; None leaves it alone.
 
     With a scalable target the count is auto scaling's, and only moved into the bounds. A service that was
     scaled down for a blue/green pair takes over its count.
     """
-    before, count = get_replaced_pair_count(rollout), definition.get("desiredCount")
-    is_scaled = get_saved_scaling(rollout).target is not None or bool(get_manifest_scaling(rollout))
+    before, count = get_replaced_pair_count(context), definition.get("desiredCount")
+    is_scaled = get_saved_scaling(context).target is not None or bool(get_manifest_scaling(context))
     if before and live.desired == 0 and (as_running or is_scaled or count is None):
-        return _clamp_to_bounds(rollout, max(before, int(count or 0)))
-    if get_saved_scaling(rollout).target is not None:
-        moved = _clamp_to_bounds(rollout, live.desired)
+        return _clamp_to_bounds(context, max(before, int(count or 0)))
+    if get_saved_scaling(context).target is not None:
+        moved = _clamp_to_bounds(context, live.desired)
         return None if moved == live.desired else moved
     if as_running:
-        return _clamp_to_bounds(rollout, choose_running_count(rollout, live.name, live.running, live.desired))
-    return None if count is None else _clamp_to_bounds(rollout, int(count))
+        return _clamp_to_bounds(context, choose_running_count(context, live.name, live.running, live.desired))
+    return None if count is None else _clamp_to_bounds(context, int(count))
 
 
-def compute_restored_count(rollout: StepContext, before: Mapping[str, Any], live: EcsService) -> int:
+def compute_restored_count(context: StepContext, before: Mapping[str, Any], live: EcsService) -> int:
     """The desired count that an undo asks for: what was there, unless others have the say.
 
     Auto scaling that goes on again has it, and somebody who has changed the count since we asked for it.
     """
-    target = get_saved_scaling(rollout).target
+    target = get_saved_scaling(context).target
     if target is None:
-        return live.desired if is_foreign_count(rollout, before, live.desired) else int(before["desired"])
-    count = int(before["desired"]) if is_suspended(rollout) else live.desired
+        return live.desired if is_foreign_count(context, before, live.desired) else int(before["desired"])
+    count = int(before["desired"]) if is_suspended(context) else live.desired
     return min(max(count, target.min_capacity), target.max_capacity)
 
 
-def is_foreign_count(rollout: StepContext, before: Mapping[str, Any], count: int) -> bool:
+def is_foreign_count(context: StepContext, before: Mapping[str, Any], count: int) -> bool:
     """Whether others changed the count while this step watched, to neither what was nor what it asked for."""
-    return bool(rollout.recall(FOREIGN_COUNT)) and count not in (
-        rollout.know("desiredCount"),
+    return bool(context.recall(FOREIGN_COUNT)) and count not in (
+        context.know("desiredCount"),
         before["desired"],
     )
 
 
-def is_count_restored(rollout: StepContext, before: Mapping[str, Any], count: int) -> bool:
+def is_count_restored(context: StepContext, before: Mapping[str, Any], count: int) -> bool:
     """Whether a count is what a rollback should have come to."""
-    target = get_saved_scaling(rollout).target
+    target = get_saved_scaling(context).target
     if count == before["desired"]:
         return True
     if target is None:
-        return is_foreign_count(rollout, before, count)
+        return is_foreign_count(context, before, count)
     return target.min_capacity <= count <= target.max_capacity
 
 
-def choose_running_count(rollout: StepContext, name: str, running: int, desired: int) -> int:
+def choose_running_count(context: StepContext, name: str, running: int, desired: int) -> int:
     """The running count (R208). Where none runs of those wanted, that is no wish: the desired count stays.
 
     What runs beyond the desired count is only being replaced.
     """
     if running == 0 and desired > 0:
-        rollout.log(
+        context.log(
             f"None of the {desired} desired tasks of Service {name} is running: the desired count is not "
             f"changed",
             "warning",
@@ -102,17 +102,17 @@ def choose_running_count(rollout: StepContext, name: str, running: int, desired:
     return min(running, desired)
 
 
-def _clamp_to_bounds(rollout: StepContext, count: int) -> int:
+def _clamp_to_bounds(context: StepContext, count: int) -> int:
     bounds = (
-        compute_bounds(get_manifest_scaling(rollout), get_saved_scaling(rollout))
-        if has_saved_scaling(rollout)
+        compute_bounds(get_manifest_scaling(context), get_saved_scaling(context))
+        if has_saved_scaling(context)
         else None
     )
     if bounds is None or bounds[0] <= count <= bounds[1]:
         return count
     least, most = bounds
     moved = min(max(count, least), most)
-    rollout.log(
+    context.log(
         f"The desired count {count} is outside the scalable target's {least}-{most}: it becomes {moved}"
     )
     return moved
@@ -133,13 +133,13 @@ class FindServiceToScale(Action):
     def title(self) -> str:
         return f"Read Service {self.service}"
 
-    def start(self, rollout: StepContext) -> None:
-        rollout.take_slot(self.service, is_main=False)
-        live = rollout.ecs.describe_service(rollout.cluster, self.service)
+    def start(self, context: StepContext) -> None:
+        context.take_slot(self.service, is_main=False)
+        live = context.ecs.describe_service(context.cluster, self.service)
         if live is None or live.status in GONE_STATUSES:
             raise ActionFailed(
                 "NO_SERVICE",
-                f"There is no ECS service {self.service} in cluster {rollout.cluster}. Correct service of "
+                f"There is no ECS service {self.service} in cluster {context.cluster}. Correct service of "
                 "the step, or deploy it first.",
             )
         if live.raw.get("schedulingStrategy") == "DAEMON":
@@ -147,9 +147,9 @@ class FindServiceToScale(Action):
                 "CONTROLLER_NOT_SUPPORTED",
                 f"Service {self.service} runs one task on each instance: it has no count to change.",
             )
-        rollout.remember(SAVED_SERVICE, build_snapshot(live))
-        rollout.learn(serviceName=live.name, serviceArn=live.arn, countBefore=live.desired)
-        rollout.log(f"Service {live.name} has {live.running} of {live.desired} tasks running")
+        context.remember(SAVED_SERVICE, build_snapshot(live))
+        context.learn(serviceName=live.name, serviceArn=live.arn, countBefore=live.desired)
+        context.log(f"Service {live.name} has {live.running} of {live.desired} tasks running")
 
 
 @action
@@ -166,35 +166,35 @@ class ScaleService(Action):
     def title(self) -> str:
         return f"Scale to {self.instances}{'%' if self.unit == PERCENTAGE else ' tasks'}"
 
-    def start(self, rollout: StepContext) -> None:
-        before = rollout.recall(SAVED_SERVICE)
+    def start(self, context: StepContext) -> None:
+        before = context.recall(SAVED_SERVICE)
         name = before["name"]
         wanted = self._count(before["desired"])
-        _refuse_out_of_bounds(rollout, name, wanted)
-        live = rollout.ecs.describe_service(rollout.cluster, name)
-        rollout.remember("deployments before scaling", [one.id for one in live.deployments] if live else [])
-        rollout.learn(desiredCount=wanted)
+        _refuse_out_of_bounds(context, name, wanted)
+        live = context.ecs.describe_service(context.cluster, name)
+        context.remember("deployments before scaling", [one.id for one in live.deployments] if live else [])
+        context.learn(desiredCount=wanted)
         if live is not None and live.desired == wanted:
-            rollout.log(f"Service {name} already has desired count {wanted}")
+            context.log(f"Service {name} already has desired count {wanted}")
             return
-        rollout.log(f"Updating Service {name} from {before['desired']} to {wanted} tasks")
-        rollout.ecs.update_service(rollout.cluster, name, {"desiredCount": wanted})
+        context.log(f"Updating Service {name} from {before['desired']} to {wanted} tasks")
+        context.ecs.update_service(context.cluster, name, {"desiredCount": wanted})
 
     def _count(self, before: int) -> int:
         return math.ceil(before * self.instances / 100) if self.unit == PERCENTAGE else self.instances
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
-        definition = rollout.recall(SAVED_SERVICE)["task_definition"]
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+        definition = context.recall(SAVED_SERVICE)["task_definition"]
         return confirm_service_write(
-            rollout, call, task_definition=definition, before="deployments before scaling"
+            context, call, task_definition=definition, before="deployments before scaling"
         )
 
-    def may_undo(self, rollout: StepContext) -> bool:
-        before = rollout.recall(SAVED_SERVICE)
-        seen = rollout.see_service(before["name"])
+    def may_undo(self, context: StepContext) -> bool:
+        before = context.recall(SAVED_SERVICE)
+        seen = context.see_service(before["name"])
         if seen.service is None or seen.service.status in GONE_STATUSES or seen.service.primary is None:
             raise ChangedByOthers(f"Service {before['name']} was deleted outside Slipway.")
-        return is_own_deployment(rollout, seen, seen.service.primary, {before["primary"]})
+        return is_own_deployment(context, seen, seen.service.primary, {before["primary"]})
 
     def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
         before, count = known.recall(SAVED_SERVICE) or {}, known.know("desiredCount")
@@ -202,39 +202,39 @@ class ScaleService(Action):
             return ()
         return (f"Service {before['name']}: restore desired count from {count} to {before['desired']}",)
 
-    def undo(self, rollout: StepContext) -> None:
-        before = rollout.recall(SAVED_SERVICE)
+    def undo(self, context: StepContext) -> None:
+        before = context.recall(SAVED_SERVICE)
         name = before["name"]
-        live = rollout.ecs.describe_service(rollout.cluster, name)
-        rollout.remember("deployments before undo", [one.id for one in live.deployments] if live else [])
-        count = rollout.remember(
-            "count to restore", compute_restored_count(rollout, before, live) if live else 0
+        live = context.ecs.describe_service(context.cluster, name)
+        context.remember("deployments before undo", [one.id for one in live.deployments] if live else [])
+        count = context.remember(
+            "count to restore", compute_restored_count(context, before, live) if live else 0
         )
         # Where auto scaling or somebody else has the say, what is shown stays.
-        is_hidden = count == before["desired"] and is_read_stale(rollout)
+        is_hidden = count == before["desired"] and is_read_stale(context)
         if live is not None and live.desired == count and not is_hidden:
-            rollout.log(f"Service {name} already has desired count {count}")
+            context.log(f"Service {name} already has desired count {count}")
             return
-        rollout.log(f"Updating Service {name} to the previous {count} tasks")
-        rollout.ecs.update_service(rollout.cluster, name, {"desiredCount": count})
+        context.log(f"Updating Service {name} to the previous {count} tasks")
+        context.ecs.update_service(context.cluster, name, {"desiredCount": count})
 
-    def adopt_undo(self, rollout: StepContext, call: CallRecord) -> Confirmation:
-        definition = rollout.recall(SAVED_SERVICE)["task_definition"]
+    def adopt_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
+        definition = context.recall(SAVED_SERVICE)["task_definition"]
         return confirm_service_write(
-            rollout, call, task_definition=definition, before="deployments before undo"
+            context, call, task_definition=definition, before="deployments before undo"
         )
 
-    def is_undone(self, rollout: StepContext) -> bool:
-        service = rollout.see_service(rollout.recall(SAVED_SERVICE)["name"]).service
+    def is_undone(self, context: StepContext) -> bool:
+        service = context.see_service(context.recall(SAVED_SERVICE)["name"]).service
         if service is None:
             return True
-        return _is_at_count(rollout, service) and not has_recent_write(rollout)
+        return _is_at_count(context, service) and not has_recent_write(context)
 
-    def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
-        before = rollout.recall(SAVED_SERVICE)
-        live = rollout.ecs.describe_service(rollout.cluster, before["name"])
+    def checklist(self, context: StepContext) -> list[ChecklistEntry]:
+        before = context.recall(SAVED_SERVICE)
+        live = context.ecs.describe_service(context.cluster, before["name"])
         found = live.desired if live is not None else 0
-        expected = compute_restored_count(rollout, before, live) if live is not None else before["desired"]
+        expected = compute_restored_count(context, before, live) if live is not None else before["desired"]
         return [
             ChecklistEntry(
                 f"Desired count of Service {before['name']}", str(expected), str(found), expected == found
@@ -251,34 +251,34 @@ class WaitForCount(Action):
     def title(self) -> str:
         return "Wait for the tasks"
 
-    def start(self, rollout: StepContext) -> None:
-        rollout.await_service(str(rollout.know("serviceName")))
+    def start(self, context: StepContext) -> None:
+        context.await_service(str(context.know("serviceName")))
 
-    def is_done(self, rollout: StepContext) -> bool:
-        name = str(rollout.know("serviceName"))
-        service = rollout.see_service(name).service
+    def is_done(self, context: StepContext) -> bool:
+        name = str(context.know("serviceName"))
+        service = context.see_service(name).service
         if service is None or service.status in GONE_STATUSES:
             raise ActionFailed("NO_SERVICE", f"Service {name} was deleted outside Slipway.")
-        if not _is_at_count(rollout, service):
+        if not _is_at_count(context, service):
             return False
-        rollout.log(f"Service {name} has {service.running} of {service.desired} tasks running", "success")
+        context.log(f"Service {name} has {service.running} of {service.desired} tasks running", "success")
         return True
 
 
-def _is_at_count(rollout: StepContext, service: EcsService) -> bool:
-    rollout.show_counts(running=service.running, desired=service.desired, pending=service.pending)
+def _is_at_count(context: StepContext, service: EcsService) -> bool:
+    context.show_counts(running=service.running, desired=service.desired, pending=service.pending)
     counts = f"{service.running}/{service.desired}"
-    if rollout.progress.get("counts") != counts:
-        rollout.progress["counts"] = counts
-        rollout.log(f"Waiting for the tasks of Service {service.name}. {counts} running ...")
+    if context.progress.get("counts") != counts:
+        context.progress["counts"] = counts
+        context.log(f"Waiting for the tasks of Service {service.name}. {counts} running ...")
     if service.running == service.desired and not service.pending:
         return True
-    rollout.rest()
+    context.rest()
     return False
 
 
-def _refuse_out_of_bounds(rollout: StepContext, name: str, wanted: int) -> None:
-    target = get_saved_scaling(rollout).target
+def _refuse_out_of_bounds(context: StepContext, name: str, wanted: int) -> None:
+    target = get_saved_scaling(context).target
     if target is None or target.min_capacity <= wanted <= target.max_capacity:
         return
     raise ActionFailed(

@@ -186,18 +186,18 @@ class Diagnosis:
 
 
 def diagnose_deployment(
-    rollout: StepContext, service: EcsService, deployment_id: str, *, enough: int = 3
+    context: StepContext, service: EcsService, deployment_id: str, *, enough: int = 3
 ) -> Diagnosis | None:
     """Look at the stopped tasks of this deployment; None while none has failed.
 
     Whether any task is healthy is asked once `enough` have failed; 0 is never.
     Raises `AwsError` where AWS refuses to show the tasks.
     """
-    arns = rollout.ecs.list_tasks(rollout.cluster, service=service.name, desired_status="STOPPED")
-    stopped = rollout.ecs.describe_tasks(rollout.cluster, arns[:100]) if arns else []
+    arns = context.ecs.list_tasks(context.cluster, service=service.name, desired_status="STOPPED")
+    stopped = context.ecs.describe_tasks(context.cluster, arns[:100]) if arns else []
     ours = service.find_deployment(deployment_id)
     mine = [task for task in stopped if is_of_deployment(task, deployment_id, ours)]
-    _log_manual_stops(rollout, mine)
+    _log_manual_stops(context, mine)
     failed = sorted((task for task in mine if _has_failed(task)), key=_get_stop_time)
     if not failed:
         return None
@@ -206,17 +206,17 @@ def diagnose_deployment(
     cause = find_cause(first, container)
     diagnosis = Diagnosis(
         cause=cause,
-        lines=tuple(log_diagnosis(rollout, first, container, cause))
-        if not rollout.progress.get("diagnosed")
+        lines=tuple(log_diagnosis(context, first, container, cause))
+        if not context.progress.get("diagnosed")
         else (),
         failures=len(failed),
         any_healthy=0 < enough <= len(failed)
-        and _has_healthy_task_started(rollout, service, deployment_id, failed[-1]),
+        and _has_healthy_task_started(context, service, deployment_id, failed[-1]),
         lived=_get_lifetime(failed[-1]),
         container=container.name if container else "",
         exit_code=container.exit_code if container else None,
     )
-    rollout.progress["first failure"] = diagnosis.as_notes()
+    context.progress["first failure"] = diagnosis.as_notes()
     return diagnosis
 
 
@@ -231,14 +231,14 @@ def is_of_deployment(task: EcsTask, deployment_id: str, deployment: EcsDeploymen
     return is_later and task.task_definition == deployment.task_definition
 
 
-def _log_manual_stops(rollout: StepContext, tasks: list[EcsTask]) -> None:
+def _log_manual_stops(context: StepContext, tasks: list[EcsTask]) -> None:
     """Name each task of this deployment that somebody stopped by hand, once, with the reason given."""
-    told = rollout.progress.setdefault("stopped by others", [])
+    told = context.progress.setdefault("stopped by others", [])
     for task in tasks:
         if task.stop_code == "UserInitiated" and task.id not in told:
             told.append(task.id)
             why = task.stopped_reason or "no reason given"
-            rollout.note(f"Somebody stopped ECS task {task.id} of this deployment: {why}")
+            context.note(f"Somebody stopped ECS task {task.id} of this deployment: {why}")
 
 
 def _has_failed(task: EcsTask) -> bool:
@@ -276,11 +276,11 @@ def find_failed_container(task: EcsTask) -> EcsContainer | None:
 
 
 def _has_healthy_task_started(
-    rollout: StepContext, service: EcsService, deployment_id: str, latest: EcsTask
+    context: StepContext, service: EcsService, deployment_id: str, latest: EcsTask
 ) -> bool:
     """Whether some task of ours has been running for longer than failing ones live, by AWS's own clock."""
-    arns = rollout.ecs.list_tasks(rollout.cluster, service=service.name, desired_status="RUNNING")
-    running = rollout.ecs.describe_tasks(rollout.cluster, arns[:100]) if arns else []
+    arns = context.ecs.list_tasks(context.cluster, service=service.name, desired_status="RUNNING")
+    running = context.ecs.describe_tasks(context.cluster, arns[:100]) if arns else []
     for task in running:
         if task.started_by != deployment_id or task.started_at is None:
             continue
@@ -291,7 +291,7 @@ def _has_healthy_task_started(
 
 
 def log_diagnosis(
-    rollout: StepContext,
+    context: StepContext,
     task: EcsTask,
     container: EcsContainer | None,
     cause: FailureCause,
@@ -306,18 +306,18 @@ def log_diagnosis(
             code = "never ran" if part.exit_code is None else f"exited with code {part.exit_code}"
             lines.append(f"  Container {part.name} {code}" + (f": {part.reason}" if part.reason else ""))
     if container is not None:
-        lines += _log_last_output(rollout, task, container)
+        lines += _log_last_output(context, task, container)
     lines += [f"Cause: {cause.message}", f"What to do: {cause.advice}", ""]
     return lines
 
 
-def _log_last_output(rollout: StepContext, task: EcsTask, container: EcsContainer) -> list[str]:
-    place = find_log_stream(rollout, task, container)
+def _log_last_output(context: StepContext, task: EcsTask, container: EcsContainer) -> list[str]:
+    place = find_log_stream(context, task, container)
     if place is None:
         return [f"  Container {container.name} has no awslogs configuration, so its output is not available"]
     group, stream = place
     try:
-        said = rollout.logs.tail(group, stream, LOG_LINES)
+        said = context.logs.tail(group, stream, LOG_LINES)
     except AwsError as error:
         return [f"  Its log could not be read ({group}): {error.display_message}"]
     if not said:
@@ -325,9 +325,9 @@ def _log_last_output(rollout: StepContext, task: EcsTask, container: EcsContaine
     return [f"  Last lines of its log ({group}, {stream}):", *(f"  | {event.message}" for event in said)]
 
 
-def find_log_stream(rollout: StepContext, task: EcsTask, container: EcsContainer) -> tuple[str, str] | None:
+def find_log_stream(context: StepContext, task: EcsTask, container: EcsContainer) -> tuple[str, str] | None:
     """The log group and stream of a container, if its task definition says where it writes."""
-    definition = rollout.recall("task definition") or {}
+    definition = context.recall("task definition") or {}
     for wanted in definition.get("containerDefinitions", []):
         log = wanted.get("logConfiguration") or {}
         options = log.get("options") or {}

@@ -40,9 +40,9 @@ def format_service(service: EcsService | None) -> str:
     )
 
 
-def has_existed_before(rollout: StepContext | EarlierStep) -> bool:
+def has_existed_before(context: StepContext | EarlierStep) -> bool:
     """Whether the ECS service was there when the step began."""
-    before = rollout.recall("service before")
+    before = context.recall("service before")
     return bool(before) and before["status"] not in GONE_STATUSES
 
 
@@ -62,18 +62,18 @@ def build_snapshot(service: EcsService) -> dict[str, Any]:
     }
 
 
-def save_deployment_times(rollout: StepContext, service: EcsService) -> None:
+def save_deployment_times(context: StepContext, service: EcsService) -> None:
     """Remember when AWS began the deployment that our write answered with, and when it made the service."""
     primary = service.primary
     if primary is not None and primary.created_at is not None:
-        rollout.remember(f"begun {primary.id}", primary.created_at.isoformat())
+        context.remember(f"begun {primary.id}", primary.created_at.isoformat())
     if primary is not None and service.raw.get("createdAt"):
-        rollout.remember(f"created {primary.id}", str(service.raw["createdAt"]))
+        context.remember(f"created {primary.id}", str(service.raw["createdAt"]))
 
 
-def get_deployment_start(rollout: StepContext, deployment_id: str) -> datetime | None:
+def get_deployment_start(context: StepContext, deployment_id: str) -> datetime | None:
     """When AWS began a deployment of ours; None where that is not known."""
-    begun = rollout.recall(f"begun {deployment_id}")
+    begun = context.recall(f"begun {deployment_id}")
     return datetime.fromisoformat(begun) if begun else None
 
 
@@ -123,7 +123,7 @@ def _build_controller_error(message: str) -> ActionFailed:
     return ActionFailed("CONTROLLER_NOT_SUPPORTED", message)
 
 
-def recreate_ecs_service(rollout: StepContext, before: Mapping[str, Any], task_definition: str) -> EcsService:
+def recreate_ecs_service(context: StepContext, before: Mapping[str, Any], task_definition: str) -> EcsService:
     """Create an ECS service that was deleted, as a snapshot has it."""
     fields = get_parameter_names("ecs", "CreateService") - set(_NOT_COPIED)
     # AWS shows what was never given as an empty list, and takes some of those for a choice.
@@ -133,32 +133,32 @@ def recreate_ecs_service(rollout: StepContext, before: Mapping[str, Any], task_d
     definition |= {"taskDefinition": task_definition, "desiredCount": before["desired"]}
     if "capacityProviderStrategy" in definition:
         definition.pop("launchType", None)
-    return rollout.ecs.create_service(definition, cluster=rollout.cluster, client_token=rollout.intent)
+    return context.ecs.create_service(definition, cluster=context.cluster, client_token=context.intent)
 
 
-def delete_ecs_service(rollout: StepContext, name: str, live: EcsService | None) -> None:
+def delete_ecs_service(context: StepContext, name: str, live: EcsService | None) -> None:
     """Delete an ECS service with its tasks; one that is already deleted is fine."""
-    is_hidden = live is None and is_read_stale(rollout)
+    is_hidden = live is None and is_read_stale(context)
     if not is_hidden and (live is None or live.status in GONE_STATUSES):
-        rollout.log(f"Service {name} is already deleted")
+        context.log(f"Service {name} is already deleted")
         return
-    rollout.log(f"Deleting service {name}..")
+    context.log(f"Deleting service {name}..")
     try:
-        rollout.ecs.delete_service(rollout.cluster, name, force=True)
+        context.ecs.delete_service(context.cluster, name, force=True)
     except NotFound:
-        rollout.log(f"Service {name} is already deleted")
+        context.log(f"Service {name} is already deleted")
 
 
-def is_deleted(rollout: StepContext, service: EcsService | None) -> bool:
+def is_deleted(context: StepContext, service: EcsService | None) -> bool:
     """Whether a look shows that a service is gone; one that this action has just created may be hidden."""
     if service is None:
-        return not has_recent_write(rollout)
+        return not has_recent_write(context)
     return service.status == "INACTIVE"
 
 
-def filter_stale_service(rollout: StepContext, live: EcsService) -> EcsService | None:
+def filter_stale_service(context: StepContext, live: EcsService) -> EcsService | None:
     """What an undo may compare with; None where the read is so old that it does not show our deployment."""
-    is_stale = live.find_deployment(rollout.know("deploymentId") or "") is None and is_read_stale(rollout)
+    is_stale = live.find_deployment(context.know("deploymentId") or "") is None and is_read_stale(context)
     return None if is_stale else live
 
 
@@ -178,16 +178,16 @@ def refuse_foreign_deployment(live: EcsService | None, known: Set[Any]) -> None:
 
 
 def is_own_deployment(
-    rollout: StepContext, seen: ServiceObservation, primary: EcsDeployment, known: Set[Any]
+    context: StepContext, seen: ServiceObservation, primary: EcsDeployment, known: Set[Any]
 ) -> bool:
     """Whether an undo may touch a service: its PRIMARY deployment is one of `known`. False: look again.
 
     Raises `ChangedByOthers` once it is certain that somebody else has deployed there (rule 12).
     """
     if primary.id in known:
-        clear_observation(rollout, "foreign primary")
+        clear_observation(context, "foreign primary")
         return True
-    if not is_observed_twice(rollout, "foreign primary", seen.begun):
+    if not is_observed_twice(context, "foreign primary", seen.begun):
         return False
     raise ChangedByOthers(
         f"Somebody else deployed Service {seen.name} meanwhile (deployment {primary.id}). "
@@ -195,7 +195,7 @@ def is_own_deployment(
     )
 
 
-def is_restored(rollout: StepContext, before: Mapping[str, Any], service: EcsService | None) -> bool:
+def is_restored(context: StepContext, before: Mapping[str, Any], service: EcsService | None) -> bool:
     """One look at whether the task definition and the running tasks are those from before."""
     if service is None or service.primary is None:
         return False
@@ -203,19 +203,19 @@ def is_restored(rollout: StepContext, before: Mapping[str, Any], service: EcsSer
         return False
     is_over = service.primary.rollout_state in ("COMPLETED", "", None)
     is_back = is_over and service.running == service.desired == before["desired"]
-    if is_back and not has_recent_write(rollout):
+    if is_back and not has_recent_write(context):
         return True
     if is_back:
-        rest_past_read_lag(rollout)
+        rest_past_read_lag(context)
     else:
-        rollout.rest()
+        context.rest()
     return False
 
 
-def build_service_checks(rollout: StepContext, before: Mapping[str, Any]) -> list[ChecklistEntry]:
+def build_service_checks(context: StepContext, before: Mapping[str, Any]) -> list[ChecklistEntry]:
     """What the ECS service was, beside what it is."""
     name = before["name"]
-    service = rollout.ecs.describe_service(rollout.cluster, name)
+    service = context.ecs.describe_service(context.cluster, name)
     if service is None or service.primary is None or service.status in GONE_STATUSES:
         return [ChecklistEntry(f"Service {name}", before["status"], format_service(service), ok=False)]
     pairs = (

@@ -66,56 +66,56 @@ class WaitForSteadyState(Action):
     def title(self) -> str:
         return "Wait for steady state"
 
-    def start(self, rollout: StepContext) -> None:
-        rollout.await_service(rollout.know("serviceName"))
+    def start(self, context: StepContext) -> None:
+        context.await_service(context.know("serviceName"))
 
-    def is_done(self, rollout: StepContext) -> bool:
-        name = rollout.know("serviceName")
-        ours = _build_own_deployment(rollout)
-        seen = rollout.see_service(name)
+    def is_done(self, context: StepContext) -> bool:
+        name = context.know("serviceName")
+        ours = _build_own_deployment(context)
+        seen = context.see_service(name)
         service = seen.service
         if find_deployment(service, ours.deployment_id) is not None:
-            rollout.progress["seen"] = True
+            context.progress["seen"] = True
         verdict = judge_deployment(service, ours)
         if service is not None:
-            _log_progress(rollout, service, ours)
+            _log_progress(context, service, ours)
         if (
             verdict is HealthVerdict.COMPLETED
             and service is not None
-            and not self._is_watched(rollout, service)
+            and not self._is_watched(context, service)
         ):
-            return self._succeed(rollout, name)
-        diagnosis = _diagnose_if_suspicious(rollout, service, ours, self.fail_fast)
+            return self._succeed(context, name)
+        diagnosis = _diagnose_if_suspicious(context, service, ours, self.fail_fast)
         if verdict is HealthVerdict.COMPLETED and service is not None:
-            return self._stands(rollout, seen) and self._succeed(rollout, name)
-        rollout.progress.pop(_COMPLETED_AT_KEY, None)
-        _fail_on_verdict(rollout, verdict, seen, ours, diagnosis)
+            return self._stands(context, seen) and self._succeed(context, name)
+        context.progress.pop(_COMPLETED_AT_KEY, None)
+        _fail_on_verdict(context, verdict, seen, ours, diagnosis)
         if service is not None and diagnosis is not None:
-            _fail_fast(rollout, service, ours, diagnosis, self.fail_fast)
+            _fail_fast(context, service, ours, diagnosis, self.fail_fast)
         minutes = self.fail_fast.minutesWithoutHealthyTask
         if service is not None and verdict is HealthVerdict.GOING:
-            enforce_health_deadline(rollout, service, ours.deployment_id, minutes)
-            rollout.rest(until=get_health_deadline(rollout, minutes))
+            enforce_health_deadline(context, service, ours.deployment_id, minutes)
+            context.rest(until=get_health_deadline(context, minutes))
         return False
 
-    def _is_watched(self, rollout: StepContext, service: EcsService) -> bool:
+    def _is_watched(self, context: StepContext, service: EcsService) -> bool:
         """Whether ECS is not believed at once: nothing but itself vouches for the tasks."""
         return bool(
-            self.fail_fast.stableSeconds and service.desired and not _has_health_check(rollout, service)
+            self.fail_fast.stableSeconds and service.desired and not _has_health_check(context, service)
         )
 
-    def _succeed(self, rollout: StepContext, name: str) -> bool:
-        _log_stability_window(rollout, name)
-        rollout.log(f"Service {name} reached steady state")
-        self.tell_success(rollout, name)
+    def _succeed(self, context: StepContext, name: str) -> bool:
+        _log_stability_window(context, name)
+        context.log(f"Service {name} reached steady state")
+        self.tell_success(context, name)
         return True
 
-    def _stands(self, rollout: StepContext, seen: ServiceObservation) -> bool:
+    def _stands(self, context: StepContext, seen: ServiceObservation) -> bool:
         """Whether the service has stayed completed for long enough; a failed task begins that time anew."""
-        _log_stability_window(rollout, seen.name)
-        progress, failures = rollout.progress, rollout.progress.get(_FAILURES_KEY, 0)
+        _log_stability_window(context, seen.name)
+        progress, failures = context.progress, context.progress.get(_FAILURES_KEY, 0)
         progress.setdefault(_EARLIER_FAILURES_KEY, failures)
-        _fail_after_completed(rollout, self.fail_fast)
+        _fail_after_completed(context, self.fail_fast)
         if _COMPLETED_AT_KEY not in progress or failures > progress[_FAILED_AT_COMPLETION_KEY]:
             # A task that failed since then shows for how long one has to watch.
             lived = progress.get(_LIFETIME_KEY, 0) if failures > progress[_EARLIER_FAILURES_KEY] else 0
@@ -124,146 +124,146 @@ class WaitForSteadyState(Action):
             progress.update(
                 {_COMPLETED_AT_KEY: began, _FAILED_AT_COMPLETION_KEY: failures, _WATCHED_KEY: seconds}
             )
-            rollout.log(f"ECS reports completed, watching for {seconds} s")
+            context.log(f"ECS reports completed, watching for {seconds} s")
         until = datetime.fromisoformat(progress[_COMPLETED_AT_KEY]) + timedelta(
             seconds=progress[_WATCHED_KEY]
         )
         if seen.begun >= until:
             return True
-        rollout.sleep(until)
+        context.sleep(until)
         return False
 
-    def last_look(self, rollout: StepContext) -> ActionFailed | bool:
-        progress, name = rollout.progress, rollout.know("serviceName")
+    def last_look(self, context: StepContext) -> ActionFailed | bool:
+        progress, name = context.progress, context.know("serviceName")
         if "first failure" in progress and _COMPLETED_AT_KEY not in progress:
             return _build_failure_from_notes(progress["first failure"], "TIMED_OUT")
-        ours = _build_own_deployment(rollout)
-        service = rollout.see_service(name).service
+        ours = _build_own_deployment(context)
+        service = context.see_service(name).service
         is_calm = progress.get(_FAILURES_KEY, 0) == progress.get(_EARLIER_FAILURES_KEY, 0)
         if judge_deployment(service, ours) is HealthVerdict.COMPLETED and is_calm:
-            rollout.log("The step timeout has passed, so the service is no longer watched")
-            return self._succeed(rollout, name)
+            context.log("The step timeout has passed, so the service is no longer watched")
+            return self._succeed(context, name)
         if service is not None:
-            _log_first_diagnosis(rollout, service, ours, self.fail_fast)
+            _log_first_diagnosis(context, service, ours, self.fail_fast)
         known = progress.get("first failure")
         return _build_failure_from_notes(known, "TIMED_OUT") if known else False
 
-    def tell_success(self, rollout: StepContext, name: str) -> None:
+    def tell_success(self, context: StepContext, name: str) -> None:
         """The last lines of the step."""
-        verb = "Updated" if has_existed_before(rollout) else "Created"
-        rollout.log(f"{verb} Service {name} with Arn {rollout.know('serviceArn')}")
-        rollout.log("")
-        rollout.log(" Deployment Successful.", "success")
+        verb = "Updated" if has_existed_before(context) else "Created"
+        context.log(f"{verb} Service {name} with Arn {context.know('serviceArn')}")
+        context.log("")
+        context.log(" Deployment Successful.", "success")
 
 
-def _log_stability_window(rollout: StepContext, name: str) -> None:
-    if not rollout.progress.get("settling"):
-        rollout.progress["settling"] = True
-        rollout.log(f"Waiting for Service {name} to reach steady state")
+def _log_stability_window(context: StepContext, name: str) -> None:
+    if not context.progress.get("settling"):
+        context.progress["settling"] = True
+        context.log(f"Waiting for Service {name} to reach steady state")
 
 
-def _note_deregistered_revision(rollout: StepContext) -> None:
+def _note_deregistered_revision(context: StepContext) -> None:
     """Name it where somebody deregistered the revision that was deployed. Looked at once tasks have failed:
     a calm deployment is worth no call more.
     """
-    arn = rollout.know("taskDefinitionArn")
+    arn = context.know("taskDefinitionArn")
     try:
-        is_active = rollout.ecs.describe_task_definition(arn).is_active
+        is_active = context.ecs.describe_task_definition(arn).is_active
     except (Denied, NotFound):
         return
     if not is_active:
-        rollout.note(
+        context.note(
             f"Task definition {arn} was deregistered outside Slipway during this deployment. Running tasks "
             f"continue; a later deployment or rollback registers it again."
         )
 
 
-def _build_own_deployment(rollout: StepContext) -> OwnDeployment:
-    before = rollout.recall("service before") or {}
-    deployment_id = rollout.know("deploymentId")
+def _build_own_deployment(context: StepContext) -> OwnDeployment:
+    before = context.recall("service before") or {}
+    deployment_id = context.know("deploymentId")
     return OwnDeployment(
         deployment_id=deployment_id,
-        task_definition=rollout.know("taskDefinitionArn"),
+        task_definition=context.know("taskDefinitionArn"),
         primary_before=before.get("primary", ""),
-        was_seen=bool(rollout.progress.get("seen")),
-        wanted=rollout.know("desiredCount"),
-        begun=get_deployment_start(rollout, deployment_id),
-        service_created=rollout.recall(f"created {deployment_id}") or "",
+        was_seen=bool(context.progress.get("seen")),
+        wanted=context.know("desiredCount"),
+        begun=get_deployment_start(context, deployment_id),
+        service_created=context.recall(f"created {deployment_id}") or "",
         known_events=frozenset(before.get("newest_events", ())),
     )
 
 
-def _has_health_check(rollout: StepContext, service: EcsService) -> bool:
+def _has_health_check(context: StepContext, service: EcsService) -> bool:
     """Whether a load balancer or a health check of a container vouches for the tasks."""
-    containers = (rollout.recall("task definition") or {}).get("containerDefinitions", [])
+    containers = (context.recall("task definition") or {}).get("containerDefinitions", [])
     is_behind_balancer = any(one.get("targetGroupArn") for one in service.raw.get("loadBalancers", []))
     return is_behind_balancer or any(one.get("healthCheck") for one in containers)
 
 
-def _log_progress(rollout: StepContext, service: EcsService, ours: OwnDeployment) -> None:
+def _log_progress(context: StepContext, service: EcsService, ours: OwnDeployment) -> None:
     """One line per change of the counts, and one when only the rollout is still under way (R199, R200)."""
     deployment = find_deployment(service, ours.deployment_id)
     if deployment is None:
         return
-    rollout.show_counts(running=deployment.running, desired=deployment.desired, pending=deployment.pending)
-    told = rollout.progress.setdefault("count told", ours.wanted)
+    context.show_counts(running=deployment.running, desired=deployment.desired, pending=deployment.pending)
+    told = context.progress.setdefault("count told", ours.wanted)
     if service.desired != told:
-        rollout.progress["count told"] = service.desired
-        rollout.remember(FOREIGN_COUNT, True)
-        rollout.note(
+        context.progress["count told"] = service.desired
+        context.remember(FOREIGN_COUNT, True)
+        context.note(
             f"The desired count of Service {service.name} was changed from {told} to {service.desired} "
             f"during this deployment, by auto scaling or outside Slipway"
         )
     counts = f"{deployment.running}/{deployment.desired}"
-    if rollout.progress.get("counts") != counts:
-        rollout.progress["counts"] = counts
-        rollout.log(f"Waiting for pending tasks to finish. {counts} running ...")
-    if deployment.running >= deployment.desired and not rollout.progress.get("settling"):
-        rollout.progress["settling"] = True
-        rollout.log(f"Waiting for Service {service.name} to reach steady state")
+    if context.progress.get("counts") != counts:
+        context.progress["counts"] = counts
+        context.log(f"Waiting for pending tasks to finish. {counts} running ...")
+    if deployment.running >= deployment.desired and not context.progress.get("settling"):
+        context.progress["settling"] = True
+        context.log(f"Waiting for Service {service.name} to reach steady state")
 
 
 def _diagnose_if_suspicious(
-    rollout: StepContext, service: EcsService | None, ours: OwnDeployment, settings: FailFast
+    context: StepContext, service: EcsService | None, ours: OwnDeployment, settings: FailFast
 ) -> Diagnosis | None:
     """Ask for stopped tasks only when something hints at a failure: the quota of AWS is shared."""
-    if service is None or not _is_suspicious(rollout, service, ours):
+    if service is None or not _is_suspicious(context, service, ours):
         return None
-    return _log_first_diagnosis(rollout, service, ours, settings)
+    return _log_first_diagnosis(context, service, ours, settings)
 
 
 def _log_first_diagnosis(
-    rollout: StepContext, service: EcsService, ours: OwnDeployment, settings: FailFast
+    context: StepContext, service: EcsService, ours: OwnDeployment, settings: FailFast
 ) -> Diagnosis | None:
     """Explain the first failure in the log, once. Where AWS refuses to show the tasks, say that once."""
     try:
-        diagnosis = diagnose_deployment(rollout, service, ours.deployment_id, enough=settings.failedTasks)
+        diagnosis = diagnose_deployment(context, service, ours.deployment_id, enough=settings.failedTasks)
     except AwsError as error:
-        if not rollout.progress.get("diagnosis refused"):
-            rollout.progress["diagnosis refused"] = True
-            rollout.log(f"The stopped reason of tasks is not available: {error.display_message}", "warning")
+        if not context.progress.get("diagnosis refused"):
+            context.progress["diagnosis refused"] = True
+            context.log(f"The stopped reason of tasks is not available: {error.display_message}", "warning")
         return None
     if diagnosis is None:
         return None
-    rollout.progress.update({_FAILURES_KEY: diagnosis.failures, _LIFETIME_KEY: round(diagnosis.lived)})
-    if not rollout.progress.get("diagnosed"):
-        rollout.progress["diagnosed"] = True
-        _note_deregistered_revision(rollout)
+    context.progress.update({_FAILURES_KEY: diagnosis.failures, _LIFETIME_KEY: round(diagnosis.lived)})
+    if not context.progress.get("diagnosed"):
+        context.progress["diagnosed"] = True
+        _note_deregistered_revision(context)
         for line in diagnosis.lines:
-            rollout.log(line, "error" if line else "info")
+            context.log(line, "error" if line else "info")
     return diagnosis
 
 
-def _is_suspicious(rollout: StepContext, service: EcsService, ours: OwnDeployment) -> bool:
+def _is_suspicious(context: StepContext, service: EcsService, ours: OwnDeployment) -> bool:
     deployment = find_deployment(service, ours.deployment_id)
-    known = set((rollout.recall("service before") or {}).get("newest_events", []))
+    known = set((context.recall("service before") or {}).get("newest_events", []))
     odd = sum(1 for event in service.events if event.id not in known and _is_suspicious_event(event.message))
     starts = sum(1 for event in service.events if event.id not in known and "has started" in event.message)
     failed = deployment.failed if deployment else 0
     evidence = [odd, failed, starts]
-    if rollout.progress.get("evidence") == evidence:
+    if context.progress.get("evidence") == evidence:
         return False
-    rollout.progress["evidence"] = evidence
+    context.progress["evidence"] = evidence
     return bool(odd or failed or starts > 1 or deployment is None)
 
 
@@ -272,7 +272,7 @@ def _is_suspicious_event(message: str) -> bool:
 
 
 def _fail_on_verdict(
-    rollout: StepContext,
+    context: StepContext,
     verdict: HealthVerdict,
     seen: ServiceObservation,
     ours: OwnDeployment,
@@ -280,23 +280,23 @@ def _fail_on_verdict(
 ) -> None:
     if verdict is HealthVerdict.FAILED:
         raise _build_failure(
-            "FAILED", "AWS marked this deployment as failed: its tasks failed to start.", diagnosis, rollout
+            "FAILED", "AWS marked this deployment as failed: its tasks failed to start.", diagnosis, context
         )
     if verdict is HealthVerdict.ROLLED_BACK_BY_AWS:
         raise _build_failure(
-            "ROLLED_BACK_BY_AWS", "The circuit breaker of the service rolled it back.", diagnosis, rollout
+            "ROLLED_BACK_BY_AWS", "The circuit breaker of the service rolled it back.", diagnosis, context
         )
     for odd in _UNCERTAIN_VERDICTS:
         if verdict is not odd:
-            clear_observation(rollout, odd.value)
+            clear_observation(context, odd.value)
             continue
         is_sure = is_verdict_certain(verdict, seen.service, ours)
         if is_sure or (
-            is_observed_twice(rollout, odd.value, seen.begun)
-            and _is_conclusive_read(rollout, verdict, ours, seen)
+            is_observed_twice(context, odd.value, seen.begun)
+            and _is_conclusive_read(context, verdict, ours, seen)
         ):
             outcome, text = _describe_outcome(verdict, seen, ours)
-            raise _build_failure(outcome, text, diagnosis, rollout)
+            raise _build_failure(outcome, text, diagnosis, context)
 
 
 def _describe_outcome(
@@ -334,31 +334,31 @@ def _describe_outcome(
 
 
 def _is_conclusive_read(
-    rollout: StepContext, verdict: HealthVerdict, ours: OwnDeployment, seen: ServiceObservation
+    context: StepContext, verdict: HealthVerdict, ours: OwnDeployment, seen: ServiceObservation
 ) -> bool:
     """Ours can only be gone after it was seen once, or when it has stayed away for a minute (rule 10)."""
     if ours.was_seen or verdict is HealthVerdict.MAYBE_SUPERSEDED:
         return True
-    first = rollout.progress.setdefault("looked since", seen.begun.timestamp())
+    first = context.progress.setdefault("looked since", seen.begun.timestamp())
     return bool(seen.begun.timestamp() - first >= 60)
 
 
-def _fail_after_completed(rollout: StepContext, settings: FailFast) -> None:
+def _fail_after_completed(context: StepContext, settings: FailFast) -> None:
     """As many failed tasks after ECS has reported it completed as end a deployment before that."""
-    failed = rollout.progress.get(_FAILURES_KEY, 0) - rollout.progress[_EARLIER_FAILURES_KEY]
+    failed = context.progress.get(_FAILURES_KEY, 0) - context.progress[_EARLIER_FAILURES_KEY]
     if 0 < settings.failedTasks <= failed:
         words = f"{_format_task_count(failed)} of this deployment failed after ECS reported it completed."
-        raise _build_failure_from_notes(rollout.progress["first failure"], "FAILED", words)
+        raise _build_failure_from_notes(context.progress["first failure"], "FAILED", words)
 
 
 def _fail_fast(
-    rollout: StepContext, service: EcsService, ours: OwnDeployment, diagnosis: Diagnosis, settings: FailFast
+    context: StepContext, service: EcsService, ours: OwnDeployment, diagnosis: Diagnosis, settings: FailFast
 ) -> None:
     """A fatal reason ends it at once; otherwise so many failed tasks with none ever healthy (P03)."""
     if diagnosis.fatal and settings.onFatalReason:
         raise diagnosis.failure("FAILED")
-    if _EARLIER_FAILURES_KEY in rollout.progress:
-        _fail_after_completed(rollout, settings)
+    if _EARLIER_FAILURES_KEY in context.progress:
+        _fail_after_completed(context, settings)
         return
     if not settings.failedTasks or diagnosis.failures < settings.failedTasks or diagnosis.any_healthy:
         return
@@ -374,9 +374,9 @@ def _format_task_count(count: int) -> str:
 
 
 def _build_failure(
-    outcome: str, sentence: str, diagnosis: Diagnosis | None, rollout: StepContext
+    outcome: str, sentence: str, diagnosis: Diagnosis | None, context: StepContext
 ) -> ActionFailed:
-    known = diagnosis.as_notes() if diagnosis else rollout.progress.get("first failure")
+    known = diagnosis.as_notes() if diagnosis else context.progress.get("first failure")
     if known is None:
         return ActionFailed(outcome, sentence, outcome=outcome)
     return _build_failure_from_notes(known, outcome, sentence)

@@ -31,40 +31,40 @@ class TagService(Action):
     def title(self) -> str:
         return "Tag the ECS service"
 
-    def start(self, rollout: StepContext) -> None:
-        wanted = _get_definition_tags(rollout)
-        if not wanted or not has_existed_before(rollout):
+    def start(self, context: StepContext) -> None:
+        wanted = _get_definition_tags(context)
+        if not wanted or not has_existed_before(context):
             return
-        arn = rollout.know("serviceArn")
+        arn = context.know("serviceArn")
         try:
-            before = rollout.ecs.list_tags(arn)
-            rollout.remember(_SAVED_TAGS, before)
+            before = context.ecs.list_tags(arn)
+            context.remember(_SAVED_TAGS, before)
             missing = {key: value for key, value in wanted.items() if before.get(key) != value}
             if missing:
-                rollout.ecs.add_tags(arn, missing)
-                rollout.log(f"Tagged Service {rollout.know('serviceName')} with {', '.join(sorted(missing))}")
+                context.ecs.add_tags(arn, missing)
+                context.log(f"Tagged Service {context.know('serviceName')} with {', '.join(sorted(missing))}")
         except Denied as denied:
-            rollout.log(f"{denied.display_message} The tags of the service are not changed.", "warning")
+            context.log(f"{denied.display_message} The tags of the service are not changed.", "warning")
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
-        late = is_past_read_lag(rollout, call)
-        now = rollout.ecs.list_tags(call.params["resourceArn"])
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+        late = is_past_read_lag(context, call)
+        now = context.ecs.list_tags(call.params["resourceArn"])
         if call.operation == "UntagResource":
             is_so = not set(call.params["tagKeys"]) & set(now)
         else:
             is_so = all(now.get(key) == value for key, value in parse_tags(call.params["tags"]).items())
         return Applied({}) if is_so else NotApplied() if late else Unconfirmed()
 
-    def undo(self, rollout: StepContext) -> None:
-        arn, wanted = rollout.know("serviceArn"), _get_definition_tags(rollout)
-        before: Mapping[str, str] = rollout.recall(_SAVED_TAGS) or {}
+    def undo(self, context: StepContext) -> None:
+        arn, wanted = context.know("serviceArn"), _get_definition_tags(context)
+        before: Mapping[str, str] = context.recall(_SAVED_TAGS) or {}
         changed = {key: before[key] for key, value in wanted.items() if before.get(key, value) != value}
         added = sorted(key for key in wanted if key not in before)
         if changed:
-            rollout.ecs.add_tags(arn, changed)
+            context.ecs.add_tags(arn, changed)
         if added:
-            rollout.ecs.remove_tags(arn, added)
-        rollout.log(f"The tags of Service {rollout.know('serviceName')} are restored")
+            context.ecs.remove_tags(arn, added)
+        context.log(f"The tags of Service {context.know('serviceName')} are restored")
 
     def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
         return (
@@ -72,19 +72,19 @@ class TagService(Action):
             f"{_format_tags(known.recall(_SAVED_TAGS) or {})}",
         )
 
-    def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
-        before: Mapping[str, str] = rollout.recall(_SAVED_TAGS) or {}
-        now = rollout.ecs.list_tags(rollout.know("serviceArn"))
+    def checklist(self, context: StepContext) -> list[ChecklistEntry]:
+        before: Mapping[str, str] = context.recall(_SAVED_TAGS) or {}
+        now = context.ecs.list_tags(context.know("serviceArn"))
         expected, found = _format_tags(before), _format_tags(now)
         return [
             ChecklistEntry(
-                f"Tags of Service {rollout.know('serviceName')}", expected, found, expected == found
+                f"Tags of Service {context.know('serviceName')}", expected, found, expected == found
             )
         ]
 
 
-def _get_definition_tags(rollout: StepContext) -> dict[str, str]:
-    return parse_tags(rollout.recall("service definition").get("tags"))
+def _get_definition_tags(context: StepContext) -> dict[str, str]:
+    return parse_tags(context.recall("service definition").get("tags"))
 
 
 def _format_tags(tags: Mapping[str, str]) -> str:

@@ -68,40 +68,40 @@ class SaveCurrentService(Action):
     def title(self) -> str:
         return "Save the current ECS service"
 
-    def start(self, rollout: StepContext) -> None:
-        rollout.take_slot(rollout.recall("service definition")["serviceName"])
-        definition = rollout.recall(self.definition)
+    def start(self, context: StepContext) -> None:
+        context.take_slot(context.recall("service definition")["serviceName"])
+        definition = context.recall(self.definition)
         name = definition["serviceName"]
-        pair = get_pair_names(rollout.recall("service definition")["serviceName"])
-        found = {one.name: one for one in rollout.ecs.describe_services(rollout.cluster, [name, *pair])}
+        pair = get_pair_names(context.recall("service definition")["serviceName"])
+        found = {one.name: one for one in context.ecs.describe_services(context.cluster, [name, *pair])}
         service = found.pop(name, None)
-        before = rollout.remember("service before", None if service is None else build_snapshot(service))
-        save_replaced_pair(rollout, definition, service, list(found.values()))
+        before = context.remember("service before", None if service is None else build_snapshot(service))
+        save_replaced_pair(context, definition, service, list(found.values()))
         if before is None or before["status"] in GONE_STATUSES:
-            rollout.log(f"Service {name} does not exist yet and will be created")
-            rollout.log("A rollback deletes it")
+            context.log(f"Service {name} does not exist yet and will be created")
+            context.log("A rollback deletes it")
             return
         refuse_foreign_controller(before)
-        rollout.log(
+        context.log(
             f"Service {name} runs {before['running']}/{before['desired']} tasks of "
             f"{before['task_definition']} (deployment {before['primary']})"
         )
-        rollout.log("A rollback restores this task definition and desired count")
+        context.log("A rollback restores this task definition and desired count")
 
-    def is_done(self, rollout: StepContext) -> bool:
+    def is_done(self, context: StepContext) -> bool:
         """A service of this name that still drains would make CreateService fail (T20)."""
-        before = rollout.recall("service before")
+        before = context.recall("service before")
         if before is None or before["status"] != "DRAINING":
             return True
         name = before["name"]
-        if not rollout.progress.get("announced"):
-            rollout.log(f"Waiting for existing Service {name} to reach inactive state")
-            rollout.progress["announced"] = True
-        service = rollout.see_service(name).service
+        if not context.progress.get("announced"):
+            context.log(f"Waiting for existing Service {name} to reach inactive state")
+            context.progress["announced"] = True
+        service = context.see_service(name).service
         if service is not None and service.status == "DRAINING":
-            rollout.rest()
+            context.rest()
             return False
-        rollout.log(f"Existing Service {name} reached inactive state")
+        context.log(f"Existing Service {name} reached inactive state")
         return True
 
 
@@ -123,23 +123,23 @@ class CreateOrUpdateService(Action):
     def title(self) -> str:
         return "Create or update the ECS service"
 
-    def start(self, rollout: StepContext) -> None:
-        definition = rollout.recall(self.definition)
-        arn = rollout.know("taskDefinitionArn")
-        live = rollout.ecs.describe_service(rollout.cluster, definition["serviceName"])
-        if has_existed_before(rollout) or rollout.know("deploymentId"):
-            service = self._update(rollout, definition, arn, live)
+    def start(self, context: StepContext) -> None:
+        definition = context.recall(self.definition)
+        arn = context.know("taskDefinitionArn")
+        live = context.ecs.describe_service(context.cluster, definition["serviceName"])
+        if has_existed_before(context) or context.know("deploymentId"):
+            service = self._update(context, definition, arn, live)
         else:
-            service = self._create(rollout, definition, arn, live)
-        rollout.learn(
+            service = self._create(context, definition, arn, live)
+        context.learn(
             serviceArn=service.arn,
             deploymentId=service.primary.id if service.primary else "",
             desiredCount=service.desired,
         )
-        save_deployment_times(rollout, service)
+        save_deployment_times(context, service)
 
     def _create(
-        self, rollout: StepContext, definition: Mapping[str, Any], arn: str, live: EcsService | None
+        self, context: StepContext, definition: Mapping[str, Any], arn: str, live: EcsService | None
     ) -> EcsService:
         name = definition["serviceName"]
         if live is not None and live.status == "ACTIVE":
@@ -149,20 +149,20 @@ class CreateOrUpdateService(Action):
                 "Run the pipeline again to deploy onto it.",
                 outcome="SUPERSEDED",
             )
-        count = compute_initial_count(rollout, definition, as_running=self.keep_count)
+        count = compute_initial_count(context, definition, as_running=self.keep_count)
         wanted = {**definition, "taskDefinition": arn, "desiredCount": count}
-        rollout.log(
+        context.log(
             f"Creating Service {name} with task definition {arn} and desired count {wanted['desiredCount']}"
         )
-        return rollout.ecs.create_service(wanted, cluster=rollout.cluster, client_token=rollout.intent)
+        return context.ecs.create_service(wanted, cluster=context.cluster, client_token=context.intent)
 
     def _update(
-        self, rollout: StepContext, definition: Mapping[str, Any], arn: str, live: EcsService | None
+        self, context: StepContext, definition: Mapping[str, Any], arn: str, live: EcsService | None
     ) -> EcsService:
         name = definition["serviceName"]
         # A retry finds what its earlier attempt deployed, and deploys the same once more.
-        earlier = rollout.know("deploymentId")
-        known = {earlier, (rollout.recall("service before") or {}).get("primary")}
+        earlier = context.know("deploymentId")
+        known = {earlier, (context.recall("service before") or {}).get("primary")}
         if live is None or live.primary is None or live.primary.id not in known:
             raise ActionFailed(
                 "SUPERSEDED",
@@ -171,91 +171,91 @@ class CreateOrUpdateService(Action):
                 outcome="SUPERSEDED",
             )
         for warning in list_ignored_fields(definition, live):
-            rollout.log(warning, "warning")
+            context.log(warning, "warning")
         changes = {**select_changeable_fields(definition), "taskDefinition": arn}
-        count = compute_update_count(rollout, definition, live, as_running=self.keep_count)
+        count = compute_update_count(context, definition, live, as_running=self.keep_count)
         if count is not None:
             changes["desiredCount"] = count
-        if earlier or self._is_forced(rollout) or requires_new_deployment(definition, live):
+        if earlier or self._is_forced(context) or requires_new_deployment(definition, live):
             changes["forceNewDeployment"] = True
-        rollout.remember(_get_deployments_key(rollout), [one.id for one in live.deployments])
+        context.remember(_get_deployments_key(context), [one.id for one in live.deployments])
         shown = live.desired if count is None else count
-        rollout.log(f"Updating Service {name} with task definition {arn} and desired count {shown}")
-        return rollout.ecs.update_service(rollout.cluster, name, changes)
+        context.log(f"Updating Service {name} with task definition {arn} and desired count {shown}")
+        return context.ecs.update_service(context.cluster, name, changes)
 
-    def _is_forced(self, rollout: StepContext) -> bool:
-        if rollout.force_new_deployment is not None:
-            return rollout.force_new_deployment
-        by_arn = rollout.recall(TASK_DEFINITION_ARN) is not None
+    def _is_forced(self, context: StepContext) -> bool:
+        if context.force_new_deployment is not None:
+            return context.force_new_deployment
+        by_arn = context.recall(TASK_DEFINITION_ARN) is not None
         return by_arn if self.force is None else self.force
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_service_write(
-            rollout,
+            context,
             call,
-            task_definition=rollout.know("taskDefinitionArn"),
-            before=_get_deployments_key(rollout),
+            task_definition=context.know("taskDefinitionArn"),
+            before=_get_deployments_key(context),
         )
 
-    def may_undo(self, rollout: StepContext) -> bool:
-        name = rollout.know("serviceName")
-        seen = rollout.see_service(name)
+    def may_undo(self, context: StepContext) -> bool:
+        name = context.know("serviceName")
+        seen = context.see_service(name)
         service = seen.service
         if service is None or service.status in GONE_STATUSES or service.primary is None:
-            clear_observation(rollout, "foreign primary")
+            clear_observation(context, "foreign primary")
             # A name is free once what had it has drained.
-            return service is None or service.status != "DRAINING" or not has_existed_before(rollout)
-        return is_own_deployment(rollout, seen, service.primary, _list_known_deployments(rollout))
+            return service is None or service.status != "DRAINING" or not has_existed_before(context)
+        return is_own_deployment(context, seen, service.primary, _list_known_deployments(context))
 
-    def undo(self, rollout: StepContext) -> None:
-        name = rollout.know("serviceName")
-        live = rollout.ecs.describe_service(rollout.cluster, name)
-        refuse_foreign_deployment(live, _list_known_deployments(rollout))
-        if not has_existed_before(rollout):
-            delete_ecs_service(rollout, name, live)
+    def undo(self, context: StepContext) -> None:
+        name = context.know("serviceName")
+        live = context.ecs.describe_service(context.cluster, name)
+        refuse_foreign_deployment(live, _list_known_deployments(context))
+        if not has_existed_before(context):
+            delete_ecs_service(context, name, live)
         elif live is None or live.status in GONE_STATUSES:
-            _recreate_deleted_service(rollout, name)
+            _recreate_deleted_service(context, name)
         else:
-            _restore(rollout, rollout.recall(self.definition), live)
+            _restore(context, context.recall(self.definition), live)
 
-    def adopt_undo(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+    def adopt_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
         if call.operation == "RegisterTaskDefinition":
-            return confirm_registration(rollout, call)
+            return confirm_registration(context, call)
         asked = call.params.get("taskDefinition", "")
-        return confirm_service_write(rollout, call, task_definition=asked, before="deployments before undo")
+        return confirm_service_write(context, call, task_definition=asked, before="deployments before undo")
 
     def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
         return describe_restore(known)
 
-    def is_undone(self, rollout: StepContext) -> bool:
-        rollout.rest()
-        service = rollout.see_service(rollout.know("serviceName")).service
-        if not has_existed_before(rollout):
-            is_gone = is_deleted(rollout, service)
+    def is_undone(self, context: StepContext) -> bool:
+        context.rest()
+        service = context.see_service(context.know("serviceName")).service
+        if not has_existed_before(context):
+            is_gone = is_deleted(context, service)
             if is_gone:
-                rollout.show_counts(running=0, desired=0, pending=0)
+                context.show_counts(running=0, desired=0, pending=0)
             elif service is None:
-                rest_past_read_lag(rollout)
+                rest_past_read_lag(context)
             return is_gone
         if service is None or service.primary is None:
             return False
-        rollout.show_counts(running=service.running, desired=service.desired, pending=service.pending)
+        context.show_counts(running=service.running, desired=service.desired, pending=service.pending)
         if (
-            service.primary.task_definition != _get_restored_task_definition(rollout)
+            service.primary.task_definition != _get_restored_task_definition(context)
             or len(service.deployments) > 1
         ):
             return False
-        if has_recent_write(rollout):
-            rest_past_read_lag(rollout)
+        if has_recent_write(context):
+            rest_past_read_lag(context)
             return False
         settled = service.primary.rollout_state in ("COMPLETED", "", None)
         return settled and service.running >= service.desired
 
-    def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
-        name = rollout.know("serviceName")
-        service = rollout.ecs.describe_service(rollout.cluster, name)
-        before = rollout.recall("service before")
-        if not has_existed_before(rollout):
+    def checklist(self, context: StepContext) -> list[ChecklistEntry]:
+        name = context.know("serviceName")
+        service = context.ecs.describe_service(context.cluster, name)
+        before = context.recall("service before")
+        if not has_existed_before(context):
             gone = service is None or service.status in GONE_STATUSES
             return [
                 ChecklistEntry(
@@ -268,14 +268,14 @@ class CreateOrUpdateService(Action):
         if service is None or service.primary is None:
             return [ChecklistEntry(f"Service {name}", "ACTIVE", "does not exist", ok=False)]
         pairs = (
-            ("Task definition", _get_restored_task_definition(rollout), service.primary.task_definition),
+            ("Task definition", _get_restored_task_definition(context), service.primary.task_definition),
             ("Running tasks", service.desired, service.running),
             ("Deployments under way", 1, len(service.deployments)),
         )
-        is_kept = is_count_restored(rollout, before, service.desired)
+        is_kept = is_count_restored(context, before, service.desired)
         note = ""
         if service.desired != before["desired"]:
-            by_others = is_foreign_count(rollout, before, service.desired)
+            by_others = is_foreign_count(context, before, service.desired)
             note = "changed outside Slipway, not restored" if by_others else "changed by auto scaling"
         count = str(before["desired"])
         return [
@@ -287,65 +287,65 @@ class CreateOrUpdateService(Action):
         ]
 
 
-def _restore(rollout: StepContext, definition: Mapping[str, Any], live: EcsService) -> None:
-    before, name = rollout.recall("service before"), live.name
-    count: int | None = compute_restored_count(rollout, before, live)
-    shown = filter_stale_service(rollout, live)
-    if shown is None and rollout.know("desiredCount") == before["desired"]:
+def _restore(context: StepContext, definition: Mapping[str, Any], live: EcsService) -> None:
+    before, name = context.recall("service before"), live.name
+    count: int | None = compute_restored_count(context, before, live)
+    shown = filter_stale_service(context, live)
+    if shown is None and context.know("desiredCount") == before["desired"]:
         count = None
     changes = build_restoring_update(
-        definition, before, shown, count=count, task_definition=_get_restored_task_definition(rollout)
+        definition, before, shown, count=count, task_definition=_get_restored_task_definition(context)
     )
-    rollout.remember("deployments before undo", [one.id for one in live.deployments])
+    context.remember("deployments before undo", [one.id for one in live.deployments])
     if not changes:
-        rollout.log(f"Service {name} already matches its previous state")
+        context.log(f"Service {name} already matches its previous state")
         return
-    rollout.log(
-        f"Updating Service {name} with task definition {_get_restored_task_definition(rollout)} "
+    context.log(
+        f"Updating Service {name} with task definition {_get_restored_task_definition(context)} "
         f"and desired count {changes.get('desiredCount', live.desired)}"
     )
     try:
-        service = rollout.ecs.update_service(rollout.cluster, name, changes)
+        service = context.ecs.update_service(context.cluster, name, changes)
     except Invalid as refused:
         if "inactive" not in refused.message.lower() or "taskDefinition" not in changes:
             raise
-        changes["taskDefinition"] = reregister_task_definition(rollout, before["task_definition"])
-        rollout.learn(**{RESTORED_TASK_DEFINITION: changes["taskDefinition"]})
-        service = rollout.ecs.update_service(rollout.cluster, name, changes)
-    rollout.learn(rollbackDeploymentId=service.primary.id if service.primary else "")
+        changes["taskDefinition"] = reregister_task_definition(context, before["task_definition"])
+        context.learn(**{RESTORED_TASK_DEFINITION: changes["taskDefinition"]})
+        service = context.ecs.update_service(context.cluster, name, changes)
+    context.learn(rollbackDeploymentId=service.primary.id if service.primary else "")
 
 
-def _list_known_deployments(rollout: StepContext) -> set[Any]:
+def _list_known_deployments(context: StepContext) -> set[Any]:
     """The deployments that an undo may meet: the one from before, ours, and that of an earlier try."""
-    before = rollout.recall("service before") or {}
-    return {rollout.know("deploymentId"), before.get("primary"), rollout.know("rollbackDeploymentId")}
+    before = context.recall("service before") or {}
+    return {context.know("deploymentId"), before.get("primary"), context.know("rollbackDeploymentId")}
 
 
-def _recreate_deleted_service(rollout: StepContext, name: str) -> None:
+def _recreate_deleted_service(context: StepContext, name: str) -> None:
     """Create a service that somebody deleted meanwhile, as it was before, once a person has agreed."""
-    before = rollout.recall("service before")
+    before = context.recall("service before")
     as_before = (
-        f"task definition {_get_restored_task_definition(rollout)} and desired count {before['desired']}"
+        f"task definition {_get_restored_task_definition(context)} and desired count {before['desired']}"
     )
-    if not rollout.was_asked:
+    if not context.was_asked:
         raise InterventionRequired(
             "SERVICE_DELETED",
             f"Service {name} was deleted during the deployment. Retry to create it again with {as_before}, "
             f"or ignore to leave it deleted.",
         )
-    rollout.note(
+    context.note(
         f"Service {name} was deleted outside Slipway; the rollback created it again with {as_before}"
     )
-    service = recreate_ecs_service(rollout, before, _get_restored_task_definition(rollout))
-    rollout.learn(rollbackDeploymentId=service.primary.id if service.primary else "")
+    service = recreate_ecs_service(context, before, _get_restored_task_definition(context))
+    context.learn(rollbackDeploymentId=service.primary.id if service.primary else "")
 
 
-def _get_restored_task_definition(rollout: StepContext) -> str:
+def _get_restored_task_definition(context: StepContext) -> str:
     """The task definition that a rollback brings back: the one from before, or what was registered for it."""
-    return str(rollout.know(RESTORED_TASK_DEFINITION) or rollout.recall("service before")["task_definition"])
+    return str(context.know(RESTORED_TASK_DEFINITION) or context.recall("service before")["task_definition"])
 
 
-def _get_deployments_key(rollout: StepContext) -> str:
+def _get_deployments_key(context: StepContext) -> str:
     """What is remembered of the deployments right before a write; each attempt finds others."""
-    earlier = rollout.know("deploymentId")
+    earlier = context.know("deploymentId")
     return f"deployments after {earlier}" if earlier else "deployments before update"

@@ -23,12 +23,12 @@ LINES_PER_READ = 100
 STATUSES_WITH_OUTPUT = ("RUNNING", "DEACTIVATING", "STOPPING", "DEPROVISIONING", "STOPPED")
 
 
-def copy_output(rollout: StepContext, tasks: list[EcsTask]) -> set[str]:
+def copy_output(context: StepContext, tasks: list[EcsTask]) -> set[str]:
     """Log what the containers have written since the last look; the ARNs of tasks that had nothing to say.
 
     A look makes a few reads only: whose turn it was not comes first in the next one.
     """
-    streams: dict[str, Any] = rollout.progress.setdefault("streams", {})
+    streams: dict[str, Any] = context.progress.setdefault("streams", {})
     waiting = [task for task in tasks if task.last_status in STATUSES_WITH_OUTPUT]
     waiting.sort(key=lambda task: streams.get(task.arn, {}).get("read", 0))
     quiet: set[str] = set()
@@ -36,70 +36,70 @@ def copy_output(rollout: StepContext, tasks: list[EcsTask]) -> set[str]:
     for task in waiting:
         if left <= 0:
             break
-        reads, said = _read_task(rollout, task, streams.setdefault(task.arn, {"read": 0, "tokens": {}}))
+        reads, said = _read_task(context, task, streams.setdefault(task.arn, {"read": 0, "tokens": {}}))
         left -= reads
         if not said:
             quiet.add(task.arn)
     return quiet
 
 
-def _read_task(rollout: StepContext, task: EcsTask, notes: dict[str, Any]) -> tuple[int, bool]:
+def _read_task(context: StepContext, task: EcsTask, notes: dict[str, Any]) -> tuple[int, bool]:
     """Read each container of a task once; how many reads that took, and whether there was anything new."""
     notes["read"] += 1
     reads, said = 0, False
     for container in task.containers:
         if container.name in notes.get("closed", ()):
             continue
-        place = find_log_stream(rollout, task, container)
+        place = find_log_stream(context, task, container)
         if place is None:
-            _log_missing_output(rollout, container.name)
+            _log_missing_output(context, container.name)
             continue
         reads += 1
-        said |= _read_container(rollout, task, container.name, place, notes)
+        said |= _read_container(context, task, container.name, place, notes)
     return reads, said
 
 
 def _read_container(
-    rollout: StepContext, task: EcsTask, container: str, place: tuple[str, str], notes: dict[str, Any]
+    context: StepContext, task: EcsTask, container: str, place: tuple[str, str], notes: dict[str, Any]
 ) -> bool:
     group, name = place
     tokens: dict[str, str] = notes["tokens"]
     try:
-        page = rollout.logs.read(group, name, tokens.get(container, ""), LINES_PER_READ)
+        page = context.logs.read(group, name, tokens.get(container, ""), LINES_PER_READ)
     except AwsError as error:
         if error.is_retryable:
             raise
         notes.setdefault("closed", []).append(container)
-        rollout.log(f"Could not read the output of container {container}: {error.display_message}", "warning")
+        context.log(f"Could not read the output of container {container}: {error.display_message}", "warning")
         return False
     tokens[container] = page.token
     for event in page.events:
         for line in event.message.rstrip("\n").split("\n"):
-            if not _is_within_line_limit(rollout, group):
+            if not _is_within_line_limit(context, group):
                 return False
-            rollout.log(f"{_get_line_prefix(rollout, task, container)} | {line}")
+            context.log(f"{_get_line_prefix(context, task, container)} | {line}")
     return bool(page.events)
 
 
-def _get_line_prefix(rollout: StepContext, task: EcsTask, container: str) -> str:
-    several = len(rollout.know("taskArns") or []) > 1
+def _get_line_prefix(context: StepContext, task: EcsTask, container: str) -> str:
+    several = len(context.know("taskArns") or []) > 1
     return f"{task.id[:8]} {container}" if several else container
 
 
-def _is_within_line_limit(rollout: StepContext, group: str) -> bool:
+def _is_within_line_limit(context: StepContext, group: str) -> bool:
     """The log of a step is for reading: the rest of a flood stays where it is."""
-    said: int = rollout.progress.get("said", 0) + 1
-    rollout.progress["said"] = said
+    said: int = context.progress.get("said", 0) + 1
+    context.progress["said"] = said
     if said == TASK_LOG_LINES + 1:
-        rollout.log(f"The tasks have written {TASK_LOG_LINES}; the rest is in log group {group}.", "warning")
+        context.log(f"The tasks have written {TASK_LOG_LINES}; the rest is in log group {group}.", "warning")
     return said <= TASK_LOG_LINES
 
 
-def _log_missing_output(rollout: StepContext, container: str) -> None:
-    told: list[str] = rollout.progress.setdefault("silent", [])
+def _log_missing_output(context: StepContext, container: str) -> None:
+    told: list[str] = context.progress.setdefault("silent", [])
     if container not in told:
         told.append(container)
-        rollout.log(
+        context.log(
             f"Container {container} has no awslogs configuration with a stream prefix, so its output is not "
             "shown here"
         )
@@ -119,39 +119,39 @@ class WaitForTasks(Action):
     def title(self) -> str:
         return "Wait for the tasks to end"
 
-    def is_done(self, rollout: StepContext) -> bool:
-        ended: dict[str, Any] = rollout.progress.setdefault("ended", {})
-        arns = [arn for arn in rollout.know("taskArns") or [] if arn not in ended]
-        tasks = rollout.ecs.describe_tasks(rollout.cluster, arns) if arns else []
-        _record_missing_tasks(rollout, arns, tasks)
-        _log_progress(rollout, tasks, len(ended))
-        quiet = copy_output(rollout, tasks)
+    def is_done(self, context: StepContext) -> bool:
+        ended: dict[str, Any] = context.progress.setdefault("ended", {})
+        arns = [arn for arn in context.know("taskArns") or [] if arn not in ended]
+        tasks = context.ecs.describe_tasks(context.cluster, arns) if arns else []
+        _record_missing_tasks(context, arns, tasks)
+        _log_progress(context, tasks, len(ended))
+        quiet = copy_output(context, tasks)
         for task in tasks:
             if task.last_status == "STOPPED" and task.arn in quiet:
-                ended[task.arn] = _record_end(rollout, task)
-        if len(ended) < len(rollout.know("taskArns") or []):
+                ended[task.arn] = _record_end(context, task)
+        if len(ended) < len(context.know("taskArns") or []):
             return False
-        rollout.learn(exitCodes={arn.rsplit("/", 1)[-1]: end["codes"] for arn, end in ended.items()})
+        context.learn(exitCodes={arn.rsplit("/", 1)[-1]: end["codes"] for arn, end in ended.items()})
         _check_exit_codes(list(ended.values()))
-        this = get_current_attempt(rollout)
+        this = get_current_attempt(context)
         if this is not None:
-            rollout.remember(f"{this.key} went well", True)
-        _log_success(rollout, len(ended))
+            context.remember(f"{this.key} went well", True)
+        _log_success(context, len(ended))
         return True
 
 
-def _log_success(rollout: StepContext, count: int) -> None:
+def _log_success(context: StepContext, count: int) -> None:
     what = "The ECS task has" if count == 1 else f"All {count} ECS tasks have"
-    rollout.log(f"{what} finished with exit code 0", "success")
+    context.log(f"{what} finished with exit code 0", "success")
 
 
-def _record_missing_tasks(rollout: StepContext, arns: list[str], tasks: list[EcsTask]) -> None:
+def _record_missing_tasks(context: StepContext, arns: list[str], tasks: list[EcsTask]) -> None:
     """AWS forgets a task an hour after its end; what became of one that was not seen ending is unknown."""
     found = {task.arn for task in tasks}
     for arn in arns:
         if arn in found:
-            clear_observation(rollout, arn)
-        elif is_observed_twice(rollout, arn, rollout.now()):
+            clear_observation(context, arn)
+        elif is_observed_twice(context, arn, context.now()):
             raise ActionFailed(
                 "TASK_UNKNOWN",
                 f"AWS no longer has ECS task {arn.rsplit('/', 1)[-1]}, so its result is unknown. Check its "
@@ -159,31 +159,31 @@ def _record_missing_tasks(rollout: StepContext, arns: list[str], tasks: list[Ecs
             )
 
 
-def _log_progress(rollout: StepContext, tasks: list[EcsTask], ended: int) -> None:
+def _log_progress(context: StepContext, tasks: list[EcsTask], ended: int) -> None:
     """One line per change of how many tasks are where."""
     states: dict[str, int] = {"STOPPED": ended} if ended else {}
     for task in tasks:
         states[task.last_status] = states.get(task.last_status, 0) + 1
     line = ", ".join(f"{count} {status}" for status, count in sorted(states.items()))
-    if rollout.progress.get("states") != line:
-        rollout.progress["states"] = line
-        rollout.log(f"Waiting for the ECS tasks to finish: {line}")
-    rollout.show_counts(
+    if context.progress.get("states") != line:
+        context.progress["states"] = line
+        context.log(f"Waiting for the ECS tasks to finish: {line}")
+    context.show_counts(
         running=states.get("RUNNING", 0), desired=len(tasks) + ended, pending=states.get("PENDING", 0)
     )
 
 
-def _record_end(rollout: StepContext, task: EcsTask) -> dict[str, Any]:
+def _record_end(context: StepContext, task: EcsTask) -> dict[str, Any]:
     """What a later look needs of a task that has ended; a failure is explained at once."""
     codes = {one.name: one.exit_code for one in task.containers}
     failed = _failed_container(task)
     if failed is None and task.stop_code in NORMAL_STOP_CODES:
-        rollout.log(f"ECS task {task.id} finished: {_format_exit_codes(codes)}")
+        context.log(f"ECS task {task.id} finished: {_format_exit_codes(codes)}")
         return {"codes": codes}
     container = failed or find_failed_container(task)
-    cause = _find_cause(rollout, task, failed, container)
-    for line in log_diagnosis(rollout, task, container, cause, title="This task failed"):
-        rollout.log(line, "error" if line else "info")
+    cause = _find_cause(context, task, failed, container)
+    for line in log_diagnosis(context, task, container, cause, title="This task failed"):
+        context.log(line, "error" if line else "info")
     return {
         "codes": codes,
         "failure": {
@@ -203,7 +203,7 @@ def _failed_container(task: EcsTask) -> EcsContainer | None:
 
 
 def _find_cause(
-    rollout: StepContext, task: EcsTask, failed: EcsContainer | None, shown: EcsContainer | None
+    context: StepContext, task: EcsTask, failed: EcsContainer | None, shown: EcsContainer | None
 ) -> FailureCause:
     if failed is None:
         # Every code is 0, but somebody ended the task: it may not have finished what it was to do.
@@ -213,7 +213,7 @@ def _find_cause(
             f"it was stopped early ({task.stop_code}: {why}).",
             "Find out who stopped it, and run again if its work was not done.",
         )
-    if failed.exit_code and not _is_essential(rollout, failed.name):
+    if failed.exit_code and not _is_essential(context, failed.name):
         return FailureCause(
             "CONTAINER_EXITED",
             f"container {failed.name}, which is not essential, exited with code {failed.exit_code}.",
@@ -222,8 +222,8 @@ def _find_cause(
     return find_cause(task, shown)
 
 
-def _is_essential(rollout: StepContext, name: str) -> bool:
-    containers = (rollout.recall("task definition") or {}).get("containerDefinitions", [])
+def _is_essential(context: StepContext, name: str) -> bool:
+    containers = (context.recall("task definition") or {}).get("containerDefinitions", [])
     return all(one.get("essential", True) for one in containers if one.get("name") == name)
 
 

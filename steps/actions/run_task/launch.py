@@ -37,25 +37,25 @@ class FetchRunTask(Action):
     def title(self) -> str:
         return "Fetch and validate the request and task definition"
 
-    def start(self, rollout: StepContext) -> None:
+    def start(self, context: StepContext) -> None:
         if not self.definition_arn:
-            definition = _load_manifest(rollout, TASK_DEFINITION)
-            rollout.remember("task definition", definition.value)
-        request = _load_manifest(rollout, RUN_TASK_REQUEST)
+            definition = _load_manifest(context, TASK_DEFINITION)
+            context.remember("task definition", definition.value)
+        request = _load_manifest(context, RUN_TASK_REQUEST)
         if self.definition_arn:
-            self._take_registered(rollout, request)
+            self._take_registered(context, request)
         count = request.value.get("count", 1)
         if count > RUN_TASK_COUNT:
             raise ActionFailed(
                 "TOO_MANY_TASKS",
                 f"The request asks for {count} tasks; one step runs {RUN_TASK_COUNT} at most.",
             )
-        rollout.remember("request", request.value)
+        context.remember("request", request.value)
 
-    def _take_registered(self, rollout: StepContext, request: LoadedManifest) -> None:
+    def _take_registered(self, context: StepContext, request: LoadedManifest) -> None:
         """A task definition that is registered already, which only AWS can show."""
         try:
-            found = rollout.ecs.describe_task_definition(self.definition_arn)
+            found = context.ecs.describe_task_definition(self.definition_arn)
         except NotFound as gone:
             raise ActionFailed(
                 "TASK_DEFINITION_MISSING",
@@ -74,9 +74,9 @@ class FetchRunTask(Action):
         if misfits:
             lines = [f"{request.paths[0]}: {format_path(one.path)}: {one.message}" for one in misfits]
             raise ActionFailed("BAD_MANIFEST", "\n".join(lines))
-        rollout.log(f"Using Task Definition {found.arn}")
-        rollout.remember("task definition", found.raw)
-        rollout.learn(taskDefinitionArn=found.arn)
+        context.log(f"Using Task Definition {found.arn}")
+        context.remember("task definition", found.raw)
+        context.learn(taskDefinitionArn=found.arn)
 
 
 @action
@@ -87,14 +87,14 @@ class RegisterTaskToRun(RegisterTaskDefinition):
     repeats = True
 
 
-def _load_manifest(rollout: StepContext, kind: str) -> LoadedManifest:
-    source = rollout.supplies.sources(kind)[0]
-    rollout.log(f"Fetching {kind} from {source.store}")
-    loaded = rollout.supplies.load(kind)
+def _load_manifest(context: StepContext, kind: str) -> LoadedManifest:
+    source = context.supplies.sources(kind)[0]
+    context.log(f"Fetching {kind} from {source.store}")
+    loaded = context.supplies.load(kind)
     for path in loaded.paths:
-        rollout.log(f"- {path}")
+        context.log(f"- {path}")
     for warning in loaded.warnings:
-        rollout.log(warning, "warning")
+        context.log(warning, "warning")
     return loaded
 
 
@@ -107,19 +107,19 @@ class RunAttempt:
     """One try of running the tasks; `key` tells it from others of the same step."""
 
     key: str
-    rollout: StepContext
+    context: StepContext
 
     def remember_before(self) -> None:
         """Note which tasks this execution started earlier, so that they are never taken for ours."""
-        self.rollout.remember(f"{self.key} before", list_started_tasks(self.rollout))
+        self.context.remember(f"{self.key} before", list_started_tasks(self.context))
 
     def begin(self, number: int, count: int) -> None:
         """Say that a call for so many tasks is about to be made."""
-        self.rollout.remember(f"{self.key} batch {number}", count)
+        self.context.remember(f"{self.key} batch {number}", count)
 
     def end(self, number: int, arns: Sequence[str]) -> None:
         """Say what a call has started."""
-        self.rollout.remember(f"{self.key} tasks {number}", list(arns))
+        self.context.remember(f"{self.key} tasks {number}", list(arns))
 
     def answered(self) -> list[str]:
         """The tasks of every call that was answered."""
@@ -132,7 +132,7 @@ class RunAttempt:
     def not_yet_known(self) -> list[str]:
         """The tasks that AWS shows as started by this execution and that no answer accounts for."""
         accounted = {*(self._recall("before") or []), *self.answered()}
-        return [arn for arn in list_started_tasks(self.rollout) if arn not in accounted]
+        return [arn for arn in list_started_tasks(self.context) if arn not in accounted]
 
     def _batches(self) -> list[int]:
         numbers: list[int] = []
@@ -141,33 +141,33 @@ class RunAttempt:
         return numbers
 
     def _recall(self, name: str) -> Any:
-        return self.rollout.recall(f"{self.key} {name}")
+        return self.context.recall(f"{self.key} {name}")
 
 
-def list_started_tasks(rollout: StepContext) -> list[str]:
+def list_started_tasks(context: StepContext) -> list[str]:
     """Every task that this execution has started, running or stopped within the last hour."""
     return [
         arn
         for status in LISTED_STATUSES
-        for arn in rollout.ecs.list_tasks_started_by(rollout.cluster, rollout.execution_id, status)
+        for arn in context.ecs.list_tasks_started_by(context.cluster, context.execution_id, status)
     ]
 
 
-def start_attempt(rollout: StepContext) -> RunAttempt:
+def start_attempt(context: StepContext) -> RunAttempt:
     """The try that begins now; other actions of the step find it as the current one."""
     number = 0
-    while (known := rollout.recall(f"try {number}")) not in (None, rollout.intent):
+    while (known := context.recall(f"try {number}")) not in (None, context.intent):
         number += 1
-    rollout.remember(f"try {number}", rollout.intent)
-    return RunAttempt(known or rollout.intent, rollout)
+    context.remember(f"try {number}", context.intent)
+    return RunAttempt(known or context.intent, context)
 
 
-def get_current_attempt(rollout: StepContext) -> RunAttempt | None:
+def get_current_attempt(context: StepContext) -> RunAttempt | None:
     """The newest try of this step; None if none has begun."""
     key, number = "", 0
-    while known := rollout.recall(f"try {number}"):
+    while known := context.recall(f"try {number}"):
         key, number = known, number + 1
-    return RunAttempt(key, rollout) if key else None
+    return RunAttempt(key, context) if key else None
 
 
 _REFUSAL_TEXTS = (
@@ -212,54 +212,54 @@ class RunTasks(Action):
     def title(self) -> str:
         return "Run the tasks"
 
-    def start(self, rollout: StepContext) -> None:
-        request = rollout.recall("request")
+    def start(self, context: StepContext) -> None:
+        request = context.recall("request")
         left = request.get("count", 1)
-        this = start_attempt(rollout)
+        this = start_attempt(context)
         this.remember_before()
-        rollout.log(f"Running {left} ECS task{'s' if left != 1 else ''} in cluster {rollout.cluster}")
+        context.log(f"Running {left} ECS task{'s' if left != 1 else ''} in cluster {context.cluster}")
         number = 0
         while left:
             count = min(left, TASKS_PER_CALL)
-            self._run(rollout, this, number, count)
+            self._run(context, this, number, count)
             left, number = left - count, number + 1
         if self.hands_over:
-            rollout.remember(f"{this.key} went well", True)
-            rollout.log("Skipped Steady State Check")
+            context.remember(f"{this.key} went well", True)
+            context.log("Skipped Steady State Check")
 
-    def _run(self, rollout: StepContext, this: RunAttempt, number: int, count: int) -> None:
+    def _run(self, context: StepContext, this: RunAttempt, number: int, count: int) -> None:
         request = {
-            **rollout.recall("request"),
-            "taskDefinition": rollout.know("taskDefinitionArn"),
+            **context.recall("request"),
+            "taskDefinition": context.know("taskDefinitionArn"),
             "count": count,
-            "startedBy": rollout.execution_id,
+            "startedBy": context.execution_id,
         }
         this.begin(number, count)
         try:
-            answer = rollout.ecs.run_task(request, rollout.cluster, f"{rollout.intent}-{number}")
+            answer = context.ecs.run_task(request, context.cluster, f"{context.intent}-{number}")
         except AwsError:
             this.end(number, [])
             raise
         this.end(number, [task.arn for task in answer.tasks])
-        rollout.learn(taskArns=this.answered())
+        context.learn(taskArns=this.answered())
         for task in answer.tasks:
-            rollout.log(f"Started ECS task {task.id} with Arn {task.arn}")
+            context.log(f"Started ECS task {task.id} with Arn {task.arn}")
         if answer.failures or len(answer.tasks) < count:
-            raise _build_refusal(rollout, count, len(answer.tasks), format_refusals(answer.failures))
+            raise _build_refusal(context, count, len(answer.tasks), format_refusals(answer.failures))
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
-        late = is_past_read_lag(rollout, call)
-        this = get_current_attempt(rollout)
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+        late = is_past_read_lag(context, call)
+        this = get_current_attempt(context)
         arns = this.not_yet_known() if this else []
         if len(arns) >= call.params["count"]:
-            tasks = rollout.ecs.describe_tasks(rollout.cluster, arns)
+            tasks = context.ecs.describe_tasks(context.cluster, arns)
             return Applied({"tasks": [task.raw for task in tasks], "failures": []})
         # Sent again with its token, it gives the tasks of the first time, with what was refused then.
         return NotApplied() if late else Unconfirmed()
 
 
-def _build_refusal(rollout: StepContext, wanted: int, started: int, reasons: list[str]) -> ActionFailed:
+def _build_refusal(context: StepContext, wanted: int, started: int, reasons: list[str]) -> ActionFailed:
     for reason in reasons:
-        rollout.log(f"AWS did not start a task: {reason}", "error")
+        context.log(f"AWS did not start a task: {reason}", "error")
     why = " ".join(dict.fromkeys(reasons)) or "AWS gave no reason."
     return ActionFailed("TASK_NOT_STARTED", f"AWS started {started} of {wanted} ECS tasks. {why}")

@@ -34,14 +34,14 @@ class StopEarlierTasks(Action):
     def title(self) -> str:
         return "Stop tasks of an earlier attempt"
 
-    def start(self, rollout: StepContext) -> None:
-        _stop_all(rollout, _list_tasks_of_earlier_attempt(rollout), "The step that ran this task is retried")
+    def start(self, context: StepContext) -> None:
+        _stop_all(context, _list_tasks_of_earlier_attempt(context), "The step that ran this task is retried")
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
-        return _confirm_stop(rollout, call)
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+        return _confirm_stop(context, call)
 
-    def is_done(self, rollout: StepContext) -> bool:
-        return all(task.last_status == "STOPPED" for task in _list_tasks_of_earlier_attempt(rollout))
+    def is_done(self, context: StepContext) -> bool:
+        return all(task.last_status == "STOPPED" for task in _list_tasks_of_earlier_attempt(context))
 
 
 @action
@@ -56,18 +56,18 @@ class FindLeftoverTasks(Action):
     def title(self) -> str:
         return "Find leftover tasks"
 
-    def is_done(self, rollout: StepContext) -> bool:
-        this = get_current_attempt(rollout)
-        if this is None or rollout.recall(f"{this.key} went well"):
+    def is_done(self, context: StepContext) -> bool:
+        this = get_current_attempt(context)
+        if this is None or context.recall(f"{this.key} went well"):
             return True
         if not this.open_batches():
-            rollout.learn(leftTasks=this.answered())
+            context.learn(leftTasks=this.answered())
             return True
         found = this.not_yet_known()
-        since = rollout.progress.setdefault("since", rollout.now().isoformat())
-        if not found and rollout.now() - datetime.fromisoformat(since) < LISTING_LAG:
+        since = context.progress.setdefault("since", context.now().isoformat())
+        if not found and context.now() - datetime.fromisoformat(since) < LISTING_LAG:
             return False
-        rollout.learn(leftTasks=[*this.answered(), *found])
+        context.learn(leftTasks=[*this.answered(), *found])
         return True
 
 
@@ -84,56 +84,56 @@ class StopLeftoverTasks(Action):
     def title(self) -> str:
         return "Stop leftover tasks"
 
-    def start(self, rollout: StepContext) -> None:
-        this = get_current_attempt(rollout)
-        if this is not None and rollout.recall(f"{this.key} went well"):
+    def start(self, context: StepContext) -> None:
+        this = get_current_attempt(context)
+        if this is not None and context.recall(f"{this.key} went well"):
             return
-        _stop_all(rollout, _list_leftover_tasks(rollout), "The step that ran this task has ended")
+        _stop_all(context, _list_leftover_tasks(context), "The step that ran this task has ended")
         if self.registered:
-            deregister_task_definition(rollout)
+            deregister_task_definition(context)
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
         if call.operation == "StopTask":
-            return _confirm_stop(rollout, call)
-        late = is_past_read_lag(rollout, call)
-        if not rollout.ecs.describe_task_definition(call.params["taskDefinition"]).is_active:
+            return _confirm_stop(context, call)
+        late = is_past_read_lag(context, call)
+        if not context.ecs.describe_task_definition(call.params["taskDefinition"]).is_active:
             return Applied({})
         return NotApplied() if late else Unconfirmed()
 
-    def is_done(self, rollout: StepContext) -> bool:
-        return all(task.last_status == "STOPPED" for task in _list_leftover_tasks(rollout))
+    def is_done(self, context: StepContext) -> bool:
+        return all(task.last_status == "STOPPED" for task in _list_leftover_tasks(context))
 
 
-def _list_leftover_tasks(rollout: StepContext) -> list[EcsTask]:
-    return _describe_tasks(rollout, rollout.know("leftTasks") or [])
+def _list_leftover_tasks(context: StepContext) -> list[EcsTask]:
+    return _describe_tasks(context, context.know("leftTasks") or [])
 
 
-def _list_tasks_of_earlier_attempt(rollout: StepContext) -> list[EcsTask]:
+def _list_tasks_of_earlier_attempt(context: StepContext) -> list[EcsTask]:
     """What the try before this one started; one whose answer is still to come goes on as the same try."""
-    this = get_current_attempt(rollout)
-    if this is None or this.open_batches() or rollout.recall(f"{this.key} went well"):
+    this = get_current_attempt(context)
+    if this is None or this.open_batches() or context.recall(f"{this.key} went well"):
         return []
-    return _describe_tasks(rollout, this.answered())
+    return _describe_tasks(context, this.answered())
 
 
-def _describe_tasks(rollout: StepContext, arns: list[str]) -> list[EcsTask]:
-    return rollout.ecs.describe_tasks(rollout.cluster, arns) if arns else []
+def _describe_tasks(context: StepContext, arns: list[str]) -> list[EcsTask]:
+    return context.ecs.describe_tasks(context.cluster, arns) if arns else []
 
 
-def _stop_all(rollout: StepContext, tasks: list[EcsTask], reason: str) -> None:
+def _stop_all(context: StepContext, tasks: list[EcsTask], reason: str) -> None:
     for task in tasks:
         if task.last_status in STOPPING_STATUSES or task.desired_status == "STOPPED":
             continue
-        rollout.log(f"Stopping ECS task {task.id}..")
+        context.log(f"Stopping ECS task {task.id}..")
         try:
-            rollout.ecs.stop_task(rollout.cluster, task.arn, reason)
+            context.ecs.stop_task(context.cluster, task.arn, reason)
         except NotFound:
-            rollout.log(f"ECS task {task.id} is already deleted")
+            context.log(f"ECS task {task.id} is already deleted")
 
 
-def _confirm_stop(rollout: StepContext, call: CallRecord) -> Confirmation:
-    late = is_past_read_lag(rollout, call)
-    tasks = rollout.ecs.describe_tasks(rollout.cluster, [call.params["task"]])
+def _confirm_stop(context: StepContext, call: CallRecord) -> Confirmation:
+    late = is_past_read_lag(context, call)
+    tasks = context.ecs.describe_tasks(context.cluster, [call.params["task"]])
     if all(task.desired_status == "STOPPED" for task in tasks):
         return Applied({"task": tasks[0].raw if tasks else {}})
     return NotApplied() if late else Unconfirmed()

@@ -174,7 +174,7 @@ class TerraformCloudWorkspace:
 class TerraformCloud:
     """What one connector leads to; every method raises `ActionFailed` with what was refused, and why."""
 
-    rollout: StepContext
+    context: StepContext
     connector: str
 
     def workspace(self, organization: str, name: str) -> TerraformCloudWorkspace:
@@ -231,7 +231,7 @@ class TerraformCloud:
         return _parse_document(reply, what, (200,))
 
     def _ask(self, params: Mapping[str, Any]) -> OutboundResponse:
-        return self.rollout.work.ask_terraform(self.connector, params)
+        return self.context.work.ask_terraform(self.connector, params)
 
 
 def build_run_answer(run: Document) -> dict[str, Any]:
@@ -316,17 +316,17 @@ _ACCEPTED_ANSWER: Final = {"status": 202, "body": "", "size": -1}
 
 
 def confirm_terraform_cloud_call(
-    rollout: StepContext, connector: str, call: CallRecord, workspace: str
+    context: StepContext, connector: str, call: CallRecord, workspace: str
 ) -> Confirmation:
     """Say whether a run was made, by its message, or an action taken, by where its run stands."""
-    cloud = TerraformCloud(rollout, connector)
+    cloud = TerraformCloud(context, connector)
     path = [str(one) for one in call.params["path"]]
     if path == ["runs"]:
         return _confirm_run(cloud, call, workspace)
     if path[0] == "runs":
         return _confirm_run_action(cloud, call, path[1], path[-1])
     # Overriding what is overridden already is refused without harm.
-    return _build_not_applied(rollout, call)
+    return _build_not_applied(context, call)
 
 
 def _confirm_run(cloud: TerraformCloud, call: CallRecord, workspace: str) -> Confirmation:
@@ -334,14 +334,14 @@ def _confirm_run(cloud: TerraformCloud, call: CallRecord, workspace: str) -> Con
     for run in cloud.runs(workspace):
         if run.message == message:
             return Applied(build_run_answer(run.raw))
-    return _build_not_applied(cloud.rollout, call)
+    return _build_not_applied(cloud.context, call)
 
 
 def _confirm_run_action(cloud: TerraformCloud, call: CallRecord, run_id: str, verb: str) -> Confirmation:
     run = cloud.run(run_id)
     is_open = {"apply": run.is_confirmable, "discard": run.is_discardable, "cancel": run.is_cancelable}
     if is_open.get(verb, False):
-        return _build_not_applied(cloud.rollout, call)
+        return _build_not_applied(cloud.context, call)
     return Applied(_build_applied())
 
 
@@ -349,5 +349,5 @@ def _build_applied() -> dict[str, Any]:
     return dict(_ACCEPTED_ANSWER)
 
 
-def _build_not_applied(rollout: StepContext, call: CallRecord) -> Confirmation:
-    return NotApplied() if rollout.now() - call.sent_at > _CALL_DELIVERY_TIME else Unconfirmed()
+def _build_not_applied(context: StepContext, call: CallRecord) -> Confirmation:
+    return NotApplied() if context.now() - call.sent_at > _CALL_DELIVERY_TIME else Unconfirmed()

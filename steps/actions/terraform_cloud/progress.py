@@ -17,45 +17,45 @@ _EMPTY_READS: Final = 2
 TAIL_CHARACTERS: Final = 64 * 1024
 
 
-def log_run_status(rollout: StepContext, run: TerraformCloudRun) -> None:
+def log_run_status(context: StepContext, run: TerraformCloudRun) -> None:
     """Say where the run stands, once for each place."""
-    if rollout.progress.get("status") != run.status:
-        rollout.progress["status"] = run.status
-        rollout.log(f"The run {run.words}")
+    if context.progress.get("status") != run.status:
+        context.progress["status"] = run.status
+        context.log(f"The run {run.words}")
 
 
 def copy_log(cloud: TerraformCloud, phase: RunPhase, *, is_over: bool) -> bool:
     """Bring the next piece of a log; True once it has come to its end."""
-    rollout = cloud.rollout
-    state: dict[str, Any] = rollout.progress.setdefault(
+    context = cloud.context
+    state: dict[str, Any] = context.progress.setdefault(
         f"log {phase.id}", {"offset": 0, "tail": "", "empty": 0}
     )
     if state.get("ended") or not phase.log_url:
         return is_over or bool(state.get("ended"))
     try:
-        piece = rollout.work.read_terraform_log(cloud.connector, phase.log_url, state["offset"])
+        piece = context.work.read_terraform_log(cloud.connector, phase.log_url, state["offset"])
     except Undelivered as problem:
-        return _stop_log(rollout, state, problem.message)
+        return _stop_log(context, state, problem.message)
     if piece.status in (401, 403):
-        return _stop_log(rollout, state, f"HTTP status {piece.status}.")
+        return _stop_log(context, state, f"HTTP status {piece.status}.")
     is_empty = piece.status not in (200, 206) or not piece.size
     state["empty"] = state["empty"] + 1 if is_empty and is_over else 0
     if not is_empty:
         state["offset"] += piece.size
-        _log_lines(rollout, state, piece.text)
+        _log_lines(context, state, piece.text)
     if "\x03" in piece.text or state["empty"] >= _EMPTY_READS:
-        _log_lines(rollout, state, "\n")
+        _log_lines(context, state, "\n")
         state["ended"] = True
     return bool(state.get("ended"))
 
 
-def _stop_log(rollout: StepContext, state: dict[str, Any], why: str) -> bool:
+def _stop_log(context: StepContext, state: dict[str, Any], why: str) -> bool:
     state["ended"] = True
-    rollout.log(f"The log of Terraform Cloud cannot be read: {why}", "warning")
+    context.log(f"The log of Terraform Cloud cannot be read: {why}", "warning")
     return True
 
 
-def _log_lines(rollout: StepContext, state: dict[str, Any], text: str) -> None:
+def _log_lines(context: StepContext, state: dict[str, Any], text: str) -> None:
     whole = state["tail"] + text.translate(_CONTROL_CHARACTERS)
     lines = whole.split("\n")
     state["tail"] = lines.pop()
@@ -64,7 +64,7 @@ def _log_lines(rollout: StepContext, state: dict[str, Any], text: str) -> None:
         state["tail"] = ""
     for line in lines:
         for told, level in parse_log_line(line):
-            rollout.log(told, level)
+            context.log(told, level)
 
 
 def parse_log_line(line: str) -> list[tuple[str, str]]:
@@ -110,7 +110,7 @@ def require_usable_plan(
             f"let the step override policies if the token is allowed to.",
         )
     if is_broken:
-        cloud.rollout.log(f"Run {run.id} {run.words}{_list_broken_policies(cloud, run)}", "warning")
+        cloud.context.log(f"Run {run.id} {run.words}{_list_broken_policies(cloud, run)}", "warning")
 
 
 def refuse_ended_run(run: TerraformCloudRun, phase: str) -> None:
@@ -123,11 +123,11 @@ def refuse_ended_run(run: TerraformCloudRun, phase: str) -> None:
         raise ActionFailed("RUN_ENDED", f"The run was ended in Terraform Cloud: run {run.id} {run.words}.")
 
 
-def log_plan(rollout: StepContext, run: TerraformCloudRun) -> None:
+def log_plan(context: StepContext, run: TerraformCloudRun) -> None:
     """Say and hand on what the plan would change."""
     added, changed, destroyed = run.plan.counts
-    rollout.log(f"Plan: {added} to add, {changed} to change, {destroyed} to destroy")
-    rollout.learn(
+    context.log(f"Plan: {added} to add, {changed} to change, {destroyed} to destroy")
+    context.learn(
         planStatus="CHANGES" if run.has_changes else "NO_CHANGES",
         resourcesToAdd=added,
         resourcesToChange=changed,

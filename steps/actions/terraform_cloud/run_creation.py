@@ -39,13 +39,13 @@ def find_newer_run(cloud: TerraformCloud, run: TerraformCloudRun, workspace: str
 
 def start_rollback_run(cloud: TerraformCloud, run: TerraformCloudRun) -> None:
     """Make the run that puts back what was applied before `run`, which is then `rollbackRunId`."""
-    rollout = cloud.rollout
-    workspace, before_id = str(rollout.recall("workspace")), str(rollout.recall("applied before") or "")
+    context = cloud.context
+    workspace, before_id = str(context.recall("workspace")), str(context.recall("applied before") or "")
     if before_id:
         before = cloud.run(before_id)
         is_destroy, configuration, variables = before.is_destroy, before.configuration, before.variables
-        rollout.log(f"Applying again what run {before_id} applied")
-    elif rollout.recall("state before"):
+        context.log(f"Applying again what run {before_id} applied")
+    elif context.recall("state before"):
         raise ActionFailed(
             "NOTHING_TO_GO_BACK_TO",
             "The state before this step was not made by a run that Terraform Cloud still shows, so there is "
@@ -53,8 +53,8 @@ def start_rollback_run(cloud: TerraformCloud, run: TerraformCloudRun) -> None:
         )
     else:
         is_destroy, configuration, variables = True, run.configuration, run.variables
-        rollout.log(f"Nothing was there before run {run.id}: its resources are destroyed")
-    mark = rollout.remember("rollback mark", f"{rollout.intent} back {rollout.now():%Y%m%d%H%M%S}")
+        context.log(f"Nothing was there before run {run.id}: its resources are destroyed")
+    mark = context.remember("rollback mark", f"{context.intent} back {context.now():%Y%m%d%H%M%S}")
     attributes = {
         "message": f"Rolled back by Slipway: run {run.id} [Slipway {mark}]",
         "auto-apply": True,
@@ -68,8 +68,8 @@ def start_rollback_run(cloud: TerraformCloud, run: TerraformCloudRun) -> None:
         }
     }
     made = cloud.create_run(body, {"hcl": _build_variables(variables)})
-    rollout.log(f"Run {made.id} is created in workspace {rollout.recall('workspace name')}")
-    rollout.learn(rollbackRunId=made.id)
+    context.log(f"Run {made.id} is created in workspace {context.recall('workspace name')}")
+    context.learn(rollbackRunId=made.id)
 
 
 def is_rollback_run_over(cloud: TerraformCloud, run_id: str) -> bool:
@@ -77,7 +77,7 @@ def is_rollback_run_over(cloud: TerraformCloud, run_id: str) -> bool:
     if not run_id:
         return True
     run = cloud.run(run_id)
-    log_run_status(cloud.rollout, run)
+    log_run_status(cloud.context, run)
     is_planned = run.is_over or run.may_have_applied or run.is_undecided
     if not copy_log(cloud, run.plan, is_over=is_planned):
         return False
@@ -91,16 +91,16 @@ def is_rollback_run_over(cloud: TerraformCloud, run_id: str) -> bool:
 
 def build_rollback_check(cloud: TerraformCloud) -> list[ChecklistEntry]:
     """The line of the checklist: what was applied last, beside what was meant to be."""
-    rollout = cloud.rollout
-    back = str(rollout.know("rollbackRunId") or "")
+    context = cloud.context
+    back = str(context.know("rollbackRunId") or "")
     if not back:
         return []
     run = cloud.run(back)
-    before = str(rollout.recall("applied before") or "")
+    before = str(context.recall("applied before") or "")
     expected = f"as run {before} applied it" if before else "nothing"
     is_back = run.status in ("applied", "planned_and_finished")
     found = expected if is_back else f"run {back} {run.words}"
-    return [ChecklistEntry(f"Workspace {rollout.recall('workspace name')}", expected, found, ok=is_back)]
+    return [ChecklistEntry(f"Workspace {context.recall('workspace name')}", expected, found, ok=is_back)]
 
 
 def _build_variables(variables: Mapping[str, str]) -> dict[str, str]:
@@ -138,109 +138,109 @@ class CreateTerraformCloudRun(Action):
     def title(self) -> str:
         return "Plan in Terraform Cloud"
 
-    def start(self, rollout: StepContext) -> None:
-        cloud = TerraformCloud(rollout, self.connector)
+    def start(self, context: StepContext) -> None:
+        cloud = TerraformCloud(context, self.connector)
         workspace = cloud.workspace(
-            *(_resolve_text(rollout, one) for one in (self.organization, self.workspace))
+            *(_resolve_text(context, one) for one in (self.organization, self.workspace))
         )
-        _refuse_workspace(rollout, workspace)
-        rollout.remember("workspace", workspace.id)
-        rollout.remember("workspace name", str(workspace))
+        _refuse_workspace(context, workspace)
+        context.remember("workspace", workspace.id)
+        context.remember("workspace name", str(workspace))
         applied = cloud.runs(workspace.id, "applied", most=1)
-        rollout.remember("applied before", applied[0].id if applied else "")
-        rollout.remember("state before", workspace.has_state)
+        context.remember("applied before", applied[0].id if applied else "")
+        context.remember("state before", workspace.has_state)
         self._make_way(cloud, workspace)
         for name in self.secrets:
-            rollout.log(
+            context.log(
                 f"Variable {name} is a secret: Terraform Cloud shows variables of a run to whoever may read "
                 "the run. A sensitive variable of the workspace stays hidden.",
                 "warning",
             )
         run = cloud.create_run(
-            self._body(rollout, workspace),
+            self._body(context, workspace),
             {
-                "texts": {name: _resolve_text(rollout, one) for name, one in self.texts.items()},
-                "hcl": {name: _resolve_text(rollout, one) for name, one in self.hcl.items()},
+                "texts": {name: _resolve_text(context, one) for name, one in self.texts.items()},
+                "hcl": {name: _resolve_text(context, one) for name, one in self.hcl.items()},
                 "secrets": self.secrets,
             },
         )
-        rollout.log(f"Run {run.id} is created in workspace {workspace}")
-        rollout.learn(runId=run.id, workspaceId=workspace.id)
+        context.log(f"Run {run.id} is created in workspace {workspace}")
+        context.learn(runId=run.id, workspaceId=workspace.id)
         if self.provisioner:
-            rollout.learn(provisionerIdentifier=self.provisioner)
+            context.learn(provisionerIdentifier=self.provisioner)
 
     def _make_way(self, cloud: TerraformCloud, workspace: TerraformCloudWorkspace) -> None:
         """Discard what this step left open in an earlier attempt, and what waits where that is wanted."""
-        rollout = cloud.rollout
-        earlier = str(rollout.know("runId") or "")
+        context = cloud.context
+        earlier = str(context.know("runId") or "")
         if earlier:
             close_open_run(cloud, cloud.run(earlier))
         if self.discards_pending:
             for run in cloud.runs(workspace.id, OPEN_STATUSES):
                 close_open_run(cloud, run)
 
-    def _body(self, rollout: StepContext, workspace: TerraformCloudWorkspace) -> dict[str, Any]:
-        said = _resolve_text(rollout, self.message) or "Asked for by Slipway"
+    def _body(self, context: StepContext, workspace: TerraformCloudWorkspace) -> dict[str, Any]:
+        said = _resolve_text(context, self.message) or "Asked for by Slipway"
         attributes: dict[str, Any] = {
-            "message": f"{said} [Slipway {rollout.intent}]",
+            "message": f"{said} [Slipway {context.intent}]",
             "auto-apply": False,
             "is-destroy": self.is_destroy,
             "plan-only": self.plan_only,
             "refresh-only": self.refresh_only,
         }
         if self.targets:
-            attributes["target-addrs"] = [_resolve_text(rollout, one) for one in self.targets]
+            attributes["target-addrs"] = [_resolve_text(context, one) for one in self.targets]
         if self.terraform_version:
             attributes["terraform-version"] = self.terraform_version
         # What the action at the end looks for, should the answer be lost and never be looked for.
-        rollout.remember("asked run", attributes["message"])
+        context.remember("asked run", attributes["message"])
         return {"data": {"type": "runs", "attributes": attributes, **build_run_relationships(workspace.id)}}
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
-        return confirm_terraform_cloud_call(rollout, self.connector, call, str(rollout.recall("workspace")))
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+        return confirm_terraform_cloud_call(context, self.connector, call, str(context.recall("workspace")))
 
-    def is_done(self, rollout: StepContext) -> bool:
-        cloud = TerraformCloud(rollout, self.connector)
-        run = cloud.run(str(rollout.know("runId")))
-        log_run_status(rollout, run)
+    def is_done(self, context: StepContext) -> bool:
+        cloud = TerraformCloud(context, self.connector)
+        run = cloud.run(str(context.know("runId")))
+        log_run_status(context, run)
         is_planned = run.is_over or run.is_confirmable or run.is_undecided or run.may_have_applied
         if not copy_log(cloud, run.plan, is_over=is_planned) or not is_planned:
             return False
         require_usable_plan(cloud, run, overrides=self.overrides_policies, plan_only=self.plan_only)
-        log_plan(rollout, run)
+        log_plan(context, run)
         return True
 
-    def prepare_undo(self, rollout: StepContext) -> None:
-        cloud = TerraformCloud(rollout, self.connector)
+    def prepare_undo(self, context: StepContext) -> None:
+        cloud = TerraformCloud(context, self.connector)
         run = _get_created_run(cloud)
         if run is not None:
             close_open_run(cloud, run)
 
-    def may_undo(self, rollout: StepContext) -> bool:
-        cloud = TerraformCloud(rollout, self.connector)
+    def may_undo(self, context: StepContext) -> bool:
+        cloud = TerraformCloud(context, self.connector)
         run = _get_created_run(cloud)
         if run is None or not run.is_over:
             return run is None
-        newest = find_newer_run(cloud, run, str(rollout.recall("workspace")))
-        if newest and newest != str(rollout.recall("applied before") or "") and run.may_have_applied:
+        newest = find_newer_run(cloud, run, str(context.recall("workspace")))
+        if newest and newest != str(context.recall("applied before") or "") and run.may_have_applied:
             raise ChangedByOthers(f"Run {newest} was applied after run {run.id}: nothing is restored.")
         return True
 
-    def undo(self, rollout: StepContext) -> None:
-        cloud = TerraformCloud(rollout, self.connector)
+    def undo(self, context: StepContext) -> None:
+        cloud = TerraformCloud(context, self.connector)
         run = _get_created_run(cloud)
         if run is None or not run.may_have_applied:
-            rollout.log("Nothing was applied, so there is nothing to restore")
-            rollout.learn(rollbackRunId="")
+            context.log("Nothing was applied, so there is nothing to restore")
+            context.learn(rollbackRunId="")
             return
         start_rollback_run(cloud, run)
 
-    def adopt_undo(self, rollout: StepContext, call: CallRecord) -> Confirmation:
-        return self.adopt(rollout, call)
+    def adopt_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
+        return self.adopt(context, call)
 
-    def is_undone(self, rollout: StepContext) -> bool:
+    def is_undone(self, context: StepContext) -> bool:
         return is_rollback_run_over(
-            TerraformCloud(rollout, self.connector), str(rollout.know("rollbackRunId") or "")
+            TerraformCloud(context, self.connector), str(context.know("rollbackRunId") or "")
         )
 
     def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
@@ -250,15 +250,15 @@ class CreateTerraformCloudRun(Action):
             return (f"Workspace {name} is applied again as run {before} had it.",)
         return (f"What run {known.know('runId')} made in workspace {name} is destroyed.",)
 
-    def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
-        return build_rollback_check(TerraformCloud(rollout, self.connector))
+    def checklist(self, context: StepContext) -> list[ChecklistEntry]:
+        return build_rollback_check(TerraformCloud(context, self.connector))
 
 
-def _resolve_text(rollout: StepContext, text: str) -> str:
-    return render_expressions(text, rollout.value_of)
+def _resolve_text(context: StepContext, text: str) -> str:
+    return render_expressions(text, context.value_of)
 
 
-def _refuse_workspace(rollout: StepContext, workspace: TerraformCloudWorkspace) -> None:
+def _refuse_workspace(context: StepContext, workspace: TerraformCloudWorkspace) -> None:
     if workspace.execution_mode == "local":
         raise ActionFailed(
             "WORKSPACE_IS_LOCAL",
@@ -271,12 +271,12 @@ def _refuse_workspace(rollout: StepContext, workspace: TerraformCloudWorkspace) 
             "permission to plan or to write.",
         )
     if workspace.is_locked:
-        rollout.log(f"Workspace {workspace} is locked: the run waits until it is unlocked", "warning")
+        context.log(f"Workspace {workspace} is locked: the run waits until it is unlocked", "warning")
 
 
 def _get_created_run(cloud: TerraformCloud) -> TerraformCloudRun | None:
     """The run that this step made, if it is known."""
-    run_id = str(cloud.rollout.know("runId") or "")
+    run_id = str(cloud.context.know("runId") or "")
     return cloud.run(run_id) if run_id else None
 
 
@@ -286,6 +286,6 @@ def close_open_run(cloud: TerraformCloud, run: TerraformCloudRun) -> None:
         return
     verb = "discard" if run.is_discardable else "cancel"
     if cloud.act(("runs", run.id, "actions", verb), "Discarded by Slipway"):
-        cloud.rollout.log(
+        cloud.context.log(
             f"Run {run.id} is {'discarded' if verb == 'discard' else 'asked to stop'}", "warning"
         )

@@ -36,17 +36,17 @@ class FindTerraformCloudRun(Action):
     def title(self) -> str:
         return "Find the planned run"
 
-    def start(self, rollout: StepContext) -> None:
-        cloud = TerraformCloud(rollout, self.connector)
-        run = cloud.run(render_expressions(self.run, rollout.value_of) or self._planned(rollout))
+    def start(self, context: StepContext) -> None:
+        cloud = TerraformCloud(context, self.connector)
+        run = cloud.run(render_expressions(self.run, context.value_of) or self._planned(context))
         if run.is_over and run.status != "planned_and_finished":
             raise ActionFailed("RUN_ENDED", f"Run {run.id} {run.words}: plan again.")
         workspace = run.raw.get("relationships", {}).get("workspace", {}).get("data", {}).get("id", "")
-        rollout.log(f"Run {run.id} {run.words}")
-        rollout.learn(runId=run.id, workspaceId=str(workspace))
+        context.log(f"Run {run.id} {run.words}")
+        context.learn(runId=run.id, workspaceId=str(workspace))
 
-    def _planned(self, rollout: StepContext) -> str:
-        earlier = rollout.earlier(RUN_STEP_TYPE)
+    def _planned(self, context: StepContext) -> str:
+        earlier = context.earlier(RUN_STEP_TYPE)
         if earlier is None:
             raise ActionFailed(
                 "NO_PLAN", "No earlier step has planned a run: add one with the run type Plan."
@@ -75,16 +75,16 @@ class OverrideTerraformCloudPolicies(Action):
     def title(self) -> str:
         return "Override policies"
 
-    def start(self, rollout: StepContext) -> None:
-        run_id = str(rollout.know("runId") or "")
+    def start(self, context: StepContext) -> None:
+        run_id = str(context.know("runId") or "")
         if not run_id:
             return
-        cloud = TerraformCloud(rollout, self.connector)
+        cloud = TerraformCloud(context, self.connector)
         if not cloud.run(run_id).is_undecided:
             return
         for path in (*self._checks(cloud, run_id), *self._stages(cloud, run_id)):
             if cloud.act((*path, "actions", "override"), ""):
-                rollout.log(f"Policy check {path[1]} is overridden", "warning")
+                context.log(f"Policy check {path[1]} is overridden", "warning")
 
     def _checks(self, cloud: TerraformCloud, run_id: str) -> list[tuple[str, str]]:
         checks = cloud.listed(("runs", run_id, "policy-checks"), "the policy checks of the run")
@@ -95,19 +95,19 @@ class OverrideTerraformCloudPolicies(Action):
         waiting = [one for one in stages if _get_policy_attributes(one).get("status") == "awaiting_override"]
         return [("task-stages", str(one.get("id"))) for one in waiting]
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
-        return confirm_terraform_cloud_call(rollout, self.connector, call, "")
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+        return confirm_terraform_cloud_call(context, self.connector, call, "")
 
-    def is_done(self, rollout: StepContext) -> bool:
-        run_id = str(rollout.know("runId") or "")
+    def is_done(self, context: StepContext) -> bool:
+        run_id = str(context.know("runId") or "")
         if not run_id:
             # A preview, which makes none.
             return True
-        run = TerraformCloud(rollout, self.connector).run(run_id)
+        run = TerraformCloud(context, self.connector).run(run_id)
         refuse_ended_run(run, "plan")
         if run.is_undecided:
-            since = rollout.progress.setdefault("undecided", 0) + 1
-            rollout.progress["undecided"] = since
+            since = context.progress.setdefault("undecided", 0) + 1
+            context.progress["undecided"] = since
             if since > _OVERRIDE_READS:
                 raise ActionFailed(
                     "POLICY_FAILED",
@@ -144,28 +144,28 @@ class ConfirmTerraformCloudRun(Action):
     def title(self) -> str:
         return "Apply in Terraform Cloud"
 
-    def start(self, rollout: StepContext) -> None:
-        run_id = str(rollout.know("runId") or "")
+    def start(self, context: StepContext) -> None:
+        run_id = str(context.know("runId") or "")
         if not run_id:
             return
-        cloud = TerraformCloud(rollout, self.connector)
+        cloud = TerraformCloud(context, self.connector)
         run = cloud.run(run_id)
         if not run.is_confirmable:
             return
         if cloud.act(("runs", run_id, "actions", "apply"), "Confirmed by Slipway"):
-            rollout.log(f"Run {run_id} is confirmed")
+            context.log(f"Run {run_id} is confirmed")
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
-        return confirm_terraform_cloud_call(rollout, self.connector, call, "")
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+        return confirm_terraform_cloud_call(context, self.connector, call, "")
 
-    def is_done(self, rollout: StepContext) -> bool:
-        run_id = str(rollout.know("runId") or "")
+    def is_done(self, context: StepContext) -> bool:
+        run_id = str(context.know("runId") or "")
         if not run_id:
             # A preview, which makes none.
             return True
-        cloud = TerraformCloud(rollout, self.connector)
+        cloud = TerraformCloud(context, self.connector)
         run = cloud.run(run_id)
-        log_run_status(rollout, run)
+        log_run_status(context, run)
         if run.is_undecided:
             raise ActionFailed(
                 "POLICY_FAILED",
@@ -175,7 +175,7 @@ class ConfirmTerraformCloudRun(Action):
             return False
         refuse_ended_run(run, "apply")
         if run.is_over:
-            rollout.learn(applyStatus="APPLIED" if run.status == "applied" else "NOTHING_TO_APPLY")
+            context.learn(applyStatus="APPLIED" if run.status == "applied" else "NOTHING_TO_APPLY")
         return run.is_over
 
 
@@ -197,15 +197,15 @@ class ReadTerraformCloudOutputs(Action):
     def title(self) -> str:
         return "Read outputs"
 
-    def start(self, rollout: StepContext) -> None:
-        workspace = str(rollout.know("workspaceId") or "")
+    def start(self, context: StepContext) -> None:
+        workspace = str(context.know("workspaceId") or "")
         if not workspace:
             return
-        cloud = TerraformCloud(rollout, self.connector)
+        cloud = TerraformCloud(context, self.connector)
         path = ("workspaces", workspace, "current-state-version-outputs")
         listed = cloud.listed(path, "the outputs of the workspace")
         if len(listed) > OUTPUT_LIMIT:
-            rollout.log(f"Only the first {OUTPUT_LIMIT} of {len(listed)} outputs are kept", "warning")
+            context.log(f"Only the first {OUTPUT_LIMIT} of {len(listed)} outputs are kept", "warning")
         for one in listed[:OUTPUT_LIMIT]:
             self._keep(cloud, one)
 
@@ -221,9 +221,9 @@ class ReadTerraformCloudOutputs(Action):
             raise ActionFailed(
                 "OUTPUTS_TOO_LARGE", f"Output {name} has more than {STORED_CHARACTERS:,} characters."
             )
-        cloud.rollout.learn_output(name, text, is_secret=is_secret)
+        cloud.context.learn_output(name, text, is_secret=is_secret)
         shown = "(sensitive)" if is_secret else text[:SHOWN_CHARACTERS]
-        cloud.rollout.log(f"Output {name} = {shown}")
+        cloud.context.log(f"Output {name} = {shown}")
 
 
 def _get_output_attributes(one: Any) -> dict[str, Any]:
@@ -252,34 +252,34 @@ class EndTerraformCloudRun(Action):
     def title(self) -> str:
         return "Close open runs"
 
-    def start(self, rollout: StepContext) -> None:
-        cloud = TerraformCloud(rollout, self.connector)
+    def start(self, context: StepContext) -> None:
+        cloud = TerraformCloud(context, self.connector)
         run = self._run(cloud)
-        if run is None or run.is_over or (self.keeps and rollout.know("planStatus")):
+        if run is None or run.is_over or (self.keeps and context.know("planStatus")):
             return
-        rollout.learn(endedRunId=run.id)
+        context.learn(endedRunId=run.id)
         close_open_run(cloud, run)
 
     def _run(self, cloud: TerraformCloud) -> TerraformCloudRun | None:
-        rollout = cloud.rollout
-        if run_id := str(rollout.know("runId") or ""):
+        context = cloud.context
+        if run_id := str(context.know("runId") or ""):
             return cloud.run(run_id)
-        message = rollout.recall("asked run")
+        message = context.recall("asked run")
         if not message:
             return None
         # Its answer was lost, and nobody has asked since.
-        runs = cloud.runs(str(rollout.recall("workspace")))
+        runs = cloud.runs(str(context.recall("workspace")))
         return next((one for one in runs if one.message == message), None)
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
-        return confirm_terraform_cloud_call(rollout, self.connector, call, "")
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+        return confirm_terraform_cloud_call(context, self.connector, call, "")
 
-    def is_done(self, rollout: StepContext) -> bool:
-        ended = str(rollout.know("endedRunId") or "")
-        if not ended or TerraformCloud(rollout, self.connector).run(ended).is_over:
+    def is_done(self, context: StepContext) -> bool:
+        ended = str(context.know("endedRunId") or "")
+        if not ended or TerraformCloud(context, self.connector).run(ended).is_over:
             return True
-        since = rollout.progress.setdefault("since", rollout.now().isoformat())
-        if rollout.now() - datetime.fromisoformat(since) < _END_TIMEOUT:
+        since = context.progress.setdefault("since", context.now().isoformat())
+        if context.now() - datetime.fromisoformat(since) < _END_TIMEOUT:
             return False
-        rollout.log(f"Run {ended} has not finished yet: check it in Terraform Cloud", "warning")
+        context.log(f"Run {ended} has not finished yet: check it in Terraform Cloud", "warning")
         return True

@@ -24,25 +24,25 @@ class SetServiceTag(Action):
     def title(self) -> str:
         return f"Tag Service {self.service}"
 
-    def start(self, rollout: StepContext) -> None:
-        live = rollout.ecs.describe_service(rollout.cluster, self.service)
+    def start(self, context: StepContext) -> None:
+        live = context.ecs.describe_service(context.cluster, self.service)
         if live is None:
             raise ActionFailed("NO_SERVICE", f"There is no ECS service {self.service}.")
-        rollout.remember("earlier", rollout.ecs.list_tags(live.arn).get(self.name, ""))
-        rollout.ecs.add_tags(live.arn, {self.name: self.value})
-        rollout.learn(taggedService=live.name, serviceArn=live.arn)
-        rollout.log(f"Tag of Service {live.name}: {self.name} is {self.value}")
+        context.remember("earlier", context.ecs.list_tags(live.arn).get(self.name, ""))
+        context.ecs.add_tags(live.arn, {self.name: self.value})
+        context.learn(taggedService=live.name, serviceArn=live.arn)
+        context.log(f"Tag of Service {live.name}: {self.name} is {self.value}")
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
-        return confirm_tag_write(rollout, call)
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+        return confirm_tag_write(context, call)
 
-    def undo(self, rollout: StepContext) -> None:
-        arn, earlier = str(rollout.know("serviceArn")), str(rollout.recall("earlier"))
+    def undo(self, context: StepContext) -> None:
+        arn, earlier = str(context.know("serviceArn")), str(context.recall("earlier"))
         if earlier:
-            rollout.ecs.add_tags(arn, {self.name: earlier})
+            context.ecs.add_tags(arn, {self.name: earlier})
         else:
-            rollout.ecs.remove_tags(arn, [self.name])
-        rollout.log(f"Tag of Service {self.service}: {self.name} is as before")
+            context.ecs.remove_tags(arn, [self.name])
+        context.log(f"Tag of Service {self.service}: {self.name} is as before")
 
     def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
         return (f"Tag {self.name} of Service {self.service}: back to {known.recall('earlier') or 'none'}",)

@@ -46,17 +46,17 @@ class Stamp(Action):
     def title(self) -> str:
         return f"Stamp {self.name}"
 
-    def start(self, rollout: StepContext) -> None:
-        rollout.take_slot(self.service, is_main=False)
+    def start(self, context: StepContext) -> None:
+        context.take_slot(self.service, is_main=False)
         for arn in self._tags:
-            if arn not in rollout.ecs.list_tags(arn):
-                rollout.ecs.add_tags(arn, {arn: rollout.execution_id})
+            if arn not in context.ecs.list_tags(arn):
+                context.ecs.add_tags(arn, {arn: context.execution_id})
         # Once in each attempt: the verdict counts these lines.
-        rollout.log(f"Created Task Definition stamp {rollout.intent}")
+        context.log(f"Created Task Definition stamp {context.intent}")
 
-    def adopt(self, rollout: StepContext, call: CallRecord) -> Confirmation:
-        late, arn = is_past_read_lag(rollout, call), call.params["resourceArn"]
-        return Applied({}) if arn in rollout.ecs.list_tags(arn) else NotApplied() if late else Unconfirmed()
+    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+        late, arn = is_past_read_lag(context, call), call.params["resourceArn"]
+        return Applied({}) if arn in context.ecs.list_tags(arn) else NotApplied() if late else Unconfirmed()
 
     @property
     def _tags(self) -> list[str]:
@@ -65,27 +65,27 @@ class Stamp(Action):
     def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
         return (f"Stamp {self.name}: gone",)
 
-    def undo(self, rollout: StepContext) -> None:
+    def undo(self, context: StepContext) -> None:
         for arn in self._tags:
-            if arn in rollout.ecs.list_tags(arn):
-                rollout.ecs.remove_tags(arn, [arn])
+            if arn in context.ecs.list_tags(arn):
+                context.ecs.remove_tags(arn, [arn])
 
-    def adopt_undo(self, rollout: StepContext, call: CallRecord) -> Confirmation:
-        late, arn = is_past_read_lag(rollout, call), call.params["resourceArn"]
+    def adopt_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
+        late, arn = is_past_read_lag(context, call), call.params["resourceArn"]
         return (
-            Applied({}) if arn not in rollout.ecs.list_tags(arn) else NotApplied() if late else Unconfirmed()
+            Applied({}) if arn not in context.ecs.list_tags(arn) else NotApplied() if late else Unconfirmed()
         )
 
-    def is_undone(self, rollout: StepContext) -> bool:
-        return not any(arn in rollout.ecs.list_tags(arn) for arn in self._tags)
+    def is_undone(self, context: StepContext) -> bool:
+        return not any(arn in context.ecs.list_tags(arn) for arn in self._tags)
 
-    def checklist(self, rollout: StepContext) -> list[ChecklistEntry]:
-        left = [arn for arn in self._tags if arn in rollout.ecs.list_tags(arn)]
+    def checklist(self, context: StepContext) -> list[ChecklistEntry]:
+        left = [arn for arn in self._tags if arn in context.ecs.list_tags(arn)]
         return [ChecklistEntry(f"Stamp {self.name}", "none", ", ".join(left) or "none", not left)]
 
-    def is_done(self, rollout: StepContext) -> bool:
-        began = rollout.progress.setdefault("began", rollout.now().timestamp())
-        is_over = rollout.now().timestamp() - began >= self.seconds
+    def is_done(self, context: StepContext) -> bool:
+        began = context.progress.setdefault("began", context.now().timestamp())
+        is_over = context.now().timestamp() - began >= self.seconds
         if is_over and self.fails:
             raise ActionFailed("STAMP_FAILED", f"The stamp {self.name} was told to fail.")
         return is_over
