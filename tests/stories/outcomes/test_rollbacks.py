@@ -109,3 +109,16 @@ def test_a_rollback_that_was_held_up_looks_again_before_it_writes(drive: Drive) 
     drive.until_over(execution)
     assert execution.outcome == "SUPERSEDED", drive.log(execution)[-8:]
     assert "UpdateService" not in drive.effects(mark)
+
+
+def test_a_rollback_that_ecs_completes_at_once_ends_when_reads_are_fresh(drive: Drive) -> None:
+    drive.run("1.27")
+    execution = drive.start("crash")
+    for _second in range(90):
+        execution.refresh_from_db()
+        if execution.is_over:
+            break
+        drive.clock.move(1)
+        drive.sandbox.advance(10)
+        drive.look()
+    assert _ends(execution) == ("FAILED", "ROLLED_BACK"), drive.log(execution)
