@@ -179,7 +179,7 @@ def _provided(moment: Moment, before: Iterable[StepExecution]) -> Iterator[Compl
 
 
 def _own(moment: Moment) -> Iterator[CompletionItem]:
-    """What the step itself has learned, which its own manifests and fields may name."""
+    """Return the outputs of the step, which its own manifests and fields may name."""
     if moment.step is not None:
         yield from _of_step(moment.step, "", "This step, as it goes on", with_late=False)
 

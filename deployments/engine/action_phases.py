@@ -102,7 +102,7 @@ def run_phase(
 ) -> PhaseEnd:
     """Run one phase of an action. What it had gathered when it stopped is written first, or with its failure.
 
-    `judged` is the phase whose lost write an adoption judges: it sees what that phase remembered.
+    `judged` is the phase whose lost write an adoption judges: it loads the rollback data of that phase.
     """
     context = EngineStepContext(
         shared, row, phase, told_in=told_in, forbid_sending=forbid_sending, judged=judged

@@ -51,7 +51,7 @@ _LOCK_ORDER = (StageExecution, StepGroup, StepExecution, ActionRun)
 
 
 class ExecutionRows:
-    """An execution with its stages, steps, actions, calls, memories and claims, as one pass works on them."""
+    """Rows of one execution for one reconcile pass: stages, steps, actions, calls, rollback values, claims."""
 
     def __init__(self, lease: Lease, execution: Execution) -> None:
         self.lease = lease
@@ -64,13 +64,13 @@ class ExecutionRows:
         self._actions: dict[int, list[ActionRun]] | None = None
         self._groups: dict[int, list[StepGroup]] | None = None
         self._calls: dict[int, list[AwsCall]] = {}
-        self._memories: dict[tuple[int, int], dict[str, RollbackValue]] = {}
+        self._rollback_values: dict[tuple[int, int], dict[str, RollbackValue]] = {}
         self._claims: dict[int, list[ServiceLockClaim]] = {}
         self._known_events: set[str] | None = None
         self._masks: dict[int, SecretMask] = {}
         self._changed: dict[int, tuple[models.Model, set[str]]] = {}
         self._new_calls: list[AwsCall] = []
-        self._new_memories: list[RollbackValue] = []
+        self._new_rollback_values: list[RollbackValue] = []
         self._new_events: list[AwsEvent] = []
         self._lines: list[tuple[Sequence[NewLogLine], SecretMask]] = []
         self._more: list[Callable[[], object]] = []
@@ -140,12 +140,14 @@ class ExecutionRows:
         if any(row.pk is not None and row.state in _OPEN for row in self._calls.get(step.pk, ())):
             del self._calls[step.pk]
 
-    def memories_of(self, step: StepExecution, run: int) -> dict[str, RollbackValue]:
+    def get_rollback_values(self, step: StepExecution, run: int) -> dict[str, RollbackValue]:
         """What a run of a step saved for its rollback, by name."""
         key = (step.pk, run)
-        if key not in self._memories:
-            self._memories[key] = {one.name: one for one in RollbackValue.objects.filter(step=step, run=run)}
-        return self._memories[key]
+        if key not in self._rollback_values:
+            self._rollback_values[key] = {
+                one.name: one for one in RollbackValue.objects.filter(step=step, run=run)
+            }
+        return self._rollback_values[key]
 
     def claims_of(self, stage: StageExecution) -> list[ServiceLockClaim]:
         """What the steps of a stage want to change, or hold; `is_granted` says which."""
@@ -204,11 +206,11 @@ class ExecutionRows:
         """Append lines to the log with the next commit, secrets hidden."""
         self._lines.append((list(lines), mask))
 
-    def add_memories(self, memories: Sequence[RollbackValue]) -> None:
+    def add_rollback_values(self, rollback_values: Sequence[RollbackValue]) -> None:
         """Save what a step needs for its rollback with the next commit; the first value of a name stays."""
-        for one in memories:
-            self.memories_of(one.step, one.run).setdefault(one.name, one)
-        self._new_memories += memories
+        for one in rollback_values:
+            self.get_rollback_values(one.step, one.run).setdefault(one.name, one)
+        self._new_rollback_values += rollback_values
 
     def add_events(self, events: Sequence[AwsEvent]) -> None:
         """Note with the next commit that these AWS events are shown."""
@@ -273,12 +275,12 @@ class ExecutionRows:
     @property
     def has_changes(self) -> bool:
         """Whether something waits for the next commit."""
-        waiting = (self._changed, self._new_calls, self._new_memories, self._new_events, self._lines)
+        waiting = (self._changed, self._new_calls, self._new_rollback_values, self._new_events, self._lines)
         return any(waiting) or bool(self._more)
 
     def forget_changes(self) -> None:
         """What is not committed did not happen: the rows are loaded again."""
-        self._changed, self._new_calls, self._new_memories, self._new_events = {}, [], [], []
+        self._changed, self._new_calls, self._new_rollback_values, self._new_events = {}, [], [], []
         self._lines, self._more = [], []
         self.is_stale = True
 
@@ -340,9 +342,9 @@ class ExecutionRows:
         new, self._new_calls = self._new_calls, []
         if new:
             AwsCall.objects.bulk_create(new)
-        memories, self._new_memories = self._new_memories, []
-        if memories:
-            RollbackValue.objects.bulk_create(memories, ignore_conflicts=True)
+        rollback_values, self._new_rollback_values = self._new_rollback_values, []
+        if rollback_values:
+            RollbackValue.objects.bulk_create(rollback_values, ignore_conflicts=True)
         events, self._new_events = self._new_events, []
         if events:
             AwsEvent.objects.bulk_create(events, ignore_conflicts=True)
@@ -385,7 +387,7 @@ def _load_stages(execution: Execution) -> tuple[list[StageExecution], dict[int, 
 
 
 class RollbackData:
-    """The memory of one run of a step; `new` entries wait for the next commit."""
+    """Rollback data of one run of a step; `new` entries wait for the next commit."""
 
     def __init__(self, step: StepExecution, run: int, loaded: Mapping[str, RollbackValue]) -> None:
         self._step = step
@@ -393,8 +395,8 @@ class RollbackData:
         self._kept = dict(loaded)
         self.new: list[RollbackValue] = []
 
-    def remember(self, name: str, value: Any) -> Any:
-        """Keep a value unless one of this name is there already; return the one that stays."""
+    def save_for_rollback(self, name: str, value: Any) -> Any:
+        """Save a value unless the name has one; return the saved value."""
         if name not in self._kept:
             self._kept[name] = RollbackValue(
                 step=self._step, run=self._run, name=name, value=json.dumps(value)
@@ -402,27 +404,27 @@ class RollbackData:
             self.new.append(self._kept[name])
         return json.loads(self._kept[name].value)
 
-    def recall(self, name: str) -> Any:
-        """What was remembered, or None."""
+    def load_for_rollback(self, name: str) -> Any:
+        """Return the saved value, or None."""
         found = self._kept.get(name)
         return None if found is None else json.loads(found.value)
 
 
 class EarlierStepData:
-    """What a step before this one remembered in its last run, and what it learned."""
+    """Rollback data and outputs of the last run of an earlier step."""
 
     def __init__(self, step: StepExecution, loaded: Mapping[str, RollbackValue] | None = None) -> None:
         self._step = step
         if loaded is None:
             loaded = {one.name: one for one in RollbackValue.objects.filter(step=step, run=step.run)}
-        self._memories = RollbackData(step, step.run, loaded)
+        self._rollback_values = RollbackData(step, step.run, loaded)
 
-    def recall(self, name: str) -> Any:
-        """What that step remembered, or None."""
-        return self._memories.recall(name)
+    def load_for_rollback(self, name: str) -> Any:
+        """Return a value that the step saved for its rollback, or None."""
+        return self._rollback_values.load_for_rollback(name)
 
-    def know(self, name: str) -> Any:
-        """A fact that is among the outputs of that step, or None."""
+    def get_output(self, name: str) -> Any:
+        """Return an output of the step, or None."""
         return self._step.all_outputs.get(name)
 
 

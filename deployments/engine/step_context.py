@@ -68,7 +68,7 @@ class EngineStepContext(AwsClients):
         self._cursors: dict[str, list[int]] = deepcopy(row.log_cursors)
         self._line = 0
         self._line_at = 0
-        self._facts: dict[str, Any] = {}
+        self._outputs: dict[str, Any] = {}
         self._secret_outputs: dict[str, str] = {}
         self._counts: dict[str, int] | None = None
         # Deep: a look that is cut short must leave what it changed inside of it, too.
@@ -248,12 +248,16 @@ class EngineStepContext(AwsClients):
             for step in rows.steps_of(self.shared.stage, self.step.section)
             if step.type == step_type and step.position < self.step.position
         ]
-        return EarlierStepData(before[-1], rows.memories_of(before[-1], before[-1].run)) if before else None
+        return (
+            EarlierStepData(before[-1], rows.get_rollback_values(before[-1], before[-1].run))
+            if before
+            else None
+        )
 
     @cached_property
-    def _memories(self) -> RollbackData:
+    def _rollback_data(self) -> RollbackData:
         run = self.step.run
-        return RollbackData(self.step, run, self.shared.rows.memories_of(self.step, run))
+        return RollbackData(self.step, run, self.shared.rows.get_rollback_values(self.step, run))
 
     def account(self) -> str:
         return StsClient(self.caller).get_account_id()
@@ -262,36 +266,36 @@ class EngineStepContext(AwsClients):
         if not self.shared.slot_is_held_for(self.step, ecs_service):
             raise ServiceLockRequired(ecs_service, is_main)
 
-    def remember(self, name: str, value: Any) -> Any:
-        return self._memories.remember(self._named(name), value)
+    def save_for_rollback(self, name: str, value: Any) -> Any:
+        return self._rollback_data.save_for_rollback(self._named(name), value)
 
-    def recall(self, name: str) -> Any:
-        found = self._memories.recall(self._named(name))
-        return self._memories.recall(name) if found is None else found
+    def load_for_rollback(self, name: str) -> Any:
+        found = self._rollback_data.load_for_rollback(self._named(name))
+        return self._rollback_data.load_for_rollback(name) if found is None else found
 
     def _named(self, name: str) -> str:
-        """What an undo remembers belongs to that try of the undo alone."""
+        """Return the key of rollback data; the data of an undo belongs to one attempt of it."""
         phase = self.judged or self.phase
         return f"{phase}/{name}" if phase.startswith("undo") else name
 
-    def learn(self, **facts: Any) -> None:
-        self._facts.update(facts)
+    def set_outputs(self, **outputs: Any) -> None:
+        self._outputs.update(outputs)
 
-    def learned(self) -> dict[str, Any]:
-        """What this step has learned so far, its secret outputs with their values."""
-        return {**self.step.all_outputs, **self._facts}
+    def get_outputs(self) -> dict[str, Any]:
+        """Return the outputs of this step so far; secret outputs have their values."""
+        return {**self.step.all_outputs, **self._outputs}
 
-    def learn_output(self, name: str, value: str, *, is_secret: bool = False) -> None:
+    def set_output(self, name: str, value: str, *, is_secret: bool = False) -> None:
         if is_secret:
             self._secret_outputs[name] = value
             value = HIDDEN
-        self._facts[name] = value
+        self._outputs[name] = value
 
     def value_of(self, path: str) -> Any:
-        return step_inputs.resolve_value(path, {**self.shared.known_values(), **self.learned()})
+        return step_inputs.resolve_value(path, {**self.shared.known_values(), **self.get_outputs()})
 
-    def know(self, name: str) -> Any:
-        return self._facts.get(name, self.step.all_outputs.get(name))
+    def get_output(self, name: str) -> Any:
+        return self._outputs.get(name, self.step.all_outputs.get(name))
 
     def now(self) -> datetime:
         return self.world.now()
@@ -299,7 +303,9 @@ class EngineStepContext(AwsClients):
     def see_service(self, name: str) -> ServiceObservation:
         seen = self._seen = self._see(name)
         if seen.service is not None:
-            for event in list_new_events(self.shared, self._memories.recall("service before"), seen.service):
+            for event in list_new_events(
+                self.shared, self._rollback_data.load_for_rollback("service before"), seen.service
+            ):
                 self.log(event, "event")
         return seen
 
@@ -428,9 +434,9 @@ class EngineStepContext(AwsClients):
 
     def _hand_over_rest(self) -> None:
         rows = self.shared.rows
-        if "_memories" in self.__dict__:
-            rows.add_memories(self._memories.new)
-            self._memories.new = []
+        if "_rollback_data" in self.__dict__:
+            rows.add_rollback_values(self._rollback_data.new)
+            self._rollback_data.new = []
         for name in ("desk", "provisions"):
             if name in self.__dict__:
                 rows.on_write(getattr(self, name).flush)
@@ -442,12 +448,12 @@ class EngineStepContext(AwsClients):
         self.shared.flush_events()
 
     def finish(self, *, keep_progress: bool) -> None:
-        """End this run of the phase: hand facts, progress, counts and lines to the next commit."""
+        """End this run of the phase: hand outputs, progress, counts and lines to the next commit."""
         if keep_progress and self.progress != self.row.progress:
             self.shared.change(self.row, progress=self.progress)
         self._clear_results(self._consumed)
         self._consumed = []
-        # Before the lines: a secret among the facts is hidden in them.
+        # Before the lines: a secret among the outputs is hidden in them.
         self._save_outputs()
         self._save_notes()
         self.hand_over()
@@ -455,8 +461,8 @@ class EngineStepContext(AwsClients):
         self.shared.save_view(self.step, self._counts)
 
     def _save_outputs(self) -> None:
-        if self._facts:
-            shown = {name: self._shown(name, value) for name, value in self._facts.items()}
+        if self._outputs:
+            shown = {name: self._shown(name, value) for name, value in self._outputs.items()}
             self.shared.change(self.step, outputs={**self.step.outputs, **shown})
         if self._secret_outputs:
             kept = {**self.step.secret_output_values, **self._secret_outputs}
@@ -475,7 +481,7 @@ class EngineStepContext(AwsClients):
         self._notes = []
 
     def _shown(self, name: str, value: Any) -> Any:
-        """A fact as people see it; one that holds a secret is known to later steps alone."""
+        """Return an output as people see it; only later steps read a secret in it."""
         if name in self._secret_outputs:
             return value
         text = value if isinstance(value, str) else json.dumps(value, default=str)
@@ -489,7 +495,7 @@ class EngineStepContext(AwsClients):
         """This look was cut short: it will be made again, so what it wanted to say is not said."""
         if self.is_replayed:
             return
-        self._lines, self._facts, self._counts, self._consumed = [], {}, None, []
+        self._lines, self._outputs, self._counts, self._consumed = [], {}, None, []
         self._notes = []
         self._cursors = deepcopy(self.row.log_cursors)
         self.progress = deepcopy(self.row.progress)

@@ -125,26 +125,26 @@ def list_sources(stage: StageExecution, kind: str, own: SourceRows = ()) -> tupl
 
 
 def load_manifest(
-    execution: Execution, stage: StageExecution, kind: str, learned: Mapping[str, Any], own: SourceRows = ()
+    execution: Execution, stage: StageExecution, kind: str, outputs: Mapping[str, Any], own: SourceRows = ()
 ) -> LoadedManifest:
     """Fetch, resolve and check the first manifest of a kind, with the overrides that are laid over it.
 
-    `learned` are facts that expressions may name, `own` the manifests that the step brings itself. Raises
+    Expressions may name `outputs` of the step; `own` are the manifests of the step itself. Raises
     `ActionFailed` with every problem, each naming file and line.
     """
-    return load_manifests(execution, stage, kind, learned, own)[0]
+    return load_manifests(execution, stage, kind, outputs, own)[0]
 
 
 def load_manifests(
     execution: Execution,
     stage: StageExecution,
     kind: str,
-    learned: Mapping[str, Any],
+    outputs: Mapping[str, Any],
     own: SourceRows = (),
     steps: Steps | None = None,
 ) -> tuple[LoadedManifest, ...]:
     """As `load`, every manifest of a kind, in the order of the service."""
-    known = {**build_expression_values(execution, stage, steps), **learned}
+    known = {**build_expression_values(execution, stage, steps), **outputs}
     rows = _select_rows(stage, kind, own)
     if arn := _get_task_definition_arn(rows, kind):
         return (LoadedManifest({"taskDefinitionArn": _resolve_arn(arn, known)}, paths=(), warnings=()),)
@@ -157,12 +157,12 @@ def load_template(
     execution: Execution,
     stage: StageExecution,
     kind: str,
-    learned: Mapping[str, Any],
+    outputs: Mapping[str, Any],
     own: SourceRows,
     steps: Steps | None = None,
 ) -> LoadedTemplate:
     """Fetch a template that a step brings, with its expressions filled in. Raises `ActionFailed`."""
-    known = {**build_expression_values(execution, stage, steps), **learned}
+    known = {**build_expression_values(execution, stage, steps), **outputs}
     try:
         document = fetch_documents(load_texts(_filter_by_kind(own, kind))[0], execution.scope)[0]
         text = render_template(document.text, lambda text: format_value(resolve_expressions(text, known)))
@@ -363,16 +363,16 @@ class EngineStepInputs:
     def load_all(self, kind: str) -> tuple[LoadedManifest, ...]:
         self._bring_in(kind)
         self._tell_of(kind)
-        learned = self._context.learned()
+        outputs = self._context.get_outputs()
         shared = self._shared
-        return load_manifests(shared.execution, shared.stage, kind, learned, self._own, self._steps)
+        return load_manifests(shared.execution, shared.stage, kind, outputs, self._own, self._steps)
 
     def template(self, kind: str) -> LoadedTemplate:
         self._fetch_in(kind)
         self._tell_of(kind)
-        learned = self._context.learned()
+        outputs = self._context.get_outputs()
         shared = self._shared
-        return load_template(shared.execution, shared.stage, kind, learned, self._own, self._steps)
+        return load_template(shared.execution, shared.stage, kind, outputs, self._own, self._steps)
 
     def program_files(self, kind: str) -> dict[str, str]:
         self._bring_in(kind)
@@ -404,11 +404,11 @@ class EngineStepInputs:
             for number, row in fetching.read_local_files(rows, kind, self._shared.execution.scope):
                 self._shared.pin(number, row)
         name = self._name("fetches", kind)
-        groups = self._context.recall(name) or fetching.group_by_location(rows, kind)
+        groups = self._context.load_for_rollback(name) or fetching.group_by_location(rows, kind)
         if not groups or not self._is_first(name):
             return
         # So that a run after a death makes the same calls, although the texts are there by then.
-        self._context.remember(name, groups)
+        self._context.save_for_rollback(name, groups)
         kept = self._fetched(rows, groups, is_own=is_own)
         for line in dict.fromkeys(fetching.describe_fetch(row) for row in kept):
             self._context.log(line)
@@ -419,7 +419,7 @@ class EngineStepInputs:
         """The manifests with their texts, as the run goes on with them."""
         known = {
             **self._shared.known_values(),
-            **self._context.learned(),
+            **self._context.get_outputs(),
         }
         came = fetching.fetch_groups(rows, groups, known, lambda asked: self._errand(FETCH_FILES, asked))
         step = self._context.step
@@ -431,7 +431,10 @@ class EngineStepInputs:
     def _tell_of(self, kind: str) -> None:
         """Say once in a step which version of the files it works with."""
         action = self._context.row.pk
-        if not self._is_first(f"tells {kind}") or self._context.remember(f"told {kind}", action) != action:
+        if (
+            not self._is_first(f"tells {kind}")
+            or self._context.save_for_rollback(f"told {kind}", action) != action
+        ):
             return
         said = (describe_version(row) for row in self._rows(kind) if row["kind"] == kind)
         for line in dict.fromkeys(said):
@@ -441,9 +444,9 @@ class EngineStepInputs:
     def _pin_artifact(self) -> None:
         """Settle tag and digest of the image, once for the execution."""
         name = self._name("pins")
-        found = self._context.recall(name) or self._shared.execution.artifact
+        found = self._context.load_for_rollback(name) or self._shared.execution.artifact
         if needs_digest(found) and self._is_first(name):
-            artifact = resolve_image(self._context.remember(name, found), self._errand)
+            artifact = resolve_image(self._context.save_for_rollback(name, found), self._errand)
             self._shared.pin_artifact(artifact)
             image = f"{artifact['image']}:{artifact['tag']}"
             self._context.log(f"The image {image} has the digest {artifact['digest']}")

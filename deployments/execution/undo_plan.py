@@ -82,7 +82,7 @@ def _list_changes(step: StepExecution, written: WriteStates) -> list[dict[str, A
 
 
 def _list_step_changes(
-    row: ActionRun, step: StepExecution, known: EarlierStepData, states: set[str]
+    row: ActionRun, step: StepExecution, saved: EarlierStepData, states: set[str]
 ) -> list[dict[str, Any]]:
     is_certain = CallState.ANSWERED in states
     if not is_certain and not states & set(_SENT):
@@ -92,7 +92,7 @@ def _list_step_changes(
     except UnknownActionError as unknown:
         words: tuple[str, ...] = (f"{row.title}: {unknown}",)
     else:
-        words = _describe_undo(action, known)
+        words = _describe_undo(action, saved)
     return [
         {
             "stage": step.stage.identifier,
@@ -105,5 +105,5 @@ def _list_step_changes(
     ]
 
 
-def _describe_undo(action: Action, known: EarlierStepData) -> tuple[str, ...]:
-    return action.undo_words(known) if action.has_undo else ()
+def _describe_undo(action: Action, saved: EarlierStepData) -> tuple[str, ...]:
+    return action.undo_words(saved) if action.has_undo else ()

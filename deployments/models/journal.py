@@ -72,7 +72,7 @@ class AwsCall(models.Model):
 
 
 class RollbackValue(models.Model):
-    """One thing that a step remembers for its undo; the first value given stays."""
+    """A value that a step saves for its undo; the first value of a name stays."""
 
     step = models.ForeignKey(StepExecution, on_delete=models.CASCADE, related_name="rollback_values")
     run = models.PositiveIntegerField()

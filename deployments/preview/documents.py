@@ -79,7 +79,7 @@ def find_live_definition(step: PreviewedStep, params: Mapping[str, Any]) -> dict
     Empty if there is none. Raises `AwsError`.
     """
     family = params["family"]
-    known = [step.memory.recall(name) or {} for name in ("blue before", "service before")]
+    known = [step.step_data.load_for_rollback(name) or {} for name in ("blue before", "service before")]
     running = [str(one.get("task_definition", "")) for one in known if one.get("status") not in GONE_STATUSES]
     named = next((one for one in running if f"/{family}:" in one), family)
     try:
@@ -271,7 +271,7 @@ def build_preview_details(artifact: dict[str, str], steps: Sequence[PreviewedSte
 def build_step_details(step: PreviewedStep) -> PreviewedStepDetails:
     """A step as it is shown; its task definitions are compared with what runs now."""
     diffs, unread = _build_diffs(step)
-    said = [text for level, text in step.memory.lines if level == "warning"]
+    said = [text for level, text in step.step_data.lines if level == "warning"]
     return PreviewedStepDetails(
         identifier=step.step.identifier,
         name=step.step.name,
@@ -287,7 +287,7 @@ def build_step_details(step: PreviewedStep) -> PreviewedStepDetails:
             )
         ),
         reads=tuple(sorted({f"{call.service}:{call.operation}" for call in step.calls if not call.is_write})),
-        log=tuple(step.memory.lines),
+        log=tuple(step.step_data.lines),
         warnings=(*step.warnings, *said, *unread),
         failure=step.failure,
         is_reached=step.is_reached,

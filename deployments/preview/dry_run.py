@@ -90,7 +90,7 @@ class PreviewFailure:
 class PreviewedStep:
     """What one step would do. `failure` says why it would end early; one that is not reached says so too."""
 
-    memory: PreviewedStepData
+    step_data: PreviewedStepData
     caller: PreviewCaller
     calls: list[PlannedCall] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -100,7 +100,7 @@ class PreviewedStep:
 
     @property
     def step(self) -> StepExecution:
-        return self.memory.step
+        return self.step_data.step
 
     @property
     def writes(self) -> list[PlannedCall]:
@@ -157,9 +157,9 @@ class _DryRun:
     def _step(
         self, shared: PreviewedStageData, planned: planning.PlannedStep, verdict: ConditionForecast
     ) -> PreviewedStep:
-        memory = PreviewedStepData(planned.step)
-        shared.steps.append(memory)
-        step = PreviewedStep(memory, shared.caller, is_reached=not self._is_over, verdict=verdict)
+        step_data = PreviewedStepData(planned.step)
+        shared.steps.append(step_data)
+        step = PreviewedStep(step_data, shared.caller, is_reached=not self._is_over, verdict=verdict)
         if self._is_over or is_skipped(step):
             self._is_over = self._is_over or step.failure is not None
             return step
@@ -186,7 +186,7 @@ def run_actions(
     first = len(shared.caller.calls)
     try:
         for number, action in enumerate(actions, start=1):
-            _run_action(action, PreviewStepContext(shared, step.memory, number, outputs), step)
+            _run_action(action, PreviewStepContext(shared, step.step_data, number, outputs), step)
     except ActionFailed as failed:
         step.failure = PreviewFailure(failed.code, shared.mask.mask_text(failed.message))
     except AwsError as error:

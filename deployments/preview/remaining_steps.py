@@ -97,9 +97,11 @@ def _list_steps(stage: StageExecution) -> list[StepExecution]:
 
 
 def _load_finished_step(step: StepExecution) -> PreviewedStepData:
-    """A step that has run: what it remembers and has learned."""
+    """Return the rollback data and the outputs of a step that has run."""
     kept = RollbackValue.objects.filter(step=step, run=step.run)
-    return PreviewedStepData(step, remembered={one.name: one.value for one in kept}, facts=dict(step.outputs))
+    return PreviewedStepData(
+        step, saved_values={one.name: one.value for one in kept}, outputs=dict(step.outputs)
+    )
 
 
 def _preview_step(
@@ -110,9 +112,9 @@ def _preview_step(
     *,
     is_reached: bool,
 ) -> PreviewedStep:
-    memory = PreviewedStepData(step)
-    shared.steps.append(memory)
-    previewed = PreviewedStep(memory, shared.caller, is_reached=is_reached, verdict=verdict)
+    step_data = PreviewedStepData(step)
+    shared.steps.append(step_data)
+    previewed = PreviewedStep(step_data, shared.caller, is_reached=is_reached, verdict=verdict)
     if not is_reached or is_skipped(previewed):
         return previewed
     if known_region(shared.stage, step) != shared.stage.region:

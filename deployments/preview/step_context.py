@@ -52,22 +52,22 @@ class PreviewProvisions(EngineProvisions):
 
 @dataclass
 class PreviewedStepData:
-    """What a step remembers, learns and says."""
+    """Rollback data, outputs and log lines of a previewed step."""
 
     step: StepExecution
-    remembered: dict[str, str] = field(default_factory=dict)
-    facts: dict[str, Any] = field(default_factory=dict)
+    saved_values: dict[str, str] = field(default_factory=dict)
+    outputs: dict[str, Any] = field(default_factory=dict)
     lines: list[tuple[str, str]] = field(default_factory=list)
     """Level and text."""
     slots: set[str] = field(default_factory=set)
     """The ECS services that it changes."""
 
-    def recall(self, name: str) -> Any:
-        text = self.remembered.get(name)
+    def load_for_rollback(self, name: str) -> Any:
+        text = self.saved_values.get(name)
         return None if text is None else json.loads(text)
 
-    def know(self, name: str) -> Any:
-        return self.facts.get(name)
+    def get_output(self, name: str) -> Any:
+        return self.outputs.get(name)
 
 
 @dataclass
@@ -81,7 +81,7 @@ class PreviewedStageData:
     steps: list[PreviewedStepData] = field(default_factory=list)
 
     def outputs(self) -> dict[str, Any]:
-        return {memory.step.identifier: {"output": memory.facts} for memory in self.steps}
+        return {step_data.step.identifier: {"output": step_data.outputs} for step_data in self.steps}
 
 
 class PreviewStepInputs:
@@ -169,14 +169,18 @@ class PreviewStepContext(AwsClients):
     """One action of a previewed step, as the action sees it: the protocol `StepContext`."""
 
     def __init__(
-        self, shared: PreviewedStageData, memory: PreviewedStepData, number: int, outputs: Mapping[str, Any]
+        self,
+        shared: PreviewedStageData,
+        step_data: PreviewedStepData,
+        number: int,
+        outputs: Mapping[str, Any],
     ) -> None:
         self._shared = shared
-        self._memory = memory
+        self._step_data = step_data
         self._number = number
         self._outputs = outputs
         self.supplies = PreviewStepInputs(
-            shared, list(list_frozen_sources(memory.step.type, memory.step.spec)), self._known
+            shared, list(list_frozen_sources(step_data.step.type, step_data.step.spec)), self._known
         )
         self.progress: dict[str, Any] = {}
 
@@ -192,15 +196,15 @@ class PreviewStepContext(AwsClients):
 
     @property
     def work(self) -> NonAwsCalls:
-        return NonAwsCalls(PlannedWork(self._shared, self._memory.step))
+        return NonAwsCalls(PlannedWork(self._shared, self._step_data.step))
 
     @property
     def provisions(self) -> PreviewProvisions:
-        return PreviewProvisions(self._memory.step, 0, get_database_time)
+        return PreviewProvisions(self._step_data.step, 0, get_database_time)
 
     @property
     def region(self) -> str:
-        return known_region(self._shared.stage, self._memory.step)
+        return known_region(self._shared.stage, self._step_data.step)
 
     @property
     def execution_id(self) -> str:
@@ -221,16 +225,16 @@ class PreviewStepContext(AwsClients):
     @property
     def intent(self) -> str:
         return self._shared.caller.create_placeholder(
-            f"intent {self._number} of {self._memory.step.identifier}"
+            f"intent {self._number} of {self._step_data.step.identifier}"
         )
 
     def _known(self) -> dict[str, Any]:
         """What expressions may name beside the stage's values: no row knows what was only previewed."""
         steps = {**self._outputs, **self._shared.outputs()}
-        return {**self._memory.facts, "execution": {"steps": steps, "id": self.execution_id}}
+        return {**self._step_data.outputs, "execution": {"steps": steps, "id": self.execution_id}}
 
     def earlier(self, step_type: str) -> EarlierStep | None:
-        before = self._shared.steps[: self._shared.steps.index(self._memory)]
+        before = self._shared.steps[: self._shared.steps.index(self._step_data)]
         return next((one for one in reversed(before) if one.step.type == step_type), None)
 
     def account(self) -> str:
@@ -238,7 +242,7 @@ class PreviewStepContext(AwsClients):
 
     def take_slot(self, ecs_service: str, *, is_main: bool = True) -> None:
         """A preview changes nothing, so it waits for nobody; what a run would refuse it refuses too."""
-        mine = self._memory
+        mine = self._step_data
         for other in self._shared.steps:
             if other is mine or ecs_service not in other.slots:
                 continue
@@ -246,18 +250,18 @@ class PreviewStepContext(AwsClients):
                 raise describe_parallel_conflict(mine.step, other.step, ecs_service)
         mine.slots.add(ecs_service)
 
-    def remember(self, name: str, value: Any) -> Any:
-        self._memory.remembered.setdefault(name, json.dumps(value))
-        return self._memory.recall(name)
+    def save_for_rollback(self, name: str, value: Any) -> Any:
+        self._step_data.saved_values.setdefault(name, json.dumps(value))
+        return self._step_data.load_for_rollback(name)
 
-    def recall(self, name: str) -> Any:
-        return self._memory.recall(name)
+    def load_for_rollback(self, name: str) -> Any:
+        return self._step_data.load_for_rollback(name)
 
-    def learn(self, **facts: Any) -> None:
-        self._memory.facts.update(facts)
+    def set_outputs(self, **outputs: Any) -> None:
+        self._step_data.outputs.update(outputs)
 
-    def learn_output(self, name: str, value: str, *, is_secret: bool = False) -> None:
-        self._memory.facts[name] = value
+    def set_output(self, name: str, value: str, *, is_secret: bool = False) -> None:
+        self._step_data.outputs[name] = value
 
     def value_of(self, path: str) -> Any:
         known = {
@@ -270,11 +274,11 @@ class PreviewStepContext(AwsClients):
             # Only a run can know it.
             return self._shared.caller.create_placeholder(path)
 
-    def know(self, name: str) -> Any:
-        return self._memory.know(name)
+    def get_output(self, name: str) -> Any:
+        return self._step_data.get_output(name)
 
     def log(self, text: str, level: str = "info") -> None:
-        self._memory.lines.append((level, self._shared.mask.mask_text(text)))
+        self._step_data.lines.append((level, self._shared.mask.mask_text(text)))
 
     def note(self, text: str) -> None:
         self.log(text, "warning")

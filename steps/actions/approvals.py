@@ -66,7 +66,7 @@ class RequestApproval(Action):
             )
         if state.verdict != "APPROVED":
             return False
-        context.learn(approvers=list(state.approvers), approverInputs=dict(state.inputs))
+        context.set_outputs(approvers=list(state.approvers), approverInputs=dict(state.inputs))
         return True
 
 

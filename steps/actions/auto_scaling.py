@@ -57,11 +57,11 @@ class AttachAutoScaling(Action):
         return "Attach auto scaling"
 
     def start(self, context: StepContext) -> None:
-        name, wanted = context.know(self.of), self._wanted(context)
+        name, wanted = context.get_output(self.of), self._wanted(context)
         if not name or not wanted:
             return
         before = read_scaling_state(context, name)
-        context.remember(get_attached_key(self.of), before.to_memory())
+        context.save_for_rollback(get_attached_key(self.of), before.to_record())
         refuse_policies_without_target(wanted, before, name)
         self._register(context, name, wanted, before.target)
         for policy in wanted.policies:
@@ -95,12 +95,14 @@ class AttachAutoScaling(Action):
     def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_scaling_write(context, call)
 
-    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
-        kept = f"Scalable target and policies of Service {known.know(self.of)}: restore the previous state"
+    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+        kept = (
+            f"Scalable target and policies of Service {saved.get_output(self.of)}: restore the previous state"
+        )
         return (kept,)
 
     def undo(self, context: StepContext) -> None:
-        name, wanted = context.know(self.of), self._wanted(context)
+        name, wanted = context.get_output(self.of), self._wanted(context)
         before, live = self._before(context), read_scaling_state(context, name)
         if live.target is None:
             context.log(f"Service {name} no longer has a Scalable Target")
@@ -141,7 +143,7 @@ class AttachAutoScaling(Action):
         context.scaling.register_target(context.cluster, name, asked)
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
-        name, before = context.know(self.of), self._before(context)
+        name, before = context.get_output(self.of), self._before(context)
         now = read_scaling_state(context, name)
         checks = [
             _build_check(f"Scalable target of Service {name}", _format_target(before), _format_target(now))
@@ -154,7 +156,7 @@ class AttachAutoScaling(Action):
         return checks
 
     def _before(self, context: StepContext) -> ScalingState:
-        return ScalingState.from_memory(context.recall(get_attached_key(self.of)))
+        return ScalingState.from_record(context.load_for_rollback(get_attached_key(self.of)))
 
     def _wanted(self, context: StepContext) -> ManifestScaling:
         if not self.fetched_by:
@@ -232,11 +234,11 @@ class SuspendAutoScaling(Action):
         return "Suspend auto scaling"
 
     def start(self, context: StepContext) -> None:
-        name = context.know(self.of)
+        name = context.get_output(self.of)
         if not name:
             return
         found = _read_scaling(context, name)
-        context.remember(get_suspended_key(self.of), found.to_memory())
+        context.save_for_rollback(get_suspended_key(self.of), found.to_record())
         refuse_policies_without_target(get_manifest_scaling(context), found, name)
         if found.target is None:
             _log_no_scaling(context, name)
@@ -253,7 +255,7 @@ class SuspendAutoScaling(Action):
             context.log(f"{denied.display_message} Auto Scaling stays active during this step.", "warning")
             return
         context.log(f"Auto Scaling of service {name} is suspended{self._until}; its policies are kept")
-        context.learn(**{_get_output_name(self.of): SUSPENDED})
+        context.set_outputs(**{_get_output_name(self.of): SUSPENDED})
 
     @property
     def _until(self) -> str:
@@ -262,26 +264,26 @@ class SuspendAutoScaling(Action):
     def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_scaling_write(context, call)
 
-    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
-        name = known.know(self.of)
-        is_ours = name and known.know(_get_output_name(self.of)) == SUSPENDED
+    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+        name = saved.get_output(self.of)
+        is_ours = name and saved.get_output(_get_output_name(self.of)) == SUSPENDED
         return (f"Restore auto scaling of Service {name}",) if is_ours else ()
 
     def undo(self, context: StepContext) -> None:
         before = get_saved_scaling(context, self.of).target
         if before is None:
             return
-        name = context.know(self.of)
+        name = context.get_output(self.of)
         context.log(f"Resuming Auto Scaling of service {name}..")
         context.scaling.resume(before)
         context.log(f"Auto Scaling of service {name} is restored")
-        context.learn(**{_get_output_name(self.of): RESTORED})
+        context.set_outputs(**{_get_output_name(self.of): RESTORED})
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
         before = get_saved_scaling(context, self.of)
         if before.target is None:
             return []
-        name = context.know(self.of)
+        name = context.get_output(self.of)
         now = read_scaling_state(context, name)
         expected, found = _format_scaling(before), _format_scaling(now)
         return [ChecklistEntry(f"Auto scaling of Service {name}", expected, found, expected == found)]
@@ -322,13 +324,13 @@ class ResumeAutoScaling(Action):
         before = get_saved_scaling(context, self.of)
         if before.target is None or not is_suspended(context, self.of):
             return
-        name = context.know(self.of)
+        name = context.get_output(self.of)
         context.log(f"Resuming Auto Scaling of service {name}..")
-        attached = context.recall(get_attached_key(self.of)) is not None
+        attached = context.load_for_rollback(get_attached_key(self.of)) is not None
         wanted = get_manifest_scaling(context) if attached else ManifestScaling()
         context.scaling.resume(before.target, compute_suspension(wanted, before))
         context.log(f"Auto Scaling of service {name} goes on")
-        context.learn(**{_get_output_name(self.of): RESUMED})
+        context.set_outputs(**{_get_output_name(self.of): RESUMED})
 
     def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_scaling_write(context, call)
@@ -336,7 +338,7 @@ class ResumeAutoScaling(Action):
 
 def is_suspended(context: StepContext, of: str = SERVICE_NAME) -> bool:
     """Whether this step has suspended auto scaling and not let it go on since."""
-    return bool(context.know(_get_output_name(of)) == SUSPENDED)
+    return bool(context.get_output(_get_output_name(of)) == SUSPENDED)
 
 
 def _get_output_name(of: str) -> str:

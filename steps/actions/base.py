@@ -111,8 +111,8 @@ class Action:
         """As `adopt`, for a write that `undo` sent."""
         return self.adopt(context, call)
 
-    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
-        """What `undo` would do, for a person who decides about it; `known` is what this step has kept."""
+    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+        """Describe `undo` for the person who decides about it, from the `saved` data of the step."""
         return (f"Undo: {self.title}",)
 
     def is_undone(self, context: StepContext) -> bool:

@@ -29,10 +29,10 @@ class PlanCanary(Action):
         return "Plan the canary"
 
     def start(self, context: StepContext) -> None:
-        definition = context.recall("service definition")
+        definition = context.load_for_rollback("service definition")
         name = f"{definition['serviceName']}{CANARY_SUFFIX}"
-        context.remember(CANARY_DEFINITION, {**definition, "serviceName": name, "desiredCount": 1})
-        context.learn(serviceName=name)
+        context.save_for_rollback(CANARY_DEFINITION, {**definition, "serviceName": name, "desiredCount": 1})
+        context.set_outputs(serviceName=name)
 
 
 @action
@@ -46,7 +46,7 @@ class CreateCanary(CreateOrUpdateService):
 
     def start(self, context: StepContext) -> None:
         if has_existed_before(context):
-            name = context.know("serviceName")
+            name = context.get_output("serviceName")
             context.log(
                 f"Service {name} is a leftover of an earlier deployment and becomes the canary of this one",
                 "warning",
@@ -56,12 +56,12 @@ class CreateCanary(CreateOrUpdateService):
     def undo(self, context: StepContext) -> None:
         super().undo(context)
         if not has_existed_before(context):
-            _log_wait(context, context.know("serviceName"))
+            _log_wait(context, context.get_output("serviceName"))
 
     def is_undone(self, context: StepContext) -> bool:
         is_undone = super().is_undone(context)
         if is_undone and not has_existed_before(context):
-            _log_deleted(context, context.know("serviceName"))
+            _log_deleted(context, context.get_output("serviceName"))
         return is_undone
 
 
@@ -78,13 +78,13 @@ class DeleteCanary(Action):
 
     def start(self, context: StepContext) -> None:
         canary = context.earlier("EcsCanaryDeploy")
-        if canary is None or not canary.know("serviceArn"):
+        if canary is None or not canary.get_output("serviceArn"):
             context.log("This stage has no canary: nothing to delete", "warning")
             return
-        name = canary.know("serviceName")
-        context.learn(serviceName=name)
+        name = canary.get_output("serviceName")
+        context.set_outputs(serviceName=name)
         live = context.ecs.describe_service(context.cluster, name)
-        context.remember("service before", None if live is None else build_snapshot(live))
+        context.save_for_rollback("service before", None if live is None else build_snapshot(live))
         _refuse_foreign_deployment(live, canary)
         delete_ecs_service(context, name, live)
         _log_wait(context, name)
@@ -94,7 +94,7 @@ class DeleteCanary(Action):
         return confirm_service_write(context, call, task_definition="", before="")
 
     def is_done(self, context: StepContext) -> bool:
-        name = context.know("serviceName")
+        name = context.get_output("serviceName")
         if not name:
             return True
         context.rest()
@@ -110,8 +110,8 @@ class DeleteCanary(Action):
 def _refuse_foreign_deployment(live: EcsService | None, canary: EarlierStep) -> None:
     if live is None or live.status in GONE_STATUSES or live.primary is None:
         return
-    before = canary.recall("service before") or {}
-    if live.primary.id not in (canary.know("deploymentId"), before.get("primary")):
+    before = canary.load_for_rollback("service before") or {}
+    if live.primary.id not in (canary.get_output("deploymentId"), before.get("primary")):
         raise ActionFailed(
             "SUPERSEDED",
             f"Somebody else deployed Service {live.name} meanwhile (deployment {live.primary.id}). It is not "

@@ -74,7 +74,7 @@ def rest_past_read_lag(context: StepContext) -> None:
 
 def is_read_stale(context: StepContext) -> bool:
     """`has_recent_write` for an undo that is about to write: decided once, as its replay comes later."""
-    return bool(context.remember("reads may be stale", has_recent_write(context)))
+    return bool(context.save_for_rollback("reads may be stale", has_recent_write(context)))
 
 
 def is_observed_twice(context: StepContext, what: str, begun: datetime) -> bool:

@@ -81,7 +81,7 @@ class StepInputs(Protocol):
     def load(self, kind: str) -> LoadedManifest:
         """Fetch, resolve and check the manifest of `kind`; raises `ActionFailed` naming file and line.
 
-        Expressions may name what this step has learned, such as `<+targetGroupArn>`.
+        Expressions may name outputs of this step, such as `<+targetGroupArn>`.
         """
         ...
 
@@ -161,14 +161,14 @@ class ServiceObservation:
 
 
 class EarlierStep(Protocol):
-    """A step that ran before this one in the same stage: what it remembered, and what it learned."""
+    """An earlier step of the same stage: its rollback data and its outputs."""
 
-    def recall(self, name: str) -> Any: ...
-    def know(self, name: str) -> Any: ...
+    def load_for_rollback(self, name: str) -> Any: ...
+    def get_output(self, name: str) -> Any: ...
 
 
 class StepContext(Protocol):
-    """The execution under way, as an action sees it: AWS verbs, memory, facts, log."""
+    """Execution of an action: AWS clients, rollback data, outputs and log."""
 
     @property
     def cluster(self) -> str: ...
@@ -241,24 +241,24 @@ class StepContext(Protocol):
         """
         ...
 
-    def remember(self, name: str, value: Any) -> Any:
-        """Keep what undo will need. The first value given stays; it is returned."""
+    def save_for_rollback(self, name: str, value: Any) -> Any:
+        """Save a value for the undo. The first value of a name stays; it is returned."""
         ...
 
-    def recall(self, name: str) -> Any: ...
-    def learn_output(self, name: str, value: str, *, is_secret: bool = False) -> None:
-        """Hand on what a person named: as `learn`, and hidden from everybody where it is a secret."""
+    def load_for_rollback(self, name: str) -> Any: ...
+    def set_output(self, name: str, value: str, *, is_secret: bool = False) -> None:
+        """Set an output that a person named; a secret one is masked for everybody."""
         ...
 
     def value_of(self, path: str) -> Any:
         """What an expression comes to now; raises `ActionFailed` naming the nearest one that is known."""
         ...
 
-    def learn(self, **facts: Any) -> None:
-        """Hand facts to later actions, to expressions and to the outputs tab."""
+    def set_outputs(self, **outputs: Any) -> None:
+        """Set outputs for later actions, expressions and the outputs tab."""
         ...
 
-    def know(self, name: str) -> Any: ...
+    def get_output(self, name: str) -> Any: ...
     def log(self, text: str, level: str = "info") -> None: ...
     def note(self, text: str) -> None:
         """Log a warning, and keep it beside the outcome: somebody interfered, or the result needs a word."""

@@ -56,7 +56,7 @@ class SendRequest(Action):
         context.log(f"Sending {self.method} {request.url}")
         reply = context.work.send_request(request)
         context.log(f"Response: HTTP status {reply.status}")
-        context.learn(
+        context.set_outputs(
             httpUrl=request.url,
             httpMethod=self.method,
             httpResponseCode=reply.status,
@@ -64,7 +64,7 @@ class SendRequest(Action):
         )
         self._judge(reply)
         for name, text in self.outputs:
-            context.learn_output(name, self._output(context, name, text, reply))
+            context.set_output(name, self._output(context, name, text, reply))
 
     def _judge(self, reply: OutboundResponse) -> None:
         if not self.assertion:

@@ -171,11 +171,11 @@ class DeleteLeftover(Action):
     def start(self, context: StepContext) -> None:
         base = get_base_name(self.service)
         context.take_slot(base)
-        context.learn(serviceName=self.service)
+        context.set_outputs(serviceName=self.service)
         stage = StageRoute(self.stage_listener, self.stage_rule)
         world = read_candidates(context.ecs, context.elb, cluster=context.cluster, base=base, stage=stage)
         live = world.services.get(self.service)
-        context.remember("service before", None if live is None else build_snapshot(live))
+        context.save_for_rollback("service before", None if live is None else build_snapshot(live))
         if live is None:
             context.log(f"Service {self.service} is already deleted")
             return

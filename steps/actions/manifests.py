@@ -38,10 +38,10 @@ class FetchManifests(Action):
         for loaded in (task_definition, service_definition, *targets, *policies):
             _log_overrides(context, loaded)
         _save_task_definition(context, task_definition.value, service_definition.value)
-        context.remember("service definition", service_definition.value)
-        context.learn(serviceName=service_definition.value["serviceName"])
-        context.remember(SCALABLE_TARGETS, [loaded.value for loaded in targets])
-        context.remember(SCALING_POLICIES, [loaded.value for loaded in policies])
+        context.save_for_rollback("service definition", service_definition.value)
+        context.set_outputs(serviceName=service_definition.value["serviceName"])
+        context.save_for_rollback(SCALABLE_TARGETS, [loaded.value for loaded in targets])
+        context.save_for_rollback(SCALING_POLICIES, [loaded.value for loaded in policies])
 
 
 def _fetch(context: StepContext, kind: str) -> tuple[LoadedManifest, ...]:
@@ -81,7 +81,7 @@ def _save_task_definition(context: StepContext, value: dict[str, Any], service: 
     """Remember the task definition to register; of one that AWS has already, which it is (R161)."""
     arn = value.get(ARN_FIELD)
     if arn is None:
-        context.remember("task definition", value)
+        context.save_for_rollback("task definition", value)
         return
     try:
         found = context.ecs.describe_task_definition(arn)
@@ -104,8 +104,8 @@ def _save_task_definition(context: StepContext, value: dict[str, Any], service: 
             "BAD_MANIFEST",
             "\n".join(f"{SERVICE_DEFINITION}, {format_path(one.path)}: {one.message}" for one in wrong),
         )
-    context.remember("task definition", found.raw)
-    context.remember(TASK_DEFINITION_ARN, found.arn)
+    context.save_for_rollback("task definition", found.raw)
+    context.save_for_rollback(TASK_DEFINITION_ARN, found.arn)
 
 
 def _log_source(context: StepContext, kind: str, source: ManifestSource) -> None:

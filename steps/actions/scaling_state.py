@@ -37,13 +37,13 @@ class ScalingState:
     def policy(self, name: str) -> ScalingPolicy | None:
         return next((one for one in self.policies if one.name == name), None)
 
-    def to_memory(self) -> dict[str, Any]:
+    def to_record(self) -> dict[str, Any]:
         """The state as JSON."""
         target = self.target.raw if self.target else None
         return {"target": target, "policies": [one.raw for one in self.policies]}
 
     @classmethod
-    def from_memory(cls, kept: Mapping[str, Any] | None) -> "ScalingState":
+    def from_record(cls, kept: Mapping[str, Any] | None) -> "ScalingState":
         if not kept or kept["target"] is None:
             return cls()
         policies = tuple(ScalingPolicy.from_aws(one) for one in kept["policies"])
@@ -73,12 +73,12 @@ def get_attached_key(of: str) -> str:
 
 def get_saved_scaling(context: StepContext, of: str = SERVICE_NAME) -> ScalingState:
     """What scaled the ECS service before this step."""
-    return ScalingState.from_memory(context.recall(get_suspended_key(of)))
+    return ScalingState.from_record(context.load_for_rollback(get_suspended_key(of)))
 
 
 def has_saved_scaling(context: StepContext) -> bool:
     """Whether this step has looked at the auto scaling of its ECS service; a canary, say, has none."""
-    return context.recall(get_suspended_key(SERVICE_NAME)) is not None
+    return context.load_for_rollback(get_suspended_key(SERVICE_NAME)) is not None
 
 
 def read_scaling_state(context: StepContext, name: str) -> ScalingState:
@@ -91,8 +91,8 @@ def read_scaling_state(context: StepContext, name: str) -> ScalingState:
 
 def get_manifest_scaling(fetched: StepContext | EarlierStep) -> ManifestScaling:
     """What the manifests that this step (or that earlier one) fetched say of auto scaling."""
-    targets: Sequence[Mapping[str, Any]] = fetched.recall(SCALABLE_TARGETS) or ()
-    policies: Sequence[Mapping[str, Any]] = fetched.recall(SCALING_POLICIES) or ()
+    targets: Sequence[Mapping[str, Any]] = fetched.load_for_rollback(SCALABLE_TARGETS) or ()
+    policies: Sequence[Mapping[str, Any]] = fetched.load_for_rollback(SCALING_POLICIES) or ()
     return ManifestScaling(targets[-1] if targets else None, tuple(policies))
 
 

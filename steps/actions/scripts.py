@@ -72,7 +72,7 @@ class RunScript(Action):
         )
         refuse_exit_code(end)
         for name, variable, kind in self.outputs:
-            context.learn_output(name, end.outputs.get(variable, ""), is_secret=kind == SECRET_TYPE)
+            context.set_output(name, end.outputs.get(variable, ""), is_secret=kind == SECRET_TYPE)
         context.log("The script ended with exit code 0")
 
     def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
@@ -126,10 +126,10 @@ class RunProvisionerScript(Action):
         others = {name: value for name, value in outputs.items() if not isinstance(value, str)}
         if unhidden := [name for name in self.secret_outputs if name in others]:
             raise ActionFailed(_BAD_OUTPUTS, f"The secret output {unhidden[0]} must be a text.")
-        context.learn(**others)
+        context.set_outputs(**others)
         for name, value in outputs.items():
             if isinstance(value, str):
-                context.learn_output(name, value, is_secret=name in self.secret_outputs)
+                context.set_output(name, value, is_secret=name in self.secret_outputs)
         names = ", ".join(sorted(outputs)) or "none"
         context.log(f"The script ended with exit code 0. Outputs: {names}")
 

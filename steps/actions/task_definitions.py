@@ -93,19 +93,19 @@ class RegisterTaskDefinition(Action):
         return "Register the task definition"
 
     def start(self, context: StepContext) -> None:
-        definition = context.recall("task definition")
-        if arn := context.recall(TASK_DEFINITION_ARN):
+        definition = context.load_for_rollback("task definition")
+        if arn := context.load_for_rollback(TASK_DEFINITION_ARN):
             _use_existing_revision(context, arn, definition)
             return
         family = definition["family"]
         if self.compares and _reuse_running_revision(context, definition):
             return
         context.log(f"Creating Task Definition with family {family}")
-        # Remembered before the write, so that adopt knows which revisions can be ours.
-        context.remember(_OLDER, _find_older_revision(context, family))
+        # Saved before the write, so that adopt knows which revisions can be ours.
+        context.save_for_rollback(_OLDER, _find_older_revision(context, family))
         registered = _register(context, definition)
         context.log(f"Created Task Definition {family}:{registered.revision} with Arn {registered.arn}..")
-        context.learn(
+        context.set_outputs(
             taskDefinitionArn=registered.arn, taskDefinitionFamily=family, version=str(registered.revision)
         )
 
@@ -117,12 +117,12 @@ class RegisterTaskDefinition(Action):
     def undo(self, context: StepContext) -> None:
         deregister_task_definition(context)
 
-    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
-        arn = known.know("taskDefinitionArn")
+    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+        arn = saved.get_output("taskDefinitionArn")
         return (f"Deregister task definition {arn.rsplit('/', 1)[-1]}",) if arn else ()
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
-        arn = context.know("taskDefinitionArn")
+        arn = context.get_output("taskDefinitionArn")
         if not arn:
             return []
         expected = "used by no deployment of the service"
@@ -137,7 +137,7 @@ def _reuse_running_revision(context: StepContext, definition: Mapping[str, Any])
     """Whether the revision that runs is used again, because nothing differs; says what becomes of tasks."""
     arn = _get_running_arn(context, definition["family"])
     force = context.force_new_deployment
-    if not arn or context.know("deploymentId"):
+    if not arn or context.get_output("deploymentId"):
         return False
     try:
         running = context.ecs.describe_task_definition(arn, with_tags=True)
@@ -164,7 +164,7 @@ def _reuse_running_revision(context: StepContext, definition: Mapping[str, Any])
 def _use_existing_revision(context: StepContext, arn: str, definition: Mapping[str, Any]) -> None:
     """AWS has the task definition already: nothing is registered, and nothing will be deregistered (R161)."""
     context.log(f"Using Task Definition with Arn {arn}")
-    context.learn(
+    context.set_outputs(
         taskDefinitionArn=arn, taskDefinitionFamily=definition["family"], version=str(definition["revision"])
     )
 
@@ -174,7 +174,7 @@ def deregister_task_definition(context: StepContext) -> None:
 
     Where that fails, say so and go on.
     """
-    arn = context.know("taskDefinitionArn")
+    arn = context.get_output("taskDefinitionArn")
     if not arn:
         return
     try:
@@ -205,14 +205,14 @@ def _register(context: StepContext, definition: Mapping[str, Any]) -> TaskDefini
             f"{denied.display_message} The task definition is registered without Slipway's tag.", "warning"
         )
         # Without the tag only contents tell, and an older revision may have the same.
-        context.remember(_OLDER_UNTAGGED, context.ecs.get_latest_revision(definition["family"]))
+        context.save_for_rollback(_OLDER_UNTAGGED, context.ecs.get_latest_revision(definition["family"]))
         return context.ecs.register_task_definition(definition, tags={})
 
 
 def confirm_registration(context: StepContext, call: CallRecord) -> Confirmation:
     """Whether a registration whose answer was lost took effect."""
     late = is_past_read_lag(context, call)
-    older = int(context.recall(_OLDER if _get_intent(call.params) else _OLDER_UNTAGGED) or 0)
+    older = int(context.load_for_rollback(_OLDER if _get_intent(call.params) else _OLDER_UNTAGGED) or 0)
     family = call.params["family"]
     for revision in range(context.ecs.get_latest_revision(family), older, -1):
         found = _describe(context, f"{family}:{revision}")
@@ -231,7 +231,7 @@ def reregister_task_definition(context: StepContext, arn: str) -> str:
         key: value for key, value in old.raw.items() if key in fields and value not in (None, [], "")
     }
     definition["tags"] = format_tags({key: value for key, value in old.tags.items() if key != INTENT_TAG})
-    context.remember(_OLDER, context.ecs.get_latest_revision(old.family))
+    context.save_for_rollback(_OLDER, context.ecs.get_latest_revision(old.family))
     registered = _register(context, definition)
     context.note(
         f"Task Definition {arn} was deregistered outside Slipway. The rollback registered it again as "
@@ -242,7 +242,7 @@ def reregister_task_definition(context: StepContext, arn: str) -> str:
 
 def _describe_use(context: StepContext, arn: str) -> str:
     """Which deployment of the step's ECS service uses a task definition, in words; empty if none does."""
-    name = context.know("serviceName")
+    name = context.get_output("serviceName")
     service = context.ecs.describe_service(context.cluster, name) if name else None
     for deployment in service.deployments if service is not None and service.status != "INACTIVE" else ():
         if deployment.task_definition == arn:
@@ -274,7 +274,7 @@ def _find_older_revision(context: StepContext, family: str) -> int:
 
 def _get_running_arn(context: StepContext, family: str) -> str:
     """The ARN of the revision of this family that the ECS service ran when the step began; or nothing."""
-    before = context.recall("service before") or {}
+    before = context.load_for_rollback("service before") or {}
     arn = str(before.get("task_definition") or "")
     name, _, revision = arn.rpartition("/")[2].rpartition(":")
     is_live = name == family and revision.isdecimal() and before.get("status") == "ACTIVE"

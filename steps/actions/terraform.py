@@ -243,8 +243,8 @@ class PlanTerraform(TerraformAction):
         lock = {"lock": end.lock} if end.lock else {}
         context.provisions.keep_plan(self.identifier, {**used, **lock}, end.plan, destroys=self.destroys)
         counts = {name: int(end.counts.get(name, 0)) for name in ("add", "change", "destroy", "import")}
-        context.learn(**counts, hasChanges=any(counts.values()))
-        context.learn_output("humanReadablePlan", end.words)
+        context.set_outputs(**counts, hasChanges=any(counts.values()))
+        context.set_output("humanReadablePlan", end.words)
         context.log(
             f"Planned: {counts['add']} to add, {counts['change']} to change, {counts['destroy']} to destroy"
         )
@@ -267,9 +267,9 @@ class ApplyTerraform(TerraformAction):
             if self.configuration == FROM_PLAN
             else None
         )
-        used = context.remember("used", dict(plan.used) if plan else self.own(context))
+        used = context.save_for_rollback("used", dict(plan.used) if plan else self.own(context))
         before = context.provisions.latest(self.identifier)
-        before_id = context.remember("before", before.id if before else "")
+        before_id = context.save_for_rollback("before", before.id if before else "")
         context.log(
             f"Applying {f'the plan of {self.identifier}' if plan else self.identifier} with {self.name}"
         )
@@ -278,11 +278,11 @@ class ApplyTerraform(TerraformAction):
             context, "apply", build_repeated_parameters(used), asks_what_is_there=not before_id, **more
         )
         if end.begun:
-            context.remember("begun", True)
+            context.save_for_rollback("begun", True)
         if end.holds_resources is not None:
-            context.remember("held resources", end.holds_resources)
+            context.save_for_rollback("held resources", end.holds_resources)
         self.refuse_failure(end, "apply")
-        context.remember("kept", context.provisions.keep(self.identifier, used))
+        context.save_for_rollback("kept", context.provisions.keep(self.identifier, used))
         if plan:
             context.provisions.free_plan(plan.id)
         set_terraform_outputs(context, end.outputs)
@@ -293,7 +293,10 @@ class ApplyTerraform(TerraformAction):
     def may_undo(self, context: StepContext) -> bool:
         """Raises `ChangedByOthers` where somebody has applied it since."""
         latest = context.provisions.latest(self.identifier)
-        if latest is not None and latest.id not in (context.recall("kept"), context.recall("before")):
+        if latest is not None and latest.id not in (
+            context.load_for_rollback("kept"),
+            context.load_for_rollback("before"),
+        ):
             raise ChangedByOthers(
                 f"{self.identifier} was applied by {latest.by} since. Nothing was changed: roll back there "
                 f"first, or apply the required configuration."
@@ -301,10 +304,10 @@ class ApplyTerraform(TerraformAction):
         return True
 
     def undo(self, context: StepContext) -> None:
-        if not context.recall("begun"):
+        if not context.load_for_rollback("begun"):
             context.log(f"Nothing of {self.identifier} was changed, so there is nothing to restore")
             return
-        if before := context.recall("before"):
+        if before := context.load_for_rollback("before"):
             self._apply(context, before)
         else:
             self._destroy(context)
@@ -321,7 +324,7 @@ class ApplyTerraform(TerraformAction):
         self._done(self.run(context, "apply", build_repeated_parameters(earlier.used)), "apply", context)
 
     def _destroy(self, context: StepContext) -> None:
-        if context.recall("held resources") is not False:
+        if context.load_for_rollback("held resources") is not False:
             raise ActionFailed(
                 "NOT_MADE_HERE",
                 f"Slipway knows of no earlier apply of {self.identifier}, and its state held resources "
@@ -330,7 +333,7 @@ class ApplyTerraform(TerraformAction):
             )
         context.log(f"Destroying {self.identifier}: it did not exist before")
         self._done(
-            self.run(context, "destroy", build_repeated_parameters(context.recall("used"))),
+            self.run(context, "destroy", build_repeated_parameters(context.load_for_rollback("used"))),
             "destroy",
             context,
         )
@@ -339,15 +342,15 @@ class ApplyTerraform(TerraformAction):
         self.refuse_failure(end, command)
         context.log(f"Restored {self.identifier}: {format_changes(end)}")
 
-    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
-        if known.recall("before"):
+    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+        if saved.load_for_rollback("before"):
             return (f"Apply what was applied as {self.identifier} before",)
         return (f"Destroy {self.identifier}",)
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
-        if not context.recall("begun"):
+        if not context.load_for_rollback("begun"):
             return []
-        wanted = context.recall("before") or ""
+        wanted = context.load_for_rollback("before") or ""
         latest = context.provisions.latest(self.identifier)
         found = f"what {latest.by} applied" if latest else "destroyed"
         ok = (latest.id if latest else "") == wanted
@@ -365,10 +368,10 @@ def set_terraform_outputs(context: StepContext, outputs: Mapping[str, Mapping[st
         value, is_secret = one.get("value"), bool(one.get("is_secret"))
         if is_secret or isinstance(value, str):
             text = value if isinstance(value, str) else json.dumps(value)
-            context.learn_output(name, text, is_secret=is_secret)
+            context.set_output(name, text, is_secret=is_secret)
         else:
             typed[name] = value
-    context.learn(**typed)
+    context.set_outputs(**typed)
 
 
 @action
@@ -386,14 +389,14 @@ class DestroyTerraform(TerraformAction):
             if self.configuration == FROM_PLAN
             else None
         )
-        used = context.remember("used", dict(plan.used) if plan else self._used(context))
+        used = context.save_for_rollback("used", dict(plan.used) if plan else self._used(context))
         context.log(f"Destroying {self.identifier} with {self.name}")
         end = self.run(
             context, "destroy", build_repeated_parameters(used), **({"plan_id": plan.id} if plan else {})
         )
         self.refuse_failure(end, "destroy")
         context.provisions.forget(self.identifier)
-        context.learn(destroyed=int(end.counts.get("destroy", 0)))
+        context.set_outputs(destroyed=int(end.counts.get("destroy", 0)))
         if plan:
             context.provisions.free_plan(plan.id)
         context.log(f"Destroyed {self.identifier}: {format_changes(end)}")

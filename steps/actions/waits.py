@@ -29,11 +29,11 @@ class WaitForTime(Action):
 
     def start(self, context: StepContext) -> None:
         until = context.now() + timedelta(seconds=self.seconds)
-        context.learn(**{WAITS_UNTIL: until.isoformat()})
+        context.set_outputs(**{WAITS_UNTIL: until.isoformat()})
         context.log(f"Waiting for {format_duration(self.seconds)}, until {until:%Y-%m-%d %H:%M:%S} UTC")
 
     def is_done(self, context: StepContext) -> bool:
-        until = datetime.fromisoformat(str(context.know(WAITS_UNTIL)))
+        until = datetime.fromisoformat(str(context.get_output(WAITS_UNTIL)))
         if context.now() < until:
             context.rest(until)
             return False
@@ -76,7 +76,7 @@ class WatchAlarms(Action):
         self._refuse_unknown(context)
         begun = context.now()
         until = begun + timedelta(seconds=self.seconds)
-        context.learn(**{WAITS_UNTIL: until.isoformat(), "watchedSince": begun.isoformat()})
+        context.set_outputs(**{WAITS_UNTIL: until.isoformat(), "watchedSince": begun.isoformat()})
         told = [*(f"alarm {name}" for name in self.alarms), *(_title(one) for one in self.metrics)]
         context.log(f"Watching {', '.join(told)} for {format_duration(self.seconds)}")
 
@@ -91,7 +91,7 @@ class WatchAlarms(Action):
             )
 
     def is_done(self, context: StepContext) -> bool:
-        until = datetime.fromisoformat(str(context.know(WAITS_UNTIL)))
+        until = datetime.fromisoformat(str(context.get_output(WAITS_UNTIL)))
         now = context.now()
         quiet = self._alarms(context)
         self._metrics(context, until)
@@ -124,7 +124,7 @@ class WatchAlarms(Action):
     def _metrics(self, context: StepContext, until: datetime) -> None:
         if not self.metrics:
             return
-        since = datetime.fromisoformat(str(context.know("watchedSince")))
+        since = datetime.fromisoformat(str(context.get_output("watchedSince")))
         listed = context.cloudwatch.get_metric_values(
             [build_metric(one) for one in self.metrics], since, until
         )

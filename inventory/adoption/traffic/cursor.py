@@ -36,7 +36,7 @@ class TrafficCursor:
     """The position of the reads, with the responses so far by ARN.
 
     `target_groups` are those of the pairs. `is_single` reads one name per call, since one missing name
-    fails a batch. `routes` are rows of `ListenerRoute.to_memory`, each with its `balancer`. `targets`
+    fails a batch. `routes` are rows of `ListenerRoute.to_record`, each with its `balancer`. `targets`
     counts the registered targets of groups that may become a stage group.
     """
 
@@ -219,7 +219,7 @@ def _filter_forward_actions(actions: Iterable[Mapping[str, Any]]) -> list[dict[s
 
 
 def _serialize_route(route: ListenerRoute, balancer: str) -> dict[str, Any]:
-    return {**_clean_value(route.to_memory()), "balancer": balancer}
+    return {**_clean_value(route.to_record()), "balancer": balancer}
 
 
 def _clean_value(value: Any) -> Any:

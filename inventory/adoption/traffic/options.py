@@ -140,7 +140,7 @@ class _PairRoutes:
         self.cursor, self.pair = cursor, pair
         self.routes: list[_BalancerRoute] = [
             (
-                ListenerRoute.from_memory({key: value for key, value in row.items() if key != "balancer"}),
+                ListenerRoute.from_record({key: value for key, value in row.items() if key != "balancer"}),
                 row["balancer"],
             )
             for row in cursor.routes

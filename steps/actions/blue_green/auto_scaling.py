@@ -64,7 +64,7 @@ class AttachAutoScalingInSwap(AttachAutoScaling):
 
     def start(self, context: StepContext) -> None:
         created = context.earlier(CREATE_STEP_TYPE)
-        if created is not None and created.recall(ATTACH_IN_SWAP):
+        if created is not None and created.load_for_rollback(ATTACH_IN_SWAP):
             super().start(context)
 
 
@@ -76,5 +76,5 @@ class ResumeUnlessSwapped(ResumeAutoScaling):
     of: str = OLD_SERVICE
 
     def start(self, context: StepContext) -> None:
-        if not context.know(SWAPPED):
+        if not context.get_output(SWAPPED):
             super().start(context)

@@ -29,10 +29,10 @@ class ListenerRoute:
     actions: list[dict[str, Any]]
 
     @classmethod
-    def from_memory(cls, kept: Mapping[str, Any]) -> Self:
+    def from_record(cls, kept: Mapping[str, Any]) -> Self:
         return cls(**kept)
 
-    def to_memory(self) -> dict[str, Any]:
+    def to_record(self) -> dict[str, Any]:
         return asdict(self)
 
     @property

@@ -43,7 +43,7 @@ class CheckBlueGreenManifests(Action):
         return "Check the manifests against the target group"
 
     def start(self, context: StepContext) -> None:
-        definition = context.recall("service definition")
+        definition = context.load_for_rollback("service definition")
         breaker = definition.get("deploymentConfiguration", {}).get("deploymentCircuitBreaker", {})
         if breaker.get("enable"):
             raise ActionFailed(
@@ -52,7 +52,7 @@ class CheckBlueGreenManifests(Action):
                 "deployments: in blue/green the version from before keeps running, and Slipway brings it "
                 "back. Remove deploymentCircuitBreaker from the service definition.",
             )
-        task_definition = context.recall("task definition")
+        task_definition = context.load_for_rollback("task definition")
         traffic = load_traffic(context)
         for number, pair in enumerate(traffic.pairs, start=1):
             if pair.stage_group not in list_target_groups(definition):
@@ -119,7 +119,7 @@ class SaveBlueGreenPair(Action):
         return "Identify and save the blue and green services"
 
     def start(self, context: StepContext) -> None:
-        base = context.recall("service definition")["serviceName"]
+        base = context.load_for_rollback("service definition")["serviceName"]
         family = ServiceFamily.of(base)
         traffic = load_traffic(context)
         groups = [*traffic.prod_groups, *traffic.stage_groups]
@@ -139,17 +139,17 @@ class SaveBlueGreenPair(Action):
         pair = identify_pair(found, family, prod=traffic.prod_groups, stage=traffic.stage_groups)
         green = pair.green or next(name for name in family.pair if name != pair.blue)
         _save_pair(context, pair, green, services, tags, family)
-        context.remember(ATTACH_IN_SWAP, self.scaling_in_swap)
+        context.save_for_rollback(ATTACH_IN_SWAP, self.scaling_in_swap)
         if pair.blue:
-            context.learn(**{OLD_SERVICE: pair.blue})
+            context.set_outputs(**{OLD_SERVICE: pair.blue})
             scaling = read_scaling_if_allowed(context, pair.blue)
-            context.remember("scaling of blue", scaling.to_memory())
+            context.save_for_rollback("scaling of blue", scaling.to_record())
             _warn_of_unknown_scaling(context, pair.blue, scaling)
         _log_pair(context, pair, green, services, registered, traffic)
 
     def is_done(self, context: StepContext) -> bool:
         """A service of green's name that still drains would make CreateService fail (T20)."""
-        before = context.recall("service before")
+        before = context.load_for_rollback("service before")
         if before is None or before["status"] != "DRAINING":
             return True
         return is_service_inactive(context, before["name"])
@@ -208,13 +208,13 @@ def _save_pair(
     blue = services.get(pair.blue)
     before = None if existing is None else build_snapshot(existing)
     names = [*family.pair, *(name for name in services if name not in family.pair)]
-    context.remember("pair", {"names": names, "blue": pair.blue, "green": green, "tags": dict(tags)})
-    context.remember("blue before", None if blue is None else build_snapshot(blue))
-    context.remember("service before", before)
+    context.save_for_rollback("pair", {"names": names, "blue": pair.blue, "green": green, "tags": dict(tags)})
+    context.save_for_rollback("blue before", None if blue is None else build_snapshot(blue))
+    context.save_for_rollback("service before", before)
     for one in (existing, blue):
         if one is not None and one.is_active:
             refuse_foreign_controller(build_snapshot(one))
-    context.learn(serviceName=green)
+    context.set_outputs(serviceName=green)
 
 
 def _log_pair(
@@ -232,7 +232,7 @@ def _log_pair(
             f"{blue.task_definition}, registered in {_join_groups(traffic.prod_groups)}: "
             f"{registered.count(pair.blue, traffic.prod_groups)}); it is not changed before the swap"
         )
-        if pair.blue not in (names := context.recall("pair")["names"])[:2]:
+        if pair.blue not in (names := context.load_for_rollback("pair")["names"])[:2]:
             context.log(
                 f"It was deployed with another strategy. From now on {names[0]} and {names[1]} take turns; "
                 f"{pair.blue} is scaled down after the swap, and scaled up again by a rollback"

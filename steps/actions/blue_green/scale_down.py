@@ -46,7 +46,7 @@ class ScaleDown(Action):
     has_undo = True
     moves_traffic = True
 
-    def snapshots(self, known: StepContext | EarlierStep) -> Sequence[Mapping[str, Any]]:
+    def snapshots(self, saved: StepContext | EarlierStep) -> Sequence[Mapping[str, Any]]:
         """The services as they were when the step began."""
         raise NotImplementedError
 
@@ -66,8 +66,8 @@ class ScaleDown(Action):
         if not self.may_go(context, live):
             return
         kept = {"desired": live.desired, "healthy": _count_healthy_by_group(context, live)}
-        context.remember(f"{_SCALED_DOWN_KEY} {name}", kept)
-        context.remember(f"{_DEPLOYMENTS_BEFORE_KEY} {name}", [one.id for one in live.deployments])
+        context.save_for_rollback(f"{_SCALED_DOWN_KEY} {name}", kept)
+        context.save_for_rollback(f"{_DEPLOYMENTS_BEFORE_KEY} {name}", [one.id for one in live.deployments])
         context.log(f"Updating Service {name} with desired count 0")
         context.ecs.update_service(context.cluster, name, {"desiredCount": 0})
 
@@ -85,11 +85,11 @@ class ScaleDown(Action):
             context, call, task_definition=task_definition, before=f"{deployments} {name}"
         )
 
-    def _scaled(self, known: StepContext | EarlierStep) -> list[dict[str, Any]]:
+    def _scaled(self, saved: StepContext | EarlierStep) -> list[dict[str, Any]]:
         """The services that were scaled down, as they were right before, with `healthy` targets."""
         found = []
-        for before in self.snapshots(known):
-            if kept := known.recall(f"{_SCALED_DOWN_KEY} {before['name']}"):
+        for before in self.snapshots(saved):
+            if kept := saved.load_for_rollback(f"{_SCALED_DOWN_KEY} {before['name']}"):
                 found.append({**before, "desired": kept["desired"], "healthy": kept["healthy"]})
         return found
 
@@ -120,8 +120,8 @@ class ScaleDown(Action):
             raise ChangedByOthers(f"Service {before['name']} was deleted outside Slipway.")
         return is_own_deployment(context, seen, service.primary, {before["primary"]})
 
-    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
-        scaled = self._scaled(known)
+    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+        scaled = self._scaled(saved)
         return tuple(
             f"Service {one['name']}: restore desired count {one['desired']} (now 0)" for one in scaled
         )
@@ -131,7 +131,7 @@ class ScaleDown(Action):
             name, count = before["name"], before["desired"]
             live = context.ecs.describe_service(context.cluster, name)
             deployments = [one.id for one in live.deployments] if live else []
-            context.remember(f"{_DEPLOYMENTS_BEFORE_UNDO_KEY} {name}", deployments)
+            context.save_for_rollback(f"{_DEPLOYMENTS_BEFORE_UNDO_KEY} {name}", deployments)
             refuse_foreign_deployment(live, {before["primary"]})
             if live is not None and live.desired == count and not is_read_stale(context):
                 context.log(f"Service {name} already has desired count {count}")
@@ -187,17 +187,17 @@ class WaitBeforeDownsizing(Action):
         return f"Keep the old service for {self.seconds} seconds"
 
     def start(self, context: StepContext) -> None:
-        if not context.recall("pair")["blue"]:
+        if not context.load_for_rollback("pair")["blue"]:
             return
         until = context.now() + timedelta(seconds=self.seconds)
-        context.remember("downsize at", until.isoformat())
+        context.save_for_rollback("downsize at", until.isoformat())
         context.log(
-            f"Service {context.recall('pair')['blue']} is scaled down in {self.seconds} seconds; "
+            f"Service {context.load_for_rollback('pair')['blue']} is scaled down in {self.seconds} seconds; "
             "abort with rollback before that to switch back immediately"
         )
 
     def is_done(self, context: StepContext) -> bool:
-        until = context.recall("downsize at")
+        until = context.load_for_rollback("downsize at")
         return until is None or context.now() >= datetime.fromisoformat(until)
 
 
@@ -210,8 +210,8 @@ class DownsizeOldService(ScaleDown):
     def title(self) -> str:
         return "Scale down the old service"
 
-    def snapshots(self, known: StepContext | EarlierStep) -> Sequence[Mapping[str, Any]]:
-        before = known.recall("blue before")
+    def snapshots(self, saved: StepContext | EarlierStep) -> Sequence[Mapping[str, Any]]:
+        before = saved.load_for_rollback("blue before")
         return [] if before is None else [before]
 
     def may_go(self, context: StepContext, live: EcsService) -> bool:
@@ -263,9 +263,9 @@ def save_replaced_pair(
             "one, so Slipway cannot tell which one serves. Scale one of them down to 0 tasks in AWS, and run "
             "the pipeline again.",
         )
-    context.remember(_REPLACED_PAIR_KEY, taken_over)
+    context.save_for_rollback(_REPLACED_PAIR_KEY, taken_over)
     if taken_over:
-        context.learn(**{REPLACED_SERVICE: taken_over[0]["name"]})
+        context.set_outputs(**{REPLACED_SERVICE: taken_over[0]["name"]})
 
 
 def _refuse_live_service(context: StepContext, one: EcsService, groups: Sequence[str]) -> None:
@@ -301,7 +301,11 @@ def _is_possibly_live(context: StepContext, one: EcsService) -> bool:
 def get_replaced_pair_count(context: StepContext) -> int:
     """How many tasks the pair runs that this deployment takes over from; 0 where there is none."""
     return max(
-        (int(one["running"] or one["desired"]) for one in context.recall(_REPLACED_PAIR_KEY) or ()), default=0
+        (
+            int(one["running"] or one["desired"])
+            for one in context.load_for_rollback(_REPLACED_PAIR_KEY) or ()
+        ),
+        default=0,
     )
 
 
@@ -314,11 +318,11 @@ class ScaleDownReplacedPair(ScaleDown):
     def title(self) -> str:
         return "Take over from a previous blue/green deployment"
 
-    def snapshots(self, known: StepContext | EarlierStep) -> Sequence[Mapping[str, Any]]:
-        return known.recall(_REPLACED_PAIR_KEY) or []
+    def snapshots(self, saved: StepContext | EarlierStep) -> Sequence[Mapping[str, Any]]:
+        return saved.load_for_rollback(_REPLACED_PAIR_KEY) or []
 
     def may_go(self, context: StepContext, live: EcsService) -> bool:
-        name = context.know("serviceName")
+        name = context.get_output("serviceName")
         main = context.ecs.describe_service(context.cluster, name)
         if main is not None and main.running > 0:
             return True
@@ -335,20 +339,20 @@ class ScaleDownReplacedPair(ScaleDown):
 
     def _resume_scaling(self, context: StepContext) -> None:
         """Let auto scaling go on that a swap had taken off the service while the pair served."""
-        name = context.know("serviceName")
+        name = context.get_output("serviceName")
         found = read_scaling_if_allowed(context, name).target
         if found is None or not found.is_suspended or is_suspended(context):
             return
-        context.remember(_SCALING_RESUMED_KEY, True)
+        context.save_for_rollback(_SCALING_RESUMED_KEY, True)
         context.scaling.resume(found, NOTHING_SUSPENDED)
         context.log(
-            f"Auto Scaling of service {name}, suspended while {context.know(REPLACED_SERVICE)} served, "
+            f"Auto Scaling of service {name}, suspended while {context.get_output(REPLACED_SERVICE)} served, "
             "goes on"
         )
 
     def undo(self, context: StepContext) -> None:
-        if context.recall(_SCALING_RESUMED_KEY):
-            target = read_scaling_if_allowed(context, context.know("serviceName")).target
+        if context.load_for_rollback(_SCALING_RESUMED_KEY):
+            target = read_scaling_if_allowed(context, context.get_output("serviceName")).target
             if target is not None:
                 context.scaling.suspend(target)
         super().undo(context)

@@ -56,11 +56,11 @@ class CreateStageService(Action):
         return "Create or update the stage service"
 
     def start(self, context: StepContext) -> None:
-        name = context.know("serviceName")
+        name = context.get_output("serviceName")
         wanted = {
-            **context.recall("service definition"),
+            **context.load_for_rollback("service definition"),
             "serviceName": name,
-            "taskDefinition": context.know("taskDefinitionArn"),
+            "taskDefinition": context.get_output("taskDefinitionArn"),
         }
         wanted["desiredCount"] = self._count(context, wanted)
         live = context.ecs.describe_service(context.cluster, name)
@@ -68,7 +68,7 @@ class CreateStageService(Action):
             service = self._update(context, wanted, live)
         else:
             service = self._create(context, wanted, live)
-        context.learn(
+        context.set_outputs(
             serviceArn=service.arn,
             deploymentId=service.primary.id if service.primary else "",
             desiredCount=service.desired,
@@ -80,8 +80,8 @@ class CreateStageService(Action):
 
     def _count(self, context: StepContext, wanted: Mapping[str, Any]) -> int:
         """As many as the live service runs, where the step or auto scaling asks for that (R208, P07)."""
-        blue = context.recall("blue before")
-        scaling = ScalingState.from_memory(context.recall("scaling of blue"))
+        blue = context.load_for_rollback("blue before")
+        scaling = ScalingState.from_record(context.load_for_rollback("scaling of blue"))
         if blue is not None and (self.keep_count or scaling.target is not None):
             return compute_stage_count(context, blue, scaling)
         return int(wanted.get("desiredCount", 1))
@@ -94,11 +94,11 @@ class CreateStageService(Action):
 
     def _update(self, context: StepContext, wanted: Mapping[str, Any], live: EcsService | None) -> EcsService:
         name = wanted["serviceName"]
-        before = context.recall("service before")
+        before = context.load_for_rollback("service before")
         if live is None or live.primary is None or live.primary.id != before["primary"]:
             raise _build_superseded_error(name, "was changed after this deployment read it")
         refuse_production(context, live, "to overwrite it")
-        context.remember("deployments before update", [one.id for one in live.deployments])
+        context.save_for_rollback("deployments before update", [one.id for one in live.deployments])
         _log_definition(context, "Updating", wanted)
         # launchType, schedulingStrategy and role stay what they are for a service's life (R241).
         for warning in list_ignored_fields(wanted, live):
@@ -111,41 +111,41 @@ class CreateStageService(Action):
         return confirm_service_write(
             context,
             call,
-            task_definition=context.know("taskDefinitionArn"),
+            task_definition=context.get_output("taskDefinitionArn"),
             before="deployments before update",
         )
 
     def may_undo(self, context: StepContext) -> bool:
         """Not while somebody else's deployment runs there, and never while production goes there."""
-        name = context.know("serviceName")
+        name = context.get_output("serviceName")
         seen = context.see_service(name)
         service = seen.service
-        before = context.recall("service before") or {}
+        before = context.load_for_rollback("service before") or {}
         if service is None or service.status in GONE_STATUSES or service.primary is None:
             return True
         refuse_production(context, service, "to take it back")
         return is_own_deployment(
-            context, seen, service.primary, {context.know("deploymentId"), before.get("primary")}
+            context, seen, service.primary, {context.get_output("deploymentId"), before.get("primary")}
         )
 
     def undo(self, context: StepContext) -> None:
-        name = context.know("serviceName")
+        name = context.get_output("serviceName")
         live = context.ecs.describe_service(context.cluster, name)
-        before = context.recall("service before") or {}
-        refuse_foreign_deployment(live, {context.know("deploymentId"), before.get("primary")})
+        before = context.load_for_rollback("service before") or {}
+        refuse_foreign_deployment(live, {context.get_output("deploymentId"), before.get("primary")})
         if not self._updates(context):
             delete_ecs_service(context, name, live)
             return
         if live is None:
             return
         changes = build_restoring_update(
-            context.recall("service definition"),
+            context.load_for_rollback("service definition"),
             before,
             filter_stale_service(context, live),
             count=before["desired"],
             task_definition=before["task_definition"],
         )
-        context.remember("deployments before undo", [one.id for one in live.deployments])
+        context.save_for_rollback("deployments before undo", [one.id for one in live.deployments])
         if not changes:
             context.log(f"Service {name} already matches its previous state")
             return
@@ -156,29 +156,33 @@ class CreateStageService(Action):
         context.ecs.update_service(context.cluster, name, changes)
 
     def adopt_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
-        before = context.recall("service before") or {}
+        before = context.load_for_rollback("service before") or {}
         return confirm_service_write(
             context, call, task_definition=before.get("task_definition", ""), before="deployments before undo"
         )
 
-    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
-        return describe_restore(known)
+    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+        return describe_restore(saved)
 
     def is_undone(self, context: StepContext) -> bool:
-        service = context.see_service(context.know("serviceName")).service
+        service = context.see_service(context.get_output("serviceName")).service
         if self._updates(context):
-            return is_restored(context, context.recall("service before"), service)
+            return is_restored(context, context.load_for_rollback("service before"), service)
         if not is_deleted(context, service):
             context.rest()
             return False
-        live = context.recall("blue before") or {"running": 0, "desired": 0}
+        live = context.load_for_rollback("blue before") or {"running": 0, "desired": 0}
         context.show_counts(running=live["running"], desired=live["desired"], pending=0)
         return True
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
         if has_existed_before(context):
-            return build_service_checks(context, context.recall("service before")) if self.update else []
-        name = context.know("serviceName")
+            return (
+                build_service_checks(context, context.load_for_rollback("service before"))
+                if self.update
+                else []
+            )
+        name = context.get_output("serviceName")
         service = context.ecs.describe_service(context.cluster, name)
         is_gone = service is None or service.status in GONE_STATUSES
         found = "does not exist" if is_gone else format_service(service)
@@ -213,9 +217,9 @@ class WaitForStageService(WaitForSteadyState):
         return "Wait for the stage service's steady state"
 
     def tell_success(self, context: StepContext, name: str) -> None:
-        is_update = self.update and context.recall("service before")
+        is_update = self.update and context.load_for_rollback("service before")
         verb = "Updated" if is_update else "Created"
-        context.log(f"{verb} Stage Service {name} with Arn {context.know('serviceArn')}")
+        context.log(f"{verb} Stage Service {name} with Arn {context.get_output('serviceArn')}")
 
 
 @action
@@ -232,33 +236,37 @@ class RemoveGreenService(Action):
     def start(self, context: StepContext) -> None:
         if not has_existed_before(context):
             return
-        name = context.know("serviceName")
+        name = context.get_output("serviceName")
         live = context.ecs.describe_service(context.cluster, name)
         if live is not None and live.is_active:
             refuse_production(context, live, "to delete it")
-            context.remember("scaling of green", read_scaling_if_allowed(context, name).to_memory())
+            context.save_for_rollback("scaling of green", read_scaling_if_allowed(context, name).to_record())
         delete_ecs_service(context, name, live)
 
     def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_service_write(context, call, task_definition="", before="")
 
     def is_done(self, context: StepContext) -> bool:
-        return not has_existed_before(context) or is_service_inactive(context, context.know("serviceName"))
+        return not has_existed_before(context) or is_service_inactive(
+            context, context.get_output("serviceName")
+        )
 
     def may_undo(self, context: StepContext) -> bool:
         """What was deleted must have gone before its name can be given again."""
-        service = context.see_service(context.know("serviceName")).service
+        service = context.see_service(context.get_output("serviceName")).service
         if service is not None and service.is_active and has_recent_write(context):
             return False
         return service is None or service.status != "DRAINING"
 
-    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
-        before = known.recall("service before") or {}
+    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+        before = saved.load_for_rollback("service before") or {}
         count = before.get("desired")
-        return (f"Create Service {known.know('serviceName')} again as it was before, with count {count}",)
+        return (
+            f"Create Service {saved.get_output('serviceName')} again as it was before, with count {count}",
+        )
 
     def undo(self, context: StepContext) -> None:
-        before = context.recall("service before")
+        before = context.load_for_rollback("service before")
         live = context.ecs.describe_service(context.cluster, before["name"])
         if live is not None and live.is_active and not is_read_stale(context):
             context.log(f"Service {before['name']} already exists")
@@ -269,7 +277,7 @@ class RemoveGreenService(Action):
         )
         service = recreate_ecs_service(context, before, before["task_definition"])
         restore_tags(context, service.arn, before["name"], now={})
-        scaling = ScalingState.from_memory(context.recall("scaling of green"))
+        scaling = ScalingState.from_record(context.load_for_rollback("scaling of green"))
         restore_scaling(context, before["name"], scaling)
 
     def adopt_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
@@ -277,15 +285,15 @@ class RemoveGreenService(Action):
             return confirm_tag_write(context, call)
         if call.service == "application-autoscaling":
             return confirm_scaling_write(context, call)
-        before = context.recall("service before")
+        before = context.load_for_rollback("service before")
         found = confirm_service_write(
             context, call, task_definition=before["task_definition"], before="deployments before undo"
         )
         return Applied({"service": found.answer["service"]}) if isinstance(found, Applied) else found
 
     def is_undone(self, context: StepContext) -> bool:
-        before = context.recall("service before")
+        before = context.load_for_rollback("service before")
         return is_restored(context, before, context.see_service(before["name"]).service)
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
-        return build_service_checks(context, context.recall("service before"))
+        return build_service_checks(context, context.load_for_rollback("service before"))

@@ -52,36 +52,36 @@ class SaveTraffic(Action):
 
     def start(self, context: StepContext) -> None:
         created = context.earlier(CREATE_STEP_TYPE)
-        if created is None or not created.know("serviceArn"):
+        if created is None or not created.get_output("serviceArn"):
             raise ActionFailed(
                 "NOTHING_TO_SWAP",
                 f"No stage service to swap: an {CREATE_STEP_TYPE} step must come before this "
                 "one in the "
                 "same stage.",
             )
-        context.remember("traffic", created.recall("traffic"))
-        pair = context.remember("pair", created.recall("pair"))
-        context.learn(serviceName=pair["green"], serviceArn=created.know("serviceArn"))
+        context.save_for_rollback("traffic", created.load_for_rollback("traffic"))
+        pair = context.save_for_rollback("pair", created.load_for_rollback("pair"))
+        context.set_outputs(serviceName=pair["green"], serviceArn=created.get_output("serviceArn"))
         if pair["blue"]:
-            context.learn(**{OLD_SERVICE: pair["blue"]})
-        context.remember("new task definition", created.know("taskDefinitionArn"))
+            context.set_outputs(**{OLD_SERVICE: pair["blue"]})
+        context.save_for_rollback("new task definition", created.get_output("taskDefinitionArn"))
         new = _get_stage_service(context)
         # Read again: auto scaling may have moved the count since the deployment began.
         live = context.ecs.describe_service(context.cluster, pair["blue"]) if pair["blue"] else None
-        before = context.remember("blue before", None if live is None else build_snapshot(live))
-        context.remember("service before", before)
-        context.remember(
+        before = context.save_for_rollback("blue before", None if live is None else build_snapshot(live))
+        context.save_for_rollback("service before", before)
+        context.save_for_rollback(
             "targets wanted", _count_required_targets(load_traffic(context), new.desired, before)
         )
 
 
 def _get_stage_service(context: StepContext) -> EcsService:
     """The stage service as it is now; raises `ActionFailed` where it is not what this stage deployed."""
-    name = context.recall("pair")["green"]
+    name = context.load_for_rollback("pair")["green"]
     service = context.ecs.describe_service(context.cluster, name)
     if service is None or not service.is_active or service.primary is None:
         raise _build_superseded_error(f"Stage Service {name} was deleted outside Slipway.")
-    if service.primary.task_definition != context.recall("new task definition"):
+    if service.primary.task_definition != context.load_for_rollback("new task definition"):
         raise _build_superseded_error(
             f"Somebody else deployed Stage Service {name} since this deployment did: it runs "
             f"{service.primary.task_definition} (deployment {service.primary.id}) now."
@@ -110,15 +110,15 @@ class WaitForHealthyTargets(Action):
         return "Wait for healthy targets of the new version"
 
     def start(self, context: StepContext) -> None:
-        if context.recall("targets wanted") < 1:
+        if context.load_for_rollback("targets wanted") < 1:
             raise ActionFailed(
                 "NO_HEALTHY_TARGET",
-                f"Service {context.know('serviceName')} has desired count 0, so no task would receive "
+                f"Service {context.get_output('serviceName')} has desired count 0, so no task would receive "
                 f"production traffic. Set desiredCount in the service definition and run the pipeline again.",
             )
 
     def is_done(self, context: StepContext) -> bool:
-        wanted = context.recall("targets wanted")
+        wanted = context.load_for_rollback("targets wanted")
         healthy = min(count_healthy_targets(context, group) for group in load_traffic(context).stage_groups)
         words = f"{healthy}/{wanted} healthy"
         if healthy < wanted and context.progress.get("told") != words:
@@ -143,7 +143,7 @@ class CheckTargetsBeforeSwap(Action):
         traffic = load_traffic(context)
         if traffic.is_shared:
             return
-        new, blue = _get_stage_service(context).name, context.recall("pair")["blue"]
+        new, blue = _get_stage_service(context).name, context.load_for_rollback("pair")["blue"]
         groups = [*traffic.prod_groups, *traffic.stage_groups]
         registered = read_target_owners(context, groups, [name for name in (new, blue) if name])
         refuse_foreign_targets(context, registered, traffic.stage_groups, [new], _TO_PRODUCTION)
@@ -170,12 +170,12 @@ class SwapTraffic(Action):
                 f"Prod and Stage Listener Rules both forward to {', '.join(traffic.stage_groups)}: "
                 "no target groups to swap"
             )
-            context.learn(**{SWAPPED: True})
+            context.set_outputs(**{SWAPPED: True})
             return
         self._refuse_changed(context, traffic)
-        context.remember(_SWAP_BEGUN_KEY, True)
+        context.save_for_rollback(_SWAP_BEGUN_KEY, True)
         context.log("")
-        context.remember(
+        context.save_for_rollback(
             "healthy before", {group: count_healthy_targets(context, group) for group in traffic.prod_groups}
         )
         for group in traffic.stage_groups:
@@ -187,15 +187,15 @@ class SwapTraffic(Action):
                 )
         for which, route, groups in traffic.moves():
             _move_route(context, which, route, groups)
-            context.remember(_get_moved_key(route), True)
+            context.save_for_rollback(_get_moved_key(route), True)
             context.log("")
-        context.learn(**{SWAPPED: True})
+        context.set_outputs(**{SWAPPED: True})
 
     def _refuse_changed(self, context: StepContext, traffic: BlueGreenTraffic) -> None:
         for which, route, groups in traffic.moves():
             now = read_route(context, route)
             # An earlier attempt may have come this far.
-            is_ours = bool(context.recall(_SWAP_BEGUN_KEY)) and now.leads_as(
+            is_ours = bool(context.load_for_rollback(_SWAP_BEGUN_KEY)) and now.leads_as(
                 build_forward_actions(route.actions, groups)
             )
             if not is_ours and not now.leads_as(route.actions):
@@ -211,7 +211,7 @@ class SwapTraffic(Action):
             return True
         if not _is_swapped(context, traffic):
             return False
-        new = context.recall("pair")["green"]
+        new = context.load_for_rollback("pair")["green"]
         groups = traffic.stage_groups
         seen = read_target_owners(context, groups, [new], names_others=False)
         if any(seen.strangers.get(group) for group in groups):
@@ -230,10 +230,10 @@ class SwapTraffic(Action):
                     f"{new} is healthy there.",
                 )
             return False
+        definition = context.load_for_rollback("new task definition")
         context.log(
             f"Production traffic of {_format_rule_count(len(traffic.prods))} goes to Service {new} alone: "
-            "healthy "
-            f"targets {min(healthy.values())}, task definition {context.recall('new task definition')}",
+            f"healthy targets {min(healthy.values())}, task definition {definition}",
             "success",
         )
         return True
@@ -275,8 +275,8 @@ class SwapTraffic(Action):
             return False
         return True
 
-    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
-        traffic = load_traffic(known)
+    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+        traffic = load_traffic(saved)
         if traffic.is_shared:
             return ()
         return tuple(
@@ -287,7 +287,7 @@ class SwapTraffic(Action):
     def undo(self, context: StepContext) -> None:
         for which, route in load_traffic(context).routes():
             now = read_route(context, route)
-            is_hidden = bool(context.recall(_get_moved_key(route))) and is_read_stale(context)
+            is_hidden = bool(context.load_for_rollback(_get_moved_key(route))) and is_read_stale(context)
             if now.leads_as(route.actions) and not is_hidden:
                 context.log(f"{which} Listener already forwards as before")
                 continue
@@ -313,7 +313,7 @@ class SwapTraffic(Action):
 
 
 def _get_moved_key(route: ListenerRoute) -> str:
-    """What is remembered once a rule has been written."""
+    """Return the rollback key of a listener rule that was written."""
     return f"moved {route.listener} {route.rule}"
 
 
@@ -364,7 +364,7 @@ def _format_groups(groups: list[str]) -> str:
 
 def _list_healthy_groups_at_start(context: StepContext) -> list[str]:
     """The groups of production that had healthy targets when the swap began."""
-    before = context.recall("healthy before") or {}
+    before = context.load_for_rollback("healthy before") or {}
     return [group for group, healthy in before.items() if healthy]
 
 

@@ -49,7 +49,7 @@ def write_tag(context: StepContext, arn: str, name: str, value: str) -> bool:
 
 def restore_tags(context: StepContext, arn: str, name: str, now: Mapping[str, str]) -> None:
     """Make the tag of a service what it was when the deployment began; `now` is what it is."""
-    known = context.recall("pair")["tags"].get(name)
+    known = context.load_for_rollback("pair")["tags"].get(name)
     if known is None:
         return
     try:
@@ -72,7 +72,7 @@ def _write_tags(context: StepContext, arn: str, tags: Mapping[str, str]) -> None
 
 def build_tag_check(context: StepContext, name: str) -> list[ChecklistEntry]:
     """The tag of a service before, beside what it is now."""
-    known = context.recall("pair")["tags"].get(name)
+    known = context.load_for_rollback("pair")["tags"].get(name)
     service = context.ecs.describe_service(context.cluster, name)
     if known is None or service is None or not service.is_active:
         return []
@@ -92,9 +92,9 @@ def build_tag_check(context: StepContext, name: str) -> list[ChecklistEntry]:
     return [ChecklistEntry(f"Tag {VERSION_TAG} of Service {name}", expected, found, expected == found)]
 
 
-def describe_tag_restore(known: EarlierStep, name: str) -> tuple[str, ...]:
+def describe_tag_restore(saved: EarlierStep, name: str) -> tuple[str, ...]:
     """What putting the tag of a service back comes to, for a person who decides about it."""
-    tags = known.recall("pair")["tags"].get(name)
+    tags = saved.load_for_rollback("pair")["tags"].get(name)
     return (
         ()
         if tags is None
@@ -116,7 +116,7 @@ class TagStageService(Action):
         return "Tag the stage service"
 
     def start(self, context: StepContext) -> None:
-        name, arn = context.know("serviceName"), context.know("serviceArn")
+        name, arn = context.get_output("serviceName"), context.get_output("serviceArn")
         context.log("")
         for group in load_traffic(context).stage_groups:
             context.log(f"Target Group with Arn: {group} is associated with Stage Service {name}")
@@ -129,14 +129,19 @@ class TagStageService(Action):
     def undo(self, context: StepContext) -> None:
         if self.update and has_existed_before(context):
             restore_tags(
-                context, context.know("serviceArn"), context.know("serviceName"), now={VERSION_TAG: GREEN}
+                context,
+                context.get_output("serviceArn"),
+                context.get_output("serviceName"),
+                now={VERSION_TAG: GREEN},
             )
 
-    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
-        return describe_tag_restore(known, known.know("serviceName")) if self.update else ()
+    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+        return describe_tag_restore(saved, saved.get_output("serviceName")) if self.update else ()
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
-        return build_tag_check(context, context.know("serviceName")) if has_existed_before(context) else []
+        return (
+            build_tag_check(context, context.get_output("serviceName")) if has_existed_before(context) else []
+        )
 
 
 @action
@@ -151,7 +156,7 @@ class CorrectBlueTag(Action):
         return "Correct the tag of the live service"
 
     def start(self, context: StepContext) -> None:
-        pair = context.recall("pair")
+        pair = context.load_for_rollback("pair")
         name = pair["blue"]
         known = pair["tags"].get(name)
         if known is None or known.get(VERSION_TAG) == BLUE:
@@ -160,21 +165,21 @@ class CorrectBlueTag(Action):
             f"Service {name} receives production traffic, its tag {VERSION_TAG} is "
             f"{known.get(VERSION_TAG, 'none')}"
         )
-        if write_tag(context, context.recall("blue before")["arn"], name, BLUE):
+        if write_tag(context, context.load_for_rollback("blue before")["arn"], name, BLUE):
             context.log(f"Tag: [{VERSION_TAG}, {BLUE}] is associated with Service {name}")
 
     def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_tag_write(context, call)
 
     def undo(self, context: StepContext) -> None:
-        blue = context.recall("blue before")
+        blue = context.load_for_rollback("blue before")
         restore_tags(context, blue["arn"], blue["name"], now={VERSION_TAG: BLUE})
 
-    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
-        return describe_tag_restore(known, known.recall("pair")["blue"])
+    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+        return describe_tag_restore(saved, saved.load_for_rollback("pair")["blue"])
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
-        return build_tag_check(context, context.recall("pair")["blue"])
+        return build_tag_check(context, context.load_for_rollback("pair")["blue"])
 
 
 @action
@@ -189,10 +194,10 @@ class TagSwappedServices(Action):
         return "Tag the services after the swap"
 
     def start(self, context: StepContext) -> None:
-        pair = context.recall("pair")
-        self._tag(context, "new", pair["green"], context.know("serviceArn"), BLUE)
+        pair = context.load_for_rollback("pair")
+        self._tag(context, "new", pair["green"], context.get_output("serviceArn"), BLUE)
         if pair["blue"]:
-            self._tag(context, "old", pair["blue"], context.recall("blue before")["arn"], GREEN)
+            self._tag(context, "old", pair["blue"], context.load_for_rollback("blue before")["arn"], GREEN)
         context.log("Swapping Successful.", "success")
 
     def _tag(self, context: StepContext, which: str, name: str, arn: str, value: str) -> None:
@@ -206,20 +211,23 @@ class TagSwappedServices(Action):
         return confirm_tag_write(context, call)
 
     def undo(self, context: StepContext) -> None:
-        pair = context.recall("pair")
-        new = context.know("serviceArn")
+        pair = context.load_for_rollback("pair")
+        new = context.get_output("serviceArn")
         if write_tag(context, new, pair["green"], GREEN):
             context.log(f"Tag of Service {pair['green']} is {GREEN} again")
         if pair["blue"]:
             restore_tags(
-                context, context.recall("blue before")["arn"], pair["blue"], now={VERSION_TAG: GREEN}
+                context,
+                context.load_for_rollback("blue before")["arn"],
+                pair["blue"],
+                now={VERSION_TAG: GREEN},
             )
 
-    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
-        pair = known.recall("pair")
+    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+        pair = saved.load_for_rollback("pair")
         green = f"Tag {VERSION_TAG} of Service {pair['green']}: back to {GREEN}"
-        return (green, *describe_tag_restore(known, pair["blue"]))
+        return (green, *describe_tag_restore(saved, pair["blue"]))
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
-        blue = context.recall("pair")["blue"]
+        blue = context.load_for_rollback("pair")["blue"]
         return build_tag_check(context, blue) if blue else []

@@ -47,7 +47,7 @@ class LockBlueGreenService(Action):
             get_expression_name(number): f"{PLACEHOLDER_ARN_PREFIX}{number}"
             for number in range(1, self.pairs + 1)
         }
-        context.learn(**unknown)
+        context.set_outputs(**unknown)
         definition = context.supplies.load(SERVICE_DEFINITION).value
         balancers = definition.get("loadBalancers", ())
         if not any(one.get("targetGroupArn") in unknown.values() for one in balancers):
@@ -91,8 +91,8 @@ class FindTargetGroups(Action):
         )
         _refuse_unusable_pairs(traffic)
         _refuse_live_group(context, traffic)
-        context.remember("traffic", [pair.to_memory() for pair in traffic.pairs])
-        context.learn(
+        context.save_for_rollback("traffic", [pair.to_record() for pair in traffic.pairs])
+        context.set_outputs(
             **{get_expression_name(number): pair.stage_group for number, pair in enumerate(traffic.pairs, 1)}
         )
         for pair in traffic.pairs:

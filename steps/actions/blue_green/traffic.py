@@ -28,13 +28,13 @@ class ListenerPair:
     balancer: str
 
     @classmethod
-    def from_memory(cls, kept: Mapping[str, Any]) -> Self:
-        routes = {name: ListenerRoute.from_memory(kept[name]) for name in ("prod", "stage")}
+    def from_record(cls, kept: Mapping[str, Any]) -> Self:
+        routes = {name: ListenerRoute.from_record(kept[name]) for name in ("prod", "stage")}
         return cls(**{**kept, **routes})
 
-    def to_memory(self) -> dict[str, Any]:
+    def to_record(self) -> dict[str, Any]:
         kept = {"stage_group": self.stage_group, "port": self.port, "has_weights": self.has_weights}
-        routes = {"prod": self.prod.to_memory(), "stage": self.stage.to_memory()}
+        routes = {"prod": self.prod.to_record(), "stage": self.stage.to_record()}
         return {**kept, **routes, "balancer": self.balancer}
 
     @property
@@ -89,8 +89,10 @@ def _get_route_key(route: ListenerRoute) -> tuple[str, str]:
 
 
 def load_traffic(context: StepContext | EarlierStep) -> BlueGreenTraffic:
-    """What was remembered of the traffic, by this step or an earlier one."""
-    return BlueGreenTraffic(tuple(ListenerPair.from_memory(one) for one in context.recall("traffic")))
+    """Load the traffic that this step or an earlier one saved for rollback."""
+    return BlueGreenTraffic(
+        tuple(ListenerPair.from_record(one) for one in context.load_for_rollback("traffic"))
+    )
 
 
 def list_target_groups(raw: Mapping[str, Any]) -> list[str]:
@@ -173,6 +175,8 @@ def refuse_production(context: StepContext, service: EcsService, doing: str) -> 
 
 def _is_last_running_service(context: StepContext, service: EcsService) -> bool:
     """Whether no other ECS service of these deployments has running tasks."""
-    names: Sequence[str] = [name for name in context.recall("pair")["names"] if name != service.name]
+    names: Sequence[str] = [
+        name for name in context.load_for_rollback("pair")["names"] if name != service.name
+    ]
     others = context.ecs.describe_services(context.cluster, names)
     return not any(one.is_active and one.running for one in others)

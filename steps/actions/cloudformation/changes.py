@@ -106,9 +106,9 @@ class SaveStack(Action):
                 "STACK_NOT_USABLE", f"Stack {self.stack} is {live.status}. {get_status_help(live.status)}"
             )
         is_there = live is not None and live.status != FAILED_CREATION_STATUS
-        first = context.recall(SAVED_STACK) is None
+        first = context.load_for_rollback(SAVED_STACK) is None
         if first:
-            context.remember(
+            context.save_for_rollback(
                 SAVED_STACK, _build_snapshot(client, live) if live and is_there else {"exists": False}
             )
         context.log(_describe_stack(self.stack, live))
@@ -196,27 +196,29 @@ class ApplyStack(Action):
         client, region = context.cloudformation, get_stack_region(context, self.stack)
         live = client.describe(self.stack)
         request = self._request(context)
-        context.learn(stackName=self.stack, stackRegion=region)
+        context.set_outputs(stackName=self.stack, stackRegion=region)
         if live is None:
             context.log(f"Creating stack {self.stack} in {region}")
             stack_id = client.create(request, context.intent)
-            context.learn(stackId=stack_id, stackChange="CREATE")
+            context.set_outputs(stackId=stack_id, stackChange="CREATE")
             context.log(f"Stack id: {stack_id}")
             return
         _refuse_unusable(live)
-        context.remember(f"newest event {context.intent}", get_newest_event_id(context, client, live.id))
-        context.remember(f"changed before {context.intent}", live.changed_at)
-        context.learn(stackId=live.id)
+        context.save_for_rollback(
+            f"newest event {context.intent}", get_newest_event_id(context, client, live.id)
+        )
+        context.save_for_rollback(f"changed before {context.intent}", live.changed_at)
+        context.set_outputs(stackId=live.id)
         context.log(f"Updating stack {self.stack} in {region}")
         try:
             client.update(request, context.intent)
         except AwsError as error:
             if not is_no_update_error(error):
                 raise
-            context.learn(stackChange=NO_CHANGE)
+            context.set_outputs(stackChange=NO_CHANGE)
             context.log(f"Stack {self.stack} is up to date: nothing to update", "success")
             return
-        context.learn(stackChange="UPDATE")
+        context.set_outputs(stackChange="UPDATE")
 
     def _request(self, context: StepContext) -> dict[str, Any]:
         template = (
@@ -235,11 +237,11 @@ class ApplyStack(Action):
         return confirm_stack_write(context, context.cloudformation, call)
 
     def is_done(self, context: StepContext) -> bool:
-        client, stack_id = context.cloudformation, str(context.know("stackId"))
-        if context.know("stackChange") == NO_CHANGE:
+        client, stack_id = context.cloudformation, str(context.get_output("stackId"))
+        if context.get_output("stackChange") == NO_CHANGE:
             return self._hand_over(context, client.describe(stack_id), "")
-        after = context.recall(f"newest event {context.intent}") or ""
-        before = context.recall(f"changed before {context.intent}") or ""
+        after = context.load_for_rollback(f"newest event {context.intent}") or ""
+        before = context.load_for_rollback(f"changed before {context.intent}") or ""
         course = follow_operation(context, client, stack_id, context.intent, after=after, before=before)
         if not is_terminal_status(course.status):
             return False
@@ -251,9 +253,9 @@ class ApplyStack(Action):
         """The outputs; False while AWS still shows the stack as it was before."""
         if live is None or (status and live.status != status):
             return False
-        context.learn(stackStatus=live.status)
+        context.set_outputs(stackStatus=live.status)
         for name, value in live.outputs.items():
-            context.learn_output(name, value)
+            context.set_output(name, value)
         context.log(
             f"Stack {self.stack} is {live.status}, with {_format_parameter_count(len(live.outputs))}",
             "success",
@@ -272,8 +274,8 @@ class ApplyStack(Action):
     def adopt_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_stack_write(context, context.cloudformation, call)
 
-    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
-        return rollback.describe_stack_undo(self.stack, known)
+    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+        return rollback.describe_stack_undo(self.stack, saved)
 
     def is_undone(self, context: StepContext) -> bool:
         return rollback.is_stack_restored(context, self.stack)
@@ -327,11 +329,11 @@ class DeleteStack(Action):
 
     def start(self, context: StepContext) -> None:
         live = context.cloudformation.describe(self.stack)
-        context.learn(stackName=self.stack)
+        context.set_outputs(stackName=self.stack)
         if live is None:
             context.log(f"There is no stack {self.stack}: nothing to delete", "success")
             return
-        context.learn(stackId=live.id)
+        context.set_outputs(stackId=live.id)
         said = f"Deleting stack {self.stack}, which is {live.status}"
         start_deletion(context, live, _STACK_TO_DELETE_KEY, role=self.role, said=said)
 

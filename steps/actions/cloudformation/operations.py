@@ -53,7 +53,7 @@ def get_stack_region(context: StepContext, name: str) -> str:
     return context.region
 
 
-# When the operation of this run changed the stack, remembered where its events cannot be seen.
+# When the operation of this run changed the stack, saved where its events cannot be seen.
 STACK_CHANGED = "stack changed"
 _NEWEST_EVENT_KEY, _STATUS_KEY, _FAILURE_KEY = "newest event", "status", "first failure"
 _BEGUN_KEY, _DENIED_KEY = "begun", "events denied"
@@ -143,7 +143,7 @@ def _get_progress_by_status(context: StepContext, live: Stack | None, before: st
     ):
         return StackProgress("", "")
     if live.changed_at != before:
-        context.remember(STACK_CHANGED, live.changed_at)
+        context.save_for_rollback(STACK_CHANGED, live.changed_at)
     return StackProgress(
         live.status, "" if live.status in SUCCESS_STATUSES else live.reason[:REASON_CHARACTERS]
     )
@@ -203,17 +203,17 @@ def _is_proven_by_status(operation: str, live: Stack) -> bool:
 
 
 def start_deletion(context: StepContext, live: Stack, note: str, *, role: str, said: str) -> None:
-    """Delete a stack; under `note` is remembered which one, and what was the newest of its events."""
+    """Delete a stack; save its id and its newest event for rollback as `note`."""
     client = context.cloudformation
     newest = get_newest_event_id(context, client, live.id)
-    context.remember(f"{note} {context.intent}", [live.id, newest, live.changed_at])
+    context.save_for_rollback(f"{note} {context.intent}", [live.id, newest, live.changed_at])
     context.log(said)
     client.delete(live.id, context.intent, role)
 
 
 def get_deletion_progress(context: StepContext, note: str) -> StackProgress | None:
     """How far the deletion has come that was begun under `note`; None where none was."""
-    begun = context.recall(f"{note} {context.intent}")
+    begun = context.load_for_rollback(f"{note} {context.intent}")
     if begun is None:
         return None
     return follow_operation(

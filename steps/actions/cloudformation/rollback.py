@@ -33,7 +33,7 @@ TEMPLATE_BODY_BYTES = 51_200
 
 def is_undo_possible(context: StepContext, name: str) -> bool:
     """Whether the stack is at rest, or can be deleted as it is. Raises `ChangedByOthers`."""
-    client, before = context.cloudformation, context.recall(SAVED_STACK) or {}
+    client, before = context.cloudformation, context.load_for_rollback(SAVED_STACK) or {}
     live = client.describe(_get_stack_id(context, name))
     if live is None or live.status == DELETED_STATUS:
         if before.get("exists"):
@@ -77,7 +77,7 @@ def cancel_update(context: StepContext, name: str) -> None:
 
 def undo_stack_change(context: StepContext, name: str, role: str) -> None:
     """Delete what this run created, or update the stack back."""
-    client, before = context.cloudformation, context.recall(SAVED_STACK) or {}
+    client, before = context.cloudformation, context.load_for_rollback(SAVED_STACK) or {}
     live = client.describe(_get_stack_id(context, name))
     if live is None or live.status in (DELETED_STATUS, "DELETE_IN_PROGRESS"):
         context.log(f"Stack {name} is deleted already")
@@ -123,22 +123,22 @@ def _restore_template(context: StepContext, name: str, live: Stack, before: Mapp
     except AwsError as error:
         if not is_no_update_error(error):
             raise
-        context.learn(**{_RESTORED_OUTPUT: True})
+        context.set_outputs(**{_RESTORED_OUTPUT: True})
         context.log(f"Stack {name} is restored")
 
 
 def is_stack_restored(context: StepContext, name: str) -> bool:
     """Whether the stack has come back. Raises `ActionFailed` with what keeps it from that."""
-    client, before = context.cloudformation, context.recall(SAVED_STACK) or {}
+    client, before = context.cloudformation, context.load_for_rollback(SAVED_STACK) or {}
     named = _get_stack_id(context, name)
     live = client.describe(named)
     if live is None or live.status == DELETED_STATUS:
         return True
-    if before.get("exists") and context.know(_RESTORED_OUTPUT):
+    if before.get("exists") and context.get_output(_RESTORED_OUTPUT):
         return True
     if before.get("exists") and live.status == ROLLED_BACK_STATUS and not _is_restored_status(context, live):
         return True
-    ours = str(context.recall(STACK_CHANGED) or "")
+    ours = str(context.load_for_rollback(STACK_CHANGED) or "")
     course = follow_operation(
         context, client, live.id, f"{_get_token_prefix(context)}undo-", after="", before=ours
     )
@@ -160,7 +160,7 @@ def is_stack_restored(context: StepContext, name: str) -> bool:
 def _is_restored_status(context: StepContext, live: Stack) -> bool:
     token = get_last_token(context, context.cloudformation, live.id)
     if token is None:
-        return bool(live.changed_at != context.recall(STACK_CHANGED))
+        return bool(live.changed_at != context.load_for_rollback(STACK_CHANGED))
     return token.startswith(f"{_get_token_prefix(context)}undo-")
 
 
@@ -169,11 +169,11 @@ def _is_changed_by_this_run(context: StepContext, live: Stack) -> bool | None:
     token = get_last_token(context, context.cloudformation, live.id)
     if token is not None:
         return token.startswith(_get_token_prefix(context))
-    before = context.recall(SAVED_STACK) or {}
-    was_made_here = not before.get("exists") and live.id == context.know("stackId")
+    before = context.load_for_rollback(SAVED_STACK) or {}
+    was_made_here = not before.get("exists") and live.id == context.get_output("stackId")
     if was_made_here and not live.status.startswith("UPDATE_"):
         return True
-    ours = context.recall(STACK_CHANGED)
+    ours = context.load_for_rollback(STACK_CHANGED)
     return bool(live.changed_at == ours) if ours else None
 
 
@@ -181,9 +181,9 @@ def _build_undo_error(name: str, status: str, failure: str) -> ActionFailed:
     return ActionFailed("STACK_NOT_RESTORED", f"Stack {name} is {status}. {failure}".strip())
 
 
-def describe_stack_undo(name: str, known: EarlierStep) -> tuple[str, ...]:
+def describe_stack_undo(name: str, saved: EarlierStep) -> tuple[str, ...]:
     """What `undo` would do."""
-    before = known.recall(SAVED_STACK)
+    before = saved.load_for_rollback(SAVED_STACK)
     if before is None:
         return ()
     if not before.get("exists"):
@@ -193,7 +193,7 @@ def describe_stack_undo(name: str, known: EarlierStep) -> tuple[str, ...]:
 
 def build_stack_checks(context: StepContext, name: str) -> list[ChecklistEntry]:
     """The stack as it was before, beside the stack as it is."""
-    client, before = context.cloudformation, context.recall(SAVED_STACK) or {}
+    client, before = context.cloudformation, context.load_for_rollback(SAVED_STACK) or {}
     live = client.describe(_get_stack_id(context, name))
     subject = f"Stack {name}"
     status = live.status if live and live.status != DELETED_STATUS else "not there"
@@ -213,7 +213,7 @@ def build_stack_checks(context: StepContext, name: str) -> list[ChecklistEntry]:
 
 
 def _get_stack_id(context: StepContext, name: str) -> str:
-    return str(context.know("stackId") or name)
+    return str(context.get_output("stackId") or name)
 
 
 def _get_token_prefix(context: StepContext) -> str:
@@ -223,4 +223,4 @@ def _get_token_prefix(context: StepContext) -> str:
 
 def _build_token(context: StepContext) -> str:
     """Each try of an undo has a token of its own: AWS answers one that it knows without doing anything."""
-    return str(context.remember("token", f"{_get_token_prefix(context)}undo-{uuid4().hex[:12]}"))
+    return str(context.save_for_rollback("token", f"{_get_token_prefix(context)}undo-{uuid4().hex[:12]}"))

@@ -25,7 +25,7 @@ def confirm_service_write(
     """Judge a CreateService, UpdateService or DeleteService.
 
     `task_definition` is the one that the write asked for, `before` the name under which the ids of the
-    deployments right before the write are remembered: an undo's task definition was running before, too.
+    deployments right before the write are saved: an undo's task definition was running before, too.
     """
     late = is_past_read_lag(context, call)
     name = call.params.get("service") or call.params["serviceName"]
@@ -34,8 +34,8 @@ def confirm_service_write(
         return _confirm_delete(service, late)
     if service is None or service.status != "ACTIVE":
         return NotApplied() if late else Unconfirmed()
-    remembered = context.recall(before) or []
-    if ours := _find_own_deployment(service, call, task_definition, remembered):
+    earlier_ids = context.load_for_rollback(before) or []
+    if ours := _find_own_deployment(service, call, task_definition, earlier_ids):
         return Applied({"service": _build_answer(service, ours)})
     if not late:
         return Unconfirmed()
@@ -43,7 +43,7 @@ def confirm_service_write(
     begins_one = call.operation != "UpdateService" or "taskDefinition" in call.params
     if begins_one and (passed := _find_finished_deployment(context, service, call.sent_at, task_definition)):
         return Applied({"service": {**service.raw, "deployments": [passed]}})
-    if service.primary is not None and service.primary.id not in remembered:
+    if service.primary is not None and service.primary.id not in earlier_ids:
         raise ActionFailed(
             "SUPERSEDED",
             f"Somebody else changed Service {name} (deployment {service.primary.id}) while the answer to our "
@@ -60,13 +60,13 @@ def _confirm_delete(service: EcsService | None, late: bool) -> Confirmation:
 
 
 def _find_own_deployment(
-    service: EcsService, call: CallRecord, task_definition: str, remembered: list[str]
+    service: EcsService, call: CallRecord, task_definition: str, earlier_ids: list[str]
 ) -> EcsDeployment | None:
     """The deployment that this write began: our task definition under an id that was not there before."""
     if call.operation == "UpdateService" and "taskDefinition" not in call.params:
         return _confirm_update_fields(service, call.params)
     for deployment in service.deployments:
-        if deployment.id not in remembered and deployment.task_definition == task_definition:
+        if deployment.id not in earlier_ids and deployment.task_definition == task_definition:
             return deployment
     return None
 

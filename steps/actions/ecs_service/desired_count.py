@@ -71,8 +71,8 @@ def compute_restored_count(context: StepContext, before: Mapping[str, Any], live
 
 def is_foreign_count(context: StepContext, before: Mapping[str, Any], count: int) -> bool:
     """Whether others changed the count while this step watched, to neither what was nor what it asked for."""
-    return bool(context.recall(FOREIGN_COUNT)) and count not in (
-        context.know("desiredCount"),
+    return bool(context.load_for_rollback(FOREIGN_COUNT)) and count not in (
+        context.get_output("desiredCount"),
         before["desired"],
     )
 
@@ -125,7 +125,7 @@ SAVED_SERVICE = "service before"
 @action
 @dataclass(frozen=True)
 class FindServiceToScale(Action):
-    """Hold the ECS service, and remember how it is."""
+    """Lock the ECS service and save its state for rollback."""
 
     service: str
 
@@ -147,8 +147,8 @@ class FindServiceToScale(Action):
                 "CONTROLLER_NOT_SUPPORTED",
                 f"Service {self.service} runs one task on each instance: it has no count to change.",
             )
-        context.remember(SAVED_SERVICE, build_snapshot(live))
-        context.learn(serviceName=live.name, serviceArn=live.arn, countBefore=live.desired)
+        context.save_for_rollback(SAVED_SERVICE, build_snapshot(live))
+        context.set_outputs(serviceName=live.name, serviceArn=live.arn, countBefore=live.desired)
         context.log(f"Service {live.name} has {live.running} of {live.desired} tasks running")
 
 
@@ -167,13 +167,15 @@ class ScaleService(Action):
         return f"Scale to {self.instances}{'%' if self.unit == PERCENTAGE else ' tasks'}"
 
     def start(self, context: StepContext) -> None:
-        before = context.recall(SAVED_SERVICE)
+        before = context.load_for_rollback(SAVED_SERVICE)
         name = before["name"]
         wanted = self._count(before["desired"])
         _refuse_out_of_bounds(context, name, wanted)
         live = context.ecs.describe_service(context.cluster, name)
-        context.remember("deployments before scaling", [one.id for one in live.deployments] if live else [])
-        context.learn(desiredCount=wanted)
+        context.save_for_rollback(
+            "deployments before scaling", [one.id for one in live.deployments] if live else []
+        )
+        context.set_outputs(desiredCount=wanted)
         if live is not None and live.desired == wanted:
             context.log(f"Service {name} already has desired count {wanted}")
             return
@@ -184,30 +186,32 @@ class ScaleService(Action):
         return math.ceil(before * self.instances / 100) if self.unit == PERCENTAGE else self.instances
 
     def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
-        definition = context.recall(SAVED_SERVICE)["task_definition"]
+        definition = context.load_for_rollback(SAVED_SERVICE)["task_definition"]
         return confirm_service_write(
             context, call, task_definition=definition, before="deployments before scaling"
         )
 
     def may_undo(self, context: StepContext) -> bool:
-        before = context.recall(SAVED_SERVICE)
+        before = context.load_for_rollback(SAVED_SERVICE)
         seen = context.see_service(before["name"])
         if seen.service is None or seen.service.status in GONE_STATUSES or seen.service.primary is None:
             raise ChangedByOthers(f"Service {before['name']} was deleted outside Slipway.")
         return is_own_deployment(context, seen, seen.service.primary, {before["primary"]})
 
-    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
-        before, count = known.recall(SAVED_SERVICE) or {}, known.know("desiredCount")
+    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+        before, count = saved.load_for_rollback(SAVED_SERVICE) or {}, saved.get_output("desiredCount")
         if not before or count == before["desired"]:
             return ()
         return (f"Service {before['name']}: restore desired count from {count} to {before['desired']}",)
 
     def undo(self, context: StepContext) -> None:
-        before = context.recall(SAVED_SERVICE)
+        before = context.load_for_rollback(SAVED_SERVICE)
         name = before["name"]
         live = context.ecs.describe_service(context.cluster, name)
-        context.remember("deployments before undo", [one.id for one in live.deployments] if live else [])
-        count = context.remember(
+        context.save_for_rollback(
+            "deployments before undo", [one.id for one in live.deployments] if live else []
+        )
+        count = context.save_for_rollback(
             "count to restore", compute_restored_count(context, before, live) if live else 0
         )
         # Where auto scaling or somebody else has the say, what is shown stays.
@@ -219,19 +223,19 @@ class ScaleService(Action):
         context.ecs.update_service(context.cluster, name, {"desiredCount": count})
 
     def adopt_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
-        definition = context.recall(SAVED_SERVICE)["task_definition"]
+        definition = context.load_for_rollback(SAVED_SERVICE)["task_definition"]
         return confirm_service_write(
             context, call, task_definition=definition, before="deployments before undo"
         )
 
     def is_undone(self, context: StepContext) -> bool:
-        service = context.see_service(context.recall(SAVED_SERVICE)["name"]).service
+        service = context.see_service(context.load_for_rollback(SAVED_SERVICE)["name"]).service
         if service is None:
             return True
         return _is_at_count(context, service) and not has_recent_write(context)
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
-        before = context.recall(SAVED_SERVICE)
+        before = context.load_for_rollback(SAVED_SERVICE)
         live = context.ecs.describe_service(context.cluster, before["name"])
         found = live.desired if live is not None else 0
         expected = compute_restored_count(context, before, live) if live is not None else before["desired"]
@@ -252,10 +256,10 @@ class WaitForCount(Action):
         return "Wait for the tasks"
 
     def start(self, context: StepContext) -> None:
-        context.await_service(str(context.know("serviceName")))
+        context.await_service(str(context.get_output("serviceName")))
 
     def is_done(self, context: StepContext) -> bool:
-        name = str(context.know("serviceName"))
+        name = str(context.get_output("serviceName"))
         service = context.see_service(name).service
         if service is None or service.status in GONE_STATUSES:
             raise ActionFailed("NO_SERVICE", f"Service {name} was deleted outside Slipway.")

@@ -327,7 +327,7 @@ def _log_last_output(context: StepContext, task: EcsTask, container: EcsContaine
 
 def find_log_stream(context: StepContext, task: EcsTask, container: EcsContainer) -> tuple[str, str] | None:
     """The log group and stream of a container, if its task definition says where it writes."""
-    definition = context.recall("task definition") or {}
+    definition = context.load_for_rollback("task definition") or {}
     for wanted in definition.get("containerDefinitions", []):
         log = wanted.get("logConfiguration") or {}
         options = log.get("options") or {}

@@ -42,7 +42,7 @@ def format_service(service: EcsService | None) -> str:
 
 def has_existed_before(context: StepContext | EarlierStep) -> bool:
     """Whether the ECS service was there when the step began."""
-    before = context.recall("service before")
+    before = context.load_for_rollback("service before")
     return bool(before) and before["status"] not in GONE_STATUSES
 
 
@@ -66,28 +66,28 @@ def save_deployment_times(context: StepContext, service: EcsService) -> None:
     """Remember when AWS began the deployment that our write answered with, and when it made the service."""
     primary = service.primary
     if primary is not None and primary.created_at is not None:
-        context.remember(f"begun {primary.id}", primary.created_at.isoformat())
+        context.save_for_rollback(f"begun {primary.id}", primary.created_at.isoformat())
     if primary is not None and service.raw.get("createdAt"):
-        context.remember(f"created {primary.id}", str(service.raw["createdAt"]))
+        context.save_for_rollback(f"created {primary.id}", str(service.raw["createdAt"]))
 
 
 def get_deployment_start(context: StepContext, deployment_id: str) -> datetime | None:
     """When AWS began a deployment of ours; None where that is not known."""
-    begun = context.recall(f"begun {deployment_id}")
+    begun = context.load_for_rollback(f"begun {deployment_id}")
     return datetime.fromisoformat(begun) if begun else None
 
 
-def describe_restore(known: EarlierStep) -> tuple[str, ...]:
+def describe_restore(saved: EarlierStep) -> tuple[str, ...]:
     """What putting an ECS service back as it was before this step would do (P05)."""
-    name = known.know("serviceName")
-    if not has_existed_before(known):
+    name = saved.get_output("serviceName")
+    if not has_existed_before(saved):
         return (f"Delete Service {name} with its tasks: created by this execution",)
-    before = known.recall("service before")
+    before = saved.load_for_rollback("service before")
     words = []
-    if (arn := known.know("taskDefinitionArn")) and arn != before["task_definition"]:
+    if (arn := saved.get_output("taskDefinitionArn")) and arn != before["task_definition"]:
         old, new = (text.rsplit("/", 1)[-1] for text in (before["task_definition"], arn))
         words.append(f"Service {name}: task definition {new} back to {old}")
-    count = known.know("desiredCount")
+    count = saved.get_output("desiredCount")
     if count is not None and count != before["desired"]:
         words.append(f"Service {name}: restore desired count from {count} to {before['desired']}")
     return (*words,) or (f"Service {name}: restore the changed settings",)
@@ -158,7 +158,9 @@ def is_deleted(context: StepContext, service: EcsService | None) -> bool:
 
 def filter_stale_service(context: StepContext, live: EcsService) -> EcsService | None:
     """What an undo may compare with; None where the read is so old that it does not show our deployment."""
-    is_stale = live.find_deployment(context.know("deploymentId") or "") is None and is_read_stale(context)
+    is_stale = live.find_deployment(context.get_output("deploymentId") or "") is None and is_read_stale(
+        context
+    )
     return None if is_stale else live
 
 

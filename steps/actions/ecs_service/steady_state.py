@@ -67,10 +67,10 @@ class WaitForSteadyState(Action):
         return "Wait for steady state"
 
     def start(self, context: StepContext) -> None:
-        context.await_service(context.know("serviceName"))
+        context.await_service(context.get_output("serviceName"))
 
     def is_done(self, context: StepContext) -> bool:
-        name = context.know("serviceName")
+        name = context.get_output("serviceName")
         ours = _build_own_deployment(context)
         seen = context.see_service(name)
         service = seen.service
@@ -134,7 +134,7 @@ class WaitForSteadyState(Action):
         return False
 
     def last_look(self, context: StepContext) -> ActionFailed | bool:
-        progress, name = context.progress, context.know("serviceName")
+        progress, name = context.progress, context.get_output("serviceName")
         if "first failure" in progress and _COMPLETED_AT_KEY not in progress:
             return _build_failure_from_notes(progress["first failure"], "TIMED_OUT")
         ours = _build_own_deployment(context)
@@ -151,7 +151,7 @@ class WaitForSteadyState(Action):
     def tell_success(self, context: StepContext, name: str) -> None:
         """The last lines of the step."""
         verb = "Updated" if has_existed_before(context) else "Created"
-        context.log(f"{verb} Service {name} with Arn {context.know('serviceArn')}")
+        context.log(f"{verb} Service {name} with Arn {context.get_output('serviceArn')}")
         context.log("")
         context.log(" Deployment Successful.", "success")
 
@@ -166,7 +166,7 @@ def _note_deregistered_revision(context: StepContext) -> None:
     """Name it where somebody deregistered the revision that was deployed. Looked at once tasks have failed:
     a calm deployment is worth no call more.
     """
-    arn = context.know("taskDefinitionArn")
+    arn = context.get_output("taskDefinitionArn")
     try:
         is_active = context.ecs.describe_task_definition(arn).is_active
     except (Denied, NotFound):
@@ -179,23 +179,23 @@ def _note_deregistered_revision(context: StepContext) -> None:
 
 
 def _build_own_deployment(context: StepContext) -> OwnDeployment:
-    before = context.recall("service before") or {}
-    deployment_id = context.know("deploymentId")
+    before = context.load_for_rollback("service before") or {}
+    deployment_id = context.get_output("deploymentId")
     return OwnDeployment(
         deployment_id=deployment_id,
-        task_definition=context.know("taskDefinitionArn"),
+        task_definition=context.get_output("taskDefinitionArn"),
         primary_before=before.get("primary", ""),
         was_seen=bool(context.progress.get("seen")),
-        wanted=context.know("desiredCount"),
+        wanted=context.get_output("desiredCount"),
         begun=get_deployment_start(context, deployment_id),
-        service_created=context.recall(f"created {deployment_id}") or "",
+        service_created=context.load_for_rollback(f"created {deployment_id}") or "",
         known_events=frozenset(before.get("newest_events", ())),
     )
 
 
 def _has_health_check(context: StepContext, service: EcsService) -> bool:
     """Whether a load balancer or a health check of a container vouches for the tasks."""
-    containers = (context.recall("task definition") or {}).get("containerDefinitions", [])
+    containers = (context.load_for_rollback("task definition") or {}).get("containerDefinitions", [])
     is_behind_balancer = any(one.get("targetGroupArn") for one in service.raw.get("loadBalancers", []))
     return is_behind_balancer or any(one.get("healthCheck") for one in containers)
 
@@ -209,7 +209,7 @@ def _log_progress(context: StepContext, service: EcsService, ours: OwnDeployment
     told = context.progress.setdefault("count told", ours.wanted)
     if service.desired != told:
         context.progress["count told"] = service.desired
-        context.remember(FOREIGN_COUNT, True)
+        context.save_for_rollback(FOREIGN_COUNT, True)
         context.note(
             f"The desired count of Service {service.name} was changed from {told} to {service.desired} "
             f"during this deployment, by auto scaling or outside Slipway"
@@ -256,7 +256,7 @@ def _log_first_diagnosis(
 
 def _is_suspicious(context: StepContext, service: EcsService, ours: OwnDeployment) -> bool:
     deployment = find_deployment(service, ours.deployment_id)
-    known = set((context.recall("service before") or {}).get("newest_events", []))
+    known = set((context.load_for_rollback("service before") or {}).get("newest_events", []))
     odd = sum(1 for event in service.events if event.id not in known and _is_suspicious_event(event.message))
     starts = sum(1 for event in service.events if event.id not in known and "has started" in event.message)
     failed = deployment.failed if deployment else 0

@@ -35,14 +35,16 @@ class TagService(Action):
         wanted = _get_definition_tags(context)
         if not wanted or not has_existed_before(context):
             return
-        arn = context.know("serviceArn")
+        arn = context.get_output("serviceArn")
         try:
             before = context.ecs.list_tags(arn)
-            context.remember(_SAVED_TAGS, before)
+            context.save_for_rollback(_SAVED_TAGS, before)
             missing = {key: value for key, value in wanted.items() if before.get(key) != value}
             if missing:
                 context.ecs.add_tags(arn, missing)
-                context.log(f"Tagged Service {context.know('serviceName')} with {', '.join(sorted(missing))}")
+                context.log(
+                    f"Tagged Service {context.get_output('serviceName')} with {', '.join(sorted(missing))}"
+                )
         except Denied as denied:
             context.log(f"{denied.display_message} The tags of the service are not changed.", "warning")
 
@@ -56,35 +58,35 @@ class TagService(Action):
         return Applied({}) if is_so else NotApplied() if late else Unconfirmed()
 
     def undo(self, context: StepContext) -> None:
-        arn, wanted = context.know("serviceArn"), _get_definition_tags(context)
-        before: Mapping[str, str] = context.recall(_SAVED_TAGS) or {}
+        arn, wanted = context.get_output("serviceArn"), _get_definition_tags(context)
+        before: Mapping[str, str] = context.load_for_rollback(_SAVED_TAGS) or {}
         changed = {key: before[key] for key, value in wanted.items() if before.get(key, value) != value}
         added = sorted(key for key in wanted if key not in before)
         if changed:
             context.ecs.add_tags(arn, changed)
         if added:
             context.ecs.remove_tags(arn, added)
-        context.log(f"The tags of Service {context.know('serviceName')} are restored")
+        context.log(f"The tags of Service {context.get_output('serviceName')} are restored")
 
-    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
+    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
         return (
-            f"Tags of Service {known.know('serviceName')}: back to "
-            f"{_format_tags(known.recall(_SAVED_TAGS) or {})}",
+            f"Tags of Service {saved.get_output('serviceName')}: back to "
+            f"{_format_tags(saved.load_for_rollback(_SAVED_TAGS) or {})}",
         )
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
-        before: Mapping[str, str] = context.recall(_SAVED_TAGS) or {}
-        now = context.ecs.list_tags(context.know("serviceArn"))
+        before: Mapping[str, str] = context.load_for_rollback(_SAVED_TAGS) or {}
+        now = context.ecs.list_tags(context.get_output("serviceArn"))
         expected, found = _format_tags(before), _format_tags(now)
         return [
             ChecklistEntry(
-                f"Tags of Service {context.know('serviceName')}", expected, found, expected == found
+                f"Tags of Service {context.get_output('serviceName')}", expected, found, expected == found
             )
         ]
 
 
 def _get_definition_tags(context: StepContext) -> dict[str, str]:
-    return parse_tags(context.recall("service definition").get("tags"))
+    return parse_tags(context.load_for_rollback("service definition").get("tags"))
 
 
 def _format_tags(tags: Mapping[str, str]) -> str:

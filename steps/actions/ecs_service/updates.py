@@ -58,7 +58,7 @@ RESTORED_TASK_DEFINITION = "restoredTaskDefinitionArn"
 class SaveCurrentService(Action):
     """Collect what a rollback will need, before anything is changed (R193).
 
-    `definition` names the remembered service definition to go by; the slot is always that of the one deployed
+    `definition` names the saved service definition to go by; the slot is always that of the one deployed
     in the end.
     """
 
@@ -69,13 +69,15 @@ class SaveCurrentService(Action):
         return "Save the current ECS service"
 
     def start(self, context: StepContext) -> None:
-        context.take_slot(context.recall("service definition")["serviceName"])
-        definition = context.recall(self.definition)
+        context.take_slot(context.load_for_rollback("service definition")["serviceName"])
+        definition = context.load_for_rollback(self.definition)
         name = definition["serviceName"]
-        pair = get_pair_names(context.recall("service definition")["serviceName"])
+        pair = get_pair_names(context.load_for_rollback("service definition")["serviceName"])
         found = {one.name: one for one in context.ecs.describe_services(context.cluster, [name, *pair])}
         service = found.pop(name, None)
-        before = context.remember("service before", None if service is None else build_snapshot(service))
+        before = context.save_for_rollback(
+            "service before", None if service is None else build_snapshot(service)
+        )
         save_replaced_pair(context, definition, service, list(found.values()))
         if before is None or before["status"] in GONE_STATUSES:
             context.log(f"Service {name} does not exist yet and will be created")
@@ -90,7 +92,7 @@ class SaveCurrentService(Action):
 
     def is_done(self, context: StepContext) -> bool:
         """A service of this name that still drains would make CreateService fail (T20)."""
-        before = context.recall("service before")
+        before = context.load_for_rollback("service before")
         if before is None or before["status"] != "DRAINING":
             return True
         name = before["name"]
@@ -124,14 +126,14 @@ class CreateOrUpdateService(Action):
         return "Create or update the ECS service"
 
     def start(self, context: StepContext) -> None:
-        definition = context.recall(self.definition)
-        arn = context.know("taskDefinitionArn")
+        definition = context.load_for_rollback(self.definition)
+        arn = context.get_output("taskDefinitionArn")
         live = context.ecs.describe_service(context.cluster, definition["serviceName"])
-        if has_existed_before(context) or context.know("deploymentId"):
+        if has_existed_before(context) or context.get_output("deploymentId"):
             service = self._update(context, definition, arn, live)
         else:
             service = self._create(context, definition, arn, live)
-        context.learn(
+        context.set_outputs(
             serviceArn=service.arn,
             deploymentId=service.primary.id if service.primary else "",
             desiredCount=service.desired,
@@ -161,8 +163,8 @@ class CreateOrUpdateService(Action):
     ) -> EcsService:
         name = definition["serviceName"]
         # A retry finds what its earlier attempt deployed, and deploys the same once more.
-        earlier = context.know("deploymentId")
-        known = {earlier, (context.recall("service before") or {}).get("primary")}
+        earlier = context.get_output("deploymentId")
+        known = {earlier, (context.load_for_rollback("service before") or {}).get("primary")}
         if live is None or live.primary is None or live.primary.id not in known:
             raise ActionFailed(
                 "SUPERSEDED",
@@ -178,7 +180,7 @@ class CreateOrUpdateService(Action):
             changes["desiredCount"] = count
         if earlier or self._is_forced(context) or requires_new_deployment(definition, live):
             changes["forceNewDeployment"] = True
-        context.remember(_get_deployments_key(context), [one.id for one in live.deployments])
+        context.save_for_rollback(_get_deployments_key(context), [one.id for one in live.deployments])
         shown = live.desired if count is None else count
         context.log(f"Updating Service {name} with task definition {arn} and desired count {shown}")
         return context.ecs.update_service(context.cluster, name, changes)
@@ -186,19 +188,19 @@ class CreateOrUpdateService(Action):
     def _is_forced(self, context: StepContext) -> bool:
         if context.force_new_deployment is not None:
             return context.force_new_deployment
-        by_arn = context.recall(TASK_DEFINITION_ARN) is not None
+        by_arn = context.load_for_rollback(TASK_DEFINITION_ARN) is not None
         return by_arn if self.force is None else self.force
 
     def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_service_write(
             context,
             call,
-            task_definition=context.know("taskDefinitionArn"),
+            task_definition=context.get_output("taskDefinitionArn"),
             before=_get_deployments_key(context),
         )
 
     def may_undo(self, context: StepContext) -> bool:
-        name = context.know("serviceName")
+        name = context.get_output("serviceName")
         seen = context.see_service(name)
         service = seen.service
         if service is None or service.status in GONE_STATUSES or service.primary is None:
@@ -208,7 +210,7 @@ class CreateOrUpdateService(Action):
         return is_own_deployment(context, seen, service.primary, _list_known_deployments(context))
 
     def undo(self, context: StepContext) -> None:
-        name = context.know("serviceName")
+        name = context.get_output("serviceName")
         live = context.ecs.describe_service(context.cluster, name)
         refuse_foreign_deployment(live, _list_known_deployments(context))
         if not has_existed_before(context):
@@ -216,7 +218,7 @@ class CreateOrUpdateService(Action):
         elif live is None or live.status in GONE_STATUSES:
             _recreate_deleted_service(context, name)
         else:
-            _restore(context, context.recall(self.definition), live)
+            _restore(context, context.load_for_rollback(self.definition), live)
 
     def adopt_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
         if call.operation == "RegisterTaskDefinition":
@@ -224,12 +226,12 @@ class CreateOrUpdateService(Action):
         asked = call.params.get("taskDefinition", "")
         return confirm_service_write(context, call, task_definition=asked, before="deployments before undo")
 
-    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
-        return describe_restore(known)
+    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+        return describe_restore(saved)
 
     def is_undone(self, context: StepContext) -> bool:
         context.rest()
-        service = context.see_service(context.know("serviceName")).service
+        service = context.see_service(context.get_output("serviceName")).service
         if not has_existed_before(context):
             is_gone = is_deleted(context, service)
             if is_gone:
@@ -252,9 +254,9 @@ class CreateOrUpdateService(Action):
         return settled and service.running >= service.desired
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
-        name = context.know("serviceName")
+        name = context.get_output("serviceName")
         service = context.ecs.describe_service(context.cluster, name)
-        before = context.recall("service before")
+        before = context.load_for_rollback("service before")
         if not has_existed_before(context):
             gone = service is None or service.status in GONE_STATUSES
             return [
@@ -288,15 +290,15 @@ class CreateOrUpdateService(Action):
 
 
 def _restore(context: StepContext, definition: Mapping[str, Any], live: EcsService) -> None:
-    before, name = context.recall("service before"), live.name
+    before, name = context.load_for_rollback("service before"), live.name
     count: int | None = compute_restored_count(context, before, live)
     shown = filter_stale_service(context, live)
-    if shown is None and context.know("desiredCount") == before["desired"]:
+    if shown is None and context.get_output("desiredCount") == before["desired"]:
         count = None
     changes = build_restoring_update(
         definition, before, shown, count=count, task_definition=_get_restored_task_definition(context)
     )
-    context.remember("deployments before undo", [one.id for one in live.deployments])
+    context.save_for_rollback("deployments before undo", [one.id for one in live.deployments])
     if not changes:
         context.log(f"Service {name} already matches its previous state")
         return
@@ -310,20 +312,24 @@ def _restore(context: StepContext, definition: Mapping[str, Any], live: EcsServi
         if "inactive" not in refused.message.lower() or "taskDefinition" not in changes:
             raise
         changes["taskDefinition"] = reregister_task_definition(context, before["task_definition"])
-        context.learn(**{RESTORED_TASK_DEFINITION: changes["taskDefinition"]})
+        context.set_outputs(**{RESTORED_TASK_DEFINITION: changes["taskDefinition"]})
         service = context.ecs.update_service(context.cluster, name, changes)
-    context.learn(rollbackDeploymentId=service.primary.id if service.primary else "")
+    context.set_outputs(rollbackDeploymentId=service.primary.id if service.primary else "")
 
 
 def _list_known_deployments(context: StepContext) -> set[Any]:
     """The deployments that an undo may meet: the one from before, ours, and that of an earlier try."""
-    before = context.recall("service before") or {}
-    return {context.know("deploymentId"), before.get("primary"), context.know("rollbackDeploymentId")}
+    before = context.load_for_rollback("service before") or {}
+    return {
+        context.get_output("deploymentId"),
+        before.get("primary"),
+        context.get_output("rollbackDeploymentId"),
+    }
 
 
 def _recreate_deleted_service(context: StepContext, name: str) -> None:
     """Create a service that somebody deleted meanwhile, as it was before, once a person has agreed."""
-    before = context.recall("service before")
+    before = context.load_for_rollback("service before")
     as_before = (
         f"task definition {_get_restored_task_definition(context)} and desired count {before['desired']}"
     )
@@ -337,15 +343,18 @@ def _recreate_deleted_service(context: StepContext, name: str) -> None:
         f"Service {name} was deleted outside Slipway; the rollback created it again with {as_before}"
     )
     service = recreate_ecs_service(context, before, _get_restored_task_definition(context))
-    context.learn(rollbackDeploymentId=service.primary.id if service.primary else "")
+    context.set_outputs(rollbackDeploymentId=service.primary.id if service.primary else "")
 
 
 def _get_restored_task_definition(context: StepContext) -> str:
     """The task definition that a rollback brings back: the one from before, or what was registered for it."""
-    return str(context.know(RESTORED_TASK_DEFINITION) or context.recall("service before")["task_definition"])
+    return str(
+        context.get_output(RESTORED_TASK_DEFINITION)
+        or context.load_for_rollback("service before")["task_definition"]
+    )
 
 
 def _get_deployments_key(context: StepContext) -> str:
-    """What is remembered of the deployments right before a write; each attempt finds others."""
-    earlier = context.know("deploymentId")
+    """Return the rollback key of the deployments before a write; each attempt has its own."""
+    earlier = context.get_output("deploymentId")
     return f"deployments after {earlier}" if earlier else "deployments before update"

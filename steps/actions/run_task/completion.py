@@ -82,7 +82,7 @@ def _read_container(
 
 
 def _get_line_prefix(context: StepContext, task: EcsTask, container: str) -> str:
-    several = len(context.know("taskArns") or []) > 1
+    several = len(context.get_output("taskArns") or []) > 1
     return f"{task.id[:8]} {container}" if several else container
 
 
@@ -121,7 +121,7 @@ class WaitForTasks(Action):
 
     def is_done(self, context: StepContext) -> bool:
         ended: dict[str, Any] = context.progress.setdefault("ended", {})
-        arns = [arn for arn in context.know("taskArns") or [] if arn not in ended]
+        arns = [arn for arn in context.get_output("taskArns") or [] if arn not in ended]
         tasks = context.ecs.describe_tasks(context.cluster, arns) if arns else []
         _record_missing_tasks(context, arns, tasks)
         _log_progress(context, tasks, len(ended))
@@ -129,13 +129,13 @@ class WaitForTasks(Action):
         for task in tasks:
             if task.last_status == "STOPPED" and task.arn in quiet:
                 ended[task.arn] = _record_end(context, task)
-        if len(ended) < len(context.know("taskArns") or []):
+        if len(ended) < len(context.get_output("taskArns") or []):
             return False
-        context.learn(exitCodes={arn.rsplit("/", 1)[-1]: end["codes"] for arn, end in ended.items()})
+        context.set_outputs(exitCodes={arn.rsplit("/", 1)[-1]: end["codes"] for arn, end in ended.items()})
         _check_exit_codes(list(ended.values()))
         this = get_current_attempt(context)
         if this is not None:
-            context.remember(f"{this.key} went well", True)
+            context.save_for_rollback(f"{this.key} went well", True)
         _log_success(context, len(ended))
         return True
 
@@ -223,7 +223,7 @@ def _find_cause(
 
 
 def _is_essential(context: StepContext, name: str) -> bool:
-    containers = (context.recall("task definition") or {}).get("containerDefinitions", [])
+    containers = (context.load_for_rollback("task definition") or {}).get("containerDefinitions", [])
     return all(one.get("essential", True) for one in containers if one.get("name") == name)
 
 

@@ -40,7 +40,7 @@ class FetchRunTask(Action):
     def start(self, context: StepContext) -> None:
         if not self.definition_arn:
             definition = _load_manifest(context, TASK_DEFINITION)
-            context.remember("task definition", definition.value)
+            context.save_for_rollback("task definition", definition.value)
         request = _load_manifest(context, RUN_TASK_REQUEST)
         if self.definition_arn:
             self._take_registered(context, request)
@@ -50,7 +50,7 @@ class FetchRunTask(Action):
                 "TOO_MANY_TASKS",
                 f"The request asks for {count} tasks; one step runs {RUN_TASK_COUNT} at most.",
             )
-        context.remember("request", request.value)
+        context.save_for_rollback("request", request.value)
 
     def _take_registered(self, context: StepContext, request: LoadedManifest) -> None:
         """A task definition that is registered already, which only AWS can show."""
@@ -75,8 +75,8 @@ class FetchRunTask(Action):
             lines = [f"{request.paths[0]}: {format_path(one.path)}: {one.message}" for one in misfits]
             raise ActionFailed("BAD_MANIFEST", "\n".join(lines))
         context.log(f"Using Task Definition {found.arn}")
-        context.remember("task definition", found.raw)
-        context.learn(taskDefinitionArn=found.arn)
+        context.save_for_rollback("task definition", found.raw)
+        context.set_outputs(taskDefinitionArn=found.arn)
 
 
 @action
@@ -109,39 +109,39 @@ class RunAttempt:
     key: str
     context: StepContext
 
-    def remember_before(self) -> None:
+    def save_existing_tasks(self) -> None:
         """Note which tasks this execution started earlier, so that they are never taken for ours."""
-        self.context.remember(f"{self.key} before", list_started_tasks(self.context))
+        self.context.save_for_rollback(f"{self.key} before", list_started_tasks(self.context))
 
     def begin(self, number: int, count: int) -> None:
         """Say that a call for so many tasks is about to be made."""
-        self.context.remember(f"{self.key} batch {number}", count)
+        self.context.save_for_rollback(f"{self.key} batch {number}", count)
 
     def end(self, number: int, arns: Sequence[str]) -> None:
         """Say what a call has started."""
-        self.context.remember(f"{self.key} tasks {number}", list(arns))
+        self.context.save_for_rollback(f"{self.key} tasks {number}", list(arns))
 
     def answered(self) -> list[str]:
         """The tasks of every call that was answered."""
-        return [arn for number in self._batches() for arn in self._recall(f"tasks {number}") or []]
+        return [arn for number in self._batches() for arn in self._load(f"tasks {number}") or []]
 
     def open_batches(self) -> list[int]:
         """The calls that were about to be made, and whose answer nobody has noted."""
-        return [number for number in self._batches() if self._recall(f"tasks {number}") is None]
+        return [number for number in self._batches() if self._load(f"tasks {number}") is None]
 
     def not_yet_known(self) -> list[str]:
         """The tasks that AWS shows as started by this execution and that no answer accounts for."""
-        accounted = {*(self._recall("before") or []), *self.answered()}
+        accounted = {*(self._load("before") or []), *self.answered()}
         return [arn for arn in list_started_tasks(self.context) if arn not in accounted]
 
     def _batches(self) -> list[int]:
         numbers: list[int] = []
-        while self._recall(f"batch {len(numbers)}") is not None:
+        while self._load(f"batch {len(numbers)}") is not None:
             numbers.append(len(numbers))
         return numbers
 
-    def _recall(self, name: str) -> Any:
-        return self.context.recall(f"{self.key} {name}")
+    def _load(self, name: str) -> Any:
+        return self.context.load_for_rollback(f"{self.key} {name}")
 
 
 def list_started_tasks(context: StepContext) -> list[str]:
@@ -156,16 +156,16 @@ def list_started_tasks(context: StepContext) -> list[str]:
 def start_attempt(context: StepContext) -> RunAttempt:
     """The try that begins now; other actions of the step find it as the current one."""
     number = 0
-    while (known := context.recall(f"try {number}")) not in (None, context.intent):
+    while (known := context.load_for_rollback(f"try {number}")) not in (None, context.intent):
         number += 1
-    context.remember(f"try {number}", context.intent)
+    context.save_for_rollback(f"try {number}", context.intent)
     return RunAttempt(known or context.intent, context)
 
 
 def get_current_attempt(context: StepContext) -> RunAttempt | None:
     """The newest try of this step; None if none has begun."""
     key, number = "", 0
-    while known := context.recall(f"try {number}"):
+    while known := context.load_for_rollback(f"try {number}"):
         key, number = known, number + 1
     return RunAttempt(key, context) if key else None
 
@@ -213,10 +213,10 @@ class RunTasks(Action):
         return "Run the tasks"
 
     def start(self, context: StepContext) -> None:
-        request = context.recall("request")
+        request = context.load_for_rollback("request")
         left = request.get("count", 1)
         this = start_attempt(context)
-        this.remember_before()
+        this.save_existing_tasks()
         context.log(f"Running {left} ECS task{'s' if left != 1 else ''} in cluster {context.cluster}")
         number = 0
         while left:
@@ -224,13 +224,13 @@ class RunTasks(Action):
             self._run(context, this, number, count)
             left, number = left - count, number + 1
         if self.hands_over:
-            context.remember(f"{this.key} went well", True)
+            context.save_for_rollback(f"{this.key} went well", True)
             context.log("Skipped Steady State Check")
 
     def _run(self, context: StepContext, this: RunAttempt, number: int, count: int) -> None:
         request = {
-            **context.recall("request"),
-            "taskDefinition": context.know("taskDefinitionArn"),
+            **context.load_for_rollback("request"),
+            "taskDefinition": context.get_output("taskDefinitionArn"),
             "count": count,
             "startedBy": context.execution_id,
         }
@@ -241,7 +241,7 @@ class RunTasks(Action):
             this.end(number, [])
             raise
         this.end(number, [task.arn for task in answer.tasks])
-        context.learn(taskArns=this.answered())
+        context.set_outputs(taskArns=this.answered())
         for task in answer.tasks:
             context.log(f"Started ECS task {task.id} with Arn {task.arn}")
         if answer.failures or len(answer.tasks) < count:

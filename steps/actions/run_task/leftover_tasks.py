@@ -58,16 +58,16 @@ class FindLeftoverTasks(Action):
 
     def is_done(self, context: StepContext) -> bool:
         this = get_current_attempt(context)
-        if this is None or context.recall(f"{this.key} went well"):
+        if this is None or context.load_for_rollback(f"{this.key} went well"):
             return True
         if not this.open_batches():
-            context.learn(leftTasks=this.answered())
+            context.set_outputs(leftTasks=this.answered())
             return True
         found = this.not_yet_known()
         since = context.progress.setdefault("since", context.now().isoformat())
         if not found and context.now() - datetime.fromisoformat(since) < LISTING_LAG:
             return False
-        context.learn(leftTasks=[*this.answered(), *found])
+        context.set_outputs(leftTasks=[*this.answered(), *found])
         return True
 
 
@@ -86,7 +86,7 @@ class StopLeftoverTasks(Action):
 
     def start(self, context: StepContext) -> None:
         this = get_current_attempt(context)
-        if this is not None and context.recall(f"{this.key} went well"):
+        if this is not None and context.load_for_rollback(f"{this.key} went well"):
             return
         _stop_all(context, _list_leftover_tasks(context), "The step that ran this task has ended")
         if self.registered:
@@ -105,13 +105,13 @@ class StopLeftoverTasks(Action):
 
 
 def _list_leftover_tasks(context: StepContext) -> list[EcsTask]:
-    return _describe_tasks(context, context.know("leftTasks") or [])
+    return _describe_tasks(context, context.get_output("leftTasks") or [])
 
 
 def _list_tasks_of_earlier_attempt(context: StepContext) -> list[EcsTask]:
     """What the try before this one started; one whose answer is still to come goes on as the same try."""
     this = get_current_attempt(context)
-    if this is None or this.open_batches() or context.recall(f"{this.key} went well"):
+    if this is None or this.open_batches() or context.load_for_rollback(f"{this.key} went well"):
         return []
     return _describe_tasks(context, this.answered())
 

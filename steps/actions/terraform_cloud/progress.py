@@ -127,7 +127,7 @@ def log_plan(context: StepContext, run: TerraformCloudRun) -> None:
     """Say and hand on what the plan would change."""
     added, changed, destroyed = run.plan.counts
     context.log(f"Plan: {added} to add, {changed} to change, {destroyed} to destroy")
-    context.learn(
+    context.set_outputs(
         planStatus="CHANGES" if run.has_changes else "NO_CHANGES",
         resourcesToAdd=added,
         resourcesToChange=changed,

@@ -40,12 +40,15 @@ def find_newer_run(cloud: TerraformCloud, run: TerraformCloudRun, workspace: str
 def start_rollback_run(cloud: TerraformCloud, run: TerraformCloudRun) -> None:
     """Make the run that puts back what was applied before `run`, which is then `rollbackRunId`."""
     context = cloud.context
-    workspace, before_id = str(context.recall("workspace")), str(context.recall("applied before") or "")
+    workspace, before_id = (
+        str(context.load_for_rollback("workspace")),
+        str(context.load_for_rollback("applied before") or ""),
+    )
     if before_id:
         before = cloud.run(before_id)
         is_destroy, configuration, variables = before.is_destroy, before.configuration, before.variables
         context.log(f"Applying again what run {before_id} applied")
-    elif context.recall("state before"):
+    elif context.load_for_rollback("state before"):
         raise ActionFailed(
             "NOTHING_TO_GO_BACK_TO",
             "The state before this step was not made by a run that Terraform Cloud still shows, so there is "
@@ -54,7 +57,7 @@ def start_rollback_run(cloud: TerraformCloud, run: TerraformCloudRun) -> None:
     else:
         is_destroy, configuration, variables = True, run.configuration, run.variables
         context.log(f"Nothing was there before run {run.id}: its resources are destroyed")
-    mark = context.remember("rollback mark", f"{context.intent} back {context.now():%Y%m%d%H%M%S}")
+    mark = context.save_for_rollback("rollback mark", f"{context.intent} back {context.now():%Y%m%d%H%M%S}")
     attributes = {
         "message": f"Rolled back by Slipway: run {run.id} [Slipway {mark}]",
         "auto-apply": True,
@@ -68,8 +71,8 @@ def start_rollback_run(cloud: TerraformCloud, run: TerraformCloudRun) -> None:
         }
     }
     made = cloud.create_run(body, {"hcl": _build_variables(variables)})
-    context.log(f"Run {made.id} is created in workspace {context.recall('workspace name')}")
-    context.learn(rollbackRunId=made.id)
+    context.log(f"Run {made.id} is created in workspace {context.load_for_rollback('workspace name')}")
+    context.set_outputs(rollbackRunId=made.id)
 
 
 def is_rollback_run_over(cloud: TerraformCloud, run_id: str) -> bool:
@@ -92,15 +95,19 @@ def is_rollback_run_over(cloud: TerraformCloud, run_id: str) -> bool:
 def build_rollback_check(cloud: TerraformCloud) -> list[ChecklistEntry]:
     """The line of the checklist: what was applied last, beside what was meant to be."""
     context = cloud.context
-    back = str(context.know("rollbackRunId") or "")
+    back = str(context.get_output("rollbackRunId") or "")
     if not back:
         return []
     run = cloud.run(back)
-    before = str(context.recall("applied before") or "")
+    before = str(context.load_for_rollback("applied before") or "")
     expected = f"as run {before} applied it" if before else "nothing"
     is_back = run.status in ("applied", "planned_and_finished")
     found = expected if is_back else f"run {back} {run.words}"
-    return [ChecklistEntry(f"Workspace {context.recall('workspace name')}", expected, found, ok=is_back)]
+    return [
+        ChecklistEntry(
+            f"Workspace {context.load_for_rollback('workspace name')}", expected, found, ok=is_back
+        )
+    ]
 
 
 def _build_variables(variables: Mapping[str, str]) -> dict[str, str]:
@@ -144,11 +151,11 @@ class CreateTerraformCloudRun(Action):
             *(_resolve_text(context, one) for one in (self.organization, self.workspace))
         )
         _refuse_workspace(context, workspace)
-        context.remember("workspace", workspace.id)
-        context.remember("workspace name", str(workspace))
+        context.save_for_rollback("workspace", workspace.id)
+        context.save_for_rollback("workspace name", str(workspace))
         applied = cloud.runs(workspace.id, "applied", most=1)
-        context.remember("applied before", applied[0].id if applied else "")
-        context.remember("state before", workspace.has_state)
+        context.save_for_rollback("applied before", applied[0].id if applied else "")
+        context.save_for_rollback("state before", workspace.has_state)
         self._make_way(cloud, workspace)
         for name in self.secrets:
             context.log(
@@ -165,14 +172,14 @@ class CreateTerraformCloudRun(Action):
             },
         )
         context.log(f"Run {run.id} is created in workspace {workspace}")
-        context.learn(runId=run.id, workspaceId=workspace.id)
+        context.set_outputs(runId=run.id, workspaceId=workspace.id)
         if self.provisioner:
-            context.learn(provisionerIdentifier=self.provisioner)
+            context.set_outputs(provisionerIdentifier=self.provisioner)
 
     def _make_way(self, cloud: TerraformCloud, workspace: TerraformCloudWorkspace) -> None:
         """Discard what this step left open in an earlier attempt, and what waits where that is wanted."""
         context = cloud.context
-        earlier = str(context.know("runId") or "")
+        earlier = str(context.get_output("runId") or "")
         if earlier:
             close_open_run(cloud, cloud.run(earlier))
         if self.discards_pending:
@@ -193,15 +200,17 @@ class CreateTerraformCloudRun(Action):
         if self.terraform_version:
             attributes["terraform-version"] = self.terraform_version
         # What the action at the end looks for, should the answer be lost and never be looked for.
-        context.remember("asked run", attributes["message"])
+        context.save_for_rollback("asked run", attributes["message"])
         return {"data": {"type": "runs", "attributes": attributes, **build_run_relationships(workspace.id)}}
 
     def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
-        return confirm_terraform_cloud_call(context, self.connector, call, str(context.recall("workspace")))
+        return confirm_terraform_cloud_call(
+            context, self.connector, call, str(context.load_for_rollback("workspace"))
+        )
 
     def is_done(self, context: StepContext) -> bool:
         cloud = TerraformCloud(context, self.connector)
-        run = cloud.run(str(context.know("runId")))
+        run = cloud.run(str(context.get_output("runId")))
         log_run_status(context, run)
         is_planned = run.is_over or run.is_confirmable or run.is_undecided or run.may_have_applied
         if not copy_log(cloud, run.plan, is_over=is_planned) or not is_planned:
@@ -221,8 +230,12 @@ class CreateTerraformCloudRun(Action):
         run = _get_created_run(cloud)
         if run is None or not run.is_over:
             return run is None
-        newest = find_newer_run(cloud, run, str(context.recall("workspace")))
-        if newest and newest != str(context.recall("applied before") or "") and run.may_have_applied:
+        newest = find_newer_run(cloud, run, str(context.load_for_rollback("workspace")))
+        if (
+            newest
+            and newest != str(context.load_for_rollback("applied before") or "")
+            and run.may_have_applied
+        ):
             raise ChangedByOthers(f"Run {newest} was applied after run {run.id}: nothing is restored.")
         return True
 
@@ -231,7 +244,7 @@ class CreateTerraformCloudRun(Action):
         run = _get_created_run(cloud)
         if run is None or not run.may_have_applied:
             context.log("Nothing was applied, so there is nothing to restore")
-            context.learn(rollbackRunId="")
+            context.set_outputs(rollbackRunId="")
             return
         start_rollback_run(cloud, run)
 
@@ -240,15 +253,15 @@ class CreateTerraformCloudRun(Action):
 
     def is_undone(self, context: StepContext) -> bool:
         return is_rollback_run_over(
-            TerraformCloud(context, self.connector), str(context.know("rollbackRunId") or "")
+            TerraformCloud(context, self.connector), str(context.get_output("rollbackRunId") or "")
         )
 
-    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
-        before = str(known.recall("applied before") or "")
-        name = str(known.recall("workspace name") or self.workspace)
+    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+        before = str(saved.load_for_rollback("applied before") or "")
+        name = str(saved.load_for_rollback("workspace name") or self.workspace)
         if before:
             return (f"Workspace {name} is applied again as run {before} had it.",)
-        return (f"What run {known.know('runId')} made in workspace {name} is destroyed.",)
+        return (f"What run {saved.get_output('runId')} made in workspace {name} is destroyed.",)
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
         return build_rollback_check(TerraformCloud(context, self.connector))
@@ -276,7 +289,7 @@ def _refuse_workspace(context: StepContext, workspace: TerraformCloudWorkspace) 
 
 def _get_created_run(cloud: TerraformCloud) -> TerraformCloudRun | None:
     """The run that this step made, if it is known."""
-    run_id = str(cloud.context.know("runId") or "")
+    run_id = str(cloud.context.get_output("runId") or "")
     return cloud.run(run_id) if run_id else None
 
 

@@ -43,7 +43,7 @@ class FindTerraformCloudRun(Action):
             raise ActionFailed("RUN_ENDED", f"Run {run.id} {run.words}: plan again.")
         workspace = run.raw.get("relationships", {}).get("workspace", {}).get("data", {}).get("id", "")
         context.log(f"Run {run.id} {run.words}")
-        context.learn(runId=run.id, workspaceId=str(workspace))
+        context.set_outputs(runId=run.id, workspaceId=str(workspace))
 
     def _planned(self, context: StepContext) -> str:
         earlier = context.earlier(RUN_STEP_TYPE)
@@ -51,7 +51,7 @@ class FindTerraformCloudRun(Action):
             raise ActionFailed(
                 "NO_PLAN", "No earlier step has planned a run: add one with the run type Plan."
             )
-        named = str(earlier.know("provisionerIdentifier") or "")
+        named = str(earlier.get_output("provisionerIdentifier") or "")
         if self.provisioner and named and named != self.provisioner:
             raise ActionFailed(
                 "NO_PLAN",
@@ -59,7 +59,7 @@ class FindTerraformCloudRun(Action):
                 "<+steps.IDENTIFIER.output.runId>.",
             )
         # A preview knows none, and asks for nothing; a step that was ignored may have made none.
-        return str(earlier.know("runId") or "no-run")
+        return str(earlier.get_output("runId") or "no-run")
 
 
 @action
@@ -76,7 +76,7 @@ class OverrideTerraformCloudPolicies(Action):
         return "Override policies"
 
     def start(self, context: StepContext) -> None:
-        run_id = str(context.know("runId") or "")
+        run_id = str(context.get_output("runId") or "")
         if not run_id:
             return
         cloud = TerraformCloud(context, self.connector)
@@ -99,7 +99,7 @@ class OverrideTerraformCloudPolicies(Action):
         return confirm_terraform_cloud_call(context, self.connector, call, "")
 
     def is_done(self, context: StepContext) -> bool:
-        run_id = str(context.know("runId") or "")
+        run_id = str(context.get_output("runId") or "")
         if not run_id:
             # A preview, which makes none.
             return True
@@ -145,7 +145,7 @@ class ConfirmTerraformCloudRun(Action):
         return "Apply in Terraform Cloud"
 
     def start(self, context: StepContext) -> None:
-        run_id = str(context.know("runId") or "")
+        run_id = str(context.get_output("runId") or "")
         if not run_id:
             return
         cloud = TerraformCloud(context, self.connector)
@@ -159,7 +159,7 @@ class ConfirmTerraformCloudRun(Action):
         return confirm_terraform_cloud_call(context, self.connector, call, "")
 
     def is_done(self, context: StepContext) -> bool:
-        run_id = str(context.know("runId") or "")
+        run_id = str(context.get_output("runId") or "")
         if not run_id:
             # A preview, which makes none.
             return True
@@ -175,7 +175,7 @@ class ConfirmTerraformCloudRun(Action):
             return False
         refuse_ended_run(run, "apply")
         if run.is_over:
-            context.learn(applyStatus="APPLIED" if run.status == "applied" else "NOTHING_TO_APPLY")
+            context.set_outputs(applyStatus="APPLIED" if run.status == "applied" else "NOTHING_TO_APPLY")
         return run.is_over
 
 
@@ -198,7 +198,7 @@ class ReadTerraformCloudOutputs(Action):
         return "Read outputs"
 
     def start(self, context: StepContext) -> None:
-        workspace = str(context.know("workspaceId") or "")
+        workspace = str(context.get_output("workspaceId") or "")
         if not workspace:
             return
         cloud = TerraformCloud(context, self.connector)
@@ -221,7 +221,7 @@ class ReadTerraformCloudOutputs(Action):
             raise ActionFailed(
                 "OUTPUTS_TOO_LARGE", f"Output {name} has more than {STORED_CHARACTERS:,} characters."
             )
-        cloud.context.learn_output(name, text, is_secret=is_secret)
+        cloud.context.set_output(name, text, is_secret=is_secret)
         shown = "(sensitive)" if is_secret else text[:SHOWN_CHARACTERS]
         cloud.context.log(f"Output {name} = {shown}")
 
@@ -255,27 +255,27 @@ class EndTerraformCloudRun(Action):
     def start(self, context: StepContext) -> None:
         cloud = TerraformCloud(context, self.connector)
         run = self._run(cloud)
-        if run is None or run.is_over or (self.keeps and context.know("planStatus")):
+        if run is None or run.is_over or (self.keeps and context.get_output("planStatus")):
             return
-        context.learn(endedRunId=run.id)
+        context.set_outputs(endedRunId=run.id)
         close_open_run(cloud, run)
 
     def _run(self, cloud: TerraformCloud) -> TerraformCloudRun | None:
         context = cloud.context
-        if run_id := str(context.know("runId") or ""):
+        if run_id := str(context.get_output("runId") or ""):
             return cloud.run(run_id)
-        message = context.recall("asked run")
+        message = context.load_for_rollback("asked run")
         if not message:
             return None
         # Its answer was lost, and nobody has asked since.
-        runs = cloud.runs(str(context.recall("workspace")))
+        runs = cloud.runs(str(context.load_for_rollback("workspace")))
         return next((one for one in runs if one.message == message), None)
 
     def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_terraform_cloud_call(context, self.connector, call, "")
 
     def is_done(self, context: StepContext) -> bool:
-        ended = str(context.know("endedRunId") or "")
+        ended = str(context.get_output("endedRunId") or "")
         if not ended or TerraformCloud(context, self.connector).run(ended).is_over:
             return True
         since = context.progress.setdefault("since", context.now().isoformat())

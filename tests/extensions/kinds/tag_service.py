@@ -12,7 +12,7 @@ from steps.kinds.registry import BadStepError, Plan, describe_field, step, unit
 @action
 @dataclass(frozen=True)
 class SetServiceTag(Action):
-    """Set a tag of an ECS service, and remember the value that it had."""
+    """Set a tag of an ECS service, and save its value before for rollback."""
 
     has_undo = True
 
@@ -28,24 +28,25 @@ class SetServiceTag(Action):
         live = context.ecs.describe_service(context.cluster, self.service)
         if live is None:
             raise ActionFailed("NO_SERVICE", f"There is no ECS service {self.service}.")
-        context.remember("earlier", context.ecs.list_tags(live.arn).get(self.name, ""))
+        context.save_for_rollback("earlier", context.ecs.list_tags(live.arn).get(self.name, ""))
         context.ecs.add_tags(live.arn, {self.name: self.value})
-        context.learn(taggedService=live.name, serviceArn=live.arn)
+        context.set_outputs(taggedService=live.name, serviceArn=live.arn)
         context.log(f"Tag of Service {live.name}: {self.name} is {self.value}")
 
     def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_tag_write(context, call)
 
     def undo(self, context: StepContext) -> None:
-        arn, earlier = str(context.know("serviceArn")), str(context.recall("earlier"))
+        arn, earlier = str(context.get_output("serviceArn")), str(context.load_for_rollback("earlier"))
         if earlier:
             context.ecs.add_tags(arn, {self.name: earlier})
         else:
             context.ecs.remove_tags(arn, [self.name])
         context.log(f"Tag of Service {self.service}: {self.name} is as before")
 
-    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
-        return (f"Tag {self.name} of Service {self.service}: back to {known.recall('earlier') or 'none'}",)
+    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+        value = saved.load_for_rollback("earlier") or "none"
+        return (f"Tag {self.name} of Service {self.service}: back to {value}",)
 
 
 @dataclass(frozen=True)

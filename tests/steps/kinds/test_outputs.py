@@ -1,4 +1,4 @@
-"""What steps are said to find out is what their actions learn."""
+"""Declared outputs of steps are the outputs that their actions set."""
 
 import ast
 from collections.abc import Iterator
@@ -15,12 +15,12 @@ from steps.kinds.registry import get_step_kinds
 ACTIONS = Path(steps.actions.__path__[0])
 
 
-def _learned() -> Iterator[str]:
-    """The names under which actions hand facts to `learn`: words as they are, constants by their value."""
+def _list_set_outputs() -> Iterator[str]:
+    """Yield the names that actions pass to `set_outputs`, constants by their value."""
     for file in sorted(ACTIONS.rglob("*.py")):
         place = ".".join(file.relative_to(ACTIONS.parent.parent).with_suffix("").parts)
         for node in ast.walk(ast.parse(file.read_text())):
-            if not (isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "learn"):
+            if not (isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "set_outputs"):
                 continue
             for word in node.keywords:
                 if word.arg is not None:
@@ -32,11 +32,11 @@ def _learned() -> Iterator[str]:
 
 def test_everything_that_actions_learn_is_listed_as_an_output_of_some_step() -> None:
     listed = {name for kind in get_step_kinds() for name in list_outputs(kind, {})}
-    # What only an undo learns, and what a step that failed left behind.
+    # What only an undo sets, and what a step that failed left behind.
     only_backward = {"rollbackDeploymentId", "rollbackRunId", "restoredTaskDefinitionArn", "leftTasks"}
-    learned = set(_learned())
-    assert {"serviceName", "waitsUntil", "oldServiceName"} <= learned
-    assert learned - only_backward <= listed
+    set_names = set(_list_set_outputs())
+    assert {"serviceName", "waitsUntil", "oldServiceName"} <= set_names
+    assert set_names - only_backward <= listed
 
 
 def test_only_kinds_of_step_that_exist_are_described() -> None:

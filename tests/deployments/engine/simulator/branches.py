@@ -62,7 +62,7 @@ class Stamp(Action):
     def _tags(self) -> list[str]:
         return [f"{self.name}/{number}" for number in (1, 2)]
 
-    def undo_words(self, known: EarlierStep) -> tuple[str, ...]:
+    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
         return (f"Stamp {self.name}: gone",)
 
     def undo(self, context: StepContext) -> None:
