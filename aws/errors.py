@@ -30,7 +30,7 @@ class AwsError(Exception):
 
     @property
     def display_message(self) -> str:
-        """The error as a person should read it."""
+        """Return the error as a person should read it."""
         text = self.message.rstrip(".") or "no reason given"
         return f"AWS refused {self._call}: {text} ({self.code})."
 
@@ -42,7 +42,7 @@ class AwsError(Exception):
         return self.display_message
 
     def to_record(self) -> dict[str, Any]:
-        """The error as JSON, for the journal; `parse_error_record` makes it an exception again."""
+        """Return the error as JSON, for the journal; `parse_error_record` makes it an exception again."""
         return {
             "kind": type(self).__name__,
             "code": self.code,

@@ -15,12 +15,12 @@ _READ_OPERATIONS = {
 
 
 def get_iam_action(service: str, operation: str) -> str:
-    """The IAM action that allows an operation, such as `ecs:UpdateService`."""
+    """Return the IAM action that allows an operation, such as `ecs:UpdateService`."""
     return f"{_IAM_PREFIXES.get(service, service)}:{operation}"
 
 
 def is_write(service: str, operation: str) -> bool:
-    """Whether an operation may change something; an unknown one may."""
+    """Return whether an operation may change something; an unknown one may."""
     return (service, operation) not in _READ_OPERATIONS and not operation.startswith(_READ_VERBS)
 
 
@@ -34,7 +34,7 @@ _ALARM_ACTIONS = {
 
 
 def list_required_actions(calls: Iterable[tuple[str, str, Mapping[str, Any]]]) -> list[str]:
-    """The IAM actions that calls (service, operation, parameters) need, each once, by name.
+    """Return the IAM actions that calls (service, operation, parameters) need, each once, by name.
 
     Source: the service authorization reference of each service, and "Tag ECS resources on creation".
     """

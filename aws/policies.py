@@ -24,7 +24,7 @@ class IamPolicy:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The policy as IAM takes it."""
+        """Return the policy as IAM takes it."""
         statement = {"Effect": "Allow", "Action": list(self.action_purposes), "Resource": "*"}
         return {"Version": "2012-10-17", "Statement": [statement]}
 
@@ -175,10 +175,10 @@ def get_action_purpose(action: str) -> str:
 
 
 def get_policy_title(action: str) -> str:
-    """The title of the policy that holds an action; empty if none does."""
+    """Return the title of the policy that holds an action; empty if none does."""
     return next((policy.title for policy in POLICIES if action in policy.action_purposes), "")
 
 
 def get_policy(identifier: str) -> IamPolicy | None:
-    """The policy of this name."""
+    """Return the policy of this name."""
     return next((policy for policy in POLICIES if policy.identifier == identifier), None)

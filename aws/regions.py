@@ -16,7 +16,7 @@ class Region:
 
 @cache
 def list_regions(service: str = "ecs") -> tuple[Region, ...]:
-    """Every region where a service is offered, the public partition first."""
+    """Return every region where a service is offered, the public partition first."""
     session = botocore.session.get_session()
     titles = {
         name: region.get("description", name)
@@ -31,7 +31,9 @@ def list_regions(service: str = "ecs") -> tuple[Region, ...]:
 
 
 def get_service_endpoint(service: str, region: str, endpoint_url: str | None = None) -> str:
-    """The URL that calls to a service in a region go to, such as https://ecs.eu-central-1.amazonaws.com."""
+    """Return the URL that calls to a service in a region go to, such as https://ecs.eu-
+    central-1.amazonaws.com.
+    """
     return endpoint_url or _resolve_endpoint(service, region)
 
 

@@ -56,7 +56,7 @@ _NOT_FOUND_MESSAGES = ("Unable to describe task definition", "The specified task
 
 
 def convert_to_json(value: Any) -> Any:
-    """The same value with every moment as an ISO 8601 text in UTC with microseconds."""
+    """Return the same value with every moment as an ISO 8601 text in UTC with microseconds."""
     # Most are texts and numbers, and an answer has thousands.
     if value is None or isinstance(value, str | int | float):
         return value
@@ -73,7 +73,7 @@ def convert_to_json(value: Any) -> Any:
 
 
 def convert_error(error: Exception, service: str, operation: str) -> AwsError:
-    """The `AwsError` that one of botocore's exceptions stands for."""
+    """Return the `AwsError` that one of botocore's exceptions stands for."""
     if isinstance(error, boto.ClientError):
         return _convert_client_error(error, service, operation)
     if isinstance(error, boto.ParamValidationError):

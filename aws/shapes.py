@@ -21,7 +21,7 @@ def get_operation_model(service: str, operation: str) -> OperationModel:
 
 
 def get_input_shape(service: str, operation: str) -> StructureShape:
-    """The shape of an operation's parameters."""
+    """Return the shape of an operation's parameters."""
     shape = get_operation_model(service, operation).input_shape
     if not isinstance(shape, StructureShape):
         raise LookupError(f"{service} {operation} takes no parameters")
@@ -30,7 +30,7 @@ def get_input_shape(service: str, operation: str) -> StructureShape:
 
 @cache
 def get_response_shape(service: str, operation: str, *path: str) -> Any:
-    """The shape of a part of an operation's answer; of a list its items."""
+    """Return the shape of a part of an operation's answer; of a list its items."""
     shape: Any = get_operation_model(service, operation).output_shape
     for part in path:
         shape = shape.members[part]
@@ -40,12 +40,12 @@ def get_response_shape(service: str, operation: str, *path: str) -> Any:
 
 @cache
 def get_parameter_names(service: str, operation: str) -> frozenset[str]:
-    """The names of an operation's top-level parameters."""
+    """Return the names of an operation's top-level parameters."""
     return frozenset(get_input_shape(service, operation).members)
 
 
 def find_shape(service: str, operation: str, path: tuple[str | int, ...]) -> Any:
-    """The shape of the value at a path of the parameters, or None if the model knows no such place."""
+    """Return the shape of the value at a path of the parameters, or None if the model knows no such place."""
     shape: Any = get_input_shape(service, operation)
     for part in path:
         if shape.type_name == "structure":
@@ -62,7 +62,9 @@ def find_shape(service: str, operation: str, path: tuple[str | int, ...]) -> Any
 
 
 def is_document_shape(shape: Any) -> bool:
-    """Whether a shape is a document: AWS takes any JSON value there, such as the hookDetails of a hook."""
+    """Return whether a shape is a document: AWS takes any JSON value there, such as the hookDetails of a
+    hook.
+    """
     return bool(getattr(shape, "is_document_type", False))
 
 
@@ -80,7 +82,7 @@ _JSON_SCHEMA_TYPES = {
 def build_input_schema(
     service: str, operation: str, leave_out: frozenset[str] = frozenset()
 ) -> dict[str, Any]:
-    """The schema of an operation's parameters but those to `leave_out`; shapes stand under `$defs` once.
+    """Return the schema of an operation's parameters without `leave_out`; shapes are under `$defs`.
 
     Treat it as a constant: everybody gets the same one.
     """

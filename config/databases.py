@@ -10,7 +10,7 @@ IDLE_TRANSACTION_TIMEOUT_MS, LOCK_TIMEOUT_MS, STATEMENT_TIMEOUT_MS = 60_000, 5_0
 
 
 def build_database_settings(address: str, home: Path) -> dict[str, Any]:
-    """The database at an address, or the one in the state folder where there is none."""
+    """Return the database at an address, or the one in the state folder where there is none."""
     url = urlsplit(address or f"sqlite:///{home / 'slipway.sqlite3'}")
     return _build_sqlite_settings(url.path) if url.scheme == "sqlite" else _build_postgres_settings(url)
 

@@ -209,7 +209,7 @@ class EnvironmentSettings(BaseSettings):
 
     @property
     def lends_own_credentials(self) -> bool:
-        """Whether a connector may be what this process is in AWS: in production only on purpose."""
+        """Return whether a connector may be what this process is in AWS: in production only on purpose."""
         allowed = self.manager_credentials_allowed
         return self.embedded if allowed is None else allowed
 

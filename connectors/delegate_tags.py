@@ -23,7 +23,7 @@ def find_tag_problems(tags: Any) -> Iterator[str]:
 
 
 def parse_tag_list(text: str) -> list[str]:
-    """The tags in a text that has commas or blanks between them, each once."""
+    """Return the tags in a text that has commas or blanks between them, each once."""
     return list(dict.fromkeys(one for one in re.split(r"[\s,]+", text) if one))
 
 

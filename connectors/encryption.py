@@ -55,11 +55,11 @@ class EncryptedTextField(models.TextField):
         return self.build_binding([getattr(instance, name) for name in self.bound_to])
 
     def build_binding(self, values: Iterable[Any]) -> str:
-        """The place that is told by the values of the columns it is bound to."""
+        """Return the place that is told by the values of the columns it is bound to."""
         return json.dumps([self.model._meta.db_table, self.column, *map(str, values)])
 
     def pre_save(self, model_instance: models.Model, add: bool) -> Any:
-        """The token, bound to the row; what was never opened stays as it is."""
+        """Return the token, bound to the row; what was never opened stays as it is."""
         value = model_instance.__dict__.get(self.attname)
         if isinstance(value, EncryptedValue):
             return value

@@ -39,7 +39,7 @@ class FileCheck:
     note: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """The answer that the editor reads."""
+        """Return the answer that the editor reads."""
         return {
             "errors": [asdict(one) for one in self.errors],
             "warnings": [asdict(one) for one in self.warnings],
@@ -66,7 +66,7 @@ class CleanedFile:
         return compare_texts(self.before, self.content)
 
     def to_json(self) -> dict[str, Any]:
-        """The answer that the editor reads."""
+        """Return the answer that the editor reads."""
         hunks = [[asdict(line) for line in hunk] for hunk in self.diff.hunks]
         return {"content": self.content, "changes": list(self.changes), "hunks": hunks}
 

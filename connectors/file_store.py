@@ -67,7 +67,7 @@ def read_files(scope: Scope, ref: str) -> list[StoredFile]:
 
 
 def list_referenced_nodes(scope: Scope, ref: str) -> list[FileNode]:
-    """The rows of the files that `read_files` reads. Raises `FileNotInStore` as it does."""
+    """Return the rows of the files that `read_files` reads. Raises `FileNotInStore` as it does."""
     owner, prefix, path = _resolve_reference(scope, ref)
     nodes = FileNode.objects.filter(scope=owner, is_folder=False).select_related("scope")
     found = list(nodes.filter(path=path)) or list(filter_folder_contents(nodes, path).order_by("path"))
@@ -83,7 +83,7 @@ def filter_folder_contents(nodes: QuerySet[FileNode], folder: str) -> QuerySet[F
 
 
 def normalize_path(path: str) -> str:
-    """The path as it is stored. Raises `BadInput` if it is none."""
+    """Return the path as it is stored. Raises `BadInput` if it is none."""
     cleaned = unicodedata.normalize("NFC", path).rstrip("/")
     if message := _describe_path_problem(cleaned):
         raise BadInput(message, errors=[{"path": "path", "message": message}])
@@ -91,7 +91,7 @@ def normalize_path(path: str) -> str:
 
 
 def normalize_content(content: str) -> str:
-    """The text as it is stored, with plain line ends. Raises `BadInput` if it cannot be kept."""
+    """Return the text as it is stored, with plain line ends. Raises `BadInput` if it cannot be kept."""
     cleaned = content.replace("\r\n", "\n")
     if fault := find_text_problem(cleaned) or find_size_problem(cleaned, SPEC_BYTES):
         raise BadInput(
@@ -101,24 +101,24 @@ def normalize_content(content: str) -> str:
 
 
 def list_parent_folders(path: str) -> list[str]:
-    """The folders above a path, outermost first."""
+    """Return the folders above a path, outermost first."""
     parts = path.split("/")[1:-1]
     return ["/" + "/".join(parts[:length]) for length in range(1, len(parts) + 1)]
 
 
 def split_reference(ref: str) -> tuple[str, str]:
-    """The prefix and the path of a reference, both empty where it is none."""
+    """Return the prefix and the path of a reference, both empty where it is none."""
     match = _REFERENCE.match(ref)
     return (match[1], match[2].rstrip("/")) if match else ("", "")
 
 
 def get_owner_scope(scope: Scope, ref: str) -> Scope:
-    """The scope whose file store a reference, written in `scope`, means. Raises `FileNotInStore`."""
+    """Return the scope whose file store a reference, written in `scope`, means. Raises `FileNotInStore`."""
     return _resolve_reference(scope, ref)[0]
 
 
 def is_reference_to(ref: str, scope: Scope, owner: Scope) -> bool:
-    """Whether a reference, written in `scope`, names something in the file store of `owner`."""
+    """Return whether a reference, written in `scope`, names something in the file store of `owner`."""
     prefix, path = split_reference(ref)
     if not path:
         return False
@@ -128,7 +128,7 @@ def is_reference_to(ref: str, scope: Scope, owner: Scope) -> bool:
 
 
 def _resolve_reference(scope: Scope, ref: str) -> tuple[Scope, str, str]:
-    """The scope, the prefix and the path that a reference means, seen from a scope."""
+    """Return the scope, the prefix and the path that a reference means, seen from a scope."""
     match = _REFERENCE.match(ref)
     if match is None:
         raise FileNotInStore(

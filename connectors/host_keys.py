@@ -29,7 +29,7 @@ class KnownServer:
 
     @property
     def keys(self) -> tuple[HostKey, ...]:
-        """The keys that it may show."""
+        """Return the keys that it may show."""
         return self.configured or ((self.seen,) if self.seen else ())
 
 
@@ -42,7 +42,7 @@ def get_server_address(url: str) -> str:
 
 
 def is_ssh_connector(connector: Connector) -> bool:
-    """Whether a connector leads to an SSH server."""
+    """Return whether a connector leads to an SSH server."""
     return (
         connector.kind == Connector.Kind.GIT and get_url_scheme(parse_site_spec(connector.spec).url) == "ssh"
     )

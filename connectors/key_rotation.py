@@ -58,7 +58,7 @@ class EncryptedColumn:
         return bool(unchanged.update(**{name: EncryptedValue(new)}))
 
     def reload(self, value: "StoredToken") -> "StoredToken | None":
-        """The value as it is now, None where it is gone."""
+        """Return the value as it is now, None where it is gone."""
         rows = self.model._base_manager.filter(pk=value.key)
         found = rows.values_list(self.field.attname, flat=True).first()
         return (
@@ -93,7 +93,7 @@ class SecondFactorColumn:
         return True
 
     def reload(self, value: "StoredToken") -> "StoredToken | None":
-        """The value as it is now, None where it is gone."""
+        """Return the value as it is now, None where it is gone."""
         row = Authenticator.objects.filter(pk=value.key).first()
         token = row.data.get(self.name) if row else None
         return StoredToken(value.key, token, SECOND_FACTOR_CONTEXT) if token else None
@@ -174,7 +174,7 @@ def _get_key_name(value: StoredToken) -> str:
 
 
 def get_first_key_name() -> str:
-    """The name of the key that writes."""
+    """Return the name of the key that writes."""
     return get_key_name(settings.FIELD_ENCRYPTION_KEYS[0])
 
 

@@ -9,7 +9,7 @@ from rbac.models import Scope
 
 
 def list_connectors(scope: Scope, *kinds: str) -> QuerySet[Connector]:
-    """The connectors that something in `scope` may point at; of one identifier the nearest first.
+    """Return the connectors that something in `scope` may point at; of one identifier the nearest first.
 
     Without `kinds` those to AWS.
     """
@@ -19,7 +19,7 @@ def list_connectors(scope: Scope, *kinds: str) -> QuerySet[Connector]:
 
 
 def find_connector(scope: Scope, reference: str, *kinds: str) -> Connector | None:
-    """The connector of one of these kinds that a reference names, seen from `scope`; None if there is none.
+    """Return the connector of one of these kinds with a reference visible from `scope`, or None.
 
     `account.name` lies at the account, `org.name` at the organization; a bare name at the nearest scope.
     """
@@ -33,7 +33,7 @@ def find_connector(scope: Scope, reference: str, *kinds: str) -> Connector | Non
 
 
 def list_secrets(scope: Scope) -> QuerySet[Secret]:
-    """The secrets that something in `scope` may point at, without their values."""
+    """Return the secrets that something in `scope` may point at, without their values."""
     found = Secret.objects.filter(scope__path__in=scope.ancestor_paths())
     return found.defer("value").select_related("scope").order_by("identifier", "-scope__path")
 
@@ -53,7 +53,7 @@ class SecretNotFound(ValueError):
 
 
 def find_secret(scope: Scope, reference: str) -> Secret:
-    """The secret that a reference names, seen from `scope`. Raises `SecretNotFound`.
+    """Return the secret that a reference names, seen from `scope`. Raises `SecretNotFound`.
 
     `account.name` lies at the account, `org.name` at the organization; a bare name at the scope itself, or
     at the nearest one above it.

@@ -159,7 +159,7 @@ def _describe_grantors(person: Principal, need: RequiredPermission) -> str:
 
 
 def _get_grantors(permission: str, scope: Scope) -> QuerySet[User]:
-    """The active people who may hand out roles at a scope, and have what is to be handed out."""
+    """Return the active people who may hand out roles at a scope, and have what is to be handed out."""
     has_it = RolePermission.objects.filter(permission=permission).values("role_id")
     roles = RolePermission.objects.filter(permission=_GRANT_PERMISSION, role__in=has_it).values("role_id")
     above = {"scope__path__in": scope.ancestor_paths(), "role__in": roles}

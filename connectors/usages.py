@@ -56,7 +56,7 @@ def find_usages(thing: UsableResource, principal: Principal) -> ResourceUsages:
 
 @register_usage_finder
 def find_secret_usages(thing: UsableResource, principal: Principal) -> ResourceUsages:
-    """The connectors that use a secret."""
+    """Return the connectors that use a secret."""
     if not isinstance(thing, Secret):
         return ResourceUsages()
     found = Connector.objects.filter(secret=thing).select_related("scope")

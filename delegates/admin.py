@@ -12,7 +12,7 @@ from delegates.models import Delegate, DelegateConfiguration, DelegateEvent, Del
 
 @admin.register(DelegateToken)
 class DelegateTokenAdmin(ReadOnlyAdmin):
-    """Which tokens there are, and who made and revoked them."""
+    """Admin list of tokens with creator and revoker."""
 
     permission = "core_delegate_view"
     list_display = ("name", "prefix", "scope", "status", "last_used_at", "created_by")
@@ -38,7 +38,7 @@ class DelegateTokenAdmin(ReadOnlyAdmin):
 
 @admin.register(DelegateConfiguration)
 class DelegateConfigurationAdmin(ReadOnlyAdmin):
-    """What delegates share."""
+    """Admin list of delegate configurations."""
 
     permission = "core_delegateconfiguration_view"
     list_display = ("identifier", "name", "scope", "requires_approval", "is_primary", "updated_at")
@@ -48,7 +48,7 @@ class DelegateConfigurationAdmin(ReadOnlyAdmin):
 
 @admin.register(Delegate)
 class DelegateAdmin(ReadOnlyAdmin):
-    """Delegates as rows; what may be done with them is on their pages."""
+    """Admin list of delegates; their pages contain the actions."""
 
     permission = "core_delegate_view"
     list_display = ("name", "scope", "kind", "admission", "draining", "is_built_in", "updated_at")
@@ -106,7 +106,7 @@ class DelegateInstanceAdmin(ReadOnlyAdmin):
 
 @admin.register(DelegateEvent)
 class DelegateEventAdmin(ReadOnlyAdmin):
-    """What happened to delegates, those included that are no more."""
+    """Admin list of delegate events, including events of deleted delegates."""
 
     permission = "core_delegate_view"
     list_display = ("at", "name", "kind", "text", "address", "scope")

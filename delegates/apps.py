@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class DelegatesConfig(AppConfig):
-    """Delegates, and the doors to what connectors name."""
+    """Django app of delegates and of access to the targets of connectors."""
 
     name = "delegates"
     verbose_name = "Delegates"

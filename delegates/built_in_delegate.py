@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 
 def is_built_in_alive(now: datetime) -> bool:
-    """Return whether the workers' instance was heard within five seconds, and so nobody was away."""
+    """Return whether the workers' instance sent a heartbeat within five seconds."""
     workers = DelegateInstance.objects.filter(delegate__is_built_in=True, key=BUILT_IN_INSTANCE_KEY)
     return workers.filter(last_heartbeat_at__gt=now - HEARTBEAT_INTERVAL).exists()
 
@@ -75,7 +75,7 @@ def record_built_in_heartbeat(now: datetime) -> DelegateInstance | None:
 
 
 def list_offered_tasks(now: datetime) -> list[UUID]:
-    """The tasks that are offered to the workers."""
+    """Return the tasks that are offered to the workers."""
     queued = DelegateTask.objects.filter(
         status=DelegateTask.Status.QUEUED, offered_to__is_built_in=True, offered_until__gt=now
     )
@@ -83,7 +83,7 @@ def list_offered_tasks(now: datetime) -> list[UUID]:
 
 
 def run_offered_task(task_id: UUID) -> bool:
-    """Take a task and do it here; False where somebody else has it."""
+    """Claim a task and run it in this process; return False if another delegate has it."""
     instance = DelegateInstance.objects.select_related("delegate").filter(
         key=BUILT_IN_INSTANCE_KEY, delegate__is_built_in=True
     )
@@ -107,7 +107,7 @@ def run_offered_task(task_id: UUID) -> bool:
 
 
 def _build_context(lines: "_LogBuffer") -> ExecutorContext:
-    """A script on the manager would have what the manager has: its keys, its network, everybody's secrets."""
+    """Return the task context without scripts: a script could read the manager's keys and all secrets."""
     blocks_shell = not settings.EMBEDDED
     isolation = detect_isolation().hiding(settings.HOME)
     # What one project's repositories hold, another one's script would read there.
@@ -140,7 +140,7 @@ def _record_outcome(
 
 
 class _LogBuffer:
-    """What a task writes, until it has ended; as much as a log takes at once."""
+    """Buffer of a task's output until the task ends, up to the size of one log upload."""
 
     def __init__(self) -> None:
         self.written: list[dict[str, object]] = []
@@ -155,7 +155,7 @@ class _LogBuffer:
             self._missing += 1
 
     def with_gap(self) -> list[dict[str, object]]:
-        """The lines, and at their end how many more there were."""
+        """Return the lines, and at their end how many more there were."""
         if not self._missing:
             return self.written
         text = f"{self._missing:,} lines are missing here: a worker keeps {TASK_LOG_BURST} of a task's log."

@@ -15,7 +15,7 @@ AWAY_AFTER = 2.5 * HEARTBEAT_INTERVAL
 
 
 class Connectivity(StrEnum):
-    """What a delegate's row shows."""
+    """Connectivity columns of a delegate."""
 
     CONNECTED = "CONNECTED"
     LATE = "LATE"
@@ -28,7 +28,7 @@ class Connectivity(StrEnum):
 
 
 def is_connected(instance: DelegateInstance, now: datetime) -> bool:
-    """Whether an instance may be given new tasks as far as its connection goes."""
+    """Return whether the connection of an instance allows new tasks."""
     return compute_instance_status(instance, now) in (Connectivity.CONNECTED, Connectivity.LATE) and not (
         instance.suspect_since
     )
@@ -51,7 +51,7 @@ def compute_instance_status(instance: DelegateInstance, now: datetime) -> Connec
 def compute_delegate_status(
     delegate: Delegate, instances: Iterable[DelegateInstance], now: datetime
 ) -> Connectivity:
-    """A delegate: what people decided first, then the best of its instances."""
+    """Return the status of a delegate: users' decisions first, then its best instance."""
     if delegate.admission != Delegate.Admission.ENABLED:
         return Connectivity(delegate.admission)
     seen = {compute_instance_status(one, now) for one in instances}
@@ -87,12 +87,12 @@ def build_connectivity_case(now: datetime) -> Case:
 
 
 def build_connected_filter(now: datetime) -> Q:
-    """The condition that `connectivity_at` says CONNECTED, which asks for less."""
+    """Return the condition that `connectivity_at` says CONNECTED, which asks for less."""
     return Q(_ENABLED, Exists(_connected(now)), draining=False)
 
 
 def build_away_filter(now: datetime) -> Q:
-    """The condition that `connectivity_at` says LATE or DISCONNECTED."""
+    """Return the condition that `connectivity_at` says LATE or DISCONNECTED."""
     heard = _heard(now)
     is_late = Q(
         Exists(heard.filter(status=InstanceStatus.REGISTERED)), ~Exists(_connected(now)), draining=False

@@ -80,7 +80,7 @@ class DelegateBroadcaster:
             job.cancel()
 
     def after(self, number: int) -> list[DelegateRowChange]:
-        """What changed after a change that a viewer knows, oldest first."""
+        """Return the changes after a change that a viewer knows, oldest first."""
         return list(self._newest_first(number))[::-1]
 
     def _newest_first(self, number: int) -> Iterator[DelegateRowChange]:
@@ -106,7 +106,7 @@ class DelegateBroadcaster:
         self._wanted.set()
 
     async def _keep(self) -> None:
-        """Read everything first; then what is named, and everything again now and then."""
+        """Read all delegates, then the changed ones, and all again at intervals."""
         loop = asyncio.get_running_loop()
         await self._joined.wait()
         self._facts = {one.pk: one for one in await self._read(None)}
@@ -130,7 +130,7 @@ class DelegateBroadcaster:
         return named
 
     async def _compare(self, named: set[int] | None) -> None:
-        """Note what differs from what was known; `None` looks at every delegate."""
+        """Record differences from the known rows; `None` compares every delegate."""
         found = {one.pk: one for one in await self._read(named)}
         asked = set(self._facts) if named is None else named
         changed = [one for pk, one in found.items() if self._facts.get(pk) != one]
@@ -172,7 +172,7 @@ _broadcasters: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, DelegateBroa
 
 @asynccontextmanager
 async def get_delegate_broadcaster() -> AsyncIterator[DelegateBroadcaster]:
-    """The hub of this process for as long as somebody watches; the last viewer ends it."""
+    """Yield this process's broadcaster to a viewer; the last viewer ends it."""
     loop = asyncio.get_running_loop()
     found = _broadcasters.get(loop)
     if found is None or found.is_broken:
@@ -204,7 +204,7 @@ class DelegatesConsumer(LiveConsumer):
 
     @classmethod
     def get_close_codes(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
-        """Refuse who has no scope; the scopes whose delegates may be seen are noted."""
+        """Refuse users without a scope, and record the scopes whose delegates the user may view."""
         grants = Grants(person for _, person in asked)
         for one, person in asked:
             one.scopes = grants.get_permitted_scope_ids(person, VIEW)
@@ -234,7 +234,7 @@ class DelegatesConsumer(LiveConsumer):
 
 
 def _serialize_change(change: DelegateRowChange) -> dict[str, Any]:
-    """A change as the page takes it; `row` is markup, escaped by its template."""
+    """Return a change as the page takes it; `row` is markup, escaped by its template."""
     facts = change.facts
     if facts is None:
         return {"id": change.pk, "status": None}

@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 
 def publish_delegates_changed(*delegate_ids: int) -> None:
-    """After the commit under way, send the ids of changed delegates to whoever watches."""
+    """Send the ids of changed delegates to all viewers, after the current transaction commits."""
     transaction.on_commit(lambda: _send_delegates_changed(sorted(set(delegate_ids))))
     publish_change_on_commit(DELEGATE_SOURCE_NAME, *delegate_ids)
 
@@ -147,7 +147,7 @@ LOG_SOURCE_NAME: Final = "delegate-logs"
 
 
 def read_log_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSnapshot, ...]]:
-    """The newest line of the logs of these delegates, or of all; one query."""
+    """Return the newest line of the logs of these delegates, or of all; one query."""
     chunks = DelegateLogChunk.objects.all()
     if keys is not None:
         chunks = chunks.filter(instance__delegate__in=list(parse_primary_keys(Delegate, keys)))

@@ -25,7 +25,7 @@ BATCH_SIZE = 1000
 
 
 def prune_expired_rows(now: datetime) -> int:
-    """Delete what is older than it is kept for, a part at a time, and say how many rows went."""
+    """Delete expired rows in batches, and return their number."""
     return sum(delete_in_batches(rows) for rows in _list_expired(now))
 
 

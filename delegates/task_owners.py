@@ -12,7 +12,7 @@ BAD_ANSWER = "BadAnswer"
 
 @dataclass(frozen=True)
 class TaskPayload:
-    """What an agent gets when it takes a task; `mask` are the secret values among the parameters."""
+    """Parameters of a task for an agent; `mask` are the secret values among the parameters."""
 
     params: Mapping[str, Any] = field(repr=False)
     mask: tuple[str, ...] = field(default=(), repr=False)
@@ -20,7 +20,7 @@ class TaskPayload:
 
 @dataclass(frozen=True)
 class TaskAnswer:
-    """What an agent said at the end: SUCCEEDED, FAILED, NOT_SENT or ABORTED, and the result or the error."""
+    """Final report of an agent: SUCCEEDED, FAILED, NOT_SENT or ABORTED, with the result or the error."""
 
     status: str
     result: Mapping[str, Any] | None = None
@@ -29,33 +29,36 @@ class TaskAnswer:
 
     @property
     def is_bad(self) -> bool:
-        """Whether the agent's own answer did not fit the task, and this says what was wrong with it."""
+        """Return whether the agent's answer was invalid; the error then describes the invalid field."""
         return (self.error or {}).get("code") == BAD_ANSWER
 
 
 class TaskOwner(Protocol):
-    """What one kind of owner does for its tasks; each method runs inside the transaction of the change."""
+    """Callbacks of one kind of owner for its tasks; each method runs inside the transaction of the change."""
 
     def acquire(self, task: DelegateTask) -> TaskPayload | None:
-        """The parameters with their secrets, once the owner has noted the start; None withdraws the task."""
+        """Return the parameters with their secrets, once the owner has noted the start;
+
+        None withdraws the task.
+        """
 
     def complete(self, task: DelegateTask, answer: TaskAnswer) -> None:
-        """Take the answer; what waits for it is woken on commit."""
+        """Process the answer; the commit wakes the waiting work."""
 
     def again(self, task: DelegateTask) -> None:
         """The lease was lost and the task goes back to the queue."""
 
     def lost(self, task: DelegateTask) -> None:
-        """The lease was lost and nobody knows what became of the task."""
+        """Process a lost lease; the result of the task is unknown."""
 
     def secrets(self, task: DelegateTask) -> Sequence[str]:
-        """What no line and no error of the task may show, whatever its agent hides (R081)."""
+        """Return the values to redact from log lines and errors, after the agent's redaction (R081)."""
 
     def logged(self, task: DelegateTask) -> None:
         """Lines have come that the task wrote."""
 
     def gave_up(self, task: DelegateTask) -> None:
-        """The task ended without ever being answered: expired, aborted, or nobody can do it."""
+        """Process a task that ended without an answer: expired, aborted or impossible."""
 
 
 _owners: dict[str, TaskOwner] = {}
@@ -67,5 +70,8 @@ def register_task_owner(name: str, owner: TaskOwner) -> None:
 
 
 def get_task_owner(task: DelegateTask) -> TaskOwner | None:
-    """The owner of a task; None where it carries all of itself. Raises `KeyError` for an unknown one."""
+    """Return the owner of a task;
+
+    None where it carries all of itself. Raises `KeyError` for an unknown one.
+    """
     return _owners[task.owner] if task.owner else None

@@ -38,7 +38,7 @@ FIRST_BATCH_SIZE = 50
 
 @dataclass(frozen=True)
 class RoutingRound:
-    """What one round did."""
+    """Counts of one routing round."""
 
     offered: int = 0
     failed: int = 0
@@ -46,7 +46,7 @@ class RoutingRound:
 
 
 def list_waiting_tasks(now: datetime) -> QuerySet[DelegateTask]:
-    """Queued tasks that are offered to nobody at this moment, the oldest first."""
+    """Return the queued tasks without a current offer, oldest first."""
     nobody = Q(offered_to=None) | Q(offered_until=None) | Q(offered_until__lte=now)
     queued = DelegateTask.objects.filter(nobody, status=DelegateTask.Status.QUEUED)
     # What a task carries is decrypted where it is read; nobody needs it to route the task.
@@ -70,9 +70,9 @@ def route_next_tasks(now: datetime, task_id: UUID | None = None) -> RoutingRound
 
 
 def route_after_commit(task_id: UUID | None = None) -> None:
-    """Once the change under way is committed: a place is free, or a new task wants one.
+    """Route tasks after the current transaction commits.
 
-    Should that fail, the look of each second finds what waits.
+    If that fails, the routing of each second finds the waiting tasks.
     """
     transaction.on_commit(lambda: route_next_tasks(get_database_time(), task_id), robust=True)
 
@@ -95,7 +95,7 @@ def _route(tasks: Sequence[DelegateTask], now: datetime) -> RoutingRound:
 
 
 def _decide(tasks: Iterable[DelegateTask], field: CandidatePool) -> list[tuple[DelegateTask, RoutingResult]]:
-    """One decision for each task; who is full for one is full for all after it that want the same."""
+    """Return one decision for each task; a full delegate stays full for the rest of the batch."""
     hopeless: dict[tuple[RoutingRequest, int | None], RoutingResult] = {}
     decided = []
     for task in tasks:
@@ -111,12 +111,12 @@ def _decide(tasks: Iterable[DelegateTask], field: CandidatePool) -> list[tuple[D
 
 
 def _differs(task: DelegateTask, decision: RoutingResult) -> bool:
-    """Whether anything has to be written: an offer always has, its end passed."""
+    """Return whether anything has to be written: an offer always has, its end passed."""
     return decision.chosen is not None or task.offered_to_id is not None or task.reason != decision.sentence
 
 
 def _write(changed: Sequence[tuple[DelegateTask, RoutingResult]], now: datetime) -> int:
-    """Offer and explain; what another process routed, withdrew or gave away meanwhile is left alone."""
+    """Store offers and explanations; tasks that another process changed meanwhile are left alone."""
     return sum(
         _write_some(changed[at : at + WRITE_BATCH_SIZE], now)
         for at in range(0, len(changed), WRITE_BATCH_SIZE)
@@ -140,7 +140,7 @@ def _write_some(changed: Sequence[tuple[DelegateTask, RoutingResult]], now: date
 
 
 def _update(task: DelegateTask, decision: RoutingResult, now: datetime) -> bool:
-    """Write it where the task is as it was read; False where somebody else changed it since."""
+    """Update a task if it is unchanged since the read; return False otherwise."""
     chosen = decision.chosen.key if decision.chosen else None
     as_read = DelegateTask.objects.filter(
         pk=task.pk,
@@ -179,7 +179,7 @@ def _store_decisions(told: Sequence[tuple[DelegateTask, RoutingResult]], now: da
 
 
 def serialize_decision(decision: RoutingResult) -> list[dict[str, Any]]:
-    """A decision as it is kept: a row for each delegate and rule."""
+    """Return a decision as it is kept: a row for each delegate and rule."""
     return [_serialize_verdict(verdict) for verdict in decision.verdicts]
 
 
@@ -211,7 +211,7 @@ def end_queued_task(task: DelegateTask, status: str, reason: str, now: datetime)
 
 
 def close_queued_task(task: DelegateTask, status: str, reason: str, now: datetime) -> bool:
-    """End a queued task without telling anybody; False where it is queued no more."""
+    """End a queued task without a notice; return False if it is no longer queued."""
     values = {
         "status": status,
         "reason": reason,
@@ -253,7 +253,7 @@ def allow_delegate(delegate: Delegate, criterion: str, connector: Connector | No
 
 @transaction.atomic
 def block_delegate(delegate: Delegate, criterion: str, reason: str) -> None:
-    """A delegate lacks what a criterion needs: no such task for five minutes, even as the only one."""
+    """Block a delegate for a criterion for five minutes, even if it is the only candidate."""
     if not criterion:
         return
     now = get_database_time()

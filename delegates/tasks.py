@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 @shared_task(name="delegates.tasks.tick")
 def tick(**_: Any) -> None:
-    """Take tasks from who lost them, offer what waits, and each five seconds see who is not heard."""
+    """Expire leases, route waiting tasks, and check the liveness of instances every five seconds."""
     try:
         now = get_database_time()
         if not built_in_delegate.is_built_in_alive(now):
@@ -47,6 +47,6 @@ def run_built_in(*, task_id: str, **_: Any) -> None:
 
 @shared_task(name="delegates.tasks.prune")
 def prune(**_: Any) -> None:
-    """Take away what is older than it is kept for."""
+    """Delete expired rows."""
     if deleted := retention.prune_expired_rows(get_database_time()):
         logger.info("Pruned %s rows of delegates", deleted)

@@ -10,7 +10,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def parse_networks(texts: Iterable[str]) -> tuple[Network, ...]:
-    """The networks that are written so. Raises `ValueError` for what is none."""
+    """Return the networks that are written so. Raises `ValueError` for what is none."""
     return tuple(ipaddress.ip_network(text) for text in texts)
 
 
@@ -58,7 +58,7 @@ class AddressPolicy:
     advice: str = field(default="", compare=False)
 
     def require(self, host: str, address: str) -> None:
-        """Raises `AddressRefused` for an address (as text) that is not within reach; `host` is its name."""
+        """Raise `AddressRefused` for an address (as text) that is not within reach; `host` is its name."""
         if refusal := self._describe_refusal(address):
             advice = f"; {self.advice}" if self.advice and "private" in refusal else ""
             raise AddressRefused(f"{host} leads to {address}, {refusal}{advice}")
@@ -87,7 +87,9 @@ PRIVATE_ALLOWED = AddressPolicy(allows_private=True)
 
 
 def parse_literal_address(host: str) -> str:
-    """The address that a host is by itself (10.0.0.7, [::1], 0x7f.1, 2130706433), or nothing for a name."""
+    """Return the address that a host is by itself (10.0.0.7, [::1], 0x7f.1, 2130706433), or nothing for a
+    name.
+    """
     bare = host.strip("[]").rstrip(".")
     try:
         return str(ipaddress.ip_address(bare.split("%", 1)[0]))
@@ -108,7 +110,7 @@ def _is_in(address: Address, networks: Iterable[Network]) -> bool:
 
 
 def _extract_ipv4_addresses(address: Address) -> list[Address]:
-    """The IPv4 addresses that an IPv6 address stands for."""
+    """Return the IPv4 addresses that an IPv6 address stands for."""
     if not isinstance(address, ipaddress.IPv6Address):
         return []
     embedded = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)

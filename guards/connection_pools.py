@@ -51,7 +51,7 @@ def _connect(connection: Any, address_policy: AddressPolicy) -> socket.socket:
 
 
 def _connect_first_available(addresses: tuple[str, ...], connection: Any) -> socket.socket:
-    """A connection to the first address that takes one."""
+    """Return a connection to the first address that takes one."""
     for address in addresses[:-1]:
         try:
             return _connect_to_address(address, connection)

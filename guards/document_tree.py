@@ -119,5 +119,5 @@ class DocumentTree(Generic[SourcePosition]):
         self.lines[path], self.columns[path] = self.get_position(position)
 
     def build_rejection(self, position: SourcePosition, reason: str, remedy: str = "") -> InputRejected:
-        """The refusal of what stands at a position."""
+        """Return the refusal of what stands at a position."""
         return InputRejected(InputProblem(reason, remedy, *self.get_position(position), self.path))

@@ -34,13 +34,13 @@ class HostKey:
 
     @property
     def fingerprint(self) -> str:
-        """The hash that ssh shows to people: SHA256: and 43 characters."""
+        """Return the hash that ssh shows to people: SHA256: and 43 characters."""
         digest = hashlib.sha256(base64.b64decode(self.body)).digest()
         return f"SHA256:{base64.b64encode(digest).decode().rstrip('=')}"
 
 
 def parse_host_keys(text: str) -> tuple[HostKey, ...]:
-    """The keys of a text, one a line, as `ssh-keyscan` or a `.pub` file have them.
+    """Return the keys of a text, one a line, as `ssh-keyscan` or a `.pub` file have them.
 
     Raises `InvalidHostKey`.
     """
@@ -62,7 +62,7 @@ def _parse_host_key(line: str) -> HostKey:
 
 
 def _read_key_type(body: str) -> str:
-    """The type that a key's own body names; nothing where the body does not hold whole fields."""
+    """Return the type that a key's own body names; nothing where the body does not hold whole fields."""
     try:
         raw = base64.b64decode(body, validate=True)
     except (binascii.Error, ValueError):

@@ -17,19 +17,19 @@ class InputProblem:
 
     @property
     def message(self) -> str:
-        """The reason and what to do about it, without the place."""
+        """Return the reason and what to do about it, without the place."""
         return f"{self.reason}; {self.remedy}" if self.remedy else self.reason
 
     @property
     def display_message(self) -> str:
-        """All of it, to be shown by itself."""
+        """Return all of it, to be shown by itself."""
         text = (
             self.message if self.line is None else f"Line {self.line}, column {self.column}: {self.message}"
         )
         return f"{text[:1].upper()}{text[1:]}."
 
     def to_json(self) -> dict[str, str | int]:
-        """The fault as problem documents list it; path is dotted, and empty for the whole."""
+        """Return the fault as problem documents list it; path is dotted, and empty for the whole."""
         error: dict[str, str | int] = {"path": ".".join(map(str, self.path)), "message": self.message}
         if self.line is not None and self.column is not None:
             error |= {"line": self.line, "column": self.column}

@@ -56,7 +56,7 @@ class _JsonReader:
         self.may_end = False
 
     def read(self) -> Any:
-        """The value of the whole text. Raises `Refused`."""
+        """Return the value of the whole text. Raises `Refused`."""
         next_token, position, handlers = _TOKEN.match, 0, self._list_token_handlers()
         while match := next_token(self.text, position):
             position, kind = match.end(), match.lastindex
@@ -161,7 +161,7 @@ class _JsonReader:
 
 
 def parse_number(digits: str) -> int | float | None:
-    """The number of a text that looks like one; None if no database could hold it."""
+    """Return the number of a text that looks like one; None if no database could hold it."""
     if len(digits) > limits.NUMBER_CHARACTERS:
         return None
     if digits.lstrip("+-").isdigit():

@@ -16,7 +16,7 @@ class Limit(int):
         return limit
 
     def __str__(self) -> str:
-        """The number as people read it: 256 KiB, 20,000 values."""
+        """Return the number as people read it: 256 KiB, 20,000 values."""
         kibibytes, remainder = divmod(int(self), 1024)
         if self.unit == "bytes" and kibibytes and not remainder:
             return f"{kibibytes:,} KiB"

@@ -15,7 +15,7 @@ _MIN_PART_CHARACTERS = 6
 
 
 def list_printed_forms(secret: str) -> set[str]:
-    """Every form that a secret is known by, and those of each of its lines."""
+    """Return every form that a secret is known by, and those of each of its lines."""
     parts = {secret, secret.strip(), *secret.splitlines(), *map(str.strip, secret.splitlines())}
     return {
         form for part in parts if len(part) >= _MIN_PART_CHARACTERS for form in _iterate_printed_forms(part)
@@ -67,7 +67,7 @@ def _lower_percent_escapes(quoted: str) -> str:
 
 
 def _iterate_base64_forms(secret: bytes) -> Iterator[str]:
-    """The letters that no neighbour has a part in, for each of the three places a secret can begin at."""
+    """Yield the Base64 letters that depend only on the secret, for each of its three alignments."""
     for offset in range(3):
         bits = (offset + len(secret)) * 8
         encoded = b64encode(b"\0" * offset + secret).decode()[-(-offset * 8 // 6) : bits // 6]
@@ -115,7 +115,7 @@ class SecretMask:
         return len(self._forms[0]) if self._forms else 0
 
     def mask_text(self, text: str) -> str:
-        """A text with every known secret hidden; it keeps as many ends of lines as it has."""
+        """Return a text with every known secret hidden; it keeps as many ends of lines as it has."""
         if not self._forms:
             return text
         for form in self._forms:
@@ -126,7 +126,7 @@ class SecretMask:
         return self._mask_pieces(text) if self._searchable_forms else text
 
     def mask_json(self, value: Any) -> Any:
-        """The same for each text in what JSON can hold, names included."""
+        """Return the same for each text in what JSON can hold, names included."""
         if not self._forms:
             return value
         if isinstance(value, str):
@@ -136,7 +136,7 @@ class SecretMask:
         return [self.mask_json(item) for item in value] if isinstance(value, list | tuple) else value
 
     def mask_lines(self, texts: Sequence[str]) -> list[str]:
-        """The same for many lines at once, also where a secret runs over the end of a line."""
+        """Return the same for many lines at once, also where a secret runs over the end of a line."""
         if not self._forms or not texts:
             return list(texts)
         return self.mask_text("\n".join(texts)).split("\n")
@@ -164,7 +164,7 @@ EMPTY_MASK = SecretMask()
 
 
 def _join_lines(text: str) -> str:
-    """The text without its breaks."""
+    """Return the text without its breaks."""
     if "\\n" in text:
         return _LINE_BREAK.sub("", text)
     if not any(beside in text for beside in _INDENTED_BREAKS):
@@ -174,7 +174,7 @@ def _join_lines(text: str) -> str:
 
 
 def _mask_wrapped(text: str, form: str) -> str:
-    """The text without a form that breaks interrupt; the ends of lines among them stay."""
+    """Return the text without a form that breaks interrupt; the ends of lines among them stay."""
     positions = _list_text_positions(text)
     joined = "".join(text[place] for place in positions)
     pieces, copied, start = [], 0, joined.find(form)
@@ -208,7 +208,7 @@ class MaskedLineReader:
         self._pending = ""
 
     def feed(self, data: bytes) -> list[str]:
-        """The lines that one more read completes, without their ends."""
+        """Return the lines that one more read completes, without their ends."""
         text = self._pending + self._decoder.decode(data)
         *lines, self._pending = text.replace("\r\n", "\n").split("\n")
         self._pending = self._split_long_line(lines, self._pending)
@@ -238,7 +238,7 @@ _ABBREVIATED_KEYS = ("TemplateBody",)
 
 
 def redact_parameters(params: Mapping[str, Any], mask: SecretMask) -> dict[str, Any]:
-    """The parameters with every environment value and every known secret hidden; secrets' ARNs stay."""
+    """Return the parameters with environment values and known secrets redacted; ARNs of secrets stay."""
     return {key: _redact_value(key, value, mask) for key, value in params.items() if key not in _OMITTED_KEYS}
 
 

@@ -38,13 +38,13 @@ def describe_pattern_problem(pattern: str) -> str:
 
 
 def _read_error_message(error: Exception) -> str:
-    """The words of RE2, which come as bytes."""
+    """Return the words of RE2, which come as bytes."""
     message = error.args[0] if error.args else "it cannot be read"
     return message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
 
 
 def is_full_match(pattern: str, text: str) -> bool:
-    """Whether all of a text fits a pattern without a fault; a text that is too long does not."""
+    """Return whether all of a text fits a pattern without a fault; a text that is too long does not."""
     return next(filter_matches(pattern, [text]), None) is not None
 
 
@@ -57,7 +57,9 @@ def filter_matches(pattern: str, texts: Iterable[str]) -> Iterator[str]:
 
 
 def is_glob_match(pattern: str, text: str) -> bool:
-    """Whether all of a text fits a pattern in which * stands for anything; the time is linear in the text."""
+    """Return whether all of a text fits a pattern in which * stands for anything; the time is linear in the
+    text.
+    """
     first, *parts = pattern.split("*")
     if not parts:
         return text == pattern

@@ -32,7 +32,7 @@ class RequestFailed(Exception):
 
     @property
     def is_local_failure(self) -> bool:
-        """Whether another place might fare better: nothing was heard from the other side's program."""
+        """Return whether another place might fare better: nothing was heard from the other side's program."""
         return self.code not in ("NoAnswer", "TooManyRedirects")
 
 
@@ -72,7 +72,7 @@ class RequestPolicy:
     timeout_seconds: float = TOTAL_SECONDS
 
     def is_proxied(self, target: UrlTarget) -> bool:
-        """Whether requests to a target leave through a proxy."""
+        """Return whether requests to a target leave through a proxy."""
         if self.proxy:
             return True
         in_use = self.uses_environment_proxy and target.scheme in urllib.request.getproxies()
@@ -90,7 +90,7 @@ class SafeRequest:
     auth: tuple[str, str] | None = field(default=None, repr=False)
 
     def build_redirect(self, status: int, location: str) -> "SafeRequest":
-        """The request that follows a redirect, without what was meant for the first host only."""
+        """Return the request that follows a redirect, without what was meant for the first host only."""
         url = urljoin(self.url, location)
         redirect = replace(self, url=url)
         if status == 303 or (status in (301, 302) and self.method == "POST"):
@@ -123,7 +123,7 @@ def send_request(request: SafeRequest, policy: RequestPolicy) -> SafeResponse:
 
 
 def build_tls_context() -> ssl.SSLContext:
-    """The certificates that this process trusts, those of its own among them."""
+    """Return the certificates that this process trusts, those of its own among them."""
     return ssl.create_default_context(cafile=os.environ.get("SSL_CERT_FILE") or certifi.where())
 
 
@@ -161,7 +161,7 @@ def _send_once(request: SafeRequest, policy: RequestPolicy) -> SafeResponse:
 
 
 def _pin_address(url: str, policy: RequestPolicy) -> tuple[str, str, dict[str, str]]:
-    """The URL to connect to, what to call the host, and the name that the certificate must bear."""
+    """Return the URL to connect to, what to call the host, and the name that the certificate must bear."""
     target = parse_url(url)
     if policy.is_proxied(target):
         policy.address_policy.require_literal_address(target.host)

@@ -92,7 +92,7 @@ def _describe_misleading_character(character: str) -> str:
 
 
 def sanitize_text(text: str) -> str:
-    """A text without what could break a terminal, a page or PostgreSQL; colours (SGR) stay."""
+    """Return a text without what could break a terminal, a page or PostgreSQL; colours (SGR) stay."""
     if text.isprintable():
         return text
     cleaned = _UNPRINTABLE.sub("\ufffd", text.replace("\n", " "))
@@ -100,7 +100,7 @@ def sanitize_text(text: str) -> str:
 
 
 def truncate_text(text: str) -> str:
-    """A text of at most 16 KiB, which says so where it was longer."""
+    """Return a text of at most 16 KiB, which says so where it was longer."""
     if len(text) * 4 <= MAX_LINE_BYTES:
         return text
     encoded = text.encode()

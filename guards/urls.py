@@ -50,7 +50,7 @@ class ResolvedHost:
 
     @property
     def url_address(self) -> str:
-        """The address as it stands in a URL."""
+        """Return the address as it stands in a URL."""
         return f"[{self.address}]" if ":" in self.address else self.address
 
 
@@ -78,7 +78,7 @@ def parse_url(url: str) -> UrlTarget:
 
 
 def _encode_host(host: str) -> str:
-    """The name as it is asked for and called on the wire, which is what the system makes of it too."""
+    """Return the name as it is asked for and called on the wire, which is what the system makes of it too."""
     if host.isascii():
         return host
     try:

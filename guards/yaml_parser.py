@@ -98,7 +98,7 @@ def _replace_surrogate_escapes(text: str) -> str:
 
 
 def _get_marked_line(text: str, mark: Any) -> str:
-    """The line of a mark, without its indentation."""
+    """Return the line of a mark, without its indentation."""
     if mark is None:
         return ""
     begin = text.rfind("\n", 0, mark.index) + 1
@@ -198,7 +198,7 @@ class _AnchorEvents:
             self.nodes[anchor] = (self.nodes[anchor][0], begin + 1)
 
     def iterate_events(self, anchor: str) -> Iterator[yaml.Event]:
-        """The events of a node, without its anchors: an alias does not name anything anew."""
+        """Return the events of a node, without its anchors: an alias does not name anything anew."""
         begin, end = self.nodes[anchor]
         for event in self._events[begin:end]:
             if getattr(event, "anchor", None):

@@ -31,12 +31,12 @@ _BRACKETS: Final = str.maketrans({"<": "‹", ">": "›"})
 
 
 def render_body(fact: NotificationEvent, key: UUID, at: datetime) -> str:
-    """The document as it is sent, byte for byte; every key is always there."""
+    """Return the document as it is sent, byte for byte; every key is always there."""
     return json.dumps(build_document(fact, key, at), ensure_ascii=False)
 
 
 def build_document(fact: NotificationEvent, key: UUID, at: datetime) -> Mapping[str, Any]:
-    """The same as a value."""
+    """Return the same as a value."""
     return {
         "id": str(key),
         "event": fact.event.value,
@@ -57,13 +57,13 @@ def build_document(fact: NotificationEvent, key: UUID, at: datetime) -> Mapping[
 
 
 def render_text(fact: NotificationEvent) -> str:
-    """The fact in one line, in which nothing means more to a chat tool than it says."""
+    """Return the fact in one line, in which nothing means more to a chat tool than it says."""
     # First made one line: what that leaves out may keep apart what chat tools act on.
     return _truncate(escape_for_chat(_collapse_whitespace(fact.text)), NOTIFICATION_TEXT_CHARACTERS)
 
 
 def escape_for_chat(text: str) -> str:
-    """A text without what chat tools act on."""
+    """Return a text without what chat tools act on."""
     return _LINK.sub(_ZERO_WIDTH_SPACE, _MENTION.sub(f"@{_ZERO_WIDTH_SPACE}", text.translate(_BRACKETS)))
 
 
@@ -112,7 +112,7 @@ def list_subscribed_events(scope: Scope, events: Iterable[EventType]) -> frozens
 
 
 def build_notification(fact: NotificationEvent, rule: NotificationRule, now: datetime) -> Notification:
-    """The row of one fact for one rule, not saved."""
+    """Return the row of one fact for one rule, not saved."""
     key = uuid.uuid4()
     return Notification(
         id=key,

@@ -148,7 +148,7 @@ def claim_due_notifications(
 
 
 def _claim_next(rule: NotificationRule, now: datetime) -> ClaimedNotification | None:
-    """The one conditional UPDATE that makes it this worker's; None where another one was faster."""
+    """Return the one conditional UPDATE that makes it this worker's; None where another one was faster."""
     key = rule.next  # type: ignore[attr-defined]
     free = Notification.objects.filter(pk=key, status=WAITING, due_at__lte=now).filter(
         _build_unclaimed_filter(now)

@@ -112,7 +112,7 @@ class ChildProcess:
 
     @property
     def pid(self) -> int:
-        """The number of the process while the program runs, else 0."""
+        """Return the number of the process while the program runs, else 0."""
         is_running = self._process is not None and self._process.returncode is None
         return self._process.pid if self._process is not None and is_running else 0
 

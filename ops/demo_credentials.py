@@ -11,12 +11,12 @@ API_KEY_VARIABLE = "SLIPWAY_DEMO_API_KEY"
 
 
 def get_demo_password() -> str:
-    """The password of the three demo people."""
+    """Return the password of the three demo people."""
     return get_variable(PASSWORD_VARIABLE) or _read_or_create("demo_password", secrets.token_urlsafe(12))
 
 
 def get_demo_api_key() -> str:
-    """The API key of the demo's admin."""
+    """Return the API key of the demo's admin."""
     return get_variable(API_KEY_VARIABLE) or _read_or_create(
         "demo_api_key", f"slp_pat_{secrets.token_urlsafe(32)}"
     )

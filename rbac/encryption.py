@@ -57,7 +57,7 @@ def decrypt(token: str, place: str = "") -> str:
 
 
 def compute_fingerprint(text: str) -> str:
-    """A name, 64 characters, by which the same text is known again, and which says nothing without the key.
+    """Return a keyed digest of 64 characters, which equal texts share.
 
     Under another first key the same text has another name.
     """
@@ -65,12 +65,12 @@ def compute_fingerprint(text: str) -> str:
 
 
 def is_current_token(token: str) -> bool:
-    """Whether a token is under the first key, and bound to its place."""
+    """Return whether a token is under the first key, and bound to its place."""
     return token.startswith(f"{_TOKEN_VERSION}{get_key_name(settings.FIELD_ENCRYPTION_KEYS[0])}.")
 
 
 def get_token_key_name(token: str, place: str = "") -> str | None:
-    """The name of the key that a token was written with, None where it cannot be read."""
+    """Return the name of the key that a token was written with, None where it cannot be read."""
     for key in _list_candidate_keys(token):
         try:
             _decrypt_with(key, token, place)
@@ -101,7 +101,7 @@ def _decrypt_with(key: str, token: str, place: str) -> str:
 
 @lru_cache(maxsize=16)
 def _get_cipher(key: str) -> AESGCM:
-    """The cipher of a key; never with the key itself, which the older tokens use in another way."""
+    """Return the cipher of a key; never with the key itself, which the older tokens use in another way."""
     return AESGCM(_derive_key(key, b"slipway fields 2"))
 
 

@@ -62,7 +62,7 @@ def loads(data: bytes) -> Any:
 
 
 def list_backends() -> Backends:
-    """Every back end that exists, by service, account and region."""
+    """Return every back end that exists, by service, account and region."""
     return {
         services.service_name: {account: dict(regions.items()) for account, regions in services.items()}
         for services in BackendDict._instances

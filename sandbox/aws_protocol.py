@@ -74,7 +74,7 @@ def load_service_model(service: str) -> ServiceModel:
 
 
 def build_error_response(call: AwsRequest, status: int, code: str, message: str) -> AwsHttpResponse:
-    """An error in the protocol of the call, so that its client raises ClientError with that code."""
+    """Return an error in the protocol of the call, so that its client raises ClientError with that code."""
     request_id = str(uuid4())
     if call.protocol in ("query", "ec2"):
         kind = "Sender" if status < 500 else "Receiver"
@@ -98,7 +98,7 @@ def build_error_response(call: AwsRequest, status: int, code: str, message: str)
 
 
 def parse_error_code(answer: AwsHttpResponse) -> str:
-    """The AWS error code in an answer, or an empty text if it is none."""
+    """Return the AWS error code in an answer, or an empty text if it is none."""
     if answer.status < 400:
         return ""
     text = answer.body.decode("utf-8", "replace")

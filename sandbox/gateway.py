@@ -84,7 +84,7 @@ class Gateway:
         return answer
 
     def _turn_away(self, call: AwsRequest) -> AwsHttpResponse | None:
-        """The answer for a call without a key or with one that AWS would not know."""
+        """Return the answer for a call without a key or with one that AWS would not know."""
         is_json = call.protocol == "json"
         if not call.access_key:
             code, text = "MissingAuthenticationToken", "Missing Authentication Token"
@@ -98,7 +98,7 @@ class Gateway:
         return build_error_response(call, 400 if is_json else 403, code, text)
 
     def _refuse(self, call: AwsRequest, fault: InjectedFault) -> AwsHttpResponse:
-        """The answer of a fault that lets nothing happen."""
+        """Return the answer of a fault that lets nothing happen."""
         if fault.kind == "throttle":
             code = "ThrottlingException" if call.protocol == "json" else "Throttling"
             answer = build_error_response(call, 400, code, "Rate exceeded")
@@ -204,7 +204,7 @@ def _create_app(service: Any) -> Flask:
 
 
 def _is_local(environ: dict[str, Any]) -> bool:
-    """Whether a program on this machine asks, rather than a web page in its browser."""
+    """Return whether a program on this machine asks, rather than a web page in its browser."""
     host = urlsplit(f"//{environ.get('HTTP_HOST', '')}").hostname or ""
     return "HTTP_ORIGIN" not in environ and (host in LOOPBACK or host.endswith(".localhost"))
 

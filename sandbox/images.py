@@ -99,7 +99,7 @@ BEHAVIORS: Mapping[str, ImageBehavior] = {
 
 
 def parse_tag(image: str) -> str:
-    """The tag of an image reference, `latest` if it has none; a digest is no tag."""
+    """Return the tag of an image reference, `latest` if it has none; a digest is no tag."""
     name = image.partition("@")[0].rpartition("/")[2]
     return name.partition(":")[2] or "latest"
 
@@ -112,13 +112,13 @@ IMAGE_VARIABLES = ("SLIPWAY_DELEGATE_IMAGE", "SLIPWAY_LEGACY_DELEGATE_IMAGE")
 
 
 def parse_name(image: str) -> str:
-    """An image reference without tag and digest."""
+    """Return an image reference without tag and digest."""
     host, slash, name = image.partition("@")[0].rpartition("/")
     return f"{host}{slash}{name.partition(':')[0]}"
 
 
 def is_delegate(image: str) -> bool:
-    """Whether a container of this image is a real local process: not where its tag has a meaning."""
+    """Return whether a container of this image is a real local process: not where its tag has a meaning."""
     if parse_tag(image) in BEHAVIORS or os.environ.get(COMMAND_VARIABLE) == OFF:
         return False
     name = parse_name(image)
@@ -127,7 +127,7 @@ def is_delegate(image: str) -> bool:
 
 
 def get_digest(image: str) -> str:
-    """The digest that a pull finds: the one that the reference names, or one of its name."""
+    """Return the digest that a pull finds: the one that the reference names, or one of its name."""
     return image.partition("@")[2] or f"sha256:{sha256(image.encode()).hexdigest()}"
 
 
@@ -136,7 +136,7 @@ def get_behavior(image: str) -> ImageBehavior:
 
 
 def get_task_behavior(containers: Iterable[Mapping[str, Any]]) -> ImageBehavior:
-    """The behavior of a task: that of its first essential container which does not simply run."""
+    """Return the behavior of a task: that of its first essential container which does not simply run."""
     essential = [c for c in containers if c.get("essential", True)]
     found = [get_behavior(c["image"]) for c in essential]
     return next((b for b in found if b is not DEFAULT_BEHAVIOR), DEFAULT_BEHAVIOR)

@@ -17,7 +17,7 @@ def _stop_with_sandbox() -> None:
 
 
 def main() -> int:
-    """The exit code of the command, as a container runtime tells it: 128 and the signal that ended it."""
+    """Return the exit code of the command in the format of a container runtime: 128 plus the signal."""
     # The whole group is asked to end, and this one stays to tell how. A handler is not inherited: an
     # ignored signal would be.
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -51,7 +51,7 @@ class SandboxProcess:
         return entries
 
     def last_number(self) -> int:
-        """The number of the last call that was carried out; the journal shows a page at a time."""
+        """Return the number of the last call that was carried out; the journal shows a page at a time."""
         return int(self.control("GET", "health")["calls"])
 
     def seed(self) -> dict[str, Any]:
@@ -59,7 +59,9 @@ class SandboxProcess:
         return found
 
     def programs(self) -> list[dict[str, Any]]:
-        """The containers that are real processes: task, container, pid (of the group), home, last lines."""
+        """Return the containers that are real processes: task, container, pid (of the group), home, last
+        lines.
+        """
         found: list[dict[str, Any]] = self.control("GET", "programs")["programs"]
         return found
 

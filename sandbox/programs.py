@@ -143,7 +143,7 @@ class ContainerProcesses:
         return program
 
     def home_of(self, container_arn: str) -> Path:
-        """The folder of a container; the same again after a restart of the sandbox."""
+        """Return the folder of a container; the same again after a restart of the sandbox."""
         if self.folder is None:
             raise RuntimeError("programs are started once the sandbox listens")
         return self.folder / container_arn.rpartition("/")[2]

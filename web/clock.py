@@ -22,7 +22,7 @@ _readings: dict[str, _ClockReading] = {}
 
 
 def get_database_time() -> datetime:
-    """The time by the database's clock, read every few seconds; on SQLite that is this machine's.
+    """Return the time by the database's clock, read every few seconds; on SQLite that is this machine's.
 
     Late by the time that an answer of the database takes, never ahead.
     """

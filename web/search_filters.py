@@ -9,7 +9,7 @@ from django.db.models.sql.compiler import SQLCompiler
 
 
 def contains_text(column: str, text: str) -> Func:
-    """The condition that `column` has `text` anywhere in it, in whatever case; for `filter` and `Q`.
+    """Return the condition that `column` has `text` anywhere in it, in whatever case; for `filter` and `Q`.
 
     Django's own compares in capitals, of which PostgreSQL keeps no statistics: it then expects a handful of
     rows whatever is asked for. With ILIKE it knows a common text, and reads on in order until a page is full.

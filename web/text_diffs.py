@@ -29,7 +29,7 @@ class TextDiff:
 
     @property
     def unified(self) -> str:
-        """The hunks as a unified diff without file names."""
+        """Return the hunks as a unified diff without file names."""
         return "\n".join(
             part for hunk in self.hunks for part in (_format_hunk_header(hunk), *map(_format_line, hunk))
         )

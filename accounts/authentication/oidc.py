@@ -157,7 +157,7 @@ def _verify_id_token(statement: str, keys: Mapping[str, Any]) -> dict[str, Any]:
 def _add_userinfo(
     session: requests.Session, endpoints: ProviderEndpoints, claims: dict[str, Any], token: str
 ) -> dict[str, Any]:
-    """The same with what the provider tells on request only; what is signed comes first."""
+    """Return the same with what the provider tells on request only; what is signed comes first."""
     if not endpoints.userinfo or not token:
         return claims
     more = _fetch_json(session.get(endpoints.userinfo, headers={"Authorization": f"Bearer {token}"}))

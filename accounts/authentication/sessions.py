@@ -96,7 +96,9 @@ class UserSessionSummary:
 
 
 def list_user_sessions(person: User, current: str | None) -> list[UserSessionSummary]:
-    """The sessions in which `person` is signed in; the one with the key `current` first, then the latest."""
+    """Return the sessions in which `person` is signed in; the one with the key `current` first, then the
+    latest.
+    """
     this = hash_session_key(current or "")
     found = [
         UserSessionSummary(

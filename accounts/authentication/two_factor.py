@@ -49,17 +49,19 @@ def count_recovery_codes(person: User) -> int:
 
 
 def create_encrypted_secret() -> str:
-    """A new secret for an app, encrypted: it waits in the session until a first code proves it arrived."""
+    """Return a new secret for an app, encrypted: it waits in the session until a first code proves it
+    arrived.
+    """
     return get_adapter().encrypt(generate_totp_secret())
 
 
 def decrypt_secret(sealed: str) -> str:
-    """The secret as it is typed into an app."""
+    """Return the secret as it is typed into an app."""
     return get_adapter().decrypt(sealed)
 
 
 def render_qr_code(person: User, secret: str) -> str:
-    """The secret as a picture to photograph: an SVG in a data address, for an `img`."""
+    """Return the secret as a picture to photograph: an SVG in a data address, for an `img`."""
     kept = BytesIO()
     address = get_adapter().build_totp_url(person, secret)
     qrcode.make(address, image_factory=SvgPathImage, border=2).save(kept)
@@ -125,7 +127,7 @@ def _accept_totp(person: User, code: str) -> bool:
 
 
 def _find_counter(secret: str, code: str, *, after: int) -> int | None:
-    """The half minute that `code` belongs to, if it is later than `after` (RFC 6238, section 5.2)."""
+    """Return the half minute that `code` belongs to, if it is later than `after` (RFC 6238, section 5.2)."""
     fitting = (
         counter
         for counter in yield_hotp_counters_from_time()

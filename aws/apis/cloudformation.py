@@ -52,7 +52,7 @@ class Stack:
 
     @property
     def is_in_progress(self) -> bool:
-        """Whether an operation on it goes on."""
+        """Return whether an operation on it goes on."""
         return self.status.endswith("_IN_PROGRESS") and self.status != "REVIEW_IN_PROGRESS"
 
 
@@ -86,7 +86,7 @@ class StackEvent:
 
     @property
     def is_stack_event(self) -> bool:
-        """Whether it is about the stack itself; a nested stack is a resource like any other."""
+        """Return whether it is about the stack itself; a nested stack is a resource like any other."""
         return self.type == STACK_RESOURCE_TYPE and self.physical_id == self.stack_id
 
     @property
@@ -101,7 +101,7 @@ class CloudFormationClient:
     caller: Caller
 
     def describe(self, name: str) -> Stack | None:
-        """The stack of a name, or of an id also where it is deleted; None if there is none."""
+        """Return the stack of a name, or of an id also where it is deleted; None if there is none."""
         try:
             response = self._call("DescribeStacks", {"StackName": name})
         except AwsError as error:
@@ -112,7 +112,7 @@ class CloudFormationClient:
         return Stack.from_aws(stacks[0]) if stacks else None
 
     def get_template(self, name: str) -> str:
-        """The template as it was handed in."""
+        """Return the template as it was handed in."""
         body = self._call("GetTemplate", {"StackName": name, "TemplateStage": "Original"}).get("TemplateBody")
         # botocore reads JSON and leaves YAML as it is.
         return body if isinstance(body, str) else json.dumps(body or {})
@@ -178,7 +178,7 @@ def format_stack_tags(tags: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 def is_no_update_error(error: AwsError) -> bool:
-    """Whether an UpdateStack was refused because there is nothing to update."""
+    """Return whether an UpdateStack was refused because there is nothing to update."""
     return isinstance(error, Invalid) and NO_UPDATES_MESSAGE in error.message
 
 

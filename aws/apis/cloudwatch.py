@@ -47,7 +47,7 @@ class CloudWatchClient:
     caller: Caller
 
     def describe_alarms(self, names: Sequence[str]) -> dict[str, CloudWatchAlarm]:
-        """The alarms of these names that exist, at most 100 of them."""
+        """Return the alarms of these names that exist, at most 100 of them."""
         params = {"AlarmNames": list(names), "AlarmTypes": ["MetricAlarm", "CompositeAlarm"]}
         response = self.caller.call("cloudwatch", "DescribeAlarms", {**params, "MaxRecords": MOST_ALARMS})
         alarms = [*response.get("MetricAlarms", []), *response.get("CompositeAlarms", [])]
@@ -61,7 +61,7 @@ class CloudWatchClient:
     def get_metric_values(
         self, metrics: Sequence[CloudWatchMetric], since: datetime, until: datetime
     ) -> list[list[MetricPoint]]:
-        """The points of each metric in order, the oldest first; empty where there are none."""
+        """Return the points of each metric in order, the oldest first; empty where there are none."""
         response = self.caller.call(
             "cloudwatch", "GetMetricData", build_metric_data_request(metrics, since, until)
         )
@@ -72,7 +72,7 @@ class CloudWatchClient:
 def build_metric_data_request(
     metrics: Sequence[CloudWatchMetric], since: datetime, until: datetime
 ) -> dict[str, Any]:
-    """The parameters of GetMetricData; the result of the first metric is `m0`, of the next `m1`."""
+    """Return the parameters of GetMetricData; the result of the first metric is `m0`, of the next `m1`."""
     return {
         "StartTime": since.isoformat(timespec="seconds"),
         "EndTime": until.isoformat(timespec="seconds"),

@@ -41,16 +41,16 @@ class EcsClient:
     caller: Caller
 
     def describe_service(self, cluster: str, name: str) -> EcsService | None:
-        """The service, active, draining or inactive; None if AWS has none of that name."""
+        """Return the service, active, draining or inactive; None if AWS has none of that name."""
         services = self.describe_services(cluster, [name])
         return services[0] if services else None
 
     def describe_services(self, cluster: str, names: Sequence[str]) -> list[EcsService]:
-        """The services among `names` that exist, ten to a call."""
+        """Return the services among `names` that exist, ten to a call."""
         return [EcsService.from_aws(service) for service in self.describe_raw_services(cluster, names)]
 
     def describe_raw_services(self, cluster: str, names: Sequence[str]) -> list[dict[str, Any]]:
-        """The same as AWS writes them, for who only wants to know whether anything has changed."""
+        """Return the same as AWS writes them, for who only wants to know whether anything has changed."""
         services: list[dict[str, Any]] = []
         for batch in split_batches(names, SERVICES_PER_CALL):
             response = self._call("DescribeServices", {"cluster": cluster, "services": batch})
@@ -80,7 +80,7 @@ class EcsClient:
         return TaskDefinition.from_aws(registered, response.get("tags", ()))
 
     def describe_task_definition(self, arn: str, with_tags: bool = False) -> TaskDefinition:
-        """The revision of an ARN or `family:revision`, or a family's latest active one.
+        """Return the revision of an ARN or `family:revision`, or a family's latest active one.
 
         Raises `NotFound` if there is none.
         """
@@ -90,7 +90,7 @@ class EcsClient:
         return TaskDefinition.from_aws(definition, response.get("tags", ()))
 
     def get_latest_revision(self, family: str) -> int:
-        """The number of the family's latest active revision, 0 if it has none."""
+        """Return the number of the family's latest active revision, 0 if it has none."""
         try:
             return self.describe_task_definition(family).revision
         except NotFound:
@@ -101,21 +101,21 @@ class EcsClient:
         self._call("DeregisterTaskDefinition", {"taskDefinition": arn})
 
     def list_tasks(self, cluster: str, service: str, desired_status: str = "RUNNING") -> list[str]:
-        """The ARNs of a service's tasks; stopped ones stay listed for about an hour."""
+        """Return the ARNs of a service's tasks; stopped ones stay listed for about an hour."""
         params = {"cluster": cluster, "serviceName": service, "desiredStatus": desired_status}
         return list(
             paginate(self.caller, "ecs", "ListTasks", params, result_key="taskArns", cursor_key="nextToken")
         )
 
     def list_all_tasks(self, cluster: str) -> list[str]:
-        """The ARNs of all tasks of a cluster that run or are to run."""
+        """Return the ARNs of all tasks of a cluster that run or are to run."""
         params = {"cluster": cluster}
         return list(
             paginate(self.caller, "ecs", "ListTasks", params, result_key="taskArns", cursor_key="nextToken")
         )
 
     def list_services(self, cluster: str) -> list[str]:
-        """The ARNs of a cluster's services, a hundred to a call."""
+        """Return the ARNs of a cluster's services, a hundred to a call."""
         params = {"cluster": cluster, "maxResults": 100}
         return list(
             paginate(
@@ -124,7 +124,7 @@ class EcsClient:
         )
 
     def get_instance_ids(self, cluster: str, arns: Sequence[str]) -> dict[str, str]:
-        """The EC2 instance ids of container instances, by their ARNs."""
+        """Return the EC2 instance ids of container instances, by their ARNs."""
         instance_ids: dict[str, str] = {}
         for batch in split_batches(arns, CONTAINER_INSTANCES_PER_CALL):
             params = {"cluster": cluster, "containerInstances": batch}
@@ -148,14 +148,16 @@ class EcsClient:
     def list_tasks_started_by(
         self, cluster: str, started_by: str, desired_status: str = "RUNNING"
     ) -> list[str]:
-        """The ARNs of the tasks that were run in somebody's name; stopped ones stay listed for an hour."""
+        """Return the ARNs of the tasks that were run in somebody's name; stopped ones stay listed for an
+        hour.
+        """
         params = {"cluster": cluster, "startedBy": started_by, "desiredStatus": desired_status}
         return list(
             paginate(self.caller, "ecs", "ListTasks", params, result_key="taskArns", cursor_key="nextToken")
         )
 
     def describe_tasks(self, cluster: str, arns: Sequence[str]) -> list[EcsTask]:
-        """The tasks among `arns` that AWS still knows, a hundred to a call."""
+        """Return the tasks among `arns` that AWS still knows, a hundred to a call."""
         tasks: list[EcsTask] = []
         for batch in split_batches(arns, TASKS_PER_CALL):
             response = self._call("DescribeTasks", {"cluster": cluster, "tasks": batch})
@@ -174,7 +176,7 @@ class EcsClient:
         ]
 
     def describe_service_revisions(self, arns: Sequence[str]) -> list[ServiceRevision]:
-        """The revisions that service deployments target; they name the task definition."""
+        """Return the revisions that service deployments target; they name the task definition."""
         revisions: list[ServiceRevision] = []
         for batch in split_batches(arns, REVISIONS_PER_CALL):
             response = self._call("DescribeServiceRevisions", {"serviceRevisionArns": batch})
@@ -184,7 +186,7 @@ class EcsClient:
         return revisions
 
     def list_clusters(self) -> list[str]:
-        """The ARNs of the region's clusters."""
+        """Return the ARNs of the region's clusters."""
         return list(
             paginate(self.caller, "ecs", "ListClusters", {}, result_key="clusterArns", cursor_key="nextToken")
         )

@@ -9,7 +9,7 @@ Json = Mapping[str, Any]
 
 
 def parse_timestamp(value: object) -> datetime | None:
-    """The moment that an answer's ISO 8601 text stands for."""
+    """Return the moment that an answer's ISO 8601 text stands for."""
     if isinstance(value, datetime) or value is None:
         return value
     return datetime.fromisoformat(str(value))
@@ -54,7 +54,7 @@ class EcsDeployment:
 
     @property
     def short_id(self) -> str:
-        """The id as the AWS console shows it, without `ecs-svc/`."""
+        """Return the id as the AWS console shows it, without `ecs-svc/`."""
         return get_arn_name(self.id)
 
 
@@ -109,7 +109,7 @@ class EcsService:
 
     @property
     def primary(self) -> EcsDeployment | None:
-        """The deployment that ECS is moving to, or has arrived at."""
+        """Return the deployment that ECS is moving to, or has arrived at."""
         return next((deployment for deployment in self.deployments if deployment.status == "PRIMARY"), None)
 
     def find_deployment(self, deployment_id: str) -> EcsDeployment | None:

@@ -116,7 +116,7 @@ class TargetGroup:
 
 
 def get_target_group_weights(actions: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """The target groups that a list of actions forwards to, in its order, with their weights.
+    """Return the target groups that a list of actions forwards to, in its order, with their weights.
 
     AWS may answer with TargetGroupArn, with ForwardConfig, or with both, and means the same.
     """
@@ -193,20 +193,20 @@ class ElbClient:
         ]
 
     def list_load_balancers(self) -> list[LoadBalancer]:
-        """Every load balancer of the region."""
+        """Return every load balancer of the region."""
         return [
             LoadBalancer.from_aws(item)
             for item in self._list_all("DescribeLoadBalancers", {}, "LoadBalancers")
         ]
 
     def get_load_balancer(self, name: str) -> LoadBalancer:
-        """The load balancer with this name or ARN; raises `NotFound`."""
+        """Return the load balancer with this name or ARN; raises `NotFound`."""
         params = {"LoadBalancerArns": [name]} if name.startswith("arn:") else {"Names": [name]}
         response = self._call("DescribeLoadBalancers", params)
         return LoadBalancer.from_aws(next(iter(response.get("LoadBalancers", ())), {}))
 
     def list_listeners(self, load_balancer_arn: str) -> list[Listener]:
-        """The listeners of a load balancer."""
+        """Return the listeners of a load balancer."""
         listeners = self._list_all("DescribeListeners", {"LoadBalancerArn": load_balancer_arn}, "Listeners")
         return [Listener.from_aws(listener) for listener in listeners]
 
@@ -216,7 +216,7 @@ class ElbClient:
         return Listener.from_aws(next(iter(response.get("Listeners", ())), {}))
 
     def list_rules(self, listener_arn: str) -> list[ElbRule]:
-        """The rules of an application load balancer's listener, the default rule among them."""
+        """Return the rules of an application load balancer's listener, the default rule among them."""
         rules = self._list_all("DescribeRules", {"ListenerArn": listener_arn}, "Rules")
         return [ElbRule.from_aws(rule) for rule in rules]
 
@@ -226,7 +226,7 @@ class ElbClient:
         return ElbRule.from_aws(next(iter(response.get("Rules", ())), {}))
 
     def get_target_groups(self, arns: Sequence[str]) -> list[TargetGroup]:
-        """The target groups with these ARNs; raises `NotFound` if one of them does not exist."""
+        """Return the target groups with these ARNs; raises `NotFound` if one of them does not exist."""
         groups: list[TargetGroup] = []
         for batch in split_batches(arns, ARNS_PER_CALL):
             response = self._call("DescribeTargetGroups", {"TargetGroupArns": batch})

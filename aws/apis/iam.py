@@ -30,7 +30,7 @@ class StsClient:
         )
 
     def get_account_id(self) -> str:
-        """The account id."""
+        """Return the account id."""
         return self.get_identity().account_id
 
 
@@ -48,7 +48,7 @@ class IamDecision(StrEnum):
 
 
 def parse_principal_arn(identity: str) -> str:
-    """The user or role behind what GetCallerIdentity answers, as IAM names it; empty for any other.
+    """Return the user or role behind what GetCallerIdentity answers, as IAM names it; empty for any other.
 
     The session of an assumed role does not say which path its role has: one with a path is not found.
     """

@@ -32,7 +32,7 @@ class LogsClient:
     caller: Caller
 
     def read(self, group: str, stream: str, token: str = "", limit: int = 100) -> LogPage:
-        """The stream's next lines after `token`, from its first line where there is none.
+        """Return the stream's next lines after `token`, from its first line where there is none.
 
         Empty while the container has not written anything, or where there is no such stream.
         """
@@ -46,7 +46,7 @@ class LogsClient:
         return LogPage(_parse_log_events(response), response.get("nextForwardToken") or token)
 
     def tail(self, group: str, stream: str, limit: int = 20) -> list[LogEvent]:
-        """The stream's last lines, oldest first; none if the container never wrote one."""
+        """Return the stream's last lines, oldest first; none if the container never wrote one."""
         params = {"logGroupName": group, "logStreamName": stream, "limit": limit, "startFromHead": False}
         try:
             response = self.caller.call("logs", "GetLogEvents", params)

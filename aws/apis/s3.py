@@ -62,7 +62,7 @@ class _S3Reader:
         yield from (item["Key"] for item in response.get("Contents") or () if not item["Key"].endswith("/"))
 
     def _fetch_object(self, key: str) -> bool:
-        """Whether there is an object of this key; it is among what was found then."""
+        """Return whether there is an object of this key; it is among what was found then."""
         try:
             response = self.client.get_object(Bucket=self.bucket, Key=key)
         except ClientError as error:

@@ -36,7 +36,7 @@ class ScalableTarget:
 
     @property
     def is_suspended(self) -> bool:
-        """Whether nothing scales at all."""
+        """Return whether nothing scales at all."""
         return self.suspended == ALL_SUSPENDED
 
     @classmethod

@@ -22,7 +22,10 @@ _ID_SUFFIXES = ("Arn", "ARN", "arn", "Id", "id")
 def build_planned_response(
     service: str, operation: str, params: Mapping[str, Any], create_id: Callable[[str], str]
 ) -> dict[str, Any]:
-    """The members of the answer that the parameters name too; `name` gives the ids that AWS would give."""
+    """Return the members of the answer that the parameters name too;
+
+    `name` gives the ids that AWS would give.
+    """
     output = get_operation_model(service, operation).output_shape
     if not isinstance(output, StructureShape):
         return {}
@@ -96,15 +99,18 @@ class PreviewCaller:
 
     @property
     def writes(self) -> list[PlannedCall]:
-        """The calls that a run would change something with."""
+        """Return the calls that a run would change something with."""
         return [call for call in self.calls if call.is_write]
 
     def create_placeholder(self, text: str) -> str:
-        """A name for what only a run can know; reads that name it are not sent."""
+        """Return a name for what only a run can know; reads that name it are not sent."""
         return self._live.placeholders.create(text)
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer of AWS, as far as a preview knows it. Raises `AwsError`, `PreviewLimitReached`."""
+        """Return the answer of AWS, as far as a preview knows it.
+
+        Raises `AwsError`, `PreviewLimitReached`.
+        """
         params_copy = deepcopy(dict(params))
         overlay = self._overlays.get(service)
         if is_write(service, operation):

@@ -46,6 +46,6 @@ class StackOverlay:
 
 
 def _parse_stack_name(params: Mapping[str, Any]) -> str:
-    """The name in what names a stack: a name, or an id, arn:…:stack/name/unique."""
+    """Return the name in what names a stack: a name, or an id, arn:…:stack/name/unique."""
     text = str(params.get("StackName", ""))
     return text.split("/")[1] if text.count("/") > 1 else text

@@ -18,7 +18,7 @@ class PlannedTaskDefinitions:
         self._tags: dict[str, list[Any]] = {}
 
     def register(self, params: Mapping[str, Any], planned: Mapping[str, Any]) -> dict[str, Any]:
-        """The revision that a registration makes; its number is the one that would be next now."""
+        """Return the revision that a registration makes; its number is the one that would be next now."""
         family = params["family"]
         revision = self._latest_revisions[family] = self._get_latest_revision(family) + 1
         arn = planned["taskDefinitionArn"]
@@ -29,7 +29,7 @@ class PlannedTaskDefinitions:
         return revision_document
 
     def deregister(self, name: str) -> dict[str, Any]:
-        """The revision as a deregistration leaves it."""
+        """Return the revision as a deregistration leaves it."""
         definition = self.describe({"taskDefinition": name})["taskDefinition"]
         inactive = {**definition, "status": "INACTIVE"}
         self._planned[definition.get("taskDefinitionArn", name)] = inactive
@@ -81,7 +81,7 @@ class PlannedTasks:
         self._planned: dict[str, dict[str, Any]] = {}
 
     def run(self, params: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The tasks as RunTask answers them."""
+        """Return the tasks as RunTask answers them."""
         containers = self._list_containers(params["taskDefinition"])
         first = len(self._planned) + 1
         tasks = [
@@ -117,7 +117,7 @@ class PlannedTasks:
         ]
 
     def stop(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """A task as StopTask leaves it."""
+        """Return a task as StopTask leaves it."""
         stopped = {**self._planned.get(params["task"], {"taskArn": params["task"]}), "lastStatus": "STOPPED"}
         self._planned[params["task"]] = stopped
         return stopped
@@ -162,11 +162,11 @@ class EcsOverlay:
         self._tasks = PlannedTasks(live, self._definitions)
 
     def list_planned_targets(self, target_group_arn: str) -> list[str]:
-        """A name for each target that a planned service puts into a target group."""
+        """Return a name for each target that a planned service puts into a target group."""
         return self._services.list_targets(target_group_arn)
 
     def get_state_before(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The service that a write is about to change."""
+        """Return the service that a write is about to change."""
         return self._services.get_current(params) if operation in ("UpdateService", "DeleteService") else {}
 
     def apply_write(self, operation: str, params: Mapping[str, Any], response: dict[str, Any]) -> None:

@@ -34,7 +34,7 @@ class PlannedServices:
     def apply_write(
         self, operation: str, params: Mapping[str, Any], planned: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """The service as a write leaves it."""
+        """Return the service as a write leaves it."""
         change = {"CreateService": self._create, "UpdateService": self._update}.get(operation, self._delete)
         service = change(params, planned)
         self._planned[_get_service_key(params, service["serviceName"])] = service
@@ -74,7 +74,7 @@ class PlannedServices:
         return {**_set_counts(self.get_current(params), 0), "status": "INACTIVE", "deployments": []}
 
     def get_current(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The service that a write names, before that write."""
+        """Return the service that a write names, before that write."""
         name = get_arn_name(params["service"])
         key = _get_service_key(params, name)
         if key not in self._planned and key not in self._live_services:
@@ -113,11 +113,11 @@ class PlannedServices:
         return {"services": services, "failures": list(live.get("failures", ()))}
 
     def has_planned_tasks(self, params: Mapping[str, Any]) -> bool:
-        """Whether the tasks asked for are those of a service that the preview has touched."""
+        """Return whether the tasks asked for are those of a service that the preview has touched."""
         return _get_service_key(params, get_arn_name(params.get("serviceName", ""))) in self._planned
 
     def list_targets(self, target_group_arn: str) -> list[str]:
-        """A name for each target of the planned services in a target group."""
+        """Return a name for each target of the planned services in a target group."""
         return [
             _get_target_name(task)
             for service in self._planned.values()
@@ -129,7 +129,7 @@ class PlannedServices:
         ]
 
     def list_tasks(self, params: Mapping[str, Any]) -> list[str]:
-        """A name for each task that a planned service would have."""
+        """Return a name for each task that a planned service would have."""
         running = params.get("desiredStatus", "RUNNING") == "RUNNING"
         return (
             _list_task_names(self._planned[_get_service_key(params, get_arn_name(params["serviceName"]))])

@@ -10,7 +10,7 @@ class PlannedTargets(Protocol):
     """Who knows which planned ECS services put targets into a target group."""
 
     def list_planned_targets(self, target_group_arn: str) -> list[str]:
-        """A name for each target."""
+        """Return a name for each target."""
 
 
 class ElbOverlay:
@@ -23,7 +23,7 @@ class ElbOverlay:
         self._tags = TagOverlay("Key", "Value")
 
     def get_state_before(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The listener or rule that a write is about to change."""
+        """Return the listener or rule that a write is about to change."""
         if operation == "ModifyListener":
             return self._get_first(
                 "DescribeListeners", "Listeners", {"ListenerArns": [params["ListenerArn"]]}

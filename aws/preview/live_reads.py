@@ -48,13 +48,13 @@ class PreviewPlaceholders:
     _names: set[str] = field(default_factory=set)
 
     def create(self, text: str) -> str:
-        """A name in angle brackets."""
+        """Return a name in angle brackets."""
         name = f"<{text}>"
         self._names.add(name)
         return name
 
     def are_used_in(self, value: object) -> bool:
-        """Whether any of them is somewhere in a value."""
+        """Return whether any of them is somewhere in a value."""
         text = json.dumps(value, default=str, ensure_ascii=False)
         return any(json.dumps(name, ensure_ascii=False)[1:-1] in text for name in self._names)
 
@@ -93,7 +93,7 @@ class TagOverlay:
         self._get_changes(arn).update(dict.fromkeys(keys))
 
     def apply_to(self, arn: str, live_tags: Sequence[TagPair]) -> list[dict[str, Any]]:
-        """The tags that were found, as they would be now."""
+        """Return the tags that were found, as they would be now."""
         merged: dict[str, str | None] = {tag[self.key]: tag.get(self.value, "") for tag in live_tags}
         merged.update(self._changes.get(arn, {}))
         return [{self.key: key, self.value: value} for key, value in merged.items() if value is not None]

@@ -44,7 +44,7 @@ def _has_shape_errors(problems: list[ShapeProblem]) -> bool:
 
 
 def remove_nulls(document: Any) -> Any:
-    """The document without keys that are null (R166); empty values and items of lists stay."""
+    """Return the document without keys that are null (R166); empty values and items of lists stay."""
     if isinstance(document, Mapping):
         return {key: remove_nulls(value) for key, value in document.items() if value is not None}
     if isinstance(document, list):
@@ -53,13 +53,13 @@ def remove_nulls(document: Any) -> Any:
 
 
 def convert_parameter(service: str, operation: str, path: ParameterPath, value: Any) -> Any:
-    """A value that an expression gave, as the type that its place wants where nothing is lost by it."""
+    """Return an expression's value, converted to the type of its field if the conversion is lossless."""
     shape = find_shape(service, operation, path)
     return value if shape is None else convert_value(shape, value)
 
 
 def convert_value(shape: Any, value: Any) -> Any:
-    """A value as the type of a shape, where nothing is lost by it."""
+    """Return a value as the type of a shape, where nothing is lost by it."""
     kind = shape.type_name
     if kind == "string" and isinstance(value, int | float):
         return str(value).lower() if isinstance(value, bool) else str(value)

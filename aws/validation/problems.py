@@ -21,7 +21,7 @@ class ShapeProblem:
 
     @property
     def location(self) -> str:
-        """The path as people write it: `containerDefinitions[0].portMappings[1]`."""
+        """Return the path as people write it: `containerDefinitions[0].portMappings[1]`."""
         return format_path(self.path)
 
 
@@ -31,6 +31,6 @@ def format_path(path: ParameterPath) -> str:
 
 
 def quote_value(value: Any, max_characters: int = 60) -> str:
-    """A value as a message quotes it."""
+    """Return a value as a message quotes it."""
     text = repr(value)
     return text if len(text) <= max_characters else text[: max_characters - 1] + "…"

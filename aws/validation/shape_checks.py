@@ -61,7 +61,7 @@ _STABLE_ENUMS = {
 
 
 def is_expression(value: Any) -> bool:
-    """Whether a value will only be known when an execution runs, so that its type says nothing."""
+    """Return whether a value will only be known when an execution runs, so that its type says nothing."""
     return isinstance(value, str) and "<+" in value
 
 
@@ -81,7 +81,9 @@ def find_shape_problems(shape: Any, value: Any, path: ParameterPath = ()) -> Ite
 
 
 def has_open_expressions(shape: Any, value: Any) -> bool:
-    """Whether an expression stands where a number, a list or a mapping belongs, so that rules must wait."""
+    """Return whether an expression stands where a number, a list or a mapping belongs, so that rules must
+    wait.
+    """
     if is_expression(value):
         return bool(shape.type_name != "string")
     if shape.type_name == "structure" and isinstance(value, Mapping):
@@ -194,7 +196,7 @@ _JSON_TYPE_NAMES = {dict: "an object", list: "a list", str: "text", bool: "true 
 
 
 def find_result_problem(service: str, operation: str, result: Mapping[str, Any]) -> str:
-    """The first value that no answer to this operation can hold, with its place; empty if there is none.
+    """Return the first value that the operation's response cannot contain, with its path, or an empty text.
 
     Types are checked, not what must be there: AWS leaves out what is empty. Members that this botocore does
     not know, and operations that it does not know, are left alone.

@@ -33,7 +33,7 @@ def list_service_tags(*, actor: User, service: Service) -> ImageTags | LookupReq
 def list_source_tags(
     *, actor: User, scope: Scope, source: ImageSource, is_narrowed: bool = False
 ) -> ImageTags | LookupRequest:
-    """The same for a source in `scope`, saved or not; narrowed to its pattern if wished.
+    """Return the same for a source in `scope`, saved or not; narrowed to its pattern if wished.
 
     Raises `BadInput` for a source that cannot be.
     """

@@ -96,7 +96,7 @@ class InfrastructureForm(PageForm):
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether region and cluster come from the outputs of a provisioner (R184)."""
+        """Return whether region and cluster come from the outputs of a provisioner (R184)."""
         return bool(self["method"].value() == DYNAMIC)
 
     def clean(self) -> dict[str, Any]:

@@ -69,18 +69,18 @@ class ManifestForm(PageForm):
 
     @property
     def store_inputs(self) -> list["StoreInput"]:
-        """The inputs that only some stores have, in the order of the page, without the text."""
+        """Return the inputs that only some stores have, in the order of the page, without the text."""
         names = dict.fromkeys([*(one.name for one in _list_store_fields()), "paths"])
         return [self._build_input(name) for name in names if name != "content"]
 
     @property
     def content_input(self) -> "StoreInput":
-        """The input of the text."""
+        """Return the input of the text."""
         return self._build_input("content")
 
     @property
     def is_filled(self) -> bool:
-        """Whether the row is a manifest; one without text, paths and place is none."""
+        """Return whether the row is a manifest; one without text, paths and place is none."""
         given = self.cleaned_data
         return get_store(given.get("store", "")).is_remote or any(
             given.get(name, "").strip() for name in ("paths", *_list_content_names())

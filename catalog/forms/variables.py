@@ -86,7 +86,7 @@ class VariableFormSet(_BaseVariableFormSet):
 
     @property
     def list_named_rows(self) -> Sequence[dict[str, Any]]:
-        """The rows that have a name."""
+        """Return the rows that have a name."""
         return [form.cleaned_data for form in self.forms if form.cleaned_data.get("name")]
 
     def variables(self) -> dict[str, VariableValue]:

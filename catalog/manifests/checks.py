@@ -67,7 +67,7 @@ def _get_mapping(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def _is_unsupported_choice(value: Any, usual: str) -> bool:
-    """Whether a choice is made and is not the usual one; what is no text is told as such."""
+    """Return whether a choice is made and is not the usual one; what is no text is told as such."""
     return isinstance(value, str) and bool(value) and not is_expression(value) and value != usual
 
 
@@ -303,7 +303,9 @@ def _capitalize_path(kind: ManifestKind, path: ParameterPath) -> ParameterPath:
 
 
 def _normalize_keys(value: Any, shape: Any) -> Any:
-    """The value with the model's keys: the reference writes those of auto scaling in lower case (R256)."""
+    """Return the value with the model's keys: the reference writes those of auto scaling in lower case
+    (R256).
+    """
     if shape.type_name == "structure" and isinstance(value, Mapping):
         return dict(_normalize_members(value, shape.members))
     if shape.type_name == "list" and isinstance(value, list):

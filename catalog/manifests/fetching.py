@@ -134,7 +134,7 @@ def _add_texts(row: FetchRow, files: Sequence[StoredFile]) -> dict[str, Any]:
 
 
 def is_versioned(row: FetchRow) -> bool:
-    """Whether the files of a manifest may change while a run goes on, so that the run keeps a copy."""
+    """Return whether the files of a manifest may change while a run goes on, so that the run keeps a copy."""
     return get_store(row["store"]).keeps_versions
 
 

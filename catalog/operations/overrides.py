@@ -30,7 +30,7 @@ class OverrideSpec:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """The manifests as stored rows."""
+        """Return the manifests as stored rows."""
         return [
             asdict(one) | {"paths": list(one.paths), "place": clean_location(one.store, one.place)}
             for one in self.manifests

@@ -58,7 +58,7 @@ class EffectiveManifest:
 
     @property
     def blocking_problems(self) -> tuple[BlockingProblem, ...]:
-        """All problems that block a deployment."""
+        """Return all problems that block a deployment."""
         if self.error:
             return (BlockingProblem(self.kind, self.error, self.error_location),)
         return tuple(BlockingProblem(self.kind, str(one), one) for one in self.problems)

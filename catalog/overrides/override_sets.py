@@ -31,24 +31,24 @@ class ServiceOverrideSet:
 
     @property
     def current_override(self) -> ServiceOverride | None:
-        """The override of the selected target: the infrastructure's, if one is given."""
+        """Return the override of the selected target: the infrastructure's, if one is given."""
         return self.environment_override if self.infrastructure is None else self.infrastructure_override
 
     @property
     def level(self) -> str:
-        """The level of the selected target's override."""
+        """Return the level of the selected target's override."""
         return ENVIRONMENT_LEVEL if self.infrastructure is None else INFRASTRUCTURE_LEVEL
 
     @property
     def target_name(self) -> str:
-        """The display name of the selected target."""
+        """Return the display name of the selected target."""
         if self.infrastructure is None:
             return self.environment.name
         return f"{self.infrastructure.name} of {self.environment.name}"
 
     @property
     def levels(self) -> tuple[VariableLevel, ...]:
-        """The levels that may set a variable here, weakest first."""
+        """Return the levels that may set a variable here, weakest first."""
         found = build_levels(self.service, self.environment, _get_variables(self.environment_override))
         if self.infrastructure is None:
             return found
@@ -57,7 +57,7 @@ class ServiceOverrideSet:
 
     @property
     def values(self) -> tuple[Mapping[str, VariableValue], ...]:
-        """The variables of each level, the weakest first."""
+        """Return the variables of each level, the weakest first."""
         return tuple(level.values for level in self.levels)
 
     def list_rows(self, kinds: Iterable[str] = Manifest.Kind.values) -> list[ManifestRow]:

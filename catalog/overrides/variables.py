@@ -38,7 +38,7 @@ class EffectiveVariable:
 
     @property
     def is_missing(self) -> bool:
-        """Whether a deployment would be rejected because this variable has no value."""
+        """Return whether a deployment would be rejected because this variable has no value."""
         return self.is_required and self.value in (None, "")
 
 

@@ -31,7 +31,7 @@ GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 
 
 def get_environment(request: PageRequest, pk: int) -> Environment:
-    """The environment that is meant. Raises `NotVisible` (404)."""
+    """Return the environment that is meant. Raises `NotVisible` (404)."""
     return get_visible(request, VIEW, Environment.objects.select_related("scope"), pk=pk)
 
 
@@ -143,7 +143,7 @@ def _list_overrides(request: PageRequest, environment: Environment) -> list[Serv
 
 
 def list_deployable_services(request: PageRequest, environment: Environment) -> QuerySet[Service]:
-    """The services that can be deployed to an environment: at its scope, above it, below it."""
+    """Return the services that can be deployed to an environment: at its scope, above it, below it."""
     path = environment.scope.path
     near = Q(scope__path__in=environment.scope.ancestor_paths()) | Q(scope__path__startswith=f"{path}/")
     seen = filter_visible(request.user, "core_service_view", Service.objects.filter(near))

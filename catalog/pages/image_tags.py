@@ -70,7 +70,10 @@ def _parse_source(request: PageRequest) -> dict[str, str]:
 
 
 def _get_scope(request: PageRequest) -> Scope:
-    """The scope of the service that is written. Raises `NotVisible` (404) where nobody may write one."""
+    """Return the scope of the service that is written.
+
+    Raises `NotVisible` (404) where nobody may write one.
+    """
     found = list_permitted_scopes(request.user, EDIT).filter(path=request.GET.get("scope", "")).first()
     if found is None:
         raise NotVisible("The scope does not exist, or you cannot edit services in it.")

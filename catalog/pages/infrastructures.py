@@ -149,7 +149,9 @@ class ClusterFieldNames:
 def render_cluster_field(
     request: PageRequest, connectors: Iterable[Connector], box: ClusterFieldNames = ClusterFieldNames()
 ) -> HttpResponse:
-    """The field of a cluster, with those that the chosen one of `connectors` sees in the chosen region."""
+    """Return the field of a cluster, with those that the chosen one of `connectors` sees in the chosen
+    region.
+    """
     given = {name: request.GET.get(f"{box.prefix}{name}", "") for name in ("connector", "region", "cluster")}
     content: dict[str, Any] = {"chosen": given["cluster"], "region": given["region"], "box": box}
     try:
@@ -191,7 +193,7 @@ def _validate_region(region: str) -> None:
 def _list_connectors(
     request: PageRequest, environment: Environment, present: Connector | None = None
 ) -> list[Connector]:
-    """The connectors that the person may put to use here, and the one that is in use already."""
+    """Return the connectors that the person may put to use here, and the one that is in use already."""
     usable = list(filter_visible(request.user, ACCESS, list_connectors(environment.scope)))
     return usable if present is None or present in usable else [present, *usable]
 

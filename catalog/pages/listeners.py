@@ -43,7 +43,7 @@ class ListenerSide:
 
     @property
     def chosen(self) -> dict[str, Any] | None:
-        """The rule that is chosen, if the listener has it."""
+        """Return the rule that is chosen, if the listener has it."""
         return next((one for one in self.rules if one["value"] == self.rule), None)
 
 
@@ -74,7 +74,7 @@ def choose_listeners(request: PageRequest) -> HttpResponse:
 
 
 def _list_infrastructures(request: PageRequest) -> list[Infrastructure]:
-    """The infrastructures whose connector may list something for this person."""
+    """Return the infrastructures whose connector may list something for this person."""
     usable = filter_visible(request.user, ACCESS, Connector.objects.all())
     rows = filter_visible(request.user, "core_environment_view", Infrastructure.objects.all())
     found = rows.select_related("environment__scope", "connector__scope", "connector__secret")
@@ -123,6 +123,6 @@ def _list_load_balancing(
 
 
 def _find_shared_target_groups(sides: list[ListenerSide]) -> str:
-    """A target group that both rules send traffic to: blue/green needs one for each."""
+    """Return a target group that both rules send traffic to: blue/green needs one for each."""
     names = [{one["name"] for one in (side.chosen or {}).get("targets", ())} for side in sides]
     return ", ".join(sorted(set.intersection(*names)))

@@ -44,7 +44,7 @@ WINNER_REASONS: Final = {
 def get_override_set(
     request: PageRequest, pk: int, service: int, infrastructure: int | None
 ) -> ServiceOverrideSet:
-    """The service and the place that an address means. Raises `NotVisible` (404)."""
+    """Return the service and the place that an address means. Raises `NotVisible` (404)."""
     environment = get_environment(request, pk)
     found = get_visible(request, VIEW_SERVICE, Service.objects.select_related("scope"), pk=service)
     if infrastructure is None:
@@ -55,7 +55,7 @@ def get_override_set(
 
 
 def build_override_url(there: ServiceOverrideSet, *, name: str, infrastructure: Infrastructure | None) -> str:
-    """The address of a page about this service in the environment, or in an infrastructure of it."""
+    """Return the address of a page about this service in the environment, or in an infrastructure of it."""
     arguments = {"pk": there.environment.pk, "service": there.service.pk}
     if infrastructure is None:
         return reverse(f"{name}-in-environment", kwargs=arguments)
@@ -63,7 +63,7 @@ def build_override_url(there: ServiceOverrideSet, *, name: str, infrastructure: 
 
 
 def list_override_links(there: ServiceOverrideSet, name: str) -> list[dict[str, Any]]:
-    """The same page about the whole environment and about each infrastructure of it."""
+    """Return the same page about the whole environment and about each infrastructure of it."""
     places = [None, *there.environment.infrastructures.order_by("identifier")]
     return [
         {
@@ -138,7 +138,7 @@ def check_override(
 
 
 def _build_file_problem(fault: BlockingProblem, own: str) -> FileProblem:
-    """A fault at its line, if it is in the text that is being written."""
+    """Return a fault at its line, if it is in the text that is being written."""
     problem = fault.problem
     if problem is None or problem.file != own:
         return FileProblem(fault.text)

@@ -46,7 +46,7 @@ MOST_SUGGESTIONS: Final = 200
 
 
 def get_service(request: PageRequest, pk: int) -> Service:
-    """The service that is meant. Raises `NotVisible` (404)."""
+    """Return the service that is meant. Raises `NotVisible` (404)."""
     rows = Service.objects.select_related("scope", "artifact").prefetch_related("manifests")
     return get_visible(request, VIEW, rows, pk=pk)
 
@@ -161,7 +161,7 @@ def clean_up_manifest(request: PageRequest) -> HttpResponse:
 
 
 def _parse_manifest_row(request: PageRequest) -> tuple[str, str]:
-    """The kind and the text of the manifest that an editor sends. Raises `Problem` without a kind."""
+    """Return the kind and the text of the manifest that an editor sends. Raises `Problem` without a kind."""
     row = request.GET.get("row", "manifests-0")
     kind = request.POST.get(f"{row}-kind", "")
     if kind not in Manifest.Kind.values:
@@ -225,7 +225,7 @@ def _render_form(
 
 
 def list_file_references(request: PageRequest, scope: Scope | None) -> list[str]:
-    """The references to files that a manifest of a scope can have."""
+    """Return the references to files that a manifest of a scope can have."""
     if scope is None:
         return []
     rows = FileNode.objects.filter(scope__path__in=scope.ancestor_paths(), is_folder=False)
@@ -236,7 +236,7 @@ def list_file_references(request: PageRequest, scope: Scope | None) -> list[str]
 
 
 def list_store_connectors(request: PageRequest, scope: Scope | None) -> list[Connector]:
-    """The connectors that a manifest or an image of a scope can name."""
+    """Return the connectors that a manifest or an image of a scope can name."""
     if scope is None:
         return []
     found = list_connectors(scope, *Connector.Kind.values)
@@ -244,7 +244,7 @@ def list_store_connectors(request: PageRequest, scope: Scope | None) -> list[Con
 
 
 def _serialize_spec(spec: operations.ServiceSpec) -> dict[str, Any]:
-    """A service as text shows it: lists and mappings only."""
+    """Return a service as text shows it: lists and mappings only."""
     values = asdict(spec)
     for manifest in values["manifests"]:
         manifest["paths"] = list(manifest["paths"])

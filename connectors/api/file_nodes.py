@@ -206,7 +206,7 @@ class FileCleanUps(BaseApiView):
 
 
 def parse_version_parameter(request: Request, name: str) -> int:
-    """The version that a parameter of the address names. Raises `BadInput`."""
+    """Return the version that a parameter of the address names. Raises `BadInput`."""
     text = request.GET.get(name, "")
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise BadInput("Name a version by its number.", errors=[{"path": name, "message": "is no number"}])

@@ -99,7 +99,7 @@ class AwsConnectorForm(BaseConnectorForm):
 
     @property
     def needs_secret(self) -> bool:
-        """Whether an access key takes part."""
+        """Return whether an access key takes part."""
         return parse_aws_spec(self.spec()).needs_secret
 
 

@@ -83,7 +83,7 @@ class NewConnectorFields(forms.Form):
             field.set_choices(person, CONNECTOR_EDIT_PERMISSION, chosen)
 
     def clean_identifier(self) -> str:
-        """The identifier, made from the name where none was given."""
+        """Return the identifier, made from the name where none was given."""
         given = str(self.cleaned_data["identifier"])
         return given or build_identifier(str(self.cleaned_data.get("name", "")))
 

@@ -68,7 +68,7 @@ class SecretValueForm(PageForm):
 
     @property
     def submitted_value(self) -> dict[str, str]:
-        """The value, and the name of the file that it came as."""
+        """Return the value, and the name of the file that it came as."""
         file = self.cleaned_data["file"]
         return {"value": self.cleaned_data["value"], "file_name": file.name if file else ""}
 
@@ -94,7 +94,7 @@ class NewSecretForm(SecretValueForm):
             field.set_choices(person, SECRET_EDIT_PERMISSION, scope)
 
     def clean_identifier(self) -> str:
-        """The identifier, made from the name where none was given."""
+        """Return the identifier, made from the name where none was given."""
         given = str(self.cleaned_data["identifier"])
         return given or build_identifier(str(self.cleaned_data.get("name", "")))
 

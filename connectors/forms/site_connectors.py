@@ -139,7 +139,7 @@ class SiteConnectorForm(BaseConnectorForm):
 
     @property
     def needs_secret(self) -> bool:
-        """Whether a password, a token or a key takes part."""
+        """Return whether a password, a token or a key takes part."""
         return parse_site_spec(self.spec()).needs_secret
 
 

@@ -88,12 +88,12 @@ class FileNode(models.Model):
 
     @property
     def folder(self) -> str:
-        """The path of the folder it lies in, empty at the top."""
+        """Return the path of the folder it lies in, empty at the top."""
         return self.path.rsplit("/", 1)[0]
 
     @property
     def size(self) -> int:
-        """The size of the content in bytes."""
+        """Return the size of the content in bytes."""
         return len(self.content.encode())
 
 

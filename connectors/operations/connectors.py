@@ -122,7 +122,7 @@ def _require_secret_access(actor: User, connector: Connector, secret: Secret) ->
 
 
 def _get_reusable_secret(connector: Connector, spec: Mapping[str, Any]) -> Secret | None:
-    """The secret that it has, unless the spec now names what another secret opens."""
+    """Return the secret that it has, unless the spec now names what another secret opens."""
     return connector.secret if has_same_login(connector.kind, spec, connector.spec) else None
 
 

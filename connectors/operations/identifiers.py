@@ -10,7 +10,7 @@ from web.http.problems import BadInput, Conflict
 
 
 def validate_name(name: str) -> str:
-    """The name without spaces around it. Raises `BadInput` if nothing printable is left."""
+    """Return the name without spaces around it. Raises `BadInput` if nothing printable is left."""
     cleaned = name.strip()
     if fault := find_name_problem(cleaned, NAME_CHARACTERS):
         raise BadInput(fault.display_message, errors=[fault.to_json() | {"path": "name"}])
@@ -18,7 +18,7 @@ def validate_name(name: str) -> str:
 
 
 def require_valid_identifier(identifier: str) -> None:
-    """Raises `BadInput` if the identifier breaks the pattern."""
+    """Raise `BadInput` if the identifier breaks the pattern."""
     try:
         validate_identifier(identifier)
     except ValidationError as exc:
@@ -26,13 +26,13 @@ def require_valid_identifier(identifier: str) -> None:
 
 
 def build_identifier_conflict(kind: str, identifier: str) -> Conflict:
-    """The refusal of an identifier that the scope already has."""
+    """Return the refusal of an identifier that the scope already has."""
     article = "an" if kind[0] in "aeiou" else "a"
     return Conflict(f"There is already {article} {kind} with the identifier {identifier} here.")
 
 
 def build_in_use_conflict(thing: Model, problem: ProtectedError) -> Conflict:
-    """The refusal to delete something that others point at."""
+    """Return the refusal to delete something that others point at."""
     users = sorted({f"{one._meta.verbose_name} {one}" for one in problem.protected_objects})
     shown = ", ".join(users[:5]) + (f" and {len(users) - 5} more" if len(users) > 5 else "")
     return Conflict(f"{thing} is still in use by {shown}. Remove these references first.")

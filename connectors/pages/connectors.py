@@ -191,7 +191,7 @@ def _update_connector(
 def _get_or_create_secret(
     request: PageRequest, form: AnyConnectorForm, scope: Scope, identifier: str
 ) -> Secret | None:
-    """The secret that was chosen, or a new one with the value that was given."""
+    """Return the secret that was chosen, or a new one with the value that was given."""
     given = form.cleaned_data
     if not form.needs_secret or not given["secret_value"]:
         return given["secret"] if form.needs_secret else None

@@ -106,7 +106,7 @@ def clean_up_text(request: PageRequest) -> HttpResponse:
 
 
 def _read_file_text(request: PageRequest) -> FileText:
-    """The text that an editor sends, for the file that it is or may become."""
+    """Return the text that an editor sends, for the file that it is or may become."""
     if pk := request.POST.get("node"):
         node = get_node(request, int(pk) if pk.isascii() and pk.isdigit() else 0)
         scope, path = node.scope, node.path

@@ -49,12 +49,15 @@ class AwsSpec(ConnectorSpec):
 
     @property
     def needs_secret(self) -> bool:
-        """Whether an access key, and with it its secret, takes part."""
+        """Return whether an access key, and with it its secret, takes part."""
         return self.credentials == ACCESS_KEY or bool(self.access_key_id)
 
 
 def parse_aws_spec(spec: Mapping[str, Any]) -> AwsSpec:
-    """The spec of a connector, with unknown keys left out; `find_aws_spec_problems` is for telling people."""
+    """Return the spec of a connector, with unknown keys left out;
+
+    `find_aws_spec_problems` is for telling people.
+    """
     return AwsSpec.from_json(spec)
 
 
@@ -71,7 +74,7 @@ def find_aws_spec_problems(spec: Mapping[str, Any], *, has_secret: bool) -> list
 
 
 def get_credentials(connector: Connector) -> Credentials:
-    """The credentials that a connector stands for.
+    """Return the credentials that a connector stands for.
 
     Raises `ConnectorIncomplete` without the secret that it needs, or if it needs the credentials of this
     process and may not have them, or is for something else than AWS; `DecryptionFailed` if the secret cannot

@@ -25,21 +25,21 @@ class ConnectorSpec(ABC):
     @property
     @abstractmethod
     def needs_secret(self) -> bool:
-        """Whether a password, a token or a key takes part."""
+        """Return whether a password, a token or a key takes part."""
 
     @property
     def is_remote(self) -> bool:
-        """Whether a delegate makes the calls."""
+        """Return whether a delegate makes the calls."""
         return self.connect_through == DELEGATE
 
     @classmethod
     def get_field_names(cls) -> list[str]:
-        """The names of the fields, as they are told to people."""
+        """Return the names of the fields, as they are told to people."""
         return [one.name for one in fields(cls)]
 
     @classmethod
     def from_json(cls, spec: Mapping[str, Any]) -> Self:
-        """The spec that is kept, or is given, with unknown keys left out."""
+        """Return the spec that is kept, or is given, with unknown keys left out."""
         texts = set(cls.get_field_names()) - {_SELECTORS_FIELD}
         said: dict[str, Any] = {key: str(one).strip() for key, one in spec.items() if key in texts and one}
         tags = dict.fromkeys(str(tag).strip() for tag in spec.get(_SELECTORS_FIELD) or ())

@@ -10,7 +10,7 @@ from connectors.specs.sites import find_site_spec_problems, parse_site_spec
 
 
 def parse_connector_spec(kind: str, spec: Mapping[str, Any]) -> ConnectorSpec:
-    """The spec of a connector of this kind, with unknown keys left out."""
+    """Return the spec of a connector of this kind, with unknown keys left out."""
     return parse_aws_spec(spec) if kind == Connector.Kind.AWS else parse_site_spec(spec)
 
 
@@ -24,7 +24,7 @@ def find_connector_spec_problems(
 
 
 def has_same_login(kind: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether a secret that opens what one spec names is the one for the other, too.
+    """Return whether a secret that opens what one spec names is the one for the other, too.
 
     A secret never goes along to another address: whoever changes that gives it anew.
     """

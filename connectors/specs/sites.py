@@ -47,11 +47,11 @@ class SiteSpec(ConnectorSpec):
 
     @property
     def needs_secret(self) -> bool:
-        """Whether a password, a token or a key takes part."""
+        """Return whether a password, a token or a key takes part."""
         return self.authentication != ANONYMOUS
 
     def build_url(self, repository: str = "") -> str:
-        """The URL of a repository of the account; with none, the connector's own."""
+        """Return the URL of a repository of the account; with none, the connector's own."""
         return f"{self.url.rstrip('/')}/{repository.strip('/')}" if repository else self.url
 
 
@@ -103,13 +103,13 @@ def _describe_url_problem(kind: str, spec: SiteSpec) -> str:
 
 
 def normalize_ssh_url(url: str) -> str:
-    """An address of SSH in its long form."""
+    """Return an address of SSH in its long form."""
     short = _SCP_STYLE_URL.match(url) if "://" not in url else None
     return f"ssh://{short[1] or 'git'}@{short[2]}/{short[3]}" if short else url
 
 
 def get_url_scheme(url: str) -> str:
-    """The protocol of a URL; user@host:path is SSH's short form."""
+    """Return the protocol of a URL; user@host:path is SSH's short form."""
     if "://" not in url:
         return "ssh" if _SCP_STYLE_URL.match(url) else ""
     return urlsplit(url).scheme

@@ -30,7 +30,7 @@ from web.http.problems import Conflict
 
 
 class ConnectorUnavailable(Conflict):
-    """A connector cannot be used as it is; the text says what to change."""
+    """Error raised when a connector's configuration makes it unusable; the text names the required change."""
 
     code = "connector_not_usable"
 
@@ -45,7 +45,7 @@ class EcsCluster:
 
 @dataclass(frozen=True)
 class DelegateAwsAccess:
-    """The door of a connector whose calls a delegate makes: what each of its tasks has to say."""
+    """AWS access of a connector through delegates; it supplies the fields of each delegate task."""
 
     connector: Connector = field(repr=False)
     region: str
@@ -55,12 +55,12 @@ class DelegateAwsAccess:
     """Whether the AWS account depends on who makes the call."""
 
     def criterion(self, service: str) -> str:
-        """The URL that a call to a service needs to reach (R035)."""
+        """Return the URL that a call to a service needs to reach (R035)."""
         return get_service_endpoint(service, self.region, self.endpoint_url)
 
 
 def open_aws_access(connector: Connector, region: str) -> Caller | DelegateAwsAccess:
-    """The way to AWS for a connector and region: boto3 in this process, or tasks for delegates.
+    """Return the way to AWS for a connector and region: boto3 in this process, or tasks for delegates.
 
     Raises `ConnectorUnavailable` if the connector lacks something, or the built-in delegate that it needs is
     disabled.
@@ -80,9 +80,10 @@ def open_aws_access(connector: Connector, region: str) -> Caller | DelegateAwsAc
 def build_aws_payload(
     connector: Connector, region: str, service: str, operation: str, params: Mapping[str, Any]
 ) -> TaskPayload:
-    """What an agent needs to make one call, its credentials among it; made only when a delegate takes it.
+    """Return the parameters of one AWS call for an agent, with credentials.
 
-    Raises `ConnectorUnavailable` if the connector lacks something.
+    Credentials are added only when a delegate takes the task. Raises `ConnectorUnavailable` if the connector
+    is incomplete.
     """
     try:
         credentials, endpoint = get_credentials(connector), get_endpoint(connector)
@@ -129,13 +130,13 @@ def require_built_in_enabled(connector: Connector) -> None:
 
 
 def build_cache_key(connector: Connector) -> str:
-    """What looks may share: the same key means the same credentials by the same way."""
+    """Return the cache key of shared reads: equal keys mean equal credentials through the same delegates."""
     way = "delegate" if parse_aws_spec(connector.spec).is_remote else "built-in"
     return f"{way}:{connector.pk}:{connector.updated_at.timestamp():.6f}"
 
 
 def get_local_caller(connector: Connector, region: str) -> Caller:
-    """The caller of a connector whose calls go out from this Slipway. Raises `ConnectorUnavailable`."""
+    """Return the caller of a connector that Slipway connects directly. Raises `ConnectorUnavailable`."""
     found = open_aws_access(connector, region)
     if isinstance(found, DelegateAwsAccess):
         raise ConnectorUnavailable(f"The connector {connector} connects through a delegate.")
@@ -143,7 +144,7 @@ def get_local_caller(connector: Connector, region: str) -> Caller:
 
 
 def list_clusters(*, actor: Principal, connector: Connector, region: str) -> list[EcsCluster]:
-    """The clusters of a region, by name (R183).
+    """Return the clusters of a region, by name (R183).
 
     Raises `ConnectorUnavailable` with AWS's reason if it refuses.
     """
@@ -155,7 +156,7 @@ def list_clusters(*, actor: Principal, connector: Connector, region: str) -> lis
 
 
 def fetch_clusters(caller: Caller) -> list[EcsCluster]:
-    """The clusters that a caller sees, by name. Raises `AwsError`."""
+    """Return the clusters that a caller sees, by name. Raises `AwsError`."""
     arns = EcsClient(caller).list_clusters()
     return sorted((EcsCluster(arn.rsplit("/", 1)[-1], arn) for arn in arns), key=lambda one: one.name)
 

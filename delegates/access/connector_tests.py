@@ -35,7 +35,7 @@ class ConnectorCheck:
 
 @dataclass(frozen=True)
 class ConnectorTest:
-    """What came of trying a connector; `policy` is JSON that would help where a policy is missing."""
+    """Result of a connector test; `policy` is the JSON of a missing IAM policy, or empty."""
 
     ok: bool
     message: str
@@ -57,9 +57,9 @@ MAX_SHOWN_ORGANIZATIONS: Final = 5
 
 
 def describe_token_owner(caller: Caller) -> str:
-    """Whose the token is and which organizations it sees, in words.
+    """Return a sentence that names the token's owner and its visible organizations.
 
-    Raises `Undelivered` with the reason where it is of no use, `CallPending`.
+    Raises `Undelivered` with the reason if the token is unusable, `CallPending` while a delegate works.
     """
     user = _read_account(caller, "account", "details").get("data") or {}
     name = str((user.get("attributes") or {}).get("username", ""))[:100]
@@ -96,11 +96,9 @@ _REACH: Final = "Make sure that {who} reaches {where}: check name resolution, pr
 
 
 def run_site_test(connector: Connector, caller: Caller, *, delegate: str = "") -> ConnectorTest:
-    """Ask for branches and tags, whether the registry is there, or whose a token is.
+    """Read branches and tags, check the registry, or read the token's owner.
 
-    `delegate` asks, where one is named.
-
-    Raises `CallPending` where a delegate has not answered yet.
+    The given `delegate` sends the request. Raises `CallPending` until the delegate has answered.
     """
     site = parse_site_spec(connector.spec)
     name = TERRAFORM_CLOUD if connector.kind == Connector.Kind.TERRAFORM_CLOUD else REGISTRY
@@ -203,7 +201,7 @@ def run_connector_test(
 
 
 def _test_aws_locally(connector: Connector, region: str) -> ConnectorTest:
-    """Ask AWS from here who we are, and for the clusters of a region."""
+    """Call GetCallerIdentity, and list the clusters of a region, from this process."""
     try:
         return run_aws_test(connector, region, get_local_caller(connector, region))
     except ConnectorUnavailable as closed:
@@ -213,7 +211,7 @@ def _test_aws_locally(connector: Connector, region: str) -> ConnectorTest:
 
 
 def record_connector_test(*, actor: Principal, connector: Connector, tested: ConnectorTest) -> None:
-    """Write down on the connector what came of its test."""
+    """Store the result of a test on the connector."""
     connector.last_tested_at = timezone.now()
     connector.last_test_ok = tested.ok
     connector.last_test_message = tested.message
@@ -227,7 +225,7 @@ def record_connector_test(*, actor: Principal, connector: Connector, tested: Con
 
 
 def run_aws_test(connector: Connector, region: str, caller: Caller, *, delegate: str = "") -> ConnectorTest:
-    """Make the calls of a test; `delegate` is who makes them, where it is not this Slipway."""
+    """Send the AWS calls of a test through `delegate`, or from this process if `delegate` is None."""
     trial = _AwsTest(parse_aws_spec(connector.spec), region, delegate)
     try:
         trial.identity = StsClient(caller).get_identity()

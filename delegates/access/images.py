@@ -41,7 +41,7 @@ class ImageTags:
 
     @property
     def names(self) -> list[str]:
-        """The tags alone."""
+        """Return the tags alone."""
         return [tag.name for tag in self.tags]
 
     def to_json(self) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class ImageTags:
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> "ImageTags":
-        """What `to_json` made."""
+        """Parse the output of `to_json`."""
         return cls([ImageTag(**one) for one in kept["tags"]], bool(kept.get("is_cut")))
 
 
@@ -62,7 +62,7 @@ class Repositories:
 
     @property
     def as_tags(self) -> list[ImageTag]:
-        """The names as lists of tags are, to be paged like them."""
+        """Return the names as lists of tags are, to be paged like them."""
         return [ImageTag(name) for name in self.names]
 
     def to_json(self) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class Repositories:
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> "Repositories":
-        """What `to_json` made."""
+        """Parse the output of `to_json`."""
         return cls(list(kept["repositories"]), bool(kept.get("is_cut")))
 
 
@@ -84,12 +84,15 @@ class TagPage:
 
 
 def fetch_tags(caller: Caller, image: str, region: str) -> ImageTags:
-    """The tags of a repository. Raises `AwsError`, and `CallPending` where an answer is still to come."""
+    """Return the tags of a repository.
+
+    Raises `AwsError`, and `CallPending` where an answer is still to come.
+    """
     return fetch_all_tags(lambda asked: caller.call(SITE_SERVICE, LIST_TAGS, asked), image, region)
 
 
 def fetch_repositories(caller: Caller, region: str) -> Repositories:
-    """The repositories of a registry, of ECR those of a region. Raises as `fetch_tags` does."""
+    """Return the repositories of a registry, of ECR those of a region. Raises as `fetch_tags` does."""
     found: dict[str, None] = {}
 
     def take(answer: Mapping[str, Any]) -> int:
@@ -107,14 +110,14 @@ def fetch_repositories(caller: Caller, region: str) -> Repositories:
 
 
 def read_registry(kind: str, caller: Caller, image: str, region: str) -> dict[str, Any]:
-    """The answer to an inquiry for repositories or for the tags of an image, as it is kept."""
+    """Return the answer to an inquiry for repositories or for the tags of an image, as it is kept."""
     if kind == LookupRequest.Kind.REPOSITORIES:
         return fetch_repositories(caller, region).to_json()
     return fetch_tags(caller, image, region).to_json()
 
 
 def fetch_all_tags(ask: FetchPage, image: str, region: str = "", **more: Any) -> ImageTags:
-    """Follow the pages to the end, or to as many tags as are ever read. Raises what `ask` raises."""
+    """Return the tags of all pages, up to the limit. Raises the errors of `ask`."""
     found: dict[str, ImageTag] = {}
 
     def take(answer: Mapping[str, Any]) -> int:
@@ -140,7 +143,7 @@ def _fetch_pages(ask: FetchPage, first: Mapping[str, Any], take: Callable[[Mappi
 
 
 def paginate_tags(tags: Sequence[ImageTag], *, search: str, page: int, limit: int) -> TagPage:
-    """One page of the tags that contain a text, whatever its case; pages count from 1."""
+    """Return one page of the tags that contain a text, ignoring case; pages count from 1."""
     wanted = search.strip().lower()
     matching = [tag for tag in tags if wanted in tag.name.lower()]
     begin = (page - 1) * limit
@@ -149,14 +152,14 @@ def paginate_tags(tags: Sequence[ImageTag], *, search: str, page: int, limit: in
 
 
 def parse_digest(result: Mapping[str, Any]) -> str:
-    """The digest in an answer of a registry or of ECR; nothing where it is none."""
+    """Return the digest in an answer of a registry or of ECR; nothing where it is none."""
     images = [*_mappings(result.get("imageDetails")), {}]
     found = str(result.get("digest") or images[0].get("imageDigest") or "")
     return found if _DIGEST.match(found) else ""
 
 
 def build_tag_sort_key(tag: str) -> list[tuple[int, int, str]]:
-    """What orders tags: pieces of text, and numbers as numbers."""
+    """Return a sort key that compares the numbers in tags as numbers."""
     pieces = re.findall(r"[0-9]+|[^0-9]+", tag)
     return [(1, int(piece), "") if piece[0] in _DIGITS else (0, 0, piece) for piece in pieces]
 
@@ -172,7 +175,7 @@ def _read(answer: Mapping[str, Any]) -> list[ImageTag]:
 
 
 def _mappings(found: object) -> list[Mapping[str, Any]]:
-    """What a list should hold: whoever answers may be somebody else's program."""
+    """Return the mappings in a list; the response may come from a program that breaks the schema."""
     return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
 
 
@@ -181,7 +184,7 @@ def _texts(found: object) -> list[str]:
 
 
 def _moment(said: object) -> str:
-    """A moment as ISO 8601 says it; nothing for what is none."""
+    """Return a datetime in ISO 8601, or an empty text for any other value."""
     try:
         return datetime.fromisoformat(str(said)).isoformat()
     except ValueError:
@@ -189,7 +192,7 @@ def _moment(said: object) -> str:
 
 
 def _sort_tags(tags: list[ImageTag]) -> list[ImageTag]:
-    """The newest first where it is known when they were pushed, else and within one push the highest."""
+    """Return the tags by push time, newest first; tags of one push or of unknown time by version."""
     tags.sort(key=lambda one: build_tag_sort_key(one.name), reverse=True)
     tags.sort(key=lambda one: one.pushed_at, reverse=True)
     return tags

@@ -58,21 +58,21 @@ class ListenerRuleOption:
 
 
 def fetch_load_balancers(caller: Caller, _of: str = "") -> list[LoadBalancerOption]:
-    """The application and network load balancers of the region, by name. Raises `AwsError`."""
+    """Return the application and network load balancers of the region, by name. Raises `AwsError`."""
     found = [one for one in ElbClient(caller).list_load_balancers() if one.type != "gateway"]
     seen = [LoadBalancerOption(one.name, one.arn, one.type, one.dns_name) for one in found]
     return sorted(seen, key=lambda one: one.name)
 
 
 def fetch_listeners(caller: Caller, load_balancer: str) -> list[ListenerOption]:
-    """The listeners of a load balancer, by port. Raises `AwsError`."""
+    """Return the listeners of a load balancer, by port. Raises `AwsError`."""
     found = ElbClient(caller).list_listeners(load_balancer)
     seen = [ListenerOption(one.arn, one.port, one.protocol, _targets(one.actions)) for one in found]
     return sorted(seen, key=lambda one: one.port)
 
 
 def fetch_listener_rules(caller: Caller, listener: str) -> list[ListenerRuleOption]:
-    """The rules of a listener in their order, the default rule last. Raises `AwsError`."""
+    """Return the rules of a listener in their order, the default rule last. Raises `AwsError`."""
     if _OF_NETWORK in listener:
         only = ElbClient(caller).get_listener(listener)
         return [ListenerRuleOption("", "default", True, ("every connection",), _targets(only.actions))]
@@ -97,7 +97,7 @@ def _targets(actions: list[dict[str, object]]) -> tuple[TargetGroupOption, ...]:
 
 
 def _name(arn: str) -> str:
-    """The name in `arn:…:targetgroup/NAME/ID`."""
+    """Return the name in `arn:…:targetgroup/NAME/ID`."""
     parts = arn.split("/")
     return parts[1] if len(parts) > 1 else arn
 
@@ -117,7 +117,7 @@ _SUBJECTS = {
 
 
 def fetch_options(kind: str, caller: Caller, subject: str) -> LookupOptions:
-    """What a caller sees, as JSON. Raises `AwsError`."""
+    """Return the resources that a caller can list, as JSON. Raises `AwsError`."""
     return [asdict(one) for one in LOOKUPS[kind](caller, subject)]
 
 

@@ -66,7 +66,7 @@ def create_lookup_request(
 def get_or_create_lookup_request(
     *, actor: User, connector: Connector, kind: str, region: str, subject: str = ""
 ) -> LookupRequest:
-    """The same person's question of a moment ago, or a new one."""
+    """Return the same person's question of a moment ago, or a new one."""
     require_access(actor, get_connector_requirements(connector))
     found = find_recent_request(LookupQuery(actor, connector, kind, region, subject))
     return found or create_lookup_request(
@@ -76,7 +76,7 @@ def get_or_create_lookup_request(
 
 @dataclass(frozen=True)
 class LookupQuery:
-    """What somebody asks a connector."""
+    """Query that a user sends to a connector."""
 
     actor: User
     connector: Connector
@@ -86,7 +86,7 @@ class LookupQuery:
 
 
 def find_recent_request(question: LookupQuery) -> LookupRequest | None:
-    """The same question of a moment ago by the same person, answered or not."""
+    """Return the same question of a moment ago by the same person, answered or not."""
     since = max(get_database_time() - DEDUPLICATION_WINDOW, question.connector.updated_at)
     same = LookupRequest.objects.filter(
         connector=question.connector,
@@ -99,7 +99,7 @@ def find_recent_request(question: LookupQuery) -> LookupRequest | None:
 
 
 def store_local_answer(question: LookupQuery, report: Mapping[str, Any]) -> None:
-    """Keep what this Slipway found itself, for who asks the same again in a moment."""
+    """Cache a response of this process for repeated queries."""
     now = get_database_time()
     _delete_old_requests(question.connector, question.kind)
     LookupRequest.objects.create(
@@ -115,7 +115,7 @@ def store_local_answer(question: LookupQuery, report: Mapping[str, Any]) -> None
 
 
 def _delete_old_requests(connector: Connector, kind: str) -> None:
-    """Nobody asks for what was seen long ago."""
+    """Delete expired requests."""
     LookupRequest.objects.filter(
         connector=connector, kind=kind, asked_at__lt=get_database_time() - LOOKUP_RETENTION
     ).delete()
@@ -124,7 +124,10 @@ def _delete_old_requests(connector: Connector, kind: str) -> None:
 def list_clusters_by_delegate(
     *, actor: User, connector: Connector, region: str
 ) -> list[EcsCluster] | LookupRequest:
-    """The clusters that a delegate sees, or the inquiry while it looks. Raises `ConnectorUnavailable`."""
+    """Return the clusters that a delegate sees, or the inquiry while it looks.
+
+    Raises `ConnectorUnavailable`.
+    """
     asked = get_or_create_lookup_request(
         actor=actor, connector=connector, kind=LookupRequest.Kind.CLUSTERS, region=region
     )
@@ -138,9 +141,9 @@ def list_clusters_by_delegate(
 def fetch_files_by_delegate(
     *, actor: User, connector: Connector, asked: Mapping[str, Any]
 ) -> dict[str, Any] | LookupRequest:
-    """The files that `FetchFiles` is asked for, or the inquiry while a delegate fetches them.
+    """Return the files of `FetchFiles`, or the lookup request while a delegate fetches them.
 
-    Raises the error of whoever refused, or `ConnectorUnavailable`.
+    Raises the error of the site that refused, or `ConnectorUnavailable`.
     """
     require_access(actor, get_connector_requirements(connector))
     subject = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
@@ -164,10 +167,10 @@ def fetch_files_by_delegate(
 def list_options(
     *, actor: User, connector: Connector, kind: str, region: str, subject: str = ""
 ) -> LookupOptions | LookupRequest:
-    """What a connector sees now, or the inquiry while a delegate looks.
+    """Return the current options of a connector, or the lookup request while a delegate reads them.
 
-    Raises `ConnectorUnavailable` with AWS's reason if it refuses, `BadInput` for a subject that is no ARN of
-    its kind.
+    Raises `ConnectorUnavailable` with AWS's reason after a refusal. Raises `BadInput` if the subject is not
+    an ARN of its kind.
     """
     require_access(actor, get_connector_requirements(connector))
     subject = validate_subject(kind, subject)
@@ -192,10 +195,10 @@ MAX_IMAGE_PATH: Final = 255
 def list_image_tags(
     *, actor: User, connector: Connector, image: str, region: str
 ) -> ImageTags | LookupRequest:
-    """The tags of a repository now, or the inquiry while a delegate looks.
+    """Return the current tags of a repository, or the lookup request while a delegate reads them.
 
-    Raises `BadInput` for what is no repository, `ConnectorUnavailable` with the reason where the registry
-    refuses.
+    Raises `BadInput` for an invalid repository, `ConnectorUnavailable` with the registry's reason after a
+    refusal.
     """
     require_access(actor, get_connector_requirements(connector))
     if not IMAGE_PATH.match(image) or len(image) > MAX_IMAGE_PATH:
@@ -206,10 +209,10 @@ def list_image_tags(
 
 
 def list_repositories(*, actor: User, connector: Connector, region: str) -> Repositories | LookupRequest:
-    """The repositories of a registry, or of ECR in a region, now, or the inquiry while a delegate looks.
+    """Return the current repositories of a registry or of ECR in a region.
 
-    Raises `ConnectorUnavailable` with the reason where it refuses or shows no list, and for what is no
-    registry.
+    Returns the lookup request while a delegate reads them. Raises `ConnectorUnavailable` after a refusal,
+    without a catalog and for an address without a registry.
     """
     require_access(actor, get_connector_requirements(connector))
     if connector.kind not in (Connector.Kind.AWS, Connector.Kind.DOCKER_REGISTRY):
@@ -239,7 +242,7 @@ def _read_or_request(question: LookupQuery) -> Mapping[str, Any] | LookupRequest
 
 
 def _read_locally(question: LookupQuery) -> Mapping[str, Any]:
-    """What this Slipway sees; who searches on in the same list gets the answer of a moment ago."""
+    """Return the response to a query from this process; repeated queries get the cached response."""
     if (same := find_recent_request(question)) is not None and same.report is not None:
         return dict(same.report)
     connector, region = question.connector, question.region

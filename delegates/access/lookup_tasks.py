@@ -44,13 +44,13 @@ _REGISTRY_KINDS = (LookupRequest.Kind.TAGS, LookupRequest.Kind.REPOSITORIES)
 
 @dataclass(frozen=True)
 class LookupCaller:
-    """Answers from what has come; the first question without an answer becomes a delegate task."""
+    """AWS caller that replays stored responses; the first unanswered call becomes a delegate task."""
 
     inquiry: LookupRequest
     door: DelegateAwsAccess | DelegateSiteAccess
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The next answer. Raises its error, or `CallPending` where it is still to come."""
+        """Return the next answer. Raises its error, or `CallPending` where it is still to come."""
         if self._left:
             answer = self._left.pop(0)
             if answer["error"] is not None:
@@ -105,7 +105,7 @@ def resume_lookup(inquiry: LookupRequest) -> None:
 def open_delegate_access(
     connector: Connector, kind: str, region: str
 ) -> DelegateAwsAccess | DelegateSiteAccess:
-    """The way through delegates for one kind of question. Raises `ConnectorUnavailable`."""
+    """Return the way through delegates for one kind of question. Raises `ConnectorUnavailable`."""
     if connector.kind != Connector.Kind.AWS or kind == LookupRequest.Kind.FILES:
         return DelegateSiteAccess(connector)
     door = open_aws_access(connector, region)
@@ -155,7 +155,7 @@ class LookupTaskOwner:
     """The owner of the tasks that inquiries are asked by; all of them only read."""
 
     def acquire(self, task: DelegateTask) -> TaskPayload | None:
-        """The call with the connector's credentials; None if the inquiry is over or cannot be made."""
+        """Return the call with the connector's credentials; None if the inquiry is over or cannot be made."""
         inquiry = _get_open_request(task)
         if inquiry is None:
             return None
@@ -171,7 +171,7 @@ class LookupTaskOwner:
         return None
 
     def complete(self, task: DelegateTask, answer: TaskAnswer) -> None:
-        """Take the answer, and ask what comes next."""
+        """Store the answer and submit the next call."""
         if (inquiry := _get_open_request(task)) is None:
             return
         inquiry.answered_by = task.instance_name
@@ -186,14 +186,14 @@ class LookupTaskOwner:
         """The task itself goes to the next delegate."""
 
     def secrets(self, task: DelegateTask) -> tuple[str, ...]:
-        """Reads print nothing."""
+        """Read print nothing."""
         return ()
 
     def logged(self, task: DelegateTask) -> None:
-        """Reads print nothing."""
+        """Read print nothing."""
 
     def lost(self, task: DelegateTask) -> None:
-        """Too late to ask anybody else."""
+        """Fail the request; its deadline leaves no time for a second delegate."""
         if (inquiry := _get_open_request(task)) is not None:
             _record_answer(inquiry, error=Unanswered("DELEGATE_LOST", task.reason or "the delegate was lost"))
 
@@ -229,7 +229,7 @@ def _get_open_request(task: DelegateTask) -> LookupRequest | None:
 
 
 def build_task_error(answer: TaskAnswer) -> AwsError:
-    """The error that an answer which is not good stands for."""
+    """Return the error that an answer which is not good stands for."""
     record = {key: str(value) for key, value in (answer.error or {}).items()}
     known = record.get("kind") not in (None, "TaskError")
     message = record.get("message", "The delegate gave no reason.")

@@ -26,14 +26,14 @@ _EXPIRED = {"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
 
 @dataclass(frozen=True)
 class Remedy:
-    """What a person does next; `policy` is JSON to copy, empty where no policy is missing."""
+    """Next action for a user; `policy` is JSON to copy, or empty if no policy is missing."""
 
     text: str
     policy: str = ""
 
 
 def find_remedy(error: AwsError, spec: AwsSpec, region: str) -> Remedy:
-    """The step that most likely makes the same call succeed."""
+    """Return the step that most likely makes the same call succeed."""
     if isinstance(error, Denied):
         return _trust(error, spec) if error.action == "sts:AssumeRole" else _allow(error)
     if isinstance(error, Unauthenticated):
@@ -80,7 +80,7 @@ def _trust(error: Denied, spec: AwsSpec) -> Remedy:
 
 
 def get_role_arn(principal: str) -> str:
-    """The ARN that a policy names for a principal: of a session it is the role's."""
+    """Return the ARN that a policy names for a principal: of a session it is the role's."""
     session = _SESSION.match(principal)
     return f"arn:{session[1]}:iam::{session[2]}:role/{session[3]}" if session else principal
 
@@ -163,13 +163,13 @@ _SITE_REMEDIES: Final = (
 
 
 def find_site_remedy(problem: str) -> str:
-    """What to do next after a site said this; nothing where no step is known."""
+    """Return the next action after an error of a site, or None if no remedy is known."""
     said = problem.lower()
     return next((step for part, step in _SITE_REMEDIES if part in said), "")
 
 
 def describe_with_remedy(connector: Connector, error: AwsError, region: str) -> str:
-    """An error of a registry or of ECR in words, and what to do next."""
+    """Return the message of a registry or ECR error with its remedy."""
     said = error.display_message.rstrip(".")
     if connector.kind != Connector.Kind.AWS:
         step = find_site_remedy(said)

@@ -59,14 +59,17 @@ def run_locally(kind: str, payload: TaskPayload, *, seconds: float) -> TaskResul
 
 
 class _DiscardedLog:
-    """What work done here would log."""
+    """Log that discards the output of work in this process."""
 
     def write(self, level: str, text: str) -> None:
         """Requests and files say all that they have to say in their answer."""
 
 
 def build_secret_payload(params: Mapping[str, Any], values: Mapping[str, str]) -> TaskPayload:
-    """The parameters with secrets put in; `values` go from a path such as `environment.TOKEN` to a value."""
+    """Return the parameters with secrets put in;
+
+    `values` go from a path such as `environment.TOKEN` to a value.
+    """
     filled = {name: dict(one) if isinstance(one, Mapping) else one for name, one in params.items()}
     for path, value in values.items():
         name, _, inside = path.partition(".")
@@ -129,7 +132,7 @@ _CONNECTOR_KINDS: Final = {
 
 @dataclass(frozen=True)
 class DelegateSiteAccess:
-    """The door of a connector whose errands a delegate does: what each of its tasks has to say."""
+    """Site access of a connector through delegates; it supplies the fields of each delegate task."""
 
     connector: Connector
 
@@ -140,7 +143,7 @@ class DelegateSiteAccess:
         return parse_connector_spec(self.connector.kind, self.connector.spec).delegate_selectors
 
     def criterion(self, _service: str) -> str:
-        """The URL that an errand needs to reach (R035)."""
+        """Return the URL that an errand needs to reach (R035)."""
         if self.connector.kind == Connector.Kind.AWS:
             aws = parse_aws_spec(self.connector.spec)
             return get_service_endpoint("s3", aws.test_region, aws.endpoint_url or None)
@@ -154,7 +157,7 @@ class SiteCaller:
     connector: Connector
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The result of an errand. Raises `Undelivered` with the reason, `ConnectorUnavailable`."""
+        """Return the result of an errand. Raises `Undelivered` with the reason, `ConnectorUnavailable`."""
         require_built_in_enabled(self.connector)
         answer = run_site_call_locally(self.connector, operation, params, seconds=LOCAL_TIMEOUT_SECONDS)
         if operation in OPERATIONS:
@@ -167,7 +170,7 @@ class SiteCaller:
 
 
 def redact_result(connector: Connector | None, operation: str, result: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept of a result of Terraform Cloud, whose token may be said again."""
+    """Return a Terraform Cloud result without its token, which a response may repeat."""
     try:
         token = _secret(connector, parse_site_spec(connector.spec)) if connector else ""
     except ConnectorUnavailable:
@@ -184,7 +187,7 @@ def run_site_call_locally(
     seconds: float,
     secrets: Mapping[str, str] | None = None,
 ) -> TaskResult:
-    """Do an errand within this process; `secrets` go along beside the login.
+    """Run a site call in this process; `secrets` are passed in addition to the credentials.
 
     Raises `ConnectorUnavailable`.
     """
@@ -195,7 +198,7 @@ def run_site_call_locally(
 
 
 def open_site_access(connector: Connector) -> DelegateSiteAccess | SiteCaller:
-    """The way to what a connector names: tasks for delegates, or this process."""
+    """Return the site access of a connector: delegate tasks or this process."""
     return (
         DelegateSiteAccess(connector)
         if parse_connector_spec(connector.kind, connector.spec).is_remote
@@ -204,7 +207,7 @@ def open_site_access(connector: Connector) -> DelegateSiteAccess | SiteCaller:
 
 
 def get_task_kind(operation: str, connector: Connector) -> DelegateTask.Kind:
-    """The kind of task that an errand is."""
+    """Return the kind of task that an errand is."""
     return DelegateTask.Kind.AWS if connector.kind == Connector.Kind.AWS else _KINDS[operation]
 
 
@@ -214,10 +217,10 @@ def build_site_payload(
     params: Mapping[str, Any],
     secrets: Mapping[str, str] | None = None,
 ) -> TaskPayload:
-    """What an executor needs for an errand, the connector's login among it; made only when it is begun.
+    """Return the parameters of a site call for an executor, with the connector's credentials.
 
-    `secrets` are values that go along beside the login. Raises `ConnectorUnavailable` if the connector lacks
-    something or is of another kind.
+    Build the parameters only when the call starts. `secrets` are passed in addition to the credentials.
+    Raises `ConnectorUnavailable` if the connector is incomplete or has another kind.
     """
     if get_task_kind(operation, connector) == DelegateTask.Kind.AWS:
         return build_aws_payload(connector, str(params["region"]), *_aws_call(operation, params))
@@ -238,7 +241,7 @@ def build_site_payload(
 
 
 def _aws_call(operation: str, params: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
-    """What an errand is at AWS: objects of S3, images of ECR (R180)."""
+    """Return the AWS call of a site call: S3 objects, ECR images (R180)."""
     if operation == FETCH_FILES:
         return (*FETCH_OBJECTS, {"bucket": params["bucket"], "paths": list(params["paths"])})
     after = {"nextToken": params["after"]} if params.get("after") else {}
@@ -252,7 +255,7 @@ def _aws_call(operation: str, params: Mapping[str, Any]) -> tuple[str, str, dict
 
 
 def trim_result(operation: str, result: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept of an errand's result: ECR says far more of each image and repository."""
+    """Return the stored part of a result; ECR returns many more fields for each image and repository."""
     if operation not in _KEPT_FIELDS:
         return dict(result)
     member, wanted = _KEPT_FIELDS[operation]
@@ -264,7 +267,7 @@ def trim_result(operation: str, result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def build_site_error(record: Mapping[str, Any], service: str, operation: str) -> AwsError:
-    """What an executor's error is to whoever asked."""
+    """Return the exception for an executor's error."""
     told = {key: str(value) for key, value in record.items()}
     if told.get("kind") not in (None, "TaskError"):
         return parse_error_record(told)
@@ -301,6 +304,6 @@ def _secret(connector: Connector, site: SiteSpec) -> str:
 
 
 def _split_lines(secret: str) -> list[str]:
-    """A key has lines, and a program may print one of them."""
+    """Return the long lines of a multi-line secret, because a program may print one of them."""
     lines = [line.strip() for line in secret.splitlines()]
     return [line for line in lines if len(line) > 8] if len(lines) > 1 else []

@@ -33,7 +33,7 @@ def build_terraform_payload(
     params: Mapping[str, Any],
     secrets: Mapping[str, str],
 ) -> TaskPayload:
-    """The request as the executor of requests wants it; `secrets` are variables of a run with their values.
+    """Return the request in the executor's format; `secrets` are the secret variables of a run.
 
     Raises `Undelivered` for a place that is none.
     """
@@ -51,7 +51,7 @@ def build_terraform_payload(
 
 
 def redact_terraform_result(operation: str, token: str, result: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept of an answer: its status and its text, without a token that was said again."""
+    """Return the status and text of a response without a token that the response repeats."""
     text = str(result.get("body", ""))
     if operation == CALL_TERRAFORM:
         text = SecretMask((token,) if token else ()).mask_text(text)
@@ -72,13 +72,13 @@ class TerraformOutcome(Protocol):
 
 
 def build_terraform_error(answer: TerraformOutcome, *, is_write: bool) -> AwsError | None:
-    """What keeps an answer from being one; what the API refuses is an answer, for whoever asked to judge."""
+    """Return the error for a call without a response; a refusal by the API counts as a response."""
     error = _build_failure_error(answer.status, answer.error or {}, is_write=is_write)
     return error or _build_status_error(answer.result or {}, is_write=is_write)
 
 
 def _build_failure_error(status: str, error: Mapping[str, Any], *, is_write: bool) -> AwsError | None:
-    """What an executor's failure means: a question is asked again, of a change nobody knows."""
+    """Return the error for an executor's failure: reads are retried, changes have an unknown result."""
     if status == "SUCCEEDED":
         return None
     code, message = str(error.get("code", status)), str(error.get("message") or "no reason was given")
@@ -138,7 +138,7 @@ def _body(params: Mapping[str, Any], secrets: Mapping[str, str]) -> str:
 
 
 def render_hcl_string(value: str) -> str:
-    """A text as HCL writes it: variables of a run are expressions of HCL."""
+    """Return a text as HCL writes it: variables of a run are expressions of HCL."""
     return json.dumps(value, ensure_ascii=False).replace("${", "$${").replace("%{", "%%{")
 
 

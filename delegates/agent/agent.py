@@ -67,7 +67,7 @@ def _moment() -> _Moment:
 
 
 def _ticks() -> tuple[int, int]:
-    """All ticks of all processors, and those spent working; zeros where there is no /proc."""
+    """Return all ticks of all processors, and those spent working; zeros where there is no /proc."""
     try:
         counts = [int(one) for one in _STAT.read_text().split("\n", 1)[0].split()[1:9]]
     except (OSError, ValueError):
@@ -94,7 +94,7 @@ log = logging.getLogger("slipway.delegate")
 
 @dataclass(frozen=True)
 class ProtocolLimits:
-    """What the manager asked for when we registered, in seconds and bytes."""
+    """Limits from the manager's registration response, in seconds and bytes."""
 
     heartbeat_seconds: float = 60
     renew_seconds: float = 5
@@ -192,7 +192,7 @@ class Agent:
         self.registered.clear()
 
     def learn(self, answer: Mapping[str, Any]) -> None:
-        """Take in what a heartbeat's answer says."""
+        """Apply the limits and instructions of a heartbeat response."""
         if session := answer.get("session"):
             self.manager.session = str(session)
         self.is_told_to_drain = bool(answer.get("drain", False))
@@ -213,7 +213,7 @@ class Agent:
             self.fail(problem)
 
     def fail(self, problem: BaseException) -> None:
-        """End at once with an error: whoever started us starts us again, and leases do the rest."""
+        """Stop at once with an error; the supervisor restarts the agent and leases return its tasks."""
         log.critical("The delegate stops because of an internal error", exc_info=problem)
         self.exit_code = 1
         self.ended.set()

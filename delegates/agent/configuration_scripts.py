@@ -35,7 +35,7 @@ def run_configuration_scripts(agent: Agent) -> None:
 
 @dataclass
 class ScriptOutput(TaskLogSink):
-    """The last part of what a script printed; its lines go to delegate.log as they come."""
+    """Last part of a script's output; delegate.log receives each line at once."""
 
     name: str
     text: str = ""
@@ -58,9 +58,10 @@ class ScriptRun:
 def run_script(
     agent: Agent, name: str, script: str, *, seconds: float, is_of_manager: bool = False
 ) -> ScriptRun:
-    """Run a script to its end, its lines in delegate.log; what it installs goes below its HOME.
+    """Run a script until it ends, with its output in delegate.log and its HOME for installed tools.
 
-    One that `is_of_manager` runs with a user of its own where tasks do; INIT_SCRIPT runs as the agent does.
+    The script of a configuration (`is_of_manager`) runs with its own user where tasks do. INIT_SCRIPT runs as
+    the agent's user.
     """
     log.info("Running %s", name)
     started_at, began = time.time(), time.monotonic()

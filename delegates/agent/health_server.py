@@ -67,7 +67,7 @@ def _connection(agent: Agent) -> str:
 
 
 def render_metrics(agent: Agent) -> str:
-    """The numbers of the agent in Prometheus' text format."""
+    """Return the numbers of the agent in Prometheus' text format."""
     work, load = agent.work, agent.metrics_load.read()
     numbers = [
         ("connected", "gauge", "Whether the instance is registered", int(agent.registered.is_set())),

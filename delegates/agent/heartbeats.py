@@ -42,7 +42,7 @@ def _send_heartbeat(agent: Agent) -> None:
 
 
 def build_heartbeat(agent: Agent) -> dict[str, Any]:
-    """The body of a heartbeat."""
+    """Return the body of a heartbeat."""
     load = agent.load.read()
     return {
         "running": [{"id": held.task.id, "fence": held.task.fence} for held in agent.work.running()],
@@ -65,7 +65,7 @@ def log_performance(agent: Agent) -> None:
 
 
 def format_performance(agent: Agent, load: LoadMeter) -> str:
-    """The line as the documents name its parts; a future is a task of ours, in the pool's words."""
+    """Return the line as the documents name its parts; a future is a task of ours, in the pool's words."""
     reading = load.read()
     executing, validating = agent.work.most_since_last_asked("log")
     return (

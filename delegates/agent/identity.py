@@ -28,7 +28,7 @@ class IdentityUnavailable(Exception):
 
 @dataclass(frozen=True)
 class InstanceIdentity:
-    """The instance key and what the delegate's page shows beside it."""
+    """Instance key and the attributes that the delegate's page shows."""
 
     key: str
     hostname: str
@@ -37,7 +37,7 @@ class InstanceIdentity:
 
 
 def read_identity(environ: Mapping[str, str], manager_url: str) -> InstanceIdentity:
-    """Who we are. Raises `IdentityUnavailable` if ECS named an address for metadata that gives no task."""
+    """Return the agent's identity. Raises `IdentityUnavailable` if ECS metadata names no task."""
     # Container runtimes say it there, too; in the sandbox, whose containers share this machine, only there.
     hostname = environ.get("HOSTNAME", "").strip() or socket.gethostname()
     metadata = environ.get("ECS_CONTAINER_METADATA_URI_V4", "")
@@ -81,7 +81,7 @@ def _address_of(task: Mapping[str, Any]) -> str:
 
 
 def _private_ip(manager_url: str) -> str:
-    """The address that packets to the manager leave from; nothing is sent to find out."""
+    """Return the address that packets to the manager leave from; nothing is sent to find out."""
     parts = urlsplit(manager_url)
     try:
         found = socket.getaddrinfo(parts.hostname, parts.port or 443, type=socket.SOCK_DGRAM)
@@ -99,7 +99,7 @@ log = logging.getLogger("slipway.delegate")
 
 
 def build_registration_message(*, challenge: str, account_id: str, name: str, instance_key: str) -> bytes:
-    """What an agent signs to register: the manager's challenge, and who the agent says it is."""
+    """Return the signed text of a registration: the manager's challenge and the agent's attributes."""
     return "\n".join((_CONTEXT, challenge, account_id, name, instance_key)).encode()
 
 
@@ -111,11 +111,11 @@ class InstanceKey:
 
     @property
     def public(self) -> str:
-        """The 32 bytes of the public key as base64."""
+        """Return the 32 bytes of the public key as base64."""
         return base64.b64encode(self._private.public_key().public_bytes_raw()).decode()
 
     def sign(self, message: bytes) -> str:
-        """The signature as base64."""
+        """Return the signature as base64."""
         return base64.b64encode(self._private.sign(message)).decode()
 
     def close(self) -> None:
@@ -126,7 +126,7 @@ class InstanceKey:
 
 
 def load_instance_key(folder: Path) -> InstanceKey:
-    """The key pair of a folder, made if there is none; one in memory where the folder cannot hold it.
+    """Return the key pair of a folder, made if there is none; one in memory where the folder cannot hold it.
 
     Two processes with one folder are two instances: the second one gets a key pair in memory.
     """

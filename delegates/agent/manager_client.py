@@ -39,7 +39,7 @@ class SessionLost(RequestRefused):
 
 
 class ManagerClient:
-    """Posts JSON; threads may share it. `session` is set by whoever registers or gets a new one."""
+    """Client that posts JSON; threads may share it. Registration sets `session`."""
 
     def __init__(self, url: str, tls: ssl.SSLContext | bool) -> None:
         self.session = ""
@@ -114,7 +114,7 @@ class Backoff:
     tried: int = 0
 
     def next(self) -> float:
-        """Seconds to wait now."""
+        """Return the seconds to wait now."""
         highest = min(self.most, self.first * 2 ** min(self.tried, 16))
         self.tried += 1
         return random.uniform(highest / 2, highest)  # noqa: S311  -- spreads retries, guards nothing

@@ -19,7 +19,7 @@ _OPERATION = re.compile(r"[a-z0-9-]+:[A-Za-z0-9]+\Z")
 
 
 class InvalidEnvironment(Exception):
-    """The agent cannot start: the text names the variable and what to do."""
+    """Error raised for an invalid environment variable; the text names the variable and the fix."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class AgentSettings:
 
 
 def read_environment(environ: Mapping[str, str]) -> AgentSettings:
-    """The settings of this agent. Raises `InvalidEnvironment` with a sentence naming the variable."""
+    """Return the settings of this agent. Raises `InvalidEnvironment` with a sentence naming the variable."""
     account = _required(environ, "HARNESS_ACCOUNT_ID", "ACCOUNT_ID")
     url_variable, url = _required(environ, "HARNESS_URL", "MANAGER_HOST_AND_PORT")
     return AgentSettings(
@@ -72,7 +72,7 @@ def read_environment(environ: Mapping[str, str]) -> AgentSettings:
 
 
 def _first(environ: Mapping[str, str], *names: str) -> tuple[str, str]:
-    """The first variable that holds something, with its name; else the first name and nothing."""
+    """Return the first variable that holds something, with its name; else the first name and nothing."""
     for name in names:
         if value := environ.get(name, "").strip():
             return name, value
@@ -184,7 +184,10 @@ _NEVER_THROUGH_PROXY = ("169.254.169.254", "169.254.170.2", "localhost", "127.0.
 
 
 def build_proxy_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """What PROXY_HOST and its kin say, as the variables that libraries read. Raises `InvalidEnvironment`."""
+    """Return PROXY_HOST and related settings as the variables that libraries read.
+
+    Raises `InvalidEnvironment`.
+    """
     found: dict[str, str] = {}
     host = environ.get("PROXY_HOST", "").strip()
     if host:
@@ -213,9 +216,9 @@ def _proxy_url(host: str, environ: Mapping[str, str]) -> str:
 def configure_process_network(
     environ: MutableMapping[str, str], home: Path, ca_bundle: Path | None
 ) -> ssl.SSLContext:
-    """Set the process's proxy and certificates; the result is for talking to the manager.
+    """Set the process's proxy and certificates, and return the settings of the manager client.
 
-    Certificates of our own are trusted beside the public ones, by the manager's client and by AWS's alike.
+    The manager client and the AWS client trust the configured certificates in addition to the public ones.
     Raises `InvalidEnvironment`.
     """
     environ.update(build_proxy_variables(environ))

@@ -38,7 +38,7 @@ _failpoint_hooks: list[Callable[[str, str], None]] = []
 
 
 def pass_failpoint(name: str, what: str) -> None:
-    """Pass a named place with a task for `what`; a hook may end the process here."""
+    """Pass a named point of a task; a test hook may end the process here."""
     for hook in _failpoint_hooks:
         hook(name, what)
 
@@ -53,7 +53,7 @@ _UNREADABLE = (400, 413)
 
 
 def run_task(agent: Agent, held: HeldTask) -> None:
-    """Run a task, send its log as far as that goes now, and complete it."""
+    """Run a task, send its available log lines, and complete it."""
     started = time.monotonic()
     task = held.task
     what = str(task.params.get("operation", task.kind))
@@ -139,7 +139,7 @@ def run_tasks(agent: Agent) -> None:
 
 
 def fetch_tasks(agent: Agent, *, wait_seconds: float) -> list[AgentTask]:
-    """One fetch. Raises what `Agent.ask` raises."""
+    """Send one fetch request. Raises the errors of `Agent.ask`."""
     asked_at = time.monotonic()
     body = {"wait_seconds": wait_seconds, "free": agent.work.free}
     answer = agent.ask("/agent/v1/tasks/acquire", body, wait_seconds=wait_seconds)

@@ -27,12 +27,12 @@ class AgentTask:
 
     @property
     def send_before(self) -> float:
-        """The monotonic moment after which a write may no longer be sent."""
+        """Return the monotonic moment after which a write may no longer be sent."""
         return self.acquired_at + self.send_within_seconds
 
 
 def parse_task(body: Mapping[str, Any], acquired_at: float) -> AgentTask:
-    """The task of one entry of an acquire answer. Raises `KeyError`, `TypeError`, `ValueError`."""
+    """Return the task of one entry of an acquire answer. Raises `KeyError`, `TypeError`, `ValueError`."""
     return AgentTask(
         id=str(body["id"]),
         kind=str(body["kind"]),
@@ -105,7 +105,7 @@ class HeldTasks:
             return list(self._held.values())
 
     def most_since_last_asked(self, who: str) -> tuple[int, int]:
-        """The most tasks and the most checks at once since the same one asked last (R077)."""
+        """Return the most tasks and the most checks at once since the same one asked last (R077)."""
         with self._lock:
             now = self._count()
             most, self._most[who] = self._most.get(who, now), now

@@ -39,7 +39,7 @@ class DelegateConfigurationDocument(serializers.Serializer[Any]):
 
 
 class DelegateConfigurationChange(serializers.Serializer[Any]):
-    """What can be changed of a configuration."""
+    """Writable fields of a configuration."""
 
     name = serializers.CharField(max_length=128, required=False)
     script = serializers.CharField(required=False, allow_blank=True, trim_whitespace=False)
@@ -56,7 +56,7 @@ class DelegateConfigurationChange(serializers.Serializer[Any]):
 
 
 class DelegateConfigurationInput(DelegateConfigurationChange):
-    """What a configuration is made of."""
+    """Fields of a new configuration."""
 
     identifier = serializers.CharField(max_length=128)
     name = serializers.CharField(max_length=128)
@@ -128,7 +128,7 @@ class OneDelegateConfiguration(BaseApiView):
 
 
 class DelegateConfigurationRuns(BaseApiView):
-    """What became of the script of a configuration, the newest 50 runs."""
+    """Latest 50 runs of a configuration's script."""
 
     @extend_schema(responses=ConfigurationRunList)
     def get(self, request: Request, pk: int) -> Response:

@@ -53,7 +53,7 @@ class TestCheck(serializers.Serializer[Any]):
 
 
 class TestDocument(serializers.Serializer[Any]):
-    """What came of trying a connector; `policy` would help where a permission is missing."""
+    """Result of a connector test; `policy` contains the missing permissions."""
 
     __test__ = False
     ok = serializers.BooleanField()
@@ -229,9 +229,9 @@ class ListenerDocument(serializers.Serializer[Any]):
 
 
 class ListenerRuleDocument(serializers.Serializer[Any]):
-    """A rule of a listener: conditions in words, and where it sends traffic now.
+    """Listener rule with its conditions in words and its current target groups.
 
-    `arn` is empty for a network load balancer, whose listeners have a default only.
+    `arn` is empty for a network load balancer, whose listeners have only a default rule.
     """
 
     arn = serializers.CharField(allow_blank=True)

@@ -130,7 +130,7 @@ class DelegateTags(serializers.Serializer[Any]):
 
 
 class DelegateChange(serializers.Serializer[Any]):
-    """What can be changed of a delegate; `configuration` is the identifier of one at or above it."""
+    """Writable fields of a delegate; `configuration` is the identifier of a configuration at or above it."""
 
     description = serializers.CharField(
         required=False, allow_blank=True, max_length=int(DESCRIPTION_CHARACTERS)
@@ -165,7 +165,7 @@ class DelegateEventDocument(serializers.Serializer[Any]):
 
 @dataclass(frozen=True)
 class DocumentSource:
-    """What a document is made from."""
+    """Source of a generated document."""
 
     delegate: Delegate
     facts: DelegateFacts
@@ -257,7 +257,7 @@ class OneDelegate(BaseApiView):
 
 
 class DelegateOwnTags(BaseApiView):
-    """The tags that people gave a delegate; what its agents say of themselves stays."""
+    """User tags of a delegate; tags reported by its agents stay."""
 
     @extend_schema(request=DelegateTags, responses=DelegateDocument)
     def put(self, request: Request, pk: int) -> Response:
@@ -272,7 +272,7 @@ class DelegateOwnTags(BaseApiView):
 
 
 class DecisionRoute(BaseApiView):
-    """The base of routes by which somebody decides on a delegate."""
+    """Base of the routes that approve, reject, disable or enable a delegate."""
 
     operation: Callable[..., Delegate]
 
@@ -307,13 +307,13 @@ class DelegateEnabling(DecisionRoute):
 
 
 class DelegateDraining(DecisionRoute):
-    """Letting a delegate finish what it has, and take nothing new."""
+    """Drain request: running tasks finish, new tasks are refused."""
 
     operation = staticmethod(operations.drain_delegate)
 
 
 class DelegateLogs(BaseApiView):
-    """The newest lines of what an agent wrote, or those that follow on lines that are known."""
+    """Newest lines of an agent's log, or the lines after a known position."""
 
     @extend_schema(parameters=[INSTANCE, AFTER], responses=DelegateLogDocument)
     def get(self, request: Request, pk: int) -> Response:
@@ -326,7 +326,7 @@ class DelegateLogs(BaseApiView):
 
 
 class DelegateEvents(BaseApiView):
-    """What happened to a delegate, newest first."""
+    """Events of a delegate, newest first."""
 
     order = "at"
 
@@ -364,7 +364,7 @@ def _validate_status(status: str) -> str:
 def _find_configuration(
     route: BaseApiView, delegate: Delegate, identifier: str | None
 ) -> DelegateConfiguration | None:
-    """The nearest configuration of that identifier at or above a delegate. Raises `BadInput`."""
+    """Return the nearest configuration of that identifier at or above a delegate. Raises `BadInput`."""
     if not identifier:
         return None
     near = DelegateConfiguration.objects.filter(scope__path__in=delegate.scope.ancestor_paths())

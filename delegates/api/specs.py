@@ -38,7 +38,7 @@ class AssignPublicIpField(serializers.BooleanField):
 
 
 class SpecTextField(serializers.CharField):
-    """A text whose characters the spec itself checks."""
+    """Text field whose characters the spec validates."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(
@@ -80,14 +80,14 @@ class ProxyInput(serializers.Serializer[Any]):
 
 
 class CaInput(serializers.Serializer[Any]):
-    """Certificates to trust besides the system's."""
+    """Trusted certificates in addition to the system's."""
 
     path = serializers.CharField(max_length=int(DELEGATE_ANSWER_CHARACTERS))
     host_path = SpecTextField()
 
 
 class SpecInput(serializers.Serializer[Any]):
-    """What a delegate is to be like; what is left out has the documented value."""
+    """Settings of a new delegate; omitted settings have their documented defaults."""
 
     name = SpecTextField(max_length=int(NAME_CHARACTERS))
     kind = serializers.ChoiceField(["ECS", "DOCKER"], default="ECS")
@@ -181,7 +181,7 @@ class FindingList(serializers.Serializer[Any]):
 
 
 class ZipRenderer(BaseRenderer):
-    """A spec as a download; what was refused stays a problem document."""
+    """Renderer of a spec as a ZIP download; errors stay problem documents."""
 
     media_type = "application/zip"
     format = "zip"
@@ -201,7 +201,7 @@ class ZipRenderer(BaseRenderer):
 
 
 class TaskSpec(BaseApiView):
-    """The spec of a delegate that somebody is about to create."""
+    """Spec of a delegate before its creation."""
 
     renderer_classes = [JSONRenderer, ZipRenderer]
 
@@ -226,7 +226,7 @@ class TaskSpec(BaseApiView):
 
 
 class DelegateSpec(BaseApiView):
-    """The spec of a delegate that is there, as it was made or with another image: what an upgrade needs."""
+    """Spec of an existing delegate, unchanged or with another image for an upgrade."""
 
     renderer_classes = [JSONRenderer, ZipRenderer]
 
@@ -245,7 +245,7 @@ class DelegateSpec(BaseApiView):
 
 
 class TaskSpecCheck(BaseApiView):
-    """What is wrong with a delegate's task definition."""
+    """Problems of a delegate's task definition."""
 
     @extend_schema(request=LintInput, responses=FindingList)
     def post(self, request: Request) -> Response:
@@ -264,7 +264,7 @@ class TaskSpecCheck(BaseApiView):
 
 
 def _build_spec_request(given: Mapping[str, Any]) -> SpecRequest:
-    """The input as a request: lists become tuples, parts become values."""
+    """Return the input as a request: lists become tuples, parts become values."""
     known = {field.name for field in fields(SpecRequest)} - {"image", "flavour"}
     plain: dict[str, Any] = {name: value for name, value in given.items() if name in known}
     parts = {"network": SpecNetwork, "secret": TokenSecret, "proxy": SpecProxy, "ca": CaBundle}
@@ -289,7 +289,7 @@ def _freeze(value: Any) -> Any:
 
 
 def _build_response(request: Request, spec: DelegateSpecFiles, *further: str) -> Response:
-    """A spec as a document, or as what becomes a zip; a token may be in it."""
+    """Return a spec as a document or as the source of a ZIP file; it may contain a token."""
     document = _serialize_spec(spec)
     document["warnings"] = [*further, *document["warnings"]]
     if isinstance(request.accepted_renderer, ZipRenderer):

@@ -74,7 +74,7 @@ class DelegateTaskSummary(serializers.Serializer[Any]):
 
 
 class DelegateTaskDocument(DelegateTaskSummary):
-    """One delegate task; `position` counts from 1 while it waits and is offered to nobody."""
+    """Delegate task; `position` counts from 1 while the task is queued without an offer."""
 
     position = serializers.SerializerMethodField()
 
@@ -83,7 +83,7 @@ class DelegateTaskDocument(DelegateTaskSummary):
 
 
 class VerdictDocument(serializers.Serializer[Any]):
-    """What one rule said of one delegate, and what would make it eligible."""
+    """Result of one rule for one delegate, with the remedy that would make the delegate eligible."""
 
     delegate = serializers.IntegerField()
     name = serializers.CharField()

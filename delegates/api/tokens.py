@@ -55,13 +55,13 @@ class ShownDelegateToken(serializers.Serializer[Any]):
 
 
 class DelegateTokenChange(serializers.Serializer[Any]):
-    """What can be changed of a token."""
+    """Writable fields of a token."""
 
     name = serializers.CharField(max_length=128)
 
 
 class DelegateTokenInput(DelegateTokenChange):
-    """What a token is made of."""
+    """Fields of a new token."""
 
     expires_at = serializers.DateTimeField(required=False, allow_null=True, default=None)
     org = serializers.CharField(required=False, write_only=True)
@@ -116,7 +116,7 @@ class OneDelegateToken(BaseApiView):
 
 
 class DelegateTokenReveal(BaseApiView):
-    """Showing the value of a token; the audit trail keeps who asked."""
+    """Value of a token; the audit trail records each reader."""
 
     @extend_schema(request=None, responses=ShownDelegateToken)
     def post(self, request: Request, pk: int) -> Response:

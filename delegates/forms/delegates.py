@@ -24,7 +24,7 @@ CONFIGURATION_PERMISSION = "core_delegateconfiguration_edit"
 
 
 class ConfigurationForm(PageForm):
-    """What a configuration does; the script is edited beside these fields."""
+    """Fields of a configuration; the script has its own editor."""
 
     conditional_fields = frozenset({"script"})
 
@@ -62,7 +62,7 @@ class ConfigurationForm(PageForm):
 
     @property
     def values(self) -> dict[str, Any]:
-        """What the operations take of it."""
+        """Return the form's values for the operations."""
         names = ("name", "script", "timeout_seconds", "requires_approval", "environments")
         return {name: self.cleaned_data[name] for name in names}
 
@@ -85,13 +85,13 @@ class NewConfigurationForm(ConfigurationForm):
             field.set_choices(person, CONFIGURATION_PERMISSION, scope)
 
     def clean_identifier(self) -> str:
-        """The identifier, made from the name where none was given."""
+        """Return the identifier, made from the name where none was given."""
         given = str(self.cleaned_data["identifier"])
         return given or build_identifier(str(self.cleaned_data.get("name", "")))
 
 
 class DelegateChoiceField(forms.ModelMultipleChoiceField):
-    """Delegates with where they are and what they have."""
+    """Choice of delegates with their scope and configuration."""
 
     def label_from_instance(self, obj: Any) -> str:
         having = f", which has {obj.configuration}" if obj.configuration else ""

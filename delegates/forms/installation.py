@@ -46,7 +46,7 @@ class WordListField(forms.CharField):
 
 
 def build_monospace_field(**options: Any) -> forms.CharField:
-    """A field for one word that machines read."""
+    """Return a field for one word that machines read."""
     attrs = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
     settled = {"required": False, "max_length": 1024, "widget": forms.TextInput(attrs=attrs), **options}
     return forms.CharField(**settled)
@@ -169,7 +169,7 @@ class NewDelegateForm(PageForm):
 
     @property
     def wish(self) -> WizardAnswers:
-        """The answers as a value."""
+        """Return the answers as a value."""
         given = self.cleaned_data
         return WizardAnswers(**{field.name: given[field.name] for field in fields(WizardAnswers)})
 

@@ -18,7 +18,7 @@ _GROUPS = "SecurityGroups[*].[GroupId,GroupName,VpcId]"
 
 
 def list_aws_commands(plan: SpecPlan) -> list[ShellCommand]:
-    """Every command, each group in the order to run it."""
+    """Return every command, each group in the order to run it."""
     return [
         *_find(plan),
         *_permissions(plan),
@@ -30,18 +30,18 @@ def list_aws_commands(plan: SpecPlan) -> list[ShellCommand]:
 
 
 def build_aws_command(plan: SpecPlan, *words: str) -> str:
-    """A command of the AWS CLI, every value one word of the shell; in the region that somebody chose."""
+    """Return a command of the AWS CLI for the chosen region, every value quoted for the shell."""
     region = ["--region", plan.request.region] if plan.request.region and words[0] != "iam" else []
     return shlex.join(["aws", *words, *region])
 
 
 def build_log_group_command(plan: SpecPlan, group: str) -> str:
-    """Makes a log group, always with its region: it has to be the one of the task definition (R113)."""
+    """Make a log group, always with its region: it has to be the one of the task definition (R113)."""
     return shlex.join(["aws", "logs", "create-log-group", "--log-group-name", group, "--region", plan.region])
 
 
 def build_stopped_reason_command(plan: SpecPlan) -> str:
-    """Asks why the last task stopped (R142): the inner command finds it, the outer one describes it."""
+    """Ask why the last task stopped (R142): the inner command finds it, the outer one describes it."""
     listed = build_aws_command(
         plan,
         *("ecs", "list-tasks", "--cluster", plan.cluster, "--service-name", plan.service),
@@ -54,13 +54,13 @@ def build_stopped_reason_command(plan: SpecPlan) -> str:
 
 
 def build_restart_command(plan: SpecPlan) -> str:
-    """Starts the service's tasks anew (R141)."""
+    """Start the service's tasks anew (R141)."""
     service = ("--cluster", plan.cluster, "--service", plan.service)
     return build_aws_command(plan, "ecs", "update-service", *service, "--force-new-deployment")
 
 
 def build_events_command(plan: SpecPlan) -> str:
-    """Asks what ECS said about the service last."""
+    """Return the command that shows the latest ECS events of a service."""
     service = ("--cluster", plan.cluster, "--services", plan.service)
     return build_aws_command(
         plan, "ecs", "describe-services", *service, "--query", "services[0].events[:10].message"
@@ -68,7 +68,7 @@ def build_events_command(plan: SpecPlan) -> str:
 
 
 def build_routes_command(plan: SpecPlan) -> str:
-    """Asks where the subnets' packets go (T22)."""
+    """Ask where the subnets' packets go (T22)."""
     subnets = ",".join(plan.subnets)
     return build_aws_command(
         plan,
@@ -78,7 +78,7 @@ def build_routes_command(plan: SpecPlan) -> str:
 
 
 def build_egress_command(plan: SpecPlan) -> str:
-    """Asks what the security groups let out."""
+    """Return the command that shows the egress rules of the security groups."""
     query = "SecurityGroups[*].[GroupId,IpPermissionsEgress]"
     words = ("ec2", "describe-security-groups", "--group-ids", *plan.security_groups)
     return build_aws_command(plan, *words, "--query", query)
@@ -166,7 +166,7 @@ def _create_service(plan: SpecPlan) -> str:
 
 
 def _service_flags(plan: SpecPlan) -> list[str]:
-    """The service definition as flags, in the order of each flavour's documents (R115, T01)."""
+    """Return the service definition as flags, in the order of each flavour's documents (R115, T01)."""
     service = build_service_definition(plan)
     flags = {
         "--cluster": service["cluster"],
@@ -209,7 +209,7 @@ DEFAULT_CPU, DEFAULT_MEMORY = 1024, 2048
 
 
 def build_container_name(plan: SpecPlan) -> str:
-    """The delegate's name as Docker takes it: two characters at least."""
+    """Return the delegate's name as Docker takes it: two characters at least."""
     name = build_ecs_name(plan.name)
     return name if len(name) > 1 else f"delegate-{name}"
 
@@ -247,7 +247,7 @@ def list_docker_commands(plan: SpecPlan) -> Iterator[ShellCommand]:
 
 
 def render_compose_file(plan: SpecPlan) -> str:
-    """The same container for `docker compose up --detach`."""
+    """Return the same container for `docker compose up --detach`."""
     service: dict[str, Any] = {
         "image": plan.request.image,
         "container_name": build_container_name(plan),

@@ -38,12 +38,12 @@ _LEGACY_ORDER = {
 
 
 def get_token_variable(plan: SpecPlan) -> str:
-    """The variable that holds the token."""
+    """Return the variable that holds the token."""
     return "DELEGATE_TOKEN" if plan.request.flavour == "legacy" else "HARNESS_TOKEN"
 
 
 def list_environment_variables(plan: SpecPlan) -> list[Variable]:
-    """Every variable in order; the token is left out where it comes from a secret."""
+    """Return every variable in order; the token is left out where it comes from a secret."""
     listed = _legacy_variables(plan) if plan.request.flavour == "legacy" else _v3_variables(plan)
     if plan.request.uses_secret:
         listed = [one for one in listed if one[0] != get_token_variable(plan)]
@@ -100,7 +100,7 @@ Document = dict[str, Any]
 
 
 def build_task_definition(plan: SpecPlan) -> Document:
-    """What RegisterTaskDefinition is given (R094–R097, R104–R105, R108–R110, R124)."""
+    """Return the request of RegisterTaskDefinition (R094–R097, R104–R105, R108–R110, R124)."""
     container = (
         _build_legacy_container(plan) if plan.request.flavour == "legacy" else _build_v3_container(plan)
     )
@@ -125,7 +125,7 @@ def build_task_definition(plan: SpecPlan) -> Document:
 
 
 def build_service_definition(plan: SpecPlan) -> Document:
-    """What CreateService is given, whether it becomes a file or the flags of a command (R106, R115, R127)."""
+    """Return the request of CreateService, for a file or for CLI flags (R106, R115, R127)."""
     request = plan.request
     is_legacy = request.flavour == "legacy"
     service: Document = {
@@ -199,7 +199,7 @@ def _common_container(plan: SpecPlan) -> Document:
 
 
 def _mounted_ca(plan: SpecPlan) -> CaBundle | None:
-    """The certificates that the host has as a file; Fargate has no host to speak of (R136)."""
+    """Return the certificates that the host has as a file; Fargate has no host to speak of (R136)."""
     ca = plan.request.ca
     return ca if ca and ca.host_path and not plan.request.is_fargate else None
 
@@ -223,7 +223,7 @@ EXTENSIONS: Final = {
 
 
 def build_trust_policy() -> PolicyDocument:
-    """Lets ECS give a role to tasks (R120)."""
+    """Let ECS give a role to tasks (R120)."""
     statement = {
         "Effect": "Allow",
         "Principal": {"Service": "ecs-tasks.amazonaws.com"},
@@ -233,7 +233,7 @@ def build_trust_policy() -> PolicyDocument:
 
 
 def build_secret_policy(plan: SpecPlan) -> PolicyDocument:
-    """Lets the execution role read the one secret that holds the token (R123)."""
+    """Let the execution role read the one secret that holds the token (R123)."""
     statement = {
         "Effect": "Allow",
         "Action": "secretsmanager:GetSecretValue",
@@ -243,12 +243,12 @@ def build_secret_policy(plan: SpecPlan) -> PolicyDocument:
 
 
 def build_deploy_policy() -> PolicyDocument:
-    """What deployments do in AWS: the documented eighteen actions (R145)."""
+    """Return the IAM policy of deployments: the documented eighteen actions (R145)."""
     return policies.BASE_POLICY.document
 
 
 def build_extended_policy() -> PolicyDocument:
-    """What some steps need besides, one statement for each, to be left out where unused (T12)."""
+    """Return the extra statements of some steps; unused statements can be left out (T12)."""
     statements = [
         {"Sid": sid, "Effect": "Allow", "Action": list(actions), "Resource": "*"}
         for sid, actions in EXTENSIONS.items()
@@ -257,6 +257,6 @@ def build_extended_policy() -> PolicyDocument:
 
 
 def _secret_resources(arn: str) -> list[str]:
-    """The secret, however it is named: AWS ends its name with a hyphen and six characters of its own."""
+    """Return the ARN pattern of a secret; AWS appends a hyphen and six characters to its name."""
     whole = ":".join(arn.split(":")[:7])
     return [whole, f"{whole}-??????"]

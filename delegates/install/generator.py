@@ -51,7 +51,7 @@ def _address(plan: SpecPlan) -> Iterator[str]:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is whatever machine looks for it."""
+    """Return whether a host is a loopback address."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -176,7 +176,7 @@ def write_spec(request: SpecRequest) -> DelegateSpecFiles:
 
 
 def render_json(document: Mapping[str, Any]) -> str:
-    """A document as a file: ASCII alone, so that no terminal and no locale changes it."""
+    """Return a document as a file: ASCII alone, so that no terminal and no locale changes it."""
     return json.dumps(document, indent=2) + "\n"
 
 
@@ -221,7 +221,7 @@ _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def build_spec_zip(spec: DelegateSpecFiles) -> bytes:
-    """The files and the script of a spec."""
+    """Return the files and the script of a spec."""
     return build_zip({**spec.files, SCRIPT_FILE: render_script(spec.of("find", "create", "verify"))})
 
 

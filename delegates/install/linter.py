@@ -19,7 +19,7 @@ Source = Literal["task definition", "service"]
 
 @dataclass(frozen=True)
 class SpecFinding:
-    """One thing that is wrong in a document, where, and what to do; a warning lets a delegate start."""
+    """Problem in a document with position and remedy; a warning does not prevent a delegate's start."""
 
     document: Source
     place: str
@@ -44,7 +44,7 @@ HTTPS_PORT = 443
 def lint_network(
     service: Document, subnets: Sequence[Subnet], groups: Sequence[SecurityGroup]
 ) -> Iterator[SpecFinding]:
-    """What keeps tasks from reaching anything; nothing is said of what AWS was not asked about."""
+    """Return the problems that block network access; resources that AWS did not describe give none."""
     vpc = (service.get("networkConfiguration") or {}).get("awsvpcConfiguration") or {}
     known = {one.id: one for one in subnets}
     named = [(number, known[one]) for number, one in enumerate(vpc.get("subnets") or []) if one in known]
@@ -63,7 +63,7 @@ def lint_network(
 
 
 def _lint_route(subnet: Subnet, place: str, *, has_address: bool) -> Iterator[SpecFinding]:
-    """The rule that fails silently: an address without a gateway, or a gateway without an address."""
+    """Return the rule that fails silently: an address without a gateway, or a gateway without an address."""
     if not subnet.egress_route:
         message = f"{subnet.id} has no route to other networks"
         fix = "give it a route to an internet gateway or a NAT gateway"
@@ -120,9 +120,9 @@ def lint_spec(
     subnets: Sequence[Subnet] = (),
     security_groups: Sequence[SecurityGroup] = (),
 ) -> list[SpecFinding]:
-    """Everything that is wrong with a delegate's task definition, and with its service where there is one.
+    """Return all problems of a delegate's task definition and, if present, its service.
 
-    What AWS says of its subnets and security groups is looked at too, where it was asked (T22).
+    Subnets and security groups are checked too if AWS described them (T22).
     """
     found = [*_shapes("task definition", "RegisterTaskDefinition", task_definition)]
     is_shaped = _is_shaped("RegisterTaskDefinition", task_definition)
@@ -148,7 +148,7 @@ def _shapes(source: Source, operation: str, document: Document) -> Iterator[Spec
 
 
 def _is_shaped(operation: str, document: Document) -> bool:
-    """Whether rules can look at a document without tripping over what is not there."""
+    """Return whether a document has the shape that the rules expect."""
     misfit = find_shape_problems(get_input_shape("ecs", operation), document)
     return not any(not one.is_warning and not one.is_unknown_key for one in misfit)
 
@@ -206,7 +206,7 @@ def _log(container: Document, place: str) -> Iterator[SpecFinding]:
 
 
 def _read_variables(container: Document) -> dict[str, str]:
-    """The variables of a container; what comes from a secret is known by where it comes from."""
+    """Return the variables of a container; those from secrets are known by their source."""
     plain = {one.get("name", ""): one.get("value", "") for one in container.get("environment") or []}
     return plain | {one.get("name", ""): one.get("valueFrom", "") for one in container.get("secrets") or []}
 

@@ -19,7 +19,7 @@ AGENT_PORT: Final = 8080
 
 @dataclass(frozen=True)
 class SpecPreset:
-    """What a flavour on a launch type is called, and how large it is, unless somebody says otherwise."""
+    """Default name and size of a flavor on a launch type."""
 
     task_file: str
     service_file: str
@@ -102,7 +102,7 @@ DOCUMENTED_NAMES: Final = frozenset(preset.name for preset in PRESETS.values())
 
 @dataclass(frozen=True)
 class SpecPlaceholders:
-    """What stands where somebody still has to put a value (R111, R125, R127)."""
+    """Placeholders for values that a user fills in (R111, R125, R127)."""
 
     token: str
     aws_account: str
@@ -126,7 +126,7 @@ DOCKER_NAME: Final = "docker-delegate"
 
 @dataclass(frozen=True)
 class SpecPlan:
-    """The request, and what it leaves open, decided."""
+    """Request with all defaults resolved."""
 
     request: SpecRequest
 
@@ -146,12 +146,12 @@ class SpecPlan:
 
     @property
     def container(self) -> str:
-        """The container's name: in a legacy spec for EC2 the delegate's (R095), as far as ECS takes it."""
+        """Return the container's name; a legacy EC2 spec uses the delegate's name (R095)."""
         return self.preset.container or build_ecs_name(self.name)
 
     @property
     def hostname(self) -> str:
-        """The container's hostname, where it can have one: ECS refuses it on awsvpc (T04)."""
+        """Return the container's hostname, where it can have one: ECS refuses it on awsvpc (T04)."""
         if self.request.is_awsvpc:
             return ""
         wants_one = self.request.flavour == "legacy" or self.request.kind == "DOCKER"
@@ -167,7 +167,7 @@ class SpecPlan:
 
     @property
     def partition(self) -> str:
-        """The part of AWS that the region belongs to, as ARNs begin."""
+        """Return the part of AWS that the region belongs to, as ARNs begin."""
         if self.region.startswith("cn-"):
             return "aws-cn"
         return "aws-us-gov" if self.region.startswith("us-gov-") else "aws"
@@ -219,7 +219,7 @@ class SpecPlan:
 
     @property
     def has_service_file(self) -> bool:
-        """Whether a service is written as a file: what has a network configuration is."""
+        """Return whether the service is a file; a service with a network configuration is."""
         return self.request.is_awsvpc
 
     @property
@@ -252,10 +252,10 @@ class SpecPlan:
 
 
 def build_ecs_name(name: str) -> str:
-    """A name as ECS takes it for containers and services: letters, digits, _ and -."""
+    """Return a name as ECS takes it for containers and services: letters, digits, _ and -."""
     return _NOT_IN_NAMES.sub("-", name).strip("-_")[:255] or "delegate"
 
 
 def build_host_name(name: str) -> str:
-    """A name as a host can have it."""
+    """Return a name as a host can have it."""
     return _NOT_IN_HOSTS.sub("-", name).strip("-")[:63].rstrip("-") or "delegate"

@@ -19,7 +19,7 @@ CommandGroup = Literal["find", "permissions", "create", "verify", "update", "dia
 
 @dataclass(frozen=True)
 class ShellCommand:
-    """One line for a shell, and what it is for."""
+    """Shell command with its purpose."""
 
     title: str
     command: str
@@ -40,12 +40,12 @@ class DelegateSpecFiles:
     service: Mapping[str, Any] = field(default_factory=dict)
 
     def of(self, *groups: CommandGroup) -> list[ShellCommand]:
-        """The commands of some groups, in the order to run them."""
+        """Return the commands of some groups, in the order to run them."""
         return [command for command in self.commands if command.group in groups]
 
 
 def list_tag_problems(tags: Sequence[str]) -> Iterator[str]:
-    """What is wrong with tags, in sentences."""
+    """Return the problems of tags as sentences."""
     if len(tags) > DELEGATE_TAGS:
         yield f"A delegate may have {DELEGATE_TAGS:d} tags at most."
         return
@@ -111,7 +111,7 @@ class SpecProxy:
 
 @dataclass(frozen=True)
 class CaBundle:
-    """Certificates to trust besides the system's (R062); `host_path` is the file on the host, if there."""
+    """Trusted certificates in addition to the system's (R062); `host_path` is an optional host file."""
 
     path: str
     host_path: str = ""
@@ -160,7 +160,7 @@ class SpecRequest:
 
     @property
     def is_awsvpc(self) -> bool:
-        """Whether each task has a network interface of its own."""
+        """Return whether each task has a network interface of its own."""
         return self.is_fargate or (self.kind == "ECS" and self.network.mode == "awsvpc")
 
     @property
@@ -169,7 +169,7 @@ class SpecRequest:
 
 
 class InvalidSpec(ValueError):
-    """No spec can be made of a request; `faults` say what to change."""
+    """Error raised when a request has no valid spec; `faults` name the required changes."""
 
     def __init__(self, faults: list[InputProblem]) -> None:
         super().__init__(" ".join(fault.display_message for fault in faults))

@@ -23,7 +23,7 @@ from delegates.install.specs import ShellCommand, SpecRequest
 
 @dataclass(frozen=True)
 class ConnectionCause:
-    """One thing that may be wrong: how it shows, what to do, and commands that tell or mend."""
+    """Possible cause of a missing connection: symptom, remedy and shell commands."""
 
     title: str
     text: str
@@ -31,10 +31,10 @@ class ConnectionCause:
 
 
 def list_likely_causes(request: SpecRequest, *, refusals: Sequence[str] = ()) -> list[ConnectionCause]:
-    """Why the delegate of a spec is not there yet, the likeliest first.
+    """Return the causes that may keep a delegate from connecting, most likely first.
 
-    `refusals` are sentences of what Slipway itself answered to tries by this name, newest first: where there
-    is one, the delegate runs and reaches Slipway, so nothing else is looked at.
+    `refusals` are Slipway's answers to registrations under this name, newest first. A refusal proves that the
+    delegate runs and reaches Slipway, so other causes are left out.
     """
     plan = SpecPlan(request)
     if refusals:

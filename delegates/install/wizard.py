@@ -17,9 +17,9 @@ SIZING_NOTE: Final = "One delegate serves 300 to 500 service instances across al
 
 @dataclass(frozen=True)
 class DelegateSize:
-    """What a delegate gets as a whole; each of its `instances` gets an equal share.
+    """Size of a delegate; each of its `instances` gets an equal share.
 
-    `cpu` is in CPU units, 1024 to the vCPU; `parallel_tasks` is what all instances do at the same time.
+    `cpu` is in CPU units, 1024 to the vCPU. `parallel_tasks` is the limit of all instances together.
     """
 
     identifier: str
@@ -106,7 +106,7 @@ class WizardAnswers:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "WizardAnswers":
-        """Read what `to_json` wrote; what this version does not know is left out."""
+        """Parse the output of `to_json`; unknown keys are ignored."""
         known = {field.name for field in fields(cls)}
         values: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
@@ -117,11 +117,11 @@ class WizardAnswers:
 
     @property
     def kind(self) -> str:
-        """The kind of delegate that comes of it."""
+        """Return the kind of delegate that comes of it."""
         return str(Delegate.Kind.DOCKER if self.target == "DOCKER" else Delegate.Kind.ECS)
 
     def completed(self, request: SpecRequest, *, name: str, tags: tuple[str, ...], size: str) -> SpecRequest:
-        """The request of a spec for this wish; `request` brings what the installation says."""
+        """Return the spec request for these answers; `request` supplies the installation's values."""
         picked = SIZES.get(size)
         return replace(
             request,
@@ -168,6 +168,6 @@ class WizardAnswers:
 
 
 def get_question_name(path: str) -> str:
-    """The question that a fault of a spec is about: "network.subnets.0" is about `subnets`."""
+    """Return the question that a fault of a spec is about: "network.subnets.0" is about `subnets`."""
     named = ".".join(part for part in path.split(".") if not part.isdigit())
     return _QUESTION_BY_PATH.get(named) or named.replace(".", "_")

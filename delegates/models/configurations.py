@@ -11,7 +11,7 @@ from rbac.models.scopes import validate_identifier
 
 
 class DelegateConfiguration(NamedModel):
-    """What many delegates share (R055–R059); the primary one of the account is always there."""
+    """Settings that many delegates share (R055–R059); the account always has a primary one."""
 
     PRIMARY = "primary"
 
@@ -45,7 +45,7 @@ class DelegateConfiguration(NamedModel):
 
 
 class ConfigurationRun(models.Model):
-    """One run of a configuration's script by one agent, with what it printed."""
+    """Run of a configuration's script by one agent, with its output."""
 
     SCOPE_PATH: ClassVar[str] = "configuration__scope"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"delegateconfiguration": "configuration__identifier"}

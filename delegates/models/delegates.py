@@ -56,18 +56,18 @@ class DelegateToken(NamedModel):
 
     @property
     def is_usable(self) -> bool:
-        """Whether an agent could register with it now."""
+        """Return whether an agent could register with it now."""
         return self.status == self.Status.ACTIVE and not self.has_expired
 
     @property
     def shown_status(self) -> str:
-        """Its status, or EXPIRED for an active one whose time is over."""
+        """Return the status, or EXPIRED for an active token after its expiry."""
         over = self.has_expired and self.status == self.Status.ACTIVE
         return "EXPIRED" if over else str(self.status)
 
 
 class Delegate(NamedModel):
-    """A delegate of a scope: (scope, name) is its identity, whatever runs behind it (R023–R029, T05)."""
+    """Delegate of a scope, identified by scope and name (R023–R029, T05)."""
 
     BUILT_IN = "built-in"
 
@@ -160,9 +160,9 @@ def get_account_id() -> str:
 
 @transaction.atomic
 def create_first_rows(apps: Apps = installed_apps) -> None:
-    """Create what is missing (R057); safe to run again.
+    """Create missing rows (R057); safe to run again.
 
-    A migration passes its own `apps`, hence only plain rows are written here.
+    A migration passes its own `apps`, so only plain rows are created here.
     """
     account = apps.get_model("rbac", "Scope").objects.get(path="account")
     apps.get_model("delegates", "AccountId").objects.get_or_create(

@@ -15,7 +15,7 @@ class DelegateInstance(models.Model):
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"delegate": "delegate__name"}
 
     class Status(models.TextChoices):
-        """What it said of itself last."""
+        """Status that the instance reported last."""
 
         REGISTERED = "REGISTERED", "Registered"
         DRAINING = "DRAINING", "Draining"
@@ -29,7 +29,7 @@ class DelegateInstance(models.Model):
         NONE = "NONE", "None"
 
     class Isolation(models.TextChoices):
-        """What keeps its tasks apart, in the words of the agent; older agents say nothing."""
+        """Isolation level that the agent reports; older agents report none."""
 
         USERS_AND_NAMESPACES = "users_and_namespaces", "Own user and namespaces for each task"
         USERS = "users", "Own user for each task"
@@ -85,17 +85,17 @@ class DelegateInstance(models.Model):
 
     @property
     def is_bound(self) -> bool:
-        """Whether only the holder of a key pair can register as this instance while it lives."""
+        """Return whether only the holder of a key pair can register as this instance while it lives."""
         return bool(self.public_key)
 
     @property
     def is_isolated(self) -> bool:
-        """Whether a task there sees nothing of another."""
+        """Return whether a task there sees nothing of another."""
         return self.isolation not in (self.Isolation.NONE, self.Isolation.UNKNOWN)
 
 
 class InstanceSample(models.Model):
-    """What one instance used at one moment, for the charts of a day."""
+    """Resource usage of an instance at one moment, for the charts of a day."""
 
     instance = models.ForeignKey(DelegateInstance, on_delete=models.CASCADE, related_name="samples")
     at = models.DateTimeField()
@@ -133,7 +133,7 @@ class DelegateEvent(models.Model):
     """One thing that happened; a refused registration may belong to no delegate, only to a name."""
 
     class Kind(models.TextChoices):
-        """What sort of thing."""
+        """Kind of an event."""
 
         REGISTERED = "REGISTERED", "Registered"
         REFUSED = "REFUSED", "Refused"

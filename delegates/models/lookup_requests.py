@@ -12,14 +12,14 @@ from rbac.models import User
 
 
 class LookupRequest(models.Model):
-    """One question, asked by as many delegate tasks as it needs, one after the other.
+    """Lookup that needs one or more delegate tasks, one after the other.
 
-    `answers` is a JSON list of what came so far, `report` what came of it all once it is finished. Files stay
+    `answers` is a JSON list of the responses so far, `report` the result of the finished lookup. Files stay
     in `answers`, which is encrypted.
     """
 
     class Kind(models.TextChoices):
-        """What is asked."""
+        """Kind of lookup."""
 
         TEST = "TEST", "Connector test"
         CLUSTERS = "CLUSTERS", "Clusters"
@@ -58,7 +58,7 @@ class LookupRequest(models.Model):
 
     @property
     def topics(self) -> str:
-        """What a page that waits for it wants to hear of: why it waits is its task's reason."""
+        """Return the topics of a waiting page; the reason for the wait is its task's reason."""
         return f"inquiry:{self.pk}" + (f" delegate-task:{self.task_id}" if self.task_id else "")
 
     @property

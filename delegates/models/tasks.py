@@ -20,7 +20,7 @@ class DelegateTask(models.Model):
     """
 
     class Kind(models.TextChoices):
-        """What an agent has to do."""
+        """Kind of work for an agent."""
 
         AWS = "aws", "AWS call"
         SHELL = "shell", "Shell script"

@@ -54,7 +54,7 @@ def create_configuration(
 
 
 def update_configuration(*, actor: User, configuration: DelegateConfiguration, **values: Any) -> None:
-    """Change what is given of a configuration; delegates that have it run a changed script.
+    """Update the given fields of a configuration; its delegates run a changed script.
 
     Raises `BadInput`.
     """
@@ -135,7 +135,7 @@ def _apply_values(configuration: DelegateConfiguration, values: dict[str, Any]) 
 
 
 def _clean_script(script: str) -> str:
-    """The script with the line ends of the machine that runs it: a browser sends those of another."""
+    """Return the script with the line ends of the machine that runs it: a browser sends those of another."""
     cleaned = script.replace("\r\n", "\n")
     if fault := find_control_problem(cleaned) or find_size_problem(cleaned, SCRIPT_BYTES):
         raise BadInput(
@@ -158,7 +158,7 @@ def _refusal(path: str, message: str) -> BadInput:
 
 
 def _build_audit_values(configuration: DelegateConfiguration) -> dict[str, Any]:
-    """What the audit trail keeps: of the script, which may hold anything, only that it is another one."""
+    """Return the audited values; of the script, which may contain secrets, only the fact of a change."""
     return {
         "identifier": configuration.identifier,
         "name": configuration.name,

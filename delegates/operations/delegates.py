@@ -34,7 +34,7 @@ def update_delegate(
     configuration: DelegateConfiguration | None = None,
     shares_scripts: bool | None = None,
 ) -> Delegate:
-    """Change what people say of a delegate; None leaves a thing as it is. Raises `BadInput`."""
+    """Update the fields that users edit; None leaves a field unchanged. Raises `BadInput`."""
     require(actor, EDIT, delegate)
     before = _build_audit_values(delegate)
     if description is not None:
@@ -75,7 +75,7 @@ def reject_delegate(*, actor: User, delegate: Delegate) -> Delegate:
 
 
 def disable_delegate(*, actor: User, delegate: Delegate) -> Delegate:
-    """Give a delegate no more tasks until it is enabled; what runs there ends there. Raises `Conflict`."""
+    """Disable a delegate and end its running tasks. Raises `Conflict`."""
     return _admit(actor, delegate, Admission.DISABLED, Kind.DISABLED, (Admission.ENABLED,))
 
 
@@ -87,7 +87,7 @@ def enable_delegate(*, actor: User, delegate: Delegate) -> Delegate:
 
 
 def drain_delegate(*, actor: User, delegate: Delegate) -> Delegate:
-    """Let a delegate finish what it has and take nothing new. Raises `Conflict` if it does not work."""
+    """Drain a delegate: it finishes its tasks and refuses new ones. Raises `Conflict` if it is inactive."""
     if delegate.admission != Admission.ENABLED or delegate.draining:
         raise Conflict(f"The delegate {delegate} {_state(delegate)}: there is nothing to drain.")
     return _drain(actor, delegate, draining=True)
@@ -121,7 +121,7 @@ def delete_delegate(*, actor: User, delegate: Delegate, although_used: bool = Fa
 
 
 def delete_block(*, actor: User, delegate: Delegate, entry: int) -> None:
-    """Let a delegate be tried again for what it could not reach; nothing happens if the time is over."""
+    """Remove a block before it expires; an expired block is ignored."""
     require(actor, EDIT, delegate)
     with transaction.atomic():
         found = delegate.blocked.filter(pk=entry).first()
@@ -215,7 +215,7 @@ _ACTIONS: dict[str, str] = {
 
 
 def _state(delegate: Delegate) -> str:
-    """What a delegate is, to go behind its name in a sentence."""
+    """Return the delegate's state as words to follow its name."""
     if delegate.admission == Admission.ENABLED:
         return "is drained" if delegate.draining else "is enabled"
     return {
@@ -235,7 +235,7 @@ def _validate_configuration(
 
 
 def _clean_text(description: str) -> str:
-    """Raises `BadInput` for what cannot be stored or is too long."""
+    """Return the text. Raises `BadInput` if it is too long or has forbidden characters."""
     fault = find_control_problem(description)
     message = fault.message if fault else ""
     if not fault and len(description) > DESCRIPTION_CHARACTERS:

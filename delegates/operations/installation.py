@@ -33,10 +33,9 @@ def create_delegate(
     configuration: DelegateConfiguration | None = None,
     token: DelegateToken | None = None,
 ) -> Delegate:
-    """Make a delegate that nobody has heard of yet, and a token for it where none is given.
+    """Create a delegate that has never connected, and a token if none is given.
 
-    Raises `BadInput` with the questions of `WizardAnswers` as paths, or `Conflict` if the scope has that
-    name.
+    Raises `BadInput` with the fields of `WizardAnswers` as paths, or `Conflict` if the scope has that name.
     """
     require(actor, INSTALL_PERMISSION, scope)
     chosen = configuration or DelegateConfiguration.objects.get(is_primary=True)
@@ -73,7 +72,7 @@ def create_delegate(
 
 
 def build_spec_request(delegate: Delegate) -> SpecRequest:
-    """What the spec of a delegate is made of, without its token; one that came by itself told no wizard."""
+    """Return the spec request without a token; a self-registered delegate has no wizard answers."""
     target = "DOCKER" if delegate.kind == Delegate.Kind.DOCKER else "FARGATE"
     wish = WizardAnswers.from_json(delegate.spec or {"target": target, "flavour": delegate.flavour or "v3"})
     flavour: Any = wish.flavour
@@ -83,10 +82,10 @@ def build_spec_request(delegate: Delegate) -> SpecRequest:
 
 
 def get_installation(*, actor: User, delegate: Delegate, image: str = "") -> tuple[DelegateSpecFiles, str]:
-    """What a delegate is installed with, and why its token is not in it; empty where it is.
+    """Return a delegate's installation files and the reason for a missing token, or an empty reason.
 
-    The token is put in for who may edit delegates, which the audit trail keeps. `image` is another one than
-    that of the settings. Raises `BadInput`.
+    Users with permission to edit delegates get the token, and the audit trail records the access. `image`
+    replaces the image of the settings. Raises `BadInput`.
     """
     request, token = build_spec_request(delegate), delegate.token
     if image:
@@ -158,7 +157,7 @@ def _check_spec(request: SpecRequest) -> None:
 
 
 def _find_free_token_name(scope: Scope, delegate: Delegate) -> str:
-    """The delegate's name for its token, with a number where a token has it already."""
+    """Return the delegate's name for its token, with a number where a token has it already."""
     taken = set(DelegateToken.objects.filter(scope=scope).values_list("name", flat=True))
     stem, number, name = delegate.name[:120], 2, delegate.name
     while name in taken:

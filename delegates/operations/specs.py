@@ -25,7 +25,7 @@ SPEC_PERMISSION = "core_delegate_edit"
 
 
 def build_default_spec_request(*, flavour: Flavour = "v3", image: str = "") -> SpecRequest:
-    """What every spec of this installation has in common, to be completed with `dataclasses.replace`."""
+    """Return the values that all specs of this installation share, for `dataclasses.replace`."""
     return SpecRequest(
         account_id=get_account_id(),
         manager_url=settings.PUBLIC_URL,
@@ -54,7 +54,7 @@ def write_task_spec(
 
 
 def render_spec(request: SpecRequest) -> DelegateSpecFiles:
-    """Make the files and commands of a request. Raises `BadInput` with what has to be changed in it."""
+    """Return the files and commands of a request. Raises `BadInput` with the required changes."""
     try:
         return write_spec(request)
     except InvalidSpec as exc:
@@ -104,12 +104,12 @@ def check_spec(
 
 
 def _has_fatal_finding(finding: SpecFinding) -> bool:
-    """Whether a service is too wrong to be asked about."""
+    """Return whether a service is too wrong to be asked about."""
     return finding.document == "service" and not finding.is_warning
 
 
 def _list_network_ids(service: Document) -> dict[str, list[str]]:
-    """The ids that a service names, by what they are of."""
+    """Return the resource ids in a service definition by resource kind."""
     vpc = (service.get("networkConfiguration") or {}).get("awsvpcConfiguration") or {}
     return {key: list(vpc[key]) for key in ("subnets", "securityGroups") if vpc.get(key)}
 
@@ -133,6 +133,6 @@ def _describe_network(
 
 
 def _build_refusal_finding(key: str, error: AwsError) -> SpecFinding:
-    """What AWS would not describe is wrong, or may not be seen; either is worth saying."""
+    """Return a finding for a resource that AWS did not describe: it is missing or access is denied."""
     fix = "check the ids and the region, or the permissions of the connector"
     return SpecFinding("service", f"{NETWORK_PATH}.{key}", error.display_message, fix, True)

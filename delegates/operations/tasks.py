@@ -33,7 +33,7 @@ TASK_TIMEOUT = timedelta(minutes=10)
 
 
 class TaskOptions(TypedDict, total=False):
-    """What else a task may say of itself; each has the model's default."""
+    """Optional fields of a task; each has the model's default."""
 
     owner: str
     owner_ref: str
@@ -52,11 +52,11 @@ class TaskOptions(TypedDict, total=False):
 def submit_task(
     *, scope: Scope, kind: str, title: str, payload: Mapping[str, Any], **facts: Unpack[TaskOptions]
 ) -> DelegateTask:
-    """Queue a task; with the commit it is routed, offered, and the delegate is told.
+    """Queue a task; the commit routes and offers it.
 
-    `payload` is JSON without secrets of connectors. `criterion` is the URL whose reachability the task needs,
-    `environment` a path such as "account/acme/shop/production". A task whose selectors nobody has fails
-    right after the commit; its owner hears of it as of every end.
+    `payload` is JSON without the connector's credentials. `criterion` is a URL that the task must reach.
+    `environment` is a path such as "account/acme/shop/production". A task whose selectors no delegate has
+    fails right after the commit; its owner is notified as usual.
     """
     now = get_database_time()
     selectors = sorted({one.strip() for one in facts.pop("selectors", ())} - {""})
@@ -75,15 +75,15 @@ def submit_task(
 
 
 def withdraw_task(task: DelegateTask, reason: str) -> bool:
-    """Take back a task that its owner needs no more; False where a delegate has it or it has ended.
+    """Withdraw a task that its owner no longer needs; return False if a delegate has it or it has ended.
 
-    The owner is not told: it is the one who asks.
+    The owner requests this and is not notified.
     """
     return close_queued_task(task, DelegateTask.Status.ABORTED, reason, get_database_time())
 
 
 def stop_task(task: DelegateTask, reason: str) -> None:
-    """Take a task back, or ask whoever runs it to stop, because its owner needs it no more."""
+    """Withdraw a task, or request an abort from the delegate that runs it."""
     if not withdraw_task(task, reason):
         _request_abort(task)
 
@@ -118,9 +118,9 @@ CHECK_TIMEOUT_SECONDS = 30
 
 
 def start_connectivity_check(*, actor: Principal, delegate: Delegate, url: str) -> DelegateTask:
-    """Ask one delegate whether it reaches an address; the task that comes back tells. Raises `BadInput`.
+    """Start a connectivity check of an address on one delegate, and return its task. Raises `BadInput`.
 
-    What comes of it changes neither list: somebody may try again at once.
+    The result changes neither the allowlist nor the blocklist, so that users can retry at once.
     """
     require(actor, "core_delegate_edit", delegate)
     url = url.strip()
@@ -152,7 +152,7 @@ def _find_address_fault(url: str) -> str:
 
 @dataclass(frozen=True)
 class AwsRead:
-    """One call that only reads; `about` is what it is made for, as people call it."""
+    """Read-only AWS call; `about` is its purpose in words."""
 
     service: str
     operation: str
@@ -181,14 +181,14 @@ def queue_read(
 
 
 class ReadOwner:
-    """What owners of reads have in common: nothing is printed, and a lost task goes to the next delegate."""
+    """Base of the owners of reads: no log output, and a lost task goes to the next delegate."""
 
     def again(self, task: DelegateTask) -> None:
         """The task itself goes to the next delegate."""
 
     def secrets(self, task: DelegateTask) -> tuple[str, ...]:
-        """Reads print nothing."""
+        """Read print nothing."""
         return ()
 
     def logged(self, task: DelegateTask) -> None:
-        """Reads print nothing."""
+        """Read print nothing."""

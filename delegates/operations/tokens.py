@@ -21,10 +21,10 @@ from web.http.problems import BadInput, Conflict, ServiceUnavailable
 
 
 def end_token_sessions(token: DelegateToken) -> list[DelegateInstance]:
-    """End all sessions that began with a token that was revoked, and give back whose they were.
+    """End the sessions of a revoked token, and return their instances.
 
-    Call it in the transaction that revokes. Sockets are closed (4401) as soon as that is committed, and
-    what these agents were doing is taken from them.
+    Call it in the transaction that revokes. Sockets close (4401) after the commit, and the agents lose their
+    tasks.
     """
     now = get_database_time()
     alive = DelegateInstance.objects.filter(token=token).exclude(status=DelegateInstance.Status.GONE)
@@ -52,7 +52,7 @@ PREFIX_CHARACTERS = 12
 def create_token(
     *, actor: User, scope: Scope, name: str, expires_at: datetime | None = None
 ) -> DelegateToken:
-    """Make a token for the delegates of a scope; its `value` is what an agent shows.
+    """Create a token for the delegates of a scope; agents present its `value`.
 
     Raises `BadInput`, or `Conflict` if the scope has a token of that name.
     """
@@ -101,9 +101,9 @@ def rename_token(*, actor: User, token: DelegateToken, name: str) -> DelegateTok
 
 
 def reveal_token(*, actor: User, token: DelegateToken, shown_for: str = "") -> str:
-    """Return the value of a token, and write down who saw it and what for.
+    """Return the value of a token, and record the reader and the reason in the audit trail.
 
-    Raises `Conflict` if it is revoked, `ServiceUnavailable` if the key that encrypted it is missing.
+    Raises `Conflict` if the token is revoked, `ServiceUnavailable` if its encryption key is missing.
     """
     require(actor, EDIT, token)
     if token.status != DelegateToken.Status.ACTIVE:
@@ -155,7 +155,7 @@ def delete_token(*, actor: User, token: DelegateToken) -> None:
 
 
 def hash_token(value: str) -> str:
-    """What a token is found by."""
+    """Return the hash that identifies a token."""
     return hashlib.sha256(value.encode()).hexdigest()
 
 

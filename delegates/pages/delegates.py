@@ -78,7 +78,7 @@ MIN_SCALE = 2.0
 
 @dataclass(frozen=True)
 class LoadChart:
-    """One line: its paths, the scale, and what a reader hears instead."""
+    """Line chart with paths, scale and a text for screen readers."""
 
     title: str
     unit: str
@@ -119,7 +119,7 @@ def _y(value: float, top: float) -> float:
 
 
 def _paths(points: Sequence[tuple[float, float]]) -> list[str]:
-    """A path for each stretch without a gap; a single point becomes a short dash."""
+    """Return a path for each stretch without a gap; a single point becomes a short dash."""
     step = WIDTH * QUARTER / DAY
     stretches: list[list[tuple[float, float]]] = []
     for point in points:
@@ -148,7 +148,7 @@ class DelegateTab(NamedTuple):
 
 
 def select_page_relations(delegates: QuerySet[Delegate]) -> QuerySet[Delegate]:
-    """Delegates with what their page shows of them everywhere."""
+    """Return delegates with the related rows that all their pages show."""
     return queries.prefetch_instances(delegates).select_related("configuration", "created_by", "token")
 
 
@@ -196,7 +196,7 @@ def _instances(request: PageRequest, found: Delegate, now: datetime) -> dict[str
 
 
 def list_connector_uses(reader: Principal, found: Delegate, now: datetime) -> Any:
-    """The connectors that a delegate can serve, by name as far as `reader` may see them."""
+    """Return the connectors that a delegate can serve; `reader` gets the names of visible ones."""
     tags = frozenset(queries.list_selectable_tags(found, found.instances.all(), now))
     return build_uses(list_served_connectors(found, tags), reader)
 
@@ -365,7 +365,7 @@ def enable_delegate(request: PageRequest, pk: int) -> HttpResponse:
 @require_sign_in
 @require_POST
 def drain_delegate(request: PageRequest, pk: int) -> HttpResponse:
-    """Let a delegate finish what it has, and take nothing new."""
+    """Drain a delegate."""
     found = _get_delegate(request, pk, EDIT)
     said = f"{found.name} is draining: it finishes its tasks and accepts no new ones."
     return _run_decision(request, found, operations.drain_delegate, said)
@@ -374,7 +374,7 @@ def drain_delegate(request: PageRequest, pk: int) -> HttpResponse:
 @require_sign_in
 @require_POST
 def delete_block(request: PageRequest, pk: int, entry: int) -> HttpResponse:
-    """Let a delegate be tried again for what it could not reach."""
+    """Remove a block of a delegate."""
     found = _get_delegate(request, pk, EDIT)
     operations.delete_block(actor=request.user, delegate=found, entry=entry)
     messages.success(request, "The block is removed.")

@@ -37,7 +37,7 @@ SIZE_CHOICES: Final = {"sizes": SIZES.values(), "own_use": OWN_USE_NOTE, "rule_o
 @require_sign_in
 @require_http_methods(GET_OR_POST)
 def new_delegate(request: PageRequest) -> HttpResponse:
-    """Ask what a delegate shall be like, and make it."""
+    """Show the wizard of a new delegate, and create it."""
     form = NewDelegateForm(get_posted_data(request), person=request.user, scope=request.current_scope)
     if request.method == "POST" and form.is_valid():
         given = form.cleaned_data
@@ -117,7 +117,7 @@ def download_spec(request: PageRequest, pk: int) -> HttpResponse:
 @never_cache
 @require_safe
 def show_connect_progress(request: PageRequest, pk: int) -> HttpResponse:
-    """Say whether a delegate has connected, or what most likely keeps it away."""
+    """Show whether a delegate has connected, with the most likely causes of a missing connection."""
     return render(
         request, "delegates/new/_waiting.html", _build_progress(request, _get_delegate(request, pk))
     )
@@ -145,5 +145,5 @@ def _get_delegate(request: PageRequest, pk: int) -> Delegate:
 @require_sign_in
 @require_safe
 def show_install_help(request: PageRequest) -> HttpResponse:
-    """Show what there is to know about installing delegates."""
+    """Show the help page for installing delegates."""
     return render(request, "delegates/help/help.html")

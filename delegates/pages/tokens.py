@@ -52,7 +52,7 @@ def list_tokens(request: PageRequest) -> HttpResponse:
 @require_sign_in
 @require_safe
 def show_token(request: PageRequest, pk: int) -> HttpResponse:
-    """Show what is known of a token beside its value, and who uses it."""
+    """Show the details and the users of a token, without its value."""
     return render(request, "delegates/tokens/token.html", _content(request, _get_token(request, pk)))
 
 
@@ -60,7 +60,7 @@ def show_token(request: PageRequest, pk: int) -> HttpResponse:
 @never_cache
 @require_POST
 def reveal_token(request: PageRequest, pk: int) -> HttpResponse:
-    """Show the value of a token once, and write down who asked."""
+    """Show the value of a token once, and record the reader."""
     found = _get_token(request, pk)
     content = _content(request, found)
     try:

@@ -75,9 +75,10 @@ class AgentHttpApplication:
 
 
 class AgentSocketApplication:
-    """Serves /ws/agent/ and passes everything else on.
+    """ASGI application that serves /ws/agent/ and passes on everything else.
 
-    Agents are no browsers: who comes with an Origin does not get in here, and whoever has none nowhere else.
+    Agents are not browsers. A request with an Origin header is refused here, a request without one everywhere
+    else.
     """
 
     def __init__(self, application: Application) -> None:
@@ -96,7 +97,7 @@ class AgentSocketApplication:
 
 
 def _get_bearer(scope: AsgiScope) -> str | None:
-    """What a handshake shows as its session; None for a browser, and for what came in the clear."""
+    """Return the session token of a handshake; None for a browser and for an unencrypted request."""
     headers = _headers(scope)
     if "origin" in headers or not _is_encrypted(scope, headers):
         return None
@@ -141,7 +142,7 @@ async def _handle(scope: AsgiScope, receive: Receive) -> AgentReply:
 
 
 async def _body(receive: Receive) -> bytes:
-    """The body as it came. Raises `TooLarge`."""
+    """Return the body as it came. Raises `TooLarge`."""
     parts, size = [], 0
     while True:
         message = await receive()

@@ -75,14 +75,14 @@ class AgentBroadcaster:
             job.cancel()
 
     def close(self) -> None:
-        """The process ends: nobody is kept waiting, and sockets that close are no news."""
+        """Release all waiting sockets at the end of the process; their disconnects are not events."""
         self.is_closing = True
         for present in self._all():
             present.tell("")
 
     @contextmanager
     def having(self, present: AgentConnection) -> Iterator[None]:
-        """Tell somebody what there is to be told, for the length of the block."""
+        """Deliver notices to a listener for the block."""
         self._here[present.instance_id].add(present)
         self._of_delegate[present.delegate_id].add(present)
         try:
@@ -92,7 +92,7 @@ class AgentBroadcaster:
             _remove_connection(self._of_delegate, present.delegate_id, present)
 
     def has(self, instance_id: int) -> bool:
-        """Whether anything of an instance is here."""
+        """Return whether anything of an instance is here."""
         return instance_id in self._here
 
     def _all(self) -> list[AgentConnection]:
@@ -171,7 +171,7 @@ class AgentBroadcaster:
 
 
 def build_task_notice(task_id: str) -> str:
-    """The notice of a task: where it is, and nothing of what it is (R015)."""
+    """Return the notice of a task: its address without its content (R015)."""
     return json.dumps({"type": "task_available", "task_id": task_id})
 
 
@@ -218,7 +218,7 @@ _broadcasters: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AgentBroadca
 
 @asynccontextmanager
 async def get_agent_broadcaster() -> AsyncIterator[AgentBroadcaster]:
-    """The hub of this process for as long as somebody needs it; the last one ends it."""
+    """Yield this process's broadcaster to a socket; the last socket ends it."""
     loop = asyncio.get_running_loop()
     hub = _broadcasters.get(loop)
     if hub is None:

@@ -44,7 +44,10 @@ def complete_task_request(request: AgentRequest) -> AgentReply:
 
 
 def parse_answer(fields: RequestFields) -> TaskAnswer:
-    """The answer in the body, its result and error as they came. Raises `BadInput` naming the field."""
+    """Return the answer in the body, its result and error as they came.
+
+    Raises `BadInput` naming the field.
+    """
     return TaskAnswer(
         status=fields.choice("status", tuple(STATUSES)),
         result=replace_unstorable(fields.body.get("result")),
@@ -81,7 +84,7 @@ def complete_task(
 
 
 def _redact(task: DelegateTask, answer: TaskAnswer) -> TaskAnswer:
-    """The answer with secrets hidden in its error, which people read; its result is kept encrypted."""
+    """Return the answer with secrets hidden in its error, which people read; its result is kept encrypted."""
     owner = get_task_owner(task) if answer.error else None
     if owner is None:
         return answer

@@ -13,7 +13,7 @@ from web.clock import get_database_time
 
 
 def serialize_configuration(configuration: DelegateConfiguration | None) -> dict[str, Any] | None:
-    """What an agent is told of its configuration."""
+    """Return a configuration in the agent protocol."""
     if configuration is None:
         return None
     return {

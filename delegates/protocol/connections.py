@@ -76,7 +76,7 @@ class AgentSocket:
         self._unread -= 1
 
     async def hear(self, receive: SocketReceive) -> None:
-        """Take what the agent says until the socket closes."""
+        """Receive the agent's messages until the socket closes."""
         while True:
             message = await receive()
             if message["type"] == "websocket.disconnect":
@@ -133,9 +133,9 @@ async def _refuse(send: Send, code: int, reason: str) -> None:
 
 
 def record_connect(bearer: str) -> tuple[int, int]:
-    """Note that an instance has a socket; its id and its delegate's.
+    """Record an instance's socket, and return the ids of instance and delegate.
 
-    Raises what `get_session_instance` raises.
+    Raises the errors of `get_session_instance`.
     """
     instance = get_session_instance(bearer)
     now = get_database_time()
@@ -258,7 +258,7 @@ async def _wait_for_notice(poll: LongPoll, seconds: float) -> bool:
 
 
 def _open_poll(bearer: str, has_more: Callable[[int], bool]) -> tuple[int, int]:
-    """The instance that polls, and its delegate. Raises what `get_session_instance` raises."""
+    """Return the polling instance and its delegate. Raises the errors of `get_session_instance`."""
     instance = get_session_instance(bearer)
     if not has_more(instance.pk):
         _record_poll(instance)
@@ -266,16 +266,16 @@ def _open_poll(bearer: str, has_more: Callable[[int], bool]) -> tuple[int, int]:
 
 
 def acquire_documents(bearer: str, free: int, polls: bool = False) -> list[dict[str, Any]]:
-    """The documents of tasks for who shows this session. Raises what `get_session_instance` raises."""
+    """Return the documents of tasks for a session. Raises the errors of `get_session_instance`."""
     instance = get_session_instance(bearer)
     _record_contact(instance, polls=polls)
     return [one.document() for one in leases.acquire_tasks(instance, free=free)]
 
 
 def _record_contact(instance: DelegateInstance, *, polls: bool) -> None:
-    """Who asks is there, also when its socket closed a moment ago.
+    """Record contact by a poll; the instance is connected even if its socket closed a moment ago.
 
-    Only who waits polls: who wants its answer at once was told by a socket, maybe a newer one than that.
+    A poll without a wait belongs to a socket's notice, perhaps of a newer socket.
     """
     connection = DelegateInstance.Connection
     if instance.suspect_since is not None or instance.connection == connection.NONE:
@@ -284,7 +284,7 @@ def _record_contact(instance: DelegateInstance, *, polls: bool) -> None:
 
 
 def _record_poll(instance: DelegateInstance) -> None:
-    """Who waits by long poll has no socket, whatever was known of it."""
+    """Record that an instance in long poll has no socket."""
     if instance.connection != DelegateInstance.Connection.POLLING:
         _set_connection(instance, DelegateInstance.Connection.POLLING.value)
 

@@ -31,7 +31,7 @@ def record_event(
 
 
 def record_refusal_event(*, scope: Scope, name: str, text: str, at: datetime, address: str) -> DelegateEvent:
-    """A registration that came to nothing, as far as it is known whose it was."""
+    """Record a refused registration, with its delegate if the delegate is known."""
     return DelegateEvent.objects.create(
         scope=scope,
         delegate=Delegate.objects.filter(scope=scope, name=name).first(),
@@ -44,7 +44,7 @@ def record_refusal_event(*, scope: Scope, name: str, text: str, at: datetime, ad
 
 
 def has_refusal_event(scope: Scope, name: str, text: str, *, since: datetime) -> bool:
-    """Whether the same refusal is written down already."""
+    """Return whether the same refusal is written down already."""
     refusals = DelegateEvent.objects.filter(
         kind=DelegateEvent.Kind.REFUSED, scope=scope, name=name, text=text
     )
@@ -52,7 +52,7 @@ def has_refusal_event(scope: Scope, name: str, text: str, *, since: datetime) ->
 
 
 def get_instance_label(instance: DelegateInstance) -> str:
-    """How events call an instance: by its host, or what stands for one."""
+    """Return the instance's name in events: its host or a substitute."""
     return instance.hostname or instance.key
 
 
@@ -80,7 +80,7 @@ def _list_remote_delegates() -> QuerySet[Delegate]:
 
 
 def _record_transition(delegate: Delegate, before: datetime | None, after: datetime | None) -> bool:
-    """The one conditional UPDATE that lets one process tell of it."""
+    """Return the one conditional UPDATE that lets one process tell of it."""
     return bool(Delegate.objects.filter(pk=delegate.pk, away_since=before).update(away_since=after))
 
 

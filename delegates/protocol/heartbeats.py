@@ -52,7 +52,7 @@ SELECT %s, b.* FROM unnest(%s::float8[], %s::float8[], %s::float8[], %s::int[], 
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """What an instance said of itself."""
+    """Values that an instance reports."""
 
     instance_id: int
     running: Mapping[UUID, int] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Heartbeat:
 
 
 def write_heartbeats(beats: Iterable[Heartbeat], now: datetime) -> None:
-    """Write what instances are now, and a sample of each for the charts of a day."""
+    """Store the current values of instances, with one sample each for the charts of a day."""
     rows = [beat.row for beat in beats]
     if not rows:
         return
@@ -100,7 +100,7 @@ HeartbeatAnswer = Mapping[str, Any] | SessionEnded
 
 
 def parse_heartbeat(instance_id: int, fields: RequestFields) -> Heartbeat:
-    """The body of a heartbeat. Raises `BadInput` naming the field."""
+    """Return the body of a heartbeat. Raises `BadInput` naming the field."""
     return Heartbeat(
         instance_id=instance_id,
         running=fields.held("running", AGENT_TASKS),
@@ -113,7 +113,7 @@ def parse_heartbeat(instance_id: int, fields: RequestFields) -> Heartbeat:
 
 
 class _InstanceColumns(NamedTuple):
-    """What is known of an instance that beats: columns, for whole rows take ten times as long to make."""
+    """Columns of an instance for heartbeats; whole model rows take ten times as long to load."""
 
     pk: int
     session_hash: str
@@ -140,7 +140,7 @@ class _InstanceColumns(NamedTuple):
 
 @transaction.atomic
 def record_heartbeats(beats: Mapping[int, Heartbeat]) -> dict[int, HeartbeatAnswer]:
-    """Write the heartbeats of many instances, renew their leases, and say what each is answered."""
+    """Store the heartbeats of many instances, renew their leases, and return the responses."""
     now = get_database_time()
     rows = DelegateInstance.objects.filter(pk__in=list(beats)).values_list(*_InstanceColumns._fields)
     found = [_InstanceColumns._make(row) for row in rows]
@@ -158,7 +158,7 @@ def record_heartbeats(beats: Mapping[int, Heartbeat]) -> dict[int, HeartbeatAnsw
 def _publish_changes(
     instances: Sequence[_InstanceColumns], beats: Mapping[int, Heartbeat], now: datetime
 ) -> None:
-    """Write down who came back and who drains; watchers hear of these and of busier instances."""
+    """Record recovered and draining instances, and publish them and changes of load."""
     draining = DelegateInstance.Status.DRAINING
     back = {one.pk for one in instances if _was_away(one, now)}
     drained = {one.pk for one in instances if beats[one.pk].draining and one.status != draining}
@@ -239,7 +239,7 @@ def _build_answer(instance: _InstanceColumns, now: datetime) -> dict[str, Any]:
 
 
 def _changed_configuration(instance: _InstanceColumns) -> dict[str, Any] | None:
-    """The configuration, where it or the choice of it changed since this instance was heard last."""
+    """Return the configuration, where it or the choice of it changed since this instance was heard last."""
     heard, written = instance.last_heartbeat_at, instance.delegate__configuration__updated_at
     if written is None or heard is None or max(written, instance.delegate__updated_at) < heard:
         return None
@@ -253,7 +253,7 @@ logger = logging.getLogger(__name__)
 
 
 class HeartbeatBuffer:
-    """Heartbeats that wait to be written, the newest of each instance, and who waits for the answers."""
+    """Buffer of heartbeats before the write: the newest of each instance, and the waiting requests."""
 
     def __init__(self) -> None:
         self._beats: dict[int, Heartbeat] = {}
@@ -280,12 +280,12 @@ class HeartbeatBuffer:
             return
 
     def stop(self) -> None:
-        """Nobody is here any more who could be answered."""
+        """Cancel the waiting requests."""
         if self._job is not None:
             self._job.cancel()
 
     async def _write(self) -> None:
-        """Write what has gathered, again and again until there is no more."""
+        """Write the buffer until it is empty."""
         clock = asyncio.get_running_loop().time
         while self._beats:
             await asyncio.sleep(max(0.0, self._written_at + FLUSH_INTERVAL_SECONDS - clock()))

@@ -26,7 +26,7 @@ _RESTART_HINT = "Start the agent again; if that does not help, delete instance-k
 
 
 def parse_public_key(fields: RequestFields) -> str:
-    """The public key in a registration, empty where the agent sends none. Raises `BadInput`."""
+    """Return the public key in a registration, empty where the agent sends none. Raises `BadInput`."""
     text = fields.shown("public_key", 44)
     if text and _public_key(text) is None:
         raise build_field_error("public_key", "must be the 32 bytes of an Ed25519 key as base64")
@@ -34,14 +34,14 @@ def parse_public_key(fields: RequestFields) -> str:
 
 
 def create_challenge(now: datetime) -> str:
-    """A text to sign that nobody has signed before; it carries its own time, so that none is kept."""
+    """Return a new challenge; it carries its own time, so that none is stored."""
     issued = {"at": now.timestamp(), "nonce": secrets.token_urlsafe(16)}
     return signing.Signer(salt=_SALT).sign_object(issued)
 
 
 @dataclass(frozen=True)
 class KeyProof:
-    """What an agent shows to prove that it holds the key pair of a public key; base64 but for `message`."""
+    """Proof that an agent holds the private key of a public key; base64 except `message`."""
 
     public_key: str
     challenge: str
@@ -68,10 +68,10 @@ class KeyProof:
 
 
 def check_instance_claim(instance: DelegateInstance, public_key: str, now: datetime) -> None:
-    """Refuse to replace a living instance by a process that does not hold its key pair.
+    """Refuse to replace a live instance by a process without its key pair.
 
-    Where neither has a key pair nobody can tell a restart from a second process: such registrations are only
-    slowed down. Raises `InstanceTaken`, `TooOften`.
+    If neither process has a key pair, a restart looks like a second process; such registrations are only
+    rate-limited. Raises `InstanceTaken`, `TooOften`.
     """
     if not _is_alive(instance, now):
         return

@@ -30,14 +30,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class LeaseReport:
-    """What became of the tasks that an instance believes to have."""
+    """Lease results of the tasks that an instance reports as its own."""
 
     lost: tuple[str, ...] = ()
     aborted: tuple[str, ...] = ()
 
 
 def renew_leases_request(request: AgentRequest) -> AgentReply:
-    """POST /agent/v1/tasks/renew: keep what is still this instance's, tell what is not."""
+    """POST /agent/v1/tasks/renew: renew the instance's leases, and list its lost tasks."""
     instance = get_session_instance(request.bearer)
     held = renew_leases(instance.pk, request.fields().held("tasks", AGENT_TASKS), now=get_database_time())
     return AgentReply({"lost": list(held.lost), "aborted": list(held.aborted)})
@@ -69,14 +69,14 @@ def _list_expired(kept: Iterable[UUID], instance_id: int, now: datetime) -> set[
 
 
 def sweep_expired_leases(*, now: datetime | None = None, most: int = 500) -> int:
-    """Take tasks from instances whose leases have ended, and say how many there were."""
+    """Take tasks from instances with expired leases, and return their number."""
     now = now or get_database_time()
     due = DelegateTask.objects.filter(status=STARTED, lease_until__lte=now).order_by("lease_until")
     return sum(_release_lost_task(pk, now) for pk in list(due.values_list("pk", flat=True)[:most]))
 
 
 def abort_overdue_tasks(now: datetime, *, most: int = 500) -> int:
-    """Ask who holds tasks past their deadlines to stop; those who do not lose them a minute later."""
+    """Request an abort of tasks past their deadlines; agents that do not comply lose them a minute later."""
     overdue = DelegateTask.objects.filter(status=STARTED, deadline__lte=now, abort_requested=False)
     found = list(overdue.values_list("pk", "instance", "fence")[:most])
     for pk, instance_id, fence in found:
@@ -147,7 +147,7 @@ def is_bound_to_project(instance: DelegateInstance) -> bool:
 def filter_by_bound_project(
     instance: DelegateInstance, tasks: QuerySet[DelegateTask]
 ) -> QuerySet[DelegateTask]:
-    """Return the tasks that an instance may take, whatever it has run before."""
+    """Return the tasks that an instance may take under its project isolation."""
     current = DelegateInstance.objects.filter(pk=instance.pk).values_list("script_scope", flat=True).first()
     if not current or not is_bound_to_project(instance):
         return tasks
@@ -194,7 +194,7 @@ class AcquiredTask:
     payload: TaskPayload = field(repr=False)
 
     def document(self) -> dict[str, Any]:
-        """The task as the agent gets it: the only place where secrets leave."""
+        """Return the task as the agent gets it: the only place where secrets leave."""
         return {
             "id": str(self.task.pk),
             "kind": self.task.kind,

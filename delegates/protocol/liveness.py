@@ -21,7 +21,7 @@ BATCH_SIZE = 500
 
 
 def record_silent_instances(now: datetime) -> int:
-    """Write down who became late or away since the last look, let go of who was away too long."""
+    """Record instances that became late or disconnected, and delete instances disconnected for too long."""
     alive = DelegateInstance.objects.exclude(status=DelegateInstance.Status.GONE)
     heard = alive.filter(last_heartbeat_at__lte=now - LATE_AFTER, delegate__is_built_in=False)
     if not heard.exists():

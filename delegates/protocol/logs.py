@@ -29,7 +29,7 @@ FIRST_SEQUENCE = 1
 
 
 def get_next_sequence(instance_id: int) -> int:
-    """The number of the line that is expected next."""
+    """Return the number of the line that is expected next."""
     last = DelegateLogChunk.objects.filter(instance_id=instance_id).order_by("-sequence").first()
     return FIRST_SEQUENCE if last is None else last.sequence + last.count
 
@@ -61,7 +61,7 @@ def _append_agent_lines(instance: DelegateInstance, sequence: int, lines: list[s
 
 
 def parse_task_path(text: str) -> UUID:
-    """The task of an address. Raises `NoSuchTask`."""
+    """Return the task of an address. Raises `NoSuchTask`."""
     try:
         return UUID(text)
     except ValueError as problem:
@@ -69,7 +69,7 @@ def parse_task_path(text: str) -> UUID:
 
 
 def get_task_attempt(instance: DelegateInstance, task_id: UUID, fence: int) -> TaskAttempt:
-    """The attempt that this instance speaks of. Raises `NoSuchTask` where it never had one."""
+    """Return the attempt that this instance speaks of. Raises `NoSuchTask` where it never had one."""
     found = TaskAttempt.objects.filter(task=task_id, fence=fence, instance=instance)
     attempt = found.select_related("task", "instance__delegate").first()
     if attempt is None:
@@ -181,7 +181,7 @@ def _build_manager_line(now: datetime, text: str) -> dict[str, Any]:
 
 
 def _redact_lines(lines: list[dict[str, Any]], secrets: Sequence[str]) -> list[dict[str, Any]]:
-    """The lines without what an agent of an older version, or a wrong one, has left in them."""
+    """Return the lines with secrets redacted that an old or faulty agent did not redact."""
     mask, texts = SecretMask(secrets), [str(line["text"]) for line in lines]
     shown = mask.mask_lines(texts)
     if len(shown) != len(lines):

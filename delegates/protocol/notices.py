@@ -31,7 +31,7 @@ def notify_abort(instance_id: int, task_id: UUID) -> None:
 
 
 def notify_drain(delegate_id: int) -> None:
-    """After the commit under way: a delegate finishes what it has and takes no more."""
+    """Notify a draining delegate's agents after the current transaction commits."""
     _on_commit({"type": "agents.drain", "delegate": delegate_id})
 
 
@@ -75,14 +75,14 @@ SESSION_INVALID = "session_invalid"
 
 @dataclass(frozen=True)
 class NoticeScan:
-    """Offers as (delegate, task), and instances whose sessions ended, with the code that says why."""
+    """Offers as (delegate, task), and instances with ended sessions and their close codes."""
 
     offers: tuple[tuple[int, str], ...]
     ended: tuple[tuple[int, str], ...]
 
 
 def scan_notices(instance_ids: Sequence[int]) -> NoticeScan:
-    """What all agents are offered just now, and which of these instances have no session any more."""
+    """Return the current offers of all agents, and the given instances without a session."""
     queued = DelegateTask.objects.filter(
         status=DelegateTask.Status.QUEUED, offered_until__gt=get_database_time()
     )

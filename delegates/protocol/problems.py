@@ -13,14 +13,14 @@ class SessionInvalid(Problem):
 
 
 class TokenUnknown(Problem):
-    """Nobody made this token here."""
+    """Error raised for an unknown token."""
 
     status = 401
     code = "token_unknown"
 
 
 class TokenMalformed(Problem):
-    """What was sent cannot be a delegate token."""
+    """Error raised for a text that is not a delegate token."""
 
     status = 401
     code = "token_malformed"
@@ -34,7 +34,7 @@ class TokenExpired(Problem):
 
 
 class TokenRevoked(Problem):
-    """Somebody took the token back."""
+    """Error raised for a revoked token."""
 
     status = 403
     code = "token_revoked"
@@ -48,14 +48,14 @@ class WrongAccount(Problem):
 
 
 class DelegateRejected(Problem):
-    """Somebody decided that this delegate may not work here."""
+    """Error raised for a rejected delegate."""
 
     status = 403
     code = "delegate_rejected"
 
 
 class DelegateDisabled(Problem):
-    """Somebody switched this delegate off."""
+    """Error raised for a disabled delegate."""
 
     status = 403
     code = "delegate_disabled"
@@ -76,7 +76,7 @@ class NameTaken(Problem):
 
 
 class SignatureWrong(Problem):
-    """The agent did not prove that it holds the key pair whose public key it sent."""
+    """Error raised for an invalid signature of the agent's public key."""
 
     status = 403
     code = "signature_wrong"
@@ -119,7 +119,7 @@ class NoSuchTask(Problem):
 
 
 class StaleFence(Conflict):
-    """The task is no longer this instance's: what it says now is kept and changes nothing."""
+    """Error raised for an old fencing token; the report is stored and changes nothing."""
 
     code = "stale_fence"
 

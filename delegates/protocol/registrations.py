@@ -64,14 +64,14 @@ _REFUSAL_REPEAT_INTERVAL = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class Registrant:
-    """Who tries to register: what it is called, and where it calls from."""
+    """Name and network address of a registering agent."""
 
     name: str
     address: str
 
     @property
     def keys(self) -> tuple[tuple[str, int], ...]:
-        """What its refusals are counted by, and how many there may be in a minute."""
+        """Return the keys of the refusal counters with their limits per minute."""
         both = hashlib.sha256(f"{self.address}\n{self.name}".encode()).hexdigest()
         return (
             (f"register:{both}", AGENT_REFUSALS),
@@ -80,7 +80,7 @@ class Registrant:
 
 
 def check_refusal_rate(stranger: Registrant) -> None:
-    """Let those try whose last minute was not full of refusals. Raises `TooOften`."""
+    """Check the refusals of the last minute. Raises `TooOften`."""
     if any(counts.get(key) >= most for key, most in stranger.keys):
         raise TooOften(
             "Registering was refused too often in the last minute. Check the last refusal, then try again.",
@@ -111,7 +111,7 @@ _TOKEN = re.compile(rf"{DelegateToken.PREFIX}[A-Za-z0-9_-]{{43}}")
 
 
 def find_token(shown: str) -> DelegateToken:
-    """The token that an agent shows, whatever its state. Raises `TokenMalformed`, `TokenUnknown`."""
+    """Return the token that an agent presents, in any state. Raises `TokenMalformed`, `TokenUnknown`."""
     if not _TOKEN.fullmatch(shown):
         raise TokenMalformed(
             f"This is not a delegate token: tokens are {DelegateToken.PREFIX} and 43 characters. "
@@ -128,7 +128,7 @@ def find_token(shown: str) -> DelegateToken:
 
 
 def check_token(token: DelegateToken) -> None:
-    """Refuse a token whose time is over. Raises `TokenRevoked`, `TokenExpired`, `ScopeArchived`."""
+    """Check that a token is usable. Raises `TokenRevoked`, `TokenExpired`, `ScopeArchived`."""
     if not is_trusted(token):
         raise TokenRevoked(f"The token {token.name} was revoked. Start the delegate with another token.")
     if token.expires_at is not None and get_database_time() >= token.expires_at:
@@ -155,7 +155,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class AgentRegistration:
-    """What an agent says of itself, checked."""
+    """Validated attributes of a registering agent."""
 
     account_id: str
     name: str
@@ -176,9 +176,9 @@ class AgentRegistration:
 
 
 def register_agent(request: AgentRequest) -> AgentReply:
-    """POST /agent/v1/register: 200 with a session, 202 with a challenge, or 202 until somebody approves.
+    """POST /agent/v1/register: 200 with a session, 202 with a challenge, or 202 until approval.
 
-    An agent that sends a public key is given a challenge, and registers again with it and its signature.
+    An agent with a public key receives a challenge, and registers again with the signed challenge.
     """
     said = parse_registration(request.fields())
     stranger = Registrant(name=said.name, address=request.address)
@@ -198,7 +198,7 @@ def register_agent(request: AgentRequest) -> AgentReply:
 
 
 def parse_registration(fields: RequestFields) -> AgentRegistration:
-    """The body of a registration. Raises `BadInput` naming the field."""
+    """Return the body of a registration. Raises `BadInput` naming the field."""
     sent = fields.moment("time")
     hostname, private_ip = fields.shown("hostname", 255), fields.shown("private_ip", 64)
     return AgentRegistration(
@@ -259,7 +259,7 @@ def _admit_agent(said: AgentRegistration, token: DelegateToken, *, address: str)
 
 
 def _get_or_create_delegate(said: AgentRegistration, token: DelegateToken) -> Delegate:
-    """The delegate of this name in the token's scope; a new one where there is none (R023–R029)."""
+    """Return the delegate of this name in the token's scope; a new one where there is none (R023–R029)."""
     rows = Delegate.objects.select_related("configuration", "scope")
     found = rows.filter(scope_id=token.scope_id, name=said.name).first()
     if found is not None:
@@ -357,7 +357,7 @@ def _describe_registration(said: AgentRegistration, taken: RegisteredInstance) -
 
 
 def describe_clock_skew(skew_seconds: float) -> str:
-    """What is to be done about a clock that is wrong."""
+    """Return the remedy for a wrong clock."""
     where = "ahead of" if skew_seconds > 0 else "behind"
     return f"Its clock is {abs(skew_seconds):.0f} s {where} ours: AWS refuses calls from 5 minutes on."
 

@@ -61,7 +61,7 @@ def replace_unstorable(value: Any, depth: int = JSON_DEPTH) -> Any:
 
 
 def build_field_error(path: str, message: str) -> BadInput:
-    """The refusal of one field."""
+    """Return the refusal of one field."""
     return BadInput(f"{path} {message}.", errors=[{"path": path, "message": message}])
 
 
@@ -72,7 +72,7 @@ class RequestFields:
         self.body = body
 
     def shown(self, name: str, most: int) -> str:
-        """A text for people to read, cleaned; empty where there is none. Raises `BadInput`."""
+        """Return a text for people to read, cleaned; empty where there is none. Raises `BadInput`."""
         value = self.body.get(name) or ""
         if not isinstance(value, str):
             raise build_field_error(name, "must be a text")
@@ -81,11 +81,11 @@ class RequestFields:
         return _INVISIBLE.sub("\ufffd", value)
 
     def name(self, name: str) -> str:
-        """A name of one line that reads as what it is. Raises `BadInput`."""
+        """Return a name of one printable line. Raises `BadInput`."""
         return _checked_name(name, self.body.get(name))
 
     def tags(self, name: str) -> list[str]:
-        """Names without repeats, in their order. Raises `BadInput`."""
+        """Return names without repeats, in their order. Raises `BadInput`."""
         value = self.body.get(name) or []
         if not isinstance(value, list):
             raise build_field_error(name, "must be a list of texts")
@@ -94,21 +94,21 @@ class RequestFields:
         return list(dict.fromkeys(_checked_name(f"{name}.{index}", one) for index, one in enumerate(value)))
 
     def whole(self, name: str, low: int, high: int, default: int | None = None) -> int:
-        """A whole number. Raises `BadInput`."""
+        """Return a whole number. Raises `BadInput`."""
         value = self.body.get(name, default)
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             raise build_field_error(name, f"must be a whole number from {low} to {high}")
         return value
 
     def measured(self, name: str) -> float:
-        """A number that is not negative, zero where it is missing. Raises `BadInput`."""
+        """Return a number that is not negative, zero where it is missing. Raises `BadInput`."""
         value = self.body.get(name) or 0
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
             raise build_field_error(name, "must be a number from 0")
         return float(value)
 
     def moment(self, name: str) -> float | None:
-        """Seconds since the epoch, None where they are missing. Raises `BadInput`."""
+        """Return the seconds since the epoch, None where they are missing. Raises `BadInput`."""
         value = self.body.get(name)
         if value is None:
             return None
@@ -124,7 +124,7 @@ class RequestFields:
         return str(value)
 
     def objects(self, name: str, most: int) -> list[dict[str, Any]]:
-        """A list of JSON objects, none where it is missing. Raises `BadInput`."""
+        """Return a list of JSON objects, none where it is missing. Raises `BadInput`."""
         value = self.body.get(name) or []
         if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
             raise build_field_error(name, "must be a list of objects")
@@ -133,14 +133,14 @@ class RequestFields:
         return value
 
     def object(self, name: str) -> dict[str, Any] | None:
-        """A JSON object or None. Raises `BadInput`."""
+        """Return a JSON object or None. Raises `BadInput`."""
         value = self.body.get(name)
         if value is not None and not isinstance(value, dict):
             raise build_field_error(name, "must be an object")
         return value
 
     def held(self, name: str, most: int) -> dict[UUID, int]:
-        """The tasks that an agent says it has, with their fences. Raises `BadInput`."""
+        """Return the tasks that an agent says it has, with their fences. Raises `BadInput`."""
         found: dict[UUID, int] = {}
         for one in self.objects(name, most):
             fields = RequestFields(one)
@@ -149,7 +149,7 @@ class RequestFields:
 
 
 def parse_task_id(value: object) -> UUID:
-    """The id of a task. Raises `BadInput`."""
+    """Return the id of a task. Raises `BadInput`."""
     try:
         return UUID(value) if isinstance(value, str) else UUID("")
     except ValueError as problem:
@@ -180,16 +180,16 @@ class AgentRequest:
 
     @property
     def bearer(self) -> str:
-        """The credential of the Authorization header; empty where there is none."""
+        """Return the credential of the Authorization header; empty where there is none."""
         scheme, _, credential = self.headers.get("authorization", "").partition(" ")
         return credential.strip() if scheme.lower() == "bearer" else ""
 
     def fields(self) -> RequestFields:
-        """The JSON object of the body. Raises `BadInput`, `TooLarge`."""
+        """Return the JSON object of the body. Raises `BadInput`, `TooLarge`."""
         return RequestFields(self.object())
 
     def object(self) -> dict[str, Any]:
-        """The JSON object of the body, texts as they came. Raises `BadInput`, `TooLarge`."""
+        """Return the JSON object of the body, texts as they came. Raises `BadInput`, `TooLarge`."""
         body = self._unpacked()
         try:
             text = body.decode()
@@ -219,7 +219,7 @@ class AgentRequest:
 
 @dataclass(frozen=True)
 class AgentReply:
-    """What the agent is answered."""
+    """Response to an agent."""
 
     content: Mapping[str, Any] = field(repr=False)
     status: int = 200
@@ -235,7 +235,7 @@ _thread_pool = ThreadPoolExecutor(THREADS, thread_name_prefix="agents")
 async def run_in_thread(
     work: Callable[WorkParams, WorkResult], *args: WorkParams.args, **kwargs: WorkParams.kwargs
 ) -> WorkResult:
-    """Do what asks the database in a thread, with this task's context and a connection of its own."""
+    """Run a database function in a thread, with this task's context and its own connection."""
     context = contextvars.copy_context()
 
     def connected() -> WorkResult:

@@ -1,4 +1,4 @@
-"""Schemas of task results by kind; what does not fit fails its task."""
+"""Schemas of task results by kind; an invalid result fails its task."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,13 +16,13 @@ MAX_PATH_LENGTH = 200
 
 
 class ResultSchema(BaseModel):
-    """What an answer of one kind holds; newer agents may say more."""
+    """Schema of one kind's results; newer agents may add fields."""
 
     model_config = ConfigDict(strict=True, extra="ignore", hide_input_in_errors=True)
 
     @property
     def is_good(self) -> bool:
-        """Whether this is the result of work that succeeded."""
+        """Return whether this is the result of work that succeeded."""
         return True
 
 
@@ -90,7 +90,7 @@ class TerraformResult(ResultSchema):
 
 
 class HttpResult(ResultSchema):
-    """What an address answered."""
+    """Response of an HTTP address."""
 
     status: int
     headers: dict[str, str] = {}
@@ -165,7 +165,7 @@ _HAS_RUN = ("ScriptFailed", "ProgramFailed")
 
 
 def get_result_variant(kind: str, params: Mapping[str, Any]) -> str:
-    """What exactly a task asks for, where its kind alone does not say which answer fits."""
+    """Return the variant of a task whose kind alone does not determine the schema."""
     if kind == Kind.AWS:
         return f"{params.get('service', '')}:{params.get('operation', '')}"
     if kind == Kind.GIT:
@@ -180,7 +180,7 @@ def get_result_variant(kind: str, params: Mapping[str, Any]) -> str:
 
 
 def validate_answer(attempt: TaskAttempt, answer: TaskAnswer) -> TaskAnswer:
-    """The answer, or in place of one that does not fit the failure that says what is wrong with it."""
+    """Return the answer, or a failure that describes the invalid field."""
     kind = attempt.task.kind
     fault = _failure_fault(answer) or _result_fault(kind, attempt.asked, answer)
     if not fault:
@@ -217,7 +217,7 @@ def _result_fault(kind: str, asked: str, answer: TaskAnswer) -> str:
 
 
 def _read(schema: type[ResultSchema], value: Any, name: str) -> tuple[str, ResultSchema | None]:
-    """What does not fit, with its place; where everything fits, what was read."""
+    """Return the validation error with its path, or the validated result."""
     if not isinstance(value, Mapping):
         return f"{name} must be an object, and is {describe_json_type(value)}", None
     try:
@@ -232,7 +232,7 @@ def _read(schema: type[ResultSchema], value: Any, name: str) -> tuple[str, Resul
 
 
 def _redact_path(place: str) -> str:
-    """A place whose names the agent made up."""
+    """Return a path without names that the agent chose."""
     return "".join(one if one.isprintable() else "\ufffd" for one in place[:MAX_PATH_LENGTH])
 
 

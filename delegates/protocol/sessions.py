@@ -33,9 +33,9 @@ def extend_leases_after_start() -> None:
 
 
 def extend_leases_after_outage(now: datetime) -> int:
-    """Begin the leases anew that ended while no worker was there to notice; how many there were.
+    """Restart the leases that expired while no worker ran, and return their number.
 
-    Not those of instances whose sessions were ended: they are not coming back.
+    Instances with ended sessions are left out; they do not come back.
     """
     if not _had_outage(now):
         return 0
@@ -58,17 +58,17 @@ _REGISTER_HINT = "Register again."
 
 
 def generate_session(instance_id: int) -> str:
-    """A credential that names its instance, so that it is found without a search."""
+    """Return a credential that names its instance, so that it is found without a search."""
     return f"{PREFIX}{instance_id}_{secrets.token_urlsafe(32)}"
 
 
 def hash_secret(secret: str) -> str:
-    """What is kept of a secret of 256 random bits."""
+    """Return the stored hash of a secret of 256 random bits."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def get_session_instance(session: str) -> DelegateInstance:
-    """The instance whose session this is, with its delegate, token and configuration.
+    """Return the instance of a session with its delegate, token and configuration.
 
     Raises `SessionInvalid`, `TokenRevoked`, `ScopeArchived`, `DelegateRejected`.
     """
@@ -89,14 +89,14 @@ def get_session_instance(session: str) -> DelegateInstance:
 
 
 def check_scope(scope: Scope) -> None:
-    """Refuse the agents of what is archived. Raises `ScopeArchived`."""
+    """Refuse agents of an archived scope. Raises `ScopeArchived`."""
     archived = [one.path for one in (scope, scope.parent) if one is not None and one.archived_at is not None]
     if archived:
         raise ScopeArchived(f"{archived[0]} is archived. Its delegates wait until it is restored.")
 
 
 def is_trusted(token: DelegateToken | None) -> bool:
-    """Whether sessions that began with this token go on; only revoked ones can be deleted."""
+    """Return whether sessions that began with this token go on; only revoked ones can be deleted."""
     return token is not None and token.status == DelegateToken.Status.ACTIVE
 
 

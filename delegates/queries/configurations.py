@@ -23,14 +23,14 @@ def list_configurations_with_use() -> QuerySet[DelegateConfiguration]:
 def list_configuration_runs(
     configuration: DelegateConfiguration, reader: Principal
 ) -> list[ConfigurationRun]:
-    """The newest runs of a script, on instances of delegates that somebody may see."""
+    """Return the newest runs of a script, on instances of delegates visible to the user."""
     seen = filter_visible(reader, "core_delegate_view", Delegate.objects.all())
     runs = configuration.runs.filter(instance__delegate__in=seen).select_related("instance__delegate")
     return list(runs.order_by("-started_at", "-pk")[:MAX_RUNS])
 
 
 def list_assignable_delegates(configuration: DelegateConfiguration, giver: Principal) -> QuerySet[Delegate]:
-    """The delegates that somebody may give a configuration to: those at its scope and below."""
+    """Return the delegates at or below the scope of a configuration that a user may edit."""
     below = Delegate.objects.filter(is_built_in=False).select_related("scope", "configuration")
     path = configuration.scope.path
     reached = below.filter(scope__path=path) | below.filter(scope__path__startswith=f"{path}/")
@@ -57,6 +57,6 @@ def register_environment_finder(finder: EnvironmentFinder) -> EnvironmentFinder:
 
 
 def list_known_environments(scope: Scope, principal: Principal) -> list[KnownEnvironment]:
-    """The environments at or below a scope that somebody may see, by path."""
+    """Return the visible environments at or below a scope, by path."""
     found = (one for finder in _finders for one in finder(scope, principal))
     return sorted(found, key=lambda one: one.path)

@@ -74,7 +74,7 @@ def filter_by_status(delegates: QuerySet[Delegate], status: str, now: datetime) 
 
 
 def filter_by_tag(delegates: QuerySet[Delegate], tag: str, now: datetime) -> QuerySet[Delegate]:
-    """Only those that a selector `tag` means, whoever set it; case does not count."""
+    """Filter by a selector `tag` of any source, ignoring case."""
     found = [
         one.pk
         for one in prefetch_instances(delegates).defer("spec", "description")
@@ -85,7 +85,7 @@ def filter_by_tag(delegates: QuerySet[Delegate], tag: str, now: datetime) -> Que
 
 
 def prefetch_instances(delegates: QuerySet[Delegate]) -> QuerySet[Delegate]:
-    """Delegates with their scope and instances, in three queries whatever their number."""
+    """Return delegates with scope and instances, in three queries."""
     newest = (
         DelegateInstance.objects.select_related("token")
         .defer("token__value")
@@ -97,7 +97,7 @@ def prefetch_instances(delegates: QuerySet[Delegate]) -> QuerySet[Delegate]:
 def list_selectable_tags(
     delegate: Delegate, instances: Iterable[DelegateInstance], now: datetime
 ) -> tuple[str, ...]:
-    """What selectors can name: the name, tags that people set, and those of instances that are here (N10)."""
+    """Return the names for selectors: delegate names, user tags, and tags of connected instances (N10)."""
     said = [
         tag
         for instance in instances
@@ -116,7 +116,10 @@ def list_delegate_facts(delegates: Iterable[Delegate], now: datetime | None = No
 
 
 def list_instance_facts(delegate: Delegate, running: dict[int, int], now: datetime) -> list[InstanceFacts]:
-    """The instances of a delegate, newest first; those that are gone come last. `running` is by instance."""
+    """Return the instances of a delegate, newest first; those that are gone come last.
+
+    `running` is by instance.
+    """
     instances = delegate.instances.all()
     shown = [
         InstanceFacts(one, compute_instance_status(one, now), running.get(one.pk, 0)) for one in instances
@@ -132,7 +135,7 @@ def count_running_tasks(instances: Iterable[int]) -> dict[int, int]:
 
 
 def build_last_end_subquery() -> Subquery:
-    """The key of the event by which each delegate of a query was refused, or lost its session, last."""
+    """Return the key of each delegate's last event that refused it or ended its session."""
     known = DelegateEvent.objects.filter(
         scope=OuterRef("scope"), name=OuterRef("name"), kind__in=(Kind.REFUSED, Kind.SESSION_ENDED)
     )
@@ -140,7 +143,7 @@ def build_last_end_subquery() -> Subquery:
 
 
 def list_last_ends(delegates: Iterable[Delegate]) -> dict[int, DelegateEvent]:
-    """The last time that each delegate was refused, or lost its session, by delegate; in one query."""
+    """Return the last time that each delegate was refused, or lost its session, by delegate; in one query."""
     found = Delegate.objects.filter(pk__in=[one.pk for one in delegates]).annotate(
         end=build_last_end_subquery()
     )
@@ -152,7 +155,7 @@ def list_last_ends(delegates: Iterable[Delegate]) -> dict[int, DelegateEvent]:
 def build_delegate_facts(
     delegate: Delegate, running: dict[int, int], now: datetime, end: DelegateEvent | None = None
 ) -> DelegateFacts:
-    """One delegate; `running` counts tasks by instance, `end` is what `list_last_ends` found."""
+    """Return a delegate's facts; `running` counts tasks by instance, `end` is from `list_last_ends`."""
     instances = list(delegate.instances.all())
     status = compute_delegate_status(delegate, instances, now)
     expected = [one for one in instances if one.status in EXPECTED_STATUSES]
@@ -186,12 +189,12 @@ def get_last_heartbeat(instances: Iterable[DelegateInstance]) -> datetime | None
 
 
 def describe_end(end: DelegateEvent | None, heard_at: datetime | None) -> str:
-    """What is said of an end, if nothing was heard after it."""
+    """Return the sentence about an end without later contact."""
     return "" if end is None or (heard_at is not None and end.at < heard_at) else end.text
 
 
 def describe_status(status: Connectivity, expected: list[DelegateInstance], end: str = "") -> str:
-    """Why a delegate takes no work, in a sentence; nothing where it does. `end` is what ended it last."""
+    """Return the reason why a delegate takes no tasks, or an empty text. `end` is its last end."""
     if end and status in (Connectivity.DISCONNECTED, Connectivity.NEVER_CONTACTED):
         return end
     if status == Connectivity.LATE and any(one.suspect_since for one in expected):
@@ -233,7 +236,7 @@ class DelegatePresence:
 
 
 def count_presence(delegates: QuerySet[Delegate], now: datetime, most: int) -> DelegatePresence:
-    """Count these delegates, and name at most `most` that are away; in four queries whatever their number."""
+    """Count these delegates, with the names of at most `most` disconnected ones; four queries in all."""
     connected = Count("pk", filter=build_connected_filter(now))
     return DelegatePresence(
         **delegates.aggregate(total=Count("pk"), connected=connected), away=_list_away(delegates, now, most)
@@ -286,7 +289,7 @@ class ConnectProgress:
 
 
 def get_connect_progress(delegate: Delegate, now: datetime) -> ConnectProgress:
-    """Look at a delegate, and at whoever tried to register by its name since it was made."""
+    """Return the connect progress of a delegate, with registrations by its name since its creation."""
     instances = list(delegate.instances.all())
     left = delegate.created_at + CONNECT_TIMEOUT - now
     return ConnectProgress(
@@ -298,7 +301,7 @@ def get_connect_progress(delegate: Delegate, now: datetime) -> ConnectProgress:
 
 
 def _list_refusals_since_creation(delegate: Delegate) -> list[DelegateEvent]:
-    """A try with an unknown token belongs to no scope below the account: only the name tells whose it was."""
+    """Return refused registrations; an unknown token has no scope, so the name identifies the delegate."""
     here = Q(scope_id=delegate.scope_id) | Q(scope__parent__isnull=True)
     found = DelegateEvent.objects.filter(
         here, name=delegate.name, kind=DelegateEvent.Kind.REFUSED, at__gte=delegate.created_at
@@ -311,7 +314,7 @@ OPEN_SESSION_FILTER = Q(instances__session_hash__gt="") & ~Q(instances__status=D
 
 @dataclass(frozen=True)
 class RevocationImpact:
-    """Who loses a session with a token: delegates with their instances by name, and how many are hidden."""
+    """Effect of revoking a token: delegates with their instances by name, and the number of hidden ones."""
 
     delegates: list[tuple[Delegate, list[DelegateInstance]]]
     hidden: int
@@ -330,7 +333,7 @@ def list_tokens_with_use() -> QuerySet[DelegateToken]:
 
 
 def list_usable_tokens(principal: Principal, scope: Scope | None = None) -> QuerySet[DelegateToken]:
-    """Tokens that agents can register with and somebody may put into a spec; of one scope, or of all."""
+    """Return the valid tokens that a user may put into a spec, of one scope or of all."""
     current = Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
     tokens = DelegateToken.objects.defer("value").select_related("scope")
     active = tokens.filter(current, status=DelegateToken.Status.ACTIVE)
@@ -339,7 +342,7 @@ def list_usable_tokens(principal: Principal, scope: Scope | None = None) -> Quer
 
 
 def get_revocation_impact(token: DelegateToken, reader: Principal) -> RevocationImpact:
-    """Whose sessions end when `token` is revoked, by name as far as `reader` may see them."""
+    """Return the sessions that end when `token` is revoked; `reader` gets the names of visible delegates."""
     here = DelegateInstance.objects.filter(token=token).exclude(status=DelegateInstance.Status.GONE)
     with_session = here.exclude(session_hash="")
     visible = filter_visible(reader, "core_delegate_view", with_session)

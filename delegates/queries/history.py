@@ -45,7 +45,7 @@ class LoadQuarter:
 
 
 def list_recent_tasks(delegate: Delegate) -> list[DelegateTask]:
-    """What runs now, then what ran last."""
+    """Return the running tasks, then the most recent ended ones."""
     given = DelegateTask.objects.filter(instance__delegate=delegate).defer("payload", "result", "error")
     with_instance = given.select_related("instance").order_by("-queued_at")
     started = with_instance.filter(status=DelegateTask.Status.STARTED)[:MAX_TASKS]
@@ -54,17 +54,19 @@ def list_recent_tasks(delegate: Delegate) -> list[DelegateTask]:
 
 
 def list_allowlist_entries(delegate: Delegate, now: datetime) -> QuerySet[AllowlistEntry]:
-    """What it reached within six hours."""
+    """Return the addresses that the delegate reached within six hours."""
     return delegate.allowed.filter(expires_at__gt=now).order_by("-expires_at")[:MAX_LIST_ENTRIES]
 
 
 def list_blocklist_entries(delegate: Delegate, now: datetime) -> QuerySet[BlocklistEntry]:
-    """What it is not tried for now."""
+    """Return the addresses that the delegate is currently blocked for."""
     return delegate.blocked.filter(expires_at__gt=now).order_by("-expires_at")[:MAX_LIST_ENTRIES]
 
 
 def list_refusals(delegate: Delegate) -> QuerySet[DelegateEvent]:
-    """The last registrations under its name that were refused, also those that nothing could be said of."""
+    """Return the last registrations under its name that were refused, also those that nothing could be said
+    of.
+    """
     found = DelegateEvent.objects.filter(
         scope=delegate.scope_id, name=delegate.name, kind=DelegateEvent.Kind.REFUSED
     )
@@ -72,7 +74,7 @@ def list_refusals(delegate: Delegate) -> QuerySet[DelegateEvent]:
 
 
 def list_load_quarters(delegate: Delegate, now: datetime) -> list[LoadQuarter]:
-    """The last 24 hours of the instances heard last, by quarters of an hour that have a sample."""
+    """Return the last 24 hours of the instances heard last, by quarters of an hour that have a sample."""
     heard_last = F("last_heartbeat_at").desc(nulls_last=True)
     instances = DelegateInstance.objects.filter(delegate=delegate).order_by(heard_last)[
         :MAX_SAMPLED_INSTANCES
@@ -100,7 +102,7 @@ MAX_LOG_LINES = 500
 
 @dataclass(frozen=True)
 class AgentLogPage:
-    """Lines of one instance's log; `first` is the number of the first, `next` what to ask for afterwards."""
+    """Page of an instance's log; `first` is the first line's number, `next` the position after the page."""
 
     instance: int | None
     first: int
@@ -133,7 +135,7 @@ def read_agent_log(instance: DelegateInstance | None, after: int | None = None) 
 
 
 def list_served_connectors(delegate: Delegate, tags: frozenset[str]) -> list[Connector]:
-    """The connectors that may be reached through a delegate with these tags, in the order of their names.
+    """Return the connectors that a delegate with these tags can reach, sorted by name.
 
     For the built-in one these are the connectors that are reached from this Slipway.
     """
@@ -141,7 +143,7 @@ def list_served_connectors(delegate: Delegate, tags: frozenset[str]) -> list[Con
 
 
 def get_delegate_uses(delegate: Delegate, principal: Principal) -> ResourceUsages:
-    """The connectors that name tags which the delegate has, by name as far as `principal` may see them."""
+    """Return the connectors that select the delegate's tags; `principal` gets the names of visible ones."""
     said = DelegateInstance.objects.filter(delegate=delegate).exclude(status=DelegateInstance.Status.GONE)
     tags = {tag for found in said.values_list("tags", flat=True) for tag in found}
     served = list_served_connectors(delegate, frozenset([*delegate.tags, delegate.name, *tags]))
@@ -150,7 +152,7 @@ def get_delegate_uses(delegate: Delegate, principal: Principal) -> ResourceUsage
 
 
 def build_uses(found: list[Connector], principal: Principal) -> ResourceUsages:
-    """Connectors by name as far as `principal` may see them, the rest as a number."""
+    """Return connectors with the names that `principal` may view, and the number of the others."""
     wanted = Connector.objects.filter(pk__in=[one.pk for one in found])
     seen = set(filter_visible(principal, "core_connector_view", wanted).values_list("pk", flat=True))
     shown = tuple(

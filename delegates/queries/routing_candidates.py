@@ -26,7 +26,7 @@ MISSED_OFFER_WINDOW = timedelta(seconds=60)
 
 
 def build_routing_request(task: DelegateTask) -> RoutingRequest:
-    """What routing has to know of a task; its scope must be loaded."""
+    """Return the routing request of a task; its scope must be loaded."""
     return RoutingRequest(
         scope=task.scope.path,
         selectors=tuple(task.selectors),
@@ -40,12 +40,12 @@ def build_routing_request(task: DelegateTask) -> RoutingRequest:
 
 
 def build_own_tag(delegate_id: int) -> str:
-    """The tag that only one delegate answers to; nobody can set it, for it has a blank."""
+    """Return the tag of a single delegate; users cannot set it because it contains a space."""
     return f"delegate {delegate_id}"
 
 
 def list_instance_tags(instances: Iterable[DelegateInstance], now: datetime) -> frozenset[str]:
-    """What the connected instances say of themselves; where none is, what the one heard last said."""
+    """Return the tags of the connected instances, or of the last seen one if none is connected."""
     known = list(instances)
     live = [one for one in known if is_connected(one, now)]
     if not live and known:
@@ -56,7 +56,7 @@ def list_instance_tags(instances: Iterable[DelegateInstance], now: datetime) -> 
 def list_effective_tags(
     delegate: Delegate, instances: Iterable[DelegateInstance], now: datetime
 ) -> frozenset[str]:
-    """All tags that a delegate answers to: set by people, its name, said by its instances (R047-R050).
+    """Return all tags that a delegate answers to: set by people, its name, said by its instances (R047-R050).
 
     In lower case: a selector does not ask for the case of a tag.
     """
@@ -66,7 +66,7 @@ def list_effective_tags(
 
 @dataclass
 class CandidatePool:
-    """The delegates at one moment, for a batch of tasks; `give` counts what the batch hands out."""
+    """Delegates at one moment for a batch of tasks; `give` counts the batch's own offers."""
 
     now: datetime
     delegates: dict[int, RoutingCandidate]
@@ -76,7 +76,7 @@ class CandidatePool:
     missed: dict[Any, Counter[int]] = field(default_factory=dict)
 
     def for_task(self, task: DelegateTask) -> list[RoutingCandidate]:
-        """The candidates as this one task sees them."""
+        """Return the candidates as this one task sees them."""
         missed = self.missed.get(task.pk, Counter())
         return [self._seen_by(task, delegate, missed[delegate.key]) for delegate in self.delegates.values()]
 
@@ -122,7 +122,7 @@ def read_candidate_pool(tasks: Sequence[DelegateTask], now: datetime) -> Candida
 
 
 def _count_missed_offers(tasks: list[Any], now: datetime) -> dict[Any, Counter[int]]:
-    """How often each delegate was lately offered a task that is still nobody's."""
+    """Count each delegate's recent offers of a task that no delegate has taken."""
     found: dict[Any, Counter[int]] = defaultdict(Counter)
     lately = RoutingDecision.objects.filter(
         task__in=tasks, at__gt=now - MISSED_OFFER_WINDOW, chosen__isnull=False
@@ -133,7 +133,7 @@ def _count_missed_offers(tasks: list[Any], now: datetime) -> dict[Any, Counter[i
 
 
 def _read_candidates(now: datetime, *, besides: Iterable[Any]) -> dict[int, RoutingCandidate]:
-    """All delegates; what is offered `besides` the tasks in question counts as their work."""
+    """Return all delegates as candidates; offers of other tasks (`besides`) count as load."""
     started = Counter(
         dict(
             DelegateTask.objects.filter(status=DelegateTask.Status.STARTED, instance__isnull=False)
@@ -168,7 +168,7 @@ def _last_tasks() -> QuerySet[Any]:
 
 @dataclass(frozen=True)
 class _Workload:
-    """What instances run, what one delegate is offered, and when each instance was given a task last."""
+    """Tasks by instance, offers by delegate, and the last assignment of each instance."""
 
     started: Counter[int]
     offered: int

@@ -42,7 +42,7 @@ class TaskLogPage:
 
 
 def list_tasks() -> QuerySet[DelegateTask]:
-    """Tasks with what a list shows of them, in one query."""
+    """Return tasks with the columns of a list, in one query."""
     return DelegateTask.objects.defer(*HIDDEN_COLUMNS).select_related(
         "scope", "offered_to", "instance__delegate"
     )
@@ -54,12 +54,12 @@ def filter_by_delegate(tasks: QuerySet[DelegateTask], delegate_id: int) -> Query
 
 
 def get_task_holder(task: DelegateTask) -> Delegate | None:
-    """The delegate that has or had a task; None before one took it."""
+    """Return the delegate that has or had a task; None before one took it."""
     return task.instance.delegate if task.instance else None
 
 
 def get_queue_positions(tasks: Iterable[DelegateTask], now: datetime) -> dict[Any, int]:
-    """The place in the queue of each task that waits and is offered to nobody; one query if any does."""
+    """Return the queue positions of the queued tasks without an offer; one query at most."""
     asked = {task.pk for task in tasks if _waits(task, now)}
     if not asked:
         return {}
@@ -68,7 +68,7 @@ def get_queue_positions(tasks: Iterable[DelegateTask], now: datetime) -> dict[An
 
 
 def is_offered(task: DelegateTask, now: datetime) -> bool:
-    """Whether a delegate may take a queued task at this moment."""
+    """Return whether a delegate may take a queued task at this moment."""
     until = task.offered_until if task.offered_to_id else None
     return task.status == DelegateTask.Status.QUEUED and until is not None and until > now
 
@@ -78,7 +78,9 @@ def _waits(task: DelegateTask, now: datetime) -> bool:
 
 
 def get_reached_address(task: DelegateTask) -> str:
-    """The address that a connectivity check ended at, where it is known; of other tasks nothing is told."""
+    """Return the address that a connectivity check ended at, where it is known; of other tasks nothing is
+    told.
+    """
     if task.kind != DelegateTask.Kind.CHECK or task.status != DelegateTask.Status.SUCCEEDED:
         return ""
     answer = json.loads(task.result) if task.result else {}
@@ -86,7 +88,7 @@ def get_reached_address(task: DelegateTask) -> str:
 
 
 def read_task_log(task: DelegateTask, after: int = 0, most: int = MAX_LINES) -> TaskLogPage:
-    """The lines with higher numbers than `after`, at most so many."""
+    """Return the lines with higher numbers than `after`, at most so many."""
     chunks = TaskLogChunk.objects.filter(task=task, sequence__gte=_first_chunk(task, after))
     found: list[TaskLogLine] = []
     for chunk in chunks.order_by("sequence").iterator(chunk_size=20):
@@ -97,7 +99,7 @@ def read_task_log(task: DelegateTask, after: int = 0, most: int = MAX_LINES) -> 
 
 
 def read_last_lines(task: DelegateTask, most: int = MAX_LINES) -> list[TaskLogLine]:
-    """The newest lines, the oldest of them first."""
+    """Return the newest lines, the oldest of them first."""
     return read_task_log(task, max(0, task.next_sequence - most), most).lines
 
 
@@ -125,7 +127,7 @@ MAX_DECISIONS = 50
 
 @dataclass(frozen=True)
 class RuleCell:
-    """What one rule said of one delegate; `verdict` is PASS or FAIL, and empty where it was not asked."""
+    """Result of one rule for one delegate; `verdict` is PASS, FAIL, or empty if not evaluated."""
 
     rule: str
     verdict: str = ""
@@ -135,7 +137,7 @@ class RuleCell:
 
     @property
     def left(self) -> str:
-        """For how long it holds; empty where nobody knows."""
+        """Return the remaining validity, or an empty text if it is unknown."""
         return f"{format_duration(self.seconds_left)} left" if self.seconds_left else ""
 
 
@@ -171,7 +173,7 @@ class ExplainedDecision:
 
 
 def explain_current_decision(task: DelegateTask, principal: Principal, now: datetime) -> ExplainedDecision:
-    """What would be decided about a queued task at this moment."""
+    """Return the current routing decision for a queued task."""
     decision = decide_route(build_routing_request(task), read_candidate_pool([task], now).for_task(task))
     rows = _filter_visible_rows(serialize_decision(decision), principal)
     chosen = decision.chosen.key if decision.chosen else None
@@ -181,7 +183,7 @@ def explain_current_decision(task: DelegateTask, principal: Principal, now: date
 def list_explained_decisions(
     task: DelegateTask, principal: Principal, most: int = MAX_DECISIONS
 ) -> list[ExplainedDecision]:
-    """What was decided, the newest first; delegates out of the task's reach only for who may see them."""
+    """Return the routing decisions, newest first; delegates out of reach only for users who may view them."""
     found = list(RoutingDecision.objects.filter(task=task).order_by("-number")[:most])
     seen = _visible(principal, (row for one in found for row in one.rows))
     return [
@@ -198,7 +200,7 @@ def list_explained_decisions(
 def list_decision_rows(
     decisions: Iterable[RoutingDecision], principal: Principal
 ) -> list[list[dict[str, Any]]]:
-    """The rows of decisions that a reader may see."""
+    """Return the rows of decisions that a reader may see."""
     found = list(decisions)
     seen = _visible(principal, (row for one in found for row in one.rows))
     return [_select_rows(one.rows, seen) for one in found]
@@ -228,7 +230,7 @@ def _select_rows(rows: list[dict[str, Any]], seen: set[int]) -> list[dict[str, A
 
 
 def _lines(rows: Iterable[Mapping[str, Any]], chosen: int | None) -> tuple[CandidateLine, ...]:
-    """The rows by delegate: who got it first, then who fails the fewest rules, those out of reach last."""
+    """Return the rows by delegate: the assigned one, then by failed rules, those out of reach last."""
     names: dict[int, str] = {}
     cells: dict[int, dict[str, RuleCell]] = {}
     for row in rows:

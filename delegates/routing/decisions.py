@@ -10,10 +10,10 @@ from delegates.routing.rules import RoutingCandidate, RoutingRequest, RuleVerdic
 
 @dataclass(frozen=True)
 class RoutingResult:
-    """What came of routing one task.
+    """Routing result of one task.
 
-    `ranked` are the eligible candidates, the best first. `impossible` says that waiting cannot help: no
-    delegate in reach has the selectors (R039), or runs scripts. `sentence` is for people.
+    `ranked` are the eligible candidates, the best first. `impossible` means that waiting cannot help: no
+    delegate in reach has the selectors (R039), or runs scripts. `sentence` is for users.
     """
 
     ranked: tuple[RoutingCandidate, ...]
@@ -37,7 +37,7 @@ class Preference(StrEnum):
 
 
 def decide_route(wanted: RoutingRequest, candidates: Iterable[RoutingCandidate]) -> RoutingResult:
-    """Decide who gets a task (R030-R046). The order of `candidates` makes no difference."""
+    """Choose the delegate of a task (R030-R046). The order of `candidates` makes no difference."""
     known = sorted(candidates, key=lambda one: (one.name, one.key))
     judged = {one.key: rules.evaluate_rules(wanted, one) for one in known}
     eligible = [one for one in known if all(verdict.ok for verdict in judged[one.key])]
@@ -59,7 +59,7 @@ def _sort_key(wanted: RoutingRequest, one: RoutingCandidate) -> tuple[float, ...
 
 
 def find_preference(wanted: RoutingRequest, ranked: tuple[RoutingCandidate, ...]) -> Preference | None:
-    """What put the first before the second; None where there is only one."""
+    """Return the reason for preferring the first candidate to the second; None with a single candidate."""
     if len(ranked) < 2:
         return None
     pairs = zip(_sort_key(wanted, ranked[0]), _sort_key(wanted, ranked[1]), strict=True)

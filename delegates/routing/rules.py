@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class RoutingRule(StrEnum):
-    """What a delegate has to pass, in this order (DESIGN 4)."""
+    """Conditions that a delegate must pass, in this order (DESIGN 4)."""
 
     CONNECTED = "connected"
     ADMITTED = "approved"
@@ -22,7 +22,7 @@ class RoutingRule(StrEnum):
 
 @dataclass(frozen=True)
 class RoutingRequest:
-    """What routing has to know of a task; `scope` is a path such as "account/acme/shop"."""
+    """Requirements of a task for routing; `scope` is a path such as "account/acme/shop"."""
 
     scope: str
     selectors: tuple[str, ...] = ()
@@ -36,13 +36,13 @@ class RoutingRequest:
 
 @dataclass(frozen=True)
 class RoutingCandidate:
-    """One delegate as it is now, for one task.
+    """Current state of a delegate for routing one task.
 
-    `admission` is ENABLED, PENDING_APPROVAL, REJECTED or DISABLED. `tags` are all that it answers to, in
-    lower case: set by people, its name, and said by its instances. `busy` counts what runs there and what is
-    offered to it. `blocked_seconds` and `allowed_seconds` are what is left of the lists' entries for the
-    task's criterion. `missed` counts offers of this very task that it let pass lately. `last_given` is when
-    it was given a task last, in seconds of the epoch.
+    `admission` is ENABLED, PENDING_APPROVAL, REJECTED or DISABLED. `tags` are all its tags in lower case: its
+    name, those of users and those of instances. `busy` counts its running and offered tasks.
+    `blocked_seconds` and `allowed_seconds` are the remaining validity of the list entries for the task's
+    criterion. `missed` counts its recent expired offers of this task. `last_given` is the time of its last
+    assignment, in seconds of the epoch.
     """
 
     key: int
@@ -80,7 +80,7 @@ class RoutingCandidate:
 
 @dataclass(frozen=True)
 class RuleVerdict:
-    """What one rule says of one delegate; `remedy` is what would make it eligible."""
+    """Result of one rule for one delegate; `remedy` would make the delegate eligible."""
 
     key: int
     name: str
@@ -92,17 +92,17 @@ class RuleVerdict:
 
 
 def is_in_reach(wanted: RoutingRequest, one: RoutingCandidate) -> bool:
-    """Whether a delegate hangs on the task's scope or above (R052-R054)."""
+    """Return whether a delegate hangs on the task's scope or above (R052-R054)."""
     return wanted.scope == one.scope or wanted.scope.startswith(f"{one.scope}/")
 
 
 def has_selectors(wanted: RoutingRequest, one: RoutingCandidate) -> bool:
-    """Whether a delegate has all tags that are asked for (R050)."""
+    """Return whether a delegate has all tags that are asked for (R050)."""
     return one.tags.issuperset(selector.casefold() for selector in wanted.selectors)
 
 
 def evaluate_rules(wanted: RoutingRequest, one: RoutingCandidate) -> tuple[RuleVerdict, ...]:
-    """What all rules say of a delegate; of one out of reach only that it is."""
+    """Return the verdicts of all rules for a delegate; out of reach, only that verdict."""
     if not is_in_reach(wanted, one):
         return (_scope(wanted, one),)
     verdicts = tuple(rule(wanted, one) for rule in _RULES)
@@ -207,14 +207,14 @@ def _capacity(wanted: RoutingRequest, one: RoutingCandidate) -> RuleVerdict:
 
 
 def _scripts(wanted: RoutingRequest, one: RoutingCandidate) -> RuleVerdict:
-    """A script on the manager itself would have what the manager has: its keys and everybody's secrets."""
+    """Return the verdict on scripts: on the manager they could read its keys and all secrets."""
     detail = "It can run scripts." if one.runs_scripts else "The built-in delegate cannot run scripts."
     remedy = "" if one.runs_scripts else "Install a delegate."
     return RuleVerdict(one.key, one.name, RoutingRule.SCRIPTS, one.runs_scripts, detail, remedy)
 
 
 def _isolation(wanted: RoutingRequest, one: RoutingCandidate) -> RuleVerdict:
-    """Without isolation a script reads what others hold: one project's tasks at most run there."""
+    """Return the verdict on isolation: without it, a delegate runs the tasks of at most one project."""
     ok, remedy = True, ""
     if one.is_isolated:
         detail = "It isolates tasks."

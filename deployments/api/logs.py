@@ -178,7 +178,7 @@ def _render_text(execution: Execution, how: str, request: HttpRequest) -> Stream
 
 
 def _pages(execution: Execution, *, compressed: bool) -> Iterator[bytes]:
-    """The log as text, about 256 KiB at a time."""
+    """Return the log as text, about 256 KiB at a time."""
     packer = zlib.compressobj(wbits=GZIP) if compressed else None
     after = 0
     while blocks := log.list_blocks(execution.pk, after, most_bytes=BLOCKS_BYTES):

@@ -60,7 +60,7 @@ def build_approval_plan(step: StepExecution, way_of: StageCallerFinder) -> Appro
 
 
 def find_stage_caller(context: "EngineStepContext", stage: StageExecution) -> Caller | None:
-    """The way to AWS of the stage of an action or of a later one.
+    """Return the way to AWS of the stage of an action or of a later one.
 
     Of a stage with another connector or region the calls that delegates make are the action's own as well, so
     that the look waits for them; those from this Slipway are made at each look.
@@ -90,7 +90,7 @@ class _OtherStageCaller:
     stage: StageExecution
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer. Raises as the action's own calls do."""
+        """Return the answer. Raises as the action's own calls do."""
         stage = self.stage
         asked = {"connector": stage.connector_id, "region": stage.region, "environment": stage.environment}
         said = {"service": service, "operation": operation, "params": dict(params)}

@@ -18,14 +18,14 @@ _RELATED_ROWS = ("execution__pipeline__scope", "execution__scope", "execution__s
 
 
 def list_visible_approvals(principal: User, scope: Scope | None = None) -> QuerySet[Approval]:
-    """The approvals of the executions that a person may see, with what a list shows."""
+    """Return the approvals of the executions that a person may see, with what a list shows."""
     rows = Approval.objects.select_related(*_RELATED_ROWS).prefetch_related("decisions")
     plain = rows.defer("plan", "execution__yaml", "execution__pipeline__yaml")
     return filter_visible_below(principal, VIEW, plain, scope)
 
 
 def list_waiting_approvals(principal: User, scope: Scope | None = None) -> QuerySet[Approval]:
-    """The approvals that wait for the decision of this person."""
+    """Return the approvals that wait for the decision of this person."""
     mine = ApprovalDecision.objects.filter(
         approval=OuterRef("pk"), by=principal, plan_hash=OuterRef("plan_hash")
     )

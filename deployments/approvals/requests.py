@@ -104,7 +104,7 @@ class ApprovalRequester:
         return Approval.objects.filter(step=self._context.step, attempt=self._context.attempt)
 
     def _verdict(self, row: Approval, counted: ApprovalTally) -> str:
-        """A decision that was taken in time counts, however late it is read."""
+        """Return the verdict; a decision before the deadline counts at any later time."""
         if counted.verdict != Approval.Status.WAITING:
             return counted.verdict
         is_late = self._context.world.now() >= row.expires_at

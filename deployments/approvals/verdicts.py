@@ -36,7 +36,7 @@ def tally_decisions(approval: Approval, decisions: Iterable[ApprovalDecision]) -
 
 
 def build_approval_summary(approval: Approval) -> dict[str, Any]:
-    """An approval in lists and beside its step; comes with its decisions."""
+    """Return an approval in lists and beside its step; comes with its decisions."""
     counted = tally_decisions(approval, approval.decisions.all())
     return {
         "id": str(approval.pk),

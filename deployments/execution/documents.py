@@ -184,7 +184,7 @@ def _units(step: StepExecution) -> list[dict[str, Any]]:
 
 
 def _units_of_rollback(step: StepExecution, siblings: list[StepExecution]) -> list[dict[str, Any]]:
-    """A rollback step shows the undos of its partners, newest first; it has no actions of its own."""
+    """Return a rollback step shows the undos of its partners, newest first; it has no actions of its own."""
     rows = [
         row
         for partner in reversed(siblings)

@@ -28,7 +28,7 @@ from web.http.problems import BadInput, Conflict
 
 
 def list_leftovers(*, actor: User, execution: Execution) -> list[Leftover]:
-    """The ECS services that strategies left beside the one that an execution deployed, as AWS shows them now.
+    """Return the extra ECS services that strategies left in AWS after an execution, in their current state.
 
     Where a delegate makes the calls nobody looks before the execution does: then all names that there can be.
     Raises `ConnectorUnavailable` where AWS refuses, or cannot be asked from here.
@@ -82,7 +82,7 @@ def _get_stage(execution: Execution) -> StageExecution:
 
 
 def _get_stage_route(stage: StageExecution) -> StageRoute:
-    """The listener and rule for trying versions out, of the blue/green step of this stage."""
+    """Return the listener and rule for trying versions out, of the blue/green step of this stage."""
     step = stage.steps.filter(type=CREATE_STEP_TYPE).first()
     spec = step.spec if step else {}
     return StageRoute(spec.get("stageListener", ""), spec.get("stageListenerRuleArn", ""))

@@ -105,7 +105,7 @@ def _build_fact(execution: Execution, what: str, cause: str, mask: SecretMask) -
 
 
 def _list_identifiers(deployed: Iterable[dict[str, Any]], key: str) -> tuple[str, ...]:
-    """The identifiers of the services, or environments, each once, in the order of the stages."""
+    """Return the identifiers of the services, or environments, each once, in the order of the stages."""
     found = (str(one[key]["identifier"]) for one in deployed if one.get(key))
     return tuple(dict.fromkeys(found))
 

@@ -83,7 +83,7 @@ _VIEW_PERMISSIONS: dict[type[Model], str] = {
 
 
 def _first(model: type[Model], scope: Scope, principal: Principal) -> Any:
-    """The first that can be used in a scope, None where there is none."""
+    """Return the first that can be used in a scope, None where there is none."""
     path = f"{getattr(model, 'SCOPE_PATH', 'scope')}__path__in"
     rows = filter_visible(principal, _VIEW_PERMISSIONS[model], model._default_manager.only("pk"))
     return rows.filter(**{path: scope.ancestor_paths()}).order_by("pk").first()

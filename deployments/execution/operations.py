@@ -32,12 +32,12 @@ from web.live import publish_change_on_commit
 
 
 def list_planned_stages(pipeline: Pipeline) -> list[dict[str, Any]]:
-    """The stages, steps, units and actions that a run of this pipeline would have."""
+    """Return the stages, steps, units and actions that a run of this pipeline would have."""
     return build_outline(resolve_targets(parse_valid_pipeline(pipeline.yaml), pipeline.scope))
 
 
 def get_default_artifact(pipeline: Pipeline) -> dict[str, Any]:
-    """The image and the tag that a run takes when nobody chooses a tag."""
+    """Return the image and the tag that a run takes when nobody chooses a tag."""
     return planning.resolve_artifact(
         resolve_targets(parse_valid_pipeline(pipeline.yaml), pipeline.scope), "", pipeline.scope
     )
@@ -252,14 +252,14 @@ def _create_execution(
 
 
 def _has_written(stage: StageExecution) -> bool:
-    """Whether AWS may have taken a write of this stage, with or without a deployment begun."""
+    """Return whether AWS may have taken a write of this stage, with or without a deployment begun."""
     states = (CallState.SENT, CallState.UNKNOWN, CallState.ANSWERED)
     writes = AwsCall.objects.filter(step__stage=stage, is_write=True, state__in=states)
     return bool(stage.deployment_id) or writes.exists()
 
 
 def _is_newest(stage: StageExecution) -> bool:
-    """Whether no later execution has written to the same ECS service (rule 14)."""
+    """Return whether no later execution has written to the same ECS service (rule 14)."""
     keys = stage.claims.values("key")
     later = StageExecution.objects.filter(claims__key__in=keys).exclude(deployment_id="")
     return not later.filter(execution__created_at__gt=stage.execution.created_at).exists()

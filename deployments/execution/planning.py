@@ -88,7 +88,7 @@ def plan_stage(
 
 
 def plan_steps(stage: StageExecution, spec: StageSpec) -> Iterator[PlannedStep]:
-    """The steps of a stage as a run would begin them, each with its actions; no row is written.
+    """Return the steps of a stage as a run would begin them, each with its actions; no row is written.
 
     Raises `CannotPlanError` as `write_plan` does.
     """
@@ -114,7 +114,7 @@ def plan_steps(stage: StageExecution, spec: StageSpec) -> Iterator[PlannedStep]:
 
 
 def _plan_groups(stage: StageExecution, groups: Iterable[GroupSpec]) -> list[StepGroup]:
-    """The rows of the groups, which are written with the first step in each."""
+    """Return the rows of the groups, which are written with the first step in each."""
     rows: list[StepGroup] = []
     for one in groups:
         parent = None if one.parent is None else rows[one.parent]
@@ -147,7 +147,9 @@ def _refuse_unknown(stage: StageExecution, whens: list[tuple[str, dict[str, Any]
 
 
 def _resolve_spec(stage: StageExecution, step: StepSpec, then: Mapping[str, Any]) -> StepSpec:
-    """The step with the expressions of its spec resolved: what it will do is settled when a run starts."""
+    """Return the step with the expressions of its spec resolved: what it will do is settled when a run
+    starts.
+    """
     place = f"pipeline.stages.{stage.position}.stage.spec.execution"
     try:
         spec = step_manifests.freeze_spec(step.type, step.spec, stage.values, stage.execution.scope, then)
@@ -188,7 +190,7 @@ def _step(stage: StageExecution, section: str, position: int, spec: StepSpec) ->
 
 
 def _get_unresolved_spec(stage: StageExecution, step: StepSpec) -> dict[str, Any] | None:
-    """The spec as it is written, where some of it can only be filled in when the step begins."""
+    """Return the spec as it is written, where some of it can only be filled in when the step begins."""
     kind = get_step_kind(step.type)
     return step.spec if has_deferred(kind, step.spec, build_deferred_check(stage.values)) else None
 
@@ -241,7 +243,7 @@ def _values(execution: Execution, pipeline: PipelineSpec, target: StageTarget) -
 
 
 def resolve_artifact(targets: list[StageTarget], tag: str, scope: Scope) -> dict[str, Any]:
-    """The image that this execution deploys: the first stage's, with the tag chosen or its default."""
+    """Return the image that this execution deploys: the first stage's, with the tag chosen or its default."""
     for target in targets:
         artifact = Artifact.objects.filter(service=target.service).first()
         if artifact is not None:

@@ -17,7 +17,7 @@ MOST_DIGITS = 9
 
 
 def list_visible_executions(principal: User, scope: Scope | None = None) -> QuerySet[Execution]:
-    """The executions that a person may see, in one scope or everywhere, with what a list shows."""
+    """Return the executions that a person may see, in one scope or everywhere, with what a list shows."""
     rows = Execution.objects.select_related("pipeline", "scope", "started_by").defer("yaml", "pipeline__yaml")
     stages = StageExecution.objects.order_by("position").only("execution", "position", "values")
     found = filter_visible_below(principal, "core_pipeline_view", rows, scope)
@@ -25,7 +25,7 @@ def list_visible_executions(principal: User, scope: Scope | None = None) -> Quer
 
 
 def filter_by_text(executions: QuerySet[Execution], principal: User, text: str) -> QuerySet[Execution]:
-    """The executions that `text` names: by a part of their pipeline's name, their number or their tag."""
+    """Return the executions that match `text` by a part of the pipeline's name, number or tag."""
     text = text.strip()
     if not text:
         return executions
@@ -37,14 +37,14 @@ def filter_by_text(executions: QuerySet[Execution], principal: User, text: str) 
 
 
 def _find_pipelines_by_name(principal: User, text: str) -> list[int]:
-    """The pipelines with `text` in their name, compared here: the databases fold letters differently."""
+    """Return the pipelines with `text` in their name, compared in Python: databases fold case differently."""
     rows = list_visible_pipelines(principal).values_list("pk", "name", "identifier")
     wanted = text.casefold()
     return [pk for pk, *names in rows if any(wanted in name.casefold() for name in names)]
 
 
 def list_newest_tags(principal: User, pipelines: Sequence[Pipeline], most: int) -> list[str]:
-    """The tags that pipelines ran last, each once, newest first."""
+    """Return the tags that pipelines ran last, each once, newest first."""
     runs = list_visible_executions(principal).filter(pipeline__in=pipelines).exclude(tag="").exclude(tag=None)
     newest = runs.order_by("-created_at").values_list("tag", flat=True)[: most * 5]
     return list(dict.fromkeys(newest))[:most]
@@ -65,14 +65,14 @@ _LOCK_OF_CLAIM = ServiceLock.objects.filter(key=OuterRef("key"), stage=OuterRef(
 
 
 def list_earlier_claims(claim: ServiceLockClaim) -> QuerySet[ServiceLockClaim]:
-    """The claims of other stages that hold, or wait for, the same slot and came before this one."""
+    """Return the claims of other stages that hold, or wait for, the same slot and came before this one."""
     others = ServiceLockClaim.objects.filter(key=claim.key).exclude(stage=claim.stage_id)
     earlier = Q(requested_at__lt=claim.requested_at) | Q(requested_at=claim.requested_at, pk__lt=claim.pk)
     return others.exclude(stage__status__in=TERMINAL_STATUSES).filter(earlier)
 
 
 def list_waiting_claims() -> QuerySet[ServiceLockClaim]:
-    """The claims of all stages that are not granted now, the oldest first."""
+    """Return the claims of all stages that are not granted now, the oldest first."""
     return ServiceLockClaim.objects.filter(~Exists(_LOCK_OF_CLAIM)).order_by("requested_at", "pk")
 
 
@@ -92,7 +92,7 @@ def build_queue_positions(execution: Execution, stages: list[StageExecution]) ->
 
 
 def _get_queue_position(claim: ServiceLockClaim, in_line: Sequence[ServiceLockClaim]) -> dict[str, Any]:
-    """The place of one claim among those that want the same, as `ahead_of` counts them."""
+    """Return the place of one claim among those that want the same, as `ahead_of` counts them."""
     came = (claim.requested_at, claim.pk)
     others = [one for one in in_line if one.key == claim.key and one.stage_id != claim.stage_id]
     earlier = [one for one in others if (one.requested_at, one.pk) < came]

@@ -41,7 +41,7 @@ def apply_earlier_run(execution: Execution, earlier: Execution) -> None:
 
 
 def mark_earlier_run(row: EarlierRow, earlier: Execution) -> dict[str, Any]:
-    """A manifest of an earlier run, with the number of the run that has fetched it."""
+    """Return a manifest of an earlier run, with the number of the run that has fetched it."""
     if row.get("texts"):
         # That another one before had not kept them is of no matter any more.
         row = {name: value for name, value in row.items() if name != NOT_KEPT}
@@ -51,7 +51,7 @@ def mark_earlier_run(row: EarlierRow, earlier: Execution) -> dict[str, Any]:
 
 
 def _get_earlier_stage(stage: StageExecution) -> StageExecution | None:
-    """The stage that is brought back, None where the run brings nothing back."""
+    """Return the stage that is brought back, None where the run brings nothing back."""
     earlier = stage.execution.rerun_of
     if earlier is None:
         return None

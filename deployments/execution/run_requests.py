@@ -87,12 +87,12 @@ def resolve_targets(spec: PipelineSpec, scope: Scope, *, has_manifests: bool = F
 
 
 def list_requested_variables(pipeline: Pipeline) -> tuple[PipelineVariable, ...]:
-    """The variables that the form of a run asks for; none where the pipeline cannot be read."""
+    """Return the variables that the form of a run asks for; none where the pipeline cannot be read."""
     return tuple(one for one in list_pipeline_variables(pipeline) if one.is_runtime_input)
 
 
 def list_unknown_inputs(spec: PipelineSpec, inputs: Mapping[str, Any]) -> frozenset[str]:
-    """The variables that have nothing but a placeholder; secrets are not looked into."""
+    """Return the variables that have nothing but a placeholder; secrets are not looked into."""
     return frozenset(
         one.name
         for one in spec.variables

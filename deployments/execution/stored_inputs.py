@@ -37,7 +37,7 @@ def store_texts(stage: StageExecution, rows: Iterable[StoredRow]) -> list[dict[s
 
 
 def load_texts(rows: Sequence[StoredRow]) -> list[StoredRow]:
-    """The rows with the texts themselves, in one query however many there are."""
+    """Return the rows with the texts themselves, in one query however many there are."""
     names = {one["kept"] for row in rows for one in _texts(row) if "kept" in one}
     if not names:
         return list(rows)
@@ -72,7 +72,9 @@ def _load_text(one: Mapping[str, str], found: Mapping[str, str]) -> dict[str, st
 
 
 def _get_or_create_texts(names: set[str], texts: Mapping[str, str]) -> list[StoredText]:
-    """The rows of texts, made where they are missing; touched, so that none of them is dropped meanwhile."""
+    """Return the rows of texts, made where they are missing; touched, so that none of them is dropped
+    meanwhile.
+    """
     now = get_database_time()
     for _ in range(_TRIES):
         StoredText.objects.filter(name__in=names).update(used_at=now)
@@ -96,12 +98,14 @@ def _record_uses(stage: StageExecution, texts: Iterable[StoredText]) -> None:
 
 
 def texts_by_path(rows: Iterable[Mapping[str, Any]], kind: str) -> dict[str, str]:
-    """The texts among a step's own sources, by path; what was written in the step itself has an empty one."""
+    """Return the texts among a step's own sources, by path; what was written in the step itself has an empty
+    one.
+    """
     found = load_texts([row for row in rows if row["kind"] == kind])
     return {one["name"]: one["text"] for row in found for one in row.get("texts") or ()}
 
 
 def with_kept(stage: StageExecution, type_: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The spec of a step with the texts that it brings put away; inside the commit that writes it."""
+    """Return the spec of a step with the texts that it brings put away; inside the commit that writes it."""
     rows = store_texts(stage, list_frozen_sources(type_, spec))
     return {**spec, **{row["identifier"]: {FROZEN_KEY: row} for row in rows}}

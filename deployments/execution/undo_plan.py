@@ -21,7 +21,10 @@ _NO_ROLLBACK_STEP = (
 
 
 def build_undo_plan(execution: Execution) -> dict[str, Any]:
-    """The changes that a rollback would undo, in its order, in words; `note` says why there are none."""
+    """Return the changes that a rollback would undo, in its order, in words;
+
+    `note` says why there are none.
+    """
     written, changes, is_left = _list_write_states(execution), [], False
     for stage in _list_stages(execution):
         order, others = _order_steps(stage)
@@ -35,7 +38,7 @@ def build_undo_plan(execution: Execution) -> dict[str, Any]:
 
 
 def _list_write_states(execution: Execution) -> WriteStates:
-    """The states of the writes of each action that count for its undo, by the key of its row."""
+    """Return the states of the writes of each action that count for its undo, by the key of its row."""
     rows = AwsCall.objects.filter(execution=execution, phase__startswith="start", is_write=True)
     found: WriteStates = {}
     for action, state in rows.filter(attempt__gte=F("action__first_attempt")).values_list("action", "state"):
@@ -44,7 +47,7 @@ def _list_write_states(execution: Execution) -> WriteStates:
 
 
 def _list_stages(execution: Execution) -> list[StageExecution]:
-    """The stage that is open; of an execution that is over, every stage that began, the newest first."""
+    """Return the open stage; of a finished execution, every started stage, newest first."""
     stages = list(execution.stages.order_by("-position").prefetch_related("steps__actions"))
     if execution.is_over:
         return [stage for stage in stages if stage.status != Status.SKIPPED]
@@ -54,7 +57,7 @@ def _list_stages(execution: Execution) -> list[StageExecution]:
 def _order_steps(
     stage: StageExecution,
 ) -> tuple[list[tuple[StepExecution, StepExecution]], list[StepExecution]]:
-    """The begun steps, each with what undoes it, in the order of that, and those that nothing undoes."""
+    """Return the started steps with their undo, in undo order, and the steps without an undo."""
     steps = sorted(stage.steps.all(), key=lambda step: step.position)
     rollback = [step for step in steps if step.section == StepExecution.Section.ROLLBACK]
     begun = [step for step in steps if step.section == StepExecution.Section.EXECUTION and step.started_at]

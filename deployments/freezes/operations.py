@@ -124,13 +124,13 @@ def list_execution_targets(execution: Execution) -> list[FreezeTarget]:
 def list_active_windows(
     scope: Scope, places: Iterable[FreezeTarget]
 ) -> list[tuple[FreezeWindow, FreezePeriod]]:
-    """The windows of a scope and those above it that hold these places back now, the longest first."""
+    """Return the windows of a scope and those above it that hold these places back now, the longest first."""
     rows = FreezeWindow.objects.filter(scope__path__in=scope.ancestor_paths(), enabled=True)
     return list_blocking_windows(rows.select_related("scope"), places, get_database_time())
 
 
 def list_inherited_windows(actor: Principal, scope: Scope) -> QuerySet[FreezeWindow]:
-    """The windows of the scopes above, which hold back runs of this one too.
+    """Return the windows of the scopes above, which hold back runs of this one too.
 
     For who may run pipelines here, or manage or override freezes: a run that is held back names them anyway.
     """
@@ -175,7 +175,7 @@ def _find_active_freeze(actor: User, scope: Scope, places: Iterable[FreezeTarget
 def check_freeze_override(
     actor: User, scope: Scope, places: Iterable[FreezeTarget], *, override: bool
 ) -> list[FreezeWindow]:
-    """The windows that this person goes past, having said so.
+    """Return the windows that this person goes past, having said so.
 
     Raises `Frozen` where a window holds the run back, `Forbidden` for who may not override it.
     """

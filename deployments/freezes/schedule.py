@@ -29,12 +29,12 @@ class FreezeTarget:
 
 
 def get_period_at(window: FreezeWindow, moment: datetime) -> FreezePeriod | None:
-    """The stretch of a window that a moment lies in, None if it is not in force then."""
+    """Return the stretch of a window that a moment lies in, None if it is not in force then."""
     return next((one for one in _list_periods(window, moment) if one.begins <= moment < one.ends), None)
 
 
 def get_next_period(window: FreezeWindow, moment: datetime) -> FreezePeriod | None:
-    """The first stretch of a window that has not begun at a moment, None if there is none."""
+    """Return the first stretch of a window that has not begun at a moment, None if there is none."""
     return next((one for one in _list_periods(window, moment) if one.begins > moment), None)
 
 
@@ -45,7 +45,7 @@ def describe_times(window: FreezeWindow) -> str:
 
 
 def matches_target(window: FreezeWindow, place: FreezeTarget) -> bool:
-    """Whether a window holds back deployments of this service to this environment."""
+    """Return whether a window holds back deployments of this service to this environment."""
     return (
         (not window.services or place.service in window.services)
         and (not window.environments or place.environment in window.environments)
@@ -56,7 +56,7 @@ def matches_target(window: FreezeWindow, place: FreezeTarget) -> bool:
 def list_blocking_windows(
     windows: Iterable[FreezeWindow], places: Iterable[FreezeTarget], moment: datetime
 ) -> list[tuple[FreezeWindow, FreezePeriod]]:
-    """The windows in force that concern any of these places, the one that ends last first."""
+    """Return the windows in force that concern any of these places, the one that ends last first."""
     wanted = list(places)
     found = [
         (window, period)
@@ -69,7 +69,7 @@ def list_blocking_windows(
 
 
 def to_utc(local: datetime, zone: ZoneInfo, *, late: bool = False) -> datetime:
-    """A local time in UTC. One that comes twice means the first of them, or with `late` the second.
+    """Return a local time in UTC. One that comes twice means the first of them, or with `late` the second.
 
     One that a clock jumps over means as long after the jump as it would have been after its beginning.
     """
@@ -77,12 +77,12 @@ def to_utc(local: datetime, zone: ZoneInfo, *, late: bool = False) -> datetime:
 
 
 def parse_local_time(text: str) -> datetime:
-    """A local time as windows keep it. Raises `ValueError`."""
+    """Return a local time as windows keep it. Raises `ValueError`."""
     return datetime.strptime(text, LOCAL_TIME_FORMAT)  # noqa: DTZ007 - a wall clock, whose zone is kept beside it
 
 
 def _list_periods(window: FreezeWindow, moment: datetime) -> list[FreezePeriod]:
-    """The stretches around a moment, in order."""
+    """Return the stretches around a moment, in order."""
     zone = ZoneInfo(window.time_zone)
     begins, ends = parse_local_time(window.begins), parse_local_time(window.ends)
     if not window.weekly:

@@ -68,12 +68,12 @@ class Approval(models.Model):
 
     @property
     def is_being_refreshed(self) -> bool:
-        """Whether what would be done is about to be worked out."""
+        """Return whether what would be done is about to be worked out."""
         return self.status == self.Status.WAITING and self.refreshes_completed < self.refreshes_requested
 
     @property
     def badge_status(self) -> str:
-        """The status that pages draw."""
+        """Return the status that pages draw."""
         return {"WAITING": "APPROVAL_WAITING", "REJECTED": "APPROVAL_REJECTED"}.get(self.status, self.status)
 
 

@@ -126,7 +126,7 @@ class Execution(models.Model):
 
     @property
     def secret_input_values(self) -> dict[str, str]:
-        """The variables that are secrets, with their values."""
+        """Return the variables that are secrets, with their values."""
         return dict(json.loads(self.secret_inputs)) if self.secret_inputs else {}
 
     @property
@@ -135,7 +135,7 @@ class Execution(models.Model):
 
     @property
     def deployed_all_the_same(self) -> bool:
-        """Whether what was to be deployed was, though a step beside it failed and was ignored."""
+        """Return whether what was to be deployed was, though a step beside it failed and was ignored."""
         return self.status == Status.IGNORE_FAILED and self.outcome == Outcome.COMPLETED
 
 
@@ -197,7 +197,7 @@ class StageExecution(models.Model):
 
     @property
     def has_location(self) -> bool:
-        """Whether region and cluster are known: of a dynamic infrastructure, once it is provisioned."""
+        """Return whether region and cluster are known; a dynamic infrastructure must be provisioned first."""
         return bool(self.region and self.cluster)
 
     @property
@@ -286,12 +286,12 @@ class StepExecution(models.Model):
 
     @property
     def secret_output_values(self) -> dict[str, str]:
-        """The outputs that are secrets, with their values."""
+        """Return the outputs that are secrets, with their values."""
         return dict(json.loads(self.secret_outputs)) if self.secret_outputs else {}
 
     @property
     def all_outputs(self) -> dict[str, Any]:
-        """All outputs with their values, as other steps know them."""
+        """Return all outputs with their values, as other steps know them."""
         return {**self.outputs, **self.secret_output_values}
 
 

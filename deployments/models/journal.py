@@ -67,7 +67,7 @@ class AwsCall(models.Model):
 
     @property
     def parsed_parameters(self) -> dict[str, Any]:
-        """The parameters as they were sent."""
+        """Return the parameters as they were sent."""
         return dict(json.loads(self.parameters))
 
 

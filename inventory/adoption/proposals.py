@@ -66,7 +66,7 @@ class AdoptionProposal:
 
     @property
     def manifests(self) -> list[ManifestSpec]:
-        """The inline manifests of the service."""
+        """Return the inline manifests of the service."""
         documents = insert_expressions(self.documents, self.image, is_pair=self.is_pair)
         return [
             ManifestSpec(identifier, kind, "Inline", content=render_manifest(value))
@@ -75,7 +75,7 @@ class AdoptionProposal:
 
     @property
     def strategies(self) -> tuple[str, ...]:
-        """The strategies that can deploy the service, the default first."""
+        """Return the strategies that can deploy the service, the default first."""
         return ("BlueGreen",) if self.is_pair else ("Rolling", "Canary")
 
 

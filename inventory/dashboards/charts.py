@@ -25,7 +25,7 @@ class ChartBox:
 
     @property
     def path(self) -> str:
-        """The SVG path of the outline."""
+        """Return the SVG path of the outline."""
         return f"M{self.x} {self.y}h{self.width}v{self.height}h-{self.width}z"
 
 

@@ -100,7 +100,7 @@ class DeploymentNumbers:
 
     @property
     def failure_rate(self) -> float | None:
-        """The share from 0 to 1 that failed or was rolled back, without aborted ones."""
+        """Return the share from 0 to 1 that failed or was rolled back, without aborted ones."""
         completed = self.total - self.counts[ABORTED]
         return (self.counts[FAILED] + self.counts[ROLLED_BACK]) / completed if completed else None
 

@@ -20,7 +20,7 @@ class EnvironmentMatrixRow:
 
     @property
     def differs(self) -> bool:
-        """Whether the environments run more than one version."""
+        """Return whether the environments run more than one version."""
         return (
             len(
                 {

@@ -66,7 +66,7 @@ class RunningService:
 
     @property
     def version(self) -> str:
-        """The version that most tasks run."""
+        """Return the version that most tasks run."""
         return self.versions[0].tag if self.versions else ""
 
     @property
@@ -75,7 +75,7 @@ class RunningService:
 
     @property
     def deployments(self) -> list[Mapping[str, Any]]:
-        """The deployments as ECS returned them, the newest first."""
+        """Return the deployments as ECS returned them, the newest first."""
         rows = self.ecs_service.description.get("deployments")
         return (
             [deployment for deployment in rows if isinstance(deployment, Mapping)]
@@ -85,7 +85,7 @@ class RunningService:
 
     @property
     def target_groups(self) -> list[DashboardTargetGroup]:
-        """The target groups of the service as last read; an unread one has only its ARN."""
+        """Return the target groups of the service as last read; an unread one has only its ARN."""
         by_arn = {target_group["arn"]: target_group for target_group in self.ecs_service.targets}
         return [
             build_target_group(arn, by_arn.get(arn, {}), self.tasks)
@@ -99,12 +99,12 @@ class RunningService:
 
     @property
     def drift(self) -> DriftComparison | None:
-        """The comparison with the last deployment; None before the first scan."""
+        """Return the comparison with the last deployment; None before the first scan."""
         return getattr(self.ecs_service, "comparison", None)
 
     @property
     def denied_reads(self) -> dict[str, Mapping[str, Any]]:
-        """The denied reads by operation, with the missing "action" and the "principal"."""
+        """Return the denied reads by operation, with the missing "action" and the "principal"."""
         by_operation = {str(entry.get("operation")): entry for entry in self.ecs_service.cluster.denied_reads}
         if denied_reads.is_read_since(by_operation.get(USAGE_OPERATION), self.ecs_service.usage_read_at):
             del by_operation[USAGE_OPERATION]

@@ -72,17 +72,17 @@ class DashboardTarget:
 
     @property
     def is_unhealthy(self) -> bool:
-        """Whether the target should receive traffic but does not."""
+        """Return whether the target should receive traffic but does not."""
         return self.state.startswith(UNHEALTHY_STATES)
 
     @property
     def badge(self) -> str:
-        """The badge of its state."""
+        """Return the badge of its state."""
         return _get_state_badge(self.state)
 
     @property
     def hint(self) -> str:
-        """The next step for the reader."""
+        """Return the next step for the reader."""
         reason_hint = _REASON_HINTS.get(self.reason)
         return reason_hint or _STATE_HINTS.get(self.state.partition(".")[0], _STATE_HINTS["unhealthy"])
 
@@ -100,7 +100,7 @@ class DashboardTargetGroup:
 
     @property
     def state_counts(self) -> list[tuple[str, str, int]]:
-        """The badge, name and count of each state, the worst first."""
+        """Return the badge, name and count of each state, the worst first."""
         return [(_get_state_badge(state), state, count) for state, count in self.counts.items()]
 
     @property

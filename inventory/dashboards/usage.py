@@ -45,7 +45,7 @@ class UsageMeasure:
 
     @property
     def current(self) -> float | None:
-        """The newest value."""
+        """Return the newest value."""
         return self.known[-1] if self.known else None
 
     @property
@@ -78,12 +78,12 @@ class ServiceUsage:
 
     @cached_property
     def known(self) -> list[UsageReading]:
-        """The readings with a value, the newest first."""
+        """Return the readings with a value, the newest first."""
         return [reading for reading in reversed(self.readings) if reading.is_known]
 
     @property
     def table_rows(self) -> list[UsageReading]:
-        """The readings between the newest and the oldest value, the newest first."""
+        """Return the readings between the newest and the oldest value, the newest first."""
         if not self.known:
             return []
         newest, oldest = self.known[0].at, self.known[-1].at
@@ -99,7 +99,7 @@ class ServiceUsage:
 
     @property
     def hours(self) -> list[datetime]:
-        """The ticks of the time axis."""
+        """Return the ticks of the time axis."""
         since = self.readings[0].at
         return [since + number * _TICK_INTERVAL for number in range(USAGE_WINDOW // _TICK_INTERVAL + 1)]
 

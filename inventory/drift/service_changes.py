@@ -42,7 +42,7 @@ class ExecutionChange:
 
     @property
     def order(self) -> tuple[datetime, int]:
-        """The sort key: the later of two changes is greater."""
+        """Return the sort key: the later of two changes is greater."""
         return self.ended_at, self.step.pk
 
 

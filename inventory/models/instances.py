@@ -229,7 +229,7 @@ class ServiceInstance(models.Model):
 
     @property
     def shown_status(self) -> str:
-        """The status on pages: a running task is steady, one that is to stop is stopping."""
+        """Return the status on pages: a running task is steady, one that is to stop is stopping."""
         if self.last_status == "RUNNING":
             return "STOPPING" if self.desired_status == "STOPPED" else "STEADY"
         return self.last_status

@@ -46,7 +46,7 @@ class ClusterFreshness:
 
     @property
     def failure_source(self) -> SyncedCluster | SyncPause:
-        """The row with the failure: the cluster, or the shared pause."""
+        """Return the row with the failure: the cluster, or the shared pause."""
         return self.pause if self.pause is not None and not self.cluster.failure else self.cluster
 
     @property
@@ -55,7 +55,7 @@ class ClusterFreshness:
 
     @property
     def phase_label(self) -> str:
-        """The current phase of a running sync; empty without one."""
+        """Return the current phase of a running sync; empty without one."""
         row, due_at = self.cluster.cursor, self.cluster.due_at
         if row is None:
             is_requested = (

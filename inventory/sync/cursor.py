@@ -86,7 +86,7 @@ class SyncCursor:
 
     @property
     def needs_targets(self) -> bool:
-        """Whether this phase takes its names from rows."""
+        """Return whether this phase takes its names from rows."""
         return self.phase in OPTIONAL_PHASES and not self.is_filled
 
     def with_targets(self, names: Iterable[str]) -> Self:

@@ -73,7 +73,7 @@ def send_webhook(letter: WebhookRequest, reach: AddressPolicy) -> WebhookResult:
 
 
 def build_headers(letter: WebhookRequest, body: bytes) -> dict[str, str]:
-    """The headers: the id, by which receivers know what they have already, and the signature."""
+    """Return the headers: the id, by which receivers know what they have already, and the signature."""
     headers = {
         "Content-Type": "application/json",
         "User-Agent": USER_AGENT,
@@ -87,7 +87,7 @@ def build_headers(letter: WebhookRequest, body: bytes) -> dict[str, str]:
 
 
 def compute_signature(secret: str, sent_at: int, body: bytes) -> str:
-    """The HMAC-SHA256, in hex, over the timestamp, a full stop, and the body."""
+    """Return the HMAC-SHA256, in hex, over the timestamp, a full stop, and the body."""
     return hmac.new(secret.encode(), f"{sent_at}.".encode() + body, hashlib.sha256).hexdigest()
 
 

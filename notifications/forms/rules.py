@@ -88,7 +88,7 @@ class NewNotificationRuleForm(NotificationRuleForm):
             field.set_choices(person, EDIT, scope)
 
     def clean_identifier(self) -> str:
-        """The identifier, made from the name where none was given."""
+        """Return the identifier, made from the name where none was given."""
         given = str(self.cleaned_data["identifier"])
         return given or build_identifier(str(self.cleaned_data.get("name", "")))
 

@@ -36,7 +36,7 @@ VERSION_CONFLICT_MESSAGE: Final = (
 
 
 def get_rule(request: PageRequest, pk: int) -> NotificationRule:
-    """The rule of the address. Raises `NotVisible` (404)."""
+    """Return the rule of the address. Raises `NotVisible` (404)."""
     return get_visible(request, VIEW, NotificationRule.objects.select_related("scope"), pk=pk)
 
 

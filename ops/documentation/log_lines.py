@@ -124,7 +124,7 @@ def _level(call: ast.Call) -> str:
 
 
 def _is_said(text: str) -> bool:
-    """Whether a line says something besides its values."""
+    """Return whether a line says something besides its values."""
     return any(part.strip(" :,.") for part in _without_values(text))
 
 

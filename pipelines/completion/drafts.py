@@ -55,12 +55,12 @@ class DraftNode:
 
     @property
     def title(self) -> str:
-        """The display name."""
+        """Return the display name."""
         return format_step_title(str(self.body.get("name") or ""), self.identifier)
 
     @property
     def is_forward(self) -> bool:
-        """Whether it is a step of the execution section."""
+        """Return whether it is a step of the execution section."""
         return self.kind == "step" and "rollbackSteps" not in self.path
 
     @property

@@ -54,19 +54,19 @@ class CompletionItem:
 
     @property
     def expression(self) -> str:
-        """The expression as written in YAML."""
+        """Return the expression as written in YAML."""
         return f"<+{self.path}>"
 
     @property
     def text(self) -> str:
-        """The value for display, truncated."""
+        """Return the value for display, truncated."""
         text = self.full_text
         most = int(EXPRESSION_VALUE_CHARACTERS)
         return text if len(text) <= most else f"{text[:most]}…"
 
     @property
     def full_text(self) -> str:
-        """The full value as text."""
+        """Return the full value as text."""
         return self.value if isinstance(self.value, str) else json.dumps(self.value, ensure_ascii=False)
 
     @property

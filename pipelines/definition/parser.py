@@ -58,7 +58,7 @@ class StepSpec:
 
     @property
     def units(self) -> tuple[Unit, ...]:
-        """The actions of this step, which depend on its spec alone."""
+        """Return the actions of this step, which depend on its spec alone."""
         return get_step_kind(self.type).units(self.spec)
 
 

@@ -29,7 +29,7 @@ def is_program(source: Mapping[str, Any]) -> bool:
 
 
 def read_program_files(source: Mapping[str, Any], scope: Scope) -> list[dict[str, str]]:
-    """The files of a program that lie in the text itself or in a store that Slipway reads, each {name, text}.
+    """Return the program's files, inline or from a store that Slipway reads, each {name, text}.
 
     Raises `StoreError` where one is not there.
     """

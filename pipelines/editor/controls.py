@@ -37,24 +37,24 @@ class StepField:
 
     @property
     def id(self) -> str:
-        """The HTML id of the control."""
+        """Return the HTML id of the control."""
         is_row = ROW_PLACEHOLDER in self.name
         name = self.name.replace(".", "-") if is_row else _SEPARATORS.sub("-", self.name)
         return f"visual-{name}"
 
     @property
     def total(self) -> int:
-        """The number of the next new row."""
+        """Return the number of the next new row."""
         return max((int(row.number) for row in self.rows), default=-1) + 1
 
     @property
     def is_wide(self) -> bool:
-        """Whether it takes a full line of the form."""
+        """Return whether it takes a full line of the form."""
         return self.kind in ("yaml", "lines", "rows", "item", "checks")
 
     @property
     def checked(self) -> tuple[str, ...]:
-        """The selected checkboxes."""
+        """Return the selected checkboxes."""
         return tuple(self.value.split("\n")) if self.value else ()
 
 

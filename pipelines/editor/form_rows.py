@@ -27,11 +27,11 @@ class RowTable(Protocol):
 
     @property
     def columns(self) -> Sequence[SpecColumn]:
-        """The columns of an entry."""
+        """Return the columns of an entry."""
 
     @property
     def style(self) -> str:
-        """The CSS class of the rows."""
+        """Return the CSS class of the rows."""
 
     def render_cells(self, entry: Any) -> dict[str, str] | None:
         """Return the cells of an entry; None if cells cannot show it."""

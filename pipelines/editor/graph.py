@@ -29,12 +29,12 @@ class StepBox:
 
     @property
     def short(self) -> str:
-        """The title, truncated to fit."""
+        """Return the title, truncated to fit."""
         return _truncate(self.title, _MAX_TITLE_CHARACTERS)
 
     @property
     def short_kind(self) -> str:
-        """The type, truncated to fit."""
+        """Return the type, truncated to fit."""
         return _truncate(self.kind, _MAX_TITLE_CHARACTERS + 4)
 
 
@@ -61,7 +61,7 @@ class GroupBox:
 
     @property
     def short(self) -> str:
-        """The title, truncated to fit."""
+        """Return the title, truncated to fit."""
         return _truncate(self.title, _MAX_TITLE_CHARACTERS)
 
 
@@ -81,12 +81,12 @@ class StageBox:
 
     @property
     def short(self) -> str:
-        """The title, truncated to fit."""
+        """Return the title, truncated to fit."""
         return _truncate(self.title, _MAX_TITLE_CHARACTERS * 2)
 
     @property
     def short_target(self) -> str:
-        """The service and target, truncated to fit."""
+        """Return the service and target, truncated to fit."""
         return _truncate(self.target, _MAX_TITLE_CHARACTERS * 2 + 8)
 
 

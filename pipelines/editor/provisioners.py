@@ -28,7 +28,7 @@ class ProvisionerOption:
 
     @property
     def is_available(self) -> bool:
-        """Whether this version has all of its step kinds."""
+        """Return whether this version has all of its step kinds."""
         return get_step_kinds().keys() >= {*self.steps, *self.rollback_steps}
 
 

@@ -45,7 +45,7 @@ class FieldSpec:
 
     @property
     def name(self) -> str:
-        """The name of the form control."""
+        """Return the name of the form control."""
         return self.before + ".".join(self.keys)
 
 

@@ -21,12 +21,12 @@ class RunVariableInput:
 
     @property
     def id(self) -> str:
-        """The HTML id of the control."""
+        """Return the HTML id of the control."""
         return f"input-{self.variable.name}"
 
     @property
     def choices(self) -> list[tuple[str, str]]:
-        """The options of a variable with allowed values, or of a Boolean."""
+        """Return the options of a variable with allowed values, or of a Boolean."""
         one = self.variable
         said = [format_variable_value(value) for value in one.allowed] or (
             ["true", "false"] if one.type == "Boolean" else []

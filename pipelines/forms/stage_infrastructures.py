@@ -104,7 +104,7 @@ class StageInfrastructureForm(NewInfrastructureForm):
 
     @property
     def can_create(self) -> bool:
-        """Whether the user may create an infrastructure that the pipeline can reference."""
+        """Return whether the user may create an infrastructure that the pipeline can reference."""
         return any(self.fields[name].queryset.exists() for name in ("environment", "in_scope"))  # type: ignore[attr-defined]
 
     def clean(self) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class StageInfrastructureForm(NewInfrastructureForm):
 
     @property
     def target_identifiers(self) -> tuple[str, str]:
-        """The identifiers of environment and infrastructure, as the stage references them."""
+        """Return the identifiers of environment and infrastructure, as the stage references them."""
         given = self.cleaned_data
         found = given["environment"]
         named = found.identifier if found else given["environment_identifier"]

@@ -44,7 +44,7 @@ class PipelineVariable:
 
     @property
     def is_secret(self) -> bool:
-        """Whether the value is never shown."""
+        """Return whether the value is never shown."""
         return self.type == SECRET
 
     def describe_problem(self, value: Any) -> str:

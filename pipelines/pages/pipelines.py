@@ -29,12 +29,12 @@ GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 
 
 def get_pipeline(request: PageRequest, pk: int) -> Pipeline:
-    """The pipeline that is meant. Raises `NotVisible` (404)."""
+    """Return the pipeline that is meant. Raises `NotVisible` (404)."""
     return get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
 
 
 def build_graph_of_text(yaml: str) -> PipelineGraph | None:
-    """The graph of a text, None where it is no pipeline."""
+    """Return the graph of a text, None where it is no pipeline."""
     try:
         return build_graph(parse_pipeline(yaml))
     except InvalidPipelineError:

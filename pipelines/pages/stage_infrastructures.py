@@ -56,14 +56,14 @@ def create_stage_infrastructure(
 def build_infrastructure_form(
     request: PageRequest, scope: Scope, stage: EditorForm, words: dict[str, str]
 ) -> StageInfrastructureForm:
-    """The form for the stage that is open now, with what was entered for it and not created yet."""
+    """Return the form for the stage that is open now, with what was entered for it and not created yet."""
     is_of_it = stage.identifier in (words.get("new_of"), words.get("identifier")) and "new_of" in words
     entered = words if is_of_it and words.get("do") != CREATE_INFRASTRUCTURE else None
     return StageInfrastructureForm(person=request.user, scope=scope, entered=entered)
 
 
 def _create_from_form(request: PageRequest, form: StageInfrastructureForm) -> bool:
-    """Whether the environment and the infrastructure were both made; what was refused is in the form."""
+    """Create environment and infrastructure, and return whether both succeeded; the form has the errors."""
     try:
         with transaction.atomic():
             environment = form.cleaned_data["environment"] or _create_environment(request, form)

@@ -94,7 +94,7 @@ def _build_open_form(
 
 
 def list_editor_choices(scope: Scope, person: Principal) -> EditorChoices:
-    """The services and the places that a pipeline of a scope can name and that a person may see."""
+    """Return the services and the places that a pipeline of a scope can name and that a person may see."""
     paths = scope.ancestor_paths()
     services = filter_visible(person, "core_service_view", Service.objects.filter(scope__path__in=paths))
     places = Infrastructure.objects.filter(environment__scope__path__in=paths)
@@ -111,7 +111,7 @@ def list_editor_choices(scope: Scope, person: Principal) -> EditorChoices:
 
 
 def _list_connectors(scope: Scope, person: Principal) -> list[tuple[str, str]]:
-    """The connectors that lead to manifests, as steps name them; a farther namesake by its level."""
+    """Return the connectors that lead to manifests, as steps name them; a farther namesake by its level."""
     rows = list_connectors(scope, Connector.Kind.GIT, Connector.Kind.AWS)[: int(MAX_SUGGESTIONS)]
     usable = filter_visible(
         person, "core_connector_access", Connector.objects.filter(pk__in=[one.pk for one in rows])

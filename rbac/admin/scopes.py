@@ -107,7 +107,7 @@ class ScopeAdmin(PolicyAdmin):
 
 
 def _can_archive(principal: User, scope: Scope) -> bool:
-    """Whether somebody may archive a scope, or bring an archived one back."""
+    """Return whether somebody may archive a scope, or bring an archived one back."""
     if scope.parent is None:
         return False
     if scope.archived_at is not None:

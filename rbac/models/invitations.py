@@ -54,5 +54,5 @@ class Invitation(models.Model):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it is open, or would be if it were sent again."""
+        """Return whether it is open, or would be if it were sent again."""
         return self.state in (self.OPEN, "expired")

@@ -83,12 +83,12 @@ class Scope(NamedModel):
 
     @property
     def org(self) -> str:
-        """The identifier of the organization, empty on the account."""
+        """Return the identifier of the organization, empty on the account."""
         return self.path.split("/")[1] if self.kind != self.Kind.ACCOUNT else ""
 
     @property
     def project(self) -> str:
-        """The identifier of the project, empty above projects."""
+        """Return the identifier of the project, empty above projects."""
         return self.identifier if self.kind == self.Kind.PROJECT else ""
 
     def ancestor_paths(self) -> list[str]:

@@ -129,7 +129,7 @@ def require(principal: Principal, permission: str, thing: HasScope) -> None:
 
 
 def _narrow_to_visible(principal: Principal, permission: str) -> QuerySet[RoleAssignment]:
-    """The assignments that give `permission`, on what a resource group lists."""
+    """Return the assignments that give `permission`, on what a resource group lists."""
     roles = RolePermission.objects.filter(permission=permission).values("role_id")
     return list_valid_assignments(principal).filter(role__in=roles, resource_group__isnull=False)
 
@@ -149,7 +149,7 @@ def _build_name_filter(
     narrow: QuerySet[RoleAssignment],
     names: object,
 ) -> Q:
-    """The condition that an assignment speaks of a row by its name, and reaches the scope of the row."""
+    """Return the condition that an assignment names a row and covers the row's scope."""
     path, at, is_shared = (
         get_scope_path(model),
         "group__assignments__scope",

@@ -74,7 +74,9 @@ class _PermissionCase:
 
     @cached_property
     def assignments(self) -> list[RoleAssignment]:
-        """All of the subject's, those that have ended too: the nearest first, own ones before a group's."""
+        """Return all of the subject's, those that have ended too: the nearest first, own ones before a
+        group's.
+        """
         rows = _list_assignments(self.subject).select_related(
             "role", "scope__parent__parent", "user__service_account", "group", "resource_group"
         )
@@ -82,7 +84,7 @@ class _PermissionCase:
 
     @cached_property
     def roles(self) -> dict[int, set[str]]:
-        """The permissions of each role."""
+        """Return the permissions of each role."""
         found: dict[int, set[str]] = {}
         rows = Role.objects.filter(pk__in={one.role_id for one in self.assignments})
         for role, permission in rows.values_list("pk", "permissions__permission"):
@@ -91,7 +93,7 @@ class _PermissionCase:
 
     @cached_property
     def listed(self) -> set[tuple[int, str]]:
-        """The resource groups that speak of the thing, each with the kind it does so as."""
+        """Return the resource groups that speak of the thing, each with the kind it does so as."""
         called = Q(identifier="")
         for resource, identifier in self.identities.items():
             called |= Q(resource=resource, identifier=identifier)
@@ -112,13 +114,15 @@ class _PermissionCase:
 
     @cached_property
     def key_lineage(self) -> list[Scope]:
-        """The scope that the API key is kept to and what lies above it; nothing where it is kept to none."""
+        """Return the scope that the API key is kept to and what lies above it; nothing where it is kept to
+        none.
+        """
         key = get_key_scope(self.subject) if isinstance(self.subject, User) else None
         scope = Scope.objects.select_related("parent__parent").filter(pk=key).first() if key else None
         return [] if scope is None else _list_ancestors(scope)
 
     def _gives(self, assignment: RoleAssignment, permission: str) -> bool:
-        """Whether the role has the permission, and reaches the scope of the thing."""
+        """Return whether the role has the permission, and reaches the scope of the thing."""
         has_it = permission == ALWAYS_GRANTED or permission in self.roles[assignment.role_id]
         return has_it and (self._covers(assignment) or self._looks_up(assignment, permission))
 
@@ -179,7 +183,7 @@ def _list_assignments(subject: ExplainedPrincipal) -> QuerySet[RoleAssignment]:
 
 
 def _list_ancestors(scope: Scope) -> list[Scope]:
-    """The scope and what lies above it; it must come with its parents."""
+    """Return the scope and what lies above it; it must come with its parents."""
     found = [scope]
     while (parent := found[-1].parent) is not None:
         found.append(parent)

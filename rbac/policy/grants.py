@@ -138,7 +138,9 @@ class Grants:
 
 
 def _load_for_one(person: User) -> tuple[_ByPerson, _ByRole]:
-    """The assignments that count now, and what their roles permit; one query, too long an answer for many."""
+    """Return the assignments that count now, and what their roles permit; one query, too long an answer for
+    many.
+    """
     assigned: _ByPerson = defaultdict(set)
     permissions: _ByRole = defaultdict(set)
     rows = list_valid_assignments(person).values_list(*_COLUMNS, "role__permissions__permission")
@@ -150,13 +152,13 @@ def _load_for_one(person: User) -> tuple[_ByPerson, _ByRole]:
 
 
 def _load_for_many(people: Iterable[User]) -> tuple[_ByPerson, _ByRole]:
-    """The same for many; two queries."""
+    """Return the same for many; two queries."""
     assigned = _load_assignments([one.pk for one in people])
     return assigned, _load_role_permissions({one.role_id for each in assigned.values() for one in each})
 
 
 def _load_assignments(people: list[int]) -> _ByPerson:
-    """The assignments that count now, by person: their own, and those of their groups."""
+    """Return the assignments that count now, by person: their own, and those of their groups."""
     active = User.objects.filter(_ACTIVE_USERS, pk__in=people).values("pk")
     counting = RoleAssignment.objects.filter(build_validity_filter())
     own = counting.filter(user__in=active).values_list("user_id", *_COLUMNS)

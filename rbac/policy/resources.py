@@ -97,7 +97,7 @@ def filter_by_identifier(kind: str, identifier: str, scope_path: str) -> QuerySe
 
 
 def _get_identifier_column(kind: str, model: type[Model]) -> str:
-    """The column that names a thing in its scope, empty where there is none."""
+    """Return the column that names a thing in its scope, empty where there is none."""
     paths: dict[str, str] = getattr(model, "RESOURCE_PATHS", {})
     column = paths.get(kind, "")
     return "" if "__" in column else column

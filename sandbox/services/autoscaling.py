@@ -123,7 +123,7 @@ class SandboxScaling(ApplicationAutoscalingBackend):
     def describe_scaling_activities(
         self, resource_id: str | None, start: int, most: int
     ) -> tuple[str | None, list[dict[str, Any]]]:
-        """The activities of one resource or of all, the newest first."""
+        """Return the activities of one resource or of all, the newest first."""
         kept = vars(self).get("activities", ())
         found = [one for one in kept if not resource_id or one["ResourceId"] == resource_id]
         end = start + most

@@ -74,7 +74,7 @@ def _find_service(cloudwatch: CloudWatchBackend, metric: Mapping[str, Any]) -> S
 
 
 def _compute_level(name: str, metric: str, at: float) -> float:
-    """The same for the same moment, whoever asks: a slow swing, and noise on it."""
+    """Return the same for the same moment, whoever asks: a slow swing, and noise on it."""
     level, differs, swings = _LEVELS[metric]
     own = zlib.crc32(name.encode()) / 2**32
     noise = zlib.crc32(f"{name}:{at:.0f}".encode()) / 2**32 - 0.5

@@ -52,7 +52,7 @@ def find_group(account_id: str, region: str, arn: str) -> FakeTargetGroup | None
 
 
 def is_in_use(account_id: str, region: str, arn: str) -> bool:
-    """Whether a listener or rule sends traffic to the group."""
+    """Return whether a listener or rule sends traffic to the group."""
     return bool(elbv2_backends[account_id][region]._any_listener_using(arn))
 
 

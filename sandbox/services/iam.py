@@ -12,7 +12,7 @@ _CLIENTS = {"elasticloadbalancing": "elbv2"}
 
 
 def is_simulation(call: AwsRequest) -> bool:
-    """Whether somebody asks what would be allowed."""
+    """Return whether somebody asks what would be allowed."""
     return (call.service, call.operation) == ("iam", OPERATION)
 
 

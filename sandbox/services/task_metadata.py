@@ -16,7 +16,7 @@ CPU_UNITS = 1024
 
 
 def get_metadata(path: str) -> dict[str, Any] | None:
-    """The document at `{container}`, `{container}/task` or `{container}/credentials`; None if there is none.
+    """Return the document at `{container}`, `{container}/task` or `{container}/credentials`, or None.
 
     Source: ECS developer guide, "Task metadata endpoint version 4" and "Task IAM role".
     """

@@ -43,7 +43,7 @@ class ApiKeyAuthentication(BaseAuthentication):
 
 
 def _count_bad_key(request: Request) -> None:
-    """Raises `Throttled` where too many came from one address: a guess, or a broken program."""
+    """Raise `Throttled` where too many came from one address: a guess, or a broken program."""
     address = request.META.get("REMOTE_ADDR", "")
     if counts.increment(f"bad-key:{address}", seconds=60) > BAD_KEYS_PER_ADDRESS:
         raise Throttled(60, detail=_TOO_MANY_BAD_KEYS)

@@ -74,7 +74,7 @@ def forbid_additional_properties(result: dict[str, Any], **_: Any) -> dict[str, 
 
 
 def _list_reachable_schemas(parts: list[Any], schemas: dict[str, Any]) -> set[str]:
-    """The names of the schemas that these parts of the description are made of, however deep."""
+    """Return the names of the schemas that these parts of the description are made of, however deep."""
     found: set[str] = set()
     new = set(_list_referenced_schemas(parts))
     while new:
@@ -121,7 +121,7 @@ def _list_operations(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _list_referenced_schemas(part: Any) -> Iterator[str]:
-    """The schemas that a part of the description refers to."""
+    """Return the schemas that a part of the description refers to."""
     if isinstance(part, dict):
         if str(part.get("$ref", "")).startswith(_SCHEMAS):
             yield part["$ref"].removeprefix(_SCHEMAS)

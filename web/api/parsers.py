@@ -69,5 +69,5 @@ def parse_object(text: str) -> dict[str, Any]:
 
 
 def build_body_error(fault: InputProblem) -> BadInput:
-    """The refusal of a body."""
+    """Return the refusal of a body."""
     return BadInput(fault.display_message, errors=[fault.to_json()])

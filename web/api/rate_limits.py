@@ -34,7 +34,7 @@ class RateLimitDecision:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The fields of the IETF draft "RateLimit header fields for HTTP"."""
+        """Return the fields of the IETF draft "RateLimit header fields for HTTP"."""
         return {
             "RateLimit-Policy": f'"api";q={self.limit};w={WINDOW_SECONDS}',
             "RateLimit": f'"api";r={self.remaining};t={math.ceil(self.wait_seconds) or WINDOW_SECONDS}',
@@ -90,7 +90,7 @@ def _get_caller_key(request: Request) -> str:
 
 
 def _compute_wait(before: int, here: int, passed: float, most: int) -> float:
-    """Seconds until one more fits."""
+    """Return the seconds until one more fits."""
     if here + 1 <= most:
         share = 1 - (most - here - 1) / before
         return max((share - passed) * WINDOW_SECONDS, 0.01)

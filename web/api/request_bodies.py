@@ -68,7 +68,7 @@ def drop_unchanged(
 
 
 def is_bodiless(view: APIView) -> bool:
-    """Whether the description of what is asked for says that it has no body (`request=None`)."""
+    """Return whether the description of what is asked for says that it has no body (`request=None`)."""
     method = str(view.request.method)
     key = (type(view), method)
     if key not in _BODILESS_CACHE:

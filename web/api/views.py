@@ -59,7 +59,10 @@ class BaseApiView(APIView):
         return user
 
     def is_flag_set(self, name: str) -> bool:
-        """Whether ?name=true, or =1, is in the address. Raises `BadInput` for what is neither yes nor no."""
+        """Return whether ?name=true, or =1, is in the address.
+
+        Raises `BadInput` for what is neither yes nor no.
+        """
         return parse_boolean(self.request.GET.get(name, ""), name)
 
     def paginate(self, queryset: QuerySet[Any], document: Callable[[Any], Any]) -> Response:

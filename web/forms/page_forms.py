@@ -42,7 +42,7 @@ class PageForm(forms.Form):
 
     @property
     def http_status(self) -> int:
-        """The status of a page that shows this form: 400 where something entered was refused."""
+        """Return the status of a page that shows this form: 400 where something entered was refused."""
         return 400 if self.is_bound and self.errors else 200
 
     def add_problem(self, problem: Problem | ValidationError) -> None:
@@ -77,7 +77,7 @@ class ConfirmForm(PageForm):
 
 
 def build_identifier(name: str) -> str:
-    """An identifier that reads like a name; empty if nothing of it can be used."""
+    """Return an identifier that reads like a name; empty if nothing of it can be used."""
     found = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_").lower()[:100]
     return f"_{found}" if found[:1].isdigit() else found
 

@@ -14,7 +14,7 @@ from guards.urls import parse_url
 
 
 def get_outgoing_reach() -> AddressPolicy:
-    """The addresses that this Slipway asks for others: of private ones only those that are set."""
+    """Return the addresses that this Slipway asks for others: of private ones only those that are set."""
     found: AddressPolicy = settings.OUTGOING_REACH
     return found
 
@@ -45,7 +45,9 @@ class SafeAdapter(HTTPAdapter):
 
 
 def create_safe_session() -> requests.Session:
-    """A session for asking what people gave, such as an identity provider; it keeps no cookies of others."""
+    """Return a session for asking what people gave, such as an identity provider; it keeps no cookies of
+    others.
+    """
     session = requests.Session()
     session.trust_env = False
     session.max_redirects = REDIRECTS
@@ -55,7 +57,7 @@ def create_safe_session() -> requests.Session:
 
 
 def _read_body(response: requests.Response) -> requests.Response:
-    """The same with its body read, no further than is taken."""
+    """Return the same with its body read, no further than is taken."""
     body = bytearray()
     for piece in response.raw.stream(65_536, decode_content=False):
         body += piece

@@ -54,7 +54,9 @@ def record_csp_reports(request: HttpRequest) -> HttpResponse:
 
 
 def _list_reports(given: Any) -> list[dict[str, str]]:
-    """The violations of a body: {"csp-report": {…}}, or a list of {"type": "csp-violation", "body": {…}}."""
+    """Return the violations of a body: {"csp-report": {…}}, or a list of {"type": "csp-violation", "body":
+    {…}}.
+    """
     found = given if isinstance(given, list) else [given]
     bodies = [one.get("body", one.get("csp-report")) for one in found if isinstance(one, dict)]
     return [_format_report(body) for body in bodies if isinstance(body, dict)]

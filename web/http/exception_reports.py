@@ -32,7 +32,7 @@ class ValueRedactionFilter(SafeExceptionReporterFilter):
         return {}
 
     def get_post_parameters(self, request: HttpRequest | None) -> dict[str, Any]:
-        """The names of the fields that were sent."""
+        """Return the names of the fields that were sent."""
         return dict.fromkeys(request.POST, self.cleansed_substitute) if request is not None else {}
 
     def get_traceback_frame_variables(
@@ -47,6 +47,6 @@ class RedactedExceptionReporter(ExceptionReporter):
     """A report of where an error happened."""
 
     def get_traceback_data(self) -> dict[str, Any]:
-        """The frames, without what was asked for and sent."""
+        """Return the frames, without what was asked for and sent."""
         data: dict[str, Any] = super().get_traceback_data()
         return data | {"request_GET_items": [], "request_FILES_items": [], "user_str": "[hidden]"}

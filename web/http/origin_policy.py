@@ -44,7 +44,7 @@ class OriginPolicyMiddleware:
 
 
 def is_cross_site(request: HttpRequest) -> bool:
-    """Whether another site made this request, and it is no link that somebody followed.
+    """Return whether another site made this request, and it is no link that somebody followed.
 
     Programs say nothing of it, and a key is nothing that a browser adds by itself.
     """

@@ -42,7 +42,9 @@ logger = logging.getLogger(__name__)
 
 
 def is_outage(error: BaseException | None) -> bool:
-    """Whether the same thing would succeed if it were tried again a little later, or on a disk with space."""
+    """Return whether the same thing would succeed if it were tried again a little later, or on a disk with
+    space.
+    """
     if isinstance(error, _BROKER_ERRORS) or is_disk_full(error):
         return True
     if not isinstance(error, DatabaseError | InterfaceError):
@@ -57,7 +59,7 @@ def is_outage(error: BaseException | None) -> bool:
 
 
 def is_disk_full(error: BaseException | None) -> bool:
-    """Whether a disk had no space left."""
+    """Return whether a disk had no space left."""
     if isinstance(error, ResponseError):
         return str(error).startswith(_DISK_FULL_BROKER_PREFIX)
     if isinstance(error, OSError):
@@ -122,7 +124,7 @@ class OutageLogFilter(logging.Filter):
         self._last: dict[tuple[str, str], float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the line is written."""
+        """Return whether the line is written."""
         if getattr(getattr(record, "request", None), "is_outage", False):
             return False
         if not any(isinstance(one, OUTAGE_ERRORS) and is_outage(one) for one in _list_errors(record)):

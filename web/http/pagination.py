@@ -161,7 +161,7 @@ def _parse_row_cursor(request: HttpRequest | Request, model: type[Model], order:
 
 
 def _parse_item_cursor(request: HttpRequest | Request) -> tuple[bool, str | None]:
-    """Whether the page before or behind a key is asked for, and that key."""
+    """Return whether the page before or behind a key is asked for, and that key."""
     if not request.GET.get("cursor", ""):
         return False, None
     try:

@@ -119,7 +119,9 @@ class ServiceUnavailable(Problem):
 
 
 def is_number_too_large(exc: BaseException) -> bool:
-    """Whether the database refused a number that fits no column; frameworks pass such on from addresses."""
+    """Return whether the database refused a number that fits no column; frameworks pass such on from
+    addresses.
+    """
     refused = isinstance(exc, DataError) and isinstance(exc.__cause__, NumericValueOutOfRange)
     return refused or isinstance(exc, OverflowError)
 

@@ -58,7 +58,7 @@ class _WatchedSource:
         self.left_at = 0.0
 
     def keys_to_read(self) -> Collection[str] | None:
-        """The keys of a full read; None for everything that may change by itself."""
+        """Return the keys of a full read; None for everything that may change by itself."""
         if not self.subject.reads_watched_keys:
             return None
         for key in self.known.keys() - self.viewed_keys.keys():
@@ -141,7 +141,7 @@ class Broadcaster:
             await self._watched[one.name].is_known.wait()
 
     def position_at(self, moment: float, subjects: Collection[TopicSource]) -> int | None:
-        """The number of the last change before a moment; None where one may have been missed since."""
+        """Return the number of the last change before a moment; None where one may have been missed since."""
         is_missed = any(self._watched[one.name].since > moment for one in subjects)
         if is_missed or (len(self._changes) == MOST_CHANGES and self._changes[0].at >= moment):
             return None
@@ -271,7 +271,7 @@ _broadcasters: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Broadcaster]
 
 
 def _list_keys(subject: TopicSource, topics: Iterable[str]) -> list[str]:
-    """The keys that topics of a source name."""
+    """Return the keys that topics of a source name."""
     named = (topic.partition(":") for topic in topics)
     return [key for name, _, key in named if name in subject.topics]
 

@@ -34,7 +34,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
 
     @classmethod
     def get_close_codes(cls, sockets: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
-        """The codes to close these with, or None; what each person may do is noted.
+        """Return the codes to close these with, or None; what each person may do is noted.
 
         Asks the database as often for many as for one.
         """

@@ -28,7 +28,7 @@ class AuthorizedSocket(Protocol):
 
     @classmethod
     def get_close_codes(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
-        """The codes to close these with, or None; what each may do is noted.
+        """Return the codes to close these with, or None; what each may do is noted.
 
         Asks the database as often for many as for one.
         """
@@ -48,7 +48,7 @@ class SocketSession:
         self.close_code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def is_affected(self, people: list[int], sessions: list[str]) -> bool:
-        """Whether a change is about this socket; one without names is about all."""
+        """Return whether a change is about this socket; one without names is about all."""
         if sessions:
             return self.session_hash in sessions
         return not people or self.user_id is None or self.user_id in people
@@ -138,7 +138,9 @@ class SocketAuthorizer:
 
 
 def compute_close_codes(due: Sequence[SocketSession]) -> dict[SocketSession, int | None]:
-    """The code to close each with, or None; asks the database as often for many as for one of each kind."""
+    """Return the code to close each with, or None; asks the database as often for many as for one of each
+    kind.
+    """
     people = get_session_users({one.session_key for one in due}) if due else {}
     found: dict[SocketSession, int | None] = dict.fromkeys(due, CLOSE_NOT_SIGNED_IN)
     kinds: dict[type[AuthorizedSocket], list[tuple[SocketSession, User]]] = defaultdict(list)

@@ -26,7 +26,7 @@ class Audience:
     person_id: int | None = None
 
     def includes(self, person: User, grants: Grants) -> bool:
-        """Whether this person belongs to it, as far as `grants` knows."""
+        """Return whether this person belongs to it, as far as `grants` knows."""
         if self.location is None:
             return person.pk is not None and person.pk == self.person_id
         held = grants.get_permissions(person, self.location)
@@ -87,17 +87,17 @@ def register_source(subject: TopicSource) -> None:
 
 
 def list_sources() -> list[TopicSource]:
-    """All that pages can hear of."""
+    """Return all that pages can hear of."""
     return list(_sources.values())
 
 
 def get_source(name: str) -> TopicSource:
-    """The subject with this name."""
+    """Return the subject with this name."""
     return _sources[name]
 
 
 def get_topic_source(topic: str) -> TopicSource | None:
-    """The subject that a topic such as `executions:12` is about."""
+    """Return the subject that a topic such as `executions:12` is about."""
     return _sources_by_topic.get(topic.partition(":")[0])
 
 

@@ -120,14 +120,14 @@ def copy(text: Any, label: str = "Copy") -> SafeString:
 @register.filter
 @stringfilter
 def last_part(arn: str) -> str:
-    """The part of an ARN after its last slash, which is what people know it by."""
+    """Return the part of an ARN after its last slash, which is what people know it by."""
     return arn.rsplit("/", 1)[-1]
 
 
 @register.filter
 @stringfilter
 def lines(text: str) -> list[str]:
-    """The lines of a text, for numbering them."""
+    """Return the lines of a text, for numbering them."""
     return text.splitlines()
 
 

@@ -31,7 +31,7 @@ def parse_units(value: object) -> int | None:
 
 
 def check_name(path: ParameterPath, value: object, kind: str) -> Iterator[ShapeProblem]:
-    """Says so if a name has characters that ECS does not take."""
+    """Say so if a name has characters that ECS does not take."""
     if isinstance(value, str) and is_literal(value) and not NAME_PATTERN.match(value):
         yield ShapeProblem(
             path, f"{quote_value(value)} is not a {kind}: use up to 255 letters, digits, _ and -"
@@ -41,7 +41,7 @@ def check_name(path: ParameterPath, value: object, kind: str) -> Iterator[ShapeP
 def check_duplicates(
     path: ParameterPath, items: Iterable[RuleDocument], key: str, kind: str, *, key_in_path: bool = True
 ) -> Iterator[ShapeProblem]:
-    """Says so where a list gives the same name twice."""
+    """Say so where a list gives the same name twice."""
     positions: dict[Any, int] = {}
     for number, item in enumerate(items):
         value = item.get(key)
@@ -57,7 +57,7 @@ def check_duplicates(
 def check_placeholders(
     value: Any, path: ParameterPath = (), *, is_free: bool = False
 ) -> Iterator[ShapeProblem]:
-    """Says so where a sample's placeholder, such as <Role ARN>, was not replaced (R174).
+    """Say so where a sample's placeholder, such as <Role ARN>, was not replaced (R174).
 
     In what only the application reads it may be meant, so that it is a warning there.
     """
@@ -77,12 +77,12 @@ def is_placeholder(value: object) -> bool:
 
 
 def is_literal(value: object) -> bool:
-    """Whether a text is there for good: neither an expression nor a placeholder."""
+    """Return whether a text is there for good: neither an expression nor a placeholder."""
     return isinstance(value, str) and not is_expression(value) and not is_placeholder(value)
 
 
 def check_arn(path: ParameterPath, value: object, kind: str) -> Iterator[ShapeProblem]:
-    """Says so if something that must be an ARN is none."""
+    """Say so if something that must be an ARN is none."""
     if isinstance(value, str) and is_literal(value) and not _ARN.match(value):
         yield ShapeProblem(path, f"{quote_value(value)} is not the ARN of {kind}")
 

@@ -17,7 +17,7 @@ def validate_launch_settings(definition: RuleDocument) -> Iterator[ShapeProblem]
 
 
 def is_on_fargate(definition: RuleDocument) -> bool:
-    """Whether a service definition or a RunTask request asks for Fargate, by launch type or provider."""
+    """Return whether a service definition or a RunTask request uses Fargate, by launch type or provider."""
     providers = definition.get("capacityProviderStrategy") or []
     names = [name.get("capacityProvider") for name in providers]
     return definition.get("launchType") == "FARGATE" or any(name in FARGATE_PROVIDERS for name in names)

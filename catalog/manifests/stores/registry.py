@@ -63,12 +63,12 @@ class ManifestStore:
 
     @property
     def is_remote(self) -> bool:
-        """Whether only a connector leads to the files."""
+        """Return whether only a connector leads to the files."""
         return bool(self.connector_kind)
 
     @property
     def has_paths(self) -> bool:
-        """Whether a manifest names files."""
+        """Return whether a manifest names files."""
         return self.content_field is None
 
     def list_form_fields(self) -> tuple[StoreField, ...]:

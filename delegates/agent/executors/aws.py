@@ -95,12 +95,15 @@ ALLOWED_OPERATIONS = frozenset(
 
 
 def is_allowed_operation(service: str, operation: str, also: Set[str]) -> bool:
-    """Whether this delegate makes a call; `also` are more names, as boto3 or as IAM spells the service."""
+    """Return whether this delegate makes a call;
+
+    `also` are more names, as boto3 or as IAM spells the service.
+    """
     return bool({f"{service}:{operation}", get_iam_action(service, operation)} & (ALLOWED_OPERATIONS | also))
 
 
 def describe_refused_operation(service: str, operation: str) -> str:
-    """Why a call was not made, and who can change that."""
+    """Return the reason for a call that was not sent, and the owner of the setting that forbids it."""
     return (
         f"{service}:{operation} is not allowed on this delegate. Its operator can allow it: "
         f"SLIPWAY_DELEGATE_ALLOW_OPERATIONS={service}:{operation}"
@@ -144,9 +147,9 @@ def run_aws(held: HeldTask, around: ExecutorContext) -> TaskResult:
 
 
 def build_aws_failure(error: AwsError, credentials: Credentials) -> TaskResult:
-    """The answer for an error; what never reached AWS, or had no credentials for it, is a lack of ours.
+    """Return the failure for an error; an unsent call or missing credentials count as a missing capability.
 
-    A key that came with the task is as wrong at every other delegate.
+    A wrong key in the task's parameters is wrong at every other delegate too.
     """
     base = credentials.base if isinstance(credentials, AssumedRole) else credentials
     is_ours = isinstance(error, Unauthenticated) and isinstance(base, DefaultChain)
@@ -155,7 +158,7 @@ def build_aws_failure(error: AwsError, credentials: Credentials) -> TaskResult:
 
 
 def parse_credentials(given: Mapping[str, Any]) -> Credentials:
-    """The credentials of a task. Raises `KeyError`, or `ValueError` for an unknown kind."""
+    """Return the credentials of a task. Raises `KeyError`, or `ValueError` for an unknown kind."""
     if given["kind"] == "assume_role":
         return AssumedRole(
             role_arn=str(given["role_arn"]),

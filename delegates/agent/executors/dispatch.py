@@ -40,7 +40,7 @@ EXECUTORS: Mapping[str, Executor] = {
 
 
 def execute_task(held: HeldTask, around: ExecutorContext) -> TaskResult:
-    """Run a task to its end, whatever its kind. Never raises for what a task did."""
+    """Run a task of any kind until it ends. Never raises an error of the task."""
     task = held.task
     executor = EXECUTORS.get(task.kind.lower())
     if executor is None:
@@ -81,7 +81,7 @@ def _run(executor: Executor, held: HeldTask, around: ExecutorContext) -> TaskRes
 
 
 def _redact_result(answer: TaskResult, mask: SecretMask) -> TaskResult:
-    """The same with secrets hidden in what people read; the result is values, kept as they are."""
+    """Return the answer with secrets redacted in its texts; the result's values stay unchanged."""
     if answer.error is None:
         return answer
     hidden = {

@@ -29,11 +29,11 @@ _MANIFESTS = ", ".join(
 
 
 class RegistryRefused(Exception):
-    """The registry answered, but not with what was asked for."""
+    """Error raised when the registry returns an unexpected response."""
 
 
 def run_docker_registry(held: HeldTask, around: ExecutorContext) -> TaskResult:
-    """Tags, the digest of one, the repositories, or a greeting. Raises what `ask` raises."""
+    """Read tags, a digest, the catalog or the API version. Raises the errors of `ask`."""
     params = held.task.params
     repository, tag = str(params.get("repository") or ""), str(params.get("tag") or "")
     if params.get("catalog"):
@@ -99,7 +99,7 @@ class _Registry:
         return {"tags": found, "is_cut": is_cut}
 
     def repositories(self) -> dict[str, Any]:
-        """What the registry calls its catalog, which not all of them show."""
+        """Return the repositories of the registry's catalog; some registries have none."""
         host = urlsplit(self.base).hostname
         if host in _HUB:
             raise RegistryRefused("Docker Hub lists no repositories")
@@ -110,7 +110,7 @@ class _Registry:
         return {"repositories": [{"repositoryName": name} for name in found], "is_cut": is_cut}
 
     def _listed(self, url: str, member: str) -> tuple[list[str], bool]:
-        """All pages of a list, and whether there is more than is ever read."""
+        """Return all pages of a list, and whether there is more than is ever read."""
         found: list[str] = []
         for _ in range(MAX_PAGES):
             reply = self._ask("GET", url)
@@ -133,7 +133,7 @@ class _Registry:
         return digest
 
     def _own(self, url: str) -> str:
-        """A page on another host would be asked with this registry's token."""
+        """Return a URL on the same host: another host would receive this registry's token."""
         if urlsplit(url)[:2] != urlsplit(self.base)[:2]:
             raise RegistryRefused("the next page of the list is on another host")
         return url
@@ -148,7 +148,7 @@ class _Registry:
         return reply
 
     def _why(self, status: int, url: str) -> str:
-        """What a status means for what was asked."""
+        """Return the meaning of an HTTP status for this request."""
         host, what = urlsplit(url).hostname, self.repository or urlsplit(url).path
         if status == 404 and "/manifests/" in url:
             return f"{host} has no tag {unquote(url.rpartition('/')[2])} in {what} ({status})"

@@ -42,9 +42,9 @@ _INCOMPLETE_PREFIX = "begun-"
 
 @dataclass(frozen=True)
 class GitCache:
-    """A folder of repositories by URL and commit, shared by all processes of one user.
+    """Folder of repositories by URL and commit, shared by all processes of one user.
 
-    What a commit holds never changes; whether somebody may see it is asked of the server each time.
+    The content of a commit never changes. The server checks access on every request.
     """
 
     folder: Path
@@ -53,10 +53,10 @@ class GitCache:
     def held(
         self, url: str, commit: str, *, fill: Callable[[Path], str], wait: Callable[[], None]
     ) -> Iterator[Path]:
-        """The repository of a commit while nobody else touches it; filled first where it is not there.
+        """Lock the repository of a commit for the block, and fetch it if it is missing.
 
-        `fill` fetches into a folder and says which commit came; `wait` is called while somebody else holds
-        it, and may raise. Raises `OSError` where the folder cannot be used.
+        `fill` fetches into a folder and returns the commit. `wait` is called while another process has the
+        lock, and may raise. Raises `OSError` if the folder is unusable.
         """
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         name = hashlib.sha256(f"{url}\0{commit}".encode()).hexdigest()
@@ -87,7 +87,7 @@ class GitCache:
             yield
 
     def _prune(self, keep: str) -> None:
-        """Leave out what is old, and the oldest of what is too much; what is in use stays."""
+        """Delete old repositories, then the oldest ones above the size limit; locked ones stay."""
         now, left = time.time(), int(GIT_CACHE_BYTES)
         for used, path in sorted(self._entries(), reverse=True):
             if path.name.startswith(_INCOMPLETE_PREFIX):
@@ -211,7 +211,7 @@ class _Repository:
         return self._read(paths)
 
     def _kept(self, cache: GitCache, ref: str, commit: str, paths: Sequence[str]) -> dict[str, Any] | None:
-        """The files by way of the cache; None where it cannot give them."""
+        """Return the files by way of the cache; None where it cannot give them."""
         try:
             with (
                 cache.held(
@@ -251,7 +251,10 @@ class _Repository:
         return {"commit": commit, "files": self._files(commit, paths)}
 
     def _commit_now(self, ref: str) -> str:
-        """The commit that a ref means now; nothing where only fetching tells. The server is always asked."""
+        """Return the commit that a ref means now; nothing where only fetching tells.
+
+        The server is always asked.
+        """
         if _COMMIT.match(ref):
             self._run("ls-remote", "--quiet", self.url, "HEAD")
             return ref
@@ -262,7 +265,7 @@ class _Repository:
         return found.get(f"{ref}^{{}}") or found.get(ref, "")
 
     def refs(self) -> dict[str, Any]:
-        """The names of branches and of tags, as many of each as are taken."""
+        """Return the names of branches and of tags, as many of each as are taken."""
         arguments = ("ls-remote", "--quiet", "--heads", "--tags", self.url)
         listed = self.git.run(self.folder, *arguments, may_be_cut=True)
         names = [line.partition("\t")[2] for line in listed.decode("utf-8", "replace").splitlines()]
@@ -286,7 +289,7 @@ class _Repository:
         return found
 
     def _listed(self, commit: str, path: str) -> list[tuple[str, int]]:
-        """The files at a path, or below it if it is a folder; links and submodules are none."""
+        """Return the files at a path, or below it if it is a folder; links and submodules are none."""
         clean = path.strip("/")
         listed = self._run("ls-tree", "-r", "-z", "--long", commit, "--", *([clean] if clean else []))
         files = []
@@ -303,5 +306,5 @@ class _Repository:
 
 
 def _is_of(name: str, prefix: str) -> bool:
-    """Whether a ref is of a kind; what a tag points at is listed beside it, with ^{}."""
+    """Return whether a ref has a kind; an annotated tag has a second line with ^{}."""
     return name.startswith(prefix) and not name.endswith("^{}")

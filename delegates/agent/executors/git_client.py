@@ -41,7 +41,7 @@ class GitFailed(Exception):
 
 
 class GitStopped(Exception):
-    """The git program was ended: time ran out, or nobody wants its answer any more."""
+    """Error raised when git is stopped by a timeout or an abort."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,10 @@ class GitProgram:
     until: float
 
     def run(self, folder: Path, *arguments: str, may_be_cut: bool = False) -> bytes:
-        """What a command prints. Raises `GitFailed`, `GitStopped`, `FileNotFoundError` without the program.
+        """Return the output of a command.
 
-        What prints more than is taken fails, or is cut where that `may_be_cut`.
+        Output above the limit fails, or is cut if `may_be_cut`. Raises `GitFailed`, `GitStopped`,
+        `FileNotFoundError` if git is not installed.
         """
         command = ["/bin/sh", "-c", _START, _PROGRAM, *self.options, *arguments]
         # A list of arguments: what a person wrote follows checked options.
@@ -78,7 +79,7 @@ class GitProgram:
         return printed.taken
 
     def refuse_late(self) -> None:
-        """Raises `GitStopped` where nobody waits any more."""
+        """Raise `GitStopped` after the deadline or an abort."""
         if self.held.stopped.is_set() or time.monotonic() > self.until:
             raise GitStopped
 
@@ -102,14 +103,14 @@ class GitProgram:
 
 
 def _reason(said: str) -> str:
-    """The lines that say why: of ssh the first, of git the last."""
+    """Return the lines that say why: of ssh the first, of git the last."""
     lines = [line.strip() for line in said.splitlines()]
     telling = [line for line in lines if line and not line.lower().startswith(_NO_REASON)]
     return "; ".join(dict.fromkeys([*telling[:1], *telling[-1:]]))
 
 
 class _PipeReader:
-    """Takes what a pipe holds, as far as it is wanted, so that nobody waits for the other pipe."""
+    """Reader of a pipe up to a limit, so that the process never blocks on another pipe."""
 
     def __init__(self, pipe: IO[bytes] | None) -> None:
         self.taken = b""
@@ -200,7 +201,7 @@ class GitLogin:
     known: tuple[HostKey, ...]
 
     def environment(self, params: Mapping[str, Any]) -> dict[str, str]:
-        """What git sees."""
+        """Return the environment variables of git."""
         found = self._own()
         if bundle := found.get("SSL_CERT_FILE"):
             found["GIT_SSL_CAINFO"] = bundle
@@ -217,11 +218,11 @@ class GitLogin:
         return found
 
     def seen_key(self) -> str:
-        """The key that the server showed to who knew none, or nothing."""
+        """Return the host key that an unknown server presented, or an empty text."""
         return "" if self.known else self._first_of(self.home / "known")
 
     def offered_key(self) -> str:
-        """The key that the server shows now, asked for without logging in, or nothing."""
+        """Return the key that the server shows now, asked for without logging in, or nothing."""
         parts = urlsplit(self.entrance.url)
         port, user = str(self.entrance.place.port), unquote(parts.username or "git")
         asking = ["-o", "PreferredAuthentications=none", "-p", port, "-l", user, self.entrance.place.host]
@@ -239,7 +240,7 @@ class GitLogin:
         return self._first_of(self.home / "offered")
 
     def _own(self) -> dict[str, str]:
-        """What git and ssh see of our own environment."""
+        """Return the agent's environment variables that git and ssh receive."""
         kept = ("PATH", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_FILE")
         return {name: os.environ[name] for name in kept if name in os.environ}
 

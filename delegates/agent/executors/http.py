@@ -10,7 +10,7 @@ from guards.urls import parse_url, resolve_host
 
 
 def run_http(held: HeldTask, around: ExecutorContext) -> TaskResult:
-    """Ask; every answer is a success, whatever its status. Raises what `ask` raises."""
+    """Send a request; every HTTP status is a success. Raises the errors of `ask`."""
     params = held.task.params
     asked = SafeRequest(
         str(params.get("method") or "GET").upper(),
@@ -23,7 +23,7 @@ def run_http(held: HeldTask, around: ExecutorContext) -> TaskResult:
 
 
 def run_check(held: HeldTask, around: ExecutorContext) -> TaskResult:
-    """Connect, and speak TLS where the address asks for it. Raises what `ask` raises."""
+    """Open a connection, with TLS if the address requires it. Raises the errors of `ask`."""
     url = str(held.task.params["url"])
     target = parse_url(url)
     host, port = target.host, target.port

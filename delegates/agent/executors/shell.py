@@ -21,7 +21,7 @@ LOOK_SECONDS, KILL_SECONDS = 0.1, 3.0
 
 
 class OutputListener(Protocol):
-    """Who is told what a process prints, by whole lines."""
+    """Listener that receives a process's output in whole lines."""
 
     @property
     def mask(self) -> SecretMask: ...
@@ -157,7 +157,7 @@ def run_shell(held: HeldTask, around: ExecutorContext) -> TaskResult:
 
 
 def script_environment(own: Mapping[str, str], home: Path, given: Mapping[str, Any]) -> dict[str, str]:
-    """What a script sees: a list of harmless variables, and what its task says."""
+    """Return the environment variables of a script: a list of harmless ones, and those of its task."""
     kept = {name: value for name, value in own.items() if _KEPT.match(name)}
     said = {_name(name): str(value) for name, value in given.items()}
     return {**kept, "HOME": str(home), "TMPDIR": str(home), **said}
@@ -180,7 +180,7 @@ def _command(interpreter: str, folder: Path) -> list[str]:
 
 
 def _prologue(path: Path, names: Sequence[str]) -> str:
-    """Writes the wanted variables however the script ends; NUL parts them, which no variable can hold."""
+    """Write the wanted variables however the script ends; NUL parts them, which no variable can hold."""
     if not names:
         return ""
     return f"""slipway_outputs() {{

@@ -21,7 +21,7 @@ class TaskLogSink(Protocol):
 
 @dataclass(frozen=True)
 class ExecutorContext:
-    """What an executor may use of the program around it."""
+    """Functions of the agent that executors may use."""
 
     lines: TaskLogSink
     blocks_shell: bool = False
@@ -74,7 +74,7 @@ def build_success(result: Mapping[str, Any]) -> TaskResult:
 def build_failure(
     code: str, message: str, *, capability: bool = False, kind: str = "TaskError"
 ) -> TaskResult:
-    """A failure that no AWS call stands behind, in the shape of one."""
+    """Return a failure that no AWS call stands behind, in the shape of one."""
     return TaskResult(
         TaskResult.FAILED, error=_build_error_record(code, message, kind) | {"capability": capability}
     )

@@ -55,7 +55,7 @@ class TerraformProgress:
         return self.around.mask
 
     def tell(self, texts: Sequence[str], level: str = "INFO") -> None:
-        """Take what the program printed; what is no JSON is passed on as it is."""
+        """Log a line of the program's output; a line that is not JSON is logged unchanged."""
         for text in texts:
             said = _parse_line(text)
             if said is None:
@@ -95,7 +95,7 @@ def _parse_line(text: str) -> Mapping[str, Any] | None:
 
 
 def _lines_of(said: Mapping[str, Any]) -> Iterator[str]:
-    """The message, and below it what a diagnostic says beside: where it is, and its details."""
+    """Return the lines of a diagnostic: its message, then its position and details."""
     yield from str(said["@message"]).splitlines()
     diagnostic = said.get("diagnostic")
     if not isinstance(diagnostic, Mapping):
@@ -132,7 +132,7 @@ class TerraformJob:
 
 
 def parse_terraform_job(params: Mapping[str, Any]) -> TerraformJob:
-    """The job of a task's parameters. Raises `KeyError` and `ValueError` for what cannot be used."""
+    """Parse the job in a task's parameters. Raises `KeyError` and `ValueError` for invalid ones."""
     inputs = params.get("inputs") or {}
     files = {_inside(path): str(text) for path, text in params["files"].items()}
     job = TerraformJob(
@@ -166,7 +166,7 @@ def write_job_files(job: TerraformJob, work: Path) -> Path:
 
 
 def _inside(path: Any) -> str:
-    """A path that stays where it belongs."""
+    """Return a path that stays where it belongs."""
     clean = PurePosixPath(str(path))
     if clean.is_absolute() or ".." in clean.parts or "\0" in str(path):
         raise ValueError(f"{path!r} is not a path within the configuration")
@@ -194,7 +194,7 @@ STOPPED, TIMED_OUT = "STOPPED", "TIMED_OUT"
 
 
 class _RunFinished(Exception):
-    """The run is over; `answer` is what it came to."""
+    """Error raised to end the run with `answer`."""
 
     def __init__(self, answer: TaskResult) -> None:
         super().__init__(answer.status)
@@ -202,9 +202,9 @@ class _RunFinished(Exception):
 
 
 def run_terraform(held: HeldTask, around: ExecutorContext) -> TaskResult:
-    """Do the job of a task. Raises `KeyError` and `ValueError` for parameters that cannot be used.
+    """Run the job of a task. Raises `KeyError` and `ValueError` for invalid parameters.
 
-    What began to change something says so in its result, however it ended.
+    The result of a job that began to change something says so, also after a failure.
     """
     if around.blocks_shell:
         # A configuration may run any program.
@@ -245,7 +245,7 @@ class _Run:
         self.result |= {"begun": False, "ended": "", "exit_code": 0, "errors": []}
 
     def to_its_end(self) -> TaskResult:
-        """Raises `_RunFinished` where a command fails."""
+        """Raise `_RunFinished` where a command fails."""
         self._init()
         if self.job.command == PLAN:
             self._plan()
@@ -265,7 +265,7 @@ class _Run:
             self.result["holds_resources"] = _holds_resources(self._kept("show", "-json", "-no-color"))
 
     def _refuse_local_state(self) -> None:
-        """What init has noted is the backend itself, whichever file or program it came from."""
+        """Refuse a local backend; init records the backend itself, independent of its source."""
         try:
             content = self.workspace.read(self.home / "data" / "terraform.tfstate", TERRAFORM_READ_BYTES)
             noted = json.loads(content or b"")["backend"]["type"]
@@ -336,7 +336,7 @@ class _Run:
         return [argument.replace(f"{self.home}/", "") for argument in arguments]
 
     def _kept(self, *arguments: str) -> str:
-        """What a command prints, for nobody's eyes."""
+        """Return the output of a command without logging it."""
         path = self.out / "printed"
         self._judge(self._call(_KEEP, str(path), *arguments, listener=self.around), arguments[0])
         return self._read(path)
@@ -360,7 +360,7 @@ class _Run:
         return run_process(self.held, listener, program, stop)
 
     def _judge(self, ended: ProcessExit, command: str) -> None:
-        """Raises `_RunFinished` unless the command did what it should."""
+        """Raise `_RunFinished` if the command failed."""
         if not (ended.exit_code or ended.was_stopped or ended.timed_out):
             return
         if ended.was_stopped and not self.is_changing:
@@ -387,7 +387,7 @@ class _Run:
 
 
 def _environment(job: TerraformJob, home: Path) -> dict[str, str]:
-    """What the program sees: as a script does, what the delegate says of Terraform, and where it works."""
+    """Return the environment variables of a script, with those of Terraform and the working folder."""
     of_delegate = {name: value for name, value in os.environ.items() if _OF_DELEGATE.match(name)}
     if not Path(of_delegate.get("TF_CLI_CONFIG_FILE", "")).is_file():
         of_delegate.pop("TF_CLI_CONFIG_FILE", None)
@@ -404,7 +404,7 @@ def _environment(job: TerraformJob, home: Path) -> dict[str, str]:
 
 
 def _holds_resources(text: str) -> bool:
-    """Whether a state, as the program shows it, holds anything."""
+    """Return whether a state, as the program shows it, holds anything."""
     try:
         values = json.loads(text).get("values") or {}
     except (ValueError, AttributeError):
@@ -414,7 +414,7 @@ def _holds_resources(text: str) -> bool:
 
 
 def _outputs(text: str, around: ExecutorContext) -> dict[str, dict[str, Any]]:
-    """By name the value, and whether people may see it: what holds a secret that was given is one."""
+    """Return the outputs by name; an output that contains a given secret is sensitive."""
     found: Mapping[str, Any] = json.loads(text)
     return {
         str(name): {

@@ -1,4 +1,4 @@
-"""Deletes what tasks left, however deep it lies and whatever other tasks do to it meanwhile."""
+"""Removal of task files at any depth, safe against concurrent changes by other tasks."""
 
 import contextlib
 import os
@@ -12,13 +12,13 @@ _DEEPEST = 20
 
 
 def remove_tree(path: Path) -> None:
-    """Delete a file, or a folder with all that is in it; what cannot be deleted stays."""
+    """Delete a file, or a folder with its content; undeletable files stay."""
     with contextlib.suppress(OSError), _opened(str(path.parent)) as at:
         _remove(path.name, at)
 
 
 def remove_owned(folder: str, is_wanted: Callable[[os.stat_result], bool]) -> None:
-    """Delete what is wanted in a folder, and in those below it that every user may write to."""
+    """Delete the matching entries of a folder and of its world-writable subfolders."""
     with contextlib.suppress(OSError), _opened(folder) as at:
         _remove_owned(at, is_wanted, _DEEPEST)
 
@@ -43,7 +43,7 @@ def _remove(name: str, at: int) -> None:
 
 
 def _empty(folder: int) -> None:
-    """Delete all that is in a folder: what lies deeper moves up, so that depth costs no stack."""
+    """Empty a folder; deep subfolders move up, so that depth needs no stack."""
     prefix, moved = secrets.token_hex(8), 0
     folders = _without_files(folder)
     while folders:
@@ -59,7 +59,7 @@ def _empty(folder: int) -> None:
 
 
 def _without_files(folder: int) -> set[str]:
-    """Delete the files of a folder and its empty folders; gives back the names of what stays."""
+    """Delete the files and empty folders of a folder, and return the names of the rest."""
     return {name for name in os.listdir(folder) if not _is_gone(name, folder)}
 
 
@@ -73,7 +73,7 @@ def _is_gone(name: str, at: int) -> bool:
 
 @contextlib.contextmanager
 def _taken(name: str, at: int) -> Iterator[int]:
-    """Open a folder that from now on nobody else writes to."""
+    """Open a folder and remove all other users' write access."""
     if os.geteuid() != 0:
         # Its owner, who is the same user, may have locked it; root needs no such right.
         os.chmod(name, 0o700, dir_fd=at)

@@ -1,8 +1,9 @@
 """Supervisor of one command and all its processes; standard library only, run as a script.
 
-It reads a plan, one line of JSON, from its standard input and then waits for that to close: who started it
-and died, or wants the command to end at once, closes it. What keeps the command from starting goes to the
-plan's `report` descriptor. Its exit code is the command's; a signal is 128 and its number, as shells have it.
+It reads a plan, one line of JSON, from standard input, then waits until the parent closes that input.
+The parent closes the input when it dies or ends the command at once. The `report` descriptor of the plan
+receives errors that prevent the start. Its exit code is the command's; a signal is 128 and its number, as in
+shells.
 """
 
 import contextlib
@@ -57,7 +58,7 @@ class _Supervised:
         self._code: int | None = None
 
     def wait(self) -> int:
-        """Wait for the end of the command, or of who wants it; then end whatever is left of it."""
+        """Wait for the end of the command or of the input; then end the remaining processes."""
         woken, wake = os.pipe()
         os.set_blocking(wake, False)
         signal.set_wakeup_fd(wake)
@@ -81,7 +82,7 @@ class _Supervised:
                     (os.kill if self._plan["namespaces"] else os.killpg)(self._pid, number)
 
     def _collect(self) -> bool:
-        """Collect who ended; says whether nobody is left."""
+        """Collect ended children, and return whether none is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -109,7 +110,7 @@ class _Supervised:
 
 
 def _end_processes(user: int | None, ancestor: int) -> None:
-    """Kill all that a user runs and remove its System V IPC, or kill what descends from a process."""
+    """Kill a user's processes and remove its System V IPC, or kill the descendants of a process."""
     if user is None:
         for pid in _descendants(ancestor):
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -131,7 +132,7 @@ def _end_processes(user: int | None, ancestor: int) -> None:
 
 
 def _remove_ipc(user: int) -> None:
-    """Remove what a user has made: it outlives processes, and the next task of this user would find it."""
+    """Remove a user's IPC objects: they outlive processes, and the user's next task could read them."""
     for kind in ("shm", "sem", "msg"):
         with contextlib.suppress(OSError), open(f"/proc/sysvipc/{kind}", encoding="utf-8") as file:
             columns = file.readline().split()
@@ -158,7 +159,7 @@ def _descendants(ancestor: int) -> list[int]:
 
 
 def _enter_namespaces(plan: dict[str, Any]) -> None:
-    """Leave the mounts and the process ids of the others, for what is started from now on."""
+    """Enter new mount and process namespaces for the command."""
     if not plan["namespaces"]:
         return
     user, group = os.geteuid(), os.getegid()
@@ -214,7 +215,7 @@ def _kill_group(pid: int, number: int) -> None:
 
 
 def _mount_all(plan: dict[str, Any]) -> None:
-    """Hide folders behind empty ones of the task's own, show again what is needed of them, and a /proc."""
+    """Hide folders behind empty ones, mount the required parts of them again, and mount /proc."""
     # The task passes through what is made here to what is shown.
     os.umask(0o022)
     _mount(None, "/", None, _MS_REC | _MS_PRIVATE)
@@ -237,7 +238,7 @@ def _mount_all(plan: dict[str, Any]) -> None:
 
 
 def _inside(shown: list[tuple[str, int, bool]], folder: str, path: str) -> str:
-    """The path of what lies in the task's folder, wherever that itself may be hidden by now."""
+    """Return a path in the task's folder, which a mount may hide by now."""
     opened = next(number for place, number, _ in shown if place == folder)
     return f"/proc/self/fd/{opened}{path.removeprefix(folder)}"
 

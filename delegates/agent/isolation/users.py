@@ -13,7 +13,7 @@ from delegates.agent.isolation.removing import remove_owned
 
 
 class CannotIsolate(Exception):
-    """A command could not be started apart from the others; the text says what was refused."""
+    """Error raised when a command cannot start in isolation; the text names the refused operation."""
 
 
 # The image of the agent has names for the first range; the second is for rootless containers, which map few.
@@ -47,7 +47,7 @@ def lease_user() -> Iterator[int]:
 
 
 def _lock_folder() -> Path:
-    """Return a folder that only root enters: what tasks can reach, one of them would take from all others."""
+    """Return a folder that only root can enter; a folder open to tasks could be taken by one of them."""
     for place in _LOCK_PLACES:
         folder = Path(place, "slipway-task-users")
         with contextlib.suppress(OSError):
@@ -79,7 +79,7 @@ _rotation = _UserRotation()
 
 
 def get_mapped_range() -> range:
-    """Return the first range of which this machine or container knows every user."""
+    """Return the first user range that this machine or container maps completely."""
     with contextlib.suppress(OSError, ValueError):
         known = [
             range(int(first), int(first) + int(count))
@@ -92,7 +92,7 @@ def get_mapped_range() -> range:
 
 
 def remove_files_of(user: int, folders: tuple[str, ...] = SHARED_FOLDERS) -> None:
-    """Delete what a user left where every user may write: the next task with this user must not find it."""
+    """Delete a user's files in world-writable folders: the user's next task must not find them."""
     for folder in folders:
         # The folder of a workspace is the group's only.
         remove_owned(folder, lambda status: user in (status.st_uid, status.st_gid))

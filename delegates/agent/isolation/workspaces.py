@@ -21,7 +21,7 @@ from delegates.agent.isolation.users import SHARED_FOLDERS, CannotIsolate, lease
 
 
 class IsolationLevel(StrEnum):
-    """What keeps one task from another, the strongest first; these words are reported to the manager."""
+    """Levels of task isolation, strongest first; agents report these words to the manager."""
 
     USERS_AND_NAMESPACES = "users_and_namespaces"
     USERS = "users"
@@ -30,12 +30,12 @@ class IsolationLevel(StrEnum):
 
     @property
     def has_users(self) -> bool:
-        """Whether each task has a user of its own."""
+        """Return whether each task has a user of its own."""
         return self in (IsolationLevel.USERS_AND_NAMESPACES, IsolationLevel.USERS)
 
     @property
     def has_namespaces(self) -> bool:
-        """Whether each task has mounts, process ids and System V IPC of its own."""
+        """Return whether each task has mounts, process ids and System V IPC of its own."""
         return self in (IsolationLevel.USERS_AND_NAMESPACES, IsolationLevel.NAMESPACES)
 
 
@@ -60,7 +60,7 @@ _PRIVATE_UMASK, _USUAL_UMASK = 0o077, 0o022
 
 @dataclass(frozen=True)
 class TaskWorkspace:
-    """A folder that only this task may read; the task may write only to what `private` and `lend` gave it."""
+    """Folder that only its task can read; the task can write only to `private` and `lend` folders."""
 
     folder: Path
     isolation: Isolation
@@ -92,7 +92,7 @@ class TaskWorkspace:
 
     @contextlib.contextmanager
     def lending(self, path: Path) -> Iterator[None]:
-        """Give the task a tree that lies elsewhere, and take it back; nobody else may use it meanwhile."""
+        """Give the task a tree outside the workspace for the block, locked against others."""
         shown = (os.path.realpath(path), True)
         self._shown.append(shown)
         try:
@@ -197,9 +197,9 @@ def end_process(process: "subprocess.Popen[bytes]") -> None:
 
 @contextlib.contextmanager
 def open_workspace(isolation: Isolation, *, for_others: bool = False) -> Iterator[TaskWorkspace]:
-    """Make the workspace of a task; with it goes all that the task left. Raises `CannotIsolate`.
+    """Create the workspace of a task, and delete it with the task's files. Raises `CannotIsolate`.
 
-    What a task writes `for_others` may be read by them.
+    Other users can read files that a task writes with `for_others`.
     """
     with contextlib.ExitStack() as kept:
         user = kept.enter_context(lease_user()) if isolation.level.has_users else None
@@ -240,7 +240,7 @@ def _is_named(user: int) -> bool:
 
 
 def _hidden(isolation: Isolation) -> list[Path]:
-    """Outer folders first: what lies in a hidden one is gone with it."""
+    """Return the hidden folders, outer ones first; they hide their content too."""
     own = (Path(tempfile.gettempdir()), *isolation.hidden)
     places = {path.resolve() for path in (*(Path(shared_folder) for shared_folder in SHARED_FOLDERS), *own)}
     # That one gets memory of the task's own.
@@ -249,7 +249,7 @@ def _hidden(isolation: Isolation) -> list[Path]:
 
 
 def _named(environ: Mapping[str, str]) -> list[tuple[str, bool]]:
-    """What a task may read wherever it lies; from our own environment, never from the task's."""
+    """Return the readable paths that the agent's environment names; the task's environment is ignored."""
     paths = [*environ.get("PATH", "").split(os.pathsep), *(environ.get(name, "") for name in _NAMED)]
     found = [
         (os.path.realpath(path), False) for path in paths if os.path.isabs(path) and os.path.exists(path)
@@ -260,7 +260,7 @@ def _named(environ: Mapping[str, str]) -> list[tuple[str, bool]]:
 
 
 def change_owner(path: Path, user: int, group: int | None = None) -> None:
-    """Give a tree to a user, never what a link leads to or what lies elsewhere too."""
+    """Give a tree to a user, without the targets of symbolic links and without hard links to other places."""
     group = user if group is None else group
     os.chown(path, user, group, follow_symlinks=False)
     for folder, folders, files, number in os.fwalk(path, follow_symlinks=False):

@@ -24,7 +24,7 @@ def today() -> date:
 
 
 def configure_logging(home: Path, secrets: Sequence[str], *more: logging.Handler) -> None:
-    """Send what this process logs to delegate.log, to standard output and to `more`, its secrets hidden."""
+    """Send log records to delegate.log, standard output and `more`, with secrets redacted."""
     form = LogFormatter(SecretMask(secrets))
     root = logging.getLogger()
     root.setLevel(logging.WARNING)
@@ -35,7 +35,7 @@ def configure_logging(home: Path, secrets: Sequence[str], *more: logging.Handler
 
 
 class LogFormatter(logging.Formatter):
-    """One line as it is written: the moment in UTC, how grave, which loop, what."""
+    """Formatter of log lines: UTC time, level, loop, message."""
 
     converter = staticmethod(time.gmtime)
 
@@ -138,7 +138,7 @@ class LogUploadBuffer(logging.Handler):
                 self._missing += 1
 
     def first(self) -> list[str]:
-        """The oldest lines; the next ask gives the same ones until they are `sent`."""
+        """Return the oldest lines; the next ask gives the same ones until they are `sent`."""
         with self._changing:
             if self._missing:
                 self._lines.appendleft(f"{self._missing:,} lines are missing here; delegate.log has them.")

@@ -51,7 +51,7 @@ log = logging.getLogger("slipway.delegate")
 
 @dataclass(eq=False)
 class SpoolSegment:
-    """A file of whole lines, none of which has been acknowledged."""
+    """File of whole lines that the manager has not acknowledged."""
 
     path: Path
     lines: int = 0
@@ -80,18 +80,18 @@ class SpooledTaskLog:
 
     @property
     def next_sequence(self) -> int:
-        """The number that the next line would get."""
+        """Return the number that the next line would get."""
         return self.acknowledged + sum(segment.lines for segment in self.segments)
 
     @property
     def is_throttled(self) -> bool:
-        """Whether the manager wants a pause now."""
+        """Return whether the manager wants a pause now."""
         return time.monotonic() < self.throttled_until
 
     def write(self, level: str, text: str) -> None:
-        """Add a line; who writes too fast is kept waiting.
+        """Append a line; block writers above the rate limit.
 
-        A disk that takes none leaves a gap that is marked as soon as it takes some again.
+        If the disk refuses lines, a marker for the gap follows once the disk accepts lines again.
         """
         line = _line(level, text)
         if self._pace.spend(len(line)) and not self._is_slow:
@@ -141,7 +141,7 @@ class SpooledTaskLog:
             self._forget_if_done()
 
     def first(self) -> tuple[int, list[dict[str, Any]]] | None:
-        """The oldest lines not acknowledged, with their first number; they stay until `acknowledge`."""
+        """Return the oldest unacknowledged lines with their first number; they stay until `acknowledge`."""
         with self.spool.lock:
             if not self.segments:
                 return None
@@ -217,7 +217,7 @@ class SpooledTaskLog:
         segment.lines, segment.size, segment.dropped, segment.is_sealed = 1, len(marker), dropped, True
 
     def reopen(self) -> None:
-        """Find what an earlier process left behind."""
+        """Return the segments of an earlier process."""
         self.acknowledged, done = _read_state(self.folder)
         for path in sorted(self.folder.glob("*.jsonl")):
             self._number = int(path.stem)
@@ -248,14 +248,14 @@ class LogSpool:
                 lines.reopen()
 
     def open(self, task_id: str, fence: int) -> SpooledTaskLog:
-        """The lines of a task that begins."""
+        """Return the lines of a task that begins."""
         name = f"{task_id.replace('/', '_')}.{fence}"
         with self.lock:
             lines = self.opened[name] = SpooledTaskLog(self, self.folder / name, task_id, fence)
         return lines
 
     def waiting(self) -> list[SpooledTaskLog]:
-        """The tasks that have lines to send."""
+        """Return the tasks that have lines to send."""
         with self.lock:
             return [lines for lines in self.opened.values() if lines.segments]
 
@@ -269,7 +269,7 @@ class LogSpool:
                 lines.drop(segment)
 
     def _oldest(self) -> Iterator[tuple[SpooledTaskLog, SpoolSegment]]:
-        """What may go: whole segments that are not on their way, of the task that began first."""
+        """Return the next segments to drop: whole, not in upload, of the task that began first."""
         for lines in self.opened.values():
             for segment in lines.segments:
                 if segment.is_sealed and not segment.dropped and segment is not lines.sending:

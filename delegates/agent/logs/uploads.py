@@ -13,7 +13,7 @@ _REJECTED_STATUSES = (403, 404, 409, 410, 413)
 
 
 def upload_task_logs(agent: Agent) -> None:
-    """Send what tasks have written, twice a second."""
+    """Send the tasks' log lines twice a second."""
     backoff = Backoff(first=0.5, most=15)
     while not agent.ended.wait(agent.terms.log_flush_seconds):
         if _upload_all(agent):
@@ -28,10 +28,10 @@ def _upload_all(agent: Agent) -> bool:
 
 
 def upload_task_log(agent: Agent, lines: SpooledTaskLog) -> bool:
-    """Send the lines of one task that there are now; false if the manager could not take them.
+    """Send the current lines of one task; return false if the manager refuses them.
 
-    It stops where the manager wants a pause, and leaves what is written meanwhile to the next time: the
-    lines of other tasks wait for this.
+    Stop when the manager requests a pause. Lines written meanwhile wait for the next call, so that other
+    tasks' lines are not delayed.
     """
     with lines.uploads:
         for _ in range(len(lines.segments)):
@@ -49,9 +49,9 @@ def upload_task_log(agent: Agent, lines: SpooledTaskLog) -> bool:
 
 
 def upload_remaining_lines(agent: Agent, held: HeldTask, lines: SpooledTaskLog) -> None:
-    """Send what a task has left to send: with its answer the manager takes no more of its lines.
+    """Send the remaining lines of a task before its answer, because the manager accepts none after it.
 
-    A task that was lost, and a manager that takes nothing for a minute, are not waited for.
+    Lost tasks, and a manager that accepts nothing for a minute, end the wait.
     """
     deadline, backoff = time.monotonic() + FINAL_LINES_SECONDS, Backoff(first=0.2, most=5)
     while not upload_task_log(agent, lines) or lines.segments:

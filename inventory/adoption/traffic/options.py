@@ -71,7 +71,7 @@ class TrafficOption:
 
     @property
     def key(self) -> str:
-        """The value of the option in a form."""
+        """Return the value of the option in a form."""
         return f"{self.production.key} {self.stage.key if self.stage else ''}".strip()
 
 
@@ -93,7 +93,7 @@ class TrafficOptions:
 
     @property
     def certain_option(self) -> TrafficOption | None:
-        """The option that needs no choice: more certain than all others, and not merely possible."""
+        """Return the option that needs no choice: more certain than all others, and not merely possible."""
         if not self.options:
             return None
         first = self.options[0]

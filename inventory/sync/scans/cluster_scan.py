@@ -72,7 +72,7 @@ class ClusterScan(ABC):
     @property
     @abstractmethod
     def cluster(self) -> SyncedCluster:
-        """The cluster to read."""
+        """Return the cluster to read."""
 
     def use_recent_reads(self) -> None:  # noqa: B027  -- optional for a scan
         """Reuse a response that another process has just read. Raises `ScanLeaseLost`."""

@@ -29,7 +29,7 @@ def paginate(items: Sequence[Any], given: Mapping[str, Any], key: str) -> dict[s
 
 
 def build_stack(one: CloudFormationStack) -> dict[str, Any]:
-    """A stack in DescribeStacks."""
+    """Return a stack in DescribeStacks."""
     hidden = one.wanted.template.hidden
     shown = {
         "StackId": one.id,
@@ -58,13 +58,13 @@ def build_stack(one: CloudFormationStack) -> dict[str, Any]:
 
 
 def build_stack_summary(one: CloudFormationStack) -> dict[str, Any]:
-    """A stack in ListStacks."""
+    """Return a stack in ListStacks."""
     kept = ("StackId", "StackName", "CreationTime", "LastUpdatedTime", "DeletionTime", "StackStatus")
     return {key: value for key, value in build_stack(one).items() if key in (*kept, "StackStatusReason")}
 
 
 def build_event(stack: CloudFormationStack, one: CloudFormationStackEvent) -> dict[str, Any]:
-    """An event in DescribeStackEvents."""
+    """Return an event in DescribeStackEvents."""
     shown = {
         "StackId": stack.id,
         "EventId": one.id,
@@ -81,7 +81,7 @@ def build_event(stack: CloudFormationStack, one: CloudFormationStackEvent) -> di
 
 
 def build_resource(stack: CloudFormationStack, one: StackResource) -> dict[str, Any]:
-    """A resource in DescribeStackResources."""
+    """Return a resource in DescribeStackResources."""
     return {
         "StackName": stack.name,
         "StackId": stack.id,
@@ -95,7 +95,7 @@ def build_resource(stack: CloudFormationStack, one: StackResource) -> dict[str, 
 
 
 def build_resource_summary(one: StackResource) -> dict[str, Any]:
-    """A resource in ListStackResources."""
+    """Return a resource in ListStackResources."""
     return {
         "LogicalResourceId": one.logical_id,
         "PhysicalResourceId": one.made.physical_id,

@@ -23,18 +23,18 @@ class TemplateValues:
     attributes: dict[str, Mapping[str, str]] = field(default_factory=dict)
 
     def holds(self, name: str) -> bool:
-        """Whether a condition is true."""
+        """Return whether a condition is true."""
         if name not in self.template.conditions:
             raise CloudFormationError(f"Template format error: Unresolved condition {name}.")
         return bool(self.of(self.template.conditions[name]))
 
     def is_wanted(self, logical_id: str) -> bool:
-        """Whether a resource is made at all."""
+        """Return whether a resource is made at all."""
         condition = self.template.resources[logical_id].get("Condition")
         return condition is None or self.holds(condition)
 
     def of(self, value: Any) -> Any:
-        """A part of the template with its functions filled in."""
+        """Return a part of the template with its functions filled in."""
         if isinstance(value, list):
             return [one for inner in value if (one := self.of(inner)) is not NO_VALUE]
         if not isinstance(value, dict):

@@ -208,5 +208,5 @@ RESOURCE_TYPES = frozenset(RESOURCE_HANDLERS)
 
 
 def generate_name(stack: str, logical_id: str) -> str:
-    """The name of a resource that the template gives none."""
+    """Return the name of a resource that the template gives none."""
     return f"{stack}-{logical_id}-{''.join(secrets.choice(_LETTERS) for _ in range(12))}"

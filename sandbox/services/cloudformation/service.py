@@ -30,7 +30,7 @@ SERVICE_NAME = "cloudformation"
 
 
 def parse_parameters(call: AwsRequest, body: bytes) -> dict[str, Any]:
-    """The parameters of a request."""
+    """Return the parameters of a request."""
     form = MultiDict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
     model = get_service_model(SERVICE_NAME).operation_model(call.operation)
     found: dict[str, Any] = QueryParser(model).parse({"values": form})
@@ -38,7 +38,7 @@ def parse_parameters(call: AwsRequest, body: bytes) -> dict[str, Any]:
 
 
 def build_response(call: AwsRequest, result: dict[str, Any]) -> AwsHttpResponse:
-    """The answer with this result."""
+    """Return the answer with this result."""
     model = get_service_model(SERVICE_NAME).operation_model(call.operation)
     said = QuerySerializer(operation_model=model).serialize(result)
     body = said["body"]
@@ -50,7 +50,7 @@ def build_response(call: AwsRequest, result: dict[str, Any]) -> AwsHttpResponse:
 
 
 def build_error(call: AwsRequest, refusal: CloudFormationError) -> AwsHttpResponse:
-    """The answer of a refusal."""
+    """Return the answer of a refusal."""
     return build_error_response(call, 400, refusal.code, refusal.message)
 
 

@@ -53,7 +53,7 @@ class StackTarget:
     tags: Mapping[str, str] = field(default_factory=dict)
 
     def is_same(self, other: "StackTarget") -> bool:
-        """Whether another one would change nothing."""
+        """Return whether another one would change nothing."""
         mine, theirs = self.template, other.template
         is_same = (mine.resources, mine.outputs, mine.mappings, mine.conditions) == (
             theirs.resources,

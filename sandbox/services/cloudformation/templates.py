@@ -95,7 +95,7 @@ class StackTemplate:
 
     @property
     def hidden(self) -> set[str]:
-        """The parameters whose values CloudFormation does not show."""
+        """Return the parameters whose values CloudFormation does not show."""
         return {n for n, one in self.parameters.items() if str(one.get("NoEcho", "")).lower() == "true"}
 
     @property
@@ -108,7 +108,10 @@ class StackTemplate:
         return ["CAPABILITY_NAMED_IAM"] if named else ["CAPABILITY_IAM"]
 
     def order(self) -> list[str]:
-        """The resources in the order in which they are made. Raises `Refusal` where they need each other."""
+        """Return the resources in the order in which they are made.
+
+        Raises `Refusal` where they need each other.
+        """
         needs = {
             name: {
                 one for one in (*find_references(body), *_list_dependencies(body)) if one in self.resources
@@ -188,7 +191,7 @@ def _validate_names(template: StackTemplate) -> None:
 
 
 def find_references(value: Any) -> Iterator[str]:
-    """Every name that a part of a template refers to."""
+    """Return every name that a part of a template refers to."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if key == "Ref":
@@ -223,7 +226,7 @@ _LIST_TYPES = ("CommaDelimitedList", "List<")
 def resolve_parameters(
     template: StackTemplate, given: Sequence[Mapping[str, Any]], before: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The value of every parameter of a template. Raises `Refusal`."""
+    """Return the value of every parameter of a template. Raises `Refusal`."""
     said = dict(_read_parameter(one, before) for one in given)
     if strange := sorted(set(said) - set(template.parameters)):
         raise CloudFormationError(f"Parameters: [{', '.join(strange)}] do not exist in the template")

@@ -92,7 +92,7 @@ class SandboxEcs(EC2ContainerServiceBackend):
         return [task for task in self.all_tasks() if task.last_status != "STOPPED"]
 
     def tasks_of(self, service: SandboxService, *, stopped: bool = False) -> list[SandboxTask]:
-        """The tasks of a service that are not yet STOPPED, or all that are still known."""
+        """Return the tasks of a service that are not yet STOPPED, or all that are still known."""
         tasks = self.index.of_service(service.service_arn)
         return tasks if stopped else [t for t in tasks if t.last_status != "STOPPED"]
 

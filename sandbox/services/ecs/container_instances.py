@@ -86,7 +86,7 @@ class SandboxContainerInstance:
         return [{"name": name, "value": value} for name, value in told.items()]
 
     def to_wire(self, tasks: Sequence[SandboxTask]) -> dict[str, Any]:
-        """The instance as DescribeContainerInstances tells it, with these tasks on it."""
+        """Return the instance as DescribeContainerInstances tells it, with these tasks on it."""
         cpu, memory = INSTANCE_TYPES[self.instance_type]
         return {
             "containerInstanceArn": self.container_instance_arn,
@@ -236,7 +236,7 @@ def _list_bound_ports(task: SandboxTask) -> list[int]:
 def list_instance_tasks(
     backend: "SandboxEcs", cluster: str, machine: SandboxContainerInstance
 ) -> list[SandboxTask]:
-    """The tasks that hold resources of a machine."""
+    """Return the tasks that hold resources of a machine."""
     return [
         task
         for task in backend.tasks.get(cluster, {}).values()
@@ -256,7 +256,7 @@ def find_container_instance(
 def describe_container_instances(
     backend: "SandboxEcs", cluster: str, references: Sequence[str]
 ) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
-    """The machines with these ids or ARNs, and a failure for each that is missing."""
+    """Return the machines with these ids or ARNs, and a failure for each that is missing."""
     if not references:
         raise InvalidEcsParameter("Container Instances cannot be empty.")
     found, failures = [], []

@@ -83,7 +83,7 @@ def write_due_lines(
 
 
 def get_next_line_time(task: SandboxTask, containers: list[dict[str, Any]]) -> float:
-    """The moment of the next line of any container of a running task."""
+    """Return the moment of the next line of any container of a running task."""
     if task.running_since is None:
         return math.inf
     return task.running_since + min((_get_next_second(c, task.printed) for c in containers), default=math.inf)

@@ -49,7 +49,7 @@ def allocate_address(
     number: int,
     is_taken: Callable[[str], bool],
 ) -> tuple[str, str, dict[str, Any]]:
-    """The address, zone and attachment of the task with this number, spread over its subnets in turn."""
+    """Return the address, zone and attachment of the task with this number; subnets take turns."""
     subnets = network["awsvpcConfiguration"]["subnets"]
     subnet = ec2_backends[account_id][region].describe_subnets(subnet_ids=[subnets[number % len(subnets)]])[0]
     ip = _find_free_address(subnet.cidr_block, number // len(subnets), is_taken)
@@ -57,7 +57,7 @@ def allocate_address(
 
 
 def _find_free_address(block: str, first: int, is_taken: Callable[[str], bool]) -> str:
-    """A free address, looked for from another place each time; where all are taken, the last one."""
+    """Return a free address, looked for from another place each time; where all are taken, the last one."""
     addresses = ipaddress.ip_network(block)
     room = addresses.num_addresses - RESERVED_ADDRESSES - 1
     tried = (str(addresses[RESERVED_ADDRESSES + (first + step) % room]) for step in range(room))

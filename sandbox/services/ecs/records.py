@@ -267,7 +267,7 @@ class SandboxService:
 
     @property
     def is_scheduled(self) -> bool:
-        """Whether ECS itself replaces the tasks, rather than CodeDeploy or an external controller."""
+        """Return whether ECS itself replaces the tasks, rather than CodeDeploy or an external controller."""
         return self.deployment_controller.get("type", "ECS") == "ECS"
 
     @property

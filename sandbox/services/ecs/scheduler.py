@@ -45,7 +45,7 @@ class ServiceView:
         return task.task_arn in self.healthy
 
     def serves(self, task: SandboxTask) -> bool:
-        """Whether a task of an earlier deployment counts: healthy, or running where nothing checks it."""
+        """Return whether an earlier deployment's task counts: healthy, or running without a health check."""
         return self.is_healthy(task) or (task.is_running and task.task_arn in self.unchecked)
 
 
@@ -159,7 +159,7 @@ def _scale_service(backend: "SandboxEcs", view: ServiceView, primary: SandboxDep
 def _list_excess_tasks(
     view: ServiceView, mine: Sequence[SandboxTask], others: Sequence[SandboxTask], *, lower: int, missing: int
 ) -> list[SandboxTask]:
-    """The tasks to stop now.
+    """Return the tasks to stop now.
 
     Of earlier deployments: those that serve nobody, and of those that serve as many as are not needed to stay
     above the minimum, either because enough new ones are healthy or because there is no room to start the new
@@ -236,7 +236,7 @@ def _update_counts(service: SandboxService, view: ServiceView) -> bool:
 
 
 def _is_shown(deployment: SandboxDeployment, *, rolling: bool) -> bool:
-    """An earlier deployment is shown until it has drained; one that failed, until the rollback is over."""
+    """Return whether ECS still lists the deployment: until it drains or, if failed, is rolled back."""
     if deployment.status == "PRIMARY" or (rolling and deployment.rollout_state == "FAILED"):
         return True
     return bool(deployment.running_count + deployment.pending_count + deployment.desired_count)

@@ -23,7 +23,7 @@ class SecretUnavailable(Exception):
 
 
 def get_secret_values(account_id: str, region: str, container: Mapping[str, Any]) -> dict[str, str]:
-    """The values of a container's secrets by variable. Raises `SecretUnavailable`.
+    """Return the values of a container's secrets by variable. Raises `SecretUnavailable`.
 
     `valueFrom` is an ARN, with or without the six characters that Secrets Manager appends to a name, and
     optionally `:json-key:version-stage:version-id` (ECS developer guide, "Pass Secrets Manager secrets").

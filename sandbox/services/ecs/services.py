@@ -57,7 +57,7 @@ def get_cluster(backend: "SandboxEcs", params: Mapping[str, Any]) -> Any:
 
 
 def find_service(backend: "SandboxEcs", params: Mapping[str, Any], name: str) -> SandboxService:
-    """The service with a name or ARN. Raises ClusterNotFound or ServiceNotFound."""
+    """Return the service with a name or ARN. Raises ClusterNotFound or ServiceNotFound."""
     cluster = get_cluster(backend, params)
     found = backend.services.get(f"{cluster.name}:{name.rpartition('/')[2]}")
     if found is None:
@@ -76,7 +76,7 @@ def save_client_token(
 def get_client_token(
     backend: "SandboxEcs", operation: str, cluster: str, params: Mapping[str, Any]
 ) -> list[str] | None:
-    """The ARNs made for a client token before. Raises `Conflict` if it was for other parameters."""
+    """Return the ARNs made for a client token before. Raises `Conflict` if it was for other parameters."""
     for key, (_, _, expires) in list(backend.tokens.items()):
         if expires <= CLOCK.elapsed:
             del backend.tokens[key]

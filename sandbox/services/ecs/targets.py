@@ -47,7 +47,7 @@ def are_healthy(backend: "SandboxEcs", task: SandboxTask) -> bool:
 def find_unhealthy_target(
     backend: "SandboxEcs", task: SandboxTask, *, grace: float
 ) -> tuple[str, int] | None:
-    """The target group (and port) in which a task failed its checks, once its grace period is over."""
+    """Return the target group (and port) in which a task failed its checks, once its grace period is over."""
     if task.running_since is None or CLOCK.elapsed - task.running_since < grace:
         return None
     for arn, port in task.targets:

@@ -79,7 +79,7 @@ class TaskDefinitionRegistry:
         return made
 
     def find(self, reference: str) -> SandboxTaskDefinition | None:
-        """The revision of `family:revision` or an ARN; of a family alone, its latest active one."""
+        """Return the revision of `family:revision` or an ARN; of a family alone, its latest active one."""
         family, revision = _parse_reference(reference)
         revisions = self.families.get(family, {})
         if revision:
@@ -94,7 +94,10 @@ class TaskDefinitionRegistry:
         return found
 
     def get_usable(self, reference: str) -> SandboxTaskDefinition:
-        """The revision to start tasks from. Raises what AWS answers for one that is missing or inactive."""
+        """Return the revision to start tasks from.
+
+        Raises what AWS answers for one that is missing or inactive.
+        """
         found = self.find(reference)
         if found is None:
             raise EcsClientException("TaskDefinition not found.")

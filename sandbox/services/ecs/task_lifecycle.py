@@ -237,12 +237,12 @@ def _check_health(backend: "SandboxEcs", task: SandboxTask) -> bool:
 
 
 def has_health_check(backend: "SandboxEcs", task: SandboxTask) -> bool:
-    """Whether a target group or a container health check says how a task is."""
+    """Return whether a target group or a container health check says how a task is."""
     return bool(task.targets) or any(d.get("healthCheck") for d in _list_container_definitions(backend, task))
 
 
 def is_healthy(backend: "SandboxEcs", task: SandboxTask) -> bool:
-    """Whether a task counts as healthy for its service.
+    """Return whether a task counts as healthy for its service.
 
     With target groups: healthy there; with container health checks: HEALTHY; with neither: RUNNING for forty
     seconds, as the service scheduler waits before it counts such a task.
