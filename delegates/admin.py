@@ -76,7 +76,7 @@ class DelegateAdmin(ReadOnlyAdmin):
 
 @admin.register(DelegateInstance)
 class DelegateInstanceAdmin(ReadOnlyAdmin):
-    """Which processes registered; never their sessions."""
+    """Admin list of registered processes, without their sessions."""
 
     permission = "core_delegate_view"
     list_display = ("hostname", "delegate", "status", "connection", "version", "last_heartbeat_at")

@@ -41,7 +41,7 @@ def is_built_in_alive(now: datetime) -> bool:
 
 
 def record_built_in_heartbeat(now: datetime) -> DelegateInstance | None:
-    """Let the workers' instance be heard; None where this Slipway has no built-in delegate."""
+    """Record a heartbeat of the workers' instance; None without a built-in delegate."""
     delegate = Delegate.objects.filter(is_built_in=True).first()
     if delegate is None:
         return None
@@ -163,7 +163,7 @@ class _LogBuffer:
 
 
 class _LeaseRenewal(threading.Thread):
-    """Holds the lease of a task while it is done, and stops it where it is wanted no more."""
+    """Renewal of a running task's lease; it stops the task after a withdrawal."""
 
     def __init__(self, worker: DelegateInstance, held: HeldTask) -> None:
         super().__init__(daemon=True)

@@ -35,7 +35,7 @@ def is_connected(instance: DelegateInstance, now: datetime) -> bool:
 
 
 def compute_instance_status(instance: DelegateInstance, now: datetime) -> Connectivity:
-    """One instance at a moment of the database's clock."""
+    """Return the status of an instance at a moment of the database's clock."""
     if instance.last_heartbeat_at is None:
         return Connectivity.NEVER_CONTACTED
     age = now - instance.last_heartbeat_at
@@ -71,7 +71,7 @@ _ENABLED: Final = Q(admission=Delegate.Admission.ENABLED)
 
 
 def build_connectivity_case(now: datetime) -> Case:
-    """Return the status of each delegate of a query, with the words of `compute_delegate_status`."""
+    """Return the SQL status of each delegate, equal to `compute_delegate_status`."""
     heard = _heard(now)
     working = heard.filter(status=InstanceStatus.REGISTERED)
     return Case(
@@ -87,12 +87,12 @@ def build_connectivity_case(now: datetime) -> Case:
 
 
 def build_connected_filter(now: datetime) -> Q:
-    """Return the condition that `connectivity_at` says CONNECTED, which asks for less."""
+    """Return a cheaper condition for `connectivity_at` equal to CONNECTED."""
     return Q(_ENABLED, Exists(_connected(now)), draining=False)
 
 
 def build_away_filter(now: datetime) -> Q:
-    """Return the condition that `connectivity_at` says LATE or DISCONNECTED."""
+    """Return the condition for `connectivity_at` equal to LATE or DISCONNECTED."""
     heard = _heard(now)
     is_late = Q(
         Exists(heard.filter(status=InstanceStatus.REGISTERED)), ~Exists(_connected(now)), draining=False

@@ -34,9 +34,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class DelegateRowChange:
-    """A delegate as it is since change `number`; its facts are None where it is no more.
+    """State of a delegate since change `number`; deleted delegates have no facts.
 
-    The scope is None where nothing is known of one that is no more but its number.
+    The scope is None if only the number of a deleted delegate is known.
     """
 
     number: int
@@ -47,10 +47,10 @@ class DelegateRowChange:
 
 
 class DelegateBroadcaster:
-    """Listens for changes, reads the delegates that they name, and wakes its viewers.
+    """Listener for changes that reads the changed delegates and wakes its viewers.
 
-    The channel layer is never the truth: all delegates are looked at every five seconds, or as often as
-    takes a twentieth of a core.
+    The channel layer may lose messages. So all delegates are read every five seconds, or less often to stay
+    below 5% CPU.
     """
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class DelegateBroadcaster:
         self._jobs: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begin to listen."""
+        """Start to listen."""
         hearing = subscribe(DELEGATES_GROUP, about="Delegates", ready=self._begin, take=self._take)
         self._jobs = [asyncio.create_task(job) for job in (hearing, self._keep())]
         for job in self._jobs:
@@ -90,7 +90,7 @@ class DelegateBroadcaster:
             yield change
 
     def _job_ended(self, job: asyncio.Task[None]) -> None:
-        """A job that broke lets the viewers go: they come back to a new hub, and would else wait for ever."""
+        """End all viewers after a crashed job; they reconnect to a new broadcaster instead of hanging."""
         if job.cancelled():
             return
         logger.error("Watching delegates broke off", exc_info=job.exception())
@@ -194,7 +194,7 @@ ACCESS_CHECK_SECONDS = 10
 
 
 class DelegatesConsumer(LiveConsumer):
-    """One watcher of all delegates that a person may see; it keeps nothing but how far it has sent."""
+    """Socket of one user's delegate list; it stores only the number of the last sent change."""
 
     content_name = "delegates"
 

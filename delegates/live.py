@@ -50,7 +50,7 @@ def _send_delegates_changed(delegate_ids: list[int]) -> None:
 
 
 def read_delegate_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSnapshot, ...]]:
-    """Which of these delegates are connected, or of all; one query."""
+    """Return the connectivity of these delegates, or of all, in one query."""
     wanted = (
         Delegate.objects.all()
         if keys is None
@@ -82,12 +82,12 @@ _DETAIL_COLUMNS: Final = ("fence", "next_sequence", "abort_requested")
 
 
 def publish_task_changed(*tasks: Any) -> None:
-    """After the commit under way, have pages that show these tasks look; by their keys."""
+    """Publish changes of tasks to their pages after the current transaction commits."""
     publish_change_on_commit(TASK_SOURCE_NAME, *tasks)
 
 
 def read_task_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSnapshot, ...]]:
-    """How these tasks look, or all that are open or are new; two queries at most."""
+    """Return the state of these tasks, or of all open and new ones; two queries at most."""
     if keys is None:
         since = get_database_time() - RECENTLY_QUEUED
         wanted = Q(status__in=DelegateTask.OPEN) | Q(queued_at__gte=since)
@@ -122,7 +122,7 @@ LOOKUP_SOURCE_NAME: Final = "inquiries"
 
 
 def read_lookup_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSnapshot, ...]]:
-    """How far these inquiries are, or all that are not finished; one query."""
+    """Return the progress of these lookup requests, or of all unfinished ones, in one query."""
     wanted = (
         {"finished_at": None} if keys is None else {"pk__in": list(parse_primary_keys(LookupRequest, keys))}
     )

@@ -44,7 +44,7 @@ def _list_expired(now: datetime) -> list[QuerySet[Any]]:
 
 
 def delete_in_batches(rows: QuerySet[Any]) -> int:
-    """Delete rows a part at a time, and say how many went."""
+    """Delete rows in batches, and return their number."""
     total = 0
     while ids := list(rows.values_list("pk", flat=True)[:BATCH_SIZE]):
         rows.model._default_manager.filter(pk__in=ids).delete()

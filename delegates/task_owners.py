@@ -37,16 +37,13 @@ class TaskOwner(Protocol):
     """Callbacks of one kind of owner for its tasks; each method runs inside the transaction of the change."""
 
     def acquire(self, task: DelegateTask) -> TaskPayload | None:
-        """Return the parameters with their secrets, once the owner has noted the start;
-
-        None withdraws the task.
-        """
+        """Return the parameters with their secrets after recording the start; None withdraws the task."""
 
     def complete(self, task: DelegateTask, answer: TaskAnswer) -> None:
         """Process the answer; the commit wakes the waiting work."""
 
     def again(self, task: DelegateTask) -> None:
-        """The lease was lost and the task goes back to the queue."""
+        """Process a lost lease of a task that returns to the queue."""
 
     def lost(self, task: DelegateTask) -> None:
         """Process a lost lease; the result of the task is unknown."""
@@ -55,7 +52,7 @@ class TaskOwner(Protocol):
         """Return the values to redact from log lines and errors, after the agent's redaction (R081)."""
 
     def logged(self, task: DelegateTask) -> None:
-        """Lines have come that the task wrote."""
+        """Process new log lines of the task."""
 
     def gave_up(self, task: DelegateTask) -> None:
         """Process a task that ended without an answer: expired, aborted or impossible."""
@@ -70,8 +67,5 @@ def register_task_owner(name: str, owner: TaskOwner) -> None:
 
 
 def get_task_owner(task: DelegateTask) -> TaskOwner | None:
-    """Return the owner of a task;
-
-    None where it carries all of itself. Raises `KeyError` for an unknown one.
-    """
+    """Return the owner of a task, or None for a task without owner. Raises `KeyError` for an unknown kind."""
     return _owners[task.owner] if task.owner else None

@@ -62,7 +62,7 @@ def route_waiting_tasks(now: datetime) -> RoutingRound:
 
 
 def route_next_tasks(now: datetime, task_id: UUID | None = None) -> RoutingRound:
-    """Route the first that wait, and a new task behind them; the others are for the look of each second."""
+    """Route the first waiting tasks and a new one; the scan of each second routes the others."""
     first = list(list_waiting_tasks(now).select_related("scope")[:FIRST_BATCH_SIZE])
     if task_id and task_id not in {task.pk for task in first}:
         first += list_waiting_tasks(now).filter(pk=task_id).select_related("scope")
@@ -179,7 +179,7 @@ def _store_decisions(told: Sequence[tuple[DelegateTask, RoutingResult]], now: da
 
 
 def serialize_decision(decision: RoutingResult) -> list[dict[str, Any]]:
-    """Return a decision as it is kept: a row for each delegate and rule."""
+    """Return a decision as stored JSON: a row for each delegate and rule."""
     return [_serialize_verdict(verdict) for verdict in decision.verdicts]
 
 
@@ -201,7 +201,7 @@ def _describe_expiry(task: DelegateTask) -> str:
 
 
 def end_queued_task(task: DelegateTask, status: str, reason: str, now: datetime) -> bool:
-    """End a task that no delegate holds and tell its owner; False where one took it or it has ended."""
+    """End a queued task and notify its owner; return False if it is running or has ended."""
     with transaction.atomic():
         if not close_queued_task(task, status, reason, now):
             return False
@@ -233,10 +233,10 @@ BLOCKLIST_DURATION = timedelta(minutes=5)
 
 @transaction.atomic
 def allow_delegate(delegate: Delegate, criterion: str, connector: Connector | None = None) -> None:
-    """A delegate reached a criterion's URL: it is tried first for six hours from now (R036).
+    """Prefer a delegate that reached a criterion's URL for six hours (R036).
 
-    With a connector, also that it served this one last (R044). An answer that is an error counts too: it
-    came from the other end.
+    With a connector, record it as the connector's last delegate (R044). An error response counts too, because
+    the address sent it.
     """
     now = get_database_time()
     if connector:

@@ -41,7 +41,7 @@ def tick(**_: Any) -> None:
 
 @shared_task(name="delegates.tasks.run_built_in")
 def run_built_in(*, task_id: str, **_: Any) -> None:
-    """Do one task that was offered to the built-in delegate."""
+    """Run one task that is offered to the built-in delegate."""
     built_in_delegate.run_offered_task(UUID(task_id))
 
 

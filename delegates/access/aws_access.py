@@ -37,7 +37,7 @@ class ConnectorUnavailable(Conflict):
 
 @dataclass(frozen=True)
 class EcsCluster:
-    """An ECS cluster that a connector can see."""
+    """ECS cluster visible to a connector."""
 
     name: str
     arn: str
@@ -120,7 +120,7 @@ def _serialize_credentials(credentials: Credentials) -> dict[str, Any]:
 
 
 def require_built_in_enabled(connector: Connector) -> None:
-    """Do nothing while the built-in delegate may work. Raises `ConnectorUnavailable`."""
+    """Check that the built-in delegate is enabled. Raises `ConnectorUnavailable`."""
     built_in = Delegate.objects.filter(is_built_in=True).exclude(admission=Delegate.Admission.ENABLED)
     if built_in.exists():
         raise ConnectorUnavailable(
@@ -156,7 +156,7 @@ def list_clusters(*, actor: Principal, connector: Connector, region: str) -> lis
 
 
 def fetch_clusters(caller: Caller) -> list[EcsCluster]:
-    """Return the clusters that a caller sees, by name. Raises `AwsError`."""
+    """Return the clusters visible to a caller, by name. Raises `AwsError`."""
     arns = EcsClient(caller).list_clusters()
     return sorted((EcsCluster(arn.rsplit("/", 1)[-1], arn) for arn in arns), key=lambda one: one.name)
 
@@ -165,9 +165,9 @@ _CREDENTIALS_NOT_LENT = "This installation does not allow the use of its own cre
 
 
 def require_lendable_credentials(task: DelegateTask, connector: Connector) -> None:
-    """Let the task go to another delegate if the built-in one took it and lacks credentials that it may use.
+    """Release the task to another delegate if the built-in one has no permitted credentials for it.
 
-    Raises `NotSent`; the built-in delegate gets no such task for five minutes.
+    Raises `NotSent`; the built-in delegate is blocked for such tasks for five minutes.
     """
     delegate = task.instance.delegate if task.instance else None
     if delegate is None or not delegate.is_built_in or connector.kind != Connector.Kind.AWS:

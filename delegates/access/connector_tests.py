@@ -187,10 +187,7 @@ def run_connector_test(
     connector: Connector,
     region: str = "",
 ) -> ConnectorTest:
-    """Try a connector from here (R152, R154); the connector keeps the result.
-
-    Through a delegate it is `inquiries.ask`.
-    """
+    """Test a connector from this process (R152, R154), and store the result on the connector."""
     require_access(actor, get_connector_requirements(connector))
     if connector.kind == Connector.Kind.AWS:
         tested = _test_aws_locally(connector, region or parse_aws_spec(connector.spec).test_region)

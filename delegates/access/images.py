@@ -26,7 +26,7 @@ _TOO_OLD: Final = "The delegate cannot list repositories: upgrade it"
 
 @dataclass(frozen=True)
 class ImageTag:
-    """A tag; ECR says when its image was pushed (ISO 8601), registries do not."""
+    """Image tag; `pushed_at` is in ISO 8601 for ECR, and empty for registries."""
 
     name: str
     pushed_at: str = ""
@@ -86,7 +86,7 @@ class TagPage:
 def fetch_tags(caller: Caller, image: str, region: str) -> ImageTags:
     """Return the tags of a repository.
 
-    Raises `AwsError`, and `CallPending` where an answer is still to come.
+    Raises `AwsError`, and `CallPending` until a delegate has answered.
     """
     return fetch_all_tags(lambda asked: caller.call(SITE_SERVICE, LIST_TAGS, asked), image, region)
 
@@ -110,7 +110,7 @@ def fetch_repositories(caller: Caller, region: str) -> Repositories:
 
 
 def read_registry(kind: str, caller: Caller, image: str, region: str) -> dict[str, Any]:
-    """Return the answer to an inquiry for repositories or for the tags of an image, as it is kept."""
+    """Return the response to a lookup of repositories or image tags as stored JSON."""
     if kind == LookupRequest.Kind.REPOSITORIES:
         return fetch_repositories(caller, region).to_json()
     return fetch_tags(caller, image, region).to_json()
@@ -129,7 +129,10 @@ def fetch_all_tags(ask: FetchPage, image: str, region: str = "", **more: Any) ->
 
 
 def _fetch_pages(ask: FetchPage, first: Mapping[str, Any], take: Callable[[Mapping[str, Any]], int]) -> bool:
-    """Ask page after page; `take` says how much there is. Says whether there is more than is ever read."""
+    """Fetch pages until the list ends or the limit is reached, and return whether more exist.
+
+    `take` returns the number of entries so far.
+    """
     asked = dict(first)
     for _ in range(MAX_PAGES):
         answer = ask(asked)
@@ -152,7 +155,7 @@ def paginate_tags(tags: Sequence[ImageTag], *, search: str, page: int, limit: in
 
 
 def parse_digest(result: Mapping[str, Any]) -> str:
-    """Return the digest in an answer of a registry or of ECR; nothing where it is none."""
+    """Return the digest in a response of a registry or of ECR, or an empty text."""
     images = [*_mappings(result.get("imageDetails")), {}]
     found = str(result.get("digest") or images[0].get("imageDigest") or "")
     return found if _DIGEST.match(found) else ""

@@ -45,9 +45,9 @@ class ListenerOption:
 
 @dataclass(frozen=True)
 class ListenerRuleOption:
-    """A rule to choose, with its conditions in words (R234).
+    """Selectable listener rule with its conditions in words (R234).
 
-    `arn` is empty where the listener has no rules of its own: its default is then meant.
+    `arn` is empty for a listener without rules, whose default action is meant.
     """
 
     arn: str
@@ -122,7 +122,7 @@ def fetch_options(kind: str, caller: Caller, subject: str) -> LookupOptions:
 
 
 def validate_subject(kind: str, subject: str) -> str:
-    """Give back the ARN that a question is about. Raises `BadInput` for anything else."""
+    """Return the ARN in the subject of a query. Raises `BadInput` for any other text."""
     if kind not in _SUBJECTS:
         return ""
     name, word = _SUBJECTS[LookupRequest.Kind(kind)]

@@ -40,7 +40,7 @@ def create_lookup_request(
     subject: str = "",
     said: Mapping[str, Any] | None = None,
 ) -> LookupRequest:
-    """Ask through a delegate; the answer is in the inquiry once it is finished.
+    """Create a lookup through a delegate; the finished request contains the response.
 
     Raises `ConnectorUnavailable`.
     """
@@ -66,7 +66,7 @@ def create_lookup_request(
 def get_or_create_lookup_request(
     *, actor: User, connector: Connector, kind: str, region: str, subject: str = ""
 ) -> LookupRequest:
-    """Return the same person's question of a moment ago, or a new one."""
+    """Return the user's recent request with the same query, or a new one."""
     require_access(actor, get_connector_requirements(connector))
     found = find_recent_request(LookupQuery(actor, connector, kind, region, subject))
     return found or create_lookup_request(
@@ -86,7 +86,7 @@ class LookupQuery:
 
 
 def find_recent_request(question: LookupQuery) -> LookupRequest | None:
-    """Return the same question of a moment ago by the same person, answered or not."""
+    """Return the user's recent request with the same query, finished or not."""
     since = max(get_database_time() - DEDUPLICATION_WINDOW, question.connector.updated_at)
     same = LookupRequest.objects.filter(
         connector=question.connector,
@@ -124,7 +124,7 @@ def _delete_old_requests(connector: Connector, kind: str) -> None:
 def list_clusters_by_delegate(
     *, actor: User, connector: Connector, region: str
 ) -> list[EcsCluster] | LookupRequest:
-    """Return the clusters that a delegate sees, or the inquiry while it looks.
+    """Return the clusters visible to a delegate, or the lookup request while a delegate reads them.
 
     Raises `ConnectorUnavailable`.
     """

@@ -50,7 +50,7 @@ class LookupCaller:
     door: DelegateAwsAccess | DelegateSiteAccess
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the next answer. Raises its error, or `CallPending` where it is still to come."""
+        """Return the next stored response. Raises its error, or `CallPending` if it is missing."""
         if self._left:
             answer = self._left.pop(0)
             if answer["error"] is not None:
@@ -85,7 +85,7 @@ class LookupCaller:
 
 
 def resume_lookup(inquiry: LookupRequest) -> None:
-    """Ask from the start; where no answer is missing any more, the inquiry is finished."""
+    """Run the query again from its start; without a missing response it finishes the request."""
     try:
         caller = LookupCaller(inquiry, open_delegate_access(inquiry.connector, inquiry.kind, inquiry.region))
         inquiry.report = _build_report(inquiry, caller)
@@ -143,7 +143,7 @@ def _build_report(inquiry: LookupRequest, caller: LookupCaller) -> dict[str, Any
 
 
 def _fetch_files(inquiry: LookupRequest, caller: LookupCaller) -> dict[str, Any]:
-    """Files are an answer as they came, and so is the error for which there are none."""
+    """Fetch the files; an error without files is also a response."""
     try:
         caller.call(SITE_SERVICE, FETCH_FILES, inquiry.said)
     except AwsError as error:
@@ -152,10 +152,10 @@ def _fetch_files(inquiry: LookupRequest, caller: LookupCaller) -> dict[str, Any]
 
 
 class LookupTaskOwner:
-    """The owner of the tasks that inquiries are asked by; all of them only read."""
+    """Owner of the tasks of lookup requests; all of them are read-only."""
 
     def acquire(self, task: DelegateTask) -> TaskPayload | None:
-        """Return the call with the connector's credentials; None if the inquiry is over or cannot be made."""
+        """Return the call with the connector's credentials; None if the request is finished or impossible."""
         inquiry = _get_open_request(task)
         if inquiry is None:
             return None
@@ -183,7 +183,7 @@ class LookupTaskOwner:
             _record_answer(inquiry, error=build_task_error(answer))
 
     def again(self, task: DelegateTask) -> None:
-        """The task itself goes to the next delegate."""
+        """Do nothing; the task itself goes to the next delegate."""
 
     def secrets(self, task: DelegateTask) -> tuple[str, ...]:
         """Read print nothing."""
@@ -198,7 +198,7 @@ class LookupTaskOwner:
             _record_answer(inquiry, error=Unanswered("DELEGATE_LOST", task.reason or "the delegate was lost"))
 
     def gave_up(self, task: DelegateTask) -> None:
-        """No delegate took the task: that is the answer."""
+        """Store the failure as the response, because no delegate took the task."""
         if (inquiry := _get_open_request(task)) is not None:
             _record_answer(
                 inquiry, error=Undelivered("NO_DELEGATE", task.reason or "No delegate accepted the task.")
@@ -229,7 +229,7 @@ def _get_open_request(task: DelegateTask) -> LookupRequest | None:
 
 
 def build_task_error(answer: TaskAnswer) -> AwsError:
-    """Return the error that an answer which is not good stands for."""
+    """Return the error for an unsuccessful answer."""
     record = {key: str(value) for key, value in (answer.error or {}).items()}
     known = record.get("kind") not in (None, "TaskError")
     message = record.get("message", "The delegate gave no reason.")

@@ -33,7 +33,7 @@ class Remedy:
 
 
 def find_remedy(error: AwsError, spec: AwsSpec, region: str) -> Remedy:
-    """Return the step that most likely makes the same call succeed."""
+    """Return the change that most likely makes the same call succeed."""
     if isinstance(error, Denied):
         return _trust(error, spec) if error.action == "sts:AssumeRole" else _allow(error)
     if isinstance(error, Unauthenticated):

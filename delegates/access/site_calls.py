@@ -35,7 +35,7 @@ from web.http.client import get_outgoing_reach
 
 
 def run_locally(kind: str, payload: TaskPayload, *, seconds: float) -> TaskResult:
-    """Do one unit of work within this process and the addresses that this Slipway may ask.
+    """Run one task in this process, restricted to addresses permitted for Slipway.
 
     `kind` is one of `DelegateTask.Kind`; scripts are refused.
     """
@@ -62,7 +62,7 @@ class _DiscardedLog:
     """Log that discards the output of work in this process."""
 
     def write(self, level: str, text: str) -> None:
-        """Requests and files say all that they have to say in their answer."""
+        """Discard the text; the result of requests and file reads is complete without a log."""
 
 
 def build_secret_payload(params: Mapping[str, Any], values: Mapping[str, str]) -> TaskPayload:
@@ -88,7 +88,7 @@ class _GitOutcome(Protocol):
 
 
 def record_answered_host_key(connector: Connector | None, url: str, answer: _GitOutcome) -> None:
-    """Keep the key in an answer, if there is one; `url` is where the connector led when that was asked."""
+    """Store the host key of a response, if any; `url` is the connector's URL at the time of the call."""
     if connector is None or connector.kind != Connector.Kind.GIT:
         return
     if shown := (answer.result or {}).get("host_key"):
@@ -143,7 +143,7 @@ class DelegateSiteAccess:
         return parse_connector_spec(self.connector.kind, self.connector.spec).delegate_selectors
 
     def criterion(self, _service: str) -> str:
-        """Return the URL that an errand needs to reach (R035)."""
+        """Return the URL that a site call must reach (R035)."""
         if self.connector.kind == Connector.Kind.AWS:
             aws = parse_aws_spec(self.connector.spec)
             return get_service_endpoint("s3", aws.test_region, aws.endpoint_url or None)
@@ -152,12 +152,12 @@ class DelegateSiteAccess:
 
 @dataclass(frozen=True)
 class SiteCaller:
-    """Does errands from this process, at addresses where this Slipway may go."""
+    """Caller that runs site calls in this process, restricted to permitted addresses."""
 
     connector: Connector
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the result of an errand. Raises `Undelivered` with the reason, `ConnectorUnavailable`."""
+        """Return the result of a site call. Raises `Undelivered` with the reason, `ConnectorUnavailable`."""
         require_built_in_enabled(self.connector)
         answer = run_site_call_locally(self.connector, operation, params, seconds=LOCAL_TIMEOUT_SECONDS)
         if operation in OPERATIONS:
@@ -207,7 +207,7 @@ def open_site_access(connector: Connector) -> DelegateSiteAccess | SiteCaller:
 
 
 def get_task_kind(operation: str, connector: Connector) -> DelegateTask.Kind:
-    """Return the kind of task that an errand is."""
+    """Return the task kind of a site call."""
     return DelegateTask.Kind.AWS if connector.kind == Connector.Kind.AWS else _KINDS[operation]
 
 

@@ -35,7 +35,7 @@ def build_terraform_payload(
 ) -> TaskPayload:
     """Return the request in the executor's format; `secrets` are the secret variables of a run.
 
-    Raises `Undelivered` for a place that is none.
+    Raises `Undelivered` for an invalid address.
     """
     base = parse_site_spec(connector.spec).url.rstrip("/").removesuffix("/api/v2")
     if operation == READ_TERRAFORM_LOG:
@@ -61,7 +61,7 @@ def redact_terraform_result(operation: str, token: str, result: Mapping[str, Any
 
 
 class TerraformOutcome(Protocol):
-    """How a request ended, as a delegate or an executor says it."""
+    """Outcome of a request, as reported by a delegate or an executor."""
 
     @property
     def status(self) -> str: ...

@@ -35,7 +35,7 @@ FINAL_UPLOAD_SECONDS = 10.0
 
 
 def install_signal_handlers(agent: Agent) -> None:
-    """SIGTERM and SIGINT drain; a second one ends at once."""
+    """Install handlers of SIGTERM and SIGINT: the first signal drains, the second ends the agent."""
     # A signal comes in the middle of whatever the main thread does, even of another signal's handler, and may
     # find any lock taken. This queue is made for that; all else is done by a thread.
     told: SimpleQueue[int] = SimpleQueue()
@@ -80,7 +80,7 @@ _SET_DUMPABLE = 4
 
 
 def hide_memory() -> None:
-    """Close environment and memory in /proc to other processes of this user; root reads them all the same."""
+    """Hide environment and memory in /proc from other processes of this user; root can still read them."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
 
@@ -98,7 +98,7 @@ LOOPS = {
 
 
 def main() -> int:
-    """Run until told to end. Gives back the exit code: 2 for an environment that cannot be used."""
+    """Run until a signal arrives, and return the exit code: 2 for an invalid environment."""
     hide_memory()
     try:
         settings = read_environment(os.environ)
@@ -136,7 +136,7 @@ def _build_agent(settings: AgentSettings) -> Agent:
 
 
 def _stay_registered(agent: Agent) -> None:
-    """The main loop: register whenever there is no session, until the agent drains or ends."""
+    """Register whenever there is no session, until the agent drains or ends."""
     backoff = Backoff(first=1, most=30)
     while not agent.draining.is_set() and not agent.ended.is_set():
         wait = 0.2 if agent.registered.is_set() else register(agent, backoff)
@@ -144,7 +144,7 @@ def _stay_registered(agent: Agent) -> None:
 
 
 def run() -> NoReturn:
-    """The program `slipway-delegate`."""
+    """Run the program `slipway-delegate`."""
     code = main()
     logging.shutdown()
     # Threads of the pool may sit in a call that nothing ends; their leases say the rest.

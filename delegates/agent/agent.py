@@ -67,7 +67,7 @@ def _moment() -> _Moment:
 
 
 def _ticks() -> tuple[int, int]:
-    """Return all ticks of all processors, and those spent working; zeros where there is no /proc."""
+    """Return the total and the busy ticks of all processors; zeros without /proc."""
     try:
         counts = [int(one) for one in _STAT.read_text().split("\n", 1)[0].split()[1:9]]
     except (OSError, ValueError):
@@ -105,7 +105,7 @@ class ProtocolLimits:
 
 
 class NotRegistered(Exception):
-    """There is no session now; wait for `registered` and try again."""
+    """Error raised without a session; wait for `registered` and retry."""
 
 
 class Agent:
@@ -154,7 +154,7 @@ class Agent:
         return self.socket is not None
 
     def say(self, message: Mapping[str, Any]) -> bool:
-        """Send over the socket; false where there is none."""
+        """Send a message over the socket; return False without a socket."""
         socket = self.socket
         if socket is None:
             return False
@@ -219,7 +219,7 @@ class Agent:
         self.ended.set()
 
     def drain(self) -> None:
-        """Take no more tasks; the main loop ends the program when the last one is done."""
+        """Refuse new tasks; the main loop ends the program after the last task."""
         if not self.draining.is_set():
             log.info("Draining: no new tasks, %d still running", len(self.work.running()))
         self.draining.set()

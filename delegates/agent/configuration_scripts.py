@@ -47,7 +47,7 @@ class ScriptOutput(TaskLogSink):
 
 @dataclass(frozen=True)
 class ScriptRun:
-    """How a script ended; `started_at` is in seconds since 1970."""
+    """Result of a script run; `started_at` is in seconds since 1970."""
 
     exit_code: int
     output: str

@@ -39,13 +39,13 @@ def _build_handler(agent: Agent) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Say nothing: a health check every few seconds would fill the log."""
+            """Discard the line: health checks every few seconds would fill the log."""
 
     return Answering
 
 
 def build_health(agent: Agent) -> dict[str, object]:
-    """How the agent is; a manager that is away is no fault of its own, so it is healthy while it runs."""
+    """Return the agent's health; it is healthy while it runs, even without a manager."""
     return {
         "status": _status(agent),
         "version": VERSION,

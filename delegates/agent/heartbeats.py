@@ -9,7 +9,7 @@ ACK_SECONDS = 10.0
 
 
 def send_heartbeats(agent: Agent) -> None:
-    """Beat until the agent ends; at once after registering and when draining begins."""
+    """Send heartbeats until the agent ends; at once after registration and at the start of draining."""
     backoff = Backoff(first=1, most=15)
     while not agent.ended.is_set():
         agent.beat_now.clear()
@@ -29,7 +29,7 @@ def send_heartbeats(agent: Agent) -> None:
 
 
 def _send_heartbeat(agent: Agent) -> None:
-    """Over the socket where there is one (R015); by POST if that is not answered."""
+    """Send a heartbeat over the socket if there is one (R015), or by POST if the socket gives no answer."""
     body = build_heartbeat(agent)
     agent.acknowledged.clear()
     if (
@@ -65,7 +65,7 @@ def log_performance(agent: Agent) -> None:
 
 
 def format_performance(agent: Agent, load: LoadMeter) -> str:
-    """Return the line as the documents name its parts; a future is a task of ours, in the pool's words."""
+    """Return the performance line in its documented format; its futures are the pool's tasks."""
     reading = load.read()
     executing, validating = agent.work.most_since_last_asked("log")
     return (

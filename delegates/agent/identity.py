@@ -104,7 +104,7 @@ def build_registration_message(*, challenge: str, account_id: str, name: str, in
 
 
 class InstanceKey:
-    """An Ed25519 key pair; `lock` is the descriptor of the locked file that keeps it for this process."""
+    """Ed25519 key pair; `lock` is the descriptor of the file that this process has locked."""
 
     def __init__(self, private: Ed25519PrivateKey, lock: int | None = None) -> None:
         self._private, self._lock = private, lock
@@ -119,14 +119,14 @@ class InstanceKey:
         return base64.b64encode(self._private.sign(message)).decode()
 
     def close(self) -> None:
-        """Leave the file to the next process."""
+        """Release the file for the next process."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
 
 def load_instance_key(folder: Path) -> InstanceKey:
-    """Return the key pair of a folder, made if there is none; one in memory where the folder cannot hold it.
+    """Return the key pair of a folder, created if missing; a read-only folder gives one in memory.
 
     Two processes with one folder are two instances: the second one gets a key pair in memory.
     """

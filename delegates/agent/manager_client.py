@@ -24,7 +24,7 @@ class ManagerUnreachable(Exception):
 
 
 class RequestRefused(Exception):
-    """The manager said no, with a code that says why."""
+    """Error raised when the manager refuses a request; its code gives the reason."""
 
     def __init__(
         self, status: int, code: str, detail: str, *, body: Mapping[str, Any], retry_after: float
@@ -60,7 +60,7 @@ class ManagerClient:
         wait_seconds: float = 0,
         read_seconds: float = READ_SECONDS,
     ) -> tuple[int, dict[str, Any]]:
-        """Post and give back status and JSON, which may take `wait_seconds` and then `read_seconds`.
+        """Post JSON and return status and JSON, within `wait_seconds` and then `read_seconds`.
 
         Raises `ManagerUnreachable`, `Refused`, `SessionLost`.
         """

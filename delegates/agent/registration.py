@@ -16,7 +16,7 @@ SKEW_SECONDS = 5.0
 
 
 def register(agent: Agent, backoff: Backoff) -> float:
-    """Try once. Gives back the seconds to wait before the next try; 0 when registered."""
+    """Try to register once, and return the seconds until the next attempt; 0 after success."""
     try:
         status, answer = _register(agent)
     except ManagerUnreachable as problem:

@@ -72,7 +72,7 @@ def read_environment(environ: Mapping[str, str]) -> AgentSettings:
 
 
 def _first(environ: Mapping[str, str], *names: str) -> tuple[str, str]:
-    """Return the first variable that holds something, with its name; else the first name and nothing."""
+    """Return the first non-empty variable with its name; else the first name and an empty text."""
     for name in names:
         if value := environ.get(name, "").strip():
             return name, value

@@ -17,7 +17,7 @@ RENEW_TIMEOUT_SECONDS = 5.0
 
 
 def renew_leases(agent: Agent) -> None:
-    """Renew all leases every few seconds while there are any."""
+    """Renew all leases every few seconds while the agent has tasks."""
     while not agent.ended.wait(agent.terms.renew_seconds):
         held = agent.work.running()
         if not held:
@@ -44,7 +44,7 @@ def pass_failpoint(name: str, what: str) -> None:
 
 
 def set_failpoint_hook(hook: Callable[[str, str], None] | None) -> None:
-    """Have `hook` called at every failpoint, or with None none any more."""
+    """Call `hook` at every failpoint; None removes the hook."""
     _failpoint_hooks[:] = [] if hook is None else [hook]
 
 
@@ -151,10 +151,10 @@ def fetch_tasks(agent: Agent, *, wait_seconds: float) -> list[AgentTask]:
 
 
 def get_assignment_time(answer: Mapping[str, Any], asked_at: float) -> float:
-    """When the manager gave the tasks away, at the earliest, by our own clock.
+    """Return the earliest time of the assignment on the agent's clock.
 
-    The answer may have lain in a socket for long while this process was stopped, so its arrival says nothing;
-    the manager says how long it held the question instead.
+    A paused process receives the response late, so its arrival time is useless. Instead the manager reports
+    the duration of the poll.
     """
     held_seconds = answer.get("held_seconds")
     now = time.monotonic()

@@ -1,4 +1,4 @@
-"""Tasks of the agent: parsed tasks, held tasks, free capacity."""
+"""Tasks of the agent: parsed tasks, current tasks, free capacity."""
 
 import threading
 import time
@@ -62,7 +62,7 @@ class HeldTask:
 
 
 class HeldTasks:
-    """All held tasks, safe to ask from every loop."""
+    """Current tasks of the agent, safe to use from every loop."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
@@ -80,7 +80,7 @@ class HeldTasks:
         return max(0, self.capacity - len(self._held))
 
     def take(self, task: AgentTask) -> HeldTask:
-        """Hold a task from now on; an older attempt of the same one is lost."""
+        """Add a task; an older attempt of the same task becomes lost."""
         with self._lock:
             if older := self._held.get(task.id):
                 _stop(older, is_lost=True)
@@ -105,7 +105,7 @@ class HeldTasks:
             return list(self._held.values())
 
     def most_since_last_asked(self, who: str) -> tuple[int, int]:
-        """Return the most tasks and the most checks at once since the same one asked last (R077)."""
+        """Return the highest numbers of tasks and checks at once since the caller's last call (R077)."""
         with self._lock:
             now = self._count()
             most, self._most[who] = self._most.get(who, now), now
@@ -116,7 +116,7 @@ class HeldTasks:
         return len(self._held) - checks, checks
 
     def stop(self, aborted: list[str], lost: list[str]) -> None:
-        """End the work on tasks that the manager no longer wants from us."""
+        """Stop the tasks that the manager withdrew."""
         with self._lock:
             for task_id in lost:
                 if held := self._held.get(task_id):
@@ -126,7 +126,7 @@ class HeldTasks:
                     _stop(held, is_lost=False)
 
     def stop_all(self) -> None:
-        """End all work: the manager knows nothing more of this instance."""
+        """Stop all tasks: the manager no longer knows this instance."""
         self.stop([], [held.task.id for held in self.running()])
 
 

@@ -37,7 +37,7 @@ REGION = OpenApiParameter(
 
 
 class TestInput(serializers.Serializer[Any]):
-    """Where to try a connector; its own test region where nothing is said."""
+    """Region for a connector test; by default the connector's test region."""
 
     __test__ = False
     region = serializers.CharField(required=False, default="")
@@ -68,7 +68,7 @@ class TestDocument(serializers.Serializer[Any]):
 
 
 class LookupRequestDocument(serializers.Serializer[Any]):
-    """A question that a delegate asks AWS; `result` is there once it is DONE, `reason` while it waits."""
+    """Lookup that a delegate reads from AWS; a DONE lookup has `result`, a waiting one `reason`."""
 
     id = serializers.UUIDField()
     status = serializers.ChoiceField(choices=["RUNNING", "DONE"])
@@ -108,7 +108,7 @@ class RegionList(serializers.Serializer[Any]):
 
 
 class ConnectorAccessRoute(BaseApiView):
-    """The base of routes that go through a connector's door."""
+    """Base of the routes that use a connector's access."""
 
     def usable(self, pk: int) -> Connector:
         connector = self.get_visible(VIEW, Connector.objects.select_related("scope", "secret"), pk=pk)
@@ -133,7 +133,7 @@ class ConnectorTestRoute(ConnectorAccessRoute):
 
 
 class ConnectorTestByDelegate(ConnectorAccessRoute):
-    """How far the test of a connector through a delegate has come."""
+    """Progress of a connector test through a delegate."""
 
     @extend_schema(responses=LookupRequestDocument)
     def get(self, request: Request, pk: int, inquiry: uuid.UUID) -> Response:
@@ -148,7 +148,7 @@ class ConnectorTestByDelegate(ConnectorAccessRoute):
 
 
 class ConnectorClusters(ConnectorAccessRoute):
-    """The ECS clusters that a connector can see; asked again while a delegate still looks for them."""
+    """ECS clusters visible to a connector; poll again while a delegate reads them."""
 
     @extend_schema(parameters=[REGION], responses={200: ClusterList, 202: LookupRequestDocument})
     def get(self, request: Request, pk: int) -> Response:
@@ -189,7 +189,7 @@ class AwsRegions(BaseApiView):
 
 
 def validate_region(region: str, *, required: bool = False) -> str:
-    """Give back a region. Raises `BadInput` for none: its name becomes part of the address that is called."""
+    """Return a valid region. Raises `BadInput`: the region becomes part of a host name."""
     if (not region and not required) or any(region == one.name for one in list_regions()):
         return region
     message = "is not a region of AWS" if region else "is missing"
@@ -263,7 +263,7 @@ class ListenerRuleList(serializers.Serializer[Any]):
 
 
 class LookupRoute(ConnectorAccessRoute):
-    """The base of lists that AWS is asked for now; 202 while a delegate looks, to be asked again."""
+    """Base of lists read from AWS at request time; 202 while a delegate reads, poll again."""
 
     kind: ClassVar[str]
     subject: ClassVar[str] = ""
@@ -283,7 +283,7 @@ class LookupRoute(ConnectorAccessRoute):
 
 
 class ConnectorLoadBalancers(LookupRoute):
-    """The load balancers that a connector can see in a region."""
+    """Load balancers of a region visible to a connector."""
 
     kind = LookupRequest.Kind.BALANCERS
 
@@ -306,7 +306,7 @@ class ConnectorListeners(LookupRoute):
 
 
 class ConnectorRules(LookupRoute):
-    """The rules of a listener, with conditions in words and current targets."""
+    """Rules of a listener, with conditions in words and current target groups."""
 
     kind = LookupRequest.Kind.RULES
     subject = "listener"
@@ -335,9 +335,9 @@ _PARAMETERS = [
 
 
 class TagList(serializers.Serializer[Any]):
-    """Tags, of ECR the newest first, else the highest; `next` is the number of the next page.
+    """Tags, newest first for ECR, else highest version first; `next` is the number of the next page.
 
-    `is_cut` says that the repository has more tags than Slipway reads.
+    `is_cut` means that the repository has more tags than Slipway reads.
     """
 
     results = serializers.ListField(child=serializers.CharField())
@@ -354,7 +354,7 @@ class RepositoryList(serializers.Serializer[Any]):
 
 
 class ConnectorRepositories(ConnectorAccessRoute):
-    """The repositories of a registry, or of ECR in a region; 202 while a delegate looks: ask again."""
+    """Repositories of a registry, or of ECR in a region; 202 while a delegate reads them, poll again."""
 
     @extend_schema(
         parameters=[_ECR_REGION, *_PAGED], responses={200: RepositoryList, 202: LookupRequestDocument}
@@ -374,7 +374,7 @@ class ConnectorRepositories(ConnectorAccessRoute):
 
 
 class ConnectorTags(ConnectorAccessRoute):
-    """The tags of an image in a registry or in ECR; 202 while a delegate looks, to be asked again."""
+    """Tags of an image in a registry or in ECR; 202 while a delegate reads them, poll again."""
 
     @extend_schema(parameters=_PARAMETERS, responses={200: TagList, 202: LookupRequestDocument})
     def get(self, request: Request, pk: int) -> Response:

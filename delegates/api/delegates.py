@@ -86,7 +86,7 @@ class DelegateInstanceDocument(serializers.Serializer[Any]):
 
 
 class DelegateDocument(serializers.Serializer[Any]):
-    """A delegate: `tags` are all that selectors can name, `own_tags` those that people set."""
+    """Delegate; `tags` are all selectable tags, `own_tags` the ones that users set."""
 
     id = serializers.IntegerField(source="delegate.pk")
     name = serializers.CharField(source="delegate.name")
@@ -173,7 +173,7 @@ class DocumentSource:
 
 
 def serialize_delegates(delegates: Iterable[Delegate], now: datetime) -> list[dict[str, Any]]:
-    """Delegates that came from `prefetch_instances`, each as its document; one query more for all of them."""
+    """Return the documents of delegates from `prefetch_instances`; one more query for all of them."""
     found = list(delegates)
     running = count_running_tasks(instance.pk for one in found for instance in one.instances.all())
     ends = list_last_ends(found)

@@ -30,7 +30,7 @@ FORMAT = OpenApiParameter("format", OpenApiTypes.STR, enum=["json", "zip"], desc
 
 
 class AssignPublicIpField(serializers.BooleanField):
-    """True or false, or the words that AWS has for them."""
+    """Boolean field that also accepts the values of AWS, ENABLED and DISABLED."""
 
     def to_internal_value(self, data: Any) -> bool:
         words = {"ENABLED": True, "DISABLED": False}
@@ -52,7 +52,7 @@ class SpecTextField(serializers.CharField):
 
 
 class NetworkInput(serializers.Serializer[Any]):
-    """Where the tasks of a delegate get their addresses."""
+    """Network settings of a delegate's tasks."""
 
     subnets = serializers.ListField(child=SpecTextField(), required=False, max_length=64)
     security_groups = serializers.ListField(child=SpecTextField(), required=False, max_length=64)
@@ -61,7 +61,7 @@ class NetworkInput(serializers.Serializer[Any]):
 
 
 class TokenSecretInput(serializers.Serializer[Any]):
-    """How the token gets into the container."""
+    """Source of the token in the container."""
 
     kind = serializers.ChoiceField(["PLAINTEXT", "EXISTING", "CREATE"])
     arn = SpecTextField(help_text="Of an existing secret.")
@@ -126,7 +126,7 @@ class SpecInput(serializers.Serializer[Any]):
 
 
 class SpecOfDelegateInput(serializers.Serializer[Any]):
-    """Which image the spec of a delegate is to have; without one, that of the settings."""
+    """Image of an existing delegate's spec; by default the image of the settings."""
 
     image = SpecTextField(max_length=500, default="")
 
@@ -139,7 +139,7 @@ class CommandDocument(serializers.Serializer[Any]):
 
 
 class SpecDocument(serializers.Serializer[Any]):
-    """A delegate's files and commands; `commands` are those that create it, in order."""
+    """Files and commands of a delegate; `commands` create it, in order."""
 
     files = serializers.DictField(child=serializers.CharField())
     commands = CommandDocument(many=True)
@@ -174,7 +174,7 @@ class FindingDocument(serializers.Serializer[Any]):
 
 
 class FindingList(serializers.Serializer[Any]):
-    """Everything that was found; `ok` says that nothing keeps the delegate from starting."""
+    """All findings; `ok` means that no finding prevents the delegate's start."""
 
     ok = serializers.BooleanField()
     findings = FindingDocument(many=True)

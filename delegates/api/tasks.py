@@ -34,10 +34,10 @@ class DelegateOfTask(serializers.Serializer[Any]):
 
 
 class DelegateTaskSummary(serializers.Serializer[Any]):
-    """A delegate task; `reason` says why it waits or why it ended as it did.
+    """Delegate task; `reason` explains its wait or its end.
 
-    `offered_to` may take it until `offered_until`; `delegate` and `instance` have it or had it. `fence` rises
-    each time it is taken.
+    The delegate `offered_to` may take it until `offered_until`. `delegate` and `instance` are the current or
+    last ones. `fence` rises with each assignment.
     """
 
     id = serializers.UUIDField()
@@ -114,7 +114,7 @@ class TaskLine(serializers.Serializer[Any]):
 
 
 class TaskLog(serializers.Serializer[Any]):
-    """At most a thousand lines; `end` says that there will be no more."""
+    """Up to 1000 lines; `end` means that no more lines follow."""
 
     lines = TaskLine(many=True)
     end = serializers.BooleanField()
@@ -173,7 +173,7 @@ class ReachInput(serializers.Serializer[Any]):
 
 
 class DelegateCheck(BaseApiView):
-    """Asking a delegate whether it reaches an address; the task's status and reason tell."""
+    """Connectivity check from a delegate to an address; status and reason of the task are the result."""
 
     @extend_schema(request=ReachInput, responses={202: DelegateTaskDocument})
     def post(self, request: Request, pk: int) -> Response:
@@ -185,7 +185,7 @@ class DelegateCheck(BaseApiView):
 
 
 class TaskDecisions(TaskRoute):
-    """Why a task went to its delegate, or to none."""
+    """Routing decisions of a task, with the result of each rule."""
 
     order = "number"
 

@@ -85,7 +85,7 @@ class NewConfigurationForm(ConfigurationForm):
             field.set_choices(person, CONFIGURATION_PERMISSION, scope)
 
     def clean_identifier(self) -> str:
-        """Return the identifier, made from the name where none was given."""
+        """Return the identifier, derived from the name by default."""
         given = str(self.cleaned_data["identifier"])
         return given or build_identifier(str(self.cleaned_data.get("name", "")))
 
@@ -154,7 +154,7 @@ class DelegateForm(PageForm):
             field.queryset = offered
 
     def clean_tags(self) -> list[str]:
-        """Tags as a list, each once."""
+        """Return the distinct tags as a list."""
         return parse_tag_list(self.cleaned_data["tags"])
 
 

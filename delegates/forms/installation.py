@@ -33,7 +33,7 @@ SCHEME_CHOICES = (("http", "http"), ("https", "https"))
 
 
 class WordListField(forms.CharField):
-    """Any number of words, set apart by commas, spaces or line ends."""
+    """Field of words separated by commas, spaces or line ends."""
 
     def __init__(self, **options: Any) -> None:
         attrs = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
@@ -46,7 +46,7 @@ class WordListField(forms.CharField):
 
 
 def build_monospace_field(**options: Any) -> forms.CharField:
-    """Return a field for one word that machines read."""
+    """Return a field for an identifier, in a monospace font."""
     attrs = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
     settled = {"required": False, "max_length": 1024, "widget": forms.TextInput(attrs=attrs), **options}
     return forms.CharField(**settled)
@@ -57,7 +57,7 @@ def build_choice_field(label: str, choices: Any, help_text: str = "") -> forms.C
 
 
 class NewDelegateForm(PageForm):
-    """Every question of the wizard; all but the name may stay as they are."""
+    """Form of the delegate wizard; every field except the name has a default."""
 
     conditional_fields = frozenset(
         ("secret_arn", "token", "configuration", "size", "region", "flavour", "target")

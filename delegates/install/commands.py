@@ -36,12 +36,12 @@ def build_aws_command(plan: SpecPlan, *words: str) -> str:
 
 
 def build_log_group_command(plan: SpecPlan, group: str) -> str:
-    """Make a log group, always with its region: it has to be the one of the task definition (R113)."""
+    """Return the command that creates a log group in the region of the task definition (R113)."""
     return shlex.join(["aws", "logs", "create-log-group", "--log-group-name", group, "--region", plan.region])
 
 
 def build_stopped_reason_command(plan: SpecPlan) -> str:
-    """Ask why the last task stopped (R142): the inner command finds it, the outer one describes it."""
+    """Return the command for the stop reason of the last task (R142); the inner command finds the task."""
     listed = build_aws_command(
         plan,
         *("ecs", "list-tasks", "--cluster", plan.cluster, "--service-name", plan.service),
@@ -54,7 +54,7 @@ def build_stopped_reason_command(plan: SpecPlan) -> str:
 
 
 def build_restart_command(plan: SpecPlan) -> str:
-    """Start the service's tasks anew (R141)."""
+    """Return the command that restarts the service's tasks (R141)."""
     service = ("--cluster", plan.cluster, "--service", plan.service)
     return build_aws_command(plan, "ecs", "update-service", *service, "--force-new-deployment")
 
@@ -68,7 +68,7 @@ def build_events_command(plan: SpecPlan) -> str:
 
 
 def build_routes_command(plan: SpecPlan) -> str:
-    """Ask where the subnets' packets go (T22)."""
+    """Return the command that shows the route tables of the subnets (T22)."""
     subnets = ",".join(plan.subnets)
     return build_aws_command(
         plan,
@@ -95,7 +95,7 @@ def _find(plan: SpecPlan) -> Iterator[ShellCommand]:
 
 
 def _permissions(plan: SpecPlan) -> Iterator[ShellCommand]:
-    """Policies for deployments; with a task role they are needed before the service is."""
+    """Return the commands for policies of deployments; a task role needs them before the service exists."""
     group: CommandGroup = "create" if plan.request.task_role else "permissions"
     listed = (
         ("Create the policy that deployments need", documents.POLICY_NAME, documents.POLICY_FILE),
@@ -215,9 +215,9 @@ def build_container_name(plan: SpecPlan) -> str:
 
 
 def build_run_command(plan: SpecPlan) -> str:
-    """`docker run` with every value one word of the shell.
+    """Return the `docker run` command with every value quoted.
 
-    The hostname is said, since it identifies the instance and Docker would make one up each time (R024).
+    The host name is explicit because it identifies the instance; Docker would generate a new one (R024).
     """
     name = build_container_name(plan)
     words = ["docker", "run", "--detach", "--name", name, "--hostname", plan.hostname]
@@ -231,7 +231,7 @@ def build_run_command(plan: SpecPlan) -> str:
 
 
 def list_docker_commands(plan: SpecPlan) -> Iterator[ShellCommand]:
-    """Starting it, looking at it, replacing it."""
+    """Return the commands to start, inspect and replace the container."""
     name, image, run = build_container_name(plan), plan.request.image, build_run_command(plan)
     yield ShellCommand("Start the delegate", run, "create")
     yield ShellCommand(
@@ -247,7 +247,7 @@ def list_docker_commands(plan: SpecPlan) -> Iterator[ShellCommand]:
 
 
 def render_compose_file(plan: SpecPlan) -> str:
-    """Return the same container for `docker compose up --detach`."""
+    """Return the container as a file for `docker compose up --detach`."""
     service: dict[str, Any] = {
         "image": plan.request.image,
         "container_name": build_container_name(plan),

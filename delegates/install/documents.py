@@ -38,7 +38,7 @@ _LEGACY_ORDER = {
 
 
 def get_token_variable(plan: SpecPlan) -> str:
-    """Return the variable that holds the token."""
+    """Return the name of the token's variable."""
     return "DELEGATE_TOKEN" if plan.request.flavour == "legacy" else "HARNESS_TOKEN"
 
 
@@ -55,7 +55,7 @@ def list_environment_variables(plan: SpecPlan) -> list[Variable]:
 
 
 def build_log_address(manager_url: str) -> str:
-    """Where logs are sent, as the legacy variable says it (R100)."""
+    """Return the log address in the format of the legacy variable (R100)."""
     return f"{manager_url.rstrip('/')}/log-service/"
 
 
@@ -223,7 +223,7 @@ EXTENSIONS: Final = {
 
 
 def build_trust_policy() -> PolicyDocument:
-    """Let ECS give a role to tasks (R120)."""
+    """Return the trust policy of ECS tasks (R120)."""
     statement = {
         "Effect": "Allow",
         "Principal": {"Service": "ecs-tasks.amazonaws.com"},
@@ -233,7 +233,7 @@ def build_trust_policy() -> PolicyDocument:
 
 
 def build_secret_policy(plan: SpecPlan) -> PolicyDocument:
-    """Let the execution role read the one secret that holds the token (R123)."""
+    """Return the policy for reading the token's secret by the execution role (R123)."""
     statement = {
         "Effect": "Allow",
         "Action": "secretsmanager:GetSecretValue",

@@ -24,7 +24,7 @@ from guards.input_problems import InputProblem
 
 
 def list_warnings(plan: SpecPlan) -> Iterator[str]:
-    """Sentences, the most urgent first."""
+    """Return the warnings, most urgent first."""
     yield from _address(plan)
     if plan.request.kind == "DOCKER":
         yield from _docker(plan)
@@ -169,7 +169,7 @@ _SIZES = {"cpu": "cpu", "memory": "memory_mib"}
 
 
 def write_spec(request: SpecRequest) -> DelegateSpecFiles:
-    """Make every file and command of a delegate. Raises `InvalidSpec` where a value makes no sense."""
+    """Return all files and commands of a delegate. Raises `InvalidSpec`."""
     validate_request(request)
     plan = SpecPlan(request)
     return _write_docker_spec(plan) if request.kind == "DOCKER" else _write_ecs_spec(plan)
@@ -226,7 +226,7 @@ def build_spec_zip(spec: DelegateSpecFiles) -> bytes:
 
 
 def build_zip(files: Mapping[str, str]) -> bytes:
-    """Files by name as the bytes of a zip."""
+    """Return a ZIP archive of files by name."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in sorted(files.items()):
@@ -238,6 +238,6 @@ def build_zip(files: Mapping[str, str]) -> bytes:
 
 
 def render_script(commands: Iterable[ShellCommand]) -> str:
-    """Commands, each under its title; one that fails does not keep the next from running."""
+    """Return a script of commands with their titles; a failed command does not stop the script."""
     lines = [f"# {command.title}\n{command.command}\n" for command in commands]
     return "\n".join(["#!/bin/sh", "# Run these in the folder of the files.\n", *lines])

@@ -198,7 +198,7 @@ class SpecPlan:
 
     @property
     def needs_execution_role(self) -> bool:
-        """Fargate always; EC2 where ECS itself has to read the secret."""
+        """Return whether an execution role is needed: for Fargate, and on EC2 if ECS reads the secret."""
         return self.request.is_fargate or self.request.uses_secret
 
     @property
@@ -211,7 +211,7 @@ class SpecPlan:
 
     @property
     def secret_arn(self) -> str:
-        """Where the token is kept; of a new secret without the suffix that AWS adds, which ECS needs not."""
+        """Return the ARN of the token's secret; ECS accepts the ARN of a new secret without AWS's suffix."""
         if self.request.secret.kind == "EXISTING":
             return self.request.secret.arn
         name = self.request.secret.name
@@ -232,7 +232,7 @@ class SpecPlan:
 
     @property
     def container_cpu(self) -> int:
-        """CPU units; a legacy container keeps its one share, and 0 says nothing at all."""
+        """Return the CPU units; a legacy container has one share, and 0 omits the value."""
         given = self.request.cpu if self.request.flavour == "v3" else 0
         return (given or self.preset.container_cpu) if self.preset.container_cpu else 0
 

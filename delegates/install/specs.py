@@ -80,7 +80,7 @@ _PROXY_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}\Z")
 
 @dataclass(frozen=True)
 class SpecNetwork:
-    """Where tasks get their addresses; `mode` is said for EC2 alone, where bridge is the default."""
+    """Network settings of tasks; `mode` is for EC2 alone, with bridge as the default."""
 
     subnets: tuple[str, ...] = ()
     security_groups: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ class SpecNetwork:
 
 @dataclass(frozen=True)
 class TokenSecret:
-    """How the token gets into the container: as plain text, or from Secrets Manager (R117)."""
+    """Source of the token in the container: plain text, or Secrets Manager (R117)."""
 
     kind: SecretKind = "PLAINTEXT"
     arn: str = ""
@@ -119,11 +119,11 @@ class CaBundle:
 
 @dataclass(frozen=True)
 class SpecRequest:
-    """Everything that a spec is made of.
+    """Settings of a spec.
 
-    Empty texts stand for the documented value, or for its placeholder where there is no value to know
-    (`aws_account_id`, `token`, subnets and security groups). `memory_mib` and `cpu` (in CPU units,
-    1024 to the vCPU) are the delegate's own; 0 is the documented size.
+    An empty text means the documented value, or a placeholder for an unknown value (`aws_account_id`,
+    `token`, subnets and security groups). `memory_mib` and `cpu` (in CPU units, 1024 to the vCPU) are the
+    delegate's own; 0 is the documented size.
     """
 
     account_id: str
@@ -177,13 +177,13 @@ class InvalidSpec(ValueError):
 
 
 def validate_request(request: SpecRequest) -> None:
-    """Do nothing where a spec can be made. Raises `InvalidSpec`."""
+    """Check that a request has a valid spec. Raises `InvalidSpec`."""
     if faults := list(list_request_faults(request)):
         raise InvalidSpec(faults)
 
 
 def list_request_faults(request: SpecRequest) -> Iterator[InputProblem]:
-    """Everything that a request has to be changed in, each with its path."""
+    """Return the problems of a request, each with its path."""
     yield from _choices(request)
     yield from _texts(request)
     if request.kind == "ECS":

@@ -50,7 +50,7 @@ def list_likely_causes(request: SpecRequest, *, refusals: Sequence[str] = ()) ->
 
 
 def list_disconnect_causes(request: SpecRequest) -> list[ConnectionCause]:
-    """Why a delegate comes and goes (R143)."""
+    """Return the causes of repeated disconnects (R143)."""
     plan = SpecPlan(request)
     has_limits = "Fargate ends" if request.is_fargate else "Docker ends"
     memory = (

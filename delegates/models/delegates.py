@@ -72,7 +72,7 @@ class Delegate(NamedModel):
     BUILT_IN = "built-in"
 
     class Kind(models.TextChoices):
-        """Where its instances run."""
+        """Platform of a delegate's instances."""
 
         ECS = "ECS", "ECS"
         DOCKER = "DOCKER", "Docker"
@@ -137,7 +137,7 @@ ACCOUNT_ID_BYTES = 16
 
 
 def generate_account_id() -> str:
-    """22 URL-safe characters, the first a letter or digit so that no command takes it for an option."""
+    """Return 22 URL-safe characters; the first is a letter or digit, so that no command parses an option."""
     while (made := secrets.token_urlsafe(ACCOUNT_ID_BYTES))[0] in "-_":
         pass
     return made
@@ -153,7 +153,7 @@ class AccountId(models.Model):
 
 
 def get_account_id() -> str:
-    """This installation's account id."""
+    """Return the account id of this installation."""
     row, _ = AccountId.objects.get_or_create(pk=1)
     return row.account_id
 

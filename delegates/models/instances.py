@@ -22,7 +22,7 @@ class DelegateInstance(models.Model):
         GONE = "GONE", "Gone"
 
     class Connection(models.TextChoices):
-        """How it hears of tasks."""
+        """Transport of task notices."""
 
         WEBSOCKET = "WEBSOCKET", "WebSocket"
         POLLING = "POLLING", "Polling"
@@ -90,7 +90,7 @@ class DelegateInstance(models.Model):
 
     @property
     def is_isolated(self) -> bool:
-        """Return whether a task there sees nothing of another."""
+        """Return whether tasks of the instance are isolated from each other."""
         return self.isolation not in (self.Isolation.NONE, self.Isolation.UNKNOWN)
 
 

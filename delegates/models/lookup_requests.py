@@ -63,7 +63,7 @@ class LookupRequest(models.Model):
 
     @property
     def reason(self) -> str:
-        """Why it is not finished yet."""
+        """Return the reason for an unfinished lookup."""
         if self.finished_at is not None or self.task is None:
             return ""
         return self.task.reason or "A delegate is working on it."

@@ -13,10 +13,10 @@ from rbac.models import Scope
 
 
 class DelegateTask(models.Model):
-    """One unit of work for a delegate (DESIGN 4).
+    """Unit of work for a delegate (DESIGN 4).
 
-    `payload` is JSON without secrets of connectors: its owner adds those when an agent takes the task.
-    `fence` rises each time it is taken; answers with an older one are kept as evidence only.
+    `payload` is JSON without credentials of connectors; the owner adds them when an agent takes the task.
+    `fence` rises with each assignment; answers with an older fence are stored as evidence only.
     """
 
     class Kind(models.TextChoices):
@@ -31,7 +31,7 @@ class DelegateTask(models.Model):
         CHECK = "check", "Connectivity check"
 
     class Status(models.TextChoices):
-        """Where it is on its way (REQUIREMENTS 4.3)."""
+        """Status of a task (REQUIREMENTS 4.3)."""
 
         QUEUED = "QUEUED", "Queued"
         STARTED = "STARTED", "Running"
@@ -113,7 +113,7 @@ class DelegateTask(models.Model):
 
 
 class TaskAttempt(models.Model):
-    """An instance took a task under a fence; `answered_at` says when it told how that ended."""
+    """Assignment of a task to an instance under a fence; `answered_at` is the time of the final report."""
 
     task = models.ForeignKey(DelegateTask, on_delete=models.CASCADE, related_name="taken")
     fence = models.PositiveIntegerField()
@@ -146,7 +146,7 @@ class TaskLogChunk(models.Model):
 
 
 class LateAnswer(models.Model):
-    """An answer that came under a stale fence: kept as evidence, never acted on."""
+    """Report under an old fence: stored as evidence, never applied."""
 
     task = models.ForeignKey(DelegateTask, on_delete=models.CASCADE, related_name="late_answers")
     instance = models.ForeignKey(DelegateInstance, on_delete=models.SET_NULL, null=True, related_name="+")

@@ -1,1 +1,1 @@
-"""Operations on delegates; page, API, admin and Celery call the same ones."""
+"""Operations on delegates, shared by pages, API, admin and Celery."""

@@ -31,9 +31,10 @@ FIELDS = ("name", "script", "timeout_seconds", "requires_approval", "environment
 def create_configuration(
     *, actor: User, scope: Scope, identifier: str, name: str, **values: Any
 ) -> DelegateConfiguration:
-    """Make a configuration; `values` are of `script`, `timeout_seconds`, `requires_approval`, `environments`.
+    """Create a configuration.
 
-    Raises `BadInput`, or `Conflict` if the identifier is taken.
+    `values` are `script`, `timeout_seconds`, `requires_approval` and `environments`. Raises `BadInput`, or
+    `Conflict` if the identifier is taken.
     """
     require(actor, EDIT, scope)
     require_valid_identifier(identifier)
@@ -78,9 +79,9 @@ def update_configuration(*, actor: User, configuration: DelegateConfiguration, *
 def apply_configuration(
     *, actor: User, configuration: DelegateConfiguration, delegates: Sequence[Delegate]
 ) -> list[Delegate]:
-    """Give a configuration to delegates, and return those that had another one (R055, R058).
+    """Assign a configuration to delegates, and return the changed ones (R055, R058).
 
-    Raises `BadInput` where a configuration does not lie above a delegate, and then changes none.
+    Raises `BadInput`, and changes none, if the configuration is not at or above each delegate.
     """
     for delegate in delegates:
         require(actor, EDIT_DELEGATE, delegate)
@@ -103,7 +104,7 @@ def apply_configuration(
 
 
 def delete_configuration(*, actor: User, configuration: DelegateConfiguration) -> None:
-    """Forget a configuration and its runs. Raises `Conflict` for the primary one, or one in use."""
+    """Delete a configuration and its runs. Raises `Conflict` for the primary one, or one in use."""
     require(actor, DELETE, configuration)
     if configuration.is_primary:
         raise Conflict("The primary configuration cannot be deleted. Clear its script to disable it.")

@@ -63,14 +63,14 @@ def update_delegate(
 
 
 def approve_delegate(*, actor: User, delegate: Delegate) -> Delegate:
-    """Let a delegate that waits for approval, or was rejected, work. Raises `Conflict`."""
+    """Approve a delegate that waits for approval or was rejected. Raises `Conflict`."""
     return _admit(
         actor, delegate, Admission.ENABLED, Kind.APPROVED, (Admission.PENDING_APPROVAL, Admission.REJECTED)
     )
 
 
 def reject_delegate(*, actor: User, delegate: Delegate) -> Delegate:
-    """Refuse a delegate that waits for approval; its agents are told so. Raises `Conflict`."""
+    """Reject a delegate that waits for approval, and notify its agents. Raises `Conflict`."""
     return _admit(actor, delegate, Admission.REJECTED, Kind.REJECTED, (Admission.PENDING_APPROVAL,))
 
 
@@ -80,7 +80,7 @@ def disable_delegate(*, actor: User, delegate: Delegate) -> Delegate:
 
 
 def enable_delegate(*, actor: User, delegate: Delegate) -> Delegate:
-    """Let a delegate work again that was disabled or drained. Raises `Conflict` if it was neither."""
+    """Enable a disabled or draining delegate. Raises `Conflict` in any other state."""
     if delegate.admission == Admission.ENABLED and delegate.draining:
         return _drain(actor, delegate, draining=False)
     return _admit(actor, delegate, Admission.ENABLED, Kind.ENABLED, (Admission.DISABLED,))
@@ -94,10 +94,10 @@ def drain_delegate(*, actor: User, delegate: Delegate) -> Delegate:
 
 
 def delete_delegate(*, actor: User, delegate: Delegate, although_used: bool = False) -> None:
-    """Forget a delegate with its instances, log and events; tasks that it did stay.
+    """Delete a delegate with its instances, log and events; its tasks stay.
 
-    An agent that still runs registers again, as something new. Raises `Conflict` while tasks run there, for
-    the built-in one, and where connectors name its tags unless `although_used`.
+    An agent that still runs registers as a new delegate. Raises `Conflict` for running tasks and for the
+    built-in delegate. Raises `Conflict` for tags that connectors select, unless `although_used`.
     """
     require(actor, DELETE, delegate)
     if delegate.is_built_in:
@@ -135,7 +135,7 @@ def delete_block(*, actor: User, delegate: Delegate, entry: int) -> None:
 
 
 def clean_tags(tags: Sequence[str]) -> list[str]:
-    """Tags without spaces around them, each once. Raises `BadInput`."""
+    """Return the distinct tags without surrounding spaces. Raises `BadInput`."""
     found = list(dict.fromkeys(tag.strip() for tag in tags if tag.strip()))
     if problems := [{"path": "tags", "message": message} for message in list_tag_problems(found)]:
         raise BadInput("The tags are not valid.", errors=problems)
@@ -143,7 +143,7 @@ def clean_tags(tags: Sequence[str]) -> list[str]:
 
 
 def count_open_tasks(delegate: Delegate) -> int:
-    """How many tasks a delegate has been given and not ended."""
+    """Return the number of a delegate's unfinished tasks."""
     started = Q(instance__delegate=delegate, status=DelegateTask.Status.STARTED)
     return DelegateTask.objects.filter(started).count()
 

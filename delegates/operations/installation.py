@@ -98,7 +98,7 @@ def get_installation(*, actor: User, delegate: Delegate, image: str = "") -> tup
 
 
 def change_token(*, actor: User, delegate: Delegate, token: DelegateToken | None = None) -> DelegateToken:
-    """Have the spec of a delegate written with another token, or with a new one; its sessions go on.
+    """Change the token in a delegate's spec to another or a new one; its sessions continue.
 
     Raises `BadInput` for a token that this delegate cannot use.
     """

@@ -37,9 +37,9 @@ def build_default_spec_request(*, flavour: Flavour = "v3", image: str = "") -> S
 def write_task_spec(
     *, actor: User, scope: Scope, token: DelegateToken | None, request: SpecRequest
 ) -> DelegateSpecFiles:
-    """Make every file and command of a delegate of `scope`; a placeholder stands for a token that is None.
+    """Return all files and commands of a delegate of `scope`; a missing token becomes a placeholder.
 
-    Where the token is kept in a secret already it is not revealed. Raises `BadInput`.
+    A token that is already in a secret is not revealed. Raises `BadInput`.
     """
     require(actor, SPEC_PERMISSION, token or scope)
     if token is not None:
@@ -84,9 +84,9 @@ def check_spec(
     connector: Connector | None = None,
     region: str = "",
 ) -> list[SpecFinding]:
-    """Everything that is wrong with a spec; its network is asked for where there is a connector.
+    """Return all problems of a spec; with a connector, AWS describes its network.
 
-    Raises `ConnectorUnavailable` where the connector cannot be used from here.
+    Raises `ConnectorUnavailable` if this process cannot use the connector.
     """
     found = lint_spec(task_definition, service)
     named = _list_network_ids(service) if service and not any(map(_has_fatal_finding, found)) else {}
@@ -104,7 +104,7 @@ def check_spec(
 
 
 def _has_fatal_finding(finding: SpecFinding) -> bool:
-    """Return whether a service is too wrong to be asked about."""
+    """Return whether a service has errors that prevent a network check."""
     return finding.document == "service" and not finding.is_warning
 
 

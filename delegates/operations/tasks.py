@@ -89,7 +89,7 @@ def stop_task(task: DelegateTask, reason: str) -> None:
 
 
 def abort_task(*, actor: Principal, task: DelegateTask) -> DelegateTask:
-    """End a queued task, or ask the delegate that runs it to stop; nothing happens to one that has ended."""
+    """End a queued task, or request an abort of a running one; an ended task is unchanged."""
     require(actor, "core_delegate_edit", task)
     before = {"status": task.status}
     with transaction.atomic():
@@ -163,7 +163,7 @@ class AwsRead:
 def queue_read(
     door: DelegateAwsAccess, read: AwsRead, *, owner: str, ref: str, until: datetime
 ) -> DelegateTask:
-    """Queue a call for a delegate that the connector's tags allow; `owner` hears of its answer."""
+    """Queue a call for a delegate with the connector's tags; `owner` receives the answer."""
     said = {"service": read.service, "operation": read.operation, "params": dict(read.params)}
     return submit_task(
         scope=door.connector.scope,
@@ -184,7 +184,7 @@ class ReadOwner:
     """Base of the owners of reads: no log output, and a lost task goes to the next delegate."""
 
     def again(self, task: DelegateTask) -> None:
-        """The task itself goes to the next delegate."""
+        """Do nothing; the task itself goes to the next delegate."""
 
     def secrets(self, task: DelegateTask) -> tuple[str, ...]:
         """Read print nothing."""

@@ -118,7 +118,7 @@ def reveal_token(*, actor: User, token: DelegateToken, shown_for: str = "") -> s
 
 
 def revoke_token(*, actor: User, token: DelegateToken) -> list[DelegateInstance]:
-    """Make a token useless for good and end every session that it opened; return the instances that had one.
+    """Revoke a token, end all its sessions, and return their instances.
 
     Revoking it again changes nothing.
     """
@@ -143,7 +143,7 @@ def revoke_token(*, actor: User, token: DelegateToken) -> list[DelegateInstance]
 
 
 def delete_token(*, actor: User, token: DelegateToken) -> None:
-    """Forget a token that is revoked. Raises `Conflict` for one that agents may still use."""
+    """Delete a revoked token. Raises `Conflict` for one that agents may still use."""
     require(actor, DELETE, token)
     with transaction.atomic():
         record_audit_entry(

@@ -1,7 +1,7 @@
 """ASGI applications of the agent protocol: /agent/v1/ and /ws/agent/.
 
-It stands in front of Django. A thousand agents that wait for a task must not hold a thousand threads, and
-no session, cookie or form of a page means anything here.
+They run in front of Django: a thousand polling agents must not occupy a thousand threads. Sessions, cookies
+and forms of pages have no effect here.
 """
 
 import json
@@ -142,7 +142,7 @@ async def _handle(scope: AsgiScope, receive: Receive) -> AgentReply:
 
 
 async def _body(receive: Receive) -> bytes:
-    """Return the body as it came. Raises `TooLarge`."""
+    """Return the raw body. Raises `TooLarge`."""
     parts, size = [], 0
     while True:
         message = await receive()
@@ -184,7 +184,7 @@ def _address(scope: AsgiScope) -> str:
 
 
 def _is_encrypted(scope: AsgiScope, headers: Mapping[str, str]) -> bool:
-    """As for pages: where Slipway is served by https, a proxy in front of it may say that it was."""
+    """Return whether the request is encrypted; behind a TLS proxy the forwarded header decides."""
     if not settings.SECURE_SSL_REDIRECT:
         return True
     forwarded = headers.get("x-forwarded-proto", "").partition(",")[0].strip()

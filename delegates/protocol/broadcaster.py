@@ -37,11 +37,11 @@ class AgentConnection(Protocol):
         """Pass on a notice."""
 
     def end(self, reason: str) -> None:
-        """The session is over."""
+        """End the session."""
 
 
 class AgentBroadcaster:
-    """Listens for notices, and looks now and then for those that got lost."""
+    """Listener for notices, with a regular scan for lost ones."""
 
     def __init__(self) -> None:
         self.users = 0
@@ -57,7 +57,7 @@ class AgentBroadcaster:
         self._restore: Callable[[], None] = lambda: None
 
     def start(self) -> None:
-        """Begin to listen."""
+        """Start to listen."""
         told = subscribe(AGENTS_GROUP, about="Notices to agents", ready=self._begin, take=self._pass_on)
         access = subscribe(
             ACCESS_GROUP, about="Changes of access", ready=self._want_look, take=self._want_look
@@ -126,7 +126,7 @@ class AgentBroadcaster:
             present.tell(text)
 
     def end(self, instance_id: int, reason: str) -> None:
-        """Let go of all that an instance has here."""
+        """End all listeners of an instance."""
         for present in list(self._here.get(instance_id, ())):
             present.end(reason)
 
@@ -142,7 +142,7 @@ class AgentBroadcaster:
                 self._asks_for_sessions = False
 
     async def _heed_access(self) -> None:
-        """Look for sessions that are over as soon as access changed: a scope may have been archived."""
+        """Scan for ended sessions after every change of access: a scope may have been archived."""
         while True:
             await self._access_changed.wait()
             self._access_changed.clear()
@@ -187,7 +187,7 @@ def _log_job_error(job: "asyncio.Task[None]") -> None:
 
 
 def _on_shutdown(close: Callable[[], None]) -> Callable[[], None]:
-    """Have `close` called when the server is asked to end; it would wait for polls that wait for tasks."""
+    """Call `close` when the server shuts down, which would otherwise wait for long polls."""
     if threading.current_thread() is not threading.main_thread():
         return lambda: None
     loop = asyncio.get_running_loop()

@@ -44,9 +44,9 @@ def complete_task_request(request: AgentRequest) -> AgentReply:
 
 
 def parse_answer(fields: RequestFields) -> TaskAnswer:
-    """Return the answer in the body, its result and error as they came.
+    """Return the answer in the body, with unvalidated result and error.
 
-    Raises `BadInput` naming the field.
+    Raises `BadInput` with the field's name.
     """
     return TaskAnswer(
         status=fields.choice("status", tuple(STATUSES)),
@@ -59,10 +59,10 @@ def parse_answer(fields: RequestFields) -> TaskAnswer:
 def complete_task(
     instance: DelegateInstance, task_id: UUID, *, fence: int, answer: TaskAnswer, written: int = 0
 ) -> bool:
-    """Take an answer; False where the task is no longer this instance's, and the answer only evidence.
+    """Apply an answer; return False for an old fence, when the answer is only evidence.
 
-    `written` is how many lines of log the task wrote: those that have not come are not taken any more.
-    Raises `NoSuchTask` where the instance never had the task under this fence.
+    `written` is the number of log lines of the task; missing ones are no longer accepted. Raises `NoSuchTask`
+    if the instance never had the task under this fence.
     """
     with transaction.atomic():
         attempt = get_task_attempt(instance, task_id, fence)
@@ -84,7 +84,7 @@ def complete_task(
 
 
 def _redact(task: DelegateTask, answer: TaskAnswer) -> TaskAnswer:
-    """Return the answer with secrets hidden in its error, which people read; its result is kept encrypted."""
+    """Return the answer with secrets redacted in its error; its result is stored encrypted."""
     owner = get_task_owner(task) if answer.error else None
     if owner is None:
         return answer
@@ -117,7 +117,7 @@ def _notify_owner(task: DelegateTask, instance: DelegateInstance, answer: TaskAn
 
 
 def _record_reachability(task: DelegateTask, instance: DelegateInstance, answer: TaskAnswer) -> None:
-    """Only a missing capability blocks: an answer from AWS, even an error, is a delegate that works."""
+    """Record reachability; only a missing capability blocks, because any answer of AWS proves access."""
     if answer.status in ("NOT_SENT", "ABORTED") or answer.is_bad:
         return
     if (answer.error or {}).get("capability") is True:

@@ -100,7 +100,7 @@ class AgentSocket:
 
 
 async def serve_socket(bearer: str, receive: SocketReceive, send: Send) -> None:
-    """One socket from its handshake to its end; while it is idle it holds no row and no headers."""
+    """Serve one socket from its handshake to its end; an idle socket holds no row and no headers."""
     await receive()
     try:
         instance_id, delegate_id = await run_in_thread(record_connect, bearer)
@@ -152,7 +152,7 @@ def record_connect(bearer: str) -> tuple[int, int]:
 
 
 def record_disconnect(instance_id: int) -> None:
-    """Note that the socket of an instance closed: no new tasks until it is connected again."""
+    """Record that an instance's socket closed; it gets no new tasks until it reconnects."""
     now = get_database_time()
     alive = DelegateInstance.objects.filter(
         pk=instance_id, suspect_since=None, connection=DelegateInstance.Connection.WEBSOCKET
@@ -171,13 +171,13 @@ _running_jobs: set["asyncio.Future[None]"] = set()
 
 
 def _keep_job(job: "asyncio.Future[None]") -> None:
-    """The loop alone would let a job go in the middle of it."""
+    """Keep a reference to a job, because the event loop only keeps a weak one."""
     _running_jobs.add(job)
     job.add_done_callback(_running_jobs.discard)
 
 
 async def _send_quietly(send: Send, message: dict[str, Any]) -> None:
-    """A peer that is gone already is heard of by `receive`."""
+    """Send a message and ignore a closed socket; `receive` reports it."""
     try:
         await send(message)
     except (OSError, RuntimeError):
@@ -198,16 +198,16 @@ class LongPoll:
         self.news = asyncio.Event()
 
     def tell(self, _text: str) -> None:
-        """Look again."""
+        """Wake the poll to read again."""
         self.news.set()
 
     def end(self, _reason: str) -> None:
-        """Look again, and be refused."""
+        """Wake the poll, which is then refused."""
         self.news.set()
 
 
 async def acquire_request(request: AgentRequest, receive: PollReceive) -> AgentReply:
-    """POST /agent/v1/tasks/acquire: tasks, or none when `wait_seconds` are over."""
+    """POST /agent/v1/tasks/acquire: return tasks, or none after `wait_seconds`."""
     fields = request.fields()
     free = fields.whole("free", 0, AGENT_TASKS, default=1)
     seconds = min(fields.measured("wait_seconds"), MAX_WAIT_SECONDS)

@@ -17,7 +17,7 @@ from web.page_paths import get_page_path
 def record_event(
     instance: DelegateInstance, kind: DelegateEvent.Kind, text: str, *, at: datetime, address: str = ""
 ) -> DelegateEvent:
-    """Something that happened to one instance; its delegate must come with the row."""
+    """Record an event of an instance; its delegate must be loaded."""
     return DelegateEvent.objects.create(
         scope_id=instance.delegate.scope_id,
         delegate=instance.delegate,
@@ -44,7 +44,7 @@ def record_refusal_event(*, scope: Scope, name: str, text: str, at: datetime, ad
 
 
 def has_refusal_event(scope: Scope, name: str, text: str, *, since: datetime) -> bool:
-    """Return whether the same refusal is written down already."""
+    """Return whether the same refusal is already recorded."""
     refusals = DelegateEvent.objects.filter(
         kind=DelegateEvent.Kind.REFUSED, scope=scope, name=name, text=text
     )
@@ -58,7 +58,7 @@ def get_instance_label(instance: DelegateInstance) -> str:
 
 @transaction.atomic
 def notify_away(instances: Iterable[DelegateInstance], now: datetime) -> None:
-    """These instances are away; told of are the delegates that have no other one. In their transaction."""
+    """Notify about delegates without another connected instance, in the transaction of the disconnect."""
     concerned = {one.delegate_id for one in instances}
     if not concerned:
         return
@@ -70,7 +70,7 @@ def notify_away(instances: Iterable[DelegateInstance], now: datetime) -> None:
 
 @transaction.atomic
 def notify_back(delegates: Iterable[int]) -> None:
-    """Instances of these delegates are heard; told of are the delegates that were away. Cheap for others."""
+    """Notify about delegates that were away and have a connected instance again; cheap for others."""
     found = _list_remote_delegates().filter(pk__in=set(delegates), away_since__isnull=False)
     _publish_facts([one for one in found if _record_transition(one, one.away_since, None)], away=False)
 
@@ -80,12 +80,12 @@ def _list_remote_delegates() -> QuerySet[Delegate]:
 
 
 def _record_transition(delegate: Delegate, before: datetime | None, after: datetime | None) -> bool:
-    """Return the one conditional UPDATE that lets one process tell of it."""
+    """Return the conditional UPDATE that lets one process send the notification."""
     return bool(Delegate.objects.filter(pk=delegate.pk, away_since=before).update(away_since=after))
 
 
 def _publish_facts(delegates: Iterable[Delegate], *, away: bool) -> None:
-    """Of one that is switched off it is noted only: once it is on again, it is told of as it is then."""
+    """Publish the state; for a disabled delegate only record it until the delegate is enabled."""
     enabled = (one for one in delegates if one.admission == Delegate.Admission.ENABLED)
     notify(*(_build_fact(one, away=away) for one in enabled))
 

@@ -64,7 +64,7 @@ class Heartbeat:
 
     @property
     def row(self) -> tuple[Any, ...]:
-        """As the statements want it: load, memory, running, most at once, status, instance."""
+        """Return the row of the SQL statements: load, memory, running, most at once, status, instance."""
         status = DelegateInstance.Status.DRAINING if self.draining else DelegateInstance.Status.REGISTERED
         load = (self.cpu_process, self.cpu_system, self.memory_mib)
         return (*load, len(self.running), self.max_executing, status.value, self.instance_id)
@@ -193,7 +193,7 @@ def _was_away(instance: _InstanceColumns, now: datetime) -> bool:
 
 
 def _tasks(beats: Mapping[int, Heartbeat], now: datetime) -> dict[int, dict[str, list[str]]]:
-    """Which of the tasks that instances say they run were taken from them, and which are to stop."""
+    """Return the reported tasks that are lost, and those to abort, by instance."""
     said = {pk: one.running for pk, one in beats.items() if one.running}
     answers: dict[int, dict[str, list[str]]] = {pk: {"aborted": [], "lost": []} for pk in beats}
     wanted = {task for running in said.values() for task in running}
@@ -239,7 +239,7 @@ def _build_answer(instance: _InstanceColumns, now: datetime) -> dict[str, Any]:
 
 
 def _changed_configuration(instance: _InstanceColumns) -> dict[str, Any] | None:
-    """Return the configuration, where it or the choice of it changed since this instance was heard last."""
+    """Return the configuration if it or its assignment changed since the last heartbeat."""
     heard, written = instance.last_heartbeat_at, instance.delegate__configuration__updated_at
     if written is None or heard is None or max(written, instance.delegate__updated_at) < heard:
         return None
@@ -263,7 +263,7 @@ class HeartbeatBuffer:
         self._writing = asyncio.Lock()
 
     def add(self, beat: Heartbeat, told: HeartbeatCallback) -> None:
-        """Take a heartbeat; `told` hears the answer once it is committed."""
+        """Add a heartbeat; `told` receives the response after the commit."""
         self._beats[beat.instance_id] = beat
         waiting = self._told.setdefault(beat.instance_id, [])
         if told not in waiting:
@@ -273,7 +273,7 @@ class HeartbeatBuffer:
             self._job.add_done_callback(self._ended)
 
     async def forget(self, instance_id: int) -> None:
-        """An instance is gone: write nothing more that it said, and wait while something is written."""
+        """Drop the heartbeats of a deleted instance, and wait for the current write."""
         self._beats.pop(instance_id, None)
         self._told.pop(instance_id, None)
         async with self._writing:

@@ -26,7 +26,7 @@ _RESTART_HINT = "Start the agent again; if that does not help, delete instance-k
 
 
 def parse_public_key(fields: RequestFields) -> str:
-    """Return the public key in a registration, empty where the agent sends none. Raises `BadInput`."""
+    """Return the public key in a registration, or an empty text. Raises `BadInput`."""
     text = fields.shown("public_key", 44)
     if text and _public_key(text) is None:
         raise build_field_error("public_key", "must be the 32 bytes of an Ed25519 key as base64")
@@ -107,7 +107,7 @@ def _public_key(text: str) -> Ed25519PublicKey | None:
 
 
 def _issued_at(challenge: str) -> float:
-    """When a challenge of this Slipway was made, in seconds since 1970; 0 for any other text."""
+    """Return the creation time of a Slipway challenge in seconds since 1970; 0 for any other text."""
     try:
         return float(signing.Signer(salt=_SALT).unsign_object(challenge)["at"])
     except signing.BadSignature:

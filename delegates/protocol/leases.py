@@ -134,7 +134,7 @@ def _build_lost_values(task: DelegateTask, now: datetime) -> dict[str, object]:
 
 
 def end_leases(instances: Iterable[DelegateInstance], *, now: datetime) -> None:
-    """Let the leases of instances that are not trusted any more end now; the next sweep takes their tasks."""
+    """Expire the leases of untrusted instances now; the next sweep takes their tasks."""
     ids = [instance.pk for instance in instances]
     DelegateTask.objects.filter(instance__in=ids, status=STARTED, lease_until__gt=now).update(lease_until=now)
 
@@ -155,9 +155,9 @@ def filter_by_bound_project(
 
 
 def bind_to_project(instance: DelegateInstance, task_id: UUID) -> bool:
-    """Bind an instance to the project of a task that it is about to take; False where it must not take it.
+    """Bind an instance to the project of the next task; return False if it must not take the task.
 
-    Call within the transaction that takes the task; where this answers False, that is rolled back.
+    Call it within the transaction of the assignment, which is rolled back after False.
     """
     if not is_bound_to_project(instance):
         return True
@@ -211,7 +211,7 @@ class AcquiredTask:
 
 
 def acquire_tasks(instance: DelegateInstance, *, free: int) -> list[AcquiredTask]:
-    """Give an instance up to `free` of the tasks that are offered to its delegate."""
+    """Assign to an instance up to `free` of the tasks offered to its delegate."""
     if not _can_acquire(instance):
         return []
     busy = DelegateTask.objects.filter(instance=instance, status=DelegateTask.Status.STARTED).count()
@@ -228,7 +228,7 @@ def acquire_tasks(instance: DelegateInstance, *, free: int) -> list[AcquiredTask
 def acquire_task(
     instance: DelegateInstance, task_id: UUID, *, now: datetime | None = None
 ) -> AcquiredTask | None:
-    """Take one task; None where another was faster, or its owner does not want it done any more."""
+    """Assign one task; return None if another instance has it or its owner withdraws it."""
     now = now or get_database_time()
     if not bind_to_project(instance, task_id):
         return None

@@ -35,7 +35,7 @@ def get_next_sequence(instance_id: int) -> int:
 
 
 def agent_log_request(request: AgentRequest) -> AgentReply:
-    """POST /agent/v1/logs: lines of delegate.log; repeats are fine, a gap is told."""
+    """POST /agent/v1/logs: store lines of delegate.log; repeated lines are ignored, a gap is reported."""
     instance, fields = get_session_instance(request.bearer), request.fields()
     sequence, lines = fields.whole("sequence", FIRST_SEQUENCE, 2**62), fields.body.get("lines")
     if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
@@ -88,7 +88,7 @@ THROTTLED_MESSAGE = (
 
 
 def task_log_request(request: AgentRequest) -> AgentReply:
-    """POST /agent/v1/tasks/<id>/logs: lines from a number on; repeats are fine, a gap is told."""
+    """POST /agent/v1/tasks/<id>/logs: store lines from a number on; report a gap, ignore repeats."""
     instance, fields = get_session_instance(request.bearer), request.fields()
     fence, sequence = fields.whole("fence", 1, 2**31 - 1), fields.whole("sequence", 0, 2**62)
     lines = [_line(one, index) for index, one in enumerate(fields.objects("lines", AGENT_LINES))]
@@ -108,9 +108,9 @@ def _line(line: dict[str, Any], index: int) -> dict[str, Any]:
 def append_task_lines(
     instance: DelegateInstance, task_id: Any, fence: int, sequence: int, lines: list[dict[str, Any]]
 ) -> int:
-    """Keep lines of a task, and say which number comes next.
+    """Store lines of a task, and return the next expected number.
 
-    Raises `StaleFence`, `TaskAnswered`, `LogGap`, and `LogThrottled` where more came than a log takes.
+    Raises `StaleFence`, `TaskAnswered`, `LogGap`, and `LogThrottled` above the rate limit.
     """
     # The row is the lock: two uploads of one task follow each other.
     task = DelegateTask.objects.select_for_update(of=("self",)).get(pk=task_id)
@@ -144,7 +144,7 @@ def append_task_lines(
 
 
 def compute_allowance(task: DelegateTask, now: datetime) -> int:
-    """How many bytes the log of a task takes now: the lines under way may exceed it once."""
+    """Return the bytes that the log of a task currently accepts; one upload may exceed the limit."""
     if task.log_bytes_left is None or task.log_counted_at is None:
         return MAX_ALLOWANCE_BYTES
     seconds = max(0.0, (now - task.log_counted_at).total_seconds())
@@ -152,7 +152,7 @@ def compute_allowance(task: DelegateTask, now: datetime) -> int:
 
 
 def append_missing_lines_note(task: DelegateTask, written: int, now: datetime) -> None:
-    """Say in the log of a task how many of the lines that it wrote did not arrive before its answer."""
+    """Log the number of lines that did not arrive before the task's answer."""
     if (missing := written - task.next_sequence) > 0:
         text = f"{missing:,} lines are missing: they did not arrive before the result of the task."
         _store(task, [_build_manager_line(now, text)])

@@ -21,12 +21,12 @@ logger = logging.getLogger(__name__)
 
 
 def notify_task(delegate_id: int, task_id: UUID) -> None:
-    """After the commit under way: a task is offered to a delegate."""
+    """Notify a delegate of an offered task after the current transaction commits."""
     _on_commit({"type": "agents.task", "delegate": delegate_id, "task": str(task_id)})
 
 
 def notify_abort(instance_id: int, task_id: UUID) -> None:
-    """After the commit under way: an instance has to stop a task."""
+    """Notify an instance of an abort after the current transaction commits."""
     _on_commit({"type": "agents.abort", "instance": instance_id, "task": str(task_id)})
 
 
@@ -36,13 +36,13 @@ def notify_drain(delegate_id: int) -> None:
 
 
 def notify_configuration(delegate_ids: Iterable[int]) -> None:
-    """After the commit under way: the configuration of delegates has changed."""
+    """Notify delegates of a changed configuration after the current transaction commits."""
     if ids := sorted(set(delegate_ids)):
         _on_commit({"type": "agents.configuration", "delegates": ids})
 
 
 def notify_ended(instance_ids: Iterable[int], reason: str) -> None:
-    """After the commit under way: the sessions of instances are over; their sockets close (4401)."""
+    """Notify instances of ended sessions after the transaction commits; their sockets close (4401)."""
     if ids := sorted(set(instance_ids)):
         _on_commit({"type": "agents.ended", "instances": ids, "reason": reason})
 
@@ -98,7 +98,7 @@ def scan_notices(instance_ids: Sequence[int]) -> NoticeScan:
 def get_session_end(
     session_hash: str, token_status: str | None, admission: str, *archived: datetime | None
 ) -> str:
-    """Why a session with `SESSION_COLUMNS` is over, as the code of a refusal; empty while it goes on."""
+    """Return the refusal code of an ended session with `SESSION_COLUMNS`, or an empty text."""
     if not session_hash:
         return SESSION_INVALID
     # A token that is there no more was revoked first.

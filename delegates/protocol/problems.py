@@ -62,7 +62,7 @@ class DelegateDisabled(Problem):
 
 
 class ScopeArchived(Problem):
-    """The project or organization of this delegate was put away; it may come back."""
+    """Error raised for an archived project or organization, which may be restored."""
 
     status = 403
     code = "scope_archived"
@@ -112,7 +112,7 @@ class TooOften(Problem):
 
 
 class NoSuchTask(Problem):
-    """There is no such task, or this instance never had it: both look the same."""
+    """Error raised for a task that is missing or was never assigned to this instance."""
 
     status = 404
     code = "not_found"
@@ -131,7 +131,7 @@ class TaskAnswered(Conflict):
 
 
 class LogThrottled(Problem):
-    """The task writes faster than its log is taken; the same lines are welcome a moment later."""
+    """Error raised above the rate limit of a task's log; the agent sends the same lines again later."""
 
     status = 429
     code = "log_throttled"
@@ -140,7 +140,7 @@ class LogThrottled(Problem):
 
 
 class LogGap(Conflict):
-    """Lines are missing before those that came; `more` says which one is expected."""
+    """Error raised for missing log lines; `more` has the next expected number."""
 
     code = "log_gap"
 

@@ -91,7 +91,7 @@ def check_refusal_rate(stranger: Registrant) -> None:
 def record_refusal(
     stranger: Registrant, problem: Problem, *, token: DelegateToken | None, skew_seconds: float
 ) -> None:
-    """Count a refusal and keep it: where the scope is not known, for the whole account."""
+    """Count and store a refusal; without a known scope it belongs to the account."""
     for key, _ in stranger.keys:
         counts.increment(key, seconds=_REFUSAL_WINDOW_SECONDS)
     scope = token.scope if token is not None else Scope.objects.get(path=Scope.ROOT)
@@ -259,7 +259,7 @@ def _admit_agent(said: AgentRegistration, token: DelegateToken, *, address: str)
 
 
 def _get_or_create_delegate(said: AgentRegistration, token: DelegateToken) -> Delegate:
-    """Return the delegate of this name in the token's scope; a new one where there is none (R023–R029)."""
+    """Return the delegate of this name in the token's scope, or a new one (R023–R029)."""
     rows = Delegate.objects.select_related("configuration", "scope")
     found = rows.filter(scope_id=token.scope_id, name=said.name).first()
     if found is not None:

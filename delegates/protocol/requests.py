@@ -32,9 +32,9 @@ _decoder = json.JSONDecoder(parse_constant=_no_constant)
 
 
 def parse_json_object(text: str) -> dict[str, Any]:
-    """One JSON object. Raises `BadInput`.
+    """Return one JSON object. Raises `BadInput`.
 
-    Agents write much and often, so this is the C parser; texts in it are not checked yet.
+    Agents send much data, so this uses the C parser; texts are not validated yet.
     """
     try:
         value = _decoder.decode(text)
@@ -46,7 +46,7 @@ def parse_json_object(text: str) -> dict[str, Any]:
 
 
 def replace_unstorable(value: Any, depth: int = JSON_DEPTH) -> Any:
-    """`value` with a replacement for every character that no database holds. Raises `BadInput` for depth."""
+    """Return `value` without characters that a database cannot store. Raises `BadInput` for deep nesting."""
     if isinstance(value, str):
         return _UNSTORABLE.sub("\ufffd", value)
     if depth <= 0:
@@ -72,7 +72,7 @@ class RequestFields:
         self.body = body
 
     def shown(self, name: str, most: int) -> str:
-        """Return a text for people to read, cleaned; empty where there is none. Raises `BadInput`."""
+        """Return a cleaned text for display, empty if missing. Raises `BadInput`."""
         value = self.body.get(name) or ""
         if not isinstance(value, str):
             raise build_field_error(name, "must be a text")
@@ -108,7 +108,7 @@ class RequestFields:
         return float(value)
 
     def moment(self, name: str) -> float | None:
-        """Return the seconds since the epoch, None where they are missing. Raises `BadInput`."""
+        """Return the seconds since the epoch, or None. Raises `BadInput`."""
         value = self.body.get(name)
         if value is None:
             return None
@@ -117,14 +117,14 @@ class RequestFields:
         return float(value)
 
     def choice(self, name: str, known: tuple[str, ...]) -> str:
-        """One of the known words. Raises `BadInput`."""
+        """Return one of the given values. Raises `BadInput`."""
         value = self.body.get(name)
         if value not in known:
             raise build_field_error(name, f"must be one of {', '.join(known)}")
         return str(value)
 
     def objects(self, name: str, most: int) -> list[dict[str, Any]]:
-        """Return a list of JSON objects, none where it is missing. Raises `BadInput`."""
+        """Return a list of JSON objects, empty if missing. Raises `BadInput`."""
         value = self.body.get(name) or []
         if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
             raise build_field_error(name, "must be a list of objects")
@@ -140,7 +140,7 @@ class RequestFields:
         return value
 
     def held(self, name: str, most: int) -> dict[UUID, int]:
-        """Return the tasks that an agent says it has, with their fences. Raises `BadInput`."""
+        """Return the reported tasks of an agent, with their fences. Raises `BadInput`."""
         found: dict[UUID, int] = {}
         for one in self.objects(name, most):
             fields = RequestFields(one)
@@ -180,7 +180,7 @@ class AgentRequest:
 
     @property
     def bearer(self) -> str:
-        """Return the credential of the Authorization header; empty where there is none."""
+        """Return the credential of the Authorization header, or an empty text."""
         scheme, _, credential = self.headers.get("authorization", "").partition(" ")
         return credential.strip() if scheme.lower() == "bearer" else ""
 
@@ -189,7 +189,7 @@ class AgentRequest:
         return RequestFields(self.object())
 
     def object(self) -> dict[str, Any]:
-        """Return the JSON object of the body, texts as they came. Raises `BadInput`, `TooLarge`."""
+        """Return the JSON object of the body with unvalidated texts. Raises `BadInput`, `TooLarge`."""
         body = self._unpacked()
         try:
             text = body.decode()
@@ -248,7 +248,7 @@ async def run_in_thread(
 
 
 def _release_connection() -> None:
-    """Give the connection back to its pool. A file has none, and to open it costs more than to ask it."""
+    """Return the connection to its pool; SQLite has no pool, and opening a file costs more than a query."""
     if connection.vendor != "sqlite":
         close_old_connections()
     elif connection.errors_occurred:

@@ -27,7 +27,7 @@ class ResultSchema(BaseModel):
 
 
 class FailureSchema(ResultSchema):
-    """Why a task failed: an `AwsError` record, `capability` where this delegate cannot do it."""
+    """Failure of a task: an `AwsError` record; `capability` names a missing capability of the delegate."""
 
     kind: str | None = None
     code: str | None = None
@@ -39,7 +39,7 @@ class FailureSchema(ResultSchema):
 
 
 class AnyResult(ResultSchema):
-    """The result of an AWS call: botocore's models say more of it."""
+    """Result of an AWS call, which botocore's models validate."""
 
 
 class CheckResult(ResultSchema):
@@ -50,7 +50,7 @@ class CheckResult(ResultSchema):
 
 
 class ScriptResult(ResultSchema):
-    """How a script ended, and the variables that it was to hand on."""
+    """Result of a script, with its output variables."""
 
     exit_code: int
     outputs: dict[str, str] = {}
@@ -69,7 +69,7 @@ class TerraformOutput(ResultSchema):
 
 
 class TerraformResult(ResultSchema):
-    """How a run of Terraform ended; `ended` is empty where the program came to its own end."""
+    """Result of a Terraform run; `ended` is empty if the program exited by itself."""
 
     exit_code: int
     ended: str = ""

@@ -26,7 +26,7 @@ _outage_checked = threading.Event()
 
 
 def extend_leases_after_start() -> None:
-    """At the first word of an agent to this process: before it is told that it lost something."""
+    """Restart expired leases at the first request of an agent to this process."""
     if not _outage_checked.is_set():
         _outage_checked.set()
         extend_leases_after_outage(get_database_time())
@@ -112,7 +112,7 @@ def _is_current(instance: DelegateInstance, shown: str, now: datetime) -> bool:
 
 @transaction.atomic
 def replace_session(instance: DelegateInstance, now: datetime) -> str:
-    """Give an instance a new session; the one before is refused from now on."""
+    """Create a new session for an instance; the previous one becomes invalid."""
     session = generate_session(instance.pk)
     instance.session_hash = hash_secret(session)
     instance.previous_session_hash = ""

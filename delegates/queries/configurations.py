@@ -14,7 +14,7 @@ MAX_DELEGATE_CHOICES = 200
 
 
 def list_configurations_with_use() -> QuerySet[DelegateConfiguration]:
-    """Configurations, each with `delegate_count`."""
+    """Return the configurations, each with `delegate_count`."""
     return DelegateConfiguration.objects.select_related("scope").annotate(
         delegate_count=Count("delegates", distinct=True)
     )
@@ -39,7 +39,7 @@ def list_assignable_delegates(configuration: DelegateConfiguration, giver: Princ
 
 @dataclass(frozen=True)
 class KnownEnvironment:
-    """An environment as a configuration keeps it: its scope's path and its identifier, with a slash."""
+    """Environment in a configuration: its scope's path and its identifier, with a slash."""
 
     path: str
     name: str

@@ -28,7 +28,7 @@ PRESENT_STATUSES = (Connectivity.CONNECTED, Connectivity.LATE, Connectivity.DRAI
 
 @dataclass(frozen=True)
 class InstanceFacts:
-    """One instance at one moment; `running` counts the tasks that it holds a lease on."""
+    """Facts of one instance at one moment; `running` counts its leased tasks."""
 
     instance: DelegateInstance
     status: str
@@ -37,7 +37,7 @@ class InstanceFacts:
 
 @dataclass(frozen=True)
 class DelegateFacts:
-    """One delegate at one moment, as a row of the list shows it. Equal facts look the same."""
+    """Facts of one delegate at one moment for a row of the list; equal facts render equally."""
 
     pk: int
     name: str
@@ -60,7 +60,7 @@ class DelegateFacts:
 def list_visible_delegates(
     principal: Principal, scope: Scope | None, delegates: QuerySet[Delegate] | None = None
 ) -> QuerySet[Delegate]:
-    """Delegates that a reader sees in a scope: its own, those below, and those above that serve it (R053)."""
+    """Return the delegates visible in a scope: its own, those below and usable ones above (R053)."""
     found = Delegate.objects.all() if delegates is None else delegates
     if scope is None:
         return found.none()
@@ -69,7 +69,7 @@ def list_visible_delegates(
 
 
 def filter_by_status(delegates: QuerySet[Delegate], status: str, now: datetime) -> QuerySet[Delegate]:
-    """Only those with a status of `Connectivity`."""
+    """Filter by a status of `Connectivity`."""
     return delegates.alias(connectivity=build_connectivity_case(now)).filter(connectivity=status)
 
 
@@ -108,7 +108,7 @@ def list_selectable_tags(
 
 
 def list_delegate_facts(delegates: Iterable[Delegate], now: datetime | None = None) -> list[DelegateFacts]:
-    """Facts of delegates that came from `prefetch_instances`; one query more, for the tasks that run."""
+    """Return the facts of delegates from `prefetch_instances`; one more query counts running tasks."""
     found = list(delegates)
     running = count_running_tasks(instance.pk for one in found for instance in one.instances.all())
     ends = list_last_ends(found)
@@ -116,7 +116,7 @@ def list_delegate_facts(delegates: Iterable[Delegate], now: datetime | None = No
 
 
 def list_instance_facts(delegate: Delegate, running: dict[int, int], now: datetime) -> list[InstanceFacts]:
-    """Return the instances of a delegate, newest first; those that are gone come last.
+    """Return the instances of a delegate, newest first, gone ones last.
 
     `running` is by instance.
     """
@@ -128,7 +128,7 @@ def list_instance_facts(delegate: Delegate, running: dict[int, int], now: dateti
 
 
 def count_running_tasks(instances: Iterable[int]) -> dict[int, int]:
-    """How many tasks each instance has now."""
+    """Return the number of running tasks of each instance."""
     started = DelegateTask.objects.filter(status=DelegateTask.Status.STARTED, instance__in=list(instances))
     counted = started.values_list("instance_id").annotate(number=Count("pk")).order_by()
     return {pk: number for pk, number in counted if pk is not None}
@@ -182,7 +182,7 @@ def build_delegate_facts(
 
 
 def get_last_heartbeat(instances: Iterable[DelegateInstance]) -> datetime | None:
-    """When a delegate with these instances was last heard."""
+    """Return the time of the last heartbeat of these instances."""
     return max(
         (instance.last_heartbeat_at for instance in instances if instance.last_heartbeat_at), default=None
     )
@@ -217,7 +217,7 @@ REASONS = {
 
 @dataclass(frozen=True)
 class AwayDelegate:
-    """A delegate that is late or disconnected, and why: the same words as `DelegateFacts` has."""
+    """Late or disconnected delegate with the reason in the words of `DelegateFacts`."""
 
     pk: int
     name: str
@@ -228,7 +228,7 @@ class AwayDelegate:
 
 @dataclass(frozen=True)
 class DelegatePresence:
-    """How many delegates there are, how many of them are connected, and some of those that are away."""
+    """Numbers of delegates and connected delegates, with some disconnected ones."""
 
     total: int
     connected: int
@@ -272,7 +272,7 @@ CONNECTED_STATUSES = (Connectivity.CONNECTED, Connectivity.LATE, Connectivity.DR
 
 @dataclass(frozen=True)
 class ConnectProgress:
-    """How far a delegate is from being connected; `refusals` are tries that failed, newest first."""
+    """Progress of a delegate's first connection; `refusals` are failed registrations, newest first."""
 
     status: str
     instances: int
@@ -324,7 +324,7 @@ class RevocationImpact:
 
 
 def list_tokens_with_use() -> QuerySet[DelegateToken]:
-    """Tokens without their values, each with `delegate_count` and `instance_count` of its open sessions."""
+    """Return the tokens without values, each with `delegate_count` and `instance_count` of open sessions."""
     tokens = DelegateToken.objects.defer("value").select_related("scope", "created_by", "revoked_by")
     return tokens.annotate(
         delegate_count=Count("instances__delegate", filter=OPEN_SESSION_FILTER, distinct=True),

@@ -36,7 +36,7 @@ Sample = tuple[float, float, int]
 
 @dataclass(frozen=True)
 class LoadQuarter:
-    """A quarter of an hour: CPU in percent as a mean, memory in MiB and tasks as the sum of all instances."""
+    """Quarter of an hour: mean CPU in percent, and the sums of memory in MiB and of tasks."""
 
     at: datetime
     cpu: float
@@ -64,9 +64,7 @@ def list_blocklist_entries(delegate: Delegate, now: datetime) -> QuerySet[Blockl
 
 
 def list_refusals(delegate: Delegate) -> QuerySet[DelegateEvent]:
-    """Return the last registrations under its name that were refused, also those that nothing could be said
-    of.
-    """
+    """Return the latest refused registrations under the delegate's name, including unattributed ones."""
     found = DelegateEvent.objects.filter(
         scope=delegate.scope_id, name=delegate.name, kind=DelegateEvent.Kind.REFUSED
     )
@@ -74,7 +72,7 @@ def list_refusals(delegate: Delegate) -> QuerySet[DelegateEvent]:
 
 
 def list_load_quarters(delegate: Delegate, now: datetime) -> list[LoadQuarter]:
-    """Return the last 24 hours of the instances heard last, by quarters of an hour that have a sample."""
+    """Return the last 24 hours of the most recent instances, by quarters of an hour with a sample."""
     heard_last = F("last_heartbeat_at").desc(nulls_last=True)
     instances = DelegateInstance.objects.filter(delegate=delegate).order_by(heard_last)[
         :MAX_SAMPLED_INSTANCES
@@ -111,7 +109,7 @@ class AgentLogPage:
 
 
 def read_agent_log(instance: DelegateInstance | None, after: int | None = None) -> AgentLogPage:
-    """At most 500 lines from number `after` on, or the last ones that there are."""
+    """Return up to 500 lines after number `after`, or the last lines."""
     if instance is None:
         return AgentLogPage(None, 0, 0, ())
     chunks = DelegateLogChunk.objects.filter(instance=instance)

@@ -56,10 +56,7 @@ def list_instance_tags(instances: Iterable[DelegateInstance], now: datetime) -> 
 def list_effective_tags(
     delegate: Delegate, instances: Iterable[DelegateInstance], now: datetime
 ) -> frozenset[str]:
-    """Return all tags that a delegate answers to: set by people, its name, said by its instances (R047-R050).
-
-    In lower case: a selector does not ask for the case of a tag.
-    """
+    """Return all tags of a delegate in lower case: user tags, its name, instance tags (R047-R050)."""
     tags = {*delegate.tags, delegate.name, build_own_tag(delegate.pk), *list_instance_tags(instances, now)}
     return frozenset(tag.casefold() for tag in tags)
 
@@ -76,7 +73,7 @@ class CandidatePool:
     missed: dict[Any, Counter[int]] = field(default_factory=dict)
 
     def for_task(self, task: DelegateTask) -> list[RoutingCandidate]:
-        """Return the candidates as this one task sees them."""
+        """Return the candidates for one task."""
         missed = self.missed.get(task.pk, Counter())
         return [self._seen_by(task, delegate, missed[delegate.key]) for delegate in self.delegates.values()]
 
@@ -99,7 +96,7 @@ class CandidatePool:
 
 
 def read_candidate_pool(tasks: Sequence[DelegateTask], now: datetime) -> CandidatePool:
-    """Read all that routing `tasks` needs to know of delegates."""
+    """Return all facts of delegates for routing `tasks`."""
     criteria = {task.criterion for task in tasks if task.criterion}
     connectors = {task.connector_id for task in tasks if task.connector_id}
     lapsed = [task.pk for task in tasks if task.offered_to_id]

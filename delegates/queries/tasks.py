@@ -35,7 +35,7 @@ class TaskLogLine:
 
 @dataclass(frozen=True)
 class TaskLogPage:
-    """Some lines; `more` says that there are others after them already."""
+    """Lines of a task's log; `more` means that more lines exist."""
 
     lines: list[TaskLogLine]
     more: bool
@@ -49,12 +49,12 @@ def list_tasks() -> QuerySet[DelegateTask]:
 
 
 def filter_by_delegate(tasks: QuerySet[DelegateTask], delegate_id: int) -> QuerySet[DelegateTask]:
-    """Only tasks that a delegate took or is offered."""
+    """Filter by the delegate that has, had or is offered the tasks."""
     return tasks.filter(Q(instance__delegate=delegate_id) | Q(offered_to=delegate_id))
 
 
 def get_task_holder(task: DelegateTask) -> Delegate | None:
-    """Return the delegate that has or had a task; None before one took it."""
+    """Return the current or last delegate of a task, or None."""
     return task.instance.delegate if task.instance else None
 
 
@@ -78,9 +78,7 @@ def _waits(task: DelegateTask, now: datetime) -> bool:
 
 
 def get_reached_address(task: DelegateTask) -> str:
-    """Return the address that a connectivity check ended at, where it is known; of other tasks nothing is
-    told.
-    """
+    """Return the address that a connectivity check reached, or an empty text."""
     if task.kind != DelegateTask.Kind.CHECK or task.status != DelegateTask.Status.SUCCEEDED:
         return ""
     answer = json.loads(task.result) if task.result else {}
@@ -156,13 +154,13 @@ class CandidateLine:
 
     @property
     def notes(self) -> tuple[RuleCell, ...]:
-        """Rules that hold for a time only."""
+        """Return the results of rules with a time limit."""
         return tuple(cell for cell in self.cells if cell.verdict == "PASS" and cell.seconds_left)
 
 
 @dataclass(frozen=True)
 class ExplainedDecision:
-    """A decision as people read it; `live` is one that would be made now and is not kept."""
+    """Routing decision for display; `live` marks a current, unsaved decision."""
 
     sentence: str
     at: datetime
@@ -200,7 +198,7 @@ def list_explained_decisions(
 def list_decision_rows(
     decisions: Iterable[RoutingDecision], principal: Principal
 ) -> list[list[dict[str, Any]]]:
-    """Return the rows of decisions that a reader may see."""
+    """Return the rows of decisions that are visible to a reader."""
     found = list(decisions)
     seen = _visible(principal, (row for one in found for row in one.rows))
     return [_select_rows(one.rows, seen) for one in found]

@@ -27,7 +27,7 @@ class RoutingResult:
 
 
 class Preference(StrEnum):
-    """Why one eligible delegate comes before another, the strongest first."""
+    """Reasons for preferring one eligible delegate to another, strongest first."""
 
     ANSWERS = "answers"
     ALLOWED = "allowlist"

@@ -97,7 +97,7 @@ def is_in_reach(wanted: RoutingRequest, one: RoutingCandidate) -> bool:
 
 
 def has_selectors(wanted: RoutingRequest, one: RoutingCandidate) -> bool:
-    """Return whether a delegate has all tags that are asked for (R050)."""
+    """Return whether a delegate has all required tags (R050)."""
     return one.tags.issuperset(selector.casefold() for selector in wanted.selectors)
 
 

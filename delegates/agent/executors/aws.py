@@ -116,7 +116,10 @@ _READS_OBJECTS = ("GetObject", "ListObjectsV2")
 
 
 def run_aws(held: HeldTask, around: ExecutorContext) -> TaskResult:
-    """Make the call of a task. Raises `KeyError` where a parameter is missing, and as `resolve_host` does."""
+    """Send the AWS call of a task.
+
+    Raises `KeyError` for a missing parameter, and the errors of `resolve_host`.
+    """
     params = held.task.params
     service, operation = str(params["service"]), str(params["operation"])
     asked = _READS_OBJECTS if (service, operation) == FETCH_OBJECTS else (operation,)

@@ -91,7 +91,7 @@ class _Registry:
     token: str = field(default="", repr=False)
 
     def greet(self) -> None:
-        """Ask whether a registry is there that takes the login."""
+        """Check that the registry exists and accepts the credentials."""
         self._ask("GET", f"{self.base}/v2/")
 
     def tags(self) -> dict[str, Any]:
@@ -110,7 +110,7 @@ class _Registry:
         return {"repositories": [{"repositoryName": name} for name in found], "is_cut": is_cut}
 
     def _listed(self, url: str, member: str) -> tuple[list[str], bool]:
-        """Return all pages of a list, and whether there is more than is ever read."""
+        """Return all pages of a list, and whether the registry has more entries than the limit."""
         found: list[str] = []
         for _ in range(MAX_PAGES):
             reply = self._ask("GET", url)

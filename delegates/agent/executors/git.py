@@ -211,7 +211,7 @@ class _Repository:
         return self._read(paths)
 
     def _kept(self, cache: GitCache, ref: str, commit: str, paths: Sequence[str]) -> dict[str, Any] | None:
-        """Return the files by way of the cache; None where it cannot give them."""
+        """Return the files from the cache; None if the cache is unusable."""
         try:
             with (
                 cache.held(
@@ -251,9 +251,9 @@ class _Repository:
         return {"commit": commit, "files": self._files(commit, paths)}
 
     def _commit_now(self, ref: str) -> str:
-        """Return the commit that a ref means now; nothing where only fetching tells.
+        """Return the current commit of a ref, or an empty text if only a fetch can resolve it.
 
-        The server is always asked.
+        The server is always queried.
         """
         if _COMMIT.match(ref):
             self._run("ls-remote", "--quiet", self.url, "HEAD")
@@ -289,7 +289,7 @@ class _Repository:
         return found
 
     def _listed(self, commit: str, path: str) -> list[tuple[str, int]]:
-        """Return the files at a path, or below it if it is a folder; links and submodules are none."""
+        """Return the files at a path, or below a folder; links and submodules are left out."""
         clean = path.strip("/")
         listed = self._run("ls-tree", "-r", "-z", "--long", commit, "--", *([clean] if clean else []))
         files = []

@@ -33,7 +33,7 @@ _START = (
 
 
 class GitFailed(Exception):
-    """The git program ended with an error; the text is its own last words, `said` all of them."""
+    """Error raised when git fails; the text is the reason, `said` the complete error output."""
 
     def __init__(self, text: str, said: str = "") -> None:
         super().__init__(text)
@@ -103,7 +103,7 @@ class GitProgram:
 
 
 def _reason(said: str) -> str:
-    """Return the lines that say why: of ssh the first, of git the last."""
+    """Return the lines with the reason: the first of ssh, the last of git."""
     lines = [line.strip() for line in said.splitlines()]
     telling = [line for line in lines if line and not line.lower().startswith(_NO_REASON)]
     return "; ".join(dict.fromkeys([*telling[:1], *telling[-1:]]))
@@ -144,7 +144,7 @@ UNKNOWN_KEY = "Host key verification failed"
 
 @dataclass(frozen=True)
 class GitLocation:
-    """Where a repository is: its URL in the long form, and the checked address of its host."""
+    """Location of a repository: its URL in the long form, and the checked address of its host."""
 
     url: str
     place: ResolvedHost
@@ -155,7 +155,7 @@ class GitLocation:
 
     @property
     def options(self) -> list[str]:
-        """Only this protocol, no redirects, the address that was checked; little memory for large files."""
+        """Return options that restrict protocol, redirects, address and memory."""
         scheme = urlsplit(self.url).scheme
         settings = {
             "protocol.allow": "never",
@@ -193,7 +193,7 @@ def resolve_git_location(url: str, reach: AddressPolicy) -> GitLocation:
 
 @dataclass(frozen=True)
 class GitLogin:
-    """The login of one task, in a folder of its own; `known` are the keys that the server may show."""
+    """Git credentials of one task, in a separate folder; `known` are the accepted host keys."""
 
     workspace: TaskWorkspace
     home: Path
@@ -222,7 +222,7 @@ class GitLogin:
         return "" if self.known else self._first_of(self.home / "known")
 
     def offered_key(self) -> str:
-        """Return the key that the server shows now, asked for without logging in, or nothing."""
+        """Return the current host key of the server, read without a login, or an empty text."""
         parts = urlsplit(self.entrance.url)
         port, user = str(self.entrance.place.port), unquote(parts.username or "git")
         asking = ["-o", "PreferredAuthentications=none", "-p", port, "-l", user, self.entrance.place.host]

@@ -30,7 +30,7 @@ class OutputListener(Protocol):
 
 @dataclass(frozen=True)
 class StopSignal:
-    """How a process is asked to end, and how long it has for that before it is killed."""
+    """Signal that ends a process, and the time before it is killed."""
 
     by: signal.Signals = signal.SIGTERM
     seconds: float = KILL_SECONDS
@@ -41,7 +41,7 @@ KILL_IMMEDIATELY = StopSignal()
 
 @dataclass(frozen=True)
 class ProcessExit:
-    """How a process ended; a signal is 128 and its number, as shells have it."""
+    """Exit of a process; a signal is 128 and its number, as in shells."""
 
     exit_code: int
     was_stopped: bool = False
@@ -87,7 +87,7 @@ class _ProcessGroup:
         os.set_blocking(self._pipe, False)
 
     def watch(self, held: HeldTask) -> tuple[bool, bool]:
-        """Pass on lines until the script ends; gives back whether it was stopped, and if for its time."""
+        """Pass on lines until the script ends, and return whether it was stopped and whether by a timeout."""
         kill_at, stopped = 0.0, False
         while self._process.poll() is None:
             if data := self._read():
@@ -180,7 +180,7 @@ def _command(interpreter: str, folder: Path) -> list[str]:
 
 
 def _prologue(path: Path, names: Sequence[str]) -> str:
-    """Write the wanted variables however the script ends; NUL parts them, which no variable can hold."""
+    """Return the prologue that writes the output variables at any exit of the script, separated by NUL."""
     if not names:
         return ""
     return f"""slipway_outputs() {{

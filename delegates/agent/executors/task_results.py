@@ -13,7 +13,7 @@ from guards.text import sanitize_text, truncate_text
 
 
 class TaskLogSink(Protocol):
-    """Where a task's log goes."""
+    """Destination of a task's log."""
 
     def write(self, level: str, text: str) -> None:
         """Add one line."""
@@ -37,7 +37,7 @@ class ExecutorContext:
 
     @property
     def way(self) -> RequestPolicy:
-        """How requests of tasks leave: as the process's own environment says."""
+        """Return the request policy of tasks from the process's environment."""
         return RequestPolicy(self.reach, uses_environment_proxy=True)
 
     def tell(self, texts: Sequence[str], level: str = "INFO") -> None:
@@ -48,7 +48,7 @@ class ExecutorContext:
 
 @dataclass(frozen=True)
 class TaskResult:
-    """How a task ended; `error` is an `AwsError` record with `capability`: this delegate cannot do it."""
+    """Result of a task; `error` is an `AwsError` record, whose `capability` this delegate lacks."""
 
     SUCCEEDED: ClassVar[str] = "SUCCEEDED"
     FAILED: ClassVar[str] = "FAILED"
@@ -74,7 +74,7 @@ def build_success(result: Mapping[str, Any]) -> TaskResult:
 def build_failure(
     code: str, message: str, *, capability: bool = False, kind: str = "TaskError"
 ) -> TaskResult:
-    """Return a failure that no AWS call stands behind, in the shape of one."""
+    """Return a failure without an AWS call in the format of an AWS error."""
     return TaskResult(
         TaskResult.FAILED, error=_build_error_record(code, message, kind) | {"capability": capability}
     )

@@ -41,7 +41,7 @@ MOST_ERRORS, LONGEST_ERROR = 20, 2000
 
 @dataclass
 class TerraformProgress:
-    """Passes lines on in place of the program; keeps its errors, and how much it plans or did."""
+    """Filter of the program's output; it collects errors and counts of planned and applied changes."""
 
     around: OutputListener
     errors: list[str] = field(default_factory=list)
@@ -156,7 +156,7 @@ def parse_terraform_job(params: Mapping[str, Any]) -> TerraformJob:
 
 
 def write_job_files(job: TerraformJob, work: Path) -> Path:
-    """Write the files below `work`; gives back the folder in which the program runs."""
+    """Write the files below `work`, and return the program's folder."""
     for path, text in job.files.items():
         place = work / path
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -404,7 +404,7 @@ def _environment(job: TerraformJob, home: Path) -> dict[str, str]:
 
 
 def _holds_resources(text: str) -> bool:
-    """Return whether a state, as the program shows it, holds anything."""
+    """Return whether a state contains resources."""
     try:
         values = json.loads(text).get("values") or {}
     except (ValueError, AttributeError):

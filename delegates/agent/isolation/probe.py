@@ -45,7 +45,7 @@ def _candidates() -> tuple[IsolationLevel, ...]:
 
 
 def _fault(isolation: Isolation) -> str:
-    """Run two tasks side by side; nothing where one sees nothing of the other, else why it does not work."""
+    """Run two tasks side by side; return an empty text if they are isolated, else the reason."""
     mark = secrets.token_hex(8)
     try:
         with open_workspace(isolation) as first, open_workspace(isolation) as second:

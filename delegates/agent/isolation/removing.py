@@ -35,7 +35,7 @@ def _remove_owned(at: int, is_wanted: Callable[[os.stat_result], bool], depth: i
 
 
 def _remove(name: str, at: int) -> None:
-    """Delete an entry of an open folder. A path could lead elsewhere by now, so none is used."""
+    """Delete an entry of an open folder, without a path, which could lead elsewhere by now."""
     if not _is_gone(name, at):
         with _taken(name, at) as folder:
             _empty(folder)

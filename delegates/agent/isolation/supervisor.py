@@ -34,7 +34,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def main() -> int:
-    """Run the command of the plan to its end. Gives back the exit code."""
+    """Run the command of the plan until it ends, and return the exit code."""
     plan = json.loads(_line(0))
     try:
         if _IS_LINUX:
@@ -191,7 +191,7 @@ def _fork(plan: dict[str, Any]) -> int:
 
 
 def _be_first(plan: dict[str, Any]) -> NoReturn:
-    """Be process 1 of the namespaces: with its end the kernel ends all others there."""
+    """Run as process 1 of the namespaces; when it ends, the kernel ends all others there."""
     _prctl(_PR_SET_DUMPABLE, 0)
     _mount_all(plan)
     if (pid := os.fork()) == 0:
@@ -258,7 +258,7 @@ def _show(path: str, opened: int, writable: bool) -> None:
 
 
 def _become(plan: dict[str, Any]) -> NoReturn:
-    """Become the command: its user, its folder, its environment, and no way to more rights."""
+    """Replace this process by the command with its user, folder, environment and no new privileges."""
     os.setsid()
     for number in (*_FORWARDED, signal.SIGCHLD, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)

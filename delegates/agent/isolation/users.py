@@ -27,9 +27,9 @@ _UID_MAP = Path("/proc/self/uid_map")
 
 @contextlib.contextmanager
 def lease_user() -> Iterator[int]:
-    """Lend a user that no other task of this machine has. Raises `CannotIsolate` where all are taken.
+    """Lock a user that no other task of this machine uses. Raises `CannotIsolate` if all are in use.
 
-    A file is locked by one process at a time, and is free again however that process ends.
+    One process at a time locks a file; the lock ends with the process.
     """
     folder = _lock_folder()
     for user in _rotation.next():
@@ -60,7 +60,7 @@ def _lock_folder() -> Path:
 
 
 class _UserRotation:
-    """Users in turn, from a random one on, so that one which was used just now rests the longest."""
+    """Rotation of users from a random start, so that a recently used one rests the longest."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

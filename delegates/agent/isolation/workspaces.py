@@ -47,7 +47,7 @@ class Isolation:
     hidden: tuple[Path, ...] = ()
 
     def hiding(self, *folders: Path) -> "Isolation":
-        """Return the same with more folders hidden."""
+        """Return the isolation with more hidden folders."""
         return replace(self, hidden=(*self.hidden, *folders))
 
 
@@ -69,7 +69,7 @@ class TaskWorkspace:
     _shown: list[tuple[str, bool]] = field(default_factory=list)
 
     def private(self, name: str) -> Path:
-        """Make a folder that the task owns."""
+        """Create a folder that the task owns."""
         path = self.folder / name
         path.mkdir(mode=0o700, parents=True)
         self.lend(path)
@@ -86,7 +86,7 @@ class TaskWorkspace:
         return path
 
     def lend(self, path: Path) -> None:
-        """Give the task a tree that this process has made in its folder."""
+        """Give the task a tree that this process created in its folder."""
         if self.user is not None:
             change_owner(path, self.user)
 
@@ -107,9 +107,9 @@ class TaskWorkspace:
                 change_owner(path, os.geteuid(), os.getegid())
 
     def read(self, path: Path, most: int) -> bytes | None:
-        """Read up to `most` bytes of a file; None where the task made none there, or something else.
+        """Return up to `most` bytes of a file; None if it is missing or not a regular file.
 
-        Nothing that the task could put there leads out of its folder.
+        Entries of the task's folder cannot lead out of it.
         """
         *folders, name = path.relative_to(self.folder).parts
         with contextlib.ExitStack() as opened:
@@ -135,10 +135,10 @@ class TaskWorkspace:
         stderr: int = subprocess.STDOUT,
         cwd: Path | None = None,
     ) -> "subprocess.Popen[bytes]":
-        """Start a command apart from all others; its end, or `end`, is the end of all that it started.
+        """Start a command isolated from all others; when it ends, all its processes end.
 
         SIGTERM and SIGINT reach the group of the command. Raises `CannotIsolate`, `ValueError`, and
-        `FileNotFoundError` where there is no such program or folder.
+        `FileNotFoundError` if program or folder is missing.
         """
         if any("\0" in text for text in (*command, *environment, *environment.values())):
             raise ValueError("a command, a variable or its value holds a NUL")

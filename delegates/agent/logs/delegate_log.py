@@ -49,7 +49,7 @@ class LogFormatter(logging.Formatter):
 
 
 class DelegateLog(logging.Handler):
-    """Writes delegate.log: a new file each day and whenever one is full, older ones kept with their date."""
+    """Writer of delegate.log with a new file each day and at the size limit; older files carry their date."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class DelegateLog(logging.Handler):
             self.handleError(record)
 
     def _found(self) -> tuple[int, date]:
-        """Bytes and day of the file that an earlier process left."""
+        """Return size and day of the file of an earlier process."""
         try:
             status = self._path.stat()
         except FileNotFoundError:
@@ -101,7 +101,7 @@ class DelegateLog(logging.Handler):
         return name
 
     def _remove_old(self, today: date) -> None:
-        """Keep today and ten days before it, and no more in all than there may be with a full new file."""
+        """Delete files older than ten days, and the oldest ones above the total size limit."""
         oldest, left = (
             (today - timedelta(days=DELEGATE_LOG_DAYS)).isoformat(),
             self._all_bytes - self._file_bytes,
@@ -121,7 +121,7 @@ AT_ONCE, AT_ONCE_CHARACTERS, KEPT = 200, 100_000, 5_000
 
 
 class LogUploadBuffer(logging.Handler):
-    """Keeps formatted lines until they are sent; a manager that is away for long costs the oldest."""
+    """Buffer of formatted lines until upload; during a long outage the oldest lines are dropped."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -138,7 +138,7 @@ class LogUploadBuffer(logging.Handler):
                 self._missing += 1
 
     def first(self) -> list[str]:
-        """Return the oldest lines; the next ask gives the same ones until they are `sent`."""
+        """Return the oldest lines; repeated calls return the same ones until they are `sent`."""
         with self._changing:
             if self._missing:
                 self._lines.appendleft(f"{self._missing:,} lines are missing here; delegate.log has them.")

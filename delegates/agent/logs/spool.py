@@ -85,7 +85,7 @@ class SpooledTaskLog:
 
     @property
     def is_throttled(self) -> bool:
-        """Return whether the manager wants a pause now."""
+        """Return whether the manager requests a pause."""
         return time.monotonic() < self.throttled_until
 
     def write(self, level: str, text: str) -> None:
@@ -135,7 +135,7 @@ class SpooledTaskLog:
         return segment
 
     def close(self) -> None:
-        """No more lines come; the folder goes with the last acknowledgement."""
+        """Close the log; the last acknowledgement deletes the folder."""
         with self.spool.lock:
             self.is_closed = True
             self._forget_if_done()
@@ -156,7 +156,7 @@ class SpooledTaskLog:
             return self.acknowledged, lines
 
     def acknowledge(self, next_number: int) -> None:
-        """The manager has everything before `next_number`, the lines of `first` among it."""
+        """Drop the lines before `next_number`; the manager has stored them."""
         with self.spool.lock:
             self.acknowledged = next_number
             if self.sending is not None:
@@ -180,12 +180,12 @@ class SpooledTaskLog:
         return True
 
     def renumber(self, next_number: int) -> None:
-        """The manager expects another number than we thought: the same lines go again under that one."""
+        """Renumber the lines from the number that the manager expects, and send them again."""
         with self.spool.lock:
             self.acknowledged = next_number
 
     def forget(self) -> None:
-        """The manager wants none of these lines."""
+        """Drop all lines; the manager refuses them."""
         with self.spool.lock:
             self.spool.grow(-sum(segment.size for segment in self.segments))
             self.segments.clear()
@@ -260,7 +260,7 @@ class LogSpool:
             return [lines for lines in self.opened.values() if lines.segments]
 
     def grow(self, size: int) -> None:
-        """Count bytes, and make room where there are too many."""
+        """Count bytes, and drop segments above the limit."""
         self.size += size
         if size > 0 and self.size > self.most:
             for lines, segment in list(self._oldest()):
@@ -281,7 +281,7 @@ def _line(level: str, text: str) -> str:
 
 
 def _read_line(line: str) -> dict[str, Any]:
-    """One line as it was written, or a word in its place: a power cut leaves anything behind."""
+    """Return a stored line, or a replacement for a line that a power cut damaged."""
     try:
         found = json.loads(line)
     except ValueError:
