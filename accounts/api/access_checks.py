@@ -27,11 +27,11 @@ VIEW_USERS = "core_user_view"
 
 @extend_schema_field({"oneOf": [{"type": "string", "maxLength": 64}, {"type": "integer"}]})
 class ResourceIdField(serializers.CharField):
-    """The id of a thing: a number, or the text of a UUID."""
+    """Id of a resource: an integer or a UUID."""
 
 
 class CheckedResourceInput(serializers.Serializer[Any]):
-    """A thing by its type and id, or by its type, identifier and scope; or a scope by its path alone."""
+    """Resource by type and id; by type, identifier and scope; or a scope by its path alone."""
 
     type = serializers.ChoiceField(choices=(), required=False)
     id = ResourceIdField(required=False, max_length=64)
@@ -52,7 +52,7 @@ class CheckedResourceInput(serializers.Serializer[Any]):
 
 
 class CheckedResourceDocument(serializers.Serializer[Any]):
-    """The thing as it was asked for."""
+    """Resource of the request."""
 
     type = serializers.CharField(required=False)
     id = serializers.CharField(required=False)
@@ -61,7 +61,7 @@ class CheckedResourceDocument(serializers.Serializer[Any]):
 
 
 class AccessCheckInput(serializers.Serializer[Any]):
-    """May `principal` (oneself, if left out) do what `permission` says with `resource`?"""
+    """Check of a `permission` on a `resource` for a `principal`, by default the caller."""
 
     principal = PrincipalInput(required=False)
     permission = serializers.ChoiceField(choices=PERMISSION_IDENTIFIERS)
@@ -69,7 +69,7 @@ class AccessCheckInput(serializers.Serializer[Any]):
 
 
 class AccessVerdictDocument(serializers.Serializer[Any]):
-    """The verdict, with the assignment that it comes from; null where it is no."""
+    """Verdict with the assignment that grants it, or null if access is denied."""
 
     permitted = serializers.BooleanField()
     permission = serializers.CharField()
@@ -80,7 +80,7 @@ class AccessVerdictDocument(serializers.Serializer[Any]):
 
 
 class AccessCheckView(BaseApiView):
-    """Answers whether somebody may do something, and why; about others to who may see them there."""
+    """Access check of a principal; checks of other principals need permission to view them."""
 
     @extend_schema(request=AccessCheckInput, responses=AccessVerdictDocument)
     def post(self, request: Request) -> Response:

@@ -26,9 +26,10 @@ OWNER_PARAMETER = OpenApiParameter(
 
 
 class KeyDocument(serializers.Serializer[Any]):
-    """An API key without what signs in; `service_account` is null where it is a person's.
+    """API key without its token; `service_account` is null for a user's key.
 
-    `scope` and `permissions` narrow what the key is good for; null and none leave all that its user may.
+    `scope` and `permissions` restrict the key. With null and an empty list it has all permissions of its
+    user.
     """
 
     id = serializers.IntegerField()
@@ -48,13 +49,13 @@ class KeyDocument(serializers.Serializer[Any]):
 
 
 class ShownKeyDocument(KeyDocument):
-    """An API key with what signs in, which is shown this once."""
+    """API key with its token, which is shown only once."""
 
     key = serializers.CharField()
 
 
 class KeyInput(serializers.Serializer[Any]):
-    """What an API key is made of; without a service account it is one's own."""
+    """Fields of a new API key; without a service account it belongs to the caller."""
 
     service_account = serializers.IntegerField(required=False, allow_null=True, default=None, min_value=1)
     name = serializers.CharField(max_length=128)
@@ -69,7 +70,7 @@ class KeyInput(serializers.Serializer[Any]):
 
 
 class ApiKeyRotationInput(serializers.Serializer[Any]):
-    """How long the token before the rotation opens still."""
+    """Grace period in which the previous token stays valid."""
 
     grace_seconds = serializers.IntegerField(
         required=False, default=0, min_value=0, max_value=int(KEY_GRACE_SECONDS)
@@ -77,21 +78,21 @@ class ApiKeyRotationInput(serializers.Serializer[Any]):
 
 
 class BaseApiKeyView(BaseApiView):
-    """The base of the routes about keys."""
+    """Base of the API key routes."""
 
     def accounts(self) -> QuerySet[ServiceAccount]:
-        """Return the service accounts that one may see."""
+        """Return the visible service accounts."""
         rows = ServiceAccount.objects.select_related("user", "scope")
         return filter_visible(self.principal, VIEW, rows)
 
     def found(self, pk: int) -> ApiKey:
-        """Return one's own key, or one of a service account that one may see."""
+        """Return the caller's own key, or a key of a visible service account."""
         mine = Q(user=self.principal) | Q(user__service_account__in=self.accounts().values("pk"))
         return self.get_row(_list_api_keys().filter(mine), pk=pk)
 
 
 class ApiKeyListView(BaseApiKeyView):
-    """One's own API keys, or those of a service account."""
+    """API keys of the caller, or of a service account."""
 
     @extend_schema(parameters=[OWNER_PARAMETER, *PAGE_PARAMETERS], responses=KeyDocument(many=True))
     def get(self, request: Request) -> Response:
@@ -115,7 +116,7 @@ class ApiKeyListView(BaseApiKeyView):
 
 
 class ApiKeyDetailView(BaseApiKeyView):
-    """One API key."""
+    """API key."""
 
     @extend_schema(responses=KeyDocument)
     def get(self, request: Request, pk: int) -> Response:
@@ -123,17 +124,17 @@ class ApiKeyDetailView(BaseApiKeyView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        """Revoke the key: it opens nothing from now on. Its row stays."""
+        """Revoke the key permanently. Its row stays."""
         operations.revoke_api_key(actor=self.principal, key=self.found(pk))
         return Response(status=204)
 
 
 class ApiKeyRotationView(BaseApiKeyView):
-    """A new token for an API key."""
+    """Rotation of an API key's token."""
 
     @extend_schema(request=ApiKeyRotationInput, responses=ShownKeyDocument)
     def post(self, request: Request, pk: int) -> Response:
-        """Give the key a new token; the one before opens for the seconds of grace still."""
+        """Create a new token for the key; the previous token stays valid for the grace period."""
         key, given = self.found(pk), self.get_validated_body(ApiKeyRotationInput)
         token = operations.rotate_api_key(actor=self.principal, key=key, **given)
         return _respond_with_token(key, token)

@@ -26,7 +26,7 @@ PRINCIPAL_ID_PARAMETER = OpenApiParameter(
 
 
 class AssignmentDocument(serializers.Serializer[Any]):
-    """Who has a role where; `resource_group` is null where it counts for everything in the scope."""
+    """Role of a principal in a scope; `resource_group` is null if the role applies to the whole scope."""
 
     id = serializers.IntegerField()
     principal = PrincipalField()
@@ -39,7 +39,7 @@ class AssignmentDocument(serializers.Serializer[Any]):
 
 
 class AssignmentInput(serializers.Serializer[Any]):
-    """A role, by its identifier, for a principal; on everything in the scope, or on a resource group."""
+    """Role by identifier for a principal, on the whole scope or on a resource group."""
 
     principal = PrincipalInput()
     role = serializers.CharField(max_length=128)
@@ -49,7 +49,7 @@ class AssignmentInput(serializers.Serializer[Any]):
 
 
 class RoleAssignmentListView(BaseApiView):
-    """Who has which role where."""
+    """Role assignments."""
 
     @extend_schema(
         parameters=[*LIST_PARAMETERS, PRINCIPAL_TYPE_PARAMETER, PRINCIPAL_ID_PARAMETER],
@@ -79,7 +79,7 @@ class RoleAssignmentListView(BaseApiView):
 
 
 class RoleAssignmentDetailView(BaseApiView):
-    """One role assignment; it is removed and made anew, never changed."""
+    """Role assignment; delete and recreate it to change it."""
 
     @extend_schema(responses=AssignmentDocument)
     def get(self, request: Request, pk: int) -> Response:

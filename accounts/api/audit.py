@@ -20,7 +20,7 @@ from web.api.views import BaseApiView, filter_by_scope
 
 
 class AuditDocument(serializers.Serializer[Any]):
-    """One entry of the audit trail."""
+    """Audit trail entry."""
 
     id = serializers.IntegerField()
     at = serializers.DateTimeField()
@@ -64,7 +64,7 @@ FORMAT_PARAMETER = _build_parameter("as", "The file format.", enum=EXPORT_FORMAT
 
 
 class ExportDocument(serializers.Serializer[Any]):
-    """An export as JSON."""
+    """Export in JSON."""
 
     results = AuditDocument(many=True)
     is_cut = serializers.BooleanField(help_text="Whether older entries were left out.")
@@ -74,7 +74,7 @@ EXPORT_RESPONSES = {(200, "application/json"): ExportDocument, (200, "text/csv")
 
 
 class AuditEntryListView(BaseApiView):
-    """The audit trail of the scopes where one may read it, newest first."""
+    """Audit trail of the scopes that the caller may audit, newest first."""
 
     @extend_schema(
         parameters=[ORG_PARAMETER, PROJECT_PARAMETER, *FILTER_PARAMETERS, *PAGE_PARAMETERS],
@@ -85,7 +85,7 @@ class AuditEntryListView(BaseApiView):
 
 
 class AuditExportView(BaseApiView):
-    """The audit trail as a file: all entries that are asked for, up to what an export holds."""
+    """Audit trail as a file, up to the export limit."""
 
     @extend_schema(
         parameters=[ORG_PARAMETER, PROJECT_PARAMETER, FORMAT_PARAMETER, *FILTER_PARAMETERS],
@@ -97,7 +97,7 @@ class AuditExportView(BaseApiView):
 
 
 class AuditEntryDetailView(BaseApiView):
-    """One entry of the audit trail."""
+    """Audit trail entry."""
 
     @extend_schema(responses=AuditDocument)
     def get(self, request: Request, pk: int) -> Response:
@@ -105,6 +105,6 @@ class AuditEntryDetailView(BaseApiView):
 
 
 def filter_entries(request: Request, principal: Principal) -> QuerySet[AuditEntry]:
-    """Return the entries that a request asks for. Raises `BadInput`."""
+    """Return the entries that match the query. Raises `BadInput`."""
     found = filter_by_scope(request, list_readable_entries(principal), by_identifier=False)
     return found.filter(AuditFilterForm(request.GET).condition)

@@ -23,7 +23,7 @@ MANAGE = "core_user_manage"
 
 
 class InvitationDocument(serializers.Serializer[Any]):
-    """Who was invited where, and what came of it."""
+    """Invitation with its recipient, scope and status."""
 
     id = serializers.IntegerField()
     email = serializers.CharField()
@@ -37,13 +37,13 @@ class InvitationDocument(serializers.Serializer[Any]):
 
 
 class SentDocument(InvitationDocument):
-    """An invitation whose link was sent, unless the mail server did not take it."""
+    """Invitation after the attempt to send its link; `is_sent` is false if the mail server refused it."""
 
     is_sent = serializers.BooleanField()
 
 
 class DaysInput(serializers.Serializer[Any]):
-    """For how long the link counts."""
+    """Validity of the link in days."""
 
     days = serializers.IntegerField(
         required=False, default=DEFAULT_EXPIRY_DAYS, min_value=1, max_value=int(INVITATION_DAYS)
@@ -51,7 +51,7 @@ class DaysInput(serializers.Serializer[Any]):
 
 
 class InvitationInput(DaysInput):
-    """Whom to invite, where and with which role, by its identifier."""
+    """Recipient, scope and role of a new invitation; the role is an identifier."""
 
     email = serializers.EmailField(max_length=EMAIL_CHARACTERS)
     role = serializers.CharField(max_length=128)
@@ -59,7 +59,7 @@ class InvitationInput(DaysInput):
 
 
 class InvitationListView(BaseApiView):
-    """Who was invited."""
+    """Invitations."""
 
     @extend_schema(
         parameters=[ORG_PARAMETER, PROJECT_PARAMETER, *PAGE_PARAMETERS],
@@ -85,7 +85,7 @@ class InvitationListView(BaseApiView):
 
 
 class InvitationDetailView(BaseApiView):
-    """One invitation; deleting it takes it back."""
+    """Invitation; deleting it revokes the link."""
 
     @extend_schema(responses=InvitationDocument)
     def get(self, request: Request, pk: int) -> Response:
@@ -99,7 +99,7 @@ class InvitationDetailView(BaseApiView):
 
 
 class InvitationSendView(BaseApiView):
-    """A new link for somebody who has not come yet; the one before is void."""
+    """New link for an open invitation; the previous link becomes invalid."""
 
     @extend_schema(request=DaysInput, responses=SentDocument)
     def post(self, request: Request, pk: int) -> Response:

@@ -13,7 +13,7 @@ from web.api.views import BaseApiView
 
 
 class MeDocument(serializers.Serializer[Any]):
-    """Who the key or the session belongs to."""
+    """User of the API key or session."""
 
     id = serializers.IntegerField()
     username = serializers.CharField()
@@ -22,14 +22,14 @@ class MeDocument(serializers.Serializer[Any]):
 
 
 class PermissionsDocument(serializers.Serializer[Any]):
-    """What one may do in a scope."""
+    """Permissions of the caller in a scope."""
 
     scope = serializers.CharField()
     permissions = serializers.ListField(child=serializers.CharField())
 
 
 class CurrentUserView(BaseApiView):
-    """The principal itself."""
+    """Current user."""
 
     @extend_schema(responses=MeDocument)
     def get(self, request: Request) -> Response:
@@ -37,7 +37,7 @@ class CurrentUserView(BaseApiView):
 
 
 class CurrentUserPermissionsView(BaseApiView):
-    """What the principal may do in a scope: the account, or the one of ?org= and ?project=."""
+    """Permissions of the caller in a scope: the account, or the one of ?org= and ?project=."""
 
     @extend_schema(parameters=[ORG_PARAMETER, PROJECT_PARAMETER], responses=PermissionsDocument)
     def get(self, request: Request) -> Response:

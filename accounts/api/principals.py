@@ -15,14 +15,14 @@ PRINCIPAL_TYPES = ("user", "group", "service_account")
 
 
 class PrincipalInput(serializers.Serializer[Any]):
-    """Who is meant; a service account has a key of its own, not that of its user."""
+    """Principal by type and key; a service account has its own key, not that of its user."""
 
     type = serializers.ChoiceField(choices=PRINCIPAL_TYPES)
     id = serializers.IntegerField(min_value=1)
 
 
 class PrincipalDocument(serializers.Serializer[Any]):
-    """Somebody that roles can be given to."""
+    """Principal of a role assignment."""
 
     type = serializers.ChoiceField(choices=PRINCIPAL_TYPES)
     id = serializers.IntegerField()
@@ -30,7 +30,7 @@ class PrincipalDocument(serializers.Serializer[Any]):
 
 
 class AssignmentTarget(TypedDict, total=False):
-    """Who an assignment is for, as the operation takes it."""
+    """Assignment target in the format of the operation."""
 
     user: User
     group: UserGroup
@@ -38,7 +38,7 @@ class AssignmentTarget(TypedDict, total=False):
 
 @extend_schema_field(PrincipalDocument)
 class PrincipalField(serializers.Field[Any, Any, Any, Any]):
-    """The principal of a role assignment, which comes with `user__service_account` and `group`."""
+    """Principal of a role assignment, loaded with `user__service_account` and `group`."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(source="*", read_only=True, **kwargs)
@@ -48,7 +48,7 @@ class PrincipalField(serializers.Field[Any, Any, Any, Any]):
 
 
 def build_principal_document(principal: User | UserGroup | None) -> dict[str, Any]:
-    """Return how a user (with `service_account` where it is one) or a group is named."""
+    """Return the document of a user, of a service account or of a group."""
     if isinstance(principal, UserGroup):
         return {"type": "group", "id": principal.pk, "name": principal.name}
     if principal is None:
@@ -60,9 +60,9 @@ def build_principal_document(principal: User | UserGroup | None) -> dict[str, An
 
 
 def get_named_principal(asker: Principal, given: dict[str, Any], scope: Scope) -> AssignmentTarget:
-    """Return who is meant, of those that `asker` may see, or that hang at or above `scope`.
+    """Return the named principal if `asker` may view it, or if it belongs to `scope` or a scope above.
 
-    Raises `BadInput` where there is none.
+    Raises `BadInput` if there is none.
     """
     if given["type"] == "user":
         return {"user": _get_row(list_visible_users(asker), given["id"])}

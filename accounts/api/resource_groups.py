@@ -19,14 +19,14 @@ VIEW = "core_resourcegroup_view"
 
 
 class EntryDocument(serializers.Serializer[Any]):
-    """A thing by its kind and identifier; without an identifier, all of the kind."""
+    """Resource by kind and identifier; without an identifier, all resources of the kind."""
 
     resource = serializers.ChoiceField(choices=[resource.identifier for resource in RESOURCE_TYPES])
     identifier = serializers.CharField(required=False, default="", allow_blank=True, max_length=128)
 
 
 class ResourceGroupDocument(serializers.Serializer[Any]):
-    """A named choice of things."""
+    """Named set of resources."""
 
     id = serializers.IntegerField()
     identifier = serializers.CharField()
@@ -37,7 +37,7 @@ class ResourceGroupDocument(serializers.Serializer[Any]):
 
 
 class ResourceGroupChange(serializers.Serializer[Any]):
-    """What can be changed of a resource group."""
+    """Writable fields of a resource group."""
 
     name = serializers.CharField(required=False, max_length=128)
     description = serializers.CharField(required=False, allow_blank=True, max_length=400)
@@ -47,7 +47,7 @@ class ResourceGroupChange(serializers.Serializer[Any]):
 
 
 class ResourceGroupInput(serializers.Serializer[Any]):
-    """What a resource group is made of; without an identifier it gets one made of its name."""
+    """Fields of a new resource group; by default the identifier is derived from the name."""
 
     name = serializers.CharField(max_length=128)
     scope = serializers.CharField(max_length=400)
@@ -59,7 +59,7 @@ class ResourceGroupInput(serializers.Serializer[Any]):
 
 
 class ResourceGroupListView(BaseApiView):
-    """Choices of things that role assignments can be narrowed to."""
+    """Resource groups, which limit role assignments to some resources."""
 
     @extend_schema(parameters=LIST_PARAMETERS, responses=ResourceGroupDocument(many=True))
     def get(self, request: Request) -> Response:
@@ -74,7 +74,7 @@ class ResourceGroupListView(BaseApiView):
 
 
 class ResourceGroupDetailView(BaseApiView):
-    """One resource group."""
+    """Resource group."""
 
     @extend_schema(responses=ResourceGroupDocument)
     def get(self, request: Request, pk: int) -> Response:
@@ -82,7 +82,7 @@ class ResourceGroupDetailView(BaseApiView):
 
     @extend_schema(request=ResourceGroupChange, responses=ResourceGroupDocument)
     def patch(self, request: Request, pk: int) -> Response:
-        """Change a resource group; `entries` replace those that it has."""
+        """Update a resource group; `entries` replace the current ones."""
         group = self._found(pk)
         given = self.get_validated_body(ResourceGroupChange)
         entries = given.get("entries", list(group.entries.values("resource", "identifier")))

@@ -16,7 +16,7 @@ from web.api.views import BaseApiView, filter_by_scope
 
 
 class RoleDocument(serializers.Serializer[Any]):
-    """A role; `scope` is null where it is built in."""
+    """Role; `scope` is null for a built-in role."""
 
     id = serializers.IntegerField()
     identifier = serializers.CharField()
@@ -30,7 +30,7 @@ class RoleDocument(serializers.Serializer[Any]):
 
 
 class RoleInput(serializers.Serializer[Any]):
-    """What a role is made of."""
+    """Fields of a new role."""
 
     identifier = serializers.CharField(max_length=128)
     name = serializers.CharField(max_length=128)
@@ -41,17 +41,17 @@ class RoleInput(serializers.Serializer[Any]):
 
 
 class RoleChange(serializers.Serializer[Any]):
-    """What can be changed of a role."""
+    """Writable fields of a role."""
 
     name = serializers.CharField(max_length=128)
     permissions = serializers.ListField(child=serializers.CharField(max_length=64), max_length=500)
 
 
 class BaseRoleView(BaseApiView):
-    """The base of both routes about roles."""
+    """Base of the role routes."""
 
     def visible_roles(self) -> QuerySet[Role]:
-        """Return the built-in roles and those of scopes whose roles one may see."""
+        """Return the built-in roles and the roles of scopes whose roles the caller may view."""
         return list_visible_roles(self.principal).select_related("scope").prefetch_related("permissions")
 
 
@@ -76,7 +76,7 @@ class RoleListView(BaseRoleView):
 
 
 class RoleDetailView(BaseRoleView):
-    """One role."""
+    """Role."""
 
     @extend_schema(responses=RoleDocument)
     def get(self, request: Request, pk: int) -> Response:

@@ -22,7 +22,7 @@ ARCHIVED_PARAMETER = OpenApiParameter(
 
 
 class ScopeDocument(serializers.Serializer[Any]):
-    """An organization or a project."""
+    """Organization or project."""
 
     id = serializers.IntegerField()
     kind = serializers.ChoiceField(choices=Scope.Kind.choices)
@@ -35,26 +35,26 @@ class ScopeDocument(serializers.Serializer[Any]):
 
 
 class ScopeInput(serializers.Serializer[Any]):
-    """What an organization or a project is made of."""
+    """Fields of a new organization or project."""
 
     identifier = serializers.CharField(max_length=128)
     name = serializers.CharField(max_length=128)
 
 
 class ProjectInput(ScopeInput):
-    """What a project is made of, its organization too."""
+    """Fields of a new project with its organization."""
 
     org = serializers.CharField(max_length=128)
 
 
 class ScopeName(serializers.Serializer[Any]):
-    """What can be changed of an organization or a project."""
+    """Writable fields of an organization or a project."""
 
     name = serializers.CharField(max_length=128)
 
 
 class OrganizationListView(BaseApiView):
-    """The organizations that one belongs to."""
+    """Organizations of the caller."""
 
     @extend_schema(
         parameters=[IDENTIFIER_PARAMETER, ARCHIVED_PARAMETER, *PAGE_PARAMETERS],
@@ -78,15 +78,15 @@ class OrganizationListView(BaseApiView):
 
 
 class BaseOrganizationView(BaseApiView):
-    """The base of what can be asked of one organization."""
+    """Base of the routes of one organization."""
 
     def organization(self, org: str) -> Scope:
-        """Return the organization, of which one must be a member."""
+        """Return the organization of the URL. The caller must be a member."""
         return self.get_row(list_member_scopes(self.principal), path=build_scope_path(org, ""))
 
 
 class OrganizationDetailView(BaseOrganizationView):
-    """One organization, by its identifier."""
+    """Organization by its identifier."""
 
     @extend_schema(responses=ScopeDocument)
     def get(self, request: Request, org: str) -> Response:
@@ -101,7 +101,7 @@ class OrganizationDetailView(BaseOrganizationView):
 
 
 class OrganizationArchiveView(BaseOrganizationView):
-    """Putting an organization away, with all its projects."""
+    """Archival of an organization with all its projects."""
 
     @extend_schema(request=None, responses=ScopeDocument)
     def post(self, request: Request, org: str) -> Response:
@@ -110,7 +110,7 @@ class OrganizationArchiveView(BaseOrganizationView):
 
 
 class OrganizationRestoreView(BaseApiView):
-    """Bringing an archived organization back."""
+    """Restoration of an archived organization."""
 
     @extend_schema(request=None, responses=ScopeDocument)
     def post(self, request: Request, org: str) -> Response:
@@ -119,10 +119,10 @@ class OrganizationRestoreView(BaseApiView):
 
 
 class BaseProjectListView(BaseApiView):
-    """The base of what can be asked of many projects."""
+    """Base of the project lists."""
 
     def shown(self) -> QuerySet[Scope]:
-        """Return the projects that may be seen, or the archived ones that may be brought back."""
+        """Return the visible projects, or the archived ones that the caller may restore."""
         if self.is_flag_set("archived"):
             found = list_restorable_scopes(self.principal)
         else:
@@ -130,14 +130,14 @@ class BaseProjectListView(BaseApiView):
         return get_named_row(self.request, found.filter(kind=Scope.Kind.PROJECT))
 
     def made(self, org: str, given: dict[str, Any]) -> Response:
-        """Add a project to the organization, of which one must be a member."""
+        """Create a project in the organization. The caller must be a member."""
         parent = self.get_row(list_member_scopes(self.principal), path=build_scope_path(org, ""))
         made = operations.create_project(actor=self.principal, organization=parent, **given)
         return Response(ScopeDocument(made).data, status=201)
 
 
 class AllProjectsView(BaseProjectListView):
-    """The projects that one may see, of all organizations or of one."""
+    """Visible projects of all organizations, or of one."""
 
     @extend_schema(
         parameters=[ORG_PARAMETER, IDENTIFIER_PARAMETER, ARCHIVED_PARAMETER, *PAGE_PARAMETERS],
@@ -156,7 +156,7 @@ class AllProjectsView(BaseProjectListView):
 
 
 class ProjectListView(BaseProjectListView):
-    """The projects of an organization that one may see."""
+    """Visible projects of an organization."""
 
     @extend_schema(
         parameters=[IDENTIFIER_PARAMETER, ARCHIVED_PARAMETER, *PAGE_PARAMETERS],
@@ -171,15 +171,15 @@ class ProjectListView(BaseProjectListView):
 
 
 class BaseProjectView(BaseApiView):
-    """The base of what can be asked of one project."""
+    """Base of the routes of one project."""
 
     def project(self, org: str, project: str) -> Scope:
-        """Return the project, if it may be seen."""
+        """Return the project of the URL if it is visible."""
         return self.get_visible("core_project_view", Scope.objects.all(), path=build_scope_path(org, project))
 
 
 class ProjectDetailView(BaseProjectView):
-    """One project, by its identifiers."""
+    """Project by its identifiers."""
 
     @extend_schema(responses=ScopeDocument)
     def get(self, request: Request, org: str, project: str) -> Response:
@@ -194,7 +194,7 @@ class ProjectDetailView(BaseProjectView):
 
 
 class ProjectArchiveView(BaseProjectView):
-    """Putting a project away."""
+    """Archival of a project."""
 
     @extend_schema(request=None, responses=ScopeDocument)
     def post(self, request: Request, org: str, project: str) -> Response:
@@ -203,7 +203,7 @@ class ProjectArchiveView(BaseProjectView):
 
 
 class ProjectRestoreView(BaseApiView):
-    """Bringing an archived project back."""
+    """Restoration of an archived project."""
 
     @extend_schema(request=None, responses=ScopeDocument)
     def post(self, request: Request, org: str, project: str) -> Response:
@@ -212,6 +212,6 @@ class ProjectRestoreView(BaseApiView):
 
 
 def get_named_row(request: Request, scopes: QuerySet[Scope]) -> QuerySet[Scope]:
-    """Narrow to the identifier that is asked for."""
+    """Filter rows by the `identifier` of the query."""
     identifier = request.GET.get("identifier")
     return scopes.filter(identifier=identifier) if identifier else scopes

@@ -17,7 +17,7 @@ VIEW = "core_serviceaccount_view"
 
 
 class ServiceAccountDocument(serializers.Serializer[Any]):
-    """A program with roles of its own; `username` is what executions and the audit trail call it."""
+    """Program with its own roles; executions and the audit trail show its `username`."""
 
     id = serializers.IntegerField()
     identifier = serializers.CharField()
@@ -29,7 +29,7 @@ class ServiceAccountDocument(serializers.Serializer[Any]):
 
 
 class ServiceAccountInput(serializers.Serializer[Any]):
-    """What a service account is made of; without an identifier it gets one made of its name."""
+    """Fields of a new service account; by default the identifier is derived from the name."""
 
     name = serializers.CharField(max_length=128)
     scope = serializers.CharField(max_length=400)
@@ -38,14 +38,14 @@ class ServiceAccountInput(serializers.Serializer[Any]):
 
 
 class ServiceAccountChange(serializers.Serializer[Any]):
-    """What can be changed of a service account."""
+    """Writable fields of a service account."""
 
     name = serializers.CharField(required=False, max_length=128)
     description = serializers.CharField(required=False, allow_blank=True, max_length=400)
 
 
 class ServiceAccountListView(BaseApiView):
-    """Programs that have roles of their own and sign in by API key."""
+    """Service accounts: programs that have their own roles and authenticate by API key."""
 
     @extend_schema(parameters=LIST_PARAMETERS, responses=ServiceAccountDocument(many=True))
     def get(self, request: Request) -> Response:
@@ -60,7 +60,7 @@ class ServiceAccountListView(BaseApiView):
 
 
 class ServiceAccountDetailView(BaseApiView):
-    """One service account."""
+    """Service account."""
 
     @extend_schema(responses=ServiceAccountDocument)
     def get(self, request: Request, pk: int) -> Response:
@@ -76,7 +76,7 @@ class ServiceAccountDetailView(BaseApiView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        """Delete the service account: its keys are revoked, its roles removed."""
+        """Delete the service account, revoke its keys and remove its roles."""
         operations.delete_service_account(actor=self.principal, account=self._found(pk))
         return Response(status=204)
 

@@ -24,14 +24,14 @@ SEARCH_PARAMETER = OpenApiParameter(
 
 
 class MemberDocument(serializers.Serializer[Any]):
-    """Somebody in a group."""
+    """Member of a group."""
 
     id = serializers.IntegerField()
     username = serializers.CharField()
 
 
 class UserDocument(MemberDocument):
-    """Somebody who signs in."""
+    """User."""
 
     name = serializers.CharField(source="get_full_name")
     email = serializers.CharField()
@@ -40,7 +40,7 @@ class UserDocument(MemberDocument):
 
 
 class GroupSummary(serializers.Serializer[Any]):
-    """A group of people; with an `external_name` its members are those that single sign-on says."""
+    """User group; with an `external_name`, single sign-on manages its members."""
 
     id = serializers.IntegerField()
     identifier = serializers.CharField()
@@ -51,13 +51,13 @@ class GroupSummary(serializers.Serializer[Any]):
 
 
 class GroupDocument(GroupSummary):
-    """A group with its members."""
+    """User group with its members."""
 
     users = MemberDocument(source="users.all", many=True)
 
 
 class GroupChange(serializers.Serializer[Any]):
-    """What can be changed of a group; `users` are keys of people."""
+    """Writable fields of a group; `users` are user ids."""
 
     name = serializers.CharField(required=False, max_length=128)
     external_name = serializers.CharField(required=False, allow_blank=True, max_length=255)
@@ -67,7 +67,7 @@ class GroupChange(serializers.Serializer[Any]):
 
 
 class GroupInput(GroupChange):
-    """What a group is made of; without an identifier it gets one made of its name."""
+    """Fields of a new group; by default the identifier is derived from the name."""
 
     name = serializers.CharField(max_length=128)
     scope = serializers.CharField(max_length=400)
@@ -75,7 +75,7 @@ class GroupInput(GroupChange):
 
 
 class UserListView(BaseApiView):
-    """The people that one may see."""
+    """Visible users."""
 
     @extend_schema(parameters=[SEARCH_PARAMETER, *PAGE_PARAMETERS], responses=UserDocument(many=True))
     def get(self, request: Request) -> Response:
@@ -90,7 +90,7 @@ class UserListView(BaseApiView):
 
 
 class UserDetailView(BaseApiView):
-    """One person."""
+    """User."""
 
     @extend_schema(responses=UserDocument)
     def get(self, request: Request, pk: int) -> Response:
@@ -98,7 +98,7 @@ class UserDetailView(BaseApiView):
 
 
 class UserGroupListView(BaseApiView):
-    """Groups of people."""
+    """User groups."""
 
     @extend_schema(parameters=LIST_PARAMETERS, responses=GroupSummary(many=True))
     def get(self, request: Request) -> Response:
@@ -114,7 +114,7 @@ class UserGroupListView(BaseApiView):
 
 
 class UserGroupDetailView(BaseApiView):
-    """One group of people."""
+    """User group."""
 
     @extend_schema(responses=GroupDocument)
     def get(self, request: Request, pk: int) -> Response:
@@ -122,7 +122,7 @@ class UserGroupDetailView(BaseApiView):
 
     @extend_schema(request=GroupChange, responses=GroupDocument)
     def patch(self, request: Request, pk: int) -> Response:
-        """Change a group; `users` replace those that it has."""
+        """Update a group; `users` replace the current members."""
         group = self._found(pk)
         given = self.get_validated_body(GroupChange)
         known = User.objects.filter(

@@ -20,7 +20,7 @@ FETCH_PARAMETER = OpenApiParameter(
 
 
 class ManifestProblemDocument(serializers.Serializer[Any]):
-    """One thing wrong with a manifest."""
+    """Problem in a manifest."""
 
     file = serializers.CharField()
     line = serializers.IntegerField(allow_null=True)
@@ -30,7 +30,7 @@ class ManifestProblemDocument(serializers.Serializer[Any]):
 
 
 class ManifestPartDocument(serializers.Serializer[Any]):
-    """One value: its path, which level it came from, in which file and line; `removed` where taken out."""
+    """Value in a manifest with its path, level, file and line; `removed` is true for a removed value."""
 
     path = serializers.ListField(child=serializers.JSONField())
     level = serializers.CharField(help_text="service, environment or infrastructure")
@@ -49,7 +49,7 @@ class EffectiveManifestDocument(serializers.Serializer[Any]):
     parts = ManifestPartDocument(many=True)
     problems = ManifestProblemDocument(many=True)
     warnings = ManifestProblemDocument(many=True)
-    trouble = serializers.CharField(help_text="Why the manifests could not be merged, or null.")
+    trouble = serializers.CharField(help_text="Reason why the manifests could not be merged, or null.")
     elsewhere = serializers.CharField(help_text="Location of remote files that were not fetched, or null.")
     waits = serializers.CharField(
         help_text="State of the delegate that fetches the files, or null. Repeat the request to poll."

@@ -30,7 +30,7 @@ VIEW = "core_environment_view"
 
 
 class EnvironmentDocument(serializers.Serializer[Any]):
-    """An environment."""
+    """Environment."""
 
     id = serializers.IntegerField()
     identifier = serializers.CharField()
@@ -47,7 +47,7 @@ class EnvironmentDocument(serializers.Serializer[Any]):
 
 
 class EnvironmentChange(serializers.Serializer[Any]):
-    """An environment without its identifier; a change sends all fields."""
+    """Environment without its identifier; an update sends all fields."""
 
     name = serializers.CharField(max_length=128)
     description = serializers.CharField(allow_blank=True, max_length=int(DESCRIPTION_CHARACTERS), default="")
@@ -64,7 +64,7 @@ class EnvironmentInput(EnvironmentChange):
 
 
 class InfrastructureDocument(serializers.Serializer[Any]):
-    """One cluster in one region, reached by one connector."""
+    """Infrastructure: one cluster in one region, reached through one connector."""
 
     id = serializers.IntegerField()
     identifier = serializers.CharField()
@@ -77,9 +77,9 @@ class InfrastructureDocument(serializers.Serializer[Any]):
 
 
 class InfrastructureChange(serializers.Serializer[Any]):
-    """An infrastructure without its identifier; the connector is given by its identifier.
+    """Infrastructure without its identifier; `connector` is an identifier.
 
-    Of a dynamic one, region and cluster are expressions such as `<+provisioner.cluster_name>`.
+    A dynamic infrastructure has expressions such as `<+provisioner.cluster_name>` as region and cluster.
     """
 
     name = serializers.CharField(max_length=128)

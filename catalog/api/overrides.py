@@ -23,7 +23,7 @@ from web.api.views import check_version, respond_with_etag
 
 
 class EffectiveVariableDocument(serializers.Serializer[Any]):
-    """A variable: its value at each level (null if not set there), the effective value and its level."""
+    """Variable with its value at each level (null if not set there), its effective value and level."""
 
     name = serializers.CharField()
     value = serializers.JSONField(allow_null=True)
@@ -34,7 +34,7 @@ class EffectiveVariableDocument(serializers.Serializer[Any]):
 
 
 class OverrideManifestFields(ManifestFields):
-    """A manifest that is laid over the service's of its kind (`merge`), or takes its place (`replace`)."""
+    """Manifest that is merged over the service's manifest of its kind (`merge`) or replaces it."""
 
     mode = serializers.ChoiceField(choices=MERGE_MODES, default=MERGE)
 
@@ -45,7 +45,7 @@ class OverrideDocument(serializers.Serializer[Any]):
     service = serializers.IntegerField()
     environment = serializers.IntegerField()
     infrastructure = serializers.IntegerField(
-        allow_null=True, help_text="null if it applies to the whole environment."
+        allow_null=True, help_text="Null if it applies to the whole environment."
     )
     variables = serializers.DictField()
     manifests = OverrideManifestFields(many=True)

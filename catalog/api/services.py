@@ -19,10 +19,10 @@ VIEW = "core_service_view"
 
 
 class ManifestFields(serializers.Serializer[Any]):
-    """A manifest and its store; for the store TaskDefinitionArn `content` is the ARN.
+    """Manifest and its store; for the store TaskDefinitionArn `content` is the ARN.
 
-    `place` says where in Git (connector; branch, tag or commit; repository below an account's URL) or in S3
-    (connector, region, bucket) the paths lie.
+    `place` locates the paths. In Git it is a connector, a branch, tag or commit, and a repository below an
+    account's URL. In S3 it is a connector, region and bucket.
     """
 
     identifier = serializers.CharField(max_length=128)
@@ -40,10 +40,10 @@ class ManifestFields(serializers.Serializer[Any]):
 
 
 class ArtifactFields(serializers.Serializer[Any]):
-    """The image of a service, and the default tag.
+    """Image of a service, and the default tag.
 
-    `source` says where tags and digests are looked up: type (DockerRegistry or Ecr), connector, imagePath,
-    for ECR the region, and tagPattern for the newest matching tag, such as 1.27.* or /1[.]27[.][0-9]+/.
+    `source` is the registry for tags and digests: type (DockerRegistry or Ecr), connector and imagePath. ECR
+    also needs a region. `tagPattern` selects the newest matching tag, such as 1.27.* or /1[.]27[.][0-9]+/.
     """
 
     image = serializers.RegexField(operations.IMAGE_PATTERN)

@@ -23,7 +23,7 @@ CONNECTOR_VIEW_PERMISSION = "core_connector_view"
 
 
 class ConnectorDocument(serializers.Serializer[Any]):
-    """A connector; `secret` is the identifier of its secret, whose value is never shown."""
+    """Connector; `secret` is the identifier of its secret, whose value is never shown."""
 
     id = serializers.IntegerField()
     identifier = serializers.CharField()
@@ -42,7 +42,7 @@ class ConnectorDocument(serializers.Serializer[Any]):
 
 
 class ConnectorChange(serializers.Serializer[Any]):
-    """What can be changed of a connector; a spec is given whole."""
+    """Writable fields of a connector; `spec` replaces the current one."""
 
     name = serializers.CharField(max_length=128, required=False)
     spec = serializers.DictField(required=False)
@@ -50,7 +50,7 @@ class ConnectorChange(serializers.Serializer[Any]):
 
 
 class ConnectorInput(ConnectorChange):
-    """What a connector is made of."""
+    """Fields of a new connector."""
 
     identifier = serializers.CharField(max_length=128)
     name = serializers.CharField(max_length=128)
@@ -85,7 +85,7 @@ class Connectors(BaseApiView):
 
 
 class ConnectorUsages(BaseApiView):
-    """What uses a connector."""
+    """References to a connector."""
 
     @extend_schema(responses=UsesDocument)
     def get(self, request: Request, pk: int) -> Response:
@@ -94,7 +94,7 @@ class ConnectorUsages(BaseApiView):
 
 
 class ConnectorDetail(BaseApiView):
-    """One connector."""
+    """Connector."""
 
     @extend_schema(responses=ConnectorDocument)
     def get(self, request: Request, pk: int) -> Response:
@@ -133,7 +133,7 @@ def _get_version(connector: Connector) -> str:
 
 
 def _find_secret(route: BaseApiView, scope: Scope, identifier: str | None) -> Secret | None:
-    """Return the nearest secret of that name that `scope` may point at."""
+    """Return the nearest secret with that identifier that `scope` may use."""
     if not identifier:
         return None
     visible = filter_visible(route.principal, "core_secret_view", queries.list_secrets(scope))
@@ -148,7 +148,7 @@ HOST_KEY_VIEW_PERMISSION = "core_connector_view"
 
 
 class HostKeyDocument(serializers.Serializer[Any]):
-    """One public key of a server, with the fingerprint that ssh shows of it."""
+    """Public host key of a server, with its SSH fingerprint."""
 
     type = serializers.CharField()
     key = serializers.CharField(source="body")
@@ -156,7 +156,7 @@ class HostKeyDocument(serializers.Serializer[Any]):
 
 
 class KnownServerDocument(serializers.Serializer[Any]):
-    """How a server is known: by keys of the connector's spec, else by the first one that it showed."""
+    """Host keys of a server: those of the connector's spec, else the first one that the server presented."""
 
     given = HostKeyDocument(many=True, source="configured")
     seen = HostKeyDocument(allow_null=True)
@@ -169,13 +169,13 @@ class KnownServerDocument(serializers.Serializer[Any]):
 
 
 class AcceptedKey(serializers.Serializer[Any]):
-    """The fingerprint of the offered key, as it was compared with the server's own."""
+    """Fingerprint of the offered key, after comparison with the server's own."""
 
     fingerprint = serializers.CharField(max_length=128)
 
 
 class ConnectorHostKey(BaseApiView):
-    """The key of a connector's SSH server."""
+    """Host key of a connector's SSH server."""
 
     @extend_schema(responses=KnownServerDocument)
     def get(self, request: Request, pk: int) -> Response:

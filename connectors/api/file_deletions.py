@@ -15,7 +15,7 @@ from web.api.views import BaseApiView, respond_with_etag
 
 
 class DeletionDocument(serializers.Serializer[Any]):
-    """One deletion of a file or folder; it is kept for 30 days."""
+    """Deletion of a file or folder; it can be undone for 30 days."""
 
     id = serializers.IntegerField()
     path = serializers.CharField()
@@ -28,7 +28,7 @@ class DeletionDocument(serializers.Serializer[Any]):
 
 
 class FileDeletions(BaseApiView):
-    """What was deleted, newest first."""
+    """Deleted files and folders, newest first."""
 
     @extend_schema(
         parameters=[ORG_PARAMETER, PROJECT_PARAMETER, *PAGE_PARAMETERS], responses=DeletionDocument(many=True)
@@ -39,7 +39,7 @@ class FileDeletions(BaseApiView):
 
 
 class FileDeletionDetail(BaseApiView):
-    """One deletion."""
+    """Deletion."""
 
     @extend_schema(responses=DeletionDocument)
     def get(self, request: Request, pk: int) -> Response:
@@ -47,13 +47,13 @@ class FileDeletionDetail(BaseApiView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        """Let go of it for ever."""
+        """Delete the files permanently."""
         operations.purge_deletion(actor=self.principal, deletion=_get_deletion(self, pk))
         return Response(status=204)
 
 
 class FileDeletionUndo(BaseApiView):
-    """Having back what was deleted."""
+    """Restoration of a deleted file or folder."""
 
     @extend_schema(request=None, responses=FileDocument)
     def post(self, request: Request, pk: int) -> Response:

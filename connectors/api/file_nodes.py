@@ -23,7 +23,7 @@ from web.text_diffs import compare_texts
 
 
 class VersionEntry(serializers.Serializer[Any]):
-    """A version of a file in its history."""
+    """File version in a history."""
 
     version = serializers.IntegerField()
     note = serializers.CharField()
@@ -32,13 +32,13 @@ class VersionEntry(serializers.Serializer[Any]):
 
 
 class FileVersionDocument(VersionEntry):
-    """A version of a file with its content."""
+    """File version with its content."""
 
     content = serializers.CharField()
 
 
 class DiffDocument(serializers.Serializer[Any]):
-    """What changed between two versions, as a unified diff without file names."""
+    """Difference between two versions, as a unified diff without file names."""
 
     added = serializers.IntegerField()
     removed = serializers.IntegerField()
@@ -46,20 +46,20 @@ class DiffDocument(serializers.Serializer[Any]):
 
 
 class MoveInput(serializers.Serializer[Any]):
-    """Where a file or folder goes within its scope."""
+    """New location of a file or folder within its scope."""
 
     path = serializers.CharField(max_length=int(PATH_CHARACTERS))
     although_used = serializers.BooleanField(required=False, default=False)
 
 
 class RestoreInput(serializers.Serializer[Any]):
-    """Which version becomes the newest again."""
+    """Version that becomes the newest one again."""
 
     version = serializers.IntegerField(min_value=1, max_value=2**31 - 1)
 
 
 class CheckInput(serializers.Serializer[Any]):
-    """A text that may become the content of the file at `path`."""
+    """Text to validate as the content of the file at `path`."""
 
     path = serializers.CharField(max_length=int(PATH_CHARACTERS))
     content = serializers.CharField(allow_blank=True, trim_whitespace=False)
@@ -68,7 +68,7 @@ class CheckInput(serializers.Serializer[Any]):
 
 
 class CheckProblem(serializers.Serializer[Any]):
-    """One thing wrong with a text; line and column count from 1."""
+    """Problem in a text; line and column count from 1."""
 
     message = serializers.CharField()
     path = serializers.CharField()
@@ -77,7 +77,7 @@ class CheckProblem(serializers.Serializer[Any]):
 
 
 class CheckDocument(serializers.Serializer[Any]):
-    """What came of a check; `note` says as what the text was checked."""
+    """Validation result of a text; `note` names the detected file type."""
 
     def get_fields(self) -> dict[str, Any]:
         # A class attribute of this name would hide the serializer's own.
@@ -88,7 +88,7 @@ class CheckDocument(serializers.Serializer[Any]):
 
 
 class FileCleanUpInput(CheckInput):
-    """A manifest to clean up; `service_name` becomes its serviceName where it has none."""
+    """Manifest to clean up; `service_name` becomes its serviceName if it has none."""
 
     service_name = serializers.RegexField(
         r"^[A-Za-z0-9_-]*$", required=False, allow_blank=True, max_length=255, default=""
@@ -96,7 +96,7 @@ class FileCleanUpInput(CheckInput):
 
 
 class CleanUpDocument(serializers.Serializer[Any]):
-    """A manifest as AWS takes it, with a sentence for each change; nothing is saved."""
+    """Manifest in the format of AWS, with a sentence for each change; nothing is saved."""
 
     content = serializers.CharField()
     changes = serializers.ListField(child=serializers.CharField())
@@ -104,12 +104,12 @@ class CleanUpDocument(serializers.Serializer[Any]):
 
 
 VERSION_SCHEMA = {"type": "integer", "minimum": 1, "maximum": 999_999_999}
-FROM_VERSION = OpenApiParameter("from", VERSION_SCHEMA, required=True, description="The older version.")
-TO_VERSION = OpenApiParameter("to", VERSION_SCHEMA, description="The newer version; the newest if not given.")
+FROM_VERSION = OpenApiParameter("from", VERSION_SCHEMA, required=True, description="Older version.")
+TO_VERSION = OpenApiParameter("to", VERSION_SCHEMA, description="Newer version; by default the newest.")
 
 
 class FileNodeRoute(BaseApiView):
-    """The base of routes about one file or folder."""
+    """Base of the routes of one file or folder."""
 
     def _found(self, pk: int) -> FileNode:
         return self.get_visible(
@@ -122,7 +122,7 @@ class FileNodeRoute(BaseApiView):
 
 
 class FileVersions(FileNodeRoute):
-    """The history of a file, newest first."""
+    """History of a file, newest first."""
 
     order = "version"
 
@@ -133,7 +133,7 @@ class FileVersions(FileNodeRoute):
 
 
 class FileVersionDetail(FileNodeRoute):
-    """What a file held at one version."""
+    """Content of a file at one version."""
 
     @extend_schema(responses=FileVersionDocument)
     def get(self, request: Request, pk: int, version: int) -> Response:
@@ -141,7 +141,7 @@ class FileVersionDetail(FileNodeRoute):
 
 
 class FileDiff(FileNodeRoute):
-    """What changed between two versions of a file."""
+    """Difference between two versions of a file."""
 
     @extend_schema(parameters=[FROM_VERSION, TO_VERSION], responses=DiffDocument)
     def get(self, request: Request, pk: int) -> Response:
@@ -154,7 +154,7 @@ class FileDiff(FileNodeRoute):
 
 
 class FileRestore(FileNodeRoute):
-    """Making an earlier version the newest one."""
+    """Restoration of an earlier version of a file."""
 
     @extend_schema(request=RestoreInput, responses=FileDocument)
     def post(self, request: Request, pk: int) -> Response:
@@ -165,7 +165,7 @@ class FileRestore(FileNodeRoute):
 
 
 class FileMove(FileNodeRoute):
-    """Renaming or moving a file or folder."""
+    """Rename or move of a file or folder."""
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], request=MoveInput, responses=FileDocument)
     def post(self, request: Request, pk: int) -> Response:
@@ -176,7 +176,7 @@ class FileMove(FileNodeRoute):
 
 
 class FileUsages(FileNodeRoute):
-    """What refers to a file or folder."""
+    """References to a file or folder."""
 
     @extend_schema(responses=UsesDocument)
     def get(self, request: Request, pk: int) -> Response:
@@ -184,7 +184,7 @@ class FileUsages(FileNodeRoute):
 
 
 class FileChecks(BaseApiView):
-    """Checking a text before it is saved; nothing is created."""
+    """Validation of a text before it is saved; nothing is created."""
 
     @extend_schema(request=CheckInput, responses=CheckDocument)
     def post(self, request: Request) -> Response:
@@ -195,7 +195,7 @@ class FileChecks(BaseApiView):
 
 
 class FileCleanUps(BaseApiView):
-    """Cleaning up a manifest that was copied from AWS or another tool; nothing is created."""
+    """Cleanup of a manifest that was copied from AWS or another tool; nothing is created."""
 
     @extend_schema(request=FileCleanUpInput, responses=CleanUpDocument)
     def post(self, request: Request) -> Response:
@@ -206,7 +206,7 @@ class FileCleanUps(BaseApiView):
 
 
 def parse_version_parameter(request: Request, name: str) -> int:
-    """Return the version that a parameter of the address names. Raises `BadInput`."""
+    """Return the version in a query parameter. Raises `BadInput`."""
     text = request.GET.get(name, "")
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise BadInput("Name a version by its number.", errors=[{"path": name, "message": "is no number"}])

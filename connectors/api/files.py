@@ -26,14 +26,14 @@ from web.http.problems import BadInput
 
 FILE_VIEW_PERMISSION = "core_file_view"
 FOLDER = OpenApiParameter("folder", OpenApiTypes.STR, description="Files in this folder and its subfolders.")
-PATH = OpenApiParameter("path", OpenApiTypes.STR, description="The file or folder with this path.")
+PATH = OpenApiParameter("path", OpenApiTypes.STR, description="File or folder with this path.")
 WITH_CONTENT = OpenApiParameter(
     "with_content", OpenApiTypes.BOOL, description="Delete a folder even if it is not empty."
 )
 
 
 class FileEntry(serializers.Serializer[Any]):
-    """A file or a folder in a list."""
+    """File or folder in a list."""
 
     id = serializers.IntegerField()
     path = serializers.CharField()
@@ -47,20 +47,20 @@ class FileEntry(serializers.Serializer[Any]):
 
 
 class FileDocument(FileEntry):
-    """A file or a folder with its content."""
+    """File or folder with its content."""
 
     content = serializers.CharField()
 
 
 class FileContent(serializers.Serializer[Any]):
-    """The text of a file."""
+    """Text of a file."""
 
     content = serializers.CharField(allow_blank=True, trim_whitespace=False)
     note = serializers.CharField(allow_blank=True, required=False, default="", max_length=NOTE_CHARACTERS)
 
 
 class FileInput(serializers.Serializer[Any]):
-    """A new file, or a new folder."""
+    """Fields of a new file or folder."""
 
     path = serializers.CharField(max_length=int(PATH_CHARACTERS))
     content = serializers.CharField(allow_blank=True, trim_whitespace=False, required=False, default="")
@@ -70,7 +70,7 @@ class FileInput(serializers.Serializer[Any]):
 
 
 class Files(BaseApiView):
-    """Files and folders, without their contents."""
+    """Files and folders without their contents."""
 
     @extend_schema(
         parameters=[ORG_PARAMETER, PROJECT_PARAMETER, FOLDER, PATH, *PAGE_PARAMETERS],
@@ -108,7 +108,7 @@ class Files(BaseApiView):
 
 
 class FileDetail(BaseApiView):
-    """One file or folder."""
+    """File or folder."""
 
     @extend_schema(parameters=[ORG_PARAMETER, PROJECT_PARAMETER], responses=FileDocument)
     def get(self, request: Request, path: str) -> Response:
@@ -155,7 +155,7 @@ class FileDetail(BaseApiView):
         return Response(status=204)
 
     def _expected_version(self, path: str) -> int | None:
-        """Return the version that If-Match names, so that the operation compares it in its transaction."""
+        """Return the version in If-Match, which the operation compares in its transaction."""
         if "If-Match" not in self.request.headers:
             return None
         found = self._found(path)

@@ -19,7 +19,7 @@ SECRET_VIEW_PERMISSION = "core_secret_view"  # noqa: S105 - no password
 
 
 class SecretDocument(serializers.Serializer[Any]):
-    """A secret without its value."""
+    """Secret without its value."""
 
     id = serializers.IntegerField()
     identifier = serializers.CharField()
@@ -36,7 +36,7 @@ class SecretDocument(serializers.Serializer[Any]):
 
 
 class SecretChange(serializers.Serializer[Any]):
-    """What can be changed of a secret."""
+    """Writable fields of a secret."""
 
     name = serializers.CharField(max_length=128, required=False)
     value = serializers.CharField(
@@ -46,7 +46,7 @@ class SecretChange(serializers.Serializer[Any]):
 
 
 class SecretInput(SecretChange):
-    """What a secret is made of."""
+    """Fields of a new secret."""
 
     identifier = serializers.CharField(max_length=128)
     name = serializers.CharField(max_length=128)
@@ -78,7 +78,7 @@ class Secrets(BaseApiView):
 
 
 class SecretUsages(BaseApiView):
-    """What uses a secret."""
+    """References to a secret."""
 
     @extend_schema(responses=UsesDocument)
     def get(self, request: Request, pk: int) -> Response:
@@ -89,7 +89,7 @@ class SecretUsages(BaseApiView):
 
 
 class SecretDetail(BaseApiView):
-    """One secret."""
+    """Secret."""
 
     @extend_schema(responses=SecretDocument)
     def get(self, request: Request, pk: int) -> Response:

@@ -6,14 +6,14 @@ from rest_framework import serializers
 
 
 class UseDocument(serializers.Serializer[Any]):
-    """Something that uses a thing, and its page."""
+    """Resource that refers to another one, with its URL."""
 
     title = serializers.CharField()
     url = serializers.CharField()
 
 
 class UsesDocument(serializers.Serializer[Any]):
-    """What uses a thing; `hidden` counts what the caller may not see."""
+    """References to a resource; `hidden` counts those that the caller may not view."""
 
     results = UseDocument(many=True, source="visible")
     hidden = serializers.IntegerField()

@@ -20,7 +20,7 @@ VIEW = "core_delegateconfiguration_view"
 
 
 class DelegateConfigurationDocument(serializers.Serializer[Any]):
-    """A configuration and how many delegates have it."""
+    """Delegate configuration with its number of delegates."""
 
     id = serializers.IntegerField()
     identifier = serializers.CharField()
@@ -51,7 +51,7 @@ class DelegateConfigurationChange(serializers.Serializer[Any]):
         child=serializers.CharField(max_length=512),
         required=False,
         max_length=200,
-        help_text="Such as account/acme/shop/production; empty means all.",
+        help_text="Paths such as account/acme/shop/production; an empty list means all.",
     )
 
 
@@ -65,13 +65,13 @@ class DelegateConfigurationInput(DelegateConfigurationChange):
 
 
 class DelegatesToConfigure(serializers.Serializer[Any]):
-    """Ids of delegates."""
+    """Delegate ids."""
 
     delegates = serializers.ListField(child=serializers.IntegerField(min_value=1), max_length=200)
 
 
 class ConfigurationRunDocument(serializers.Serializer[Any]):
-    """One run of a script on one instance."""
+    """Script run on one instance."""
 
     id = serializers.IntegerField()
     delegate = serializers.CharField(source="instance.delegate.name")
@@ -83,14 +83,14 @@ class ConfigurationRunDocument(serializers.Serializer[Any]):
 
 
 class ConfigurationRunList(serializers.Serializer[Any]):
-    """The newest runs of a script."""
+    """Latest runs of a script."""
 
     results = ConfigurationRunDocument(many=True)
     next = serializers.CharField(allow_null=True)
 
 
 class DelegateConfigurations(BaseApiView):
-    """Configurations of delegates."""
+    """Delegate configurations."""
 
     @extend_schema(
         parameters=[*LIST_PARAMETERS, SHARED_PARAMETER], responses=DelegateConfigurationDocument(many=True)
@@ -107,7 +107,7 @@ class DelegateConfigurations(BaseApiView):
 
 
 class OneDelegateConfiguration(BaseApiView):
-    """One configuration of delegates."""
+    """Delegate configuration."""
 
     @extend_schema(responses=DelegateConfigurationDocument)
     def get(self, request: Request, pk: int) -> Response:
@@ -137,7 +137,7 @@ class DelegateConfigurationRuns(BaseApiView):
 
 
 class DelegateConfigurationApplication(BaseApiView):
-    """Giving a configuration to delegates."""
+    """Assignment of a configuration to delegates."""
 
     @extend_schema(request=DelegatesToConfigure, responses=DelegateConfigurationDocument)
     def post(self, request: Request, pk: int) -> Response:

@@ -32,7 +32,7 @@ from web.http.problems import BadInput
 
 VIEW = "core_connector_view"
 REGION = OpenApiParameter(
-    "region", OpenApiTypes.STR, required=True, description="A region, such as us-east-1."
+    "region", OpenApiTypes.STR, required=True, description="AWS region, such as us-east-1."
 )
 
 
@@ -44,7 +44,7 @@ class TestInput(serializers.Serializer[Any]):
 
 
 class TestCheck(serializers.Serializer[Any]):
-    """One thing that was tried."""
+    """Check of a connector test."""
 
     __test__ = False
     name = serializers.CharField()
@@ -80,28 +80,28 @@ class LookupRequestDocument(serializers.Serializer[Any]):
 
 
 class ClusterDocument(serializers.Serializer[Any]):
-    """An ECS cluster."""
+    """ECS cluster."""
 
     name = serializers.CharField()
     arn = serializers.CharField()
 
 
 class RegionDocument(serializers.Serializer[Any]):
-    """A region of AWS."""
+    """AWS region."""
 
     name = serializers.CharField()
     title = serializers.CharField()
 
 
 class ClusterList(serializers.Serializer[Any]):
-    """The clusters of a region."""
+    """Clusters of a region."""
 
     results = ClusterDocument(many=True)
     next = serializers.CharField(allow_null=True)
 
 
 class RegionList(serializers.Serializer[Any]):
-    """Regions."""
+    """AWS regions."""
 
     results = RegionDocument(many=True)
     next = serializers.CharField(allow_null=True)
@@ -117,7 +117,7 @@ class ConnectorAccessRoute(BaseApiView):
 
 
 class ConnectorTestRoute(ConnectorAccessRoute):
-    """Trying a connector: at once from this Slipway, or as tasks of a delegate."""
+    """Connector test, from Slipway at once or through delegate tasks."""
 
     @extend_schema(request=TestInput, responses={200: TestDocument, 202: LookupRequestDocument})
     def post(self, request: Request, pk: int) -> Response:
@@ -181,7 +181,7 @@ def serialize_lookup_request(inquiry: LookupRequest) -> dict[str, Any]:
 
 
 class AwsRegions(BaseApiView):
-    """The regions that AWS offers ECS in."""
+    """Regions in which AWS offers ECS."""
 
     @extend_schema(responses=RegionList)
     def get(self, request: Request) -> Response:
@@ -197,13 +197,13 @@ def validate_region(region: str, *, required: bool = False) -> str:
 
 
 LOAD_BALANCER = OpenApiParameter(
-    "load_balancer", OpenApiTypes.STR, required=True, description="The ARN of a load balancer."
+    "load_balancer", OpenApiTypes.STR, required=True, description="ARN of a load balancer."
 )
-LISTENER = OpenApiParameter("listener", OpenApiTypes.STR, required=True, description="The ARN of a listener.")
+LISTENER = OpenApiParameter("listener", OpenApiTypes.STR, required=True, description="ARN of a listener.")
 
 
 class TargetDocument(serializers.Serializer[Any]):
-    """A target group that gets traffic, with its weight."""
+    """Target group that receives traffic, with its weight."""
 
     arn = serializers.CharField()
     name = serializers.CharField()
@@ -211,7 +211,7 @@ class TargetDocument(serializers.Serializer[Any]):
 
 
 class LoadBalancerDocument(serializers.Serializer[Any]):
-    """A load balancer."""
+    """Load balancer."""
 
     name = serializers.CharField()
     arn = serializers.CharField()
@@ -220,7 +220,7 @@ class LoadBalancerDocument(serializers.Serializer[Any]):
 
 
 class ListenerDocument(serializers.Serializer[Any]):
-    """A listener, with where its default rule sends traffic."""
+    """Listener with the target groups of its default rule."""
 
     arn = serializers.CharField()
     port = serializers.IntegerField()
@@ -242,21 +242,21 @@ class ListenerRuleDocument(serializers.Serializer[Any]):
 
 
 class LoadBalancerList(serializers.Serializer[Any]):
-    """The load balancers of a region."""
+    """Load balancers of a region."""
 
     results = LoadBalancerDocument(many=True)
     next = serializers.CharField(allow_null=True)
 
 
 class ListenerList(serializers.Serializer[Any]):
-    """The listeners of a load balancer."""
+    """Listeners of a load balancer."""
 
     results = ListenerDocument(many=True)
     next = serializers.CharField(allow_null=True)
 
 
 class ListenerRuleList(serializers.Serializer[Any]):
-    """The rules of a listener."""
+    """Rules of a listener."""
 
     results = ListenerRuleDocument(many=True)
     next = serializers.CharField(allow_null=True)
@@ -293,7 +293,7 @@ class ConnectorLoadBalancers(LookupRoute):
 
 
 class ConnectorListeners(LookupRoute):
-    """The listeners of a load balancer."""
+    """Listeners of a load balancer."""
 
     kind = LookupRequest.Kind.LISTENERS
     subject = "load_balancer"
@@ -320,15 +320,17 @@ class ConnectorRules(LookupRoute):
 
 SHOWN, PAGES = 100, 100_000
 _PAGED = [
-    OpenApiParameter("search", OpenApiTypes.STR, description="Part of the name."),
-    OpenApiParameter("page", {"type": "integer", "minimum": 1, "maximum": PAGES}, description="From 1."),
+    OpenApiParameter("search", OpenApiTypes.STR, description="Filter by a part of the name."),
+    OpenApiParameter(
+        "page", {"type": "integer", "minimum": 1, "maximum": PAGES}, description="Page number, starting at 1."
+    ),
     OpenApiParameter("limit", {"type": "integer", "minimum": 1, "maximum": int(PAGE_ROWS)}),
 ]
-_ECR_REGION = OpenApiParameter(
-    "region", OpenApiTypes.STR, description="Of ECR: the region of the repository."
-)
+_ECR_REGION = OpenApiParameter("region", OpenApiTypes.STR, description="Region of an ECR repository.")
 _PARAMETERS = [
-    OpenApiParameter("image", OpenApiTypes.STR, required=True, description="Such as library/nginx."),
+    OpenApiParameter(
+        "image", OpenApiTypes.STR, required=True, description="Repository such as library/nginx."
+    ),
     _ECR_REGION,
     *_PAGED,
 ]
@@ -346,7 +348,7 @@ class TagList(serializers.Serializer[Any]):
 
 
 class RepositoryList(serializers.Serializer[Any]):
-    """Repositories by name; `next` and `is_cut` as of tags."""
+    """Repositories by name; `next` and `is_cut` are as in a list of tags."""
 
     results = serializers.ListField(child=serializers.CharField())
     is_cut = serializers.BooleanField()

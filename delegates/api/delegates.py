@@ -47,9 +47,9 @@ STATUSES = [(one.value, one.value) for one in Connectivity]
 
 
 class DelegateInstanceDocument(serializers.Serializer[Any]):
-    """One running process of a delegate; CPU in percent, `running` tasks of `capacity`.
+    """Running process of a delegate; CPU in percent, `running` tasks of `capacity`.
 
-    `is_bound`: only the holder of its key pair can register as this instance while it lives.
+    If `is_bound` is true, only the holder of its key pair can register as this instance during its lifetime.
     """
 
     id = serializers.IntegerField(source="instance.pk")
@@ -81,7 +81,7 @@ class DelegateInstanceDocument(serializers.Serializer[Any]):
     )
     script_scope = serializers.CharField(
         source="instance.script_scope",
-        help_text="Without isolation: the project whose scripts it has run.",
+        help_text="Project of its scripts, if the instance has no isolation.",
     )
 
 
@@ -122,7 +122,7 @@ class DelegateDocument(serializers.Serializer[Any]):
 
 
 class DelegateTags(serializers.Serializer[Any]):
-    """The tags that people give a delegate, all of them."""
+    """User tags of a delegate, all of them."""
 
     tags = serializers.ListField(
         child=serializers.CharField(max_length=int(NAME_CHARACTERS)), max_length=int(DELEGATE_TAGS)
@@ -154,7 +154,7 @@ class DelegateLogDocument(serializers.Serializer[Any]):
 
 
 class DelegateEventDocument(serializers.Serializer[Any]):
-    """One thing that happened to a delegate."""
+    """Event of a delegate."""
 
     at = serializers.DateTimeField()
     kind = serializers.ChoiceField(choices=DelegateEvent.Kind.choices)
@@ -193,9 +193,9 @@ TAG = OpenApiParameter("tag", OpenApiTypes.STR, description="Filter by selector.
 STATUS = OpenApiParameter(
     "status", OpenApiTypes.STR, enum=[one.value for one in Connectivity], description="Filter by status."
 )
-INSTANCE = OpenApiParameter("instance", OpenApiTypes.INT, description="The instance; default the newest.")
+INSTANCE = OpenApiParameter("instance", OpenApiTypes.INT, description="Instance; by default the newest.")
 AFTER = OpenApiParameter(
-    "after", OpenApiTypes.INT, description="The first line to return: `next` of the previous response."
+    "after", OpenApiTypes.INT, description="Number of the first line: `next` of the previous response."
 )
 
 
@@ -226,7 +226,7 @@ class Delegates(BaseApiView):
 
 
 class OneDelegate(BaseApiView):
-    """One delegate."""
+    """Delegate."""
 
     @extend_schema(responses=DelegateDocument)
     def get(self, request: Request, pk: int) -> Response:
@@ -283,25 +283,25 @@ class DecisionRoute(BaseApiView):
 
 
 class DelegateApproval(DecisionRoute):
-    """Letting a delegate work that waits for approval."""
+    """Approval of a waiting delegate."""
 
     operation = staticmethod(operations.approve_delegate)
 
 
 class DelegateRejection(DecisionRoute):
-    """Refusing a delegate that waits for approval."""
+    """Rejection of a waiting delegate."""
 
     operation = staticmethod(operations.reject_delegate)
 
 
 class DelegateDisabling(DecisionRoute):
-    """Giving a delegate no more tasks until it is enabled."""
+    """Disabling of a delegate; its running tasks end."""
 
     operation = staticmethod(operations.disable_delegate)
 
 
 class DelegateEnabling(DecisionRoute):
-    """Letting a delegate work again that was disabled or drained."""
+    """Enabling of a disabled or draining delegate."""
 
     operation = staticmethod(operations.enable_delegate)
 
@@ -364,7 +364,7 @@ def _validate_status(status: str) -> str:
 def _find_configuration(
     route: BaseApiView, delegate: Delegate, identifier: str | None
 ) -> DelegateConfiguration | None:
-    """Return the nearest configuration of that identifier at or above a delegate. Raises `BadInput`."""
+    """Return the nearest configuration with that identifier at or above a delegate. Raises `BadInput`."""
     if not identifier:
         return None
     near = DelegateConfiguration.objects.filter(scope__path__in=delegate.scope.ancestor_paths())

@@ -26,7 +26,9 @@ from guards.limits import DELEGATE_ANSWER_CHARACTERS, DELEGATE_TAGS, NAME_CHARAC
 from web.api.views import BaseApiView
 
 VIEW = "core_delegate_view"
-FORMAT = OpenApiParameter("format", OpenApiTypes.STR, enum=["json", "zip"], description="zip: a download.")
+FORMAT = OpenApiParameter(
+    "format", OpenApiTypes.STR, enum=["json", "zip"], description="zip returns a ZIP file."
+)
 
 
 class AssignPublicIpField(serializers.BooleanField):
@@ -64,12 +66,12 @@ class TokenSecretInput(serializers.Serializer[Any]):
     """Source of the token in the container."""
 
     kind = serializers.ChoiceField(["PLAINTEXT", "EXISTING", "CREATE"])
-    arn = SpecTextField(help_text="Of an existing secret.")
-    name = SpecTextField(default=SECRET_NAME, help_text="Of a secret to create.")
+    arn = SpecTextField(help_text="ARN of an existing secret.")
+    name = SpecTextField(default=SECRET_NAME, help_text="Name of a secret to create.")
 
 
 class ProxyInput(serializers.Serializer[Any]):
-    """The proxy that a delegate reaches everything through."""
+    """Proxy for all connections of a delegate."""
 
     host = serializers.CharField(max_length=255)
     port = serializers.IntegerField(default=3128)
@@ -121,8 +123,8 @@ class SpecInput(serializers.Serializer[Any]):
         default=False,
         help_text="Names service and family after the delegate, for several delegates in one cluster.",
     )
-    org = serializers.CharField(required=False, help_text="For a specification without a token.")
-    project = serializers.CharField(required=False, help_text="For a specification without a token.")
+    org = serializers.CharField(required=False, help_text="Required for a specification without a token.")
+    project = serializers.CharField(required=False, help_text="Required for a specification without a token.")
 
 
 class SpecOfDelegateInput(serializers.Serializer[Any]):
@@ -132,7 +134,7 @@ class SpecOfDelegateInput(serializers.Serializer[Any]):
 
 
 class CommandDocument(serializers.Serializer[Any]):
-    """One line for a shell."""
+    """Shell command."""
 
     title = serializers.CharField()
     command = serializers.CharField()
@@ -150,7 +152,7 @@ class SpecDocument(serializers.Serializer[Any]):
 
 
 class LintInput(serializers.Serializer[Any]):
-    """A task definition, and the service that will run it."""
+    """Task definition to check, and optionally its service definition."""
 
     task_definition = serializers.DictField()
     service = serializers.DictField(required=False, allow_null=True)
@@ -158,13 +160,13 @@ class LintInput(serializers.Serializer[Any]):
         required=False,
         allow_null=True,
         min_value=1,
-        help_text="Asks AWS about the subnets and security groups; it connects through Slipway.",
+        help_text="Connector for reading subnets and security groups from AWS; it must connect from Slipway.",
     )
     region = serializers.CharField(required=False, default=DEFAULT_REGION)
 
 
 class FindingDocument(serializers.Serializer[Any]):
-    """One thing that is wrong; a delegate may start in spite of a warning."""
+    """Problem in a specification; a warning does not prevent a delegate's start."""
 
     document = serializers.ChoiceField(["task definition", "service"])
     place = serializers.CharField()
@@ -264,7 +266,7 @@ class TaskSpecCheck(BaseApiView):
 
 
 def _build_spec_request(given: Mapping[str, Any]) -> SpecRequest:
-    """Return the input as a request: lists become tuples, parts become values."""
+    """Return the spec request of an input: lists become tuples, objects become dataclasses."""
     known = {field.name for field in fields(SpecRequest)} - {"image", "flavour"}
     plain: dict[str, Any] = {name: value for name, value in given.items() if name in known}
     parts = {"network": SpecNetwork, "secret": TokenSecret, "proxy": SpecProxy, "ca": CaBundle}

@@ -27,7 +27,7 @@ AFTER = OpenApiParameter("after", OpenApiTypes.INT, description="Lines after thi
 
 
 class DelegateOfTask(serializers.Serializer[Any]):
-    """A delegate that has to do with a task."""
+    """Delegate of a task."""
 
     id = serializers.IntegerField()
     name = serializers.CharField()
@@ -95,7 +95,7 @@ class VerdictDocument(serializers.Serializer[Any]):
 
 
 class DecisionDocument(serializers.Serializer[Any]):
-    """One decision about a task; `chosen` is the delegate that it was offered to."""
+    """Routing decision; `chosen` is the delegate that received the offer."""
 
     number = serializers.IntegerField()
     at = serializers.DateTimeField()
@@ -105,7 +105,7 @@ class DecisionDocument(serializers.Serializer[Any]):
 
 
 class TaskLine(serializers.Serializer[Any]):
-    """One line that a task wrote, numbered from 1."""
+    """Log line of a task, numbered from 1."""
 
     number = serializers.IntegerField()
     at = serializers.DateTimeField()
@@ -121,7 +121,7 @@ class TaskLog(serializers.Serializer[Any]):
 
 
 class DelegateTasks(BaseApiView):
-    """Delegate tasks, the newest first."""
+    """Delegate tasks, newest first."""
 
     order = "queued_at"
 
@@ -142,15 +142,15 @@ class DelegateTasks(BaseApiView):
 
 
 class TaskRoute(BaseApiView):
-    """The base of routes about one delegate task."""
+    """Base of the routes of one delegate task."""
 
     def task(self, pk: uuid.UUID) -> DelegateTask:
-        """Return the task of the address."""
+        """Return the task in the URL."""
         return self.get_visible(VIEW, queries.list_tasks(), pk=pk)
 
 
 class OneDelegateTask(TaskRoute):
-    """One delegate task."""
+    """Delegate task."""
 
     @extend_schema(responses=DelegateTaskDocument)
     def get(self, request: Request, pk: uuid.UUID) -> Response:
@@ -158,7 +158,7 @@ class OneDelegateTask(TaskRoute):
 
 
 class AbortDelegateTask(TaskRoute):
-    """Ending a delegate task."""
+    """Abort of a delegate task."""
 
     @extend_schema(request=None, responses=DelegateTaskDocument)
     def post(self, request: Request, pk: uuid.UUID) -> Response:
@@ -167,7 +167,7 @@ class AbortDelegateTask(TaskRoute):
 
 
 class ReachInput(serializers.Serializer[Any]):
-    """An address to reach."""
+    """Address to reach."""
 
     url = serializers.CharField(max_length=int(CHECKED_URL_CHARACTERS))
 
@@ -200,7 +200,7 @@ class TaskDecisions(TaskRoute):
 
 
 class DelegateTaskLog(TaskRoute):
-    """The lines that a task wrote."""
+    """Log lines of a delegate task."""
 
     @extend_schema(parameters=[AFTER], responses=TaskLog)
     def get(self, request: Request, pk: uuid.UUID) -> Response:

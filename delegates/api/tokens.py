@@ -23,7 +23,7 @@ NAME = OpenApiParameter("name", OpenApiTypes.STR, description="Filter by name.")
 
 
 class DelegateTokenDocument(serializers.Serializer[Any]):
-    """A token without its value, and how many open sessions hang on it."""
+    """Delegate token without its value, with the number of open sessions."""
 
     id = serializers.IntegerField()
     name = serializers.CharField()
@@ -43,13 +43,13 @@ class DelegateTokenDocument(serializers.Serializer[Any]):
 
 
 class NewDelegateTokenDocument(DelegateTokenDocument):
-    """A token with its value."""
+    """Delegate token with its value."""
 
     token = serializers.CharField()
 
 
 class ShownDelegateToken(serializers.Serializer[Any]):
-    """The value of a token."""
+    """Value of a delegate token."""
 
     token = serializers.CharField()
 
@@ -69,7 +69,7 @@ class DelegateTokenInput(DelegateTokenChange):
 
 
 class DelegateTokens(BaseApiView):
-    """Tokens of delegates."""
+    """Delegate tokens."""
 
     @extend_schema(
         parameters=[ORG_PARAMETER, PROJECT_PARAMETER, STATUS, NAME, *PAGE_PARAMETERS],
@@ -97,7 +97,7 @@ class DelegateTokens(BaseApiView):
 
 
 class OneDelegateToken(BaseApiView):
-    """One token of delegates."""
+    """Delegate token."""
 
     @extend_schema(responses=DelegateTokenDocument)
     def get(self, request: Request, pk: int) -> Response:
@@ -125,7 +125,7 @@ class DelegateTokenReveal(BaseApiView):
 
 
 class DelegateTokenRevocation(BaseApiView):
-    """Revoking a token, which ends the sessions that it opened."""
+    """Revocation of a token, which ends its sessions."""
 
     @extend_schema(request=None, responses=DelegateTokenDocument)
     def post(self, request: Request, pk: int) -> Response:

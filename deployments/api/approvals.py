@@ -19,11 +19,11 @@ from web.http.problems import BadInput
 
 VIEW = "core_pipeline_view"
 STATUS = OpenApiParameter("status", OpenApiTypes.STR, enum=Approval.Status.values)
-MINE = OpenApiParameter("mine", OpenApiTypes.BOOL, description="Only those that wait for your decision.")
+MINE = OpenApiParameter("mine", OpenApiTypes.BOOL, description="Only approvals that wait for your decision.")
 
 
 class ApprovalSummary(serializers.Serializer[Any]):
-    """An approval in a list; `given` counts towards `minimum`."""
+    """Approval in a list; `given` counts towards `minimum`."""
 
     id = serializers.UUIDField()
     status = serializers.ChoiceField(choices=Approval.Status.choices)
@@ -38,7 +38,7 @@ class ApprovalSummary(serializers.Serializer[Any]):
 
 
 class ApprovalExecution(serializers.Serializer[Any]):
-    """The run that waits."""
+    """Execution that waits for the approval."""
 
     id = serializers.UUIDField()
     number = serializers.IntegerField()
@@ -48,7 +48,7 @@ class ApprovalExecution(serializers.Serializer[Any]):
 
 
 class ApprovalDecisionDocument(serializers.Serializer[Any]):
-    """What somebody decided; it does not count where something else would be done now."""
+    """Decision of an approver; it does not count if the plan has changed since."""
 
     by = serializers.CharField()
     verdict = serializers.ChoiceField(choices=ApprovalDecision.Verdict.choices)
@@ -59,7 +59,7 @@ class ApprovalDecisionDocument(serializers.Serializer[Any]):
 
 
 class ApprovalInput(serializers.Serializer[Any]):
-    """One thing that approvers fill in."""
+    """Input for approvers."""
 
     name = serializers.CharField()
     defaultValue = serializers.CharField()
@@ -68,7 +68,7 @@ class ApprovalInput(serializers.Serializer[Any]):
 
 
 class ApprovalDocument(ApprovalSummary):
-    """Everything about an approval; `diff` names what would be done, `ahead`, for a decision."""
+    """Approval; a decision must send the current `diff`, which identifies the plan in `ahead`."""
 
     execution = ApprovalExecution()
     step = serializers.CharField()
@@ -76,14 +76,14 @@ class ApprovalDocument(ApprovalSummary):
     diff = serializers.CharField()
     ahead = serializers.DictField()
     checked_at = serializers.DateTimeField(allow_null=True)
-    checking = serializers.BooleanField(help_text="Whether `ahead` is about to be worked out again.")
+    checking = serializers.BooleanField(help_text="Whether the plan in `ahead` is being computed again.")
     decisions = ApprovalDecisionDocument(many=True)
     can_decide = serializers.BooleanField()
     why_not = serializers.CharField()
 
 
 class RejectInput(serializers.Serializer[Any]):
-    """A decision about what `diff` names."""
+    """Decision on the plan that `diff` identifies."""
 
     diff = serializers.CharField(max_length=64)
     comment = serializers.CharField(
@@ -92,7 +92,7 @@ class RejectInput(serializers.Serializer[Any]):
 
 
 class ApproveInput(RejectInput):
-    """As a rejection, with what approvers fill in."""
+    """Approval decision with the values of the approver inputs."""
 
     inputs = serializers.DictField(
         child=serializers.CharField(allow_blank=True), required=False, default=dict
@@ -121,23 +121,23 @@ class Approvals(BaseApiView):
 
 
 class ApprovalRoute(BaseApiView):
-    """The base of routes about one approval."""
+    """Base of the routes of one approval."""
 
     def approval(self, pk: uuid.UUID) -> Approval:
-        """Return the approval of the address."""
+        """Return the approval in the URL."""
         rows = Approval.objects.select_related(
             "execution__pipeline__scope", "execution__scope", "execution__started_by", "step__stage"
         )
         return self.get_visible(VIEW, rows.prefetch_related("decisions"), pk=pk)
 
     def shown(self, pk: uuid.UUID, status: int = 200) -> Response:
-        """Answer with the approval as it is now."""
+        """Return a response with the current approval."""
         document = queries.build_approval_document(self.approval(pk), self.principal)
         return Response(document, status=status)
 
 
 class ApprovalDetail(ApprovalRoute):
-    """One approval."""
+    """Approval."""
 
     @extend_schema(responses=ApprovalDocument)
     def get(self, request: Request, pk: uuid.UUID) -> Response:
@@ -145,7 +145,7 @@ class ApprovalDetail(ApprovalRoute):
 
 
 class ApproveApproval(ApprovalRoute):
-    """Approving what is ahead of a run."""
+    """Approval of an execution's plan."""
 
     @extend_schema(request=ApproveInput, responses={202: ApprovalDocument})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
@@ -157,7 +157,7 @@ class ApproveApproval(ApprovalRoute):
 
 
 class RejectApproval(ApprovalRoute):
-    """Rejecting what is ahead of a run."""
+    """Rejection of an execution's plan."""
 
     @extend_schema(request=RejectInput, responses={202: ApprovalDocument})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
@@ -169,7 +169,7 @@ class RejectApproval(ApprovalRoute):
 
 
 class CheckApproval(ApprovalRoute):
-    """Having what is ahead of a run worked out again."""
+    """Request to compute the plan of an approval again."""
 
     @extend_schema(request=None, responses={202: ApprovalDocument})
     def post(self, request: Request, pk: uuid.UUID) -> Response:

@@ -11,18 +11,20 @@ from steps.states import CallState, Outcome, Status
 
 
 class ExecutionFailure(serializers.Serializer[Any]):
-    """Why an execution failed."""
+    """Failure of an execution."""
 
     code = serializers.CharField()
     message = serializers.CharField()
     step = serializers.CharField(allow_null=True)
     container = serializers.CharField(allow_null=True)
     exit_code = serializers.IntegerField(allow_null=True)
-    outcome = serializers.CharField(required=False, help_text="How the ECS deployment ended by that.")
+    outcome = serializers.CharField(
+        required=False, help_text="Outcome of the ECS deployment after this failure."
+    )
 
 
 class ExecutionPipeline(serializers.Serializer[Any]):
-    """The pipeline that an execution is a run of."""
+    """Pipeline of an execution."""
 
     id = serializers.IntegerField()
     identifier = serializers.CharField()
@@ -30,7 +32,7 @@ class ExecutionPipeline(serializers.Serializer[Any]):
 
 
 class ExecutionSummary(serializers.Serializer[Any]):
-    """An execution in a list."""
+    """Execution in a list."""
 
     id = serializers.UUIDField()
     number = serializers.IntegerField()
@@ -50,7 +52,7 @@ class ExecutionSummary(serializers.Serializer[Any]):
 
 
 class ActionDocument(serializers.Serializer[Any]):
-    """One small thing inside a step."""
+    """Action inside a step."""
 
     title = serializers.CharField()
     state = serializers.CharField()
@@ -60,7 +62,7 @@ class ActionDocument(serializers.Serializer[Any]):
 
 
 class UnitDocument(serializers.Serializer[Any]):
-    """A titled group of actions."""
+    """Titled group of actions."""
 
     name = serializers.CharField()
     status = serializers.ChoiceField(choices=Status.choices)
@@ -68,7 +70,7 @@ class UnitDocument(serializers.Serializer[Any]):
 
 
 class InterventionDocument(serializers.Serializer[Any]):
-    """What a step waits for a person with; of kind WAITING where it only waits for AWS and may be skipped."""
+    """Intervention that a step waits for; kind WAITING means that it waits for AWS and may be skipped."""
 
     kind = serializers.ChoiceField(choices=["FAILED", "STUCK", "STUCK_BACKWARD", "NOT_RESTORED", "WAITING"])
     asked_at = serializers.DateTimeField(allow_null=True)
@@ -78,14 +80,14 @@ class InterventionDocument(serializers.Serializer[Any]):
 
 
 class GroupHeading(serializers.Serializer[Any]):
-    """What stands above the first step of a group or a parallel; `depth` 0 is outermost."""
+    """Heading of the first step of a group or parallel; `depth` 0 is outermost."""
 
     text = serializers.CharField()
     depth = serializers.IntegerField()
 
 
 class StepDocument(serializers.Serializer[Any]):
-    """One step; `depth` counts the groups and parallels around it, `heads` names those that it begins."""
+    """Step; `depth` counts the groups and parallels around it, `heads` are its headings."""
 
     identifier = serializers.CharField()
     name = serializers.CharField()
@@ -109,7 +111,7 @@ class StepDocument(serializers.Serializer[Any]):
 
 
 class StageDocument(serializers.Serializer[Any]):
-    """One stage: which service goes where."""
+    """Stage with its service, environment and infrastructure."""
 
     identifier = serializers.CharField()
     name = serializers.CharField()
@@ -128,7 +130,7 @@ class StageDocument(serializers.Serializer[Any]):
 
 
 class RollbackCheckDocument(serializers.Serializer[Any]):
-    """One line of the checklist that proves a rollback."""
+    """Line of the checklist that proves a rollback."""
 
     subject = serializers.CharField()
     expected = serializers.CharField()
@@ -138,7 +140,7 @@ class RollbackCheckDocument(serializers.Serializer[Any]):
 
 
 class DelegateWaitDocument(serializers.Serializer[Any]):
-    """Why no delegate has the next call yet; `selectors_from` says who asked for the tags."""
+    """Reason why no delegate has the next call yet; `selectors_from` is the source of the selectors."""
 
     step = serializers.CharField()
     selectors = serializers.ListField(child=serializers.CharField())
@@ -150,7 +152,7 @@ class DelegateWaitDocument(serializers.Serializer[Any]):
 
 
 class QueuePosition(serializers.Serializer[Any]):
-    """A step that waits for its ECS service, and how many executions are ahead of it."""
+    """Step that waits for a service lock, with the number of executions ahead of it."""
 
     position = serializers.IntegerField()
     waits_for = serializers.CharField(allow_null=True)
@@ -159,13 +161,13 @@ class QueuePosition(serializers.Serializer[Any]):
 
 
 class QueueDocument(QueuePosition):
-    """The step that waits longest for its ECS service; `steps` has all that wait."""
+    """Step that waits longest for a service lock; `steps` has all waiting steps."""
 
     steps = QueuePosition(many=True)
 
 
 class OutcomeNote(serializers.Serializer[Any]):
-    """What a reader of the outcome should know: what others did meanwhile, mostly."""
+    """Note about an outcome, such as a change by someone else during the deployment."""
 
     at = serializers.DateTimeField()
     step = serializers.CharField()
@@ -173,7 +175,7 @@ class OutcomeNote(serializers.Serializer[Any]):
 
 
 class ExecutionDocument(serializers.Serializer[Any]):
-    """Everything about an execution but its log and its calls."""
+    """Execution with its stages and steps, without log and calls."""
 
     id = serializers.UUIDField()
     number = serializers.IntegerField()
@@ -200,10 +202,10 @@ class ExecutionDocument(serializers.Serializer[Any]):
 
 
 class CallDocument(serializers.Serializer[Any]):
-    """One call to AWS; the values of environments are hidden."""
+    """Call to AWS; environment values are redacted."""
 
     id = serializers.IntegerField()
-    number = serializers.IntegerField(help_text="The place in its phase, from 0.")
+    number = serializers.IntegerField(help_text="Index in its phase, starting at 0.")
     at = serializers.DateTimeField()
     service = serializers.CharField()
     operation = serializers.CharField()
@@ -213,16 +215,22 @@ class CallDocument(serializers.Serializer[Any]):
     attempt = serializers.IntegerField()
     state = serializers.ChoiceField(choices=CallState.choices)
     write = serializers.BooleanField()
-    adopted = serializers.BooleanField(help_text="The answer was lost and found again in the account.")
+    adopted = serializers.BooleanField(
+        help_text="The response was lost; the call was confirmed in the AWS account."
+    )
     sends = serializers.IntegerField()
-    repeats = serializers.IntegerField(help_text="How often a look read the same.")
-    duration = serializers.FloatField(allow_null=True, help_text="Seconds.")
+    repeats = serializers.IntegerField(
+        help_text="Number of consecutive reconcile passes with the same response."
+    )
+    duration = serializers.FloatField(allow_null=True, help_text="Duration in seconds.")
     duration_ms = serializers.IntegerField(allow_null=True)
     error = serializers.DictField(allow_null=True)
     params_preview = serializers.DictField()
     by = serializers.CharField(allow_null=True)
     delegate_instance = serializers.CharField(
-        allow_null=True, help_text="The delegate and its host; null where this Slipway called itself."
+        allow_null=True, help_text="Delegate and its host; null if Slipway sent the call."
     )
-    served_by = serializers.ListField(child=serializers.DictField(), help_text="Who had it, in order.")
+    served_by = serializers.ListField(
+        child=serializers.DictField(), help_text="Delegates that had the call, in order."
+    )
     task = serializers.UUIDField(allow_null=True)

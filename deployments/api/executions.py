@@ -25,32 +25,34 @@ from web.http.problems import BadInput
 VIEW = "core_pipeline_view"
 STATUS = OpenApiParameter("status", OpenApiTypes.STR, enum=Status.values)
 PIPELINE = OpenApiParameter("pipeline", OpenApiTypes.INT, description="Only executions of this pipeline.")
-SEARCH = OpenApiParameter("q", OpenApiTypes.STR, description="Part of a pipeline's name, a number, or a tag.")
+SEARCH = OpenApiParameter(
+    "q", OpenApiTypes.STR, description="Part of a pipeline's name, an execution number, or an image tag."
+)
 
 
 class AbortInput(serializers.Serializer[Any]):
-    """How to stop."""
+    """Options of an abort."""
 
     rollback = serializers.BooleanField(required=False, default=False)
 
 
 class RetryInput(serializers.Serializer[Any]):
-    """How to try again."""
+    """Options of a retry."""
 
     override_freeze = serializers.BooleanField(
-        required=False, default=False, help_text="Go past freeze windows that you may override."
+        required=False, default=False, help_text="Ignore freeze windows that you may override."
     )
 
 
 class DecisionInput(serializers.Serializer[Any]):
-    """What a person decides about a step; `choices` of its `intervention` says what can be decided now."""
+    """Decision about a waiting step; `choices` of its `intervention` are the allowed values."""
 
     step = serializers.CharField(max_length=128)
     decision = serializers.ChoiceField(choices=DECISIONS)
 
 
 class ExecutionReference(serializers.Serializer[Any]):
-    """The execution to watch: the same one, or a new one that a rollback needed."""
+    """Execution to watch: the same one, or a new one for a rollback."""
 
     id = serializers.UUIDField()
     number = serializers.IntegerField()
@@ -83,15 +85,15 @@ class Executions(BaseApiView):
 
 
 class ExecutionRoute(BaseApiView):
-    """The base of routes about one execution."""
+    """Base of the routes of one execution."""
 
     def execution(self, pk: uuid.UUID) -> Execution:
-        """Return the execution of the address."""
+        """Return the execution in the URL."""
         rows = Execution.objects.select_related("pipeline__scope", "scope", "started_by")
         return self.get_visible(VIEW, rows, pk=pk)
 
     def asked(self, pk: uuid.UUID, ask: Callable[..., Execution | None], **how: Any) -> Response:
-        """Pass a wish on; the engine takes it up with its next look."""
+        """Pass a request to the engine, which applies it in its next reconcile pass."""
         execution = self.execution(pk)
         watched = ask(actor=self.principal, execution=execution, **how) or execution
         watched.refresh_from_db(fields=["status"])
@@ -99,7 +101,7 @@ class ExecutionRoute(BaseApiView):
 
 
 class ExecutionDetail(ExecutionRoute):
-    """One execution."""
+    """Execution."""
 
     @extend_schema(responses=ExecutionDocument)
     def get(self, request: Request, pk: uuid.UUID) -> Response:
@@ -107,7 +109,7 @@ class ExecutionDetail(ExecutionRoute):
 
 
 class AbortExecution(ExecutionRoute):
-    """Stopping an execution."""
+    """Abort of an execution."""
 
     @extend_schema(request=AbortInput, responses={202: ExecutionReference})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
@@ -116,7 +118,7 @@ class AbortExecution(ExecutionRoute):
 
 
 class RollBackExecution(ExecutionRoute):
-    """Bringing back what ran before an execution."""
+    """Rollback of an execution."""
 
     @extend_schema(request=None, responses={202: ExecutionReference})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
@@ -124,7 +126,7 @@ class RollBackExecution(ExecutionRoute):
 
 
 class UndoneChange(serializers.Serializer[Any]):
-    """One thing that a rollback would undo; not `certain`: its answer from AWS is not known yet."""
+    """Change that a rollback undoes; `certain` is false while the result of its AWS call is unknown."""
 
     stage = serializers.CharField()
     step = serializers.CharField()
@@ -134,14 +136,14 @@ class UndoneChange(serializers.Serializer[Any]):
 
 
 class UndoPlanDocument(serializers.Serializer[Any]):
-    """What a rollback would undo, in its order; `note` says why there is nothing."""
+    """Undo plan of a rollback, in its order; `note` explains an empty plan."""
 
     changes = UndoneChange(many=True)
     note = serializers.CharField()
 
 
 class UndoPlan(ExecutionRoute):
-    """What rolling an execution back would undo, newest change first."""
+    """Changes that a rollback of the execution would undo, newest first."""
 
     @extend_schema(responses=UndoPlanDocument)
     def get(self, request: Request, pk: uuid.UUID) -> Response:
@@ -149,9 +151,9 @@ class UndoPlan(ExecutionRoute):
 
 
 class LeftoverDocument(serializers.Serializer[Any]):
-    """An ECS service that a strategy made; `why` says why it may go, or why it is kept.
+    """ECS service that a strategy created; `why` is the reason to delete or keep it.
 
-    No counts: it was not looked at, because a delegate makes the calls.
+    The task counts are missing if a delegate makes the calls.
     """
 
     name = serializers.CharField()
@@ -162,13 +164,13 @@ class LeftoverDocument(serializers.Serializer[Any]):
 
 
 class CleanUpInput(serializers.Serializer[Any]):
-    """Which ECS services to delete."""
+    """ECS services to delete."""
 
     services = serializers.ListField(child=serializers.CharField(max_length=255), min_length=1, max_length=3)
 
 
 class Leftovers(ExecutionRoute):
-    """What deployments left beside the ECS service of an execution, as AWS shows it now; and its deletion."""
+    """Extra ECS services that deployments left after an execution, and their deletion."""
 
     # There are three at most.
     pagination_class = None
@@ -185,7 +187,7 @@ class Leftovers(ExecutionRoute):
 
 
 class RetryExecution(ExecutionRoute):
-    """Trying the step that failed again."""
+    """Retry of the failed step."""
 
     @extend_schema(request=RetryInput, responses={202: ExecutionReference})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
@@ -194,7 +196,7 @@ class RetryExecution(ExecutionRoute):
 
 
 class DecideAboutStep(ExecutionRoute):
-    """Deciding what becomes of a step that waits for a person, or only for AWS."""
+    """Decision about a step that waits for an intervention or for AWS."""
 
     @extend_schema(request=DecisionInput, responses={202: ExecutionReference})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
@@ -203,7 +205,7 @@ class DecideAboutStep(ExecutionRoute):
 
 
 class ExecutionCalls(ExecutionRoute):
-    """Every call to AWS that an execution made, in order."""
+    """AWS calls of an execution, in order."""
 
     oldest_first = True
 

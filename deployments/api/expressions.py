@@ -15,15 +15,15 @@ from web.api.parameters import PAGE_PARAMETERS
 
 
 class KnownDocument(ExpressionDocument):
-    """One name that an expression may use, with what it comes to now."""
+    """Name that an expression may use, with its current value."""
 
     value = serializers.JSONField(
-        allow_null=True, help_text="The last value with its type; **** for a secret, null if not KNOWN."
+        allow_null=True, help_text="Latest value with its type; **** for a secret, null if not KNOWN."
     )
 
 
 class ExecutionExpressions(ExecutionRoute):
-    """What expressions may name at a step of an execution, with the last values."""
+    """Names that expressions may use at a step of an execution, with their latest values."""
 
     @extend_schema(
         parameters=[STEP_PARAMETER, SEARCH_PARAMETER, *PAGE_PARAMETERS], responses=KnownDocument(many=True)

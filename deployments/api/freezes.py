@@ -20,7 +20,7 @@ LOCAL_TIME_PATTERN = r"^\d{4}-\d\d-\d\dT\d\d:\d\d\Z"
 
 
 class FreezeDocument(serializers.Serializer[Any]):
-    """A freeze window; `begins` and `ends` are times of the wall clock in `time_zone`."""
+    """Freeze window; `begins` and `ends` are local times in `time_zone`."""
 
     id = serializers.IntegerField()
     identifier = serializers.CharField()
@@ -49,7 +49,7 @@ def _build_name_list() -> serializers.ListField:
 
 
 class FreezeChange(serializers.Serializer[Any]):
-    """A freeze window without its identifier; given whole. Empty lists concern everything."""
+    """Freeze window without its identifier; an update sends all fields. An empty list matches everything."""
 
     name = serializers.CharField(max_length=128)
     reason = serializers.CharField(allow_blank=True, max_length=int(DESCRIPTION_CHARACTERS), default="")
@@ -64,7 +64,7 @@ class FreezeChange(serializers.Serializer[Any]):
 
 
 class FreezeInput(FreezeChange):
-    """A new freeze window."""
+    """Fields of a new freeze window."""
 
     identifier = serializers.CharField(max_length=128)
     org = serializers.CharField(required=False, write_only=True)
@@ -96,10 +96,10 @@ class FreezeWindows(BaseApiView):
 
 
 class FreezeWindowDetail(BaseApiView):
-    """One freeze window."""
+    """Freeze window."""
 
     def window(self, pk: int) -> FreezeWindow:
-        """Return the window of the address."""
+        """Return the freeze window in the URL."""
         return self.get_visible(operations.MANAGE, FreezeWindow.objects.select_related("scope"), pk=pk)
 
     @extend_schema(responses=FreezeDocument)

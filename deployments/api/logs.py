@@ -26,29 +26,31 @@ NO_DOWNLOAD = ("0", "false")
 BLOCKS_BYTES = 256 * 1024
 LONGEST_QUERY = 512
 GZIP = 31
-AFTER = OpenApiParameter("after", OpenApiTypes.INT, description="Only lines with higher numbers.")
+AFTER = OpenApiParameter("after", OpenApiTypes.INT, description="Only lines after this number.")
 BLOCKS = OpenApiParameter(
     "blocks",
     OpenApiTypes.BOOL,
-    description="The lines in columns, `blocks`, as the page and its socket take them.",
+    description="`blocks` returns the lines in columns, the format of the log page.",
 )
 DOWNLOAD = OpenApiParameter(
     "download",
     OpenApiTypes.STR,
     enum=(*DOWNLOADS, *NO_DOWNLOAD),
-    description="The whole log as plain text: as a file, as a compressed file, or to be read in the browser.",
+    description=(
+        "The whole log as plain text: as a file, as a compressed file, or for display in the browser."
+    ),
 )
 CONDITIONS = [
-    OpenApiParameter("q", OpenApiTypes.STR, description="A text in the line, as it is; no pattern."),
-    OpenApiParameter("case", OpenApiTypes.BOOL, description="Upper and lower case differ."),
+    OpenApiParameter("q", OpenApiTypes.STR, description="Literal text in the line."),
+    OpenApiParameter("case", OpenApiTypes.BOOL, description="Match upper and lower case exactly."),
     OpenApiParameter("level", OpenApiTypes.STR, description=f"Some of {', '.join(LEVELS)}, with commas."),
-    OpenApiParameter("origin", OpenApiTypes.STR, enum=ORIGINS, description="Who said the line."),
-    OpenApiParameter("step", OpenApiTypes.STR, description="The identifier of the step."),
+    OpenApiParameter("origin", OpenApiTypes.STR, enum=ORIGINS, description="Source of the line."),
+    OpenApiParameter("step", OpenApiTypes.STR, description="Step identifier."),
 ]
 
 
 class LogLineDocument(serializers.Serializer[Any]):
-    """One line of the log."""
+    """Log line."""
 
     number = serializers.IntegerField()
     at = serializers.DateTimeField()
@@ -60,21 +62,21 @@ class LogLineDocument(serializers.Serializer[Any]):
 
 
 class LogPageDocument(serializers.Serializer[Any]):
-    """At most a thousand lines; `end` says that there will be no more."""
+    """Up to 1000 lines; `end` means that no more lines follow."""
 
     lines = LogLineDocument(many=True)
     end = serializers.BooleanField()
 
 
 class LogBlocksDocument(serializers.Serializer[Any]):
-    """Blocks of lines as they are stored, each in columns; `end` says that there will be no more."""
+    """Blocks of lines in columns, as stored; `end` means that no more lines follow."""
 
     blocks = serializers.ListField(child=serializers.DictField())
     end = serializers.BooleanField()
 
 
 class LogMatches(serializers.Serializer[Any]):
-    """Numbers of lines; `next` is the `after` to go on with, null at the end of the log."""
+    """Line numbers; `next` is the `after` of the next page, null at the end of the log."""
 
     numbers = serializers.ListField(child=serializers.IntegerField())
     next = serializers.IntegerField(allow_null=True)
@@ -92,7 +94,7 @@ LOG_ANSWERS = {
 
 
 class ExecutionLog(ExecutionRoute):
-    """The log of an execution."""
+    """Log of an execution."""
 
     @extend_schema(parameters=[AFTER, BLOCKS, DOWNLOAD], responses=LOG_ANSWERS)
     def get(self, request: Request, pk: uuid.UUID) -> Response | HttpResponse | StreamingHttpResponse:
@@ -111,7 +113,7 @@ class ExecutionLog(ExecutionRoute):
 
 
 class SearchLog(ExecutionRoute):
-    """Lines of the log that hold a text, or are of a kind."""
+    """Log lines that match a text or a filter."""
 
     @extend_schema(parameters=[AFTER, *CONDITIONS], responses=LogMatches)
     def get(self, request: Request, pk: uuid.UUID) -> Response:
@@ -122,7 +124,7 @@ class SearchLog(ExecutionRoute):
 
 
 def _parse_download(request: Request) -> str:
-    """How the whole log is wanted; "" if it is not."""
+    """Return the requested format of the download, or an empty text."""
     how = request.GET.get("download", "")
     if how in ("", *NO_DOWNLOAD):
         return ""
@@ -152,7 +154,7 @@ def _build_error(name: str, message: str) -> BadInput:
 
 
 def _blocks(execution: Execution, after: int) -> HttpResponse:
-    """As they are stored: nothing is decoded or encoded for the page."""
+    """Return the stored blocks without decoding them."""
     blocks = log.list_blocks(execution.pk, after, most_bytes=BLOCKS_BYTES)
     last = blocks[-1].last if blocks else after
     end = "true" if execution.is_over and last >= execution.next_line_number - 1 else "false"
@@ -178,7 +180,7 @@ def _render_text(execution: Execution, how: str, request: HttpRequest) -> Stream
 
 
 def _pages(execution: Execution, *, compressed: bool) -> Iterator[bytes]:
-    """Return the log as text, about 256 KiB at a time."""
+    """Return the log as text in chunks of about 256 KiB."""
     packer = zlib.compressobj(wbits=GZIP) if compressed else None
     after = 0
     while blocks := log.list_blocks(execution.pk, after, most_bytes=BLOCKS_BYTES):

@@ -19,7 +19,7 @@ VIEW = "core_pipeline_view"
 
 
 class PlannedCallDocument(serializers.Serializer[Any]):
-    """A write that a run would send; the values of environments are hidden."""
+    """Write call that a run would send; environment values are redacted."""
 
     service = serializers.CharField()
     operation = serializers.CharField()
@@ -27,7 +27,7 @@ class PlannedCallDocument(serializers.Serializer[Any]):
 
 
 class PreviewFailureDocument(serializers.Serializer[Any]):
-    """Why a run would come no further; `action` is the IAM action that is missing, if that is why."""
+    """Failure that would stop a run; `action` is the missing IAM action, if any."""
 
     code = serializers.CharField()
     message = serializers.CharField()
@@ -35,50 +35,50 @@ class PreviewFailureDocument(serializers.Serializer[Any]):
 
 
 class PreviewLineDocument(serializers.Serializer[Any]):
-    """A line that the step would log."""
+    """Line that the step would log."""
 
     level = serializers.CharField()
     text = serializers.CharField()
 
 
 class PreviewedStepDocument(serializers.Serializer[Any]):
-    """What one step would do."""
+    """Preview of one step."""
 
     identifier = serializers.CharField()
     name = serializers.CharField()
     type = serializers.CharField()
     stage = serializers.CharField()
     calls = PlannedCallDocument(many=True)
-    diff = serializers.CharField(help_text="The task definition that runs and the new one, unified.")
-    permissions = serializers.ListField(child=serializers.CharField(), help_text="IAM actions.")
+    diff = serializers.CharField(help_text="Unified diff of the current and the new task definition.")
+    permissions = serializers.ListField(child=serializers.CharField(), help_text="Required IAM actions.")
     changes = serializers.ListField(child=serializers.CharField())
     reads = serializers.ListField(child=serializers.CharField())
     log = PreviewLineDocument(many=True)
     warnings = serializers.ListField(child=serializers.CharField())
     failure = PreviewFailureDocument(allow_null=True)
-    reached = serializers.BooleanField(help_text="False where a step before it would fail.")
-    skipped = serializers.CharField(help_text="Why it would not run; empty where it would.")
+    reached = serializers.BooleanField(help_text="False if an earlier step would fail.")
+    skipped = serializers.CharField(help_text="Reason why the step would be skipped, or an empty text.")
     depends = serializers.ListField(
-        child=serializers.CharField(), help_text="Conditions of it that only a run can answer."
+        child=serializers.CharField(), help_text="Conditions that only a run can evaluate."
     )
 
 
 class PermissionDocument(serializers.Serializer[Any]):
-    """An IAM action, and what it is needed for."""
+    """IAM action with its purpose."""
 
     action = serializers.CharField()
     purpose = serializers.CharField()
 
 
 class NeededPermissionDocument(PermissionDocument):
-    """An IAM action that a run needs, and what IAM says of it on all resources."""
+    """IAM action that a run needs, with the result of IAM's policy simulation on all resources."""
 
-    policy = serializers.CharField(help_text="The title of the policy that holds it.")
+    policy = serializers.CharField(help_text="Title of the policy with this action.")
     allowed = serializers.ChoiceField(choices=["allowed", "denied", "unknown"])
 
 
 class PolicyDocument(serializers.Serializer[Any]):
-    """An IAM policy for the principal of a connector; `document` is what IAM takes."""
+    """IAM policy for the principal of a connector; `document` is in the format of IAM."""
 
     identifier = serializers.CharField()
     title = serializers.CharField()
@@ -88,32 +88,36 @@ class PolicyDocument(serializers.Serializer[Any]):
 
 
 class PolicyList(serializers.Serializer[Any]):
-    """All policies, the documented one first."""
+    """IAM policies, the documented one first."""
 
     policies = PolicyDocument(many=True)
 
 
 class PreviewDocument(serializers.Serializer[Any]):
-    """What a run would do."""
+    """Preview of a run."""
 
     artifact = serializers.DictField()
-    complete = serializers.BooleanField(help_text="False where a step would fail before its end.")
+    complete = serializers.BooleanField(help_text="False if a step would fail.")
     steps = PreviewedStepDocument(many=True)
     permissions = NeededPermissionDocument(many=True)
-    unasked = serializers.ListField(child=serializers.CharField(), help_text="Why IAM says nothing of some.")
-    policies = serializers.ListField(child=serializers.CharField(), help_text="See `/iam-policies`.")
+    unasked = serializers.ListField(
+        child=serializers.CharField(), help_text="Reason why IAM did not simulate some actions."
+    )
+    policies = serializers.ListField(
+        child=serializers.CharField(), help_text="Policies; see `/iam-policies`."
+    )
 
 
 class PreviewQuestionDocument(serializers.Serializer[Any]):
-    """A preview that a delegate still reads for; post the same again to see what became of it."""
+    """Preview that still waits for a delegate; repeat the request to poll."""
 
     id = serializers.UUIDField()
     asked_at = serializers.DateTimeField(source="requested_at")
-    reason = serializers.CharField(help_text="What it waits for.")
+    reason = serializers.CharField(help_text="Reason for the wait.")
 
 
 class PipelinePreview(BaseApiView):
-    """What a run of a pipeline would do, without doing it."""
+    """Preview of a pipeline run, without side effects."""
 
     @extend_schema(request=RunInput, responses={200: PreviewDocument, 202: PreviewQuestionDocument})
     def post(self, request: Request, pk: int) -> Response:
@@ -131,7 +135,7 @@ class PipelinePreview(BaseApiView):
 
 
 class Policies(BaseApiView):
-    """The IAM policies that connectors need: the documented one, and one for each feature beyond it."""
+    """IAM policies of connectors: the documented one, and one for each additional feature."""
 
     @extend_schema(responses=PolicyList)
     def get(self, request: Request) -> Response:

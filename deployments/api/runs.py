@@ -23,18 +23,21 @@ IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
     OpenApiTypes.STR,
     OpenApiParameter.HEADER,
-    description="The same key gives back the run that it made before, instead of a second one.",
+    description=(
+        "Idempotency key. A repeated request with the same key returns the first execution instead of "
+        "a second one."
+    ),
 )
 
 
 class ArtifactChoice(serializers.Serializer[Any]):
-    """Which tag to run."""
+    """Image tag to run."""
 
     tag = serializers.CharField(required=False, allow_blank=True, default="")
 
 
 class RunInput(serializers.Serializer[Any]):
-    """What a run may be told; everything has a default."""
+    """Options of a run; all have defaults."""
 
     inputs = serializers.DictField(required=False, default=dict)
     input_sets = serializers.ListField(
@@ -42,23 +45,25 @@ class RunInput(serializers.Serializer[Any]):
         required=False,
         default=list,
         max_length=int(INPUT_SETS),
-        help_text="Identifiers of input sets: of each input what the last one says; `inputs` says more.",
+        help_text="Identifiers of input sets; later ones override earlier ones, and `inputs` overrides all.",
     )
     artifact = ArtifactChoice(required=False, default=dict)
     override_freeze = serializers.BooleanField(
-        default=False, help_text="Run it in a freeze window, for who may override that."
+        default=False, help_text="Run during a freeze window; requires permission to override it."
     )
     forceNewDeployment = serializers.BooleanField(
         required=False,
         allow_null=True,
         default=None,
-        help_text="Whether tasks are replaced where nothing differs from what runs. Left out: as the step "
-        "says; a rolling deployment replaces them and notes it.",
+        help_text=(
+            "Replace tasks even if nothing differs from the running version. By default the step decides; "
+            "a rolling deployment replaces them and logs a note."
+        ),
     )
 
 
 class RunDocument(serializers.Serializer[Any]):
-    """The execution that was started."""
+    """Started execution."""
 
     id = serializers.UUIDField()
     number = serializers.IntegerField()
@@ -66,7 +71,7 @@ class RunDocument(serializers.Serializer[Any]):
 
 
 class PipelineExecutions(BaseApiView):
-    """The executions of a pipeline; posting one runs it."""
+    """Executions of a pipeline; POST starts one."""
 
     order = "created_at"
 

@@ -51,7 +51,7 @@ _LOCK_ORDER = (StageExecution, StepGroup, StepExecution, ActionRun)
 
 
 class ExecutionRows:
-    """Rows of one execution for one reconcile pass: stages, steps, actions, calls, rollback values, claims."""
+    """Rows of one execution for a reconcile pass: stages, steps, actions, calls, rollback values, claims."""
 
     def __init__(self, lease: Lease, execution: Execution) -> None:
         self.lease = lease

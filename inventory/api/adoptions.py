@@ -34,13 +34,13 @@ class UnmanagedServiceDocument(serializers.Serializer[Any]):
 
 
 class ReadForAdoptionInput(serializers.Serializer[Any]):
-    """Which ECS service is to be read back."""
+    """ECS service to read."""
 
     ecs_service = serializers.CharField(max_length=255)
 
 
 class ProposedManifestDocument(serializers.Serializer[Any]):
-    """A manifest as it would be kept."""
+    """Proposed manifest."""
 
     identifier = serializers.CharField()
     kind = serializers.CharField()
@@ -48,7 +48,7 @@ class ProposedManifestDocument(serializers.Serializer[Any]):
 
 
 class AdoptionRuleDocument(serializers.Serializer[Any]):
-    """A listener rule; `rule` is empty where the listener has none (network load balancer)."""
+    """Listener rule; `rule` is empty if the listener has none (network load balancer)."""
 
     load_balancer = serializers.CharField()
     listener = serializers.CharField()
@@ -58,7 +58,7 @@ class AdoptionRuleDocument(serializers.Serializer[Any]):
 
 
 class TrafficOptionDocument(serializers.Serializer[Any]):
-    """Rules of production and stage that fit a blue/green pair; without `stage` that is asked at each run."""
+    """Production and stage rules of a blue/green pair; without `stage` each run asks for it."""
 
     key = serializers.CharField()
     is_sure = serializers.BooleanField()
@@ -67,7 +67,7 @@ class TrafficOptionDocument(serializers.Serializer[Any]):
 
 
 class AdoptionDocument(serializers.Serializer[Any]):
-    """An ECS service on its way to be taken over; while it is ready, who may adopt it sees `manifests`."""
+    """Adoption of an ECS service; a ready one shows `manifests` to users who may adopt it."""
 
     id = serializers.IntegerField()
     ecs_service = serializers.CharField()
@@ -91,10 +91,10 @@ class AdoptionDocument(serializers.Serializer[Any]):
 
 
 class AdoptInput(serializers.Serializer[Any]):
-    """What is made of it; without a strategy the first of `strategies`.
+    """Options of an adoption; without a strategy the first of `strategies` applies.
 
-    `traffic` is the key of one of `traffic`, or `<+input>` to be asked for it at each run. It may be left out
-    where one of them is sure, and where there is none.
+    `traffic` is the key of one of `traffic`, or `<+input>` to ask at each run. Omit it if one option is
+    certain or if there is none.
     """
 
     identifier = serializers.CharField(max_length=128)
@@ -132,7 +132,7 @@ class AdoptionRoute(BaseApiView):
     """Base of the routes of one adoption."""
 
     def adoption(self, pk: int) -> Adoption:
-        """Return the adoption of the address."""
+        """Return the adoption in the URL."""
         rows = Adoption.objects.select_related(
             "infrastructure__environment__scope", "ecs_service__cluster", "service", "pipeline", "adopted_by"
         )
@@ -182,7 +182,7 @@ def serialize_unmanaged_service(row: EcsServiceRecord) -> dict[str, Any]:
 
 
 def serialize_adoption(row: Adoption, reader: Principal) -> dict[str, Any]:
-    """Serialize an adoption; its manifests, which hold values, only for those who may adopt it."""
+    """Serialize an adoption; its manifests contain values and need permission to adopt it."""
     is_shown = row.state == Adoption.State.READY and can(reader, drift.EDIT_ENVIRONMENT, row)
     proposal = AdoptionProposal.of(row) if is_shown else None
     return {

@@ -197,7 +197,7 @@ def serialize_matrix(matrix: EnvironmentMatrix) -> list[dict[str, Any]]:
 
 
 def serialize_difference(difference: DeploymentDifference) -> dict[str, Any]:
-    """Serialize the differences; `diff` is null where one registered no task definition."""
+    """Serialize the differences; `diff` is null if one deployment registered no task definition."""
     return {
         "from": serialize_deployment(difference.old),
         "to": serialize_deployment(difference.new),

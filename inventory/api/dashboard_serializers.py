@@ -9,7 +9,7 @@ from inventory.models.instances import EcsServiceEvent
 
 
 class TileExecutionDocument(serializers.Serializer[Any]):
-    """An execution as a tile of the overview names it."""
+    """Execution in a tile of the overview."""
 
     id = serializers.UUIDField()
     pipeline = serializers.CharField()
@@ -21,14 +21,14 @@ class TileExecutionDocument(serializers.Serializer[Any]):
 
 
 class TileDocument(serializers.Serializer[Any]):
-    """How many executions there are, and the newest five."""
+    """Number of executions, with the newest five."""
 
     count = serializers.IntegerField()
     newest = TileExecutionDocument(many=True)
 
 
 class DisconnectedDelegateDocument(serializers.Serializer[Any]):
-    """A delegate that is late or disconnected."""
+    """Late or disconnected delegate."""
 
     id = serializers.IntegerField()
     name = serializers.CharField()
@@ -37,7 +37,7 @@ class DisconnectedDelegateDocument(serializers.Serializer[Any]):
 
 
 class DelegatesTileDocument(serializers.Serializer[Any]):
-    """The delegates that serve the scope."""
+    """Delegates that serve the scope."""
 
     total = serializers.IntegerField()
     connected = serializers.IntegerField()
@@ -45,37 +45,40 @@ class DelegatesTileDocument(serializers.Serializer[Any]):
 
 
 class DeploymentNumbersDocument(serializers.Serializer[Any]):
-    """How deployments ended and how long they took; null where there is nothing to count."""
+    """Numbers of deployments by result, with durations; null without data."""
 
     succeeded = serializers.IntegerField()
     failed = serializers.IntegerField()
     rolled_back = serializers.IntegerField()
     aborted = serializers.IntegerField()
     failure_rate = serializers.FloatField(
-        allow_null=True, help_text="From 0 to 1; aborted ones are left out."
+        allow_null=True, help_text="Share from 0 to 1, without aborted deployments."
     )
     deployment_duration_seconds = serializers.FloatField(
-        allow_null=True, help_text="Median, from the start to a good end."
+        allow_null=True, help_text="Median time in seconds from start to success."
     )
     restore_time_seconds = serializers.FloatField(
         allow_null=True,
-        help_text="Median, from the start of what failed to its rollback or the next success.",
+        help_text=(
+            "Median time in seconds from the start of a failed deployment to its rollback or the next "
+            "success."
+        ),
     )
 
 
 class DailyDeploymentsDocument(DeploymentNumbersDocument):
-    """The same of one day, in UTC."""
+    """Deployment numbers of one day in UTC."""
 
     day = serializers.DateField()
 
 
 class OverviewDocument(serializers.Serializer[Any]):
-    """What goes on in a scope, and how deployments went."""
+    """Current activity in a scope, and deployment statistics."""
 
     deploying = TileDocument()
     waiting = TileDocument()
     failed_or_rolled_back = TileDocument()
-    drifted = serializers.IntegerField(help_text="ECS services that were changed outside Slipway.")
+    drifted = serializers.IntegerField(help_text="Number of ECS services changed outside Slipway.")
     delegates = DelegatesTileDocument()
     all = DeploymentNumbersDocument()
     days = DailyDeploymentsDocument(many=True)
@@ -92,7 +95,7 @@ class RunningVersionDocument(serializers.Serializer[Any]):
 
 
 class RunningServiceDocument(serializers.Serializer[Any]):
-    """One ECS service with the versions that it runs, the one of most tasks first."""
+    """ECS service with its running versions, largest number of tasks first."""
 
     ecs_service = serializers.CharField()
     environment = serializers.CharField(allow_null=True)
@@ -107,13 +110,14 @@ class RunningServiceDocument(serializers.Serializer[Any]):
     version = serializers.CharField(allow_null=True)
     versions = RunningVersionDocument(many=True)
     scaling = serializers.JSONField(
-        allow_null=True, help_text="min, max and what is suspended; {} without auto scaling; null: not known."
+        allow_null=True,
+        help_text="Minimum, maximum and suspended activities; {} without auto scaling, null if unknown.",
     )
     seen_at = serializers.DateTimeField()
 
 
 class DeploymentDocument(serializers.Serializer[Any]):
-    """One deployment of a service; `can_return` says whether it may be rolled back to."""
+    """Deployment of a service; `can_return` tells whether a rollback to it is possible."""
 
     id = serializers.IntegerField()
     execution = serializers.UUIDField()
@@ -127,7 +131,7 @@ class DeploymentDocument(serializers.Serializer[Any]):
     digest = serializers.CharField(allow_null=True)
     status = serializers.CharField()
     outcome = serializers.CharField(allow_null=True)
-    replays = serializers.IntegerField(allow_null=True, help_text="The number of the execution it repeats.")
+    replays = serializers.IntegerField(allow_null=True, help_text="Number of the repeated execution.")
     started_by = serializers.CharField(allow_null=True)
     created_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True)
@@ -136,7 +140,7 @@ class DeploymentDocument(serializers.Serializer[Any]):
 
 
 class UnhealthyTargetDocument(serializers.Serializer[Any]):
-    """A target that is not healthy, with AWS's code and sentence."""
+    """Unhealthy target with AWS's reason code and description."""
 
     target = serializers.CharField()
     port = serializers.IntegerField(allow_null=True)
@@ -144,70 +148,68 @@ class UnhealthyTargetDocument(serializers.Serializer[Any]):
     state = serializers.CharField()
     reason = serializers.CharField()
     description = serializers.CharField()
-    task = serializers.CharField(allow_null=True, help_text="The id of the ECS task behind it.")
-    hint = serializers.CharField(help_text="What somebody can do about it.")
+    task = serializers.CharField(allow_null=True, help_text="Id of the target's ECS task.")
+    hint = serializers.CharField(help_text="Recommended action.")
 
 
 class TargetGroupDocument(serializers.Serializer[Any]):
-    """How healthy the targets of a group are; read once a minute while the dashboard is looked at."""
+    """Target health of a target group, read once a minute while the dashboard is open."""
 
     arn = serializers.CharField()
     name = serializers.CharField()
-    is_missing = serializers.BooleanField(help_text="AWS knows no such group.")
-    counts = serializers.DictField(child=serializers.IntegerField(), help_text="By state.")
+    is_missing = serializers.BooleanField(help_text="True if AWS has no such target group.")
+    counts = serializers.DictField(child=serializers.IntegerField(), help_text="Number of targets by state.")
     total = serializers.IntegerField()
-    unhealthy = UnhealthyTargetDocument(
-        many=True, help_text="The first of those that should get traffic and get none."
-    )
+    unhealthy = UnhealthyTargetDocument(many=True, help_text="First unhealthy targets.")
     unhealthy_total = serializers.IntegerField()
     others = UnhealthyTargetDocument(
-        many=True, help_text="The first of those that are initial, draining or unused."
+        many=True, help_text="First targets that are initial, draining or unused."
     )
-    read_at = serializers.DateTimeField(allow_null=True, help_text="Null: not read yet.")
+    read_at = serializers.DateTimeField(allow_null=True, help_text="Null until the first read.")
 
 
 class UsagePointDocument(serializers.Serializer[Any]):
-    """The averages of five minutes, in per cent of what is reserved."""
+    """Averages of five minutes, in percent of the reserved capacity."""
 
-    at = serializers.DateTimeField(help_text="When the five minutes begin.")
+    at = serializers.DateTimeField(help_text="Start of the five minutes.")
     cpu = serializers.FloatField(allow_null=True)
     memory = serializers.FloatField(allow_null=True)
 
 
 class UsageDocument(serializers.Serializer[Any]):
-    """CPU and memory three hours back, the oldest first."""
+    """CPU and memory of the last three hours, oldest first."""
 
     read_at = serializers.DateTimeField()
     points = UsagePointDocument(many=True)
 
 
 class ServiceDriftDocument(serializers.Serializer[Any]):
-    """How an ECS service compares with what was deployed to it last."""
+    """Drift of an ECS service from its last deployment."""
 
     comparison = serializers.IntegerField()
     state = serializers.ChoiceField(choices=DriftComparison.State.choices)
 
 
 class DashboardServiceDocument(RunningServiceDocument):
-    """One ECS service with what is read of it while somebody looks."""
+    """ECS service with the details that are read while its dashboard is open."""
 
     target_groups = TargetGroupDocument(many=True)
-    usage = UsageDocument(allow_null=True, help_text="Null: not read yet.")
-    drift = ServiceDriftDocument(allow_null=True, help_text="Null: never compared.")
+    usage = UsageDocument(allow_null=True, help_text="Null until the first read.")
+    drift = ServiceDriftDocument(allow_null=True, help_text="Null until the first comparison.")
     kept_back = serializers.DictField(
-        child=serializers.CharField(), help_text="The IAM action that is missing, by AWS operation."
+        child=serializers.CharField(), help_text="Missing IAM action by AWS operation."
     )
 
 
 class DashboardDocument(serializers.Serializer[Any]):
-    """What runs of a service, and what is being deployed."""
+    """Running and active deployments of a service."""
 
     places = DashboardServiceDocument(many=True)
     active = DeploymentDocument(many=True)
 
 
 class ServiceReferenceDocument(serializers.Serializer[Any]):
-    """A service by its names."""
+    """Service by scope, identifier and name."""
 
     id = serializers.IntegerField()
     identifier = serializers.CharField()
@@ -215,7 +217,7 @@ class ServiceReferenceDocument(serializers.Serializer[Any]):
 
 
 class MatrixRowDocument(serializers.Serializer[Any]):
-    """A service with what runs of it in each environment; `differs` where versions do."""
+    """Service with its running versions by environment; `differs` is true if versions differ."""
 
     service = ServiceReferenceDocument()
     scope = serializers.CharField()
@@ -232,7 +234,9 @@ DifferenceDocument = type(
         "__doc__": "Task definitions of two deployments compared; values of environments are hidden.",
         **_FROM_FIELD,
         "to": DeploymentDocument(),
-        "diff": serializers.CharField(allow_null=True, help_text="Unified; null: one registered none."),
+        "diff": serializers.CharField(
+            allow_null=True, help_text="Unified diff; null if one deployment registered no task definition."
+        ),
         "added": serializers.IntegerField(),
         "removed": serializers.IntegerField(),
     },
@@ -240,23 +244,21 @@ DifferenceDocument = type(
 
 
 class StartedExecutionDocument(serializers.Serializer[Any]):
-    """The execution that was started."""
+    """Started execution."""
 
     id = serializers.UUIDField()
     number = serializers.IntegerField()
 
 
 class EventDocument(serializers.Serializer[Any]):
-    """What ECS or auto scaling said, when, and of what."""
+    """Event of ECS or auto scaling with time and subject."""
 
     id = serializers.IntegerField()
     at = serializers.DateTimeField()
     kind = serializers.ChoiceField(choices=EcsServiceEvent.Kind.choices)
     message = serializers.CharField()
-    count = serializers.IntegerField(
-        allow_null=True, help_text="The desired count that auto scaling set, or to which it changed."
-    )
-    count_before = serializers.IntegerField(allow_null=True, help_text="The one that it changed from.")
+    count = serializers.IntegerField(allow_null=True, help_text="Desired count that auto scaling set.")
+    count_before = serializers.IntegerField(allow_null=True, help_text="Previous desired count.")
     ecs_service = serializers.CharField()
     service = serializers.CharField(allow_null=True)
     environment = serializers.CharField(allow_null=True)

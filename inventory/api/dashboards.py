@@ -36,7 +36,7 @@ from web.http.problems import BadInput
 VIEW_SERVICE = "core_service_view"
 MAX_KEY_DIGITS = 18
 DAYS_PARAMETER = OpenApiParameter(
-    "days", {"type": "integer", "enum": list(RANGES), "default": DEFAULT_RANGE}, description="How far back."
+    "days", {"type": "integer", "enum": list(RANGES), "default": DEFAULT_RANGE}, description="Time range."
 )
 
 

@@ -20,7 +20,7 @@ STATE_PARAMETER = OpenApiParameter("state", OpenApiTypes.STR, enum=DriftComparis
 
 
 class ComparisonSummary(serializers.Serializer[Any]):
-    """One ECS service beside what was deployed to it last; `fields` is how many of them differ."""
+    """Comparison of an ECS service with its last deployment; `fields` is the number of differing fields."""
 
     id = serializers.IntegerField()
     ecs_service = serializers.CharField()
@@ -31,14 +31,14 @@ class ComparisonSummary(serializers.Serializer[Any]):
     cluster = serializers.CharField()
     state = serializers.ChoiceField(choices=DriftComparison.State.choices)
     reason = serializers.CharField()
-    execution = serializers.UUIDField(allow_null=True, help_text="What it is compared with.")
+    execution = serializers.UUIDField(allow_null=True, help_text="Deployment that it is compared with.")
     task_definition = serializers.CharField()
     compared_at = serializers.DateTimeField(allow_null=True)
     fields = serializers.IntegerField()  # type: ignore[assignment]
 
 
 class DriftedField(serializers.Serializer[Any]):
-    """One field that is not as it was deployed; values of environments are never shown."""
+    """Field that differs from the deployment; environment values are never shown."""
 
     id = serializers.IntegerField()
     document = serializers.CharField()
@@ -47,7 +47,9 @@ class DriftedField(serializers.Serializer[Any]):
     found = serializers.JSONField(allow_null=True)
     told = serializers.CharField()
     found_at = serializers.DateTimeField()
-    ended_at = serializers.DateTimeField(allow_null=True, help_text="When it was no more, or became another.")
+    ended_at = serializers.DateTimeField(
+        allow_null=True, help_text="Time when the difference ended or changed."
+    )
     accepted = serializers.BooleanField()
     accepted_at = serializers.DateTimeField(allow_null=True)
     accepted_by = serializers.CharField(allow_null=True)
@@ -55,38 +57,40 @@ class DriftedField(serializers.Serializer[Any]):
 
 
 class DriftProblemDocument(serializers.Serializer[Any]):
-    """Why looks, or the syncs that they rest on, do not go on."""
+    """Reason why comparisons or their syncs are paused."""
 
     of = serializers.ChoiceField(choices=["LOOK", "SYNC"])
     failure = serializers.CharField()
     code = serializers.CharField()
-    next_step = serializers.CharField(help_text="What somebody can do about it.")
+    next_step = serializers.CharField(help_text="Recommended action.")
     failed_at = serializers.DateTimeField(allow_null=True)
-    again_at = serializers.DateTimeField(allow_null=True, help_text="When it is tried again.")
+    again_at = serializers.DateTimeField(allow_null=True, help_text="Time of the next attempt.")
 
 
 class DriftScanDocument(serializers.Serializer[Any]):
-    """How fresh this is: when its cluster was compared last, and what sync had seen of it."""
+    """Freshness of a comparison: the last scan of its cluster, and the last sync before it."""
 
     compared_at = serializers.DateTimeField(allow_null=True)
     age_seconds = serializers.FloatField(allow_null=True)
     synced_at = serializers.DateTimeField(allow_null=True)
     due_at = serializers.DateTimeField(allow_null=True)
     under_way = serializers.BooleanField()
-    calls = serializers.IntegerField(help_text="Calls of the last look, beside those of sync.")
+    calls = serializers.IntegerField(
+        help_text="Number of AWS calls of the last scan, in addition to those of sync."
+    )
     troubles = DriftProblemDocument(many=True)
 
 
 class ComparisonDocument(ComparisonSummary):
-    """The same with every field that differs, and how fresh that is."""
+    """Comparison with all differing fields and its freshness."""
 
     look = DriftScanDocument()
     drifts = DriftedField(many=True)
-    earlier = DriftedField(many=True, help_text="What differed before, the latest first; fifty at most.")
+    earlier = DriftedField(many=True, help_text="Earlier differences, newest first, fifty at most.")
 
 
 class RevokeAcceptanceInput(serializers.Serializer[Any]):
-    """Which fields are meant, by their ids."""
+    """Ids of the fields to revoke."""
 
     drifts = serializers.ListField(
         child=serializers.IntegerField(min_value=1, max_value=2**63 - 1),
@@ -96,7 +100,7 @@ class RevokeAcceptanceInput(serializers.Serializer[Any]):
 
 
 class AcceptInput(RevokeAcceptanceInput):
-    """The same, and why."""
+    """Ids of the fields to accept, and the reason."""
 
     reason = serializers.CharField(max_length=int(DRIFT_REASON_CHARACTERS))
 
@@ -123,7 +127,7 @@ class ComparisonRoute(BaseApiView):
     """Base of the routes of one comparison."""
 
     def comparison(self, pk: int) -> DriftComparison:
-        """Return the comparison of the address."""
+        """Return the comparison in the URL."""
         return self.get_visible(
             queries_drift.VIEW_ENVIRONMENT,
             queries_drift.select_comparison_relations(DriftComparison.objects.all()),

@@ -18,27 +18,33 @@ from web.api.views import BaseApiView
 from web.clock import get_database_time
 
 STOPPED_PARAMETER = OpenApiParameter(
-    "stopped", OpenApiTypes.BOOL, description="Those that stopped, with why, instead of those that run."
+    "stopped",
+    OpenApiTypes.BOOL,
+    description="Stopped tasks with their stop reasons, instead of running tasks.",
 )
 
 
 FILTER_PARAMETERS = [
     *(
-        OpenApiParameter(name, OpenApiTypes.STR, description="Only those with exactly this.")
+        OpenApiParameter(name, OpenApiTypes.STR, description="Only tasks with exactly this value.")
         for name in EXACT_FILTERS
     ),
     OpenApiParameter(
-        "status", OpenApiTypes.STR, description="Only those in this state of ECS, such as RUNNING."
+        "status", OpenApiTypes.STR, description="Only tasks in this ECS state, such as RUNNING."
     ),
-    OpenApiParameter("stop_code", OpenApiTypes.STR, description="Only those that stopped by this."),
+    OpenApiParameter("stop_code", OpenApiTypes.STR, description="Only tasks with this stop code."),
     OpenApiParameter("origin", OpenApiTypes.STR, enum=ServiceInstance.Origin.values),
-    OpenApiParameter("execution", OpenApiTypes.UUID, description="Only what this execution started."),
-    OpenApiParameter("q", OpenApiTypes.STR, description="In image, task, ECS service, machine, reason."),
+    OpenApiParameter("execution", OpenApiTypes.UUID, description="Only tasks that this execution started."),
+    OpenApiParameter(
+        "q",
+        OpenApiTypes.STR,
+        description="Text in image, task, ECS service, container instance or stop reason.",
+    ),
 ]
 
 
 class ContainerInstanceDocument(serializers.Serializer[Any]):
-    """The machine of a task of launch type EC2."""
+    """EC2 container instance of a task."""
 
     arn = serializers.CharField()
     ec2_instance = serializers.CharField()
@@ -46,9 +52,9 @@ class ContainerInstanceDocument(serializers.Serializer[Any]):
     zone = serializers.CharField()
     status = serializers.CharField()
     agent_connected = serializers.BooleanField(allow_null=True)
-    cpu = serializers.IntegerField(allow_null=True, help_text="CPU units that it has for tasks.")
+    cpu = serializers.IntegerField(allow_null=True, help_text="CPU units for tasks.")
     cpu_left = serializers.IntegerField(allow_null=True)
-    memory = serializers.IntegerField(allow_null=True, help_text="MiB that it has for tasks.")
+    memory = serializers.IntegerField(allow_null=True, help_text="Memory in MiB for tasks.")
     memory_left = serializers.IntegerField(allow_null=True)
     seen_at = serializers.DateTimeField()
 
@@ -60,11 +66,11 @@ class TaskOriginDocument(serializers.Serializer[Any]):
     name = serializers.CharField()
     execution = serializers.UUIDField(allow_null=True)
     number = serializers.IntegerField(allow_null=True)
-    deployment = serializers.CharField(help_text="What ECS says: the deployment of the ECS service.")
+    deployment = serializers.CharField(help_text="ECS deployment that started the task.")
 
 
 class ContainerDocument(serializers.Serializer[Any]):
-    """One container of a task."""
+    """Container of a task."""
 
     name = serializers.CharField()
     image = serializers.CharField()
@@ -76,7 +82,7 @@ class ContainerDocument(serializers.Serializer[Any]):
 
 
 class InstanceDocument(serializers.Serializer[Any]):
-    """A service instance: one ECS task as AWS last showed it."""
+    """Service instance: one ECS task in its last known state."""
 
     id = serializers.IntegerField()
     task = serializers.CharField()
@@ -110,7 +116,7 @@ class InstanceDocument(serializers.Serializer[Any]):
 
 
 class SyncDocument(serializers.Serializer[Any]):
-    """The freshness of a cluster; `age_seconds` is null until the first complete sync."""
+    """Freshness of a cluster; `age_seconds` is null until the first complete sync."""
 
     synced_at = serializers.DateTimeField(allow_null=True)
     age_seconds = serializers.FloatField(allow_null=True)
@@ -122,14 +128,14 @@ class SyncDocument(serializers.Serializer[Any]):
     failed_at = serializers.DateTimeField(allow_null=True)
     failure = serializers.CharField()
     failure_code = serializers.CharField()
-    next_step = serializers.CharField(help_text="What somebody can do about the failure.")
+    next_step = serializers.CharField(help_text="Recommended action after the failure.")
     rests_until = serializers.DateTimeField(
         allow_null=True,
-        help_text="Until when it rests with all that share its account, or connector, and region.",
+        help_text="End of the pause of all syncs with the same account or connector and region.",
     )
     lacking = serializers.ListField(
         child=serializers.DictField(child=serializers.CharField()),
-        help_text="Parts of the picture that AWS kept back, each with its `action` and `why`.",
+        help_text="Reads that AWS denied, each with its `action` and `why`.",
     )
 
 

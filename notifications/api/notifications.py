@@ -16,7 +16,7 @@ from web.api.views import BaseApiView
 
 
 class NotificationDocument(serializers.Serializer[Any]):
-    """One notification; `id` is what its header says, however often it is sent."""
+    """Notification; its header carries `id`, which is the same for every attempt."""
 
     id = serializers.UUIDField()
     rule = serializers.IntegerField(source="rule_id")
@@ -36,7 +36,7 @@ class NotificationDocument(serializers.Serializer[Any]):
 
 
 class NotificationListView(BaseApiView):
-    """What was told to a rule, the newest first; a POST tells it a test."""
+    """Notifications of a rule, newest first; POST sends a test."""
 
     order = "created_at"
 
@@ -53,7 +53,7 @@ class NotificationListView(BaseApiView):
 
 
 class NotificationResendView(BaseApiView):
-    """A notification, sent once more."""
+    """Repeated delivery of a notification."""
 
     @extend_schema(request=None, responses=NotificationDocument)
     def post(self, request: Request, pk: str) -> Response:

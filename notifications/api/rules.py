@@ -17,7 +17,7 @@ from web.api.views import BaseApiView, check_version, respond_with_etag
 
 
 class RuleDocument(serializers.Serializer[Any]):
-    """A notification rule; of its address only the beginning is shown, of its secret whether there is one."""
+    """Notification rule; its address is truncated, and its secret is only shown as present or absent."""
 
     id = serializers.IntegerField()
     identifier = serializers.CharField()
@@ -36,7 +36,7 @@ class RuleDocument(serializers.Serializer[Any]):
 
 
 class RuleChange(serializers.Serializer[Any]):
-    """A rule without its identifier, given whole; address and secret stay where they are left out."""
+    """Rule without its identifier; an update sends all fields, but may omit address and secret."""
 
     name = serializers.CharField(max_length=128)
     events = serializers.ListField(
@@ -51,13 +51,13 @@ class RuleChange(serializers.Serializer[Any]):
         allow_null=True,
         write_only=True,
         trim_whitespace=False,
-        help_text="Signs what is sent; null takes the one there is away.",
+        help_text="Signing key; null removes the current one.",
     )
     is_enabled = serializers.BooleanField(default=True)
 
 
 class RuleInput(RuleChange):
-    """A new rule."""
+    """Fields of a new notification rule."""
 
     identifier = serializers.CharField(max_length=128)
     url = serializers.CharField(max_length=int(URL_CHARACTERS), write_only=True)
@@ -85,7 +85,7 @@ class NotificationRuleDetailView(BaseApiView):
     """One notification rule."""
 
     def rule(self, pk: int) -> NotificationRule:
-        """Return the rule of the address."""
+        """Return the rule in the URL."""
         return self.get_visible(VIEW, _list_rules(), pk=pk)
 
     @extend_schema(responses=RuleDocument)

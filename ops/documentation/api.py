@@ -59,7 +59,7 @@ def _index_parts(operations: Mapping[str, list[Operation]]) -> Iterator[str]:
 
 
 class ResourcePage:
-    """The operations of one resource, and the types that they use."""
+    """Operations of one resource, and the types that they use."""
 
     def __init__(self, schemas: Schema) -> None:
         self._schemas = schemas

@@ -17,29 +17,34 @@ from web.api.views import BaseApiView
 STEP_PARAMETER = OpenApiParameter(
     "at",
     OpenApiTypes.STR,
-    description="The step whose view is meant, as STAGE/STEP by their identifiers; STAGE/ for what is known "
-    "after the last step of a stage. Without it: of a run the step that began last, of a pipeline the first.",
+    description=(
+        "Step as STAGE/STEP by identifiers; STAGE/ means after the last step of a stage. By default "
+        "the latest started step of an execution, or the first step of a pipeline."
+    ),
 )
 SEARCH_PARAMETER = OpenApiParameter(
-    "q", OpenApiTypes.STR, description="A part of a name, of a value, or of its source."
+    "q", OpenApiTypes.STR, description="Filter by a part of the name, value or source."
 )
 
 
 class ExpressionDocument(serializers.Serializer[Any]):
-    """A name that an expression may use."""
+    """Name that an expression may use."""
 
-    expression = serializers.CharField(help_text="As it is written: <+service.name>.")
+    expression = serializers.CharField(help_text="Expression, such as <+service.name>.")
     path = serializers.CharField()
-    origin = serializers.CharField(source="source", help_text="Who sets it.")
+    origin = serializers.CharField(source="source", help_text="Source of the value.")
     about = serializers.CharField()
     state = serializers.ChoiceField(
         choices=[one.value for one in CompletionState],
-        help_text="KNOWN; SECRET: never shown; HIDDEN: you may not view what sets it; LATER: its step runs.",
+        help_text=(
+            "KNOWN; SECRET: never shown; HIDDEN: you may not view its source; LATER: known only after its "
+            "step runs."
+        ),
     )
 
 
 class PipelineExpressionList(BaseApiView):
-    """The names that expressions may use at a step of a pipeline; only runs know the values."""
+    """Names that expressions may use at a step of a pipeline; only executions have the values."""
 
     @extend_schema(
         parameters=[STEP_PARAMETER, SEARCH_PARAMETER, *PAGE_PARAMETERS],

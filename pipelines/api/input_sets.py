@@ -16,12 +16,12 @@ from web.api.parameters import IF_MATCH_PARAMETER, LIST_PARAMETERS, parse_number
 from web.api.views import BaseApiView, check_version, respond_with_etag
 
 PIPELINE_PARAMETER = OpenApiParameter(
-    "pipeline", OpenApiTypes.INT, description="Only those of this pipeline."
+    "pipeline", OpenApiTypes.INT, description="Only input sets of this pipeline."
 )
 
 
 class InputSetDocument(serializers.Serializer[Any]):
-    """An input set."""
+    """Input set."""
 
     id = serializers.IntegerField()
     pipeline = serializers.IntegerField(source="pipeline_id")
@@ -30,14 +30,14 @@ class InputSetDocument(serializers.Serializer[Any]):
     description = serializers.CharField()
     inputs = serializers.DictField()
     version = serializers.IntegerField()
-    runs = serializers.IntegerField(help_text="How many runs it has filled in.")
+    runs = serializers.IntegerField(help_text="Number of executions that used it.")
     last_run_at = serializers.DateTimeField(allow_null=True)
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
 
 
 class InputSetUpdateInput(serializers.Serializer[Any]):
-    """The fields of an input set; secrets are entered at each run instead."""
+    """Fields of an input set; each run asks for secrets instead."""
 
     name = serializers.CharField(max_length=int(NAME_CHARACTERS))
     description = serializers.CharField(
@@ -47,7 +47,7 @@ class InputSetUpdateInput(serializers.Serializer[Any]):
 
 
 class InputSetInput(InputSetUpdateInput):
-    """A new input set of a pipeline."""
+    """Fields of a new input set of a pipeline."""
 
     pipeline = serializers.IntegerField(min_value=1)
     identifier = serializers.CharField(max_length=128)
@@ -77,7 +77,7 @@ class InputSetList(BaseApiView):
 
 
 class InputSetDetail(BaseApiView):
-    """One input set."""
+    """Input set."""
 
     @extend_schema(responses=InputSetDocument)
     def get(self, request: Request, pk: int) -> Response:

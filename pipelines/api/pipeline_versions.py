@@ -49,7 +49,7 @@ class PipelineVersionList(PipelineRoute):
 
 
 class PipelineVersionDetail(PipelineRoute):
-    """One version of a pipeline."""
+    """Version of a pipeline."""
 
     @extend_schema(responses=PipelineVersionDocument)
     def get(self, request: Request, pk: int, number: int) -> Response:

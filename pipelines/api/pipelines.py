@@ -21,7 +21,7 @@ VIEW = "core_pipeline_view"
 
 
 class PipelineDocument(serializers.Serializer[Any]):
-    """A pipeline; the YAML holds all of its definition."""
+    """Pipeline; `yaml` is its complete definition."""
 
     id = serializers.IntegerField()
     identifier = serializers.CharField()
@@ -85,7 +85,7 @@ class PipelineSchema(BaseApiView):
 
 
 class PipelineDetail(PipelineRoute):
-    """One pipeline."""
+    """Pipeline."""
 
     @extend_schema(responses=PipelineDocument)
     def get(self, request: Request, pk: int) -> Response:

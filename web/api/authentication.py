@@ -21,7 +21,7 @@ _TOO_MANY_BAD_KEYS = (
 
 
 class ApiKeyAuthentication(BaseAuthentication):
-    """Acts as the key's user. It never reads cookies, so it needs no CSRF token."""
+    """API key authentication as the key's user. It never reads cookies, so it needs no CSRF token."""
 
     def authenticate(self, request: Request) -> tuple[User, ApiKey] | None:
         token = get_token(request)
@@ -43,14 +43,14 @@ class ApiKeyAuthentication(BaseAuthentication):
 
 
 def _count_bad_key(request: Request) -> None:
-    """Raise `Throttled` where too many came from one address: a guess, or a broken program."""
+    """Count invalid keys, and raise `Throttled` above the limit of an address."""
     address = request.META.get("REMOTE_ADDR", "")
     if counts.increment(f"bad-key:{address}", seconds=60) > BAD_KEYS_PER_ADDRESS:
         raise Throttled(60, detail=_TOO_MANY_BAD_KEYS)
 
 
 def get_token(request: Request) -> str | None:
-    """Return the API key that `request` carries, None where it carries none."""
+    """Return the API key of `request`, or None."""
     if key := request.headers.get("x-api-key", "").strip():
         return key
     scheme, _, value = request.headers.get("Authorization", "").partition(" ")
@@ -58,7 +58,7 @@ def get_token(request: Request) -> str | None:
 
 
 class ApiKeyScheme(OpenApiAuthenticationExtension):
-    """Describes both headers in the OpenAPI document."""
+    """API key header and bearer token in the OpenAPI document."""
 
     target_class = "web.api.authentication.ApiKeyAuthentication"
     name = ["apiKey", "bearer"]

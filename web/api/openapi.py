@@ -38,14 +38,14 @@ PROBLEM_SCHEMA: dict[str, Any] = {
 
 
 class CachedSchemaGenerator(SchemaGenerator):
-    """The description for everybody, made once by each process: it takes a second, and anybody may ask."""
+    """Schema generator with one cached public schema per process; generating it takes a second."""
 
     def get_schema(self, request: Request | None = None, public: bool = False) -> dict[str, Any]:
         return get_public_schema() if public else cast(dict[str, Any], super().get_schema(request, public))
 
 
 def get_public_schema() -> dict[str, Any]:
-    """Return the description, the same object each time; nobody changes it."""
+    """Return the public schema, a shared object that must not be changed."""
     # The generator loads its extensions into globals without a lock: a second one beside it fails.
     with _GENERATION_LOCK:
         return _generate_schema()
@@ -57,7 +57,7 @@ def _generate_schema() -> dict[str, Any]:
 
 
 def forbid_additional_properties(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Say of everything that is sent that it holds no other keys (see `web.api.request_bodies`)."""
+    """Add `additionalProperties: false` to every request body (see `web.api.request_bodies`)."""
     schemas = result.get("components", {}).get("schemas", {})
     operations = list(_list_operations(result))
     sent = _list_reachable_schemas([operation.get("requestBody") for operation in operations], schemas)
@@ -74,7 +74,7 @@ def forbid_additional_properties(result: dict[str, Any], **_: Any) -> dict[str, 
 
 
 def _list_reachable_schemas(parts: list[Any], schemas: dict[str, Any]) -> set[str]:
-    """Return the names of the schemas that these parts of the description are made of, however deep."""
+    """Return the names of the schemas that parts of the OpenAPI document use, at any depth."""
     found: set[str] = set()
     new = set(_list_referenced_schemas(parts))
     while new:
@@ -84,7 +84,7 @@ def _list_reachable_schemas(parts: list[Any], schemas: dict[str, Any]) -> set[st
 
 
 def add_number_bounds(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Say of every number of a query how small and how large it may be, where the route says nothing else."""
+    """Add minimum and maximum to every numeric query parameter without them."""
     for operation in _list_operations(result):
         for parameter in operation.get("parameters", ()):
             if parameter["in"] == "query" and parameter["schema"].get("type") == "integer":
@@ -93,7 +93,7 @@ def add_number_bounds(result: dict[str, Any], **_: Any) -> dict[str, Any]:
 
 
 def add_problem_responses(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Add to every operation the refusals that it may answer with, all of one shape."""
+    """Add the error responses, all of one shape, to every operation."""
     components = result.setdefault("components", {})
     components.setdefault("schemas", {})["Problem"] = PROBLEM_SCHEMA
     components.setdefault("responses", {})["Problem"] = {
@@ -121,7 +121,7 @@ def _list_operations(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _list_referenced_schemas(part: Any) -> Iterator[str]:
-    """Return the schemas that a part of the description refers to."""
+    """Return the names of the schemas that a part of the OpenAPI document references."""
     if isinstance(part, dict):
         if str(part.get("$ref", "")).startswith(_SCHEMAS):
             yield part["$ref"].removeprefix(_SCHEMAS)

@@ -17,7 +17,7 @@ _PATTERNS_BY_NAME: Final = {"name": NAME_PATTERN, "identifier": IDENTIFIER_PATTE
 
 
 class PatternedAutoSchema(AutoSchema):
-    """Describes each text that is sent as precisely as it is read."""
+    """Schema of request texts with the patterns of their validation."""
 
     def _get_serializer_field_meta(self, field: Any, direction: str) -> dict[str, Any]:
         meta = cast(dict[str, Any], super()._get_serializer_field_meta(field, direction))
@@ -33,7 +33,7 @@ class PatternedAutoSchema(AutoSchema):
 
 
 def resolve_request_only(schema: Any, *, is_sent: bool) -> None:
-    """Move what counts for what is sent to its place in `schema`, however deep, or take it out."""
+    """Apply or remove the request-only parts of `schema`, at any depth."""
     if isinstance(schema, list):
         for inner in schema:
             resolve_request_only(inner, is_sent=is_sent)

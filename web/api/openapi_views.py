@@ -14,7 +14,7 @@ _RENDERERS = {one.media_type: one for one in SpectacularAPIView.renderer_classes
 
 
 class OpenApiView(SpectacularAPIView):
-    """Hand out the OpenAPI document; anybody may ask, and writing it takes long."""
+    """OpenAPI document for everyone, cached because generating it is slow."""
 
     @extend_schema(exclude=True)
     def get(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:

@@ -14,9 +14,9 @@ LARGEST_NUMBER: Final = 10**15 - 1
 
 
 def parse_number(request: Request, name: str, *, least: int = 0, most: int = LARGEST_NUMBER) -> int | None:
-    """Return the whole number that the query calls `name`; None where it does not.
+    """Return the integer of the query parameter `name`, or None.
 
-    Raises `BadInput` that names it where it is none, or not from `least` to `most`.
+    Raises `BadInput` with its name unless it is an integer from `least` to `most`.
     """
     text = request.GET.get(name, "")
     if not text:
@@ -33,12 +33,10 @@ def parse_number(request: Request, name: str, *, least: int = 0, most: int = LAR
 
 
 _TRUE_WORDS, _FALSE_WORDS = ("1", "true"), ("", "0", "false")
-ORG_PARAMETER = OpenApiParameter("org", OpenApiTypes.STR, description="Identifier of an organization.")
-PROJECT_PARAMETER = OpenApiParameter(
-    "project", OpenApiTypes.STR, description="Identifier of a project of `org`."
-)
+ORG_PARAMETER = OpenApiParameter("org", OpenApiTypes.STR, description="Organization identifier.")
+PROJECT_PARAMETER = OpenApiParameter("project", OpenApiTypes.STR, description="Project identifier in `org`.")
 IDENTIFIER_PARAMETER = OpenApiParameter(
-    "identifier", OpenApiTypes.STR, description="Only the one with this identifier."
+    "identifier", OpenApiTypes.STR, description="Only the resource with this identifier."
 )
 PAGE_SIZE_PARAMETER = OpenApiParameter(
     "page_size",
@@ -47,25 +45,25 @@ PAGE_SIZE_PARAMETER = OpenApiParameter(
     description=f"Rows of a page, {int(PAGE_ROWS)} at most.",
 )
 CURSOR_PARAMETER = OpenApiParameter(
-    "cursor", OpenApiTypes.STR, description="Where the page begins; taken from `next`."
+    "cursor", OpenApiTypes.STR, description="Page cursor: the value in `next` of the previous page."
 )
 IF_MATCH_PARAMETER = OpenApiParameter(
-    "If-Match", OpenApiTypes.STR, OpenApiParameter.HEADER, description="The ETag of the version to change."
+    "If-Match", OpenApiTypes.STR, OpenApiParameter.HEADER, description="ETag of the version to change."
 )
 FORCE_DELETE_PARAMETER = OpenApiParameter(
-    "although_used", OpenApiTypes.BOOL, description="Delete it even if something refers to it."
+    "although_used", OpenApiTypes.BOOL, description="Delete the resource even if others refer to it."
 )
 PAGE_PARAMETERS = [PAGE_SIZE_PARAMETER, CURSOR_PARAMETER]
 LIST_PARAMETERS = [ORG_PARAMETER, PROJECT_PARAMETER, IDENTIFIER_PARAMETER, *PAGE_PARAMETERS]
 SHARED_PARAMETER = OpenApiParameter(
     "shared",
     OpenApiTypes.BOOL,
-    description="Also what hangs above that scope and is shared with it.",
+    description="Include resources of the scopes above that are shared with this scope.",
 )
 
 
 def parse_boolean(text: str, name: str) -> bool:
-    """Read a parameter that is true or false. Raises `BadInput`."""
+    """Return the value of a Boolean parameter. Raises `BadInput`."""
     if text.lower() not in _TRUE_WORDS + _FALSE_WORDS:
         raise BadInput("The input is not valid.", errors=[{"path": name, "message": "use true or false"}])
     return text.lower() in _TRUE_WORDS

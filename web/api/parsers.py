@@ -13,7 +13,7 @@ from web.http.problems import BadInput, TooLarge
 
 
 class GuardedJSONParser(BaseParser):
-    """JSON objects, strictly: no NaN, no duplicate keys, no number that a database cannot hold."""
+    """Strict JSON objects: no NaN, no duplicate keys, no numbers outside the database's range."""
 
     media_type = "application/json"
 
@@ -27,7 +27,7 @@ class GuardedJSONParser(BaseParser):
 
 
 class GuardedYAMLParser(BaseParser):
-    """A YAML body, kept as text: it arrives as {"yaml": "..."} like one that was wrapped in JSON."""
+    """YAML body, passed on as text: {"yaml": "..."}, the same as YAML wrapped in JSON."""
 
     media_type = "application/yaml"
 
@@ -41,7 +41,7 @@ class GuardedYAMLParser(BaseParser):
 
 
 class LegacyYAMLParser(GuardedYAMLParser):
-    """The same under the name that was in use before RFC 9512."""
+    """YAML body under the media type in use before RFC 9512."""
 
     media_type = "application/x-yaml"
 
@@ -58,7 +58,7 @@ def read_text(stream: BinaryIO) -> str:
 
 
 def parse_object(text: str) -> dict[str, Any]:
-    """Read one JSON object. Raises `BadInput` naming what is wrong and where."""
+    """Return one JSON object. Raises `BadInput` with the position of the problem."""
     try:
         value = parse_json(text)
     except InputRejected as refused:
@@ -69,5 +69,5 @@ def parse_object(text: str) -> dict[str, Any]:
 
 
 def build_body_error(fault: InputProblem) -> BadInput:
-    """Return the refusal of a body."""
+    """Return the error for an invalid body."""
     return BadInput(fault.display_message, errors=[fault.to_json()])

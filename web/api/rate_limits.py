@@ -22,7 +22,7 @@ _DECISION_ATTRIBUTE = "rate_verdict"
 
 @dataclass(frozen=True)
 class RateLimitDecision:
-    """What the count of a caller says about one request."""
+    """Result of counting one request of a caller."""
 
     limit: int
     remaining: int
@@ -34,7 +34,7 @@ class RateLimitDecision:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Return the fields of the IETF draft "RateLimit header fields for HTTP"."""
+        """Return the headers of the IETF draft "RateLimit header fields for HTTP"."""
         return {
             "RateLimit-Policy": f'"api";q={self.limit};w={WINDOW_SECONDS}',
             "RateLimit": f'"api";r={self.remaining};t={math.ceil(self.wait_seconds) or WINDOW_SECONDS}',
@@ -42,7 +42,7 @@ class RateLimitDecision:
 
 
 class ApiRateThrottle(BaseThrottle):
-    """Counts per API key, so that one program does not use up what another one of the same person may ask."""
+    """Rate limit per API key, so that programs of one user do not share a limit."""
 
     def allow_request(self, request: Request, view: APIView) -> bool:
         self.verdict = count_request(_get_caller_key(request), most=get_window_limit(), now=time.time())
@@ -54,14 +54,14 @@ class ApiRateThrottle(BaseThrottle):
 
 
 def get_window_limit() -> int:
-    """How many requests a caller may make in a window."""
+    """Return the number of requests that a caller may send in a window."""
     return max(1, int(settings.API_REQUESTS_PER_MINUTE) * WINDOW_SECONDS // 60)
 
 
 def count_request(caller: str, *, most: int, now: float) -> RateLimitDecision:
-    """Count a request of `caller` at `now` (seconds since the epoch) and say whether it may go on.
+    """Count a request of `caller` at `now` (seconds since the epoch), and return whether it is allowed.
 
-    The window slides: what is left of the one before counts in proportion, so that no edge doubles the rate.
+    The window slides: the previous window counts in proportion, so that no boundary doubles the rate.
     """
     number, passed = int(now // WINDOW_SECONDS), now % WINDOW_SECONDS / WINDOW_SECONDS
     key = f"api:{caller}:{number}"
@@ -76,7 +76,7 @@ def count_request(caller: str, *, most: int, now: float) -> RateLimitDecision:
 
 
 def add_rate_limit_headers(request: Request, response: Response) -> None:
-    """Tell the caller how much is left."""
+    """Add the remaining quota to a response."""
     verdict: RateLimitDecision | None = getattr(request, _DECISION_ATTRIBUTE, None)
     if verdict is not None:
         for name, value in verdict.headers.items():
@@ -90,7 +90,7 @@ def _get_caller_key(request: Request) -> str:
 
 
 def _compute_wait(before: int, here: int, passed: float, most: int) -> float:
-    """Return the seconds until one more fits."""
+    """Return the seconds until the next request is allowed."""
     if here + 1 <= most:
         share = 1 - (most - here - 1) / before
         return max((share - passed) * WINDOW_SECONDS, 0.01)

@@ -33,16 +33,16 @@ _NAME_CHARACTERS = 100
 
 
 def validate_body(serializer: BaseSerializer[Any], body: Any) -> None:
-    """Do nothing for a body whose keys are all known, and of the type that the description says.
+    """Check that all keys of a body are known and have the documented type.
 
-    The framework would take 0 for a text and "yes" for true. Raises `BadInput` naming each place.
+    The framework would accept 0 as a text and "yes" as true. Raises `BadInput` with each path.
     """
     if errors := list(_find_errors(serializer, body, "")):
         raise BadInput("The input is not valid.", errors=errors)
 
 
 def validate_empty_body(body: Any) -> None:
-    """Do nothing for an empty body. Raises `BadInput` naming what is in it."""
+    """Check that a body is empty. Raises `BadInput` with its keys."""
     if body:
         errors = [_build_error(str(name), "is not known here; nothing is taken") for name in body]
         raise BadInput("The input is not valid: there is nothing to send.", errors=errors)
@@ -51,10 +51,10 @@ def validate_empty_body(body: Any) -> None:
 def drop_unchanged(
     body: Mapping[str, Any], document: Mapping[str, Any], *, known: Collection[str], needed: Collection[str]
 ) -> dict[str, Any]:
-    """Return `body` without what says the same in `document`; keys that are `needed` stay.
+    """Return `body` without values that equal `document`; `needed` keys stay.
 
-    What neither is `known` nor in `document` stays, for `validate_body`. Raises `BadInput` naming each key
-    that is not `known` and says something else.
+    Keys that are neither `known` nor in `document` stay for `validate_body`. Raises `BadInput` for each
+    unknown key whose value differs.
     """
     readable = [name for name in body if name in document and name not in needed]
     same = {name for name in readable if body[name] == document[name]}
@@ -68,7 +68,7 @@ def drop_unchanged(
 
 
 def is_bodiless(view: APIView) -> bool:
-    """Return whether the description of what is asked for says that it has no body (`request=None`)."""
+    """Return whether the OpenAPI document declares no body (`request=None`)."""
     method = str(view.request.method)
     key = (type(view), method)
     if key not in _BODILESS_CACHE:
@@ -113,7 +113,7 @@ def _find_key_errors(
 
 
 def _find_type_mismatch(field: Field[Any, Any, Any, Any] | None, value: Any) -> str:
-    """What a field of the framework's own wants instead of a value; "" where it takes it."""
+    """Return the expected type of a value for a framework field; an empty text if the value fits."""
     # Fields of ours say by themselves what they take.
     if value is None or type(field).__module__ != Field.__module__:
         return ""

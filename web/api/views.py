@@ -32,7 +32,7 @@ Thing = TypeVar("Thing", bound=Model)
 
 
 class BaseApiView(APIView):
-    """The base of every route: a signed-in principal, lists in pages."""
+    """Base of every route, with authentication and pagination."""
 
     throttle_classes = [ApiRateThrottle]
     # For the description alone: `page` is what cuts a list.
@@ -52,21 +52,21 @@ class BaseApiView(APIView):
 
     @property
     def principal(self) -> User:
-        """Who asks; nobody else gets this far."""
+        """Return the authenticated principal."""
         user = self.request.user
         if not isinstance(user, User):
             raise TypeError("Routes serve signed-in users only.")
         return user
 
     def is_flag_set(self, name: str) -> bool:
-        """Return whether ?name=true, or =1, is in the address.
+        """Return whether the query has ?name=true or =1.
 
-        Raises `BadInput` for what is neither yes nor no.
+        Raises `BadInput` for a value that is not Boolean.
         """
         return parse_boolean(self.request.GET.get(name, ""), name)
 
     def paginate(self, queryset: QuerySet[Any], document: Callable[[Any], Any]) -> Response:
-        """Answer with the page of `queryset` that is asked for, each row as its document."""
+        """Return a response with the requested page of `queryset`, each row as its document."""
         pages = CursorPagination()
         rows = pages.paginate_queryset(queryset, self.request, self)
         return pages.get_paginated_response([_get_plain_data(document(row)) for row in rows])
@@ -74,7 +74,7 @@ class BaseApiView(APIView):
     def paginate_items(
         self, items: Sequence[Any], document: Callable[[Any], Any], *, key: Callable[[Any], str]
     ) -> Response:
-        """As `page`, of what no table holds: in the order of the unique `key`."""
+        """Paginate items without a table, in the order of the unique `key`."""
         pages = CursorPagination()
         pages.page = paginate_items(items, self.request, key=key)
         return pages.get_paginated_response([_get_plain_data(document(row)) for row in pages.page.items])
@@ -87,9 +87,9 @@ class BaseApiView(APIView):
         *,
         by_identifier: bool = True,
     ) -> Response:
-        """Answer with what `permission` is granted on, narrowed by ?org=, ?project= and ?identifier=.
+        """List the rows on which `permission` is granted, filtered by ?org=, ?project= and ?identifier=.
 
-        With ?shared=true a scope stands for what is shared with it from above too.
+        With ?shared=true a scope includes the shared rows of the scopes above.
         """
         visible = filter_visible(self.principal, permission, queryset)
         is_shared = permission in SHARED_VIEW_PERMISSIONS and self.is_flag_set("shared")
@@ -97,11 +97,11 @@ class BaseApiView(APIView):
         return self.paginate(found, document)
 
     def get_visible(self, permission: str, queryset: QuerySet[Thing], **lookup: Any) -> Thing:
-        """Return the row that is meant. Raises `NotVisible` (404) where there is none for this principal."""
+        """Return the row in the URL. Raises `NotVisible` (404) if this principal cannot view it."""
         return get_visible(self.request, permission, queryset, **lookup)
 
     def get_row(self, visible: QuerySet[Thing], **lookup: Any) -> Thing:
-        """Return the row that is meant of rows that may all be seen. Raises `NotVisible` (404)."""
+        """Return the row in the URL from rows that are all visible. Raises `NotVisible` (404)."""
         found = visible.filter(**lookup).first()
         if found is None:
             raise NotVisible("There is nothing here that you may see.")
@@ -115,10 +115,10 @@ class BaseApiView(APIView):
     def get_validated_body(
         self, serializer: type[Serializer[Any]], *, partial: bool = False
     ) -> dict[str, Any]:
-        """Return the body, checked by `serializer`; it may hold no other keys.
+        """Return the body, validated by `serializer`, without unknown keys.
 
-        What GET answers may be sent back whole: there, keys that nobody sets are left out while they say what
-        GET says. Raises the serializer's `ValidationError`, or `BadInput`.
+        The body may be the complete GET document: read-only keys are dropped if they are unchanged. Raises
+        the serializer's `ValidationError`, or `BadInput`.
         """
         # The parsers give nothing else.
         body, fields = cast(dict[str, Any], self.request.data), serializer().fields
@@ -133,7 +133,7 @@ class BaseApiView(APIView):
         return dict(checked.validated_data)
 
     def _get_current_document(self) -> dict[str, Any]:
-        """What GET answers at this address, as it is sent; empty where there is nothing."""
+        """Return the GET document of this URL, or an empty mapping."""
         reading = getattr(self, "get", None)
         try:
             answer = reading(self.request, *self.args, **self.kwargs).data if reading else {}
@@ -143,9 +143,9 @@ class BaseApiView(APIView):
         return found if isinstance(found, dict) else {}
 
     def get_named_scope(self) -> Scope:
-        """Return where a new thing is to hang: `scope`, or `org` and `project`, of the body or address.
+        """Return the scope of a new resource: `scope`, or `org` and `project`, of the body or the URL.
 
-        What exists hangs where its address says, whatever its document repeats.
+        The URL determines the scope of an existing resource; its document is ignored.
         """
         if path := self._get_parameter("scope"):
             return self.get_scope(path)
@@ -155,7 +155,7 @@ class BaseApiView(APIView):
         return self.get_scope(build_scope_path(org, project))
 
     def get_scope(self, path: str) -> Scope:
-        """Return the scope of `path`, of which one must be a member. Raises `NotVisible` (404)."""
+        """Return the scope of `path`. The caller must be a member. Raises `NotVisible` (404)."""
         found = list_member_scopes(self.principal).filter(path=path).first()
         if found is None:
             raise NotVisible("There is no such scope for you.")
@@ -172,7 +172,7 @@ class BaseApiView(APIView):
 def filter_by_scope(
     request: Request, queryset: QuerySet[Thing], *, by_identifier: bool = True, with_shared: bool = False
 ) -> QuerySet[Thing]:
-    """Apply the filters that every list of resources has; a scope stands for itself and all below it."""
+    """Apply the filters of all resource lists; a scope includes the scopes below it."""
     if by_identifier and (identifier := request.GET.get("identifier")):
         queryset = queryset.filter(identifier=identifier)
     org, project = request.GET.get("org", ""), request.GET.get("project", "")
@@ -195,12 +195,12 @@ def _get_plain_data(document: Any) -> Any:
 
 
 def build_scope_path(org: str, project: str) -> str:
-    """Return the path of a scope by what its parts are called."""
+    """Return the path of a scope from its identifiers."""
     return "/".join(part for part in (Scope.ROOT, org, project) if part)
 
 
 def describe_scope(scope: Scope) -> dict[str, str]:
-    """Return how a document names its scope; `scope` must come with the row."""
+    """Return the scope fields of a document; `scope` must be loaded."""
     return {"scope": scope.path, "org": scope.org, "project": scope.project}
 
 
@@ -210,7 +210,7 @@ def build_etag(version: object) -> str:
 
 
 def check_version(request: Request, version: object) -> None:
-    """Do nothing where If-Match is absent or names `version`. Raises `VersionConflict` (412) otherwise."""
+    """Check If-Match against `version`. Raises `VersionConflict` (412)."""
     asked = [tag.strip().removeprefix("W/") for tag in request.headers.get("If-Match", "").split(",")]
     if asked in ([""], ["*"]) or build_etag(version) in asked:
         return
@@ -218,5 +218,5 @@ def check_version(request: Request, version: object) -> None:
 
 
 def respond_with_etag(content: Any, version: object, status: int = 200) -> Response:
-    """Answer with a document and the ETag that a later If-Match can name."""
+    """Return a response with a document and its ETag for If-Match."""
     return Response(content, status=status, headers={"ETag": build_etag(version)})
