@@ -1,16 +1,10 @@
-"""Celery tasks that prune sessions and send password reset mails."""
+"""Celery task that sends password reset mails."""
 
 from typing import Any
 
 from celery import shared_task
 
-from accounts.authentication import passwords, sessions
-
-
-@shared_task
-def prune_sessions(**_: Any) -> None:
-    """Delete what is left of sessions that have ended."""
-    sessions.prune_expired_sessions()
+from accounts.authentication import passwords
 
 
 @shared_task

@@ -135,7 +135,6 @@ CELERY_BROKER_URL = (
     if REDIS_URL.startswith("unix:")
     else _build_redis_url(0)
 )
-CELERY_IMPORTS = ["inventory.sync.tasks", "inventory.drift.tasks"]
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
@@ -157,24 +156,37 @@ CELERY_TASK_DEFAULT_QUEUE = "slipway"
 CELERY_BEAT_SCHEDULER = "config.beat:Scheduler"
 CELERY_BEAT_SCHEDULE_FILENAME = str(HOME / "beat-schedule")
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
+_PRUNE_SECONDS = {
+    "plans": 3600.0,
+    "instances": 600.0,
+    "drift": 600.0,
+    "notifications": 3600.0,
+    "sessions": 3600.0,
+    "delegates": 600.0,
+}
 CELERY_BEAT_SCHEDULE = {
     "tick": {"task": "ops.tasks.tick", "schedule": 1.0, "options": {"expires": 3}},
-    "prune-plans": {"task": "deployments.tasks.prune", "schedule": 3600.0, "options": {"expires": 3600}},
-    "instances": {"task": "inventory.sync.tasks.tick", "schedule": 5.0, "options": {"expires": 10}},
-    "prune-instances": {"task": "inventory.sync.tasks.prune", "schedule": 600.0, "options": {"expires": 600}},
-    "drift": {"task": "inventory.drift.tasks.tick", "schedule": 10.0, "options": {"expires": 20}},
-    "prune-drift": {"task": "inventory.drift.tasks.prune", "schedule": 600.0, "options": {"expires": 600}},
-    "prune-notifications": {
-        "task": "notifications.tasks.prune",
-        "schedule": 3600.0,
-        "options": {"expires": 3600},
+    "instances": {
+        "task": "inventory.tasks.tick",
+        "schedule": 5.0,
+        "kwargs": {"kind": "sync"},
+        "options": {"expires": 10},
     },
-    "prune-sessions": {
-        "task": "accounts.tasks.prune_sessions",
-        "schedule": 3600.0,
-        "options": {"expires": 3600},
+    "drift": {
+        "task": "inventory.tasks.tick",
+        "schedule": 10.0,
+        "kwargs": {"kind": "drift"},
+        "options": {"expires": 20},
     },
-    "prune-delegates": {"task": "delegates.tasks.prune", "schedule": 600.0, "options": {"expires": 600}},
+    **{
+        f"prune-{group}": {
+            "task": "ops.tasks.prune",
+            "schedule": seconds,
+            "kwargs": {"group": group},
+            "options": {"expires": int(seconds)},
+        }
+        for group, seconds in _PRUNE_SECONDS.items()
+    },
 }
 
 CHANNEL_LAYERS = {

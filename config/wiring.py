@@ -23,6 +23,7 @@ def connect_apps() -> None:
     _register_task_owners()
     _register_live_sources()
     _register_inventory()
+    _register_retention()
 
 
 def _register_usages() -> None:
@@ -50,16 +51,15 @@ def _register_task_owners() -> None:
     from deployments.preview.delegate_reads import PREVIEW_OWNER, PreviewOwner
     from deployments.preview.operations import continue_preview
     from inventory.drift.drift_scan import DriftScan
-    from inventory.drift.tasks import request_scan
     from inventory.sync.scans.delegate_tasks import ScanTaskOwner
     from inventory.sync.sync_scan import SyncScan
-    from inventory.sync.tasks import request_sync
+    from inventory.tasks import queue_drift_scan, queue_sync
 
     register_task_owner(LOOKUP_OWNER, LookupTaskOwner())
     register_task_owner(CALL_OWNER, CallOwner())
     register_task_owner(PREVIEW_OWNER, PreviewOwner(continue_preview))
-    register_task_owner(SyncScan.OWNER, ScanTaskOwner(SyncScan, request_sync))
-    register_task_owner(DriftScan.OWNER, ScanTaskOwner(DriftScan, request_scan))
+    register_task_owner(SyncScan.OWNER, ScanTaskOwner(SyncScan, queue_sync))
+    register_task_owner(DriftScan.OWNER, ScanTaskOwner(DriftScan, queue_drift_scan))
 
 
 def _register_live_sources() -> None:
@@ -99,3 +99,21 @@ def _register_inventory() -> None:
 
     register_badge(DRIFT_BADGE, count_drifted_services)
     register_owner_source(get_adoption_owners)
+
+
+def _register_retention() -> None:
+    """How long each kind of row is kept."""
+    from accounts.authentication.sessions import SESSION_RETENTION
+    from delegates.retention import DELEGATE_RETENTION
+    from deployments.execution.stored_inputs import TEXT_RETENTION
+    from deployments.journal.provisions import PLAN_RETENTION
+    from inventory.retention import DRIFT_RETENTION, INSTANCE_RETENTION
+    from notifications.outbox_sender import NOTIFICATION_RETENTION
+    from web.retention import register_retention
+
+    register_retention("plans", (PLAN_RETENTION, TEXT_RETENTION))
+    register_retention("instances", INSTANCE_RETENTION)
+    register_retention("drift", DRIFT_RETENTION)
+    register_retention("notifications", NOTIFICATION_RETENTION)
+    register_retention("sessions", SESSION_RETENTION)
+    register_retention("delegates", DELEGATE_RETENTION)

@@ -1,4 +1,4 @@
-"""Celery tasks that sweep leases, route delegate tasks, run the built-in delegate and prune."""
+"""Celery tasks that sweep leases, route delegate tasks and run the built-in delegate."""
 
 import logging
 from typing import Any
@@ -6,7 +6,7 @@ from uuid import UUID
 
 from celery import shared_task
 
-from delegates import built_in_delegate, retention
+from delegates import built_in_delegate
 from delegates.models import DelegateTask
 from delegates.protocol import leases, liveness, sessions
 from delegates.task_queue import route_waiting_tasks
@@ -43,10 +43,3 @@ def tick(**_: Any) -> None:
 def run_built_in(*, task_id: str, **_: Any) -> None:
     """Run one task that is offered to the built-in delegate."""
     built_in_delegate.run_offered_task(UUID(task_id))
-
-
-@shared_task(name="delegates.tasks.prune")
-def prune(**_: Any) -> None:
-    """Delete expired rows."""
-    if deleted := retention.prune_expired_rows(get_database_time()):
-        logger.info("Pruned %s rows of delegates", deleted)

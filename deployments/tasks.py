@@ -1,4 +1,4 @@
-"""Celery tasks that dispatch, reconcile and prune executions."""
+"""Celery tasks that dispatch and reconcile executions."""
 
 import logging
 from typing import Any
@@ -9,9 +9,6 @@ from kombu.exceptions import OperationalError
 
 from deployments.engine.dispatch import ExecutionBatch, claim_due_batches, reconcile_batch
 from deployments.engine.reconcile import record_crash, release_leases
-from deployments.execution.stored_inputs import delete_unused_texts
-from deployments.journal.provisions import delete_expired_plans
-from web.clock import get_database_time
 from web.http.outages import OUTAGE_ERRORS, is_outage
 
 logger = logging.getLogger(__name__)
@@ -46,16 +43,6 @@ def reconcile_batch_task(*, execution_ids: list[str], token: str = "", **_: Any)
         # Whatever the mistake is, its execution has to end and say so: it would be looked at again for ever.
         logger.exception("A look failed because of a mistake in Slipway")
         record_crash([UUID(pk) for pk in execution_ids], error)
-
-
-@shared_task(name="deployments.tasks.prune")
-def prune(**_: Any) -> None:
-    """Drop what plans hold that nobody has applied in time, and texts that no run uses any more."""
-    now = get_database_time()
-    if freed := delete_expired_plans(now):
-        logger.info("Dropped %s plans that nobody has applied", freed)
-    if freed := delete_unused_texts(now):
-        logger.info("Dropped %s texts that no run uses any more", freed)
 
 
 def request_reconcile(execution_id: UUID) -> None:

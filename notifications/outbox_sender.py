@@ -1,4 +1,4 @@
-"""Delivery of due notifications under a lease, with retries, backoff and pruning."""
+"""Delivery of due notifications under a lease, with retries, backoff and retention."""
 
 import logging
 import time
@@ -17,6 +17,7 @@ from notifications.models import Notification, NotificationRule, OutboxLease
 from rbac.encryption import DecryptionFailed
 from web.clock import get_database_time
 from web.http.client import get_outgoing_reach
+from web.retention import RetentionRule
 
 LEASE_DURATION: Final = timedelta(seconds=50)
 
@@ -216,17 +217,10 @@ def expire_notifications(now: datetime) -> int:
     return ended + late.update(status=FAILED, ended_at=now, claimed_until=None)
 
 
-RETENTION: Final = timedelta(days=NOTIFICATION_DAYS)
-# A transaction that takes long keeps others from writing.
-PRUNE_BATCH_SIZE: Final = 1000
-
-
-def prune_notifications(now: datetime) -> int:
-    """Delete what ended and is old, a part at a time, and say how many rows went."""
-    old = Notification.objects.filter(created_at__lt=now - RETENTION).exclude(
-        status=Notification.Status.WAITING
-    )
-    total = 0
-    while ids := list(old.values_list("pk", flat=True)[:PRUNE_BATCH_SIZE]):
-        total += Notification.objects.filter(pk__in=ids).delete()[0]
-    return total
+NOTIFICATION_RETENTION: Final = (
+    RetentionRule(
+        Notification.objects.exclude(status=Notification.Status.WAITING),
+        "created_at",
+        timedelta(days=NOTIFICATION_DAYS),
+    ),
+)

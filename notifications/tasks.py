@@ -1,4 +1,4 @@
-"""Celery tasks that send and prune notifications."""
+"""Celery task that sends notifications."""
 
 import logging
 from typing import Any
@@ -33,13 +33,6 @@ def tick() -> None:
         if not is_outage(error):
             raise
         logger.warning("Notifications were not looked for, the next tick tries again: %s", error)
-
-
-@shared_task(name="notifications.tasks.prune")
-def prune(**_: Any) -> None:
-    """Take away what is older than it is kept for."""
-    if deleted := outbox_sender.prune_notifications(get_database_time()):
-        logger.info("Pruned %s notifications", deleted)
 
 
 def request_send() -> None:

@@ -23,6 +23,7 @@ from web.http import sessions
 from web.http.middleware import DatabaseMiddleware
 from web.http.outages import optional_write
 from web.http.sessions import SEEN_AT_KEY
+from web.retention import RetentionRule
 
 STARTED_KEY = "started_at"
 # How old "last seen" may be: each request is looked at, few are written down.
@@ -150,10 +151,12 @@ def forget_session(session_key: str | None) -> None:
         UserSession.objects.filter(session_key=hash_session_key(session_key)).delete()
 
 
-def prune_expired_sessions() -> None:
-    """Delete what is left of sessions that have ended."""
-    Session.objects.filter(expire_date__lt=timezone.now()).delete()
-    UserSession.objects.exclude(Exists(Session.objects.filter(session_key=OuterRef("session_key")))).delete()
+SESSION_RETENTION = (
+    RetentionRule(Session.objects.all(), "expire_date"),
+    RetentionRule(
+        UserSession.objects.exclude(Exists(Session.objects.filter(session_key=OuterRef("session_key"))))
+    ),
+)
 
 
 def _terminate_listed(row: UserSession) -> None:

@@ -5,7 +5,7 @@ A row of a manifest, or of a program, holds its texts as `{"name", "text"}` unti
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.db.models import Exists, OuterRef
@@ -14,9 +14,9 @@ from deployments.models import StageExecution, StoredText, StoredTextUse
 from pipelines.definition.step_manifests import FROZEN_KEY, list_frozen_sources
 from rbac.encryption import compute_fingerprint
 from web.clock import get_database_time
+from web.retention import RetentionRule
 
 StoredRow = Mapping[str, Any]
-UNUSED_RETENTION = timedelta(days=1)
 # Somebody may drop a text between the two moments in which it is found and taken.
 _TRIES = 3
 
@@ -45,12 +45,12 @@ def load_texts(rows: Sequence[StoredRow]) -> list[StoredRow]:
     return [{**row, "texts": [_load_text(one, found) for one in _texts(row)]} for row in rows]
 
 
-def delete_unused_texts(now: datetime) -> int:
-    """Drop the texts that no run uses any more; gives back how many."""
-    unused = StoredText.objects.filter(
-        ~Exists(StoredTextUse.objects.filter(text=OuterRef("pk"))), used_at__lt=now - UNUSED_RETENTION
-    )
-    return unused.delete()[0]
+# A new execution may use a text again while its row is written.
+TEXT_RETENTION = RetentionRule(
+    StoredText.objects.filter(~Exists(StoredTextUse.objects.filter(text=OuterRef("pk")))),
+    "used_at",
+    timedelta(days=1),
+)
 
 
 def _texts(row: StoredRow) -> list[dict[str, str]]:

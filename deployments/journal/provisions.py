@@ -11,8 +11,8 @@ from django.core.exceptions import ValidationError
 from aws.errors import Undelivered
 from deployments.models import AppliedConfiguration, Execution, StepExecution, StoredPlan
 from steps.actions.context import AppliedRun, PlannedRun
+from web.retention import RetentionRule
 
-PLAN_RETENTION = timedelta(days=7)
 _NAMES = UUID("0b1f6f0e-3f0c-4c53-8f0c-6a3a4b1c2d5e")
 
 
@@ -91,10 +91,9 @@ class EngineProvisions:
         return uuid5(_NAMES, f"{what} {self._step.pk} {self._step.run} {self._attempt}")
 
 
-def delete_expired_plans(now: datetime) -> int:
-    """Drop what plans hold that nobody has applied for as long as they are kept; gives back how many."""
-    held = StoredPlan.objects.filter(planned_at__lt=now - PLAN_RETENTION).exclude(content="")
-    return held.update(content="")
+PLAN_RETENTION = RetentionRule(
+    StoredPlan.objects.exclude(content=""), "planned_at", timedelta(days=7), clear={"content": ""}
+)
 
 
 def _applied(row: AppliedConfiguration | None) -> AppliedRun | None:

@@ -9,7 +9,7 @@ from deployments.models import StageExecution
 from inventory.models.adoption import Adoption
 from inventory.models.drift import ClusterDriftScan
 from inventory.models.instances import EcsServiceRecord, SyncedCluster
-from inventory.sync.clusters import FOLLOW_UP_WINDOW
+from inventory.sync.clusters import FOLLOW_UP_WINDOW, build_unleased_filter
 from inventory.sync.pauses import FIRST_PAUSE, allow_trial, end_pause
 
 # The owner of drift scans in delegate tasks and shared pauses.
@@ -49,10 +49,9 @@ def list_due_clusters(now: datetime, limit: int) -> list[int]:
 
     Clusters that sync has not read since their last scan are skipped.
     """
-    unleased = Q(lease_expires_at__isnull=True) | Q(lease_expires_at__lte=now)
     has_news = Q(compared_at=None) | Q(compared_at__lt=F("cluster__synced_at"))
     rows = ClusterDriftScan.objects.filter(
-        unleased, has_news, due_at__lte=now, cluster__due_at__isnull=False
+        build_unleased_filter(now), has_news, due_at__lte=now, cluster__due_at__isnull=False
     ).order_by("due_at")
     return list(rows.values_list("pk", flat=True)[:limit])
 

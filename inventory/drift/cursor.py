@@ -11,9 +11,8 @@ from aws.apis.scaling import DIMENSION, NAMESPACE, TARGETS_PER_CALL, build_resou
 from aws.errors import AwsError, Denied, NotFound
 from inventory.adoption.traffic.cursor import TrafficCursor
 from inventory.sync.column_values import clean_document
-from inventory.sync.cursor import ReadCall
+from inventory.sync.cursor import ReadCall, read_next_token
 from inventory.sync.ecs_payloads import AwsPayload, list_payloads
-from inventory.sync.scans.pagination import read_next_token
 
 SCALING_SERVICE: Final = "application-autoscaling"
 TARGETS, POLICIES, REVISIONS, TRAFFIC = "targets", "policies", "revisions", "traffic"

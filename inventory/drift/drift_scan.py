@@ -11,9 +11,9 @@ from django.db.models import QuerySet
 
 from aws.apis.scaling import build_resource_id
 from aws.errors import AwsError
-from delegates.access.aws_access import open_aws_access
 from inventory.adoption.live import publish_pending_adoptions_changed
 from inventory.adoption.proposals import update_pending_adoptions
+from inventory.drift import clusters
 from inventory.drift.clusters import DRIFT_OWNER, lift_drift_pause
 from inventory.drift.cursor import REVISIONS, TARGETS, DriftCursor
 from inventory.drift.findings import update_comparisons
@@ -24,7 +24,6 @@ from inventory.sync.cursor import ReadCall
 from inventory.sync.ecs_payloads import AwsPayload
 from inventory.sync.follow_ups import get_recent_targets
 from inventory.sync.pauses import ScanFailure
-from inventory.sync.scans import runner
 from inventory.sync.scans.cluster_scan import ClusterScan
 from web.clock import get_database_time
 
@@ -54,6 +53,15 @@ class DriftScan(ClusterScan):
         return cls(
             row, DriftCursor.from_row(stored) if stored else create_cursor(row.cluster, get_database_time())
         )
+
+    @classmethod
+    def schedule(cls, now: datetime) -> None:
+        clusters.create_cluster_scans(now)
+        clusters.schedule_follow_ups(now)
+
+    @classmethod
+    def list_due_clusters(cls, now: datetime, limit: int) -> list[int]:
+        return clusters.list_due_clusters(now, limit)
 
     @property
     def cluster(self) -> SyncedCluster:
@@ -135,8 +143,3 @@ def _store_revision(arn: str, response: Mapping[str, Any], now: datetime) -> Non
             "used_at": now,
         },
     )
-
-
-def run_drift_scan(pk: int, open_connector: runner.OpenConnector = open_aws_access) -> None:
-    """Continue the scan of a cluster for one time slice."""
-    runner.run_scan(DriftScan, pk, open_connector)

@@ -19,10 +19,10 @@ from inventory.adoption.traffic.options import TrafficOption
 from inventory.drift.clusters import advance_due_date
 from inventory.drift.documents.differences import find_aws_defaults, find_differences
 from inventory.drift.running_state import build_running_documents
-from inventory.drift.tasks import request_scan
 from inventory.models.adoption import Adoption
 from inventory.models.instances import EcsServiceRecord
 from inventory.queries.drift import EDIT_ENVIRONMENT
+from inventory.tasks import queue_drift_scan
 from pipelines.models import Pipeline
 from pipelines.operations.pipelines import save_pipeline
 from rbac.audit import record_audit_entry
@@ -93,7 +93,7 @@ def read_for_adoption(*, actor: User, infrastructure: Infrastructure, ecs_servic
         record_audit_entry(
             actor=actor, action="adoption.read", thing=adoption, after={"ecs_service": record.name}
         )
-        transaction.on_commit(lambda: request_scan(scan.pk))
+        transaction.on_commit(lambda: queue_drift_scan(scan.pk))
     return adoption
 
 
@@ -154,7 +154,7 @@ def adopt_service(*, actor: User, adoption: Adoption, spec: AdoptionSpec) -> Ado
         scan = advance_due_date(adoption.ecs_service.cluster, get_database_time())
         after = {"service": str(service), "pipeline": str(pipeline), "strategy": strategy}
         record_audit_entry(actor=actor, action="adoption.adopt", thing=adoption, after=after)
-        transaction.on_commit(lambda: request_scan(scan.pk))
+        transaction.on_commit(lambda: queue_drift_scan(scan.pk))
     adoption.refresh_from_db()
     return adoption
 

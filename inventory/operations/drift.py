@@ -8,11 +8,10 @@ from django.db import transaction
 from deployments.live.badges import publish_badges_changed
 from guards.limits import DRIFT_REASON_CHARACTERS
 from inventory.drift.clusters import advance_due_date
-from inventory.drift.tasks import request_scan
 from inventory.models.drift import ClusterDriftScan, Drift, DriftComparison
 from inventory.models.instances import SyncedCluster
 from inventory.queries.drift import ACCESS_ENVIRONMENT, EDIT_ENVIRONMENT, filter_open_drifts
-from inventory.sync.tasks import request_sync
+from inventory.tasks import queue_drift_scan, queue_sync
 from rbac.audit import record_audit_entry
 from rbac.models import User
 from rbac.policy import require
@@ -38,8 +37,8 @@ def request_drift_scan(*, actor: User, comparison: DriftComparison) -> ClusterDr
 
 
 def _request_tasks(cluster: int, compared: int) -> None:
-    request_sync(cluster)
-    request_scan(compared)
+    queue_sync(cluster)
+    queue_drift_scan(compared)
 
 
 def accept_drift(

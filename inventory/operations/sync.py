@@ -8,7 +8,7 @@ from inventory.queries.instances import get_cluster
 from inventory.sync.clusters import advance_due_date, create_clusters
 from inventory.sync.live import publish_clusters_changed
 from inventory.sync.pauses import allow_trial
-from inventory.sync.tasks import request_sync
+from inventory.tasks import queue_sync
 from rbac.audit import record_audit_entry
 from rbac.models import User
 from rbac.policy import require
@@ -37,6 +37,6 @@ def sync_infrastructure(*, actor: User, infrastructure: Infrastructure) -> Synce
         allow_trial(cluster, now)
         location = {"region": cluster.region, "cluster": cluster.cluster}
         record_audit_entry(actor=actor, action="infrastructure.sync", thing=infrastructure, after=location)
-        transaction.on_commit(lambda: request_sync(cluster.pk))
+        transaction.on_commit(lambda: queue_sync(cluster.pk))
         publish_clusters_changed(cluster.pk)
     return cluster

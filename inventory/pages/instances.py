@@ -18,7 +18,7 @@ from inventory.operations import sync
 from inventory.queries import instances
 from inventory.queries.freshness import list_cluster_freshness
 from inventory.queries.instance_filters import build_instance_filter
-from inventory.sync.retention import STOPPED_TASK_RETENTION
+from inventory.retention import STOPPED_TASK_RETENTION
 from rbac.policy import filter_visible
 from web.clock import get_database_time
 from web.forms.pages import (

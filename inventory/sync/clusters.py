@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db.models import Exists, Max, OuterRef, Q, QuerySet
+from django.db.models.functions import Now
 
 from catalog.models import Infrastructure
 from connectors.models import Connector
@@ -81,16 +82,18 @@ def _filter_infrastructures() -> QuerySet[Infrastructure]:
     )
 
 
+def build_unleased_filter(now: datetime) -> Q:
+    """Filter rows of scans that no worker has leased."""
+    return Q(lease_expires_at__isnull=True) | Q(lease_expires_at__lte=now)
+
+
 def list_due_clusters(now: datetime, limit: int) -> list[int]:
     """Return the keys of due clusters without a lease, the longest waiting first.
 
     A sync is deferred while executions wait there, since the engine reads the same services.
     """
-    unleased = Q(lease_expires_at__isnull=True) | Q(lease_expires_at__lte=now)
-    rows = (
-        SyncedCluster.objects.filter(unleased, due_at__lte=now).order_by("due_at").select_related("connector")
-    )
-    candidates = list(rows[:limit])
+    rows = SyncedCluster.objects.filter(build_unleased_filter(now), due_at__lte=now)
+    candidates = list(rows.order_by("due_at").select_related("connector")[:limit])
     deferrable = {get_batch_key(row): row.pk for row in candidates if _is_deferrable(row, now)}
     waiting = Execution.objects.filter(due_at__isnull=False, batch_key__in=deferrable).exclude(
         waits_for_service=""
@@ -110,17 +113,16 @@ def _is_deferrable(row: SyncedCluster, now: datetime) -> bool:
     return row.due_at > now - MAX_DEFERRAL
 
 
-def stop_unused_clusters(now: datetime) -> int:
-    """Stop syncing clusters without infrastructure that ran nothing for two weeks."""
+def filter_unused_clusters() -> QuerySet[SyncedCluster]:
+    """Filter clusters to sync, without infrastructure, that ran nothing for two weeks."""
     recent = ServiceInstance.objects.filter(cluster=OuterRef("pk")).filter(
-        Q(stopped_at__isnull=True) | Q(stopped_at__gt=now - IDLE_CLUSTER_RETENTION)
+        Q(stopped_at__isnull=True) | Q(stopped_at__gt=Now() - IDLE_CLUSTER_RETENTION)
     )
-    idle = (
-        SyncedCluster.objects.exclude(Exists(_filter_infrastructures()))
+    return (
+        SyncedCluster.objects.filter(due_at__isnull=False)
+        .exclude(Exists(_filter_infrastructures()))
         .exclude(Exists(recent))
-        .filter(due_at__isnull=False, last_used_at__lt=now - IDLE_CLUSTER_RETENTION)
     )
-    return idle.update(due_at=None)
 
 
 def advance_due_date(cluster: SyncedCluster, now: datetime) -> None:

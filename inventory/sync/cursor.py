@@ -11,9 +11,31 @@ from typing import Any, Final, Self
 from aws.apis.cloudwatch import METRICS_PER_CALL, build_metric_data_request
 from aws.apis.ecs import CONTAINER_INSTANCES_PER_CALL, SERVICES_PER_CALL, TASKS_PER_CALL
 from aws.apis.scaling import DIMENSION, NAMESPACE, TARGETS_PER_CALL
+from guards.limits import SYNC_CALLS
+from guards.text import find_control_problem
 from inventory.sync.ecs_payloads import list_arns
-from inventory.sync.scans.pagination import read_next_token
 from inventory.sync.upserts.usage import METRICS, build_usage_metrics, compute_usage_window
+
+_MAX_TOKEN_LENGTH: Final = 8192
+
+
+class InvalidAwsResponse(Exception):
+    """A response without a valid next page; the message is for the reader."""
+
+
+def read_next_token(response: Mapping[str, Any], name: str, *, previous_token: str, call_count: int) -> str:
+    """Return the token of the next page, empty after the last one.
+
+    `previous_token` requested this page; `call_count` is the number of calls so far. Raises
+    `InvalidAwsResponse`, since a truncated list would end tasks that still run.
+    """
+    token = response.get(name) or ""
+    if not isinstance(token, str) or len(token) > _MAX_TOKEN_LENGTH or find_control_problem(token):
+        raise InvalidAwsResponse("AWS named a next page by what is no token.")
+    if call_count >= SYNC_CALLS or (token and token == previous_token):
+        raise InvalidAwsResponse("The lists of this cluster come to no end.")
+    return token
+
 
 PAGE_SIZE: Final = 100
 SERVICES, SCALING, RUNNING, STOPPED = "services", "scaling", "running", "stopped"

@@ -9,9 +9,8 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from aws.errors import AwsError, NotFound, Throttled, Unanswered, Unauthenticated, Undelivered
-from delegates.access.aws_access import open_aws_access
 from inventory.models.instances import EcsServiceRecord, ServiceInstance, SyncedCluster
-from inventory.sync import denied_reads, pauses
+from inventory.sync import clusters, denied_reads, pauses
 from inventory.sync.cursor import (
     ACTIVITIES,
     HEALTH,
@@ -28,7 +27,6 @@ from inventory.sync.cursor import (
 from inventory.sync.ecs_payloads import list_arns, parse_account_id
 from inventory.sync.follow_ups import create_cursor, get_recent_services
 from inventory.sync.live import publish_clusters_changed
-from inventory.sync.scans import runner
 from inventory.sync.scans.cluster_scan import ClusterScan
 from inventory.sync.upserts.container_instances import (
     list_used_container_instances,
@@ -90,6 +88,15 @@ class SyncScan(ClusterScan):
     def of_row(cls, row: SyncedCluster) -> Self:
         stored = row.cursor
         return cls(row, SyncCursor.from_row(stored) if stored else create_cursor(row, get_database_time()))
+
+    @classmethod
+    def schedule(cls, now: datetime) -> None:
+        clusters.create_clusters(now)
+        clusters.schedule_follow_ups(now)
+
+    @classmethod
+    def list_due_clusters(cls, now: datetime, limit: int) -> list[int]:
+        return clusters.list_due_clusters(now, limit)
 
     @property
     def cluster(self) -> SyncedCluster:
@@ -238,8 +245,3 @@ class SyncScan(ClusterScan):
             "scaling_read_at": self.cluster.scaling_read_at,
         }
         self.save_cursor(now, **columns)
-
-
-def run_sync(pk: int, open_connector: runner.OpenConnector = open_aws_access) -> None:
-    """Continue the sync of a cluster for one time slice."""
-    runner.run_scan(SyncScan, pk, open_connector)

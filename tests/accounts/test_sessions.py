@@ -11,14 +11,16 @@ from django.core.cache import cache
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
-from accounts.authentication.sessions import describe_device, prune_expired_sessions
+from accounts.authentication.sessions import SESSION_RETENTION, describe_device
 from rbac.access_changes import hash_session_key
 from rbac.models import AuditEntry
 from tests.fixtures.sockets import session_of
 from tests.rbac.people import user
 from tests.secret_watch.marker import planted
 from web.http.sessions import SessionStore
+from web.retention import prune_rows
 
 pytestmark = pytest.mark.django_db
 PASSWORD = planted("correct horse battery")
@@ -150,7 +152,7 @@ def test_what_is_left_of_ended_sessions_is_pruned():
         signed_in()
         clock.shift(13 * HOUR)
         kept = signed_in()
-        prune_expired_sessions()
+        assert prune_rows(SESSION_RETENTION, timezone.now())
         assert [row.session_key for row in UserSession.objects.all()] == [
             hash_session_key(kept.session.session_key)
         ]

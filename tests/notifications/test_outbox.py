@@ -23,8 +23,8 @@ from notifications.outbox import list_subscribed_events, notify
 from notifications.outbox_sender import (
     CLAIM_DURATION,
     MOST_PARALLEL_SENDS,
+    NOTIFICATION_RETENTION,
     claim_due_notifications,
-    prune_notifications,
     record_result,
     send_due_notifications,
 )
@@ -35,6 +35,7 @@ from tests.fixtures.worker_crashes import KILLED, in_a_fork
 from tests.notifications.conftest import Ruled
 from tests.notifications.webhook_receiver import LONGEST_WAIT, Received, Receiver, listening
 from tests.secret_watch.marker import planted
+from web.retention import prune_rows
 
 FAILED, DELIVERED, WAITING = (
     Notification.Status.FAILED,
@@ -457,6 +458,6 @@ def test_what_ended_is_kept_for_a_month_and_what_waits_for_as_long_as_it_waits(
     notify(failed(project), failed(project))
     first = Notification.objects.earliest("pk")
     Notification.objects.filter(pk=first.pk).update(status=DELIVERED)
-    assert prune_notifications(now() + 29 * LATER) == 0
-    assert prune_notifications(now() + 31 * LATER) == 1
+    assert prune_rows(NOTIFICATION_RETENTION, now() + 29 * LATER) == 0
+    assert prune_rows(NOTIFICATION_RETENTION, now() + 31 * LATER) == 1
     assert Notification.objects.get().status == WAITING

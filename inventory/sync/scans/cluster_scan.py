@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final, Protocol, Self
 
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, QuerySet
 
 from aws.errors import AwsError, Throttled
 from connectors.specs.aws import parse_aws_spec
@@ -22,6 +22,7 @@ from deployments.engine.service_waits import get_rate_limit_key
 from deployments.journal import rate_limits
 from inventory.models.instances import SyncedCluster
 from inventory.sync import column_values, pauses
+from inventory.sync.clusters import build_unleased_filter
 from inventory.sync.cursor import ReadCall
 from inventory.sync.pauses import ScanFailure
 from web.clock import get_database_time
@@ -69,6 +70,16 @@ class ClusterScan(ABC):
     def of_row(cls, row: Any) -> Self:
         """Return the scan of a row, at its cursor or at the start."""
 
+    @classmethod
+    @abstractmethod
+    def schedule(cls, now: datetime) -> None:
+        """Create the missing rows, and make due what deployments have changed."""
+
+    @classmethod
+    @abstractmethod
+    def list_due_clusters(cls, now: datetime, limit: int) -> list[int]:
+        """Return the keys of due rows without a lease, the longest waiting first."""
+
     @property
     @abstractmethod
     def cluster(self) -> SyncedCluster:
@@ -104,8 +115,7 @@ class ClusterScan(ABC):
     def claim(cls, pk: int) -> Self | None:
         """Take the lease of a cluster that is due and not paused."""
         now = get_database_time()
-        unleased = Q(lease_expires_at__isnull=True) | Q(lease_expires_at__lte=now)
-        due = cls.rows().model.objects.filter(unleased, pk=pk, due_at__lte=now)
+        due = cls.rows().model.objects.filter(build_unleased_filter(now), pk=pk, due_at__lte=now)
         if not due.update(fence=F("fence") + 1, lease_expires_at=now + LEASE_DURATION, task=None):
             return None
         scan = cls.of_row(cls.rows().get(pk=pk))

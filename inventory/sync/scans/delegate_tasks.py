@@ -12,9 +12,9 @@ from delegates.access.lookup_tasks import build_task_error
 from delegates.models import DelegateTask
 from delegates.operations.tasks import ReadOwner
 from delegates.task_owners import TaskAnswer, TaskPayload
+from inventory.sync.cursor import InvalidAwsResponse
 from inventory.sync.pauses import ScanFailure
 from inventory.sync.scans.cluster_scan import ClusterScan
-from inventory.sync.scans.pagination import InvalidAwsResponse
 from web.clock import get_database_time
 
 

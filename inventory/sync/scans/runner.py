@@ -8,14 +8,13 @@ from typing import Final
 from aws.caller import Caller
 from aws.errors import AwsError
 from connectors.models import Connector
-from delegates.access.aws_access import ConnectorUnavailable, DelegateAwsAccess
+from delegates.access.aws_access import ConnectorUnavailable, DelegateAwsAccess, open_aws_access
 from deployments.journal import rate_limits
 from deployments.journal.engine_signals import RateLimited
 from deployments.journal.recent_reads import publish_targets
-from inventory.sync.cursor import ReadCall
+from inventory.sync.cursor import InvalidAwsResponse, ReadCall
 from inventory.sync.pauses import ScanFailure
 from inventory.sync.scans.cluster_scan import ClusterScan, ScanLeaseLost
-from inventory.sync.scans.pagination import InvalidAwsResponse
 from web.clock import get_database_time
 
 logger = logging.getLogger(__name__)
@@ -25,7 +24,7 @@ TIME_SLICE_SECONDS: Final = 20.0
 OpenConnector = Callable[[Connector, str], Caller | DelegateAwsAccess]
 
 
-def run_scan(kind: type[ClusterScan], pk: int, open_connector: OpenConnector) -> None:
+def run_scan(kind: type[ClusterScan], pk: int, open_connector: OpenConnector = open_aws_access) -> None:
     """Continue a scan for one time slice; with a delegate, only the next call is queued."""
     scan = kind.claim(pk)
     if scan is None:

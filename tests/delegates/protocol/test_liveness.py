@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from delegates import built_in_delegate, retention
+from delegates import built_in_delegate
 from delegates.connectivity import AWAY_AFTER, LATE_AFTER
 from delegates.models import (
     AllowlistEntry,
@@ -23,10 +23,12 @@ from delegates.operations.tokens import revoke_token
 from delegates.protocol import leases, liveness
 from delegates.protocol.limits import GONE_AFTER
 from delegates.protocol.problems import StaleFence, TokenRevoked
+from delegates.retention import DELEGATE_RETENTION
 from delegates.tasks import tick
 from rbac.models import Scope, User
 from tests.delegates.protocol.fake_agents import Agent, offered
 from tests.fixtures.delegates import make_task
+from web.retention import prune_rows
 
 pytestmark = pytest.mark.django_db
 SECOND = timedelta(seconds=1)
@@ -165,8 +167,8 @@ def test_what_is_old_goes_and_what_is_not_stays(agent: Agent):
             expires_at=now + SECOND - age,
         )
     DelegateLogChunk.objects.filter(sequence__gt=1).update(at=now - timedelta(days=40))
-    assert retention.prune_expired_rows(now) == 4
-    assert retention.prune_expired_rows(now) == 0
+    assert prune_rows(DELEGATE_RETENTION, now) == 4
+    assert prune_rows(DELEGATE_RETENTION, now) == 0
     assert DelegateTask.objects.count() == 3
     assert Delegate.objects.filter(is_built_in=False).count() == 1
 

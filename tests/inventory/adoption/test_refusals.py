@@ -18,6 +18,7 @@ from inventory.operations.adoptions import (
     read_for_adoption,
 )
 from inventory.queries.drift import get_adoption_failure
+from inventory.sync.scans.runner import run_scan
 from pipelines.models import Pipeline
 from rbac.models import Scope, User
 from tests.fixtures.engine_driver import Drive
@@ -120,7 +121,7 @@ def test_a_missing_permission_is_told_while_somebody_waits(drive: Drive) -> None
     drive.sandbox.fault("denied", service="ecs", operation="DescribeTaskDefinition")
     found = read_for_adoption(actor=admin, infrastructure=place, ecs_service="legacy")
     was = read_adoption_snapshots([str(found.pk)])
-    drift_scan.run_drift_scan(clusters.advance_due_date(cluster, found.requested_at).pk)
+    run_scan(drift_scan.DriftScan, clusters.advance_due_date(cluster, found.requested_at).pk)
     assert read_adoption_snapshots([str(found.pk)]) != was, "the page that waits is told"
     drive.sandbox.clear_faults()
     assert "ecs:DescribeTaskDefinition" in get_adoption_failure(found)

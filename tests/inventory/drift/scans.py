@@ -11,7 +11,8 @@ from inventory.drift.read_plan import create_cursor
 from inventory.models.drift import ClusterDriftScan, Drift, DriftComparison
 from inventory.models.instances import EcsServiceRecord, SyncedCluster
 from inventory.sync.clusters import create_clusters
-from inventory.sync.sync_scan import run_sync
+from inventory.sync.scans.runner import run_scan
+from inventory.sync.sync_scan import SyncScan
 from web.clock import get_database_time
 
 
@@ -22,7 +23,7 @@ def synced() -> SyncedCluster:
     create_clusters(get_database_time())
     SyncedCluster.objects.update(due_at=get_database_time())
     cluster = SyncedCluster.objects.get()
-    run_sync(cluster.pk)
+    run_scan(SyncScan, cluster.pk)
     cluster.refresh_from_db()
     assert cluster.failure == ""
     _after_the_story()
@@ -59,7 +60,7 @@ def looked_at(cluster: SyncedCluster) -> ClusterDriftScan:
     rate_limits.reset_buckets()
     clusters.create_cluster_scans(get_database_time())
     one = asked_for(cluster)
-    drift_scan.run_drift_scan(one.pk)
+    run_scan(drift_scan.DriftScan, one.pk)
     one.refresh_from_db()
     assert (one.failure, one.cursor) == ("", None)
     return one

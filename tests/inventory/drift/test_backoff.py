@@ -12,11 +12,12 @@ from pytest_django import Settings
 from aws.errors import AwsError, Denied, Throttled, Unauthenticated
 from deployments.journal import rate_limits
 from inventory.drift import clusters
-from inventory.drift.drift_scan import run_drift_scan
+from inventory.drift.drift_scan import DriftScan
 from inventory.drift.read_plan import create_cursor
 from inventory.models.drift import ClusterDriftScan, DriftComparison
 from inventory.models.instances import SyncedCluster, SyncPause
 from inventory.sync.pauses import LONGEST_PAUSE, claim_trial
+from inventory.sync.scans.runner import run_scan
 from rbac.models import Scope, User
 from tests.inventory.drift.large_account import Account
 from tests.inventory.drift.test_large_accounts import World, world
@@ -62,7 +63,7 @@ def beside(made: World) -> None:
 
 def tick(account: Any) -> None:
     for pk in clusters.list_due_clusters(get_database_time(), 100):
-        run_drift_scan(pk, lambda *_: account)
+        run_scan(DriftScan, pk, lambda *_: account)
 
 
 def pass_time() -> None:

@@ -11,6 +11,7 @@ from inventory.drift.read_plan import create_cursor
 from inventory.models.drift import ClusterDriftScan, Drift, DriftComparison
 from inventory.models.instances import EcsServiceRecord, SyncPause
 from inventory.sync.pauses import list_pause_keys
+from inventory.sync.scans.runner import run_scan
 from tests.fixtures.engine_driver import Drive
 from tests.fixtures.fake_delegates import Hand, hand
 from tests.inventory.drift.scans import asked_for, story_now, synced
@@ -42,7 +43,7 @@ def compared(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> ClusterDriftScan:
 
 def until_compared(compared: ClusterDriftScan, one: Hand) -> None:
     for _ in range(10):
-        drift_scan.run_drift_scan(compared.pk)
+        run_scan(drift_scan.DriftScan, compared.pk)
         one.serve()
         compared.refresh_from_db()
         if compared.compared_at:
@@ -77,7 +78,7 @@ def test_who_tries_for_all_that_rest_makes_call_after_call(compared: ClusterDrif
 
 def test_a_cluster_says_that_no_delegate_has_the_tags_and_is_tried_later(compared: ClusterDriftScan) -> None:
     hand("other", tags=("us",))
-    drift_scan.run_drift_scan(compared.pk)
+    run_scan(drift_scan.DriftScan, compared.pk)
     route_waiting_tasks(get_database_time())
     compared.refresh_from_db()
     assert "eu" in compared.failure

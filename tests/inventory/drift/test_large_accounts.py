@@ -12,11 +12,11 @@ from pytest_django import Settings
 from aws.caller import Caller
 from connectors.models import Connector
 from inventory.drift import clusters
-from inventory.drift.drift_scan import SCAN_INTERVAL, run_drift_scan
+from inventory.drift.drift_scan import SCAN_INTERVAL, DriftScan
 from inventory.models.drift import ClusterDriftScan, Drift, DriftComparison
 from inventory.models.instances import SyncedCluster
 from inventory.sync.clusters import create_clusters
-from inventory.sync.sync_scan import run_sync as sync
+from inventory.sync.scans.runner import run_scan
 from rbac.models import Scope
 from tests.inventory.drift.large_account import Account, place
 from web.clock import get_database_time
@@ -43,7 +43,7 @@ class World:
         create_clusters(get_database_time())
         SyncedCluster.objects.update(due_at=get_database_time())
         for pk in SyncedCluster.objects.values_list("pk", flat=True):
-            sync(pk, self.door)
+            run_scan(SyncScan, pk, self.door)
         assert not SyncedCluster.objects.filter(synced_at=None).exists()
 
     def looked(self) -> Spent:
@@ -53,7 +53,7 @@ class World:
         began = time.thread_time()
         with CaptureQueriesContext(connection) as queries:
             for pk in clusters.list_due_clusters(get_database_time(), 100):
-                run_drift_scan(pk, self.door)
+                run_scan(DriftScan, pk, self.door)
         assert not ClusterDriftScan.objects.filter(compared_at=None).exists()
         return Spent(time.thread_time() - began, len(queries))
 
@@ -125,6 +125,6 @@ def test_the_queries_of_a_look_do_not_grow_with_what_it_looks_at(project: Scope,
     for pk in ClusterDriftScan.objects.order_by("pk").values_list("pk", flat=True):
         ClusterDriftScan.objects.filter(pk=pk).update(due_at=get_database_time(), compared_at=None)
         with CaptureQueriesContext(connection) as queries:
-            run_drift_scan(pk, made.door)
+            run_scan(DriftScan, pk, made.door)
         spent.append(len(queries))
     assert spent[0] == spent[1]

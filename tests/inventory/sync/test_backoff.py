@@ -15,7 +15,8 @@ from inventory.models.instances import SyncedCluster, SyncPause
 from inventory.queries.instances import serialize_sync
 from inventory.sync.clusters import list_due_clusters
 from inventory.sync.pauses import LONGEST_PAUSE, allow_trial
-from inventory.sync.sync_scan import run_sync
+from inventory.sync.scans.runner import run_scan
+from inventory.sync.sync_scan import SyncScan
 from rbac.models import Scope
 from tests.inventory.sync.large_cluster import Crowd
 from web.clock import get_database_time
@@ -59,7 +60,7 @@ def clusters(project: Scope, settings: Settings) -> list[SyncedCluster]:
 
 def tick(account: Refusing | Crowd) -> None:
     for pk in list_due_clusters(get_database_time(), 100):
-        run_sync(pk, lambda *_: account)
+        run_scan(SyncScan, pk, lambda *_: account)
 
 
 def pass_time() -> None:

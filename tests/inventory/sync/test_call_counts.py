@@ -19,6 +19,7 @@ from inventory.drift import clusters as drift_clusters
 from inventory.drift import drift_scan
 from inventory.models.instances import EcsServiceRecord, ServiceInstance, SyncedCluster
 from inventory.sync import clusters, sync_scan
+from inventory.sync.scans.runner import run_scan
 from steps.states import CallState
 from tests.fixtures.engine_driver import Drive
 from web import clock
@@ -73,14 +74,14 @@ class Installation:
         clusters.create_clusters(now)
         clusters.schedule_follow_ups(now)
         for pk in clusters.list_due_clusters(now, 10):
-            sync_scan.run_sync(pk)
+            run_scan(sync_scan.SyncScan, pk)
 
     def _tick_drift(self) -> None:
         now = get_database_time()
         drift_clusters.create_cluster_scans(now)
         drift_clusters.schedule_follow_ups(now)
         for pk in drift_clusters.list_due_clusters(now, 10):
-            drift_scan.run_drift_scan(pk)
+            run_scan(drift_scan.DriftScan, pk)
 
     def roll_out(self, tag: str) -> Execution:
         """Deploy, and let ten seconds more go by: sync and drift follow the end."""
@@ -139,7 +140,7 @@ def published(cluster: SyncedCluster) -> None:
 def synced_count(traveller: time_machine.Traveller) -> int:
     traveller.shift(timedelta(seconds=1))
     SyncedCluster.objects.update(due_at=get_database_time())
-    sync_scan.run_sync(SyncedCluster.objects.get().pk)
+    run_scan(sync_scan.SyncScan, SyncedCluster.objects.get().pk)
     return EcsServiceRecord.objects.get().desired
 
 

@@ -8,7 +8,8 @@ from delegates.task_queue import route_waiting_tasks
 from deployments.journal import rate_limits
 from inventory.models.instances import ServiceInstance, SyncedCluster
 from inventory.sync.clusters import create_clusters, list_due_clusters
-from inventory.sync.sync_scan import run_sync
+from inventory.sync.scans.runner import run_scan
+from inventory.sync.sync_scan import SyncScan
 from tests.fixtures.engine_driver import Drive
 from tests.fixtures.fake_delegates import Hand, hand
 from web.clock import get_database_time
@@ -40,7 +41,7 @@ def cluster(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> SyncedCluster:
 def until_synced(cluster: SyncedCluster, one: Hand) -> None:
     for _ in range(20):
         if list_due_clusters(get_database_time(), 1):
-            run_sync(cluster.pk)
+            run_scan(SyncScan, cluster.pk)
         one.serve()
         cluster.refresh_from_db()
         if cluster.synced_at:
@@ -52,7 +53,7 @@ def test_each_call_is_a_task_of_a_delegate_and_one_that_is_lost_is_made_by_the_n
     cluster: SyncedCluster,
 ) -> None:
     first = hand("first", tags=("eu",))
-    run_sync(cluster.pk)
+    run_scan(SyncScan, cluster.pk)
     route_waiting_tasks(get_database_time())
     task = first.take()
     assert task is not None
@@ -78,7 +79,7 @@ def test_a_cluster_says_that_no_delegate_has_the_tags_and_is_tried_later(
     cluster: SyncedCluster,
 ) -> None:
     hand("other", tags=("us",))
-    run_sync(cluster.pk)
+    run_scan(SyncScan, cluster.pk)
     route_waiting_tasks(get_database_time())
     cluster.refresh_from_db()
     assert "eu" in cluster.failure

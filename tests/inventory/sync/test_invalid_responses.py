@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from inventory.models.instances import EcsServiceEvent, EcsServiceRecord, ServiceInstance, SyncedCluster
 from inventory.sync import column_values
 from inventory.sync.ecs_payloads import AwsPayload
-from inventory.sync.sync_scan import run_sync
+from inventory.sync.scans.runner import run_scan
+from inventory.sync.sync_scan import SyncScan
 from tests.invalid_input.invalid_values import JSON_ONLY, TEXTS
 from tests.inventory.sync.large_cluster import PREFIX, Crowd
 from tests.inventory.sync.test_large_clusters import cluster, sync
@@ -107,7 +108,7 @@ def test_a_list_that_cannot_be_followed_ends_nothing(cluster: SyncedCluster) -> 
                 return {"taskArns": [], "nextToken": token}
 
         SyncedCluster.objects.update(due_at=get_database_time())
-        run_sync(cluster.pk, lambda *_: Endless(1, 1))
+        run_scan(SyncScan, cluster.pk, lambda *_: Endless(1, 1))
         cluster.refresh_from_db()
         assert cluster.failure
         assert ServiceInstance.objects.filter(stopped_at=None).count() == 1
@@ -139,7 +140,7 @@ def test_a_failure_is_told_however_aws_words_it(cluster: SyncedCluster) -> None:
         def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
             raise AwsError("Odd\0Code" * 100, "m\0\ud800" * 10_000, service, operation)
 
-    run_sync(cluster.pk, lambda *_: Refusing(1, 1))
+    run_scan(SyncScan, cluster.pk, lambda *_: Refusing(1, 1))
     cluster.refresh_from_db()
     assert cluster.failures == 1
     assert "ListServices" in cluster.failure

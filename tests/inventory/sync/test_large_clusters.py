@@ -14,7 +14,8 @@ from inventory.models.instances import (
     SyncedCluster,
 )
 from inventory.sync.clusters import list_due_clusters
-from inventory.sync.sync_scan import SYNC_INTERVAL, run_sync
+from inventory.sync.scans.runner import run_scan
+from inventory.sync.sync_scan import SYNC_INTERVAL, SyncScan
 from rbac.models import Scope
 from tests.inventory.sync.large_cluster import Crowd
 from web.clock import get_database_time
@@ -39,7 +40,7 @@ def sync(cluster: SyncedCluster, crowd: Crowd) -> float:
     SyncedCluster.objects.update(due_at=get_database_time(), synced_at=None)
     while SyncedCluster.objects.get().synced_at is None:
         assert list_due_clusters(get_database_time(), 10) == [cluster.pk]
-        run_sync(cluster.pk, lambda *_: crowd)
+        run_scan(SyncScan, cluster.pk, lambda *_: crowd)
     return time.thread_time() - began
 
 

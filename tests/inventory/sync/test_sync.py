@@ -13,7 +13,8 @@ from deployments.journal import rate_limits
 from deployments.models import Execution
 from inventory.models.instances import EcsServiceEvent, EcsServiceRecord, ServiceInstance, SyncedCluster
 from inventory.sync.clusters import create_clusters, list_due_clusters, schedule_follow_ups
-from inventory.sync.sync_scan import run_sync
+from inventory.sync.scans.runner import run_scan
+from inventory.sync.sync_scan import SyncScan
 from tests.fixtures.engine_driver import Drive
 from web.clock import get_database_time
 
@@ -25,7 +26,7 @@ def sync() -> SyncedCluster:
     create_clusters(get_database_time())
     SyncedCluster.objects.update(due_at=get_database_time())
     (pk,) = list_due_clusters(get_database_time(), 10)
-    run_sync(pk)
+    run_scan(SyncScan, pk)
     return SyncedCluster.objects.get(pk=pk)
 
 
@@ -159,7 +160,7 @@ def test_what_a_policy_keeps_back_leaves_the_rest_of_the_picture_whole(drive: Dr
 
     for _ in range(2):
         SyncedCluster.objects.update(due_at=get_database_time(), scaling_read_at=None)
-        run_sync(pk, lambda connector, region: Denying(get_local_caller(connector, region)))
+        run_scan(SyncScan, pk, lambda connector, region: Denying(get_local_caller(connector, region)))
     cluster = SyncedCluster.objects.get()
     assert (cluster.failure, ServiceInstance.objects.count() > 0) == ("", True)
     assert [one["action"] for one in cluster.denied_reads] == [f"application-autoscaling:{refused}"]

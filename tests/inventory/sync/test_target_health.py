@@ -13,7 +13,8 @@ from delegates.access.aws_access import get_local_caller
 from deployments.journal import rate_limits
 from inventory.models.instances import EcsServiceRecord, SyncedCluster
 from inventory.sync.clusters import create_clusters
-from inventory.sync.sync_scan import run_sync
+from inventory.sync.scans.runner import run_scan
+from inventory.sync.sync_scan import SyncScan
 from tests.stories.blue_green.conftest import _full_buckets, shop
 from tests.stories.blue_green.shop import World
 from web.clock import get_database_time
@@ -38,7 +39,7 @@ class Way:
         (cluster,) = SyncedCluster.objects.all()
         live = get_local_caller(cluster.connector, cluster.region)
         self.live = live
-        run_sync(cluster.pk, lambda *_: self)
+        run_scan(SyncScan, cluster.pk, lambda *_: self)
         cluster.refresh_from_db()
         assert cluster.failure == ""
         return cluster

@@ -19,7 +19,8 @@ from inventory.models.instances import EcsServiceRecord, SyncedCluster
 from inventory.sync import sync_scan
 from inventory.sync.clusters import create_clusters
 from inventory.sync.cursor import USAGE, SyncCursor
-from inventory.sync.sync_scan import run_sync
+from inventory.sync.scans.runner import run_scan
+from inventory.sync.sync_scan import SyncScan
 from inventory.sync.upserts.usage import compute_usage_window, list_due_usages, update_usage
 from tests.fixtures.engine_driver import Drive
 from tests.inventory.sync.test_large_clusters import cluster
@@ -53,7 +54,7 @@ class Story:
         SyncedCluster.objects.update(due_at=get_database_time())
         (found,) = SyncedCluster.objects.all()
         self.live = get_local_caller(found.connector, found.region)
-        run_sync(found.pk, lambda *_: self)
+        run_scan(SyncScan, found.pk, lambda *_: self)
         found.refresh_from_db()
         assert found.failure == ""
         return found

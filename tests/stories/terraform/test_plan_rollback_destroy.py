@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from delegates.task_owners import TaskAnswer
-from deployments.journal.provisions import delete_expired_plans
+from deployments.journal.provisions import PLAN_RETENTION
 from deployments.models import AppliedConfiguration, Execution, RollbackCheck, StepExecution, StoredPlan
 from deployments.preview.documents import PreviewDetails
 from deployments.preview.operations import preview_pipeline
@@ -90,8 +90,8 @@ def test_a_plan_is_for_what_it_was_made_for(
     assert execution.failure["code"] == "PLAN_OF_ANOTHER_SORT"
     kept = StoredPlan.objects.get()
     assert kept.destroys
-    assert delete_expired_plans(kept.planned_at + timedelta(days=6)) == 0
-    assert delete_expired_plans(kept.planned_at + timedelta(days=8)) == 1
+    assert PLAN_RETENTION.prune(kept.planned_at + timedelta(days=6)) == 0
+    assert PLAN_RETENTION.prune(kept.planned_at + timedelta(days=8)) == 1
     kept.refresh_from_db()
     assert kept.content == ""
 

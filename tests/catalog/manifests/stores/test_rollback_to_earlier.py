@@ -11,7 +11,7 @@ from connectors.models import Connector, FileNode
 from connectors.operations import delete_file, save_file
 from delegates.task_owners import register_task_owner
 from deployments.execution.operations import retry_execution
-from deployments.execution.stored_inputs import delete_unused_texts, load_texts
+from deployments.execution.stored_inputs import TEXT_RETENTION, load_texts
 from deployments.journal.aws_access import CALL_OWNER
 from deployments.journal.call_owner import CallOwner
 from deployments.journal.runtime import set_hook
@@ -145,10 +145,10 @@ def test_a_text_is_kept_once_and_goes_when_no_run_needs_it(drive: Drive) -> None
     third = drive.run("1.29")
     assert StoredText.objects.count() == kept + 1
     later = get_database_time() + timedelta(days=2)
-    assert delete_unused_texts(later) == 0
+    assert TEXT_RETENTION.prune(later) == 0
     StoredTextUse.objects.filter(stage__execution__in=[first, second]).delete()
-    assert delete_unused_texts(get_database_time()) == 0, "a run that begins just now may have found it"
-    assert delete_unused_texts(later) == 1
+    assert TEXT_RETENTION.prune(get_database_time()) == 0, "a run that begins just now may have found it"
+    assert TEXT_RETENTION.prune(later) == 1
     assert StoredText.objects.count() == kept
     assert brought_back(drive, third).status == "SUCCESS"
 

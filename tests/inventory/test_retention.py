@@ -5,9 +5,10 @@ from datetime import timedelta
 from connectors.models import Connector
 from delegates.models import DelegateTask
 from inventory.models.instances import EcsServiceEvent, EcsServiceRecord, ServiceInstance, SyncedCluster
-from inventory.sync.retention import prune_instances
+from inventory.retention import INSTANCE_RETENTION
 from rbac.models import Scope
 from web.clock import get_database_time
+from web.retention import prune_rows
 
 
 def test_what_stopped_long_ago_goes_and_what_runs_stays(project: Scope) -> None:
@@ -52,7 +53,7 @@ def test_what_stopped_long_ago_goes_and_what_runs_stays(project: Scope) -> None:
             deadline=now,
             finished_at=now - timedelta(minutes=minutes),
         )
-    assert prune_instances(now) == 4
+    assert prune_rows(INSTANCE_RETENTION, now) == 4
     assert set(ServiceInstance.objects.values_list("arn", flat=True)) == {"40 29", "99 None"}
     assert list(EcsServiceEvent.objects.values_list("event", flat=True)) == ["89"]
     assert set(DelegateTask.objects.values_list("title", flat=True)) == {"sync 14", "preview 16"}
@@ -71,5 +72,5 @@ def test_a_cluster_that_nobody_names_is_let_go_two_weeks_after_its_last_task(pro
             last_used_at=now - timedelta(days=days),
             due_at=now,
         )
-    prune_instances(now)
+    prune_rows(INSTANCE_RETENTION, now)
     assert list(SyncedCluster.objects.exclude(due_at=None).values_list("cluster", flat=True)) == ["13"]
