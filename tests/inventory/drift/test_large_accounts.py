@@ -17,6 +17,7 @@ from inventory.models.drift import ClusterDriftScan, Drift, DriftComparison
 from inventory.models.instances import SyncedCluster
 from inventory.sync.clusters import create_clusters
 from inventory.sync.scans.runner import run_scan
+from inventory.sync.sync_scan import SyncScan
 from rbac.models import Scope
 from tests.inventory.drift.large_account import Account, place
 from web.clock import get_database_time
