@@ -62,7 +62,7 @@ def read_delegate_snapshots(keys: Collection[str] | None) -> dict[str, tuple[Top
         # Who is below sees it too: it serves them.
         topics = frozenset({f"delegates-at:{scope}"})
         audience = Audience(ResourceLocation(scope, {"delegate": name}), VIEW)
-        found[str(pk)] = (TopicSnapshot(audience, (name, connectivity), topics, listed_as="delegates"),)
+        found[str(pk)] = (TopicSnapshot(audience, (name, connectivity), topics, list_topic="delegates"),)
     return found
 
 
@@ -70,8 +70,8 @@ def read_delegate_snapshots(keys: Collection[str] | None) -> dict[str, tuple[Top
 DELEGATE_SOURCE: Final = TopicSource(
     DELEGATE_SOURCE_NAME,
     topics={"delegates": audience_of_scopes, "delegates-at": audience_of_scopes},
-    looks=read_delegate_snapshots,
-    look_every_seconds=15,
+    read_snapshots=read_delegate_snapshots,
+    poll_seconds=15,
 )
 TASK_VIEW_PERMISSION: Final = "core_delegate_view"
 TASK_SOURCE_NAME: Final = "delegate-tasks"
@@ -105,7 +105,7 @@ def read_task_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSn
         alone = TopicSnapshot(audience, tuple(facts), frozenset({f"delegate-task:{pk}"}))
         # Who is below sees it too.
         at = frozenset({f"{TASK_SOURCE_NAME}-at:{scope}"})
-        found[str(pk)] = (TopicSnapshot(audience, listed, at, listed_as=TASK_SOURCE_NAME), alone)
+        found[str(pk)] = (TopicSnapshot(audience, listed, at, list_topic=TASK_SOURCE_NAME), alone)
     return found
 
 
@@ -116,7 +116,7 @@ TASK_SOURCE: Final = TopicSource(
         f"{TASK_SOURCE_NAME}-at": audience_of_scopes,
         "delegate-task": audience_of_rows(DelegateTask, TASK_VIEW_PERMISSION),
     },
-    looks=read_task_snapshots,
+    read_snapshots=read_task_snapshots,
 )
 LOOKUP_SOURCE_NAME: Final = "inquiries"
 
@@ -140,7 +140,7 @@ def _read_audiences(keys: Collection[str]) -> dict[str, Audience]:
 
 
 LOOKUP_SOURCE: Final = TopicSource(
-    LOOKUP_SOURCE_NAME, topics={"inquiry": _read_audiences}, looks=read_lookup_snapshots
+    LOOKUP_SOURCE_NAME, topics={"inquiry": _read_audiences}, read_snapshots=read_lookup_snapshots
 )
 LOG_VIEW_PERMISSION: Final = "core_delegate_view"
 LOG_SOURCE_NAME: Final = "delegate-logs"
@@ -163,5 +163,5 @@ def read_log_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSna
 LOG_SOURCE: Final = TopicSource(
     LOG_SOURCE_NAME,
     topics={"delegate-log": audience_of_rows(Delegate, LOG_VIEW_PERMISSION)},
-    looks=read_log_snapshots,
+    read_snapshots=read_log_snapshots,
 )

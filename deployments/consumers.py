@@ -152,7 +152,7 @@ class BadgeConsumer(LiveConsumer):
         async with watch_sources([BADGE_SOURCE], [f"{BADGE_SOURCE.name}:{key}"]) as hub:
             known = hub.get_snapshots(BADGE_SOURCE, key)
             while not hub.is_broken:
-                news = hub.news
+                change_event = hub.change_event
                 # The numbers also change with access, which is checked beside this.
                 if (found := hub.get_snapshots(BADGE_SOURCE, key)) != known:
                     known = found
@@ -161,5 +161,5 @@ class BadgeConsumer(LiveConsumer):
                     sent = self.badges
                     await self.send(text_data=json.dumps(sent))
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(news.wait(), BADGE_REFRESH_SECONDS)
+                    await asyncio.wait_for(change_event.wait(), BADGE_REFRESH_SECONDS)
             await self.close(code=CLOSE_INTERNAL_ERROR)

@@ -28,7 +28,7 @@ def list_approval_snapshots(keys: Collection[str] | None) -> dict[str, tuple[Top
 
 
 APPROVAL_TOPIC: Final = TopicSource(
-    "approvals", topics={"approval": audience_of_rows(Approval, VIEW)}, looks=list_approval_snapshots
+    "approvals", topics={"approval": audience_of_rows(Approval, VIEW)}, read_snapshots=list_approval_snapshots
 )
 # Counts of the navigation, by person.
 BADGES_NAME: Final = "badges"

@@ -44,7 +44,7 @@ def read_badge_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicS
 
 def get_badge_counts(snapshots: Collection[TopicSnapshot]) -> Mapping[str, int]:
     """Return the numbers of one person's badges by name."""
-    return {name: count for one in snapshots for name, count in cast("_Counts", one.seen)}
+    return {name: count for one in snapshots for name, count in cast("_Counts", one.state)}
 
 
 def _read_audiences(keys: Collection[str]) -> dict[str, Audience]:
@@ -54,7 +54,7 @@ def _read_audiences(keys: Collection[str]) -> dict[str, Audience]:
 BADGE_SOURCE: Final = TopicSource(
     BADGES_NAME,
     topics={BADGES_NAME: _read_audiences},
-    looks=read_badge_snapshots,
+    read_snapshots=read_badge_snapshots,
     reads_watched_keys=True,
-    look_every_seconds=10,
+    poll_seconds=10,
 )

@@ -40,12 +40,12 @@ def list_execution_snapshots(keys: Collection[str] | None) -> dict[str, tuple[To
     for pk, scope, pipeline, identifier, *seen in Execution.objects.filter(wanted).values_list(*_COLUMNS):
         audience = Audience(ResourceLocation(scope, {"pipeline": identifier}), VIEW)
         topics = frozenset({f"pipeline:{pipeline}"})
-        found[str(pk)] = (TopicSnapshot(audience, tuple(seen), topics, listed_as="executions"),)
+        found[str(pk)] = (TopicSnapshot(audience, tuple(seen), topics, list_topic="executions"),)
     return found
 
 
 EXECUTION_TOPIC: Final = TopicSource(
     "executions",
     topics={"executions": audience_of_scopes, "pipeline": audience_of_rows(Pipeline, VIEW)},
-    looks=list_execution_snapshots,
+    read_snapshots=list_execution_snapshots,
 )

@@ -32,5 +32,5 @@ def _list_audiences(keys: Collection[str]) -> dict[str, Audience]:
 
 
 PREVIEW_TOPIC: Final = TopicSource(
-    "previews", topics={"preview": _list_audiences}, looks=list_preview_snapshots
+    "previews", topics={"preview": _list_audiences}, read_snapshots=list_preview_snapshots
 )

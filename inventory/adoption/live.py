@@ -51,5 +51,5 @@ def read_adoption_snapshots(keys: Collection[str] | None) -> dict[str, tuple[Top
 ADOPTION_SOURCE: Final = TopicSource(
     ADOPTION_SOURCE_NAME,
     topics={"adoption": audience_of_rows(Adoption, VIEW_ENVIRONMENT)},
-    looks=read_adoption_snapshots,
+    read_snapshots=read_adoption_snapshots,
 )

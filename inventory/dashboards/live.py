@@ -77,7 +77,7 @@ def _record_views(services: Collection[int]) -> None:
 DASHBOARD_SOURCE: Final = TopicSource(
     "service-dashboards",
     topics={"service-dashboard": audience_of_rows(Service, VIEW_SERVICE)},
-    looks=read_dashboard_snapshots,
+    read_snapshots=read_dashboard_snapshots,
     reads_watched_keys=True,
-    look_every_seconds=SCAN_INTERVAL_SECONDS,
+    poll_seconds=SCAN_INTERVAL_SECONDS,
 )

@@ -61,8 +61,8 @@ def read_cluster_snapshots(keys: Collection[str] | None) -> dict[str, tuple[Topi
                         *(f"instances-of:{service}" for service in view.services),
                     }
                 ),
-                listed_as="instances",
-                fresh=(cluster.synced_at, cluster.due_at),
+                list_topic="instances",
+                age=(cluster.synced_at, cluster.due_at),
             )
             for infrastructure, view in shared[pk].items()
         )
@@ -134,5 +134,5 @@ CLUSTER_SOURCE: Final = TopicSource(
         "instances-of": audience_of_rows(Service, VIEW_SERVICE),
         "infrastructure": audience_of_rows(Infrastructure, VIEW_ENVIRONMENT),
     },
-    looks=read_cluster_snapshots,
+    read_snapshots=read_cluster_snapshots,
 )

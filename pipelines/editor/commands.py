@@ -28,8 +28,8 @@ class CommandResult:
     """The text after a command, the open form, and messages."""
 
     text: str
-    open: str = ""
-    said: str = ""
+    open_path: str = ""
+    message: str = ""
     problem: str = ""
     errors: Mapping[str, str] = field(default_factory=dict)
 
@@ -55,12 +55,12 @@ def run_command(text: str, given: Mapping[str, str]) -> CommandResult:
     try:
         text, errors = _apply_form(text, open_at, given)
         if errors and given.get("do") == CLOSE:
-            return CommandResult(text, said="Closed. What was entered could not be applied.")
+            return CommandResult(text, message="Closed. What was entered could not be applied.")
         if errors:
             return CommandResult(text, open_at, errors=errors, problem=errors.get("", ""))
         done = given.get("do", APPLY)
         if done == APPLY:
-            return CommandResult(text, open_at, said="Applied.")
+            return CommandResult(text, open_at, message="Applied.")
         return _apply_command(text, done, given)
     except NotEditable as refused:
         return CommandResult(text, open_at, problem=str(refused))

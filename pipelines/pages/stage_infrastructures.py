@@ -50,7 +50,7 @@ def create_stage_infrastructure(
         return outcome, form
     if not _create_from_form(request, form):
         return CommandResult(text, opened, problem=_NOT_CREATED_MESSAGE), form
-    return replace(outcome, said=f"{place} was created. {outcome.said}"), None
+    return replace(outcome, message=f"{place} was created. {outcome.message}"), None
 
 
 def build_infrastructure_form(

@@ -83,11 +83,11 @@ def _build_context(
 def _build_open_form(
     tree: Any, outcome: CommandResult, near: EditorChoices, given: dict[str, str]
 ) -> EditorForm | None:
-    if not outcome.open:
+    if not outcome.open_path:
         return None
     try:
         return build_form(
-            tree, parse_path(outcome.open), near, given if outcome.errors else None, outcome.errors
+            tree, parse_path(outcome.open_path), near, given if outcome.errors else None, outcome.errors
         )
     except NotEditable:
         return None

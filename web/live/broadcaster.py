@@ -45,10 +45,10 @@ class _WatchedSource:
 
     def __init__(self, subject: TopicSource) -> None:
         self.subject = subject
-        self.known: dict[str, tuple[TopicSnapshot, ...]] = {}
+        self.snapshots: dict[str, tuple[TopicSnapshot, ...]] = {}
         # How many viewers name each key.
         self.viewed_keys: Counter[str] = Counter()
-        self.named: set[str] = set()
+        self.changed_keys: set[str] = set()
         self.is_known = asyncio.Event()
         # From when on every change has been noticed, and when all of it is looked at again.
         self.since = 0.0
@@ -61,30 +61,30 @@ class _WatchedSource:
         """Return the keys of a full read; None for everything that may change by itself."""
         if not self.subject.reads_watched_keys:
             return None
-        for key in self.known.keys() - self.viewed_keys.keys():
-            del self.known[key]
+        for key in self.snapshots.keys() - self.viewed_keys.keys():
+            del self.snapshots[key]
         return frozenset(self.viewed_keys)
 
-    def differences(
+    def update(
         self, found: SnapshotsByKey, asked: Collection[str], *, with_age: bool
     ) -> Iterator[TopicSnapshot]:
         """Take in what was found of the things asked for; yields where something is shown that changed."""
         for key, look in found.items():
-            before = {one.where: one for one in self.known.get(key, ())}
+            before = {one.location: one for one in self.snapshots.get(key, ())}
             kept = []
             for one in look:
-                was = before.pop(one.where, None)
-                is_same = was is not None and was.seen == one.seen
-                if was is not None and is_same and not (with_age and was.fresh != one.fresh):
+                was = before.pop(one.location, None)
+                is_same = was is not None and was.state == one.state
+                if was is not None and is_same and not (with_age and was.age != one.age):
                     # An age that is not told goes on to count as not told.
-                    kept.append(replace(one, fresh=was.fresh))
+                    kept.append(replace(one, age=was.age))
                     continue
                 kept.append(one)
                 yield one
-            self.known[key] = tuple(kept)
+            self.snapshots[key] = tuple(kept)
             yield from before.values()
         for key in set(asked) - found.keys():
-            yield from self.known.pop(key, ())
+            yield from self.snapshots.pop(key, ())
 
 
 class Broadcaster:
@@ -96,7 +96,7 @@ class Broadcaster:
 
     def __init__(self) -> None:
         self.is_broken = False
-        self.news = asyncio.Event()
+        self.change_event = asyncio.Event()
         self.number = 0
         self.viewers: Counter[str] = Counter()
         self._watched: dict[str, _WatchedSource] = {}
@@ -107,8 +107,8 @@ class Broadcaster:
 
     def start(self) -> None:
         """Begin to listen."""
-        hearing = subscribe(CHANGES_GROUP, about="News", ready=self._begin, take=self._take)
-        self._jobs = [asyncio.create_task(job) for job in (hearing, self._keep())]
+        hearing = subscribe(CHANGES_GROUP, about="News", ready=self._begin, take=self._receive)
+        self._jobs = [asyncio.create_task(job) for job in (hearing, self._run())]
         for job in self._jobs:
             job.add_done_callback(self._job_ended)
 
@@ -121,7 +121,7 @@ class Broadcaster:
                 self._wanted.set()
             self._watched[one.name].viewed_keys.update(_list_keys(one, topics))
 
-    def leave(self, subjects: Collection[TopicSource], topics: Collection[str]) -> None:
+    def unwatch(self, subjects: Collection[TopicSource], topics: Collection[str]) -> None:
         """Remove a viewer; sources without viewers are soon dropped."""
         for one in subjects:
             self.viewers[one.name] -= 1
@@ -133,9 +133,9 @@ class Broadcaster:
 
     def get_snapshots(self, subject: TopicSource, key: str) -> tuple[TopicSnapshot, ...]:
         """Return how a thing looked when it was last read; nothing where it was not."""
-        return self._watched[subject.name].known.get(key, ())
+        return self._watched[subject.name].snapshots.get(key, ())
 
-    async def known(self, subjects: Collection[TopicSource]) -> None:
+    async def wait_until_read(self, subjects: Collection[TopicSource]) -> None:
         """Wait until these have been looked at once."""
         for one in subjects:
             await self._watched[one.name].is_known.wait()
@@ -147,7 +147,7 @@ class Broadcaster:
             return None
         return next((one.number for one in reversed(self._changes) if one.at < moment), 0)
 
-    def after(self, number: int) -> list[TopicChange] | None:
+    def list_changes_after(self, number: int) -> list[TopicChange] | None:
         """What changed after a change that a viewer knows; None where that is not known any more."""
         if len(self._changes) == MOST_CHANGES and self._changes[0].number > number + 1:
             return None
@@ -178,13 +178,13 @@ class Broadcaster:
             self._wanted.set()
         self._joined.set()
 
-    async def _take(self, message: dict[str, Any]) -> None:
+    async def _receive(self, message: dict[str, Any]) -> None:
         watched = self._watched.get(message["about"])
         if watched is not None:
-            watched.named.update(message["keys"])
+            watched.changed_keys.update(message["keys"])
             self._wanted.set()
 
-    async def _keep(self) -> None:
+    async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         await self._joined.wait()
         while self._watched:
@@ -194,9 +194,9 @@ class Broadcaster:
             self._wanted.clear()
             self._drop_unwatched()
             begun = loop.time()
-            told = [shown for one in list(self._watched.values()) for shown in await self._look_at(one)]
+            told = [shown for one in list(self._watched.values()) for shown in await self._poll_source(one)]
             if told:
-                self._note(told, await self._lines())
+                self._record_changes(told, await self._lines())
             rest = min(LONGEST_REST_SECONDS, REST_FACTOR * (loop.time() - begun))
             await asyncio.sleep(max(BROADCAST_INTERVAL_SECONDS, rest))
         # Nobody has come since: whoever comes now begins anew.
@@ -215,25 +215,25 @@ class Broadcaster:
             if not self.viewers[name] and one.left_at <= left_before:
                 del self._watched[name]
 
-    async def _look_at(self, watched: _WatchedSource) -> list[TopicSnapshot]:
+    async def _poll_source(self, watched: _WatchedSource) -> list[TopicSnapshot]:
         begun = asyncio.get_running_loop().time()
         if begun < watched.due_at:
-            named, watched.named = watched.named, set()
+            named, watched.changed_keys = watched.changed_keys, set()
             if named and watched.subject.reads_watched_keys:
                 named = set(watched.viewed_keys)
             return await self._compare(watched, named) if named else []
-        watched.named.clear()
+        watched.changed_keys.clear()
         found = await self._read(watched.subject, watched.keys_to_read())
-        gone = watched.known.keys() - found.keys()
-        told = list(watched.differences(found, (), with_age=True))
+        gone = watched.snapshots.keys() - found.keys()
+        told = list(watched.update(found, (), with_age=True))
         if gone:
             # What is over has been told already, unless its message was lost.
             told += await self._compare(watched, gone)
             for key in gone:
-                watched.known.pop(key, None)
+                watched.snapshots.pop(key, None)
         took = asyncio.get_running_loop().time() - begun
         watched.looked_at = begun
-        watched.due_at = begun + max(watched.subject.look_every_seconds, REST_FACTOR * took)
+        watched.due_at = begun + max(watched.subject.poll_seconds, REST_FACTOR * took)
         if not watched.is_known.is_set():
             watched.since = begun
             watched.is_known.set()
@@ -242,25 +242,25 @@ class Broadcaster:
 
     async def _compare(self, watched: _WatchedSource, named: Collection[str]) -> list[TopicSnapshot]:
         found = await self._read(watched.subject, named)
-        return list(watched.differences(found, named, with_age=False))
+        return list(watched.update(found, named, with_age=False))
 
-    def _note(self, told: list[TopicSnapshot], lines: Mapping[int, tuple[int, ...]]) -> None:
+    def _record_changes(self, told: list[TopicSnapshot], lines: Mapping[int, tuple[int, ...]]) -> None:
         now = asyncio.get_running_loop().time()
         for one in told:
             place = one.audience.location
-            above = lines.get(place.scope_id, ()) if place is not None and one.listed_as else ()
+            above = lines.get(place.scope_id, ()) if place is not None and one.list_topic else ()
             self.number += 1
-            topics = one.topics | {f"{one.listed_as}:{pk}" for pk in above}
+            topics = one.topics | {f"{one.list_topic}:{pk}" for pk in above}
             self._changes.append(TopicChange(self.number, now, one.audience, topics))
         self._wake()
 
     def _wake(self) -> None:
-        self.news.set()
-        self.news = asyncio.Event()
+        self.change_event.set()
+        self.change_event = asyncio.Event()
 
     @database_sync_to_async
     def _read(self, subject: TopicSource, keys: Collection[str] | None) -> SnapshotsByKey:
-        return subject.looks(keys)
+        return subject.read_snapshots(keys)
 
     @database_sync_to_async
     def _lines(self) -> Mapping[int, tuple[int, ...]]:
@@ -288,7 +288,7 @@ async def watch_sources(
         found.start()
     found.watch(subjects, topics)
     try:
-        await found.known(subjects)
+        await found.wait_until_read(subjects)
         yield found
     finally:
-        found.leave(subjects, topics)
+        found.unwatch(subjects, topics)

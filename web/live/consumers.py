@@ -147,10 +147,10 @@ class TopicConsumer(LiveConsumer):
             await self._send_message("watching", stale=position is None)
             sent = hub.number if position is None else position
             while not hub.is_broken:
-                news = hub.news
+                change_event = hub.change_event
                 sent = await self._send_changes_after(hub, sent)
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(news.wait(), KEEPALIVE_SECONDS)
+                    await asyncio.wait_for(change_event.wait(), KEEPALIVE_SECONDS)
                     continue
                 await self._send_message("still")
             await self.close(code=CLOSE_INTERNAL_ERROR)
@@ -160,7 +160,7 @@ class TopicConsumer(LiveConsumer):
         return list(found.values())
 
     async def _send_changes_after(self, hub: Broadcaster, sent: int) -> int:
-        changes = hub.after(sent)
+        changes = hub.list_changes_after(sent)
         if changes is None:
             await self._send_message("changed", topics=sorted(self.allowed_topics))
             return hub.number

@@ -35,22 +35,22 @@ class Audience:
 
 @dataclass(frozen=True)
 class TopicSnapshot:
-    """How a thing looks under some topics, and to whom: they are told once `seen` differs.
+    """How a thing looks under some topics, and to whom: they are told once `state` differs.
 
-    `listed_as` names the topic of the lists of its scope and of the scopes above. `fresh` says how old it is:
+    `list_topic` names the topic of the lists of its scope and of the scopes above. `age` says how old it is:
     that always differs, so it is told with the look of each minute only.
     """
 
     audience: Audience
-    seen: Hashable
+    state: Hashable
     topics: frozenset[str] = frozenset()
-    listed_as: str = ""
-    fresh: Hashable = None
+    list_topic: str = ""
+    age: Hashable = None
 
     @property
-    def where(self) -> tuple[frozenset[str], str]:
+    def location(self) -> tuple[frozenset[str], str]:
         """Under what it is shown."""
-        return self.topics, self.listed_as
+        return self.topics, self.list_topic
 
 
 # Where each thing is shown, by its key.
@@ -63,17 +63,17 @@ AudienceLookup = Callable[[Collection[str]], Mapping[str, Audience]]
 class TopicSource:
     """Things of one kind that pages show and that change by themselves.
 
-    `looks` reads those with these keys, or with `None` all that may change by themselves: in as many queries
-    however many there are. `topics` has what pages may name, with who may listen.
+    `read_snapshots` reads the things with these keys, or with `None` all that may change by themselves, in a
+    constant number of queries. `topics` has the topics that pages may name, with their audiences.
     """
 
     name: str
     topics: Mapping[str, AudienceLookup]
-    looks: Callable[[Collection[str] | None], SnapshotsByKey]
+    read_snapshots: Callable[[Collection[str] | None], SnapshotsByKey]
     # Whether only the keys of open pages are read, all of them whenever anything of the source changes.
     reads_watched_keys: bool = field(default=False, kw_only=True)
     # How soon is found what nobody told.
-    look_every_seconds: float = field(default=60, kw_only=True)
+    poll_seconds: float = field(default=60, kw_only=True)
 
 
 _sources: Final[dict[str, TopicSource]] = {}

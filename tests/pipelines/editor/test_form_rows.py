@@ -130,7 +130,7 @@ def test_what_is_wrong_is_said_beside_its_cell_and_nothing_is_lost(cells: dict[s
     given = as_entered(TEXT) | cells
     outcome = run_command(TEXT, given)
     assert set(outcome.errors) == {wrong}
-    assert run_command(TEXT, given | {"do": "close"}).open == ""
+    assert run_command(TEXT, given | {"do": "close"}).open_path == ""
     assert outcome.text == TEXT
     form = build_form(YamlDraft(TEXT).value, parse_path(STEP), EditorChoices(), given, outcome.errors)
     assert form

@@ -281,7 +281,7 @@ def looks_often(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Has all of a subject looked at again ten times a second."""
 
     def often(name: str) -> None:
-        one = replace(get_source(name), look_every_seconds=0.1)
+        one = replace(get_source(name), poll_seconds=0.1)
         for topic in one.topics:
             monkeypatch.setitem(BY_TOPIC, topic, one)
 

@@ -89,10 +89,10 @@ def test_a_task_that_comes_is_told_at_once_and_how_fresh_that_is_each_minute(wor
     synced = of(world)
     SyncedCluster.objects.update(synced_at=timezone.now())
     again = of(world)
-    assert synced.seen == again.seen
-    assert synced.fresh != again.fresh
+    assert synced.state == again.state
+    assert synced.age != again.age
     ServiceInstance.objects.update(health="UNHEALTHY")
-    assert of(world).seen != again.seen
+    assert of(world).state != again.state
 
 
 def test_how_far_a_look_is_is_told_to_who_asked_for_it_only(world: World) -> None:
@@ -100,8 +100,8 @@ def test_how_far_a_look_is_is_told_to_who_asked_for_it_only(world: World) -> Non
     SyncedCluster.objects.update(synced_at=now)
     calm = of(world)
     SyncedCluster.objects.update(cursor={"phase": "running"})
-    assert of(world).seen == calm.seen
+    assert of(world).state == calm.state
     SyncedCluster.objects.update(sync_requested_at=now + timedelta(seconds=1))
     reading = of(world)
     SyncedCluster.objects.update(cursor={"phase": "stopped"})
-    assert len({calm.seen, reading.seen, of(world).seen}) == 3
+    assert len({calm.state, reading.state, of(world).state}) == 3
