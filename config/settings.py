@@ -222,7 +222,7 @@ SANDBOX_URL = f"http://127.0.0.1:{SANDBOX_PORT}" if EMBEDDED else ""
 LOGIN_URL = "/sign-in/"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/sign-in/"
-AUTHENTICATION_BACKENDS = ["accounts.authentication.backends.UserBackend"]
+AUTHENTICATION_BACKENDS = ["accounts.authentication.adapters.UserBackend"]
 # The steps of signing in are a library's; words, addresses and limits are ours (`accounts.authentication`).
 ACCOUNT_ADAPTER = "accounts.authentication.adapters.SignInAdapter"
 ACCOUNT_LOGIN_METHODS = {"username"}

@@ -15,9 +15,9 @@ from ops.demo_credentials import (
     get_variable,
 )
 from ops.demo_pipelines import DEMO_PIPELINES, SandboxFacts, seed_pipeline
-from rbac.builtin_roles import ensure_builtin_roles
 from rbac.models import Role, RoleAssignment, Scope, User
 from rbac.operations.api_keys import create_api_key, get_api_key_by_token
+from rbac.permissions import ensure_builtin_roles
 
 __all__ = ["ACCESS_KEY_ID", "SandboxFacts", "seed_demo"]
 

@@ -7,13 +7,13 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.api.assignments import AssignmentDocument
 from accounts.api.principals import (
     PrincipalDocument,
     PrincipalInput,
     build_principal_document,
     get_named_principal,
 )
+from accounts.api.roles import AssignmentDocument
 from accounts.queries.access_checks import get_member_scope, get_resource_by_id, get_resource_by_identifier
 from rbac.models import Scope, User, UserGroup
 from rbac.permissions import PERMISSION_IDENTIFIERS

@@ -1,18 +1,22 @@
-"""API of roles."""
+"""API of roles and role assignments."""
 
 from typing import Any
 
-from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema
+from django.db.models import Q, QuerySet
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.api.principals import PRINCIPAL_TYPES, PrincipalField, PrincipalInput, get_named_principal
 from rbac import operations
-from rbac.models import Role
+from rbac.models import ResourceGroup, Role, RoleAssignment, Scope
+from rbac.policy import require
 from rbac.queries import list_visible_roles
-from web.api.parameters import LIST_PARAMETERS
+from web.api.parameters import LIST_PARAMETERS, parse_number
 from web.api.views import BaseApiView, filter_by_scope
+from web.http.problems import BadInput
 
 
 class RoleDocument(serializers.Serializer[Any]):
@@ -94,3 +98,127 @@ class RoleDetailView(BaseRoleView):
     def delete(self, request: Request, pk: int) -> Response:
         operations.delete_role(actor=self.principal, role=self.get_row(self.visible_roles(), pk=pk))
         return Response(status=204)
+
+
+PRINCIPAL_TYPE_PARAMETER = OpenApiParameter(
+    "principal_type", OpenApiTypes.STR, enum=PRINCIPAL_TYPES, description="Filter by principal type."
+)
+PRINCIPAL_ID_PARAMETER = OpenApiParameter(
+    "principal_id", OpenApiTypes.INT, description="Filter by principal; requires `principal_type`."
+)
+
+
+class AssignmentDocument(serializers.Serializer[Any]):
+    """Role of a principal in a scope; `resource_group` is null if the role applies to the whole scope."""
+
+    id = serializers.IntegerField()
+    principal = PrincipalField()
+    role = serializers.CharField(source="role.identifier")
+    role_id = serializers.IntegerField()
+    scope = serializers.CharField(source="scope.path")
+    resource_group = serializers.CharField(source="resource_group.identifier", allow_null=True, default=None)
+    expires_at = serializers.DateTimeField(allow_null=True)
+    created_at = serializers.DateTimeField()
+
+
+class AssignmentInput(serializers.Serializer[Any]):
+    """Role by identifier for a principal, on the whole scope or on a resource group."""
+
+    principal = PrincipalInput()
+    role = serializers.CharField(max_length=128)
+    scope = serializers.CharField(max_length=400)
+    resource_group = serializers.CharField(required=False, allow_null=True, default=None, max_length=128)
+    expires_at = serializers.DateTimeField(required=False, allow_null=True, default=None)
+
+
+class RoleAssignmentListView(BaseApiView):
+    """Role assignments."""
+
+    @extend_schema(
+        parameters=[*LIST_PARAMETERS, PRINCIPAL_TYPE_PARAMETER, PRINCIPAL_ID_PARAMETER],
+        responses=AssignmentDocument(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        rows = _filter_by_principal(request, _list_assignments())
+        if role := request.GET.get("identifier"):
+            rows = rows.filter(role__identifier=role)
+        return self.list_visible("core_user_view", rows, AssignmentDocument, by_identifier=False)
+
+    @extend_schema(request=AssignmentInput, responses={201: AssignmentDocument})
+    def post(self, request: Request) -> Response:
+        given = self.get_validated_body(AssignmentInput)
+        scope = self.get_scope(given["scope"])
+        # Asked first: the answers below tell which principals there are.
+        require(self.principal, "core_user_manage", scope)
+        made = operations.assign_role(
+            actor=self.principal,
+            scope=scope,
+            role=_get_role(given["role"], scope),
+            resource_group=_get_resource_group(given["resource_group"], scope),
+            expires_at=given["expires_at"],
+            **get_named_principal(self.principal, given["principal"], scope),
+        )
+        return Response(AssignmentDocument(_list_assignments().get(pk=made.pk)).data, status=201)
+
+
+class RoleAssignmentDetailView(BaseApiView):
+    """Role assignment; delete and recreate it to change it."""
+
+    @extend_schema(responses=AssignmentDocument)
+    def get(self, request: Request, pk: int) -> Response:
+        return Response(AssignmentDocument(self._found(pk)).data)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, pk: int) -> Response:
+        operations.remove_assignment(actor=self.principal, assignment=self._found(pk))
+        return Response(status=204)
+
+    def _found(self, pk: int) -> RoleAssignment:
+        return self.get_visible("core_user_view", _list_assignments(), pk=pk)
+
+
+def _list_assignments() -> QuerySet[RoleAssignment]:
+    return RoleAssignment.objects.select_related(
+        "scope", "role", "user__service_account", "group", "resource_group"
+    )
+
+
+def _filter_by_principal(request: Request, rows: QuerySet[RoleAssignment]) -> QuerySet[RoleAssignment]:
+    kind, pk = request.GET.get("principal_type", ""), parse_number(request, "principal_id")
+    columns = {"user": "user", "group": "group", "service_account": "user__service_account"}
+    if not kind and pk is None:
+        return rows
+    if kind not in columns:
+        message = f"must be one of {', '.join(PRINCIPAL_TYPES)}"
+        raise BadInput("The input is not valid.", errors=[{"path": "principal_type", "message": message}])
+    rows = rows.filter(**{f"{columns[kind]}__isnull": False})
+    if kind == "user":
+        rows = rows.filter(user__service_account=None)
+    return rows if pk is None else rows.filter(**{columns[kind]: pk})
+
+
+def _get_role(identifier: str, scope: Scope) -> Role:
+    roles = Role.objects.filter(
+        Q(scope=None) | Q(scope__path__in=scope.ancestor_paths()), identifier=identifier
+    )
+    # A role of a nearer scope is meant before one further away.
+    return _get_named(roles.select_related("scope").order_by("-builtin", "-scope__path"), "role")
+
+
+def _get_resource_group(identifier: str | None, scope: Scope) -> ResourceGroup | None:
+    if identifier is None:
+        return None
+    groups = ResourceGroup.objects.filter(scope__path__in=scope.ancestor_paths(), identifier=identifier)
+    found: ResourceGroup = _get_named(
+        groups.select_related("scope").order_by("-scope__path"), "resource_group"
+    )
+    return found
+
+
+def _get_named(rows: QuerySet[Any], what: str) -> Any:
+    found = rows.first()
+    if found is None:
+        raise BadInput(
+            "The input is not valid.", errors=[{"path": what, "message": "does not exist in this scope"}]
+        )
+    return found

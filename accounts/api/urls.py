@@ -5,10 +5,8 @@ from django.urls import path
 from accounts.api import (
     access_checks,
     api_keys,
-    assignments,
     audit,
     invitations,
-    me,
     resource_groups,
     roles,
     scopes,
@@ -17,8 +15,8 @@ from accounts.api import (
 )
 
 urlpatterns = [
-    path("me", me.CurrentUserView.as_view(), name="api-me"),
-    path("me/permissions", me.CurrentUserPermissionsView.as_view(), name="api-my-permissions"),
+    path("me", users.CurrentUserView.as_view(), name="api-me"),
+    path("me/permissions", users.CurrentUserPermissionsView.as_view(), name="api-my-permissions"),
     path("access-check", access_checks.AccessCheckView.as_view(), name="api-access-check"),
     path("orgs", scopes.OrganizationListView.as_view(), name="api-orgs"),
     path("orgs/<str:org>", scopes.OrganizationDetailView.as_view(), name="api-org"),
@@ -39,10 +37,10 @@ urlpatterns = [
     path("projects", scopes.AllProjectsView.as_view(), name="api-all-projects"),
     path("roles", roles.RoleListView.as_view(), name="api-roles"),
     path("roles/<int:pk>", roles.RoleDetailView.as_view(), name="api-role"),
-    path("role-assignments", assignments.RoleAssignmentListView.as_view(), name="api-role-assignments"),
+    path("role-assignments", roles.RoleAssignmentListView.as_view(), name="api-role-assignments"),
     path(
         "role-assignments/<int:pk>",
-        assignments.RoleAssignmentDetailView.as_view(),
+        roles.RoleAssignmentDetailView.as_view(),
         name="api-role-assignment",
     ),
     path("api-keys", api_keys.ApiKeyListView.as_view(), name="api-keys"),

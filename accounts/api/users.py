@@ -12,8 +12,9 @@ from rest_framework.response import Response
 from guards.limits import GROUP_MEMBERS
 from rbac import operations
 from rbac.models import User, UserGroup
+from rbac.policy import get_permissions
 from rbac.queries import list_visible_users
-from web.api.parameters import LIST_PARAMETERS, PAGE_PARAMETERS
+from web.api.parameters import LIST_PARAMETERS, ORG_PARAMETER, PAGE_PARAMETERS, PROJECT_PARAMETER
 from web.api.views import BaseApiView
 from web.http.problems import BadInput
 
@@ -164,3 +165,37 @@ def _get_users(keys: list[int], known: QuerySet[User]) -> list[User]:
     if errors:
         raise BadInput("The input is not valid.", errors=errors)
     return list(found.values())
+
+
+class MeDocument(serializers.Serializer[Any]):
+    """User of the API key or session."""
+
+    id = serializers.IntegerField()
+    username = serializers.CharField()
+    email = serializers.CharField()
+    name = serializers.CharField(source="get_full_name")
+
+
+class PermissionsDocument(serializers.Serializer[Any]):
+    """Permissions of the caller in a scope."""
+
+    scope = serializers.CharField()
+    permissions = serializers.ListField(child=serializers.CharField())
+
+
+class CurrentUserView(BaseApiView):
+    """Current user."""
+
+    @extend_schema(responses=MeDocument)
+    def get(self, request: Request) -> Response:
+        return Response(MeDocument(self.principal).data)
+
+
+class CurrentUserPermissionsView(BaseApiView):
+    """Permissions of the caller in a scope: the account, or the one of ?org= and ?project=."""
+
+    @extend_schema(parameters=[ORG_PARAMETER, PROJECT_PARAMETER], responses=PermissionsDocument)
+    def get(self, request: Request) -> Response:
+        scope = self.get_named_scope()
+        granted = sorted(get_permissions(self.principal, scope))
+        return Response({"scope": scope.path, "permissions": granted})

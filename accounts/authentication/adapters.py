@@ -4,8 +4,10 @@ from ipaddress import ip_address
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.auth_backends import AuthenticationBackend
 from allauth.mfa.adapter import DefaultMFAAdapter
 from django.contrib.auth import login
+from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render, resolve_url
 
@@ -80,3 +82,10 @@ def can_sign_in(user: User) -> bool:
 def render_sign_in_refusal(request: HttpRequest, sentence: str) -> HttpResponse:
     """Show why a sign-in ended."""
     return render(request, "accounts/sign_in_refused.html", {"sentence": sentence}, status=403)
+
+
+class UserBackend(AuthenticationBackend):
+    """User name and password; asked again at each request, so a deactivated person is out at once."""
+
+    def user_can_authenticate(self, user: AbstractBaseUser | None) -> bool:
+        return isinstance(user, User) and can_sign_in(user)

@@ -12,9 +12,11 @@ from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
 
 from accounts.authentication.sessions import end_all_sessions
+from accounts.authentication.two_factor import accept_code
 from guards.limits import RESETS_PER_ACCOUNT
-from rbac import audit, sign_in_limits
+from rbac import audit, usage_counts
 from rbac.models import User
+from web.http.problems import TooManyRequests
 
 
 @transaction.atomic
@@ -39,7 +41,7 @@ def reset_password(*, person: User, password: str) -> None:
 
 def send_reset_mail(email: str) -> None:
     """Write to everybody who has this e-mail address and a password; nobody learns whether there is one."""
-    if not sign_in_limits.is_within_limit("reset", email, at_most=RESETS_PER_ACCOUNT, seconds=3600):
+    if not usage_counts.is_within_limit("reset", email, at_most=RESETS_PER_ACCOUNT, seconds=3600):
         return
     for person in User.objects.filter(email__iexact=email, is_active=True, kind=User.Kind.PERSON)[:5]:
         if person.has_usable_password():
@@ -69,3 +71,37 @@ def _send_mail(person: User) -> None:
         [person.email],
     )
     audit.record_audit_entry(actor=None, action="user.password_reset_sent", thing=person)
+
+
+def verify_identity(person: User, given: str, *, address: str) -> bool:
+    """Say whether `given` is the person's password, or a code where there is no password.
+
+    Failures are counted, as those of signing in. Raises `TooManyRequests`.
+    """
+    if not person.has_usable_password():
+        return verify_code(person, given, address=address)
+    account = f"proof of {person.pk}"
+    _require_attempt(account, address)
+    if not person.check_password(given):
+        return False
+    usage_counts.reset_attempts(account=account, address=address)
+    return True
+
+
+def verify_code(person: User, code: str, *, address: str) -> bool:
+    """Say whether `code` is one of the person's second factor.
+
+    Failures are counted. Raises `TooManyRequests`.
+    """
+    account = f"code of {person.pk}"
+    _require_attempt(account, address)
+    if not accept_code(person, code):
+        audit.record_audit_entry(actor=None, action="user.code_failed", thing=person)
+        return False
+    usage_counts.reset_attempts(account=account, address=address)
+    return True
+
+
+def _require_attempt(account: str, address: str) -> None:
+    if not usage_counts.count_attempt(account=account, address=address):
+        raise TooManyRequests("Too many failed attempts. Wait a few minutes, then try again.")

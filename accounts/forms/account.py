@@ -6,10 +6,10 @@ from django import forms
 from django.contrib.auth.forms import AuthenticationForm, SetPasswordForm
 from django.core.exceptions import ValidationError
 
-from accounts.authentication.reauthentication import verify_code, verify_identity
-from rbac import sign_in_limits
+from accounts.authentication.passwords import verify_code, verify_identity
+from rbac import usage_counts
 from rbac.models import User
-from rbac.models.names import validate_name
+from rbac.models.scopes import validate_name
 from web.forms.page_forms import PageForm
 
 CODE_ATTRIBUTES = {"autocomplete": "one-time-code", "inputmode": "numeric", "spellcheck": "false"}
@@ -177,13 +177,13 @@ class SignInForm(AuthenticationForm):
     def clean(self) -> dict[str, Any]:
         account = self.cleaned_data.get("username", "")
         address = self.request.META.get("REMOTE_ADDR", "") if self.request else ""
-        if not sign_in_limits.count_attempt(account=account, address=address):
+        if not usage_counts.count_attempt(account=account, address=address):
             raise ValidationError(
                 "Too many failed sign-ins. Wait a few minutes, then try again.", TOO_MANY_ATTEMPTS
             )
         cleaned: dict[str, Any] = super().clean()
         if self.get_user() is not None:
-            sign_in_limits.reset_attempts(account=account, address=address)
+            usage_counts.reset_attempts(account=account, address=address)
         return cleaned
 
     @property

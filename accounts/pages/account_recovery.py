@@ -17,7 +17,7 @@ from accounts.forms.account import CodeForm, NewPasswordForm, PasswordResetReque
 from accounts.pages.account import get_client_address
 from accounts.tasks import send_password_reset
 from guards.limits import RESETS_PER_ADDRESS
-from rbac import sign_in_limits
+from rbac import usage_counts
 from rbac.encryption import decrypt, encrypt
 from web.forms.page_forms import get_posted_data
 from web.http.problems import TooManyRequests
@@ -52,7 +52,7 @@ def forgotten_password(request: HttpRequest) -> HttpResponse:
     form = PasswordResetRequestForm(get_posted_data(request))
     if request.method != "POST" or not form.is_valid():
         return render(request, "accounts/forgotten_password.html", {"form": form}, status=form.http_status)
-    if not sign_in_limits.is_within_limit(
+    if not usage_counts.is_within_limit(
         "reset", get_client_address(request), at_most=RESETS_PER_ADDRESS, seconds=3600
     ):
         raise TooManyRequests("Too many reset links were requested from your address. Try again in an hour.")

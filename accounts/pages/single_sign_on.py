@@ -31,7 +31,7 @@ from accounts.authentication.single_sign_on import (
 )
 from accounts.pages.sign_in import get_redirect_url
 from guards.limits import SIGN_ONS_PER_ADDRESS
-from rbac import sign_in_limits
+from rbac import usage_counts
 from rbac.models import User
 from web.forms.pages import PageRequest, require_sign_in
 from web.http.problems import TooManyRequests
@@ -133,7 +133,7 @@ def _build_authorization_url(request: HttpRequest, state: dict[str, Any]) -> str
 def _require_attempt(request: HttpRequest) -> None:
     if not is_single_sign_on_enabled():
         raise Http404
-    if not sign_in_limits.is_within_limit(
+    if not usage_counts.is_within_limit(
         "sign-on", request.META.get("REMOTE_ADDR", ""), at_most=SIGN_ONS_PER_ADDRESS
     ):
         raise TooManyRequests("Too many sign-ins from your address. Wait a minute, then try again.")

@@ -14,8 +14,7 @@ from aws.validation.parameters import convert_value
 from aws.validation.problems import ParameterPath
 from catalog.manifests.documents import BadDocument, Document, parse_manifest
 from catalog.manifests.kinds import MANIFEST_KINDS, SERVICE_DEFINITION, ManifestKind, find_wrapper_key
-from catalog.manifests.yaml_drafts import NotEditable, YamlDraft
-from catalog.manifests.yaml_rendering import IndentedDumper
+from catalog.manifests.yaml_drafts import IndentedDumper, NotEditable, YamlDraft
 
 _INDENT_PATTERN = re.compile(r"^[\[{]\s*\n([ \t]+)\S")
 # AWS shows these on the deployment that has them, not on the ECS service.

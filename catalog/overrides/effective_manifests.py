@@ -6,9 +6,8 @@ from typing import Any
 
 from catalog.manifests.checks import CheckedManifest, ManifestProblem, check_manifest
 from catalog.manifests.documents import BadDocument
-from catalog.manifests.layer_sources import read_layers
 from catalog.manifests.layers import MergedDocument, merge_layers_of_kind
-from catalog.manifests.locations import describe_location, is_unfetched
+from catalog.manifests.locations import describe_location, is_unfetched, read_layers
 from catalog.manifests.stores import TASK_DEFINITION_ARN, StoreError, get_store
 from catalog.models import Manifest
 from catalog.overrides.override_sets import ManifestRow, ServiceOverrideSet, get_deeper_scope

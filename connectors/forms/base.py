@@ -4,9 +4,8 @@ from typing import Any
 
 from django import forms
 
-from connectors.delegate_tags import parse_tag_list
 from connectors.models import Connector, Secret
-from connectors.specs.base import DELEGATE, SLIPWAY, ConnectorSpec
+from connectors.specs.base import DELEGATE, SLIPWAY, ConnectorSpec, parse_tag_list
 from rbac.models import Scope
 from rbac.policy import Principal, filter_visible
 from web.forms.page_forms import PageForm, ScopeField, build_identifier

@@ -1,8 +1,7 @@
 """Models of connectors, secrets and files."""
 
-from connectors.models.connectors import Connector
+from connectors.models.connectors import Connector, Secret
 from connectors.models.files import FileDeletion, FileNode, FileVersion
-from connectors.models.secrets import Secret
 
 __all__ = [
     "Connector",

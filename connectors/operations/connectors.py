@@ -15,7 +15,7 @@ from connectors.operations.identifiers import (
     validate_name,
 )
 from connectors.required_access import RequiredPermission, require_access
-from connectors.specs.kinds import find_connector_spec_problems, has_same_login, parse_connector_spec
+from connectors.specs.sites import find_connector_spec_problems, has_same_login, parse_connector_spec
 from connectors.usages import find_usages
 from rbac.audit import record_audit_entry
 from rbac.models import Scope, User

@@ -7,6 +7,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from connectors.models import Connector
+from connectors.specs.aws import find_aws_spec_problems, parse_aws_spec
 from connectors.specs.base import ConnectorSpec, build_spec_problem
 from guards.address_policy import PRIVATE_ALLOWED
 from guards.host_keys import InvalidHostKey, parse_host_keys
@@ -146,3 +147,28 @@ def _find_authentication_problems(kind: str, spec: SiteSpec, has_secret: bool) -
         yield build_spec_problem("username", "Enter the user name for the password or token.")
     if spec.authentication != PASSWORD and spec.username:
         yield build_spec_problem("username", "A user name requires UsernamePassword.")
+
+
+def parse_connector_spec(kind: str, spec: Mapping[str, Any]) -> ConnectorSpec:
+    """Return the spec of a connector of this kind, with unknown keys left out."""
+    return parse_aws_spec(spec) if kind == Connector.Kind.AWS else parse_site_spec(spec)
+
+
+def find_connector_spec_problems(
+    kind: str, spec: Mapping[str, Any], *, has_secret: bool
+) -> list[dict[str, str]]:
+    """Everything that is wrong with a spec of this kind, each as {"path", "message"}."""
+    if kind == Connector.Kind.AWS:
+        return find_aws_spec_problems(spec, has_secret=has_secret)
+    return find_site_spec_problems(kind, spec, has_secret=has_secret)
+
+
+def has_same_login(kind: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether a secret that opens what one spec names is the one for the other, too.
+
+    A secret never goes along to another address: whoever changes that gives it anew.
+    """
+    if kind == Connector.Kind.AWS:
+        return parse_aws_spec(one).access_key_id == parse_aws_spec(other).access_key_id
+    here, there = parse_site_spec(one), parse_site_spec(other)
+    return (here.url, here.authentication, here.username) == (there.url, there.authentication, there.username)

@@ -13,7 +13,7 @@ from aws.errors import AwsError
 from connectors.models import Connector
 from connectors.required_access import get_connector_requirements, require_access
 from connectors.specs.aws import parse_aws_spec
-from connectors.specs.kinds import parse_connector_spec
+from connectors.specs.sites import parse_connector_spec
 from delegates.access.aws_access import ConnectorUnavailable, EcsCluster, get_local_caller
 from delegates.access.images import IMAGE_PATH, ImageTags, Repositories, read_registry
 from delegates.access.load_balancers import LookupOptions, fetch_options, validate_subject

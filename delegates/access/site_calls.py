@@ -13,8 +13,14 @@ from aws.regions import get_service_endpoint
 from connectors.host_keys import clear_offered_key, get_known_server, get_server_address, record_host_key
 from connectors.models import Connector
 from connectors.specs.aws import parse_aws_spec
-from connectors.specs.kinds import parse_connector_spec
-from connectors.specs.sites import PASSWORD, SSH_KEY, SiteSpec, normalize_ssh_url, parse_site_spec
+from connectors.specs.sites import (
+    PASSWORD,
+    SSH_KEY,
+    SiteSpec,
+    normalize_ssh_url,
+    parse_connector_spec,
+    parse_site_spec,
+)
 from delegates.access.aws_access import ConnectorUnavailable, build_aws_payload, require_built_in_enabled
 from delegates.access.terraform_cloud import (
     CALL_TERRAFORM,

@@ -7,7 +7,7 @@ from django import forms
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from connectors.delegate_tags import parse_tag_list
+from connectors.specs.base import parse_tag_list
 from delegates.models import Delegate, DelegateConfiguration
 from delegates.queries.configurations import (
     MAX_DELEGATE_CHOICES,

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from aws.regions import list_regions
-from connectors.delegate_tags import find_tag_problems
+from connectors.specs.base import find_tag_problems
 from guards.input_problems import InputProblem
 from guards.limits import DELEGATE_TAGS, DELEGATE_TASKS, NAME_CHARACTERS
 from guards.text import find_control_problem, find_name_problem

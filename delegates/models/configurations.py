@@ -6,8 +6,7 @@ from django.db import models
 
 from delegates.models.instances import DelegateInstance
 from rbac.models import Scope
-from rbac.models.names import NamedModel
-from rbac.models.scopes import validate_identifier
+from rbac.models.scopes import NamedModel, validate_identifier
 
 
 class DelegateConfiguration(NamedModel):

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from connectors.encryption import EncryptedTextField
 from rbac.models import Scope, User
-from rbac.models.names import NamedModel
+from rbac.models.scopes import NamedModel
 
 
 class DelegateToken(NamedModel):

@@ -12,8 +12,8 @@ from catalog.manifests.cloudformation_templates import render_template
 from catalog.manifests.documents import BadDocument, Document
 from catalog.manifests.fetching import NOT_KEPT, FetchRow, describe_earlier_run, describe_fetch
 from catalog.manifests.kinds import RUN_TASK_REQUEST, SERVICE_DEFINITION, TASK_DEFINITION
-from catalog.manifests.layer_sources import format_manifest_name, read_layers
 from catalog.manifests.layers import MergedDocument, merge_layers_of_kind
+from catalog.manifests.locations import format_manifest_name, read_layers
 from catalog.manifests.stores import (
     TASK_DEFINITION_ARN,
     StoreError,

@@ -6,7 +6,7 @@ from typing import Any
 
 from aws.caller import CallPending
 from catalog.manifests.locations import load_named_connectors
-from connectors.specs.kinds import parse_connector_spec
+from connectors.specs.sites import parse_connector_spec
 from deployments.execution import planning
 from deployments.execution.run_requests import RunRequest, list_unknown_inputs, resolve_targets, validate_run
 from deployments.models import Execution, PreviewRequest, StageExecution, StepExecution

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from notifications.api import notifications, rules
+from notifications.api import rules
 
 urlpatterns = [
     path("notification-rules", rules.NotificationRuleListView.as_view(), name="api-notification-rules"),
@@ -13,12 +13,12 @@ urlpatterns = [
     ),
     path(
         "notification-rules/<int:pk>/notifications",
-        notifications.NotificationListView.as_view(),
+        rules.NotificationListView.as_view(),
         name="api-notifications",
     ),
     path(
         "notifications/<uuid:pk>/send-again",
-        notifications.NotificationResendView.as_view(),
+        rules.NotificationResendView.as_view(),
         name="api-notification-again",
     ),
 ]

@@ -2,28 +2,28 @@
 
 from django.urls import path
 
-from pipelines.api import expressions, input_sets, pipeline_versions, pipelines
+from pipelines.api import expressions, input_sets, pipelines
 
 urlpatterns = [
     path("input-sets", input_sets.InputSetList.as_view(), name="api-input-sets"),
     path("input-sets/<int:pk>", input_sets.InputSetDetail.as_view(), name="api-input-set"),
     path("pipelines", pipelines.PipelineList.as_view(), name="api-pipelines"),
     path("pipelines/<int:pk>", pipelines.PipelineDetail.as_view(), name="api-pipeline"),
-    path("pipelines/checks", pipeline_versions.PipelineCheckRoute.as_view(), name="api-pipeline-checks"),
-    path("pipelines/<int:pk>/diff", pipeline_versions.PipelineDiff.as_view(), name="api-pipeline-diff"),
+    path("pipelines/checks", pipelines.PipelineCheckRoute.as_view(), name="api-pipeline-checks"),
+    path("pipelines/<int:pk>/diff", pipelines.PipelineDiff.as_view(), name="api-pipeline-diff"),
     path(
         "pipelines/<int:pk>/versions",
-        pipeline_versions.PipelineVersionList.as_view(),
+        pipelines.PipelineVersionList.as_view(),
         name="api-pipeline-versions",
     ),
     path(
         "pipelines/<int:pk>/versions/<int:number>",
-        pipeline_versions.PipelineVersionDetail.as_view(),
+        pipelines.PipelineVersionDetail.as_view(),
         name="api-pipeline-version",
     ),
     path(
         "pipelines/<int:pk>/versions/<int:number>/restore",
-        pipeline_versions.RestorePipelineVersion.as_view(),
+        pipelines.RestorePipelineVersion.as_view(),
         name="api-restore-pipeline-version",
     ),
     path(

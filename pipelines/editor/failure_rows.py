@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from guards.limits import RETRIES
-from pipelines.definition.failure_strategy_schema import DURATION_PATTERN
+from pipelines.definition.schema import DURATION_PATTERN
 from pipelines.editor.cells import parse_cell, render_cell
 from pipelines.editor.form_rows import CellErrors, CellTexts
 from steps.failure_strategies import ERROR_TYPES, FINAL_REACTIONS, REACTIONS, REACTIONS_AFTER_RETRIES

@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines.definition.failure_strategy_schema import DURATION_PATTERN
-from pipelines.definition.schema import IDENTIFIER_PATTERN
-from pipelines.editor.controls import StepField
+from pipelines.definition.schema import DURATION_PATTERN, IDENTIFIER_PATTERN
+from pipelines.editor.cells import StepField
 from pipelines.editor.failure_rows import FailureRows
 from pipelines.editor.step_fields import (
     FieldSpec,

@@ -5,16 +5,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, is_dataclass
 from typing import Any, Literal, get_args, get_origin
 
-from catalog.manifests.yaml_drafts import NotEditable, is_identical
-from catalog.manifests.yaml_rendering import render_value
+from catalog.manifests.yaml_drafts import NotEditable, is_identical, render_value
 from guards.input_problems import InputRejected
 from guards.yaml_parser import parse_yaml
-from pipelines.editor.cells import parse_cell, render_cell
-from pipelines.editor.controls import StepField, format_label
+from pipelines.editor.cells import StepField, format_label, parse_cell, render_cell
 from pipelines.editor.form_rows import (
     CellErrors,
     MappingRows,
     RowTable,
+    StepManifestRow,
     build_blank_row,
     build_entered_rows,
     build_rows,
@@ -22,7 +21,6 @@ from pipelines.editor.form_rows import (
     is_submitted,
     parse_entries,
 )
-from pipelines.editor.manifest_rows import StepManifestRow
 from pipelines.editor.variable_rows import VariableRows
 from steps.expressions import has_expression
 from steps.kinds.registry import SpecColumn, StepKind, resolve_plain_type

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from catalog.manifests.yaml_drafts import NotEditable
-from pipelines.editor.controls import FieldRow, StepField
-from pipelines.editor.manifest_rows import StepManifestRow
+from pipelines.editor.cells import FieldRow, StepField
+from pipelines.editor.form_rows import StepManifestRow
 from pipelines.editor.tree_paths import TreePath, get_body, get_kind, get_node
 
 LabeledChoices = Sequence[tuple[str, str]]

@@ -6,7 +6,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from catalog.forms.resources import ScopedForm
-from catalog.manifests.yaml_rendering import render_scalar
+from catalog.manifests.yaml_drafts import render_scalar
 from catalog.models import Infrastructure, Service
 from guards.limits import SPEC_BYTES
 from pipelines.editor.tree_paths import build_unique_identifier

@@ -1,7 +1,6 @@
 """Tables of pipelines and input sets."""
 
-from pipelines.models.input_sets import InputSet
-from pipelines.models.pipelines import Pipeline, PipelineVersion
+from pipelines.models.pipelines import InputSet, Pipeline, PipelineVersion
 
 __all__ = [
     "InputSet",

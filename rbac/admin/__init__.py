@@ -3,15 +3,10 @@
 from django.contrib import admin
 from django.contrib.auth.models import Group
 
-from rbac.admin.api_keys import ApiKeyAdmin
-from rbac.admin.assignments import RoleAssignmentAdmin
 from rbac.admin.audit_entries import AuditEntryAdmin
-from rbac.admin.resource_groups import ResourceGroupAdmin
-from rbac.admin.roles import RoleAdmin
+from rbac.admin.roles import ResourceGroupAdmin, RoleAdmin, RoleAssignmentAdmin
 from rbac.admin.scopes import ScopeAdmin
-from rbac.admin.service_accounts import ServiceAccountAdmin
-from rbac.admin.user_groups import UserGroupAdmin
-from rbac.admin.users import UserAdmin
+from rbac.admin.users import ApiKeyAdmin, ServiceAccountAdmin, UserAdmin, UserGroupAdmin
 
 __all__ = [
     "ApiKeyAdmin",

@@ -1,16 +1,25 @@
-"""Users in the admin site."""
+"""Admin of users, user groups, service accounts and their API keys."""
+
+from typing import Any
 
 from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.forms import AdminUserCreationForm, UserChangeForm
 from django.db import transaction
+from django.db.models import ForeignKey, ManyToManyField, Q
+from django.forms import ModelChoiceField
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
 
-from rbac import audit
-from rbac.admin.base import AccountPolicyAdmin, get_principal
-from rbac.models import User
+from rbac import audit, operations
+from rbac.admin.base import AccountPolicyAdmin, PolicyAdmin, get_principal
+from rbac.admin.permission_table import PermissionsField
+from rbac.models import ApiKey, ServiceAccount, User, UserGroup
+from rbac.operations.api_keys import MANAGE_API_KEYS, create_api_key, revoke_api_key
 from rbac.operations.escalation_checks import list_user_assignments, refuse_role_escalation
+from rbac.policy import filter_visible, list_member_scopes
+from rbac.queries import list_visible_users
 
 
 class NewUserAdminForm(AdminUserCreationForm):  # type: ignore[type-arg]
@@ -84,3 +93,150 @@ def _refuse_more_privileged(request: HttpRequest, person: User) -> None:
     actor = get_principal(request)
     if actor.pk != person.pk:
         refuse_role_escalation(actor, list_user_assignments(person))
+
+
+@admin.register(UserGroup)
+class UserGroupAdmin(PolicyAdmin):
+    """Groups of people."""
+
+    view_permission = "core_usergroup_view"
+    add_permission = change_permission = delete_permission = "core_usergroup_manage"
+    fields = ("scope", "identifier", "name", "external_name", "users")
+    list_display = ("name", "identifier", "scope", "external_name")
+    list_select_related = ("scope",)
+    filter_horizontal = ("users",)
+    search_fields = ("name", "identifier")
+    ordering = ("name",)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: UserGroup | None = None) -> tuple[str, ...]:
+        return ("scope", "identifier") if obj else ()
+
+    def formfield_for_manytomany(
+        self, db_field: "ManyToManyField[Any, Any]", request: HttpRequest, **kwargs: Any
+    ) -> "forms.ModelMultipleChoiceField[Any] | None":
+        people = Q(pk__in=list_visible_users(get_principal(request)).values("pk"))
+        if match := request.resolver_match:
+            # Who is in the group is seen with it, and stays unless taken out.
+            people |= Q(user_groups=match.kwargs.get("object_id"))
+        kwargs["queryset"] = User.objects.filter(people).distinct().order_by("username")
+        return super().formfield_for_manytomany(db_field, request, **kwargs)
+
+    def save_model(
+        self, request: HttpRequest, obj: UserGroup, form: "forms.ModelForm[UserGroup]", change: bool
+    ) -> None:
+        given = {field: form.cleaned_data[field] for field in ("name", "external_name", "users")}
+        actor = get_principal(request)
+        if change:
+            operations.update_user_group(actor=actor, group=obj, **given)
+            return
+        made = operations.create_user_group(actor=actor, scope=obj.scope, identifier=obj.identifier, **given)
+        obj.pk = made.pk
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """The operation set the members already."""
+
+    def delete_model(self, request: HttpRequest, obj: UserGroup) -> None:
+        operations.delete_user_group(actor=get_principal(request), group=obj)
+
+
+@admin.register(ServiceAccount)
+class ServiceAccountAdmin(PolicyAdmin):
+    """Programs with roles of their own; deleting one revokes its keys and removes its roles."""
+
+    view_permission = "core_serviceaccount_view"
+    add_permission = change_permission = "core_serviceaccount_edit"
+    delete_permission = "core_serviceaccount_delete"
+    list_display = ("name", "identifier", "scope", "user", "created_at")
+    list_select_related = ("scope", "user")
+    search_fields = ("name", "identifier", "user__username")
+    ordering = ("name",)
+
+    def get_fields(self, request: HttpRequest, obj: ServiceAccount | None = None) -> tuple[str, ...]:
+        fields = ("scope", "identifier", "name", "description")
+        return (*fields, "user", "created_at") if obj else fields
+
+    def get_readonly_fields(self, request: HttpRequest, obj: ServiceAccount | None = None) -> tuple[str, ...]:
+        return ("scope", "identifier", "user", "created_at") if obj else ()
+
+    def save_model(
+        self,
+        request: HttpRequest,
+        obj: ServiceAccount,
+        form: "forms.ModelForm[ServiceAccount]",
+        change: bool,
+    ) -> None:
+        actor, named = get_principal(request), {"name": obj.name, "description": obj.description}
+        if change:
+            operations.update_service_account(actor=actor, account=obj, **named)
+            return
+        made = operations.create_service_account(
+            actor=actor, scope=obj.scope, identifier=obj.identifier, **named
+        )
+        obj.pk, obj.user = made.pk, made.user
+
+    def delete_model(self, request: HttpRequest, obj: ServiceAccount) -> None:
+        operations.delete_service_account(actor=get_principal(request), account=obj)
+
+
+class ApiKeyAdminForm(forms.ModelForm):  # type: ignore[type-arg]
+    """An API key, and what it is good for."""
+
+    permissions = PermissionsField(
+        label="Permissions", help_text="Nothing ticked: whatever its user may, wherever the key is good for."
+    )
+
+    class Meta:
+        model = ApiKey
+        fields = ("user", "name", "scope", "permissions", "expires_at")
+
+
+@admin.register(ApiKey)
+class ApiKeyAdmin(AccountPolicyAdmin):
+    """API keys; deleting one revokes it, the row stays."""
+
+    view_permission = "core_user_view"
+    add_permission = delete_permission = "core_user_manage"
+    form = ApiKeyAdminForm
+    fields = ("user", "name", "scope", "permissions", "expires_at")
+    list_display = ("name", "user", "prefix", "scope", "expires_at", "last_used_at", "revoked_at")
+    list_select_related = ("user", "scope")
+    search_fields = ("name", "user__username", "prefix")
+    ordering = ("-pk",)
+
+    def formfield_for_foreignkey(
+        self, db_field: "ForeignKey[Any, Any]", request: HttpRequest, **kwargs: Any
+    ) -> "ModelChoiceField[Any] | None":
+        principal = get_principal(request)
+        if db_field.name == "scope":
+            kwargs["queryset"] = list_member_scopes(principal).order_by("path")
+            return admin.ModelAdmin.formfield_for_foreignkey(self, db_field, request, **kwargs)
+        mine = filter_visible(principal, MANAGE_API_KEYS, ServiceAccount.objects.all())
+        kwargs["queryset"] = User.objects.filter(Q(pk=principal.pk) | Q(pk__in=mine.values("user_id")))
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def save_model(
+        self, request: HttpRequest, obj: ApiKey, form: "forms.ModelForm[ApiKey]", change: bool
+    ) -> None:
+        made, token = create_api_key(
+            actor=get_principal(request),
+            user=obj.user,
+            name=obj.name,
+            scope=obj.scope,
+            permissions=obj.permissions,
+            expires_at=obj.expires_at,
+        )
+        obj.pk, obj.prefix = made.pk, made.prefix
+        request.new_token = token  # type: ignore[attr-defined]
+
+    def response_add(self, request: HttpRequest, obj: ApiKey, post_url_continue: Any = None) -> HttpResponse:
+        # Part of the answer itself, so that it is stored neither in a session nor in a cookie.
+        shown = {
+            **self.admin_site.each_context(request),
+            "title": "API key",
+            "key": obj,
+            "token": request.new_token,  # type: ignore[attr-defined]
+        }
+        return TemplateResponse(request, "admin/rbac/apikey/token.html", shown)
+
+    def delete_model(self, request: HttpRequest, obj: ApiKey) -> None:
+        revoke_api_key(actor=get_principal(request), key=obj)

@@ -9,11 +9,10 @@ from django.conf import settings
 from django.db import migrations, models
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
-import rbac.models.resource_groups
 import rbac.models.roles
 import rbac.models.users
-from rbac.builtin_roles import ensure_builtin_roles
 from rbac.models.audit_entries import list_create_triggers, list_drop_triggers
+from rbac.permissions import ensure_builtin_roles
 
 
 def fill_in(apps: Apps, _schema_editor: BaseDatabaseSchemaEditor) -> None:
@@ -521,9 +520,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "resource",
-                    models.CharField(
-                        max_length=32, validators=[rbac.models.resource_groups.validate_resource]
-                    ),
+                    models.CharField(max_length=32, validators=[rbac.models.roles.validate_resource]),
                 ),
                 ("identifier", models.CharField(blank=True, max_length=128)),
                 (

@@ -1,11 +1,9 @@
 """Tables of access control."""
 
 from rbac.models.api_keys import ApiKey
-from rbac.models.assignments import RoleAssignment
 from rbac.models.audit_entries import AuditEntry
 from rbac.models.invitations import Invitation
-from rbac.models.resource_groups import ResourceGroup, ResourceGroupEntry
-from rbac.models.roles import Role, RolePermission
+from rbac.models.roles import ResourceGroup, ResourceGroupEntry, Role, RoleAssignment, RolePermission
 from rbac.models.scopes import Scope
 from rbac.models.users import ApiKeyLimits, ServiceAccount, User, UserGroup
 

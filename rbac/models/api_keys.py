@@ -4,8 +4,7 @@ import hashlib
 
 from django.db import models
 
-from rbac.models.names import NamedModel
-from rbac.models.scopes import Scope
+from rbac.models.scopes import NamedModel, Scope
 from rbac.models.users import ApiKeyLimits, User
 
 

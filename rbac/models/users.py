@@ -6,9 +6,8 @@ from typing import Any, ClassVar
 from django.contrib.auth.models import AbstractUser, UserManager
 from django.db import models
 
-from rbac.models.names import NamedModel, validate_name
 from rbac.models.roles import Role
-from rbac.models.scopes import Scope, validate_identifier
+from rbac.models.scopes import NamedModel, Scope, validate_identifier, validate_name
 
 
 @dataclass(frozen=True)

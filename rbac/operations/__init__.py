@@ -1,7 +1,6 @@
 """Operations on scopes, roles, principals and API keys, shared by pages, API and admin site."""
 
 from rbac.operations.api_keys import create_api_key, revoke_api_key, rotate_api_key
-from rbac.operations.assignments import assign_role, remove_assignment
 from rbac.operations.invitations import (
     accept_invitation,
     create_invitation,
@@ -14,7 +13,7 @@ from rbac.operations.resource_groups import (
     delete_resource_group,
     update_resource_group,
 )
-from rbac.operations.roles import create_role, delete_role, update_role
+from rbac.operations.roles import assign_role, create_role, delete_role, remove_assignment, update_role
 from rbac.operations.scopes import (
     archive_scope,
     create_organization,

@@ -14,8 +14,8 @@ from guards.limits import KEY_GRACE_SECONDS
 from rbac import audit
 from rbac.models import ApiKey, Scope, User
 from rbac.models.api_keys import hash_token
-from rbac.models.names import validate_name
 from rbac.models.roles import validate_permission
+from rbac.models.scopes import validate_name
 from rbac.operations.escalation_checks import (
     list_user_assignments,
     refuse_role_escalation,

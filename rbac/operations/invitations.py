@@ -13,8 +13,8 @@ from guards.limits import INVITATION_DAYS, INVITATIONS_PER_HOUR
 from rbac import audit
 from rbac.models import Invitation, Role, Scope, User
 from rbac.models.api_keys import hash_token
-from rbac.operations.assignments import assign_role
 from rbac.operations.escalation_checks import refuse_escalation, require_permission
+from rbac.operations.roles import assign_role
 from rbac.usage_counts import counts
 
 TOKEN_PREFIX = "slp_inv_"  # noqa: S105 - no password

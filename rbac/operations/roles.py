@@ -1,12 +1,14 @@
-"""Operations on roles."""
+"""Operations on roles and role assignments."""
 
 from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from rbac import audit
-from rbac.models import Role, Scope, User
+from rbac.models import ResourceGroup, Role, RoleAssignment, Scope, User, UserGroup
 from rbac.models.roles import validate_permission
 from rbac.operations.escalation_checks import refuse_escalation, require_permission
 from rbac.operations.identifiers import create_unique
@@ -97,3 +99,74 @@ def _get_own_scope(role: Role) -> Scope:
 
 def _build_audit_values(name: str, permissions: Iterable[str]) -> dict[str, object]:
     return {"name": name, "permissions": sorted(permissions)}
+
+
+@transaction.atomic
+def assign_role(
+    *,
+    actor: User | None,
+    scope: Scope,
+    role: Role,
+    user: User | None = None,
+    group: UserGroup | None = None,
+    resource_group: ResourceGroup | None = None,
+    expires_at: datetime | None = None,
+) -> RoleAssignment:
+    """Give a user or a group a role at `scope` and below, on everything or on what is in a resource group.
+
+    A service account gets roles as the user that acts for it.
+    The actor must be allowed to manage users there and have every permission that the role gives:
+    otherwise who may assign roles could make themselves an admin.
+    """
+    require_permission(actor, "core_user_manage", scope)
+    for field, thing in {"role": role, "group": group, "resource_group": resource_group}.items():
+        _require_at_or_above(scope, field, thing)
+    refuse_escalation(actor, role.permissions.values_list("permission", flat=True), scope)
+    assignment = RoleAssignment(scope=scope, role=role, user=user, group=group, expires_at=expires_at)
+    assignment.resource_group = resource_group
+    assignment.full_clean(validate_constraints=False)
+    if (user is None) == (group is None):
+        raise ValidationError("Give the role to one user, one group or one service account.")
+    has_it = f"{user or group} has the role {role.name} at {scope.path} already."
+    create_unique(assignment, ValidationError(has_it))
+    audit.record_audit_entry(
+        actor=actor,
+        action="roleassignment.create",
+        thing=assignment,
+        after=build_assignment_values(assignment),
+    )
+    return assignment
+
+
+@transaction.atomic
+def remove_assignment(*, actor: User | None, assignment: RoleAssignment) -> None:
+    """Take a role away again. An actor cannot take away more than they could give."""
+    require_permission(actor, "core_user_manage", assignment.scope)
+    permissions = assignment.role.permissions.values_list("permission", flat=True)
+    refuse_escalation(actor, permissions, assignment.scope)
+    audit.record_audit_entry(
+        actor=actor,
+        action="roleassignment.delete",
+        thing=assignment,
+        before=build_assignment_values(assignment),
+    )
+    assignment.delete()
+
+
+def build_assignment_values(assignment: RoleAssignment) -> dict[str, Any]:
+    """Return what the audit trail keeps of an assignment."""
+    group, expires_at = assignment.resource_group, assignment.expires_at
+    return {
+        "principal": str(assignment.user or assignment.group),
+        "role": assignment.role.identifier,
+        "scope": assignment.scope.path,
+        "resource_group": group.identifier if group else None,
+        "expires_at": expires_at.isoformat() if expires_at else None,
+    }
+
+
+def _require_at_or_above(scope: Scope, field: str, thing: Role | UserGroup | ResourceGroup | None) -> None:
+    """Refuse what belongs to a scope beside or below. Raises `ValidationError`."""
+    if thing is not None and thing.scope is not None and thing.scope.path not in scope.ancestor_paths():
+        word = field.replace("_", " ")
+        raise ValidationError({field: f"This {word} belongs to another scope."})

@@ -6,8 +6,8 @@ from typing import Any
 from django.db import connection, transaction
 
 from delegates.models.delegates import create_first_rows
-from rbac.builtin_roles import ensure_builtin_roles
 from rbac.models.audit_entries import list_create_triggers, list_drop_triggers
+from rbac.permissions import ensure_builtin_roles
 
 Row = tuple[Any, ...]
 Rows = Mapping[str, list[Row]]

@@ -13,7 +13,7 @@ from catalog.models import Service
 from catalog.operations import ManifestSpec, update_service
 from connectors.models import FileNode
 from deployments.execution.operations import roll_back_execution
-from pipelines.editor.manifest_rows import StepManifestRow
+from pipelines.editor.form_rows import StepManifestRow
 from rbac.models import User
 from tests.api.requests import rows_of
 from tests.deployments.preview.comparison import preview

@@ -10,8 +10,8 @@ from django.db import transaction
 from django.test import Client
 
 from delegates.models.delegates import create_first_rows
-from rbac.builtin_roles import ensure_builtin_roles
 from rbac.models import Scope, User
+from rbac.permissions import ensure_builtin_roles
 from tests.api.sample_project import World, make_world
 from tests.fixtures.people import make_person, make_project
 from tests.secret_watch import sinks

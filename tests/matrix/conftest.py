@@ -9,8 +9,8 @@ from django.db import transaction
 from pytest_django.plugin import DjangoDbBlocker
 
 from delegates.models.delegates import create_first_rows
-from rbac.builtin_roles import ensure_builtin_roles
 from rbac.models import Scope, User
+from rbac.permissions import ensure_builtin_roles
 from tests.api.required_access import ADMIN, HERE, Standing
 from tests.api.sample_project import World, make_world
 from tests.matrix.principals import Browser, browser_of, make_people

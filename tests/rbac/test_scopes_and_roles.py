@@ -4,9 +4,14 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
-from rbac.builtin_roles import ensure_builtin_roles
 from rbac.models import Role, RolePermission, Scope, User
-from rbac.permissions import ALWAYS_GRANTED, BUILTIN_ROLES, PERMISSIONS, get_view_permission
+from rbac.permissions import (
+    ALWAYS_GRANTED,
+    BUILTIN_ROLES,
+    PERMISSIONS,
+    ensure_builtin_roles,
+    get_view_permission,
+)
 from rbac.policy import can
 from tests.rbac.people import organization, project
 from tests.secret_watch.marker import planted

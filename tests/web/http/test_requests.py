@@ -75,7 +75,7 @@ def test_a_mistake_of_ours_shows_no_trace(client: Client, monkeypatch: pytest.Mo
     def broken(self: object, request: HttpRequest) -> None:
         raise RuntimeError("password=hunter2")
 
-    monkeypatch.setattr("accounts.api.me.CurrentUserView.get", broken)
+    monkeypatch.setattr("accounts.api.users.CurrentUserView.get", broken)
     client.raise_request_exception = False
     client.force_login(user("anna"))
     response = client.get("/api/v1/me")
