@@ -12,7 +12,7 @@ class AccountsConfig(AppConfig):
 
 
 class SessionListConfig(UserSessionsConfig):
-    """The list of sessions without what the library does by itself, which would write their keys down."""
+    """Session list without the library's own signals, which would store session keys in the clear."""
 
     def ready(self) -> None:
-        """Leave its signals alone: `accounts.authentication.sessions` fills the list."""
+        """Skip the library's signals: `accounts.authentication.sessions` maintains the list."""

@@ -28,9 +28,9 @@ _COLUMNS: Final = (
 
 
 def export_entries(request: HttpRequest, entries: QuerySet[AuditEntry], form: str) -> StreamingHttpResponse:
-    """Answer with `entries` as a file, the newest where there are more than an export holds.
+    """Return a response with `entries` as a file, limited to the newest ones.
 
-    Raises `BadInput` where `form` is none of `EXPORT_FORMATS`.
+    Raises `BadInput` unless `form` is one of `EXPORT_FORMATS`.
     """
     if form not in EXPORT_FORMATS:
         message = f"must be one of {', '.join(EXPORT_FORMATS)}"
@@ -48,7 +48,7 @@ def export_entries(request: HttpRequest, entries: QuerySet[AuditEntry], form: st
 
 
 def _iterate_entries(entries: QuerySet[AuditEntry]) -> Iterator[list[dict[str, Any]]]:
-    """Yield the entries some at a time; each piece is a query of its own, so none is kept open for long."""
+    """Yield the entries in batches; each batch is a query of its own, so none stays open for long."""
     below = entries
     while found := list(below[:_CHUNK_ROWS]):
         yield [_build_row(entry) for entry in found]
@@ -87,7 +87,7 @@ def _render_lines(rows: Any) -> bytes:
 
 
 def _escape_cell(value: Any) -> Any:
-    """Return what a cell holds: nested values as JSON, and a text that could be a formula as a plain text."""
+    """Return the value of a cell: nested values as JSON, formulas as plain text."""
     if value is None or isinstance(value, int):
         return "" if value is None else value
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 
 
 def send_invitation(invitation: Invitation, token: str) -> bool:
-    """Send the link to whom it is for, and say whether the mail server took it."""
+    """Send the link to the recipient, and return whether the mail server accepted it."""
     link = settings.PUBLIC_URL + reverse("join-by-link", args=[token])
     content = {"invitation": invitation, "link": link}
     subject = " ".join(render_to_string("accounts/invitations/subject.txt", content).split())

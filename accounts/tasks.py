@@ -9,5 +9,5 @@ from accounts.authentication import passwords
 
 @shared_task
 def send_password_reset(*, email: str, **_: Any) -> None:
-    """Write to whoever has this e-mail address how to set a new password."""
+    """Send a password reset link to the users with this e-mail address."""
     passwords.send_reset_mail(email)

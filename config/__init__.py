@@ -1,4 +1,4 @@
-"""How the parts are wired together; no behaviour lives here."""
+"""Wiring of the parts, without behavior."""
 
 from config.celery import app as celery_app
 

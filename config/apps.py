@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class WiringConfig(AppConfig):
-    """The last of our apps: its `ready` runs when the others are known."""
+    """Last app; its `ready` runs after all other apps are loaded."""
 
     name = "config"
 

@@ -11,10 +11,10 @@ logger = logging.getLogger(__name__)
 
 
 class Scheduler(PersistentScheduler):
-    """A scheduler that sleeps until an entry is due.
+    """Scheduler that sleeps until an entry is due.
 
-    Celery's own (celery 5.7, `celery/beat.py`) wakes ten milliseconds before, and then asks without a pause
-    until it is due: with an entry each second, one per cent of a core.
+    Celery's own (celery 5.7, `celery/beat.py`) wakes ten milliseconds earlier and then polls without a pause.
+    With one entry per second, that costs one percent of a core.
     """
 
     def adjust(self, n: float, drift: float = 0) -> float:
@@ -22,7 +22,7 @@ class Scheduler(PersistentScheduler):
         return n
 
     def apply_async(self, entry: Any, *arguments: Any, **more: Any) -> Any:
-        """Send a message; a broker that takes none just now is no mistake, and the next tick tries again."""
+        """Send a message; if the broker is unavailable, the next tick retries."""
         try:
             return super().apply_async(entry, *arguments, **more)
         except SchedulingError as error:

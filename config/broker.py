@@ -4,10 +4,10 @@ from kombu.transport import TRANSPORT_ALIASES, redis
 
 
 class Channel(redis.Channel):
-    """A channel of Valkey that one attempt closes.
+    """Channel of Valkey that closes at the first attempt.
 
-    kombu 5.7 first reads the answer that it still waits for. When the broker is gone that fails, the channel
-    stays half open, and the worker ends by an AttributeError as it closes it again or acknowledges a message.
+    kombu 5.7 first reads the pending response. Without a broker that fails, and the channel stays half open.
+    The worker then ends with an AttributeError when it closes the channel or acknowledges a message.
     """
 
     def close(self) -> None:
@@ -28,5 +28,5 @@ class Transport(redis.Transport):
 
 
 def register_transport() -> None:
-    """Let addresses of the broker that begin with `redis` mean this transport."""
+    """Register this transport for broker URLs with the scheme `redis`."""
     TRANSPORT_ALIASES["redis"] = f"{__name__}:Transport"

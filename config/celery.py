@@ -25,13 +25,13 @@ CONNECTION_SECONDS = 60
 
 @signals.celeryd_after_setup.connect
 def keep_connections(**_: Any) -> None:
-    """Let a worker's connection to the database outlive a task; each task first tests that it is alive."""
+    """Keep the database connection of a worker between tasks; each task first tests it."""
     for one in connections.all():
         one.settings_dict.update(CONN_MAX_AGE=CONNECTION_SECONDS, CONN_HEALTH_CHECKS=True)
 
 
 @signals.celeryd_after_setup.connect
 def freeze_loaded_modules(**_: Any) -> None:
-    """Keep the garbage collector off what is loaded, so that forked children go on sharing its pages."""
+    """Exclude loaded modules from garbage collection, so that forked children share their pages."""
     gc.collect()
     gc.freeze()

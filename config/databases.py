@@ -10,7 +10,7 @@ IDLE_TRANSACTION_TIMEOUT_MS, LOCK_TIMEOUT_MS, STATEMENT_TIMEOUT_MS = 60_000, 5_0
 
 
 def build_database_settings(address: str, home: Path) -> dict[str, Any]:
-    """Return the database at an address, or the one in the state folder where there is none."""
+    """Return the settings of a database URL, or of the database in the state folder."""
     url = urlsplit(address or f"sqlite:///{home / 'slipway.sqlite3'}")
     return _build_sqlite_settings(url.path) if url.scheme == "sqlite" else _build_postgres_settings(url)
 
@@ -29,9 +29,9 @@ def _build_sqlite_settings(path: str) -> dict[str, Any]:
 
 
 def keep_sqlite_open(found: Mapping[str, Any]) -> sqlite3.Connection | None:
-    """Open the file of a SQLite database for good, so that it can be read on a full disk too.
+    """Keep a SQLite database open, so that it can be read on a full disk.
 
-    SQLite deletes the files beside it with its last connection, and the next one could not make them again.
+    SQLite deletes its auxiliary files with the last connection, and could not create them again.
     """
     if not found["ENGINE"].endswith("sqlite3") or not Path(found["NAME"]).exists():
         return None
@@ -67,10 +67,10 @@ def _build_postgres_settings(url: SplitResult) -> dict[str, Any]:
 
 
 def build_web_options(found: Mapping[str, Any], pool_size: int) -> dict[str, Any]:
-    """What the web adds: an end to long waits and, where the database is PostgreSQL, a pool.
+    """Return the database options of web processes: short timeouts and, for PostgreSQL, a pool.
 
-    Under ASGI a connection per request costs two thirds of the throughput (`asgi.py`). Who waits too long for
-    a free connection, or for a server that is away, is answered 503 (`web.http.outages`).
+    Under ASGI, one connection per request costs two thirds of the throughput (`asgi.py`). If the wait for a
+    connection or server is too long, the response is 503 (`web.http.outages`).
     """
     if not found["ENGINE"].endswith("postgresql"):
         return {"timeout": LOCK_TIMEOUT_MS / 1000}

@@ -20,7 +20,7 @@ BROKER_SCHEMES = ("redis", "rediss")
 
 
 class InvalidSettingError(SystemExit):
-    """The environment holds a value that Slipway cannot start with."""
+    """Error raised for an invalid environment variable."""
 
 
 class EnvironmentSettings(BaseSettings):
@@ -209,7 +209,7 @@ class EnvironmentSettings(BaseSettings):
 
     @property
     def lends_own_credentials(self) -> bool:
-        """Return whether a connector may be what this process is in AWS: in production only on purpose."""
+        """Return whether connectors may use this process's AWS credentials; in production only if enabled."""
         allowed = self.manager_credentials_allowed
         return self.embedded if allowed is None else allowed
 

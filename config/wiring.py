@@ -1,7 +1,7 @@
-"""Wiring of the apps: the one table of what plugs into what.
+"""Wiring of the apps: one table of all registrations.
 
-A package imports only packages below it. What it needs from above is entered here, once, when Django
-has loaded all apps.
+A package imports only packages below it. Dependencies on packages above are registered here, once Django has
+loaded all apps.
 """
 
 from importlib import import_module
@@ -27,7 +27,7 @@ def connect_apps() -> None:
 
 
 def _register_usages() -> None:
-    """Who uses a service, what keeps a project from being archived, what an approval previews."""
+    """Register the users of services, the archive guards of projects, and the previews of approvals."""
     from catalog.usages import register_service_check, register_usage_finder
     from deployments.approvals.plan import register_remaining_preview
     from deployments.execution.queries import count_open_executions
@@ -43,7 +43,7 @@ def _register_usages() -> None:
 
 
 def _register_task_owners() -> None:
-    """Who is told when a delegate takes, answers or loses a task."""
+    """Register the owners of delegate tasks."""
     from delegates.access.lookup_tasks import LOOKUP_OWNER, LookupTaskOwner
     from delegates.task_owners import register_task_owner
     from deployments.journal.aws_access import CALL_OWNER
@@ -63,7 +63,7 @@ def _register_task_owners() -> None:
 
 
 def _register_live_sources() -> None:
-    """What live pages can subscribe to."""
+    """Register the live sources of pages."""
     from delegates.live import DELEGATE_SOURCE, LOG_SOURCE, LOOKUP_SOURCE, TASK_SOURCE
     from deployments.approvals.live import APPROVAL_TOPIC
     from deployments.live.badges import BADGE_SOURCE
@@ -91,7 +91,7 @@ def _register_live_sources() -> None:
 
 
 def _register_inventory() -> None:
-    """The badge of drifted services, and the owners of adopted ones."""
+    """Register the badge of drifted services, and the owners of adopted ones."""
     from deployments.live.badges import register_badge
     from inventory.adoption.owners import get_adoption_owners
     from inventory.queries.drift import DRIFT_BADGE, count_drifted_services
@@ -102,7 +102,7 @@ def _register_inventory() -> None:
 
 
 def _register_retention() -> None:
-    """How long each kind of row is kept."""
+    """Register the retention of each kind of row."""
     from accounts.authentication.sessions import SESSION_RETENTION
     from delegates.retention import DELEGATE_RETENTION
     from deployments.execution.stored_inputs import TEXT_RETENTION

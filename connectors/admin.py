@@ -12,7 +12,7 @@ from rbac.policy import filter_visible
 
 
 class ReadOnlyAdmin(AllowedFiltersAdmin):
-    """A list and a page without forms, showing what the policy lets this person see."""
+    """Read-only admin list and page, limited to rows that the user may view."""
 
     permission: str
     list_select_related: ClassVar[tuple[str, ...]] = ("scope",)
@@ -38,7 +38,7 @@ class ReadOnlyAdmin(AllowedFiltersAdmin):
 
 @admin.register(Connector)
 class ConnectorAdmin(ReadOnlyAdmin):
-    """How third parties are reached."""
+    """Admin list of connectors."""
 
     permission = "core_connector_view"
     list_display = ("identifier", "name", "kind", "scope", "last_test_ok", "last_tested_at")
@@ -47,7 +47,7 @@ class ConnectorAdmin(ReadOnlyAdmin):
 
 @admin.register(Secret)
 class SecretAdmin(ReadOnlyAdmin):
-    """Which secrets there are; never what they are."""
+    """Admin list of secrets without values."""
 
     permission = "core_secret_view"
     list_display = ("identifier", "name", "scope", "updated_at")

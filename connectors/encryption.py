@@ -13,13 +13,13 @@ from rbac.encryption import decrypt, encrypt
 
 @dataclass(frozen=True)
 class EncryptedValue:
-    """A token as it came from the database, not opened yet."""
+    """Encrypted token from the database."""
 
     token: str
 
 
 class DecryptingAttribute(DeferredAttribute):
-    """Opens a sealed value when it is asked for, so that a list of things costs nothing and needs no key."""
+    """Descriptor that decrypts a value on access, so that lists need neither time nor a key."""
 
     field: Any
 
@@ -35,12 +35,11 @@ class DecryptingAttribute(DeferredAttribute):
 
 
 class EncryptedTextField(models.TextField):
-    """A text that is plain on a model instance and a token in the database; it cannot be searched.
+    """Field with plain text on the instance and a token in the database; it is not searchable.
 
-    `bound_to` names columns that never change and tell the row from all others: a token that somebody copies
-    to another row cannot be read there. A bound column is written with its row, never by an update.
-    Without it, a token can be read in its column alone.
-    Reading it may raise `DecryptionFailed`; `values()` gives it `EncryptedValue`.
+    `bound_to` names constant columns that identify the row: a token copied to another row cannot be
+    decrypted. A bound column is written with its row, never by an update. Without `bound_to`, a token is
+    bound to its column. Reading may raise `DecryptionFailed`. `values()` returns `EncryptedValue`.
     """
 
     descriptor_class = DecryptingAttribute
@@ -51,15 +50,15 @@ class EncryptedTextField(models.TextField):
         self.bound_to = tuple(bound_to)
 
     def get_binding(self, instance: models.Model) -> str:
-        """Where the value of an instance belongs."""
+        """Return the binding of an instance's value."""
         return self.build_binding([getattr(instance, name) for name in self.bound_to])
 
     def build_binding(self, values: Iterable[Any]) -> str:
-        """Return the place that is told by the values of the columns it is bound to."""
+        """Return the binding from the values of the bound columns."""
         return json.dumps([self.model._meta.db_table, self.column, *map(str, values)])
 
     def pre_save(self, model_instance: models.Model, add: bool) -> Any:
-        """Return the token, bound to the row; what was never opened stays as it is."""
+        """Return the token, bound to the row; a value that was never decrypted stays unchanged."""
         value = model_instance.__dict__.get(self.attname)
         if isinstance(value, EncryptedValue):
             return value

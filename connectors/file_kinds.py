@@ -22,7 +22,7 @@ class FileText:
 
 @dataclass(frozen=True)
 class FileProblem:
-    """One thing wrong with a text; line and column count from 1, None where they are not known."""
+    """Problem in a text; line and column count from 1, or are None if unknown."""
 
     message: str
     line: int | None = None
@@ -32,7 +32,7 @@ class FileProblem:
 
 @dataclass(frozen=True)
 class FileCheck:
-    """What came of a check; `note` says as what the text was checked."""
+    """Result of a check; `note` names the detected kind."""
 
     errors: tuple[FileProblem, ...] = ()
     warnings: tuple[FileProblem, ...] = ()
@@ -47,7 +47,7 @@ class FileCheck:
         }
 
     def list_problems(self) -> list[dict[str, Any]]:
-        """Errors, then warnings, as the editor's template lists them."""
+        """Return errors, then warnings, in the format of the editor's template."""
         errors = [{**asdict(one), "level": "error"} for one in self.errors]
         return errors + [{**asdict(one), "level": "warning"} for one in self.warnings]
 
@@ -62,7 +62,7 @@ class CleanedFile:
 
     @property
     def diff(self) -> TextDiff:
-        """What the clean up changes, line by line."""
+        """Return the line diff of the cleanup."""
         return compare_texts(self.before, self.content)
 
     def to_json(self) -> dict[str, Any]:
@@ -73,11 +73,11 @@ class CleanedFile:
 
 @dataclass(frozen=True)
 class FileKind:
-    """A kind of file that an app knows: how it is checked, what may be written in it, how it is cleaned up.
+    """Kind of file with its validation, completion and cleanup.
 
-    All functions answer None for a text that is not of this kind. `clean` also takes who
-    asks and the name of the service that the file is for, or nothing; it raises `BadInput`. So does `refuse`,
-    inside the transaction that has saved a file, where nothing that uses the file could work with it.
+    All functions return None for a text of another kind. `clean` also takes the actor and optionally the name
+    of the file's service; it raises `BadInput`. `refuse` raises `BadInput` in the transaction that saves a
+    file which none of its users could use.
     """
 
     check: Callable[[FileText], FileCheck | None]
@@ -96,7 +96,7 @@ def register_file_kind(kind: FileKind) -> FileKind:
 
 
 def check_file(text: FileText) -> FileCheck:
-    """Check a text as the first kind that it is of; nothing is wrong with one of no known kind."""
+    """Validate a text as the first matching kind; a text of no known kind has no problems."""
     for kind in _FILE_KINDS:
         if (found := kind.check(text)) is not None:
             return found
@@ -104,7 +104,7 @@ def check_file(text: FileText) -> FileCheck:
 
 
 def get_completion_guide(text: FileText) -> dict[str, Any]:
-    """What the editor may suggest in a text; empty for one of no known kind."""
+    """Return the completion guide of a text; empty for a text of no known kind."""
     for kind in _FILE_KINDS:
         if (found := kind.build_guide(text)) is not None:
             return found
@@ -112,13 +112,13 @@ def get_completion_guide(text: FileText) -> dict[str, Any]:
 
 
 def validate_saved_file(node: FileNode, actor: User) -> None:
-    """Raise `BadInput` where what uses a file, as it has just been saved, could never work with it."""
+    """Raise `BadInput` if none of its users could use the saved file."""
     for kind in _FILE_KINDS:
         kind.validate_saved(node, actor)
 
 
 def clean_up_file(text: FileText, reader: Principal, service: str = "") -> CleanedFile:
-    """Clean a text up as the first kind that it is of. Raises `BadInput` for one of no known kind."""
+    """Clean up a text as the first matching kind. Raises `BadInput` for no known kind."""
     for kind in _FILE_KINDS:
         if (found := kind.clean_up(text, reader, service)) is not None:
             return found
@@ -127,7 +127,7 @@ def clean_up_file(text: FileText, reader: Principal, service: str = "") -> Clean
 
 
 def get_editor_language(path: str) -> str:
-    """What the editor calls the language of a file: yaml, json or text."""
+    """Return the editor's language of a file: yaml, json or text."""
     name = path.rsplit("/", 1)[-1].lower()
     if name.endswith((".yaml", ".yml")):
         return "yaml"

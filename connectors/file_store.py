@@ -37,15 +37,15 @@ class StoredFile:
 
 
 def build_reference(node: FileNode, scope: Scope) -> str:
-    """How a file is referred to from `scope`: bare in the same scope, with a prefix from below."""
+    """Return the reference of a file from `scope`: without a prefix in the same scope."""
     return node.path if node.scope_id == scope.pk else f"{_PREFIXES.get(node.scope.kind, '')}{node.path}"
 
 
 def read_file(scope: Scope, ref: str) -> StoredFile:
-    """Read the one file that `ref` names, seen from `scope`.
+    """Return the file with the reference `ref`, seen from `scope`.
 
-    `/a/b.yaml` lies in the scope itself, `org:/…` and `account:/…` above it (R170).
-    Raises `FileNotInStore`.
+    `/a/b.yaml` is in the scope itself, `org:/…` and `account:/…` are above it (R170). Raises
+    `FileNotInStore`.
     """
     owner, prefix, path = _resolve_reference(scope, ref)
     node = FileNode.objects.filter(scope=owner, path=path, is_folder=False).first()
@@ -55,9 +55,9 @@ def read_file(scope: Scope, ref: str) -> StoredFile:
 
 
 def read_files(scope: Scope, ref: str) -> list[StoredFile]:
-    """Read the file that `ref` names, or every file in the folder that it names, by path (R171).
+    """Return the file with the reference `ref`, or the files of that folder by path (R171).
 
-    Raises `FileNotInStore` if there is neither, or nothing in the folder.
+    Raises `FileNotInStore` if neither exists, or if the folder is empty.
     """
     prefix = split_reference(ref)[0]
     return [
@@ -77,13 +77,13 @@ def list_referenced_nodes(scope: Scope, ref: str) -> list[FileNode]:
 
 
 def filter_folder_contents(nodes: QuerySet[FileNode], folder: str) -> QuerySet[FileNode]:
-    """Narrow to what lies in a folder at any depth ("" for the top)."""
+    """Filter by a folder at any depth ("" for the root)."""
     # Not startswith: SQLite's LIKE takes /A for /a.
     return nodes.alias(head=Left("path", len(folder) + 1)).filter(head=f"{folder}/")
 
 
 def normalize_path(path: str) -> str:
-    """Return the path as it is stored. Raises `BadInput` if it is none."""
+    """Return the normalized path. Raises `BadInput` if it is invalid."""
     cleaned = unicodedata.normalize("NFC", path).rstrip("/")
     if message := _describe_path_problem(cleaned):
         raise BadInput(message, errors=[{"path": "path", "message": message}])
@@ -91,7 +91,7 @@ def normalize_path(path: str) -> str:
 
 
 def normalize_content(content: str) -> str:
-    """Return the text as it is stored, with plain line ends. Raises `BadInput` if it cannot be kept."""
+    """Return the text with Unix line ends. Raises `BadInput` if it cannot be stored."""
     cleaned = content.replace("\r\n", "\n")
     if fault := find_text_problem(cleaned) or find_size_problem(cleaned, SPEC_BYTES):
         raise BadInput(
@@ -107,13 +107,13 @@ def list_parent_folders(path: str) -> list[str]:
 
 
 def split_reference(ref: str) -> tuple[str, str]:
-    """Return the prefix and the path of a reference, both empty where it is none."""
+    """Return the prefix and the path of a reference, both empty if it is invalid."""
     match = _REFERENCE.match(ref)
     return (match[1], match[2].rstrip("/")) if match else ("", "")
 
 
 def get_owner_scope(scope: Scope, ref: str) -> Scope:
-    """Return the scope whose file store a reference, written in `scope`, means. Raises `FileNotInStore`."""
+    """Return the scope of the file store that a reference in `scope` selects. Raises `FileNotInStore`."""
     return _resolve_reference(scope, ref)[0]
 
 
@@ -128,7 +128,7 @@ def is_reference_to(ref: str, scope: Scope, owner: Scope) -> bool:
 
 
 def _resolve_reference(scope: Scope, ref: str) -> tuple[Scope, str, str]:
-    """Return the scope, the prefix and the path that a reference means, seen from a scope."""
+    """Return the scope, the prefix and the path of a reference, seen from a scope."""
     match = _REFERENCE.match(ref)
     if match is None:
         raise FileNotInStore(

@@ -16,9 +16,11 @@ from rbac.audit import record_audit_entry
 
 @dataclass(frozen=True)
 class KnownServer:
-    """What is known of a server; `given` are keys of the connector's spec, `seen` the first one it showed.
+    """Known host keys of a server;
 
-    `offered` is another one that it showed since, and that nobody has accepted.
+    `given` are those of the connector's spec, `seen` is the first presented one.
+
+    `offered` is a later, different key that no user has accepted.
     """
 
     configured: tuple[HostKey, ...] = ()
@@ -34,7 +36,7 @@ class KnownServer:
 
 
 def get_server_address(url: str) -> str:
-    """Host and port of an SSH server, or nothing for another URL."""
+    """Return host and port of an SSH server, or an empty text for another URL."""
     if get_url_scheme(url) != "ssh":
         return ""
     parts = urlsplit(normalize_ssh_url(url))
@@ -49,7 +51,7 @@ def is_ssh_connector(connector: Connector) -> bool:
 
 
 def get_known_server(connector: Connector) -> KnownServer:
-    """What is known of a connector's server; a key of another server says nothing."""
+    """Return the known host keys of a connector's server; keys of another server are ignored."""
     site, kept = parse_site_spec(connector.spec), connector.host_key
     given = parse_host_keys(site.host_key)
     if not kept or kept.get("place") != get_server_address(site.url):
@@ -65,9 +67,9 @@ def get_known_server(connector: Connector) -> KnownServer:
 
 @transaction.atomic
 def record_host_key(connector: Connector, place: str, text: str, *, is_refused: bool = False) -> None:
-    """Keep the key that a server has shown: the first one as known, one that was refused as offered.
+    """Store a presented host key: the first one as known, a refused one as offered.
 
-    `place` is where it was shown. What is no key, and what was shown elsewhere, is left out.
+    `place` is the server that presented it. Invalid keys and keys of another server are ignored.
     """
     found, key = Connector.objects.select_for_update(of=("self",)).get(pk=connector.pk), _parse_host_key(text)
     if key is None or not place or place != get_server_address(parse_site_spec(found.spec).url):
@@ -93,7 +95,7 @@ def record_host_key(connector: Connector, place: str, text: str, *, is_refused: 
 
 @transaction.atomic
 def clear_offered_key(connector: Connector) -> None:
-    """The server shows the key again that it is known by."""
+    """Clear the offered key, because the server presents the known one again."""
     found = Connector.objects.select_for_update(of=("self",)).get(pk=connector.pk)
     found.host_key = {name: one for name, one in found.host_key.items() if not name.startswith("offered")}
     found.save(update_fields=["host_key"])

@@ -38,7 +38,7 @@ class EncryptedColumn:
         return f"{self.model._meta.db_table}.{self.field.attname}"
 
     def batches(self, size: int) -> Iterator[list["StoredToken"]]:
-        """Yield the values of the rows that hold one, in the order of their keys."""
+        """Yield the values in batches, in key order."""
         name = self.field.attname
         rows = self.model._base_manager.exclude(**{name: ""}).order_by("pk")
         columns = rows.values_list("pk", name, *self.field.bound_to)
@@ -52,13 +52,13 @@ class EncryptedColumn:
             found = list(columns.filter(pk__gt=found[-1][0])[:size])
 
     def replace(self, value: "StoredToken", new: str) -> bool:
-        """Put a token in the place of another; not where somebody has written since."""
+        """Replace a token unless another process has written the row meanwhile."""
         name = self.field.attname
         unchanged = self.model._base_manager.filter(pk=value.key, **{name: EncryptedValue(value.token)})
         return bool(unchanged.update(**{name: EncryptedValue(new)}))
 
     def reload(self, value: "StoredToken") -> "StoredToken | None":
-        """Return the value as it is now, None where it is gone."""
+        """Return the current value, or None for a deleted row."""
         rows = self.model._base_manager.filter(pk=value.key)
         found = rows.values_list(self.field.attname, flat=True).first()
         return (
@@ -68,7 +68,7 @@ class EncryptedColumn:
 
 @dataclass(frozen=True)
 class SecondFactorColumn:
-    """What makes the codes of people's second factors: tokens in JSON that a library keeps."""
+    """Column of second factor secrets: tokens in JSON of the library."""
 
     name: str
 
@@ -76,7 +76,7 @@ class SecondFactorColumn:
         return f"{Authenticator._meta.db_table}.data.{self.name}"
 
     def batches(self, size: int) -> Iterator[list["StoredToken"]]:
-        """Yield the values of the rows that hold one, in the order of their keys."""
+        """Yield the values in batches, in key order."""
         rows = Authenticator.objects.filter(data__has_key=self.name).order_by("pk").values_list("pk", "data")
         found = list(rows[:size])
         while found:
@@ -84,7 +84,7 @@ class SecondFactorColumn:
             found = list(rows.filter(pk__gt=found[-1][0])[:size])
 
     def replace(self, value: "StoredToken", new: str) -> bool:
-        """Put a token in the place of another; not where somebody has written since."""
+        """Replace a token unless another process has written the row meanwhile."""
         row = Authenticator.objects.select_for_update().filter(pk=value.key).first()
         if row is None or row.data.get(self.name) != value.token:
             return False
@@ -93,7 +93,7 @@ class SecondFactorColumn:
         return True
 
     def reload(self, value: "StoredToken") -> "StoredToken | None":
-        """Return the value as it is now, None where it is gone."""
+        """Return the current value, or None for a deleted row."""
         row = Authenticator.objects.filter(pk=value.key).first()
         token = row.data.get(self.name) if row else None
         return StoredToken(value.key, token, SECOND_FACTOR_CONTEXT) if token else None
@@ -110,7 +110,7 @@ class StoredToken:
 
 @dataclass(frozen=True)
 class RotationResult:
-    """What became of one column; `unreadable` values were written with a key that is not there."""
+    """Result of rotating one column; `unreadable` values use a missing key."""
 
     column: "RotatableColumn"
     values: int
@@ -143,10 +143,10 @@ def list_encrypted_columns() -> list[EncryptedColumn]:
 def rotate_column(
     column: RotatableColumn, *, size: int = BATCH_SIZE, told: Callable[[int], None] | None = None
 ) -> RotationResult:
-    """Write every value of a column anew under the first key; what is under it already is left alone.
+    """Encrypt every value of a column under the first key; values that use it already are skipped.
 
-    `told` hears after each batch how many values were looked at so far. A value that changes meanwhile is
-    looked at again: it may have been written by a process that does not know the new key yet.
+    `told` receives the number of processed values after each batch. A value that changes meanwhile is
+    processed again: its writer may not have the new key yet.
     """
     values = rotated = unreadable = 0
     for batch in column.batches(size):
@@ -161,7 +161,7 @@ def rotate_column(
 
 
 def count_keys(column: RotatableColumn, *, size: int = BATCH_SIZE) -> Counter[str]:
-    """Count the values of a column by the name of their key; see `UNREADABLE` and `UNBOUND_SUFFIX`."""
+    """Count the values of a column by key name; see `UNREADABLE` and `UNBOUND_SUFFIX`."""
     return Counter(_get_key_name(one) for batch in column.batches(size) for one in batch)
 
 

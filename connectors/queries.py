@@ -21,7 +21,7 @@ def list_connectors(scope: Scope, *kinds: str) -> QuerySet[Connector]:
 def find_connector(scope: Scope, reference: str, *kinds: str) -> Connector | None:
     """Return the connector of one of these kinds with a reference visible from `scope`, or None.
 
-    `account.name` lies at the account, `org.name` at the organization; a bare name at the nearest scope.
+    `account.name` is in the account, `org.name` in the organization, a bare name in the nearest scope.
     """
     level, _, rest = reference.partition(".")
     found = list_connectors(scope, *kinds).filter(identifier=rest or level)
@@ -39,7 +39,7 @@ def list_secrets(scope: Scope) -> QuerySet[Secret]:
 
 
 def list_folder_contents(scope: Scope, folder: str = "") -> QuerySet[FileNode]:
-    """What lies directly in a folder of a scope ("" for the top), folders first; without the contents."""
+    """Return the direct content of a folder ("" for the root), folders first, without texts."""
     below = filter_folder_contents(FileNode.objects.filter(scope=scope), folder)
     direct = below.alias(deeper=StrIndex(Substr("path", len(folder) + 2), Value("/"))).filter(deeper=0)
     return direct.defer("content").order_by("-is_folder", "path")
@@ -53,10 +53,9 @@ class SecretNotFound(ValueError):
 
 
 def find_secret(scope: Scope, reference: str) -> Secret:
-    """Return the secret that a reference names, seen from `scope`. Raises `SecretNotFound`.
+    """Return the secret with a reference, seen from `scope`. Raises `SecretNotFound`.
 
-    `account.name` lies at the account, `org.name` at the organization; a bare name at the scope itself, or
-    at the nearest one above it.
+    `account.name` is in the account, `org.name` in the organization, a bare name in the nearest scope.
     """
     level, _, rest = reference.partition(".")
     paths = scope.ancestor_paths()

@@ -20,9 +20,9 @@ _GRANT_PERMISSION = "core_user_manage"
 
 @dataclass(frozen=True)
 class RequiredPermission:
-    """A permission that is needed on a thing; `path` is where a document names it.
+    """Permission required on a resource; `path` is its position in a document.
 
-    `hint` speaks of the thing to those who may not see it. Without one it does not exist for them.
+    Users without view access see `hint`. Without a hint the resource does not exist for them.
     """
 
     permission: str
@@ -39,7 +39,7 @@ class RequiredPermission:
 
 @dataclass(frozen=True)
 class MissingPermission:
-    """A need that somebody does not meet, and whether they may know of the thing."""
+    """Missing permission, and whether the user may know of the resource."""
 
     requirement: RequiredPermission
     is_visible: bool
@@ -50,7 +50,7 @@ class MissingPermission:
 
 
 class MissingAccess(Problem, Forbidden):
-    """Somebody may not use all that they put to use; each error names thing, permission and who gives it."""
+    """Error raised for missing access; each problem names resource, permission and its grantors."""
 
     status = 403
     code = "forbidden"
@@ -68,9 +68,9 @@ class MissingAccess(Problem, Forbidden):
 
 
 def require_access(person: Principal, needs: Iterable[RequiredPermission]) -> None:
-    """Do nothing where every need is met.
+    """Check all required permissions.
 
-    Raises `MissingAccess` with all that are not, `NotVisible` where somebody may not know of the thing.
+    Raises `MissingAccess` with the missing ones, `NotVisible` for a resource that the user may not know of.
     """
     lacks = find_missing_permissions(person, needs)
     if any(not one.is_visible and not one.requirement.hint for one in lacks):
@@ -82,7 +82,7 @@ def require_access(person: Principal, needs: Iterable[RequiredPermission]) -> No
 def find_missing_permissions(
     person: Principal, needs: Iterable[RequiredPermission]
 ) -> list[MissingPermission]:
-    """Return the needs that somebody does not meet; one query for each permission, whatever their number."""
+    """Return the missing permissions of a user; one query for each permission."""
     asked: dict[tuple[str, type[Model]], dict[Any, RequiredPermission]] = defaultdict(dict)
     for need in needs:
         asked[need.permission, type(need.resource)].setdefault(need.resource.pk, need)
@@ -99,7 +99,7 @@ def find_missing_permissions(
 def get_connector_requirements(
     connector: Connector, *, hint: str = "", path: str = ""
 ) -> Iterator[RequiredPermission]:
-    """Yield what it takes to use a connector: access to it, and to the secret that it enters with."""
+    """Yield the permissions required to use a connector and its secret."""
     yield RequiredPermission(
         "core_connector_access", connector, f"the connector {connector.identifier}", hint, path
     )
@@ -107,7 +107,7 @@ def get_connector_requirements(
 
 
 def get_secret_requirements(connector: Connector, *, path: str = "") -> Iterator[RequiredPermission]:
-    """Yield what it takes to use the secret of a connector, if it has one."""
+    """Yield the permissions required to use the secret of a connector, if any."""
     if secret := connector.secret:
         title = f"the secret {secret.identifier} of the connector {connector.identifier}"
         yield RequiredPermission("core_secret_access", secret, title, "the secret of the connector", path)
@@ -116,9 +116,9 @@ def get_secret_requirements(connector: Connector, *, path: str = "") -> Iterator
 def get_file_requirements(
     refs: Iterable[str], scope: Scope, *, hint: str = "", path: str = ""
 ) -> Iterator[RequiredPermission]:
-    """Yield what it takes to use files by their references, seen from `scope`; missing ones are left out.
+    """Yield the permissions required to use files by references from `scope`; missing files are left out.
 
-    Without a `hint` the reference is named to everybody: whoever asks has written it.
+    Without a `hint`, errors name the reference, because the user wrote it.
     """
     for ref in dict.fromkeys(refs):
         try:
@@ -148,7 +148,7 @@ def _count_permissions(role: Any) -> int:
 
 
 def _describe_grantors(person: Principal, need: RequiredPermission) -> str:
-    """Whom to ask, by name as far as the person may see people there."""
+    """Return the people to contact, with the names that the user may view."""
     scope = need.scope
     if can(person, "core_user_view", scope):
         names = list(_get_grantors(need.permission, scope).values_list("username", flat=True)[:_MAX_NAMED])
@@ -159,7 +159,7 @@ def _describe_grantors(person: Principal, need: RequiredPermission) -> str:
 
 
 def _get_grantors(permission: str, scope: Scope) -> QuerySet[User]:
-    """Return the active people who may hand out roles at a scope, and have what is to be handed out."""
+    """Return the active users who may grant the permission at a scope."""
     has_it = RolePermission.objects.filter(permission=permission).values("role_id")
     roles = RolePermission.objects.filter(permission=_GRANT_PERMISSION, role__in=has_it).values("role_id")
     above = {"scope__path__in": scope.ancestor_paths(), "role__in": roles}

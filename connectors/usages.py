@@ -24,7 +24,7 @@ class ResourceUsage:
 
 @dataclass(frozen=True)
 class ResourceUsages:
-    """What uses a thing: what the reader may see by name, the rest as a number."""
+    """References to a resource: visible ones by name, and the number of the others."""
 
     visible: tuple[ResourceUsage, ...] = ()
     hidden: int = 0
@@ -43,13 +43,13 @@ _USAGE_FINDERS: list[UsageFinder] = []
 
 
 def register_usage_finder(finder: UsageFinder) -> UsageFinder:
-    """Enter a function that finds what uses a thing; of other kinds of things it finds nothing."""
+    """Register a function that finds references to a kind of resource."""
     _USAGE_FINDERS.append(finder)
     return finder
 
 
 def find_usages(thing: UsableResource, principal: Principal) -> ResourceUsages:
-    """Everything that uses a thing, by name as far as `principal` may see it."""
+    """Return all references to a resource; `principal` gets the names of visible ones."""
     found = [finder(thing, principal) for finder in _USAGE_FINDERS]
     return ResourceUsages(_join_usages(one.visible for one in found), sum(one.hidden for one in found))
 
@@ -66,7 +66,7 @@ def find_secret_usages(thing: UsableResource, principal: Principal) -> ResourceU
 
 
 def require_unused_file(node: FileNode, principal: Principal) -> None:
-    """Do nothing where nothing refers to the file. Raises `ResourceInUse`."""
+    """Check that nothing refers to the file. Raises `ResourceInUse`."""
     if found := find_usages(node, principal):
         raise ResourceInUse(
             f"{node.path} is still in use by {found}. Change these references first, or confirm that they "

@@ -1,1 +1,1 @@
-"""Who may do what, where: scopes, users, roles, assignments, API keys and the audit trail."""
+"""Access control: scopes, users, roles, assignments, API keys and the audit trail."""

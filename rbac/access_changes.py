@@ -1,4 +1,4 @@
-"""Notification of web processes that somebody's access changed; open sockets are checked again."""
+"""Notification of web processes about changed access; they check their open sockets again."""
 
 import asyncio
 import hashlib
@@ -32,26 +32,26 @@ logger = logging.getLogger(__name__)
 
 
 def publish_access_change(*people: int | None) -> None:
-    """After the commit under way, have open connections checked again: of these users, or else of all."""
+    """Request a check of the open sockets of these users, or of all, after the transaction commits."""
     concerned = sorted({pk for pk in people if pk is not None})
     _publish_on_commit({"type": "access.changed", "people": concerned, "sessions": []})
 
 
 def publish_session_end(key_hash: str) -> None:
-    """After the commit under way, have the connections of this session checked again."""
+    """Request a check of the sockets of this session after the transaction commits."""
     _publish_on_commit({"type": "access.changed", "people": [], "sessions": [key_hash]})
 
 
 def hash_session_key(session_key: str) -> str:
-    """Return what stands for a session in the database and in messages: 40 hexadecimal digits.
+    """Return the hash of a session key for the database and messages: 40 hexadecimal digits.
 
-    Whoever reads one cannot use it as a cookie. Keys are random, so that a hash needs no salt.
+    A hash is useless as a cookie. Keys are random, so a hash needs no salt.
     """
     return hashlib.sha256(session_key.encode()).hexdigest()[:40]
 
 
 def publish_audited_change(action: str, thing: Model) -> None:
-    """Tell of what was just entered in the audit trail, if it may have taken access away."""
+    """Publish the change of an audit entry if it may have removed access."""
     if action.startswith(_ACCESS_ACTION_PREFIXES) and action not in _HARMLESS_ACTIONS:
         publish_access_change(*_get_affected_users(thing))
 
@@ -90,16 +90,16 @@ def _send_in_thread(message: dict[str, Any]) -> None:
 
 
 class PasswordChangePublisher:
-    """Entered among the validators, for those are called wherever a password is set; it refuses none."""
+    """Password validator that accepts everything; Django calls validators at each password change."""
 
     def validate(self, password: str, user: User | None = None) -> None:
-        """Take any password."""
+        """Accept any password."""
 
     def password_changed(self, password: str, user: User | None = None) -> None:
-        """Have the open connections of the user checked again: their sessions end with the old password."""
+        """Request a check of the user's open sockets: their sessions end with the old password."""
         if user is not None:
             publish_access_change(user.pk)
 
     def get_help_text(self) -> str:
-        """Say nothing: there is nothing to keep to."""
+        """Return no help text."""
         return ""

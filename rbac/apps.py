@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class RbacConfig(AppConfig):
-    """Access: the lowest app, known to all others."""
+    """App of access control, below all other apps."""
 
     name = "rbac"
     verbose_name = "Access"

@@ -9,7 +9,7 @@ from rbac.policy import NotVisible, build_not_archived_filter
 
 @dataclass(frozen=True)
 class WorkInProgress:
-    """Things under way at or below a scope, as the subject of a sentence, and how they come to an end."""
+    """Work in progress at or below a scope, as the subject of a sentence, with the way to end it."""
 
     description: str
     next_step: str
@@ -30,20 +30,20 @@ _guards: list[ArchiveGuard] = []
 
 
 def register_archive_guard(question: ArchiveGuard) -> None:
-    """Have `question` asked before a scope is archived; it answers None where nothing is under way."""
+    """Register a guard that runs before a scope is archived; it returns None without work in progress."""
     if question not in _guards:
         _guards.append(question)
 
 
 def list_work_in_progress(scope: Scope) -> list[WorkInProgress]:
-    """Return what is under way at or below `scope`."""
+    """Return the work in progress at or below `scope`."""
     return [work for question in _guards if (work := question(scope)) is not None]
 
 
 def lock_scope(scope_id: int) -> None:
-    """Keep a scope as it is until the transaction ends: for what is begun there and would keep it busy.
+    """Lock a scope until the transaction ends, before starting work there.
 
-    Raises `NotVisible` where it has just been archived.
+    Raises `NotVisible` if it was just archived.
     """
     # Two statements: the second one sees what the first one waited for.
     list(Scope.objects.select_for_update(no_key=True).filter(pk=scope_id).values_list("pk"))

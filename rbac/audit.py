@@ -14,7 +14,7 @@ from rbac.models import AuditEntry, Scope, User
 
 @dataclass(frozen=True)
 class RequestInfo:
-    """What the audit trail keeps of the request that caused an entry."""
+    """Audited data of the request that caused an entry."""
 
     request_id: str = ""
     address: str = ""
@@ -35,11 +35,10 @@ def record_audit_entry(
     after: Mapping[str, Any] | None = None,
     source: str = "",
 ) -> AuditEntry:
-    """Write down that `actor` did `action` ("connector.update") to `thing`.
+    """Record in the audit trail that `actor` performed `action` ("connector.update") on `thing`.
 
-    Call it in the transaction of the change itself. `before` and `after` must be JSON
-    and hold no secret value. `actor` is None where Slipway acted by itself. What may have taken access from
-    somebody is told to open connections too.
+    Call it in the transaction of the change. `before` and `after` must be JSON without secret values. `actor`
+    is None for Slipway itself. Changes that may remove access are also published to open sockets.
     """
     mark = current_request.get(NO_REQUEST)
     access_changes.publish_audited_change(action, thing)

@@ -36,7 +36,7 @@ class DecryptionFailed(Exception):
 
 
 def encrypt(text: str, place: str = "") -> str:
-    """Make an opaque token of the text that can be read at `place` alone."""
+    """Return a token of the text that can be decrypted only with the same `place`."""
     key = settings.FIELD_ENCRYPTION_KEYS[0]
     nonce = os.urandom(_NONCE_BYTES)
     sealed = nonce + _get_cipher(key).encrypt(nonce, text.encode(), place.encode())
@@ -59,7 +59,7 @@ def decrypt(token: str, place: str = "") -> str:
 def compute_fingerprint(text: str) -> str:
     """Return a keyed digest of 64 characters, which equal texts share.
 
-    Under another first key the same text has another name.
+    Another first key gives another digest.
     """
     return hmac.digest(_get_fingerprint_key(settings.FIELD_ENCRYPTION_KEYS[0]), text.encode(), "sha256").hex()
 
@@ -70,7 +70,7 @@ def is_current_token(token: str) -> bool:
 
 
 def get_token_key_name(token: str, place: str = "") -> str | None:
-    """Return the name of the key that a token was written with, None where it cannot be read."""
+    """Return the name of the key of a token, or None if it is unreadable."""
     for key in _list_candidate_keys(token):
         try:
             _decrypt_with(key, token, place)
@@ -81,7 +81,7 @@ def get_token_key_name(token: str, place: str = "") -> str | None:
 
 
 def get_key_name(key: str) -> str:
-    """What to call a key in tokens and in front of people: the beginning of its hash."""
+    """Return the displayed name of a key: the beginning of its hash."""
     return sha256(key.encode()).hexdigest()[:8]
 
 

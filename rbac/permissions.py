@@ -86,7 +86,7 @@ SHARED_VIEW_PERMISSIONS = frozenset(f"core_{kind}_view" for kind in SHARED_RESOU
 
 @dataclass(frozen=True)
 class BuiltinRole:
-    """A role that every installation has and nobody can change."""
+    """Role of every installation that nobody can change."""
 
     identifier: str
     name: str
@@ -94,7 +94,7 @@ class BuiltinRole:
 
 
 def get_view_permission(permission: str) -> str:
-    """Return the permission to see what `permission` acts on, or itself where there is none to see it."""
+    """Return the view permission for the resources of `permission`, or `permission` itself."""
     view = f"core_{PERMISSIONS[permission].resource}_view"
     return view if view in PERMISSIONS else permission
 

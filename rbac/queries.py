@@ -1,4 +1,4 @@
-"""Users, roles, groups and archived scopes that a principal may see."""
+"""Users, roles, groups and archived scopes that are visible to a principal."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -10,9 +10,9 @@ from rbac.policy import Principal, can_anywhere, filter_visible, list_permitted_
 
 
 def list_visible_users(principal: Principal) -> QuerySet[User]:
-    """Return everybody, for who may see users of the account; else who has a role where one may see users.
+    """Return all users for principals with account-wide access, else those with a role in a visible scope.
 
-    Members of a group that has a role there, or hangs there, are among them.
+    Members of groups with a role or a place there are included.
     """
     people = User.objects.filter(kind=User.Kind.PERSON)
     scopes = list_permitted_scopes(principal, "core_user_view")
@@ -26,13 +26,13 @@ def list_visible_users(principal: Principal) -> QuerySet[User]:
 
 
 def list_choices(principal: Principal, model: Any) -> QuerySet[Any] | None:
-    """Return the rows of `model` that a form may offer to `principal`; None where it is not of access."""
+    """Return the rows of `model` that a form may offer to `principal`; None for other models."""
     offer = _CHOICES_BY_MODEL.get(model)
     return None if offer is None else offer(principal)
 
 
 def list_visible_roles(principal: Principal) -> QuerySet[Role]:
-    """Return the built-in roles and those of scopes whose roles one may see."""
+    """Return the built-in roles and those of visible scopes."""
     if not can_anywhere(principal, "core_role_view"):
         return Role.objects.none()
     scopes = list_permitted_scopes(principal, "core_role_view").values("pk")
@@ -40,7 +40,7 @@ def list_visible_roles(principal: Principal) -> QuerySet[Role]:
 
 
 def list_visible_principals(principal: Principal) -> QuerySet[User]:
-    """Return the people and the service accounts, by their users, that one may see."""
+    """Return the users and service accounts that are visible."""
     accounts = filter_visible(principal, "core_serviceaccount_view", ServiceAccount.objects.all())
     people = list_visible_users(principal).values("pk")
     return User.objects.filter(Q(pk__in=people) | Q(pk__in=accounts.values("user_id"))).order_by("username")

@@ -21,22 +21,22 @@ _log = logging.getLogger(__name__)
 
 
 class UsageCounts:
-    """A limit must not fall, nor a page fail, for want of the cache: this process then counts by itself."""
+    """Counters in the cache; without the cache, each process counts by itself."""
 
     def __init__(self) -> None:
         self._own: BaseCache = LocMemCache("counts", {})
         self._away_until = 0.0
 
     def increment(self, key: str, *, seconds: int) -> int:
-        """Count one more under `key`, and return how many there are; a new count ends after `seconds`."""
+        """Increment the counter `key`, and return it; a new counter expires after `seconds`."""
         return self._run(lambda store: _increment(store, key, seconds))
 
     def get(self, key: str) -> int:
-        """How many there are under `key`."""
+        """Return the counter `key`."""
         return self._run(lambda store: int(store.get(key, 0)))
 
     def decrement(self, key: str) -> None:
-        """Count one less, if there is any."""
+        """Decrement the counter, but not below zero."""
         self._run(lambda store: store.decr(key) if store.get(key, 0) > 0 else 0)
 
     def reset(self, key: str) -> None:
@@ -91,16 +91,16 @@ SIGN_IN_LIMITS = (
 
 
 def count_attempt(*, account: str, address: str) -> bool:
-    """Count this try before it is made, and say whether it may be made.
+    """Count an attempt in advance, and return whether it is allowed.
 
-    Counting first leaves no gap for tries sent side by side; `forgive` takes a successful one back.
+    Counting in advance leaves no gap for parallel attempts; `forgive` reverts a successful one.
     """
     within = [_count_attempt(limit, account, address) <= limit.failures for limit in SIGN_IN_LIMITS]
     return all(within)
 
 
 def reset_attempts(*, account: str, address: str) -> None:
-    """Take back what `admit` counted, for the sign-in worked; the account starts afresh."""
+    """Reset the counter of the account after a successful sign-in."""
     for limit in SIGN_IN_LIMITS:
         key = limit.key(_get_subject(limit, account, address))
         if limit.by == "account":
@@ -118,5 +118,5 @@ def _get_subject(limit: AttemptLimit, account: str, address: str) -> str:
 
 
 def is_within_limit(what: str, subject: str, *, at_most: int, seconds: int = 60) -> bool:
-    """Count one more of `what` for `subject`, and say whether it is still one of few."""
+    """Count one event `what` of `subject`, and return whether the limit allows it."""
     return counts.increment(AttemptLimit(what, at_most, seconds).key(subject), seconds=seconds) <= at_most

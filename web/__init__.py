@@ -1,1 +1,1 @@
-"""What pages, routes and sockets share: requests, scopes, errors, lists and keys."""
+"""Base classes and functions of pages, API routes and sockets."""

@@ -12,7 +12,7 @@ CLOCK_REFRESH_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class _ClockReading:
-    """What the database's clock showed, and this process's monotonic one when the answer had come."""
+    """Reading of the database's clock with the monotonic time of its arrival."""
 
     moment: datetime
     monotonic: float

@@ -21,7 +21,7 @@ def _changed_at(request: HttpRequest, path: str = "") -> datetime | None:
 @require_safe
 @last_modified(_changed_at)
 def documentation(request: HttpRequest, path: str = "") -> HttpResponse:
-    """Answer with a file of the site, or say how to build it."""
+    """Return a file of the site, or instructions to build it."""
     if file := _find_file(path):
         kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
         charset = "; charset=utf-8" if kind.startswith(("text/", "application/j")) else ""
@@ -34,7 +34,7 @@ def documentation(request: HttpRequest, path: str = "") -> HttpResponse:
 
 
 def _find_file(path: str) -> Path | None:
-    """Return the file of the site at an address, where a folder stands for its index."""
+    """Return the file at a URL path; a folder means its index."""
     root: Path = settings.DOCUMENTATION_ROOT
     index = root / _INDEX
     if not index.is_file():
@@ -45,5 +45,5 @@ def _find_file(path: str) -> Path | None:
 
 @lru_cache(maxsize=1)
 def _list_files(root: Path, _built_at: int) -> dict[str, Path]:
-    """Return the files of a built site; only what is found here is served, so no path leads out of it."""
+    """Return the files of a built site; only listed files are served, so no path can leave it."""
     return {file.relative_to(root).as_posix(): file for file in root.rglob("*") if file.is_file()}

@@ -18,7 +18,7 @@ MOST_SEARCH_CHARACTERS = 128
 
 
 class ScopeChoice(NamedTuple):
-    """A scope and how deep it lies below those offered with it: 0, 1 or 2."""
+    """Scope with its depth below the other choices: 0, 1 or 2."""
 
     scope: Scope
     depth: int
@@ -26,7 +26,7 @@ class ScopeChoice(NamedTuple):
 
 @dataclass(frozen=True)
 class ScopeChoices:
-    """The first scopes, parents before children, and whether there are more."""
+    """First scopes, parents before children, and whether more exist."""
 
     items: tuple[ScopeChoice, ...]
     has_more: bool
@@ -50,14 +50,14 @@ THEME_COOKIE_SECONDS = 365 * 24 * 3600
 
 
 def get_theme(request: HttpRequest) -> str:
-    """Give "light", "dark", or "" for what the system says."""
+    """Return "light", "dark", or "" for the system's theme."""
     theme = request.COOKIES.get(THEME_COOKIE, "")
     return theme if theme in THEMES else ""
 
 
 @require_POST
 def set_theme(request: HttpRequest) -> HttpResponse:
-    """Keep the theme and lead back to the page that asked."""
+    """Store the theme and redirect to the previous page."""
     back = request.POST.get("next", "")
     if not url_has_allowed_host_and_scheme(back, {request.get_host()}, request.is_secure()):
         back = "/"
@@ -109,7 +109,7 @@ API_ITEM: Final = NavigationItem("API", "/api/docs/", "api", "i")
 
 
 def get_navigation_context(request: HttpRequest) -> dict[str, Any]:
-    """Give every template what the frame needs, with one query at most."""
+    """Return the template context of the page frame, with one query at most."""
     return {
         "theme": get_theme(request),
         "nav_entries": NAVIGATION_ITEMS,
@@ -135,7 +135,7 @@ def _get_first_segment(path: str) -> str:
 
 
 class _LazyScopeChoices:
-    """The scopes that the reader belongs to; asked only when a template draws the switcher."""
+    """Scopes of the reader, read only when a template renders the switcher."""
 
     def __init__(self, request: HttpRequest) -> None:
         self._request = request

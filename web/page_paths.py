@@ -1,6 +1,6 @@
-"""Paths of the pages that messages link to, for processes that load no URLconf.
+"""URL paths of pages, for processes without a URLconf.
 
-Django's `reverse` imports every view of the site: 20 MiB in a worker that shows none of them.
+Django's `reverse` imports every view of the site: 20 MiB in a worker.
 """
 
 from typing import Final

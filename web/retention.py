@@ -1,4 +1,4 @@
-"""Retention of rows: one rule per kind of row, and the batches that delete what is past it.
+"""Retention of rows: one rule per kind of row, and the batches that delete expired rows.
 
 Apps declare their rules; `config/wiring.py` registers them by group, and Celery beat prunes each group.
 """
@@ -50,7 +50,7 @@ def register_retention(group: str, rules: Sequence[RetentionRule]) -> None:
 
 
 def prune_rows(rules: Sequence[RetentionRule], now: datetime) -> int:
-    """Prune each rule in turn and return the number of rows."""
+    """Prune each rule in order, and return the number of rows."""
     return sum(rule.prune(now) for rule in rules)
 
 

@@ -9,10 +9,10 @@ from django.db.models.sql.compiler import SQLCompiler
 
 
 def contains_text(column: str, text: str) -> Func:
-    """Return the condition that `column` has `text` anywhere in it, in whatever case; for `filter` and `Q`.
+    """Return the condition that `column` contains `text`, ignoring case; for `filter` and `Q`.
 
-    Django's own compares in capitals, of which PostgreSQL keeps no statistics: it then expects a handful of
-    rows whatever is asked for. With ILIKE it knows a common text, and reads on in order until a page is full.
+    Django compares upper-case texts, for which PostgreSQL has no statistics: it always expects few rows. With
+    ILIKE it recognizes a common text, and reads in order until a page is full.
     """
     pattern = Value(f"%{connection.ops.prep_for_like_query(text)}%")
     return (_ContainsAsciiText if text.isascii() else _ContainsText)(F(column), pattern)
@@ -23,7 +23,7 @@ class _ContainsText(Func):
     output_field = BooleanField()
 
     def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **more: Any) -> Any:
-        """Where LIKE is of any case, and has to be told what escapes."""
+        """Return the SQL for SQLite, where LIKE ignores case and needs an escape character."""
         return self.as_sql(
             compiler, connection, template="(%(expressions)s ESCAPE '\\')", arg_joiner=" LIKE ", **more
         )

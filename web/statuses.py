@@ -1,10 +1,10 @@
-"""Word, shape and tone of every status, for pages and their scripts."""
+"""Label, shape and tone of every status, for pages and their scripts."""
 
 from typing import Final, NamedTuple
 
 
 class StatusBadge(NamedTuple):
-    """A status as people see it; the colour only repeats what the word and the shape say."""
+    """Status for display; the color only repeats the label and the shape."""
 
     word: str
     shape: str
@@ -112,7 +112,7 @@ TERMINAL_STATUSES: Final = frozenset(
 
 
 def get_status_badge(status: str | None) -> StatusBadge:
-    """Find how a status is shown; one that is new to this page is shown by its own name."""
+    """Return the badge of a status; an unknown status has its own name as label."""
     if not status:
         return UNKNOWN_BADGE
     return STATUS_BADGES.get(status) or StatusBadge(

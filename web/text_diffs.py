@@ -11,7 +11,7 @@ _CONTEXT_LINES = 3
 
 @dataclass(frozen=True)
 class DiffLine:
-    """One line: `sign` is "+", "-" or " "; the numbers (from 1) are None on the side where it is not."""
+    """Line of a diff: `sign` is "+", "-" or " "; a number (from 1) is None on the side without the line."""
 
     sign: str
     text: str
@@ -21,7 +21,7 @@ class DiffLine:
 
 @dataclass(frozen=True)
 class TextDiff:
-    """Hunks of lines, each with up to three unchanged lines around what changed."""
+    """Hunks of lines, each with up to three unchanged lines of context."""
 
     hunks: tuple[tuple[DiffLine, ...], ...]
     added: int
@@ -70,7 +70,7 @@ def _count_common(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 def _group_operations(operations: Sequence[DiffOperation]) -> Iterator[list[DiffOperation]]:
-    """Put together what is so near that the lines around it would meet."""
+    """Yield groups of changes whose context lines would overlap."""
     group: list[DiffOperation] = []
     for one in operations:
         if group and one[1] - group[-1][2] > 2 * _CONTEXT_LINES:

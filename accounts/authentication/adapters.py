@@ -22,7 +22,7 @@ UNKNOWN_ADDRESS = "0.0.0.0"  # noqa: S104
 
 
 class SignInAdapter(DefaultAccountAdapter):
-    """Leads a sign-in through its steps; the library sends no mail and shows no message of its own."""
+    """Adapter of the sign-in steps; the library sends no mail and shows no messages."""
 
     def get_login_stages(self) -> list[str]:
         return ["accounts.authentication.two_factor.SecondFactorStage"]
@@ -44,7 +44,7 @@ class SignInAdapter(DefaultAccountAdapter):
         return HttpResponseRedirect(redirect_url or resolve_url("/"))
 
     def add_message(self, *_: Any, **__: Any) -> None:
-        """Say nothing: our pages say it themselves."""
+        """Discard the library's message: our pages show their own."""
 
     def send_notification_mail(self, *_: Any, **__: Any) -> None:
         """Send nothing: the audit trail has it."""
@@ -59,7 +59,7 @@ class SignInAdapter(DefaultAccountAdapter):
 
 
 class TwoFactorAdapter(DefaultMFAAdapter):
-    """Keeps what second factors are made of encrypted, as every secret of the database."""
+    """Adapter that stores the data of second factors encrypted."""
 
     def encrypt(self, text: str) -> str:
         return encrypt(text, SECOND_FACTOR_CONTEXT)
@@ -75,7 +75,7 @@ class TwoFactorAdapter(DefaultMFAAdapter):
 
 
 def can_sign_in(user: User) -> bool:
-    """Say whether this is a person whom nobody has locked out; service accounts have API keys only."""
+    """Return whether the user is active and not a service account, which has API keys only."""
     return user.is_active and user.kind == User.Kind.PERSON
 
 
@@ -85,7 +85,7 @@ def render_sign_in_refusal(request: HttpRequest, sentence: str) -> HttpResponse:
 
 
 class UserBackend(AuthenticationBackend):
-    """User name and password; asked again at each request, so a deactivated person is out at once."""
+    """Backend for user name and password, checked on each request, so that deactivation works at once."""
 
     def user_can_authenticate(self, user: AbstractBaseUser | None) -> bool:
         return isinstance(user, User) and can_sign_in(user)

@@ -12,7 +12,7 @@ from rbac.models import User
 
 
 class AdminSecondFactorMiddleware:
-    """Leads who has no second factor from the admin site to where it is set up."""
+    """Middleware that redirects users without a second factor from the admin site to its setup."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response

@@ -1,7 +1,7 @@
 """OpenID Connect client (authorization code flow with PKCE).
 
-Everything that comes from the provider is hostile until checked: where its documents send us is asked through
-the guarded client only, and a statement counts when its signature, issuer, audience and time are right.
+All data from the provider is untrusted until verified. URLs in its documents are called through the guarded
+client only. Claims count only with a valid signature, issuer, audience and time.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,12 +24,12 @@ CLOCK_SKEW_SECONDS = 60
 
 
 class SignOnFailed(Exception):
-    """The provider did not say who it is; the message says what went wrong, for the person and the log."""
+    """Error raised when the provider identifies nobody; the message is for the user and the log."""
 
 
 @dataclass(frozen=True)
 class ProviderEndpoints:
-    """Where the provider is asked for what."""
+    """Endpoints of the provider."""
 
     authorize: str
     token: str
@@ -74,7 +74,7 @@ def discover_endpoints() -> ProviderEndpoints:
 def build_authorization_url(
     endpoints: ProviderEndpoints, *, callback: str, state: str, nonce: str, challenge: str
 ) -> str:
-    """Where a browser is sent, and comes back from to `callback` with a code."""
+    """Return the authorization URL for a browser; the provider redirects to `callback` with a code."""
     asked = {
         "response_type": "code",
         "client_id": settings.OIDC_CLIENT_ID,
@@ -91,7 +91,7 @@ def build_authorization_url(
 
 @_convert_errors
 def fetch_claims(code: str, *, callback: str, verifier: str, nonce: str) -> dict[str, Any]:
-    """Turn a code into what the provider says of its person, `iss` and `sub` at least.
+    """Exchange a code for the claims about its user, with `iss` and `sub` at least.
 
     Raises `SignOnFailed`.
     """
@@ -157,7 +157,7 @@ def _verify_id_token(statement: str, keys: Mapping[str, Any]) -> dict[str, Any]:
 def _add_userinfo(
     session: requests.Session, endpoints: ProviderEndpoints, claims: dict[str, Any], token: str
 ) -> dict[str, Any]:
-    """Return the same with what the provider tells on request only; what is signed comes first."""
+    """Return the claims completed by the userinfo endpoint; signed claims take precedence."""
     if not endpoints.userinfo or not token:
         return claims
     more = _fetch_json(session.get(endpoints.userinfo, headers={"Authorization": f"Bearer {token}"}))
@@ -167,7 +167,7 @@ def _add_userinfo(
 
 
 def _is_subject(given: object) -> bool:
-    """At most 255 ASCII characters (OpenID Connect Core 1.0, section 2), none of them a control character."""
+    """Return whether a text is a valid subject identifier (OpenID Connect Core 1.0, section 2)."""
     return isinstance(given, str) and given.isascii() and given.isprintable() and 0 < len(given) <= 255
 
 

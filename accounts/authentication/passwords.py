@@ -21,9 +21,9 @@ from web.http.problems import TooManyRequests
 
 @transaction.atomic
 def change_password(*, actor: User, password: str) -> None:
-    """Give `actor`, whose old password was checked, a new one.
+    """Set a new password for `actor`, whose old password was verified.
 
-    It ends all sessions but the one that the caller keeps by `update_session_auth_hash`.
+    All sessions end except the one that the caller keeps with `update_session_auth_hash`.
     """
     actor.set_password(password)
     actor.save(update_fields=["password"])
@@ -32,7 +32,7 @@ def change_password(*, actor: User, password: str) -> None:
 
 @transaction.atomic
 def reset_password(*, person: User, password: str) -> None:
-    """Give `person`, who came by a link of a letter, a new password, and end all their sessions."""
+    """Set a new password for `person`, who followed a link from an e-mail, and end all their sessions."""
     person.set_password(password)
     person.save(update_fields=["password"])
     end_all_sessions(person)
@@ -40,7 +40,7 @@ def reset_password(*, person: User, password: str) -> None:
 
 
 def send_reset_mail(email: str) -> None:
-    """Write to everybody who has this e-mail address and a password; nobody learns whether there is one."""
+    """Send an e-mail to all users with this address and a password; the caller cannot detect a match."""
     if not usage_counts.is_within_limit("reset", email, at_most=RESETS_PER_ACCOUNT, seconds=3600):
         return
     for person in User.objects.filter(email__iexact=email, is_active=True, kind=User.Kind.PERSON)[:5]:
@@ -49,7 +49,7 @@ def send_reset_mail(email: str) -> None:
 
 
 def get_user_by_reset_link(number: str, token: str) -> User | None:
-    """Whom a link of a letter was written to, if it still holds."""
+    """Return the user of a reset link, or None if the link is invalid."""
     try:
         pk = int(urlsafe_base64_decode(number).decode())
     except (ValueError, OverflowError):
@@ -74,9 +74,9 @@ def _send_mail(person: User) -> None:
 
 
 def verify_identity(person: User, given: str, *, address: str) -> bool:
-    """Say whether `given` is the person's password, or a code where there is no password.
+    """Return whether `given` is the user's password, or a code if the user has no password.
 
-    Failures are counted, as those of signing in. Raises `TooManyRequests`.
+    Failures count as failed sign-ins. Raises `TooManyRequests`.
     """
     if not person.has_usable_password():
         return verify_code(person, given, address=address)
@@ -89,7 +89,7 @@ def verify_identity(person: User, given: str, *, address: str) -> bool:
 
 
 def verify_code(person: User, code: str, *, address: str) -> bool:
-    """Say whether `code` is one of the person's second factor.
+    """Return whether `code` is valid for the user's second factor.
 
     Failures are counted. Raises `TooManyRequests`.
     """

@@ -10,7 +10,7 @@ PROFILE_FIELDS = ("first_name", "last_name", "email")
 
 @transaction.atomic
 def update_profile(*, actor: User, first_name: str, last_name: str, email: str) -> None:
-    """Keep what `actor` says of themselves."""
+    """Update the profile of `actor`."""
     before = {name: getattr(actor, name) for name in PROFILE_FIELDS}
     after = {"first_name": first_name, "last_name": last_name, "email": email}
     changed = {name for name in PROFILE_FIELDS if before[name] != after[name]}

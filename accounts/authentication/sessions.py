@@ -31,7 +31,7 @@ SEEN_INTERVAL = timedelta(minutes=5)
 
 
 class SessionLifetimeMiddleware(DatabaseMiddleware):
-    """Ends sessions that idle too long or are too old, and remembers when and whence each was seen."""
+    """Middleware that ends idle and old sessions, and records the last use of each."""
 
     def prepare(self, request: HttpRequest) -> None:
         if settings.SESSION_COOKIE_NAME in request.COOKIES and request.user.is_authenticated:
@@ -39,7 +39,7 @@ class SessionLifetimeMiddleware(DatabaseMiddleware):
 
 
 def begin_session(request: HttpRequest) -> None:
-    """Let the session of who just signed in last from now on."""
+    """Start the lifetime of a session after the sign-in."""
     request.session[STARTED_KEY] = timezone.now().isoformat()
     _record_activity(request, timezone.now())
 
@@ -86,7 +86,7 @@ def _terminate(request: HttpRequest, seen: datetime) -> datetime:
 
 @dataclass(frozen=True)
 class UserSessionSummary:
-    """One session as its person sees it."""
+    """Session in the list of its user."""
 
     pk: int
     device: str
@@ -117,7 +117,7 @@ def list_user_sessions(person: User, current: str | None) -> list[UserSessionSum
 
 @transaction.atomic
 def end_session(*, actor: User, pk: int) -> bool:
-    """End one of the actor's own sessions, and say whether there was one."""
+    """End one of the actor's own sessions, and return whether it existed."""
     row = UserSession.objects.filter(user=actor, pk=pk).first()
     if row is not None:
         _terminate_listed(row)
@@ -146,7 +146,7 @@ def end_all_sessions(person: User) -> None:
 
 
 def forget_session(session_key: str | None) -> None:
-    """Take a session off the list whose person signs out."""
+    """Remove a session from the list at sign-out."""
     if session_key:
         UserSession.objects.filter(session_key=hash_session_key(session_key)).delete()
 
@@ -189,7 +189,7 @@ _SYSTEMS = (
 
 
 def describe_device(user_agent: str) -> str:
-    """What a browser says it is, in words: "Firefox on Linux"."""
+    """Return the browser and system of a user agent: "Firefox on Linux"."""
     browser = next((name for mark, name in _BROWSERS if mark in user_agent), "")
     system = next((name for mark, name in _SYSTEMS if mark in user_agent), "")
     if browser and system:

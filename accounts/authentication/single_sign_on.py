@@ -22,16 +22,16 @@ MOST_NAME_CHARACTERS = 150
 
 
 def is_single_sign_on_enabled() -> bool:
-    """Say whether a provider is set."""
+    """Return whether a provider is configured."""
     return bool(settings.OIDC_ISSUER)
 
 
 @transaction.atomic
 def get_or_create_user(claims: Mapping[str, Any]) -> User:
-    """Return the person that `claims` speak of, made where new people are let in, with their groups of today.
+    """Return the user of `claims` with their current groups, created if new users are allowed.
 
-    Only issuer and subject say who it is: an e-mail address or a user name that happens to be the same opens
-    nobody's account. Raises `SignOnFailed`.
+    Only issuer and subject identify a user: an equal e-mail address or user name opens no account. Raises
+    `SignOnFailed`.
     """
     account = SocialAccount.objects.select_related("user").filter(**_get_identity(claims)).first()
     user: User = account.user if account else _create_user(claims)
@@ -43,7 +43,7 @@ def get_or_create_user(claims: Mapping[str, Any]) -> User:
 
 @transaction.atomic
 def link_identity(*, actor: User, claims: Mapping[str, Any]) -> None:
-    """Let `actor`, who is signed in, sign on as the person of `claims` from now on. Raises `SignOnFailed`."""
+    """Link the signed-in `actor` to the identity in `claims`. Raises `SignOnFailed`."""
     known = SocialAccount.objects.filter(**_get_identity(claims)).first()
     if known is not None and known.user_id != actor.pk:
         raise SignOnFailed("Another Slipway user is already linked to this account.")
@@ -120,7 +120,7 @@ def _get_text_claim(claims: Mapping[str, Any], name: str) -> str:
 
 
 def _sync_groups(user: User, claims: Mapping[str, Any]) -> None:
-    """Make the person a member of exactly those groups of the provider that it names today."""
+    """Make the user a member of exactly the groups that the provider names."""
     if not settings.OIDC_GROUPS_CLAIM:
         return
     named = claims.get(settings.OIDC_GROUPS_CLAIM)

@@ -29,7 +29,7 @@ CODE_DIGITS = 6
 
 
 class SecondFactorStage(LoginStage):
-    """Asks for a code between the first factor and the session, also after single sign-on."""
+    """Sign-in stage that asks for a code after the first factor, also after single sign-on."""
 
     key = "second-step"
 
@@ -38,12 +38,12 @@ class SecondFactorStage(LoginStage):
 
 
 def has_two_factor(person: User) -> bool:
-    """Say whether signing in takes a code too."""
+    """Return whether the user needs a code to sign in."""
     return Authenticator.objects.filter(user=person, type=Authenticator.Type.TOTP).exists()
 
 
 def count_recovery_codes(person: User) -> int:
-    """How many recovery codes are unused."""
+    """Return the number of unused recovery codes."""
     found = Authenticator.objects.filter(user=person, type=Authenticator.Type.RECOVERY_CODES).first()
     return len(RecoveryCodes(found).get_unused_codes()) if found else 0
 
@@ -56,7 +56,7 @@ def create_encrypted_secret() -> str:
 
 
 def decrypt_secret(sealed: str) -> str:
-    """Return the secret as it is typed into an app."""
+    """Return the secret in the format that users type into an app."""
     return get_adapter().decrypt(sealed)
 
 
@@ -70,7 +70,7 @@ def render_qr_code(person: User, secret: str) -> str:
 
 @transaction.atomic
 def enable_two_factor(*, actor: User, secret: str, code: str) -> list[str] | None:
-    """Ask for codes from now on, and return the recovery codes; None where `code` is not of this secret."""
+    """Enable codes, and return the recovery codes; None if `code` does not match the secret."""
     counter = _find_counter(secret, code, after=-1)
     # The row is locked, for two windows may come at once.
     User.objects.select_for_update().get(pk=actor.pk)
@@ -85,23 +85,23 @@ def enable_two_factor(*, actor: User, secret: str, code: str) -> list[str] | Non
 
 @transaction.atomic
 def disable_two_factor(*, actor: User | None, person: User) -> None:
-    """Ask `person` for no codes any more."""
+    """Disable the second factor of `person`."""
     if Authenticator.objects.filter(user=person).delete()[0]:
         audit.record_audit_entry(actor=actor, action="user.two_factor_off", thing=person)
 
 
 @transaction.atomic
 def renew_recovery_codes(*, actor: User) -> list[str]:
-    """New recovery codes in place of the old ones; they are shown this once."""
+    """Replace the recovery codes; the new ones are shown once."""
     audit.record_audit_entry(actor=actor, action="user.recovery_codes_renew", thing=actor)
     return _generate_codes(actor)
 
 
 @transaction.atomic
 def accept_code(person: User, code: str) -> bool:
-    """Say whether `code` opens the door: one of the app that was not used yet, or a recovery code.
+    """Return whether `code` is valid: an unused code of the app, or a recovery code.
 
-    Each opens once, whoever comes first: the row is locked while it is looked at.
+    Each code works once: the row is locked during the check.
     """
     code = code.replace(" ", "")
     if len(code) == CODE_DIGITS:

@@ -16,7 +16,7 @@ RESOURCE_NOT_FOUND = "Not found in this scope, or you cannot view it."
 
 
 class EffectiveAccessForm(PageForm):
-    """Somebody, and a thing or a whole scope; about others asks who may see users there."""
+    """Form with a principal, and a resource or scope; other principals need permission to view users."""
 
     who = forms.CharField(
         max_length=600,

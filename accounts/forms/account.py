@@ -33,7 +33,7 @@ class CodeForm(PageForm):
 
 
 class ReauthenticationForm(PageForm):
-    """The password once more, or a code where there is no password."""
+    """Form that asks for the password, or for a code if the user has no password."""
 
     proof = forms.CharField(
         label="Your password",
@@ -56,7 +56,7 @@ class ReauthenticationForm(PageForm):
 
 
 class TwoFactorEnableForm(PageForm):
-    """The first code of an app that was just told its secret, and the password where there is one."""
+    """Form with the first code of an app, and with the password if the user has one."""
 
     code = forms.CharField(
         label="Code from the app", max_length=20, widget=forms.TextInput(attrs=CODE_ATTRIBUTES)
@@ -82,7 +82,7 @@ class TwoFactorEnableForm(PageForm):
 
 
 class ProfileForm(PageForm):
-    """Name and e-mail address; whoever reads the letters can set the password, so it takes the password."""
+    """Form with name and e-mail address; it asks for the password, because the e-mail can reset it."""
 
     conditional_fields = frozenset({"proof"})
     first_name = forms.CharField(label="First name", max_length=150, required=False)
@@ -135,7 +135,7 @@ class ProfileForm(PageForm):
 
 
 class PasswordResetRequestForm(PageForm):
-    """The e-mail address that a letter goes to."""
+    """Form with the e-mail address of a password reset."""
 
     email = forms.EmailField(
         label="E-mail", max_length=254, widget=forms.EmailInput(attrs={"autocomplete": "email"})
@@ -147,7 +147,7 @@ class NewPasswordForm(PageForm, SetPasswordForm):
 
 
 class ChangePasswordForm(NewPasswordForm):
-    """A new password, for who knows the old one."""
+    """Form with the old and the new password."""
 
     old_password = forms.CharField(
         label="Old password",
@@ -172,7 +172,7 @@ TOO_MANY_ATTEMPTS = "too_many"
 
 
 class SignInForm(AuthenticationForm):
-    """User name and password; refuses to look at them after too many failures."""
+    """Form with user name and password; it rejects sign-ins above the rate limit."""
 
     def clean(self) -> dict[str, Any]:
         account = self.cleaned_data.get("username", "")

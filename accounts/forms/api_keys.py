@@ -28,7 +28,7 @@ ACCESS_CHOICES: Final = (
 
 
 class ServiceAccountForm(PageForm):
-    """What people call a service account."""
+    """Form with the name of a service account."""
 
     name = forms.CharField(max_length=NAME_CHARACTERS, help_text="For example the build that uses it.")
     description = forms.CharField(required=False, max_length=400)
@@ -76,7 +76,7 @@ class NewApiKeyForm(PageForm):
 
     @property
     def given(self) -> dict[str, Any]:
-        """What was entered, as the operation takes it."""
+        """Return the input in the format of the operation."""
         only_looking = self.cleaned_data["uses"] == READ_ONLY_CHOICE
         return {
             "name": self.cleaned_data["name"],

@@ -25,14 +25,14 @@ _APPS: Final = ("rbac", "connectors", "delegates", "catalog", "pipelines", "depl
 
 
 def list_resource_types() -> list[tuple[str, str]]:
-    """Return what entries can speak of, each with its name: ("connectors.connector", "Connector")."""
+    """Return the resource types of entries with their names: ("connectors.connector", "Connector")."""
     models = (model for name in _APPS for model in apps.get_app_config(name).get_models())
     found = [(model._meta.label_lower, str(model._meta.verbose_name).capitalize()) for model in models]
     return sorted(found, key=lambda kind: kind[1])
 
 
 class TimestampField(forms.DateTimeField):
-    """A moment in UTC where it names no other zone; a day stands for its beginning, or for its end."""
+    """Field of a time in UTC by default; a date means its beginning or its end."""
 
     def __init__(self, *, is_end: bool = False, **kwargs: Any) -> None:
         super().__init__(required=False, **kwargs)
@@ -81,7 +81,7 @@ class AuditFilterForm(PageForm):
 
     @property
     def rare(self) -> list[forms.BoundField]:
-        """What is asked for now and then; the page keeps it folded."""
+        """Return the fields of rare filters, which the page collapses."""
         return [self[name] for name in _RARE_FIELDS]
 
     @property
@@ -90,7 +90,7 @@ class AuditFilterForm(PageForm):
 
     @property
     def condition(self) -> Q:
-        """What is asked for. Raises `BadInput` naming each field that makes no sense."""
+        """Return the filter condition. Raises `BadInput` with each invalid field."""
         if not self.is_valid():
             errors = [
                 {"path": name, "message": str(message)}

@@ -24,7 +24,7 @@ class RoleField(forms.ModelChoiceField):
 
 
 class InvitationForm(PageForm):
-    """Whom to invite, where and as what."""
+    """Form with recipient, scope and role."""
 
     email = forms.EmailField(max_length=EMAIL_CHARACTERS, label="E-mail address")
     in_scope = ScopeField(help_text="The role applies in this scope and below.")
@@ -48,7 +48,7 @@ class InvitationForm(PageForm):
 
 
 class InvitationAcceptForm(PageForm):
-    """What somebody who is new here calls themselves, and their password."""
+    """Form with user name and password of a new user."""
 
     username = forms.CharField(
         max_length=150,
@@ -71,7 +71,7 @@ class InvitationAcceptForm(PageForm):
         self._email = email
 
     def clean(self) -> dict[str, Any]:
-        """What was entered, if the password is a good one and was typed the same twice."""
+        """Return the input after checking the password's strength and its repetition."""
         given: dict[str, Any] = super().clean() or {}
         password = given.get("password")
         if password and password != given.get("again"):

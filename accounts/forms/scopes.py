@@ -27,7 +27,7 @@ class NewScopeForm(PageForm):
         super().__init__(*args, auto_id="scope-%s", **kwargs)
 
     def clean_identifier(self) -> str:
-        """Return the identifier, made from the name where none was given."""
+        """Return the identifier, derived from the name by default."""
         given = str(self.cleaned_data["identifier"])
         return given or build_identifier(str(self.cleaned_data.get("name", "")))
 

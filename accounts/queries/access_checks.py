@@ -13,12 +13,12 @@ from rbac.queries import list_visible_users
 
 
 def get_member_scope(asker: Principal, path: str) -> Scope | None:
-    """Return the scope of that path, None where the asker belongs to none such."""
+    """Return the scope with that path, or None if the caller is not a member."""
     return list_member_scopes(asker).filter(path=path).first()
 
 
 def get_resource_by_id(asker: Principal, kind: str, key: str) -> HasScope | None:
-    """Return a thing by its id, None where there is none that the asker may see."""
+    """Return a resource by its id, or None if the caller cannot view it."""
     try:
         return _get_visible_resource(asker, kind, get_resource_models()[kind]._default_manager.filter(pk=key))
     except (ValueError, ValidationError, OverflowError):
@@ -29,9 +29,9 @@ def get_resource_by_id(asker: Principal, kind: str, key: str) -> HasScope | None
 def get_resource_by_identifier(
     asker: Principal, kind: str, identifier: str, scope_path: str
 ) -> HasScope | None:
-    """Return a thing by its identifier in a scope, None where there is none that the asker may see.
+    """Return a resource by its identifier in a scope, or None if the caller cannot view it.
 
-    Raises `ValidationError` for a kind whose things have no identifier in their scope.
+    Raises `ValidationError` for a kind without identifiers.
     """
     return _get_visible_resource(asker, kind, filter_by_identifier(kind, identifier, scope_path))
 
@@ -47,16 +47,16 @@ _MOST_SUGGESTIONS = 50
 
 @dataclass(frozen=True)
 class PrincipalSuggestion:
-    """Somebody to choose: what is entered for them, and what they are called."""
+    """Suggested principal with its input value and name."""
 
     value: str
     label: str
 
 
 def get_principal_by_name(asker: Principal, name: str) -> User | UserGroup | None:
-    """Return who is called so, None where there is nobody that the asker may see.
+    """Return the principal with this name, or None if the caller cannot view it.
 
-    People and service accounts go by their user names, groups by "group:" and their path, such as
+    Users and service accounts have their user names. Groups have "group:" and their path, such as
     "group:account/default/operators".
     """
     if not name.startswith(GROUP_PREFIX):
@@ -66,7 +66,7 @@ def get_principal_by_name(asker: Principal, name: str) -> User | UserGroup | Non
 
 
 def list_principal_suggestions(asker: Principal) -> list[PrincipalSuggestion]:
-    """Return the first of those that the asker may ask about; two queries whatever their number."""
+    """Return the first principals that the caller may check; two queries in all."""
     users = _list_visible_users(asker).order_by("username")[:_MOST_SUGGESTIONS]
     groups = (
         _list_visible_groups(asker)

@@ -17,10 +17,9 @@ VIEW_AUDIT = "core_audit_view"
 
 
 def list_readable_entries(principal: Principal, scope: Scope | None = None) -> QuerySet[AuditEntry]:
-    """Return the entries that `principal` may read, at and below `scope` where one is given.
+    """Return the entries that `principal` may read, optionally at and below `scope`.
 
-    Who may read the account's reads all: sign-ins too, which hang on no scope, and what was done in a scope
-    before it was archived.
+    Readers of the account's trail read all entries, including sign-ins without a scope and archived scopes.
     """
     entries = AuditEntry.objects.select_related("scope")
     is_wide = scope is None or scope.kind == Scope.Kind.ACCOUNT
@@ -54,7 +53,7 @@ _RESOURCE_PAGES: Final = {
 
 
 def get_resource_page_url(entry: AuditEntry, reader: Principal) -> str:
-    """Return the address of the page about the entry's thing, "" where the reader would see none."""
+    """Return the URL of the entry's resource, or an empty text if the reader cannot view it."""
     place = _RESOURCE_PAGES.get(entry.thing_type)
     if place is None:
         return ""
@@ -66,7 +65,7 @@ def get_resource_page_url(entry: AuditEntry, reader: Principal) -> str:
 
 @dataclass(frozen=True)
 class AuditChange:
-    """One place that differs; None on the side where it was not there. Longer texts are compared by line."""
+    """Changed value; None on the side without the value. Longer texts are compared by line."""
 
     path: str
     before: str | None
@@ -74,7 +73,7 @@ class AuditChange:
 
     @property
     def lines(self) -> TextDiff | None:
-        """How the two differ line by line, where either has several lines."""
+        """Return the difference by line, if a side has several lines."""
         before, after = self.before or "", self.after or ""
         return compare_texts(before, after) if "\n" in before or "\n" in after else None
 

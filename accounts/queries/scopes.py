@@ -14,7 +14,7 @@ MOST_LISTED_PROJECTS = 10
 
 @dataclass(frozen=True)
 class OrganizationProjects:
-    """An organization, the first of its projects, and how many there are."""
+    """Organization with its first projects and their number."""
 
     organization: Scope
     projects: tuple[Scope, ...]
@@ -22,7 +22,7 @@ class OrganizationProjects:
 
     @property
     def hidden_count(self) -> int:
-        """How many projects are not among the first."""
+        """Return the number of projects after the first ones."""
         return self.count - len(self.projects)
 
 

@@ -23,7 +23,7 @@ from rbac.policy import Principal
 
 
 class AwsConnectorForm(BaseConnectorForm):
-    """How an AWS account is entered; `spec` gives it as a connector keeps it."""
+    """Form of an AWS connector; `spec` is in the format of the connector."""
 
     conditional_fields = frozenset({"role_arn", "access_key_id", "secret", "secret_value"})
 
@@ -87,7 +87,7 @@ class AwsConnectorForm(BaseConnectorForm):
             region.choices = [(one.name, f"{one.name} – {one.title}") for one in list_regions()]
 
     def spec(self) -> dict[str, Any]:
-        """What the connector keeps: only what its way of entering the account asks for."""
+        """Return the connector's spec with only the fields of its authentication."""
         way = self.cleaned_data["credentials"]
         wanted = ["test_region", "endpoint_url"]
         if way in (ACCESS_KEY, ASSUME_ROLE):

@@ -15,13 +15,13 @@ MONOSPACE_ATTRIBUTES = {"class": "input mono", "spellcheck": "false", "autocapit
 
 
 class SecretField(forms.ModelChoiceField):
-    """A secret that the person may use, named by where it lies."""
+    """Choice of a secret that the user may use, labeled with its scope."""
 
     def __init__(self, *, label: str) -> None:
         super().__init__(Secret.objects.none(), required=False, empty_label="Choose a secret", label=label)
 
     def set_choices(self, person: Principal) -> None:
-        """Offer the secrets that the person may use."""
+        """Offer the secrets that the user may use."""
         usable: Any = filter_visible(person, "core_secret_access", Secret.objects.defer("value"))
         self.queryset = usable.select_related("scope").order_by("scope__path", "identifier")
 
@@ -30,7 +30,7 @@ class SecretField(forms.ModelChoiceField):
 
 
 class BaseConnectorForm(PageForm):
-    """The base: `routing` gives who makes the calls as a connector keeps it."""
+    """Base form; `routing` returns the delegate selection of the connector."""
 
     name = forms.CharField(max_length=128)
     connect_through = forms.ChoiceField(
@@ -50,13 +50,13 @@ class BaseConnectorForm(PageForm):
     )
 
     def set_secret_choices(self, person: Principal) -> None:
-        """Offer the secrets that the person may use."""
+        """Offer the secrets that the user may use."""
         field = self.fields["secret"]
         if isinstance(field, SecretField):
             field.set_choices(person)
 
     def build_route(self) -> dict[str, Any]:
-        """Who makes the calls; tags only where a delegate does."""
+        """Return the delegate selection; tags only if delegates make the calls."""
         through = self.cleaned_data.get("connect_through", "")
         if through != DELEGATE:
             return {"connect_through": through}
@@ -65,7 +65,7 @@ class BaseConnectorForm(PageForm):
 
 
 class NewConnectorFields(forms.Form):
-    """What the form of a connector that is not there yet asks besides."""
+    """Additional fields of a new connector."""
 
     in_scope = ScopeField(help_text="Resources in this scope and below can use the connector.")
     identifier = forms.CharField(
@@ -76,25 +76,25 @@ class NewConnectorFields(forms.Form):
     )
 
     def set_scope_choices(self, person: Principal, chosen: Scope | None) -> None:
-        """Offer the scopes where the person may make connectors; `Forbidden` if there are none."""
+        """Offer the scopes where the user may create connectors. Raises `Forbidden` if there are none."""
         field = self.fields["in_scope"]
         if isinstance(field, ScopeField):
             field.set_choices(person, CONNECTOR_EDIT_PERMISSION, chosen)
 
     def clean_identifier(self) -> str:
-        """Return the identifier, made from the name where none was given."""
+        """Return the identifier, derived from the name by default."""
         given = str(self.cleaned_data["identifier"])
         return given or build_identifier(str(self.cleaned_data.get("name", "")))
 
 
 class ConnectorVersionField(forms.Form):
-    """What the form of a connector that is there keeps: the version that the person saw."""
+    """Version of an existing connector when the form was opened."""
 
     version = forms.CharField(max_length=32, widget=forms.HiddenInput)
 
 
 def build_initial_values(connector: Connector, spec: ConnectorSpec) -> dict[str, Any]:
-    """What a form of any kind shows of a connector."""
+    """Return the initial values of a connector's form."""
     return {
         "name": connector.name,
         "connect_through": spec.connect_through,
@@ -105,5 +105,5 @@ def build_initial_values(connector: Connector, spec: ConnectorSpec) -> dict[str,
 
 
 def get_connector_version(connector: Connector) -> str:
-    """What tells one state of a connector from the next."""
+    """Return the version of a connector's state."""
     return f"{connector.updated_at.timestamp():.6f}"

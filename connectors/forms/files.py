@@ -15,7 +15,7 @@ FILE_EDIT_PERMISSION = "core_file_edit"
 
 
 class FileTextForm(PageForm):
-    """The text of a file that is there; `version` is the one that the text began from."""
+    """Text of an existing file; `version` is the version that the edit started from."""
 
     content = forms.CharField(required=False, strip=False, widget=forms.Textarea)
     note = forms.CharField(

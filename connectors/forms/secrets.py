@@ -13,7 +13,7 @@ SECRET_EDIT_PERMISSION = "core_secret_edit"  # noqa: S105 - no password
 
 
 class SecretTextarea(forms.Textarea):
-    """A text area for a secret: a refused form comes back without what was entered."""
+    """Text area for a secret; after an error it comes back empty."""
 
     def format_value(self, value: Any) -> str:
         return ""
@@ -49,7 +49,7 @@ class SecretValueForm(PageForm):
         super().__init__(*args, auto_id="secret-%s", **kwargs)
 
     def clean(self) -> dict[str, Any]:
-        """Take the value from where it was given: from one place, not from both."""
+        """Return the input with the value from exactly one source."""
         given = super().clean() or {}
         text, file = given.get("value", ""), given.get("file")
         if bool(text) == bool(file):
@@ -68,7 +68,7 @@ class SecretValueForm(PageForm):
 
     @property
     def submitted_value(self) -> dict[str, str]:
-        """Return the value, and the name of the file that it came as."""
+        """Return the value and the name of its file."""
         file = self.cleaned_data["file"]
         return {"value": self.cleaned_data["value"], "file_name": file.name if file else ""}
 
@@ -94,7 +94,7 @@ class NewSecretForm(SecretValueForm):
             field.set_choices(person, SECRET_EDIT_PERMISSION, scope)
 
     def clean_identifier(self) -> str:
-        """Return the identifier, made from the name where none was given."""
+        """Return the identifier, derived from the name by default."""
         given = str(self.cleaned_data["identifier"])
         return given or build_identifier(str(self.cleaned_data.get("name", "")))
 

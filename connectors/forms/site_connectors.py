@@ -52,9 +52,9 @@ _FIELD_TEXTS = {
 
 
 class SiteConnectorForm(BaseConnectorForm):
-    """Where a Git server, a registry or Terraform Cloud is and how it is entered.
+    """Form with the location and authentication of a Git server, a registry or Terraform Cloud.
 
-    `spec` gives it as a connector keeps it.
+    `spec` is in the format of the connector.
     """
 
     conditional_fields = frozenset({"username", "secret", "secret_value", "host_key", "test_repository"})
@@ -119,7 +119,7 @@ class SiteConnectorForm(BaseConnectorForm):
             self._ask_for_a_token(connector)
 
     def _ask_for_a_token(self, connector: Connector | None) -> None:
-        """Nothing else enters there."""
+        """Restrict the authentication to a token."""
         if connector is None:
             self.initial["authentication"] = TOKEN
         self.fields["name"].help_text = "Such as “Terraform of the platform team”."
@@ -127,7 +127,7 @@ class SiteConnectorForm(BaseConnectorForm):
         self.fields["secret_value"].label = "API token (new value)"
 
     def spec(self) -> dict[str, Any]:
-        """What the connector keeps: only what its way of entering asks for."""
+        """Return the connector's spec with only the fields of its authentication."""
         given = self.cleaned_data
         wanted = ["url", "authentication", "test_repository"]
         if given["authentication"] == PASSWORD:

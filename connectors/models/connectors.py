@@ -11,10 +11,10 @@ from rbac.models.scopes import IDENTIFIER_PATTERN, validate_identifier
 
 
 class Secret(models.Model):
-    """A value kept encrypted (R153); pages and API never give it back."""
+    """Encrypted secret (R153); pages and API never return its value."""
 
     class Kind(models.TextChoices):
-        """How the value came; a file keeps its name."""
+        """Source of the value; a file keeps its name."""
 
         TEXT = "Text", "Text"
         FILE = "File", "File"
@@ -52,10 +52,10 @@ class Secret(models.Model):
 
 
 class Connector(models.Model):
-    """How to reach a third party; `spec` is what its kind needs and never holds a secret value."""
+    """Connection to another system; `spec` has the fields of its kind and no secret values."""
 
     class Kind(models.TextChoices):
-        """What is at the other end."""
+        """Kind of the other system."""
 
         AWS = "Aws", "AWS"
         GIT = "Git", "Git"
@@ -104,6 +104,6 @@ class Connector(models.Model):
         return self.identifier
 
     def clear_test_result(self) -> None:
-        """Say nothing of the last test any more: what was tested has changed."""
+        """Clear the result of the last test, because the tested settings have changed."""
         self.last_tested_at = self.last_test_ok = None
         self.last_test_message, self.last_test_report = "", {}

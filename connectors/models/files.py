@@ -10,7 +10,7 @@ from rbac.models import Scope
 
 
 class FileDeletion(models.Model):
-    """One deletion of a file or a folder; what went with it keeps its history and points here."""
+    """Deletion of a file or a folder; the deleted nodes keep their history and refer to it."""
 
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"file": "path"}
 
@@ -30,7 +30,7 @@ class FileDeletion(models.Model):
 
 
 class FileNodeManager(models.Manager["FileNode"]):
-    """The files that are there: not the deleted ones, which only an undo looks for."""
+    """Manager of existing files; only an undo reads deleted ones."""
 
     def get_queryset(self) -> models.QuerySet["FileNode"]:
         return super().get_queryset().filter(deletion=None)
@@ -88,7 +88,7 @@ class FileNode(models.Model):
 
     @property
     def folder(self) -> str:
-        """Return the path of the folder it lies in, empty at the top."""
+        """Return the path of the file's folder, empty at the root."""
         return self.path.rsplit("/", 1)[0]
 
     @property
@@ -98,7 +98,7 @@ class FileNode(models.Model):
 
 
 class FileVersion(models.Model):
-    """What a file held at one version; written with every save and never changed."""
+    """Immutable content of a file at one version."""
 
     SCOPE_PATH = "node__scope"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"file": "node__path"}

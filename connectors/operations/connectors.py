@@ -59,9 +59,9 @@ def update_connector(
     spec: Mapping[str, Any] | None = None,
     secret: Secret | None = None,
 ) -> Connector:
-    """Change a connector; a spec is given whole, and with it the secret (None keeps the one it has).
+    """Update a connector; `spec` and secret replace the current ones (None keeps the secret).
 
-    The last test no longer says anything about the changed connector, so it is forgotten.
+    The result of the last test is cleared.
     """
     require(actor, "core_connector_edit", connector)
     before = _build_audit_values(connector)
@@ -122,7 +122,7 @@ def _require_secret_access(actor: User, connector: Connector, secret: Secret) ->
 
 
 def _get_reusable_secret(connector: Connector, spec: Mapping[str, Any]) -> Secret | None:
-    """Return the secret that it has, unless the spec now names what another secret opens."""
+    """Return the current secret, unless the new spec uses it for another address."""
     return connector.secret if has_same_login(connector.kind, spec, connector.spec) else None
 
 
@@ -145,10 +145,10 @@ def _build_audit_values(connector: Connector) -> dict[str, Any]:
 
 @transaction.atomic
 def accept_host_key(*, actor: User, connector: Connector, fingerprint: str) -> Connector:
-    """Know a server from now on by the key that it offered, in place of what was known of it.
+    """Accept the offered host key in place of the known one.
 
-    `fingerprint` is the one that the person compared. Raises `Conflict` where the server offered another
-    key, or none.
+    `fingerprint` is the one that the user compared. Raises `Conflict` if the server offered another key, or
+    none.
     """
     require(actor, "core_connector_edit", connector)
     found = Connector.objects.select_for_update(of=("self",)).select_related("scope").get(pk=connector.pk)

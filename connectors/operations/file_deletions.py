@@ -23,8 +23,8 @@ def delete_file(
 ) -> FileDeletion:
     """Delete a file with its history, or a folder: an empty one, or any `with_content`.
 
-    It can be had back for 30 days. Raises `Conflict` for a folder that is not empty, and `ResourceInUse`
-    while something refers to it, unless that is accepted by `although_used`.
+    It can be restored for 30 days. Raises `Conflict` for a folder with content, and `ResourceInUse` for a
+    used file, unless `although_used`.
     """
     require(actor, "core_file_delete", node)
     with transaction.atomic():
@@ -50,9 +50,9 @@ def delete_file(
 
 
 def undelete_files(*, actor: User, deletion: FileDeletion) -> FileNode:
-    """Put back what one deletion took, and give the file or folder that was deleted.
+    """Restore the nodes of a deletion, and return the deleted file or folder.
 
-    Raises `Conflict` if something else has one of the paths by now.
+    Raises `Conflict` if one of the paths is in use again.
     """
     require(actor, "core_file_edit", deletion)
     gone = FileNode.with_deleted.filter(deletion=deletion)
@@ -75,7 +75,7 @@ def undelete_files(*, actor: User, deletion: FileDeletion) -> FileNode:
 
 
 def purge_deletion(*, actor: User, deletion: FileDeletion) -> None:
-    """Let go of what one deletion took; it cannot be had back any more."""
+    """Delete the nodes of a deletion permanently."""
     require(actor, "core_file_delete", deletion)
     with transaction.atomic():
         record_audit_entry(actor=actor, action="file.forget", thing=deletion, before={"path": deletion.path})

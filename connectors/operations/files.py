@@ -34,10 +34,10 @@ def save_file(
     expected_version: int | None = None,
     note: str = "",
 ) -> FileNode:
-    """Create a file or replace its content, making the folders above it; the version is kept for ever.
+    """Create a file or replace its content, with its folders; every version is stored.
 
-    `expected_version` is the version that the writer saw, 0 for none. Raises `VersionConflict` if it is no
-    longer that one, `Conflict` if a folder has the path, `BadInput` for a bad path, content or note.
+    `expected_version` is the version that the user saw, 0 for none. Raises `VersionConflict` for another
+    version, `Conflict` for a folder with the path, `BadInput` for an invalid path, content or note.
     """
     require(actor, "core_file_edit", scope)
     path, content, note = normalize_path(path), normalize_content(content), _normalize_note(note)
@@ -52,7 +52,7 @@ def save_file(
 
 
 def restore_file(*, actor: User, node: FileNode, version: int) -> FileNode:
-    """Save what a file held at an earlier version as its newest one. Raises `NotVisible` for none."""
+    """Restore the content of an earlier version as the newest one. Raises `NotVisible` if it is missing."""
     require(actor, "core_file_edit", node)
     earlier = FileVersion.objects.filter(node=node, version=version).first()
     if earlier is None:
@@ -62,7 +62,7 @@ def restore_file(*, actor: User, node: FileNode, version: int) -> FileNode:
 
 
 def create_folder(*, actor: User, scope: Scope, path: str) -> FileNode:
-    """Make a folder, and those above it. Raises `Conflict` if something has the path already."""
+    """Create a folder with its parents. Raises `Conflict` if the path is in use."""
     require(actor, "core_file_edit", scope)
     path = normalize_path(path)
     with transaction.atomic():
@@ -75,7 +75,7 @@ def create_folder(*, actor: User, scope: Scope, path: str) -> FileNode:
 
 
 def create_parent_folders(actor: User, scope: Scope, path: str) -> None:
-    """Make the folders above a path that are not there. Raises `Conflict` if one of them is a file."""
+    """Create the missing folders of a path. Raises `Conflict` if one of them is a file."""
     above = list_parent_folders(path)
     there = dict(FileNode.objects.filter(scope=scope, path__in=above).values_list("path", "is_folder"))
     for folder in above:
@@ -89,7 +89,7 @@ def create_parent_folders(actor: User, scope: Scope, path: str) -> None:
 
 
 def build_audit_values(node: FileNode) -> dict[str, Any]:
-    """What the audit trail keeps of a file; never its content."""
+    """Return the audited values of a file; never its content."""
     return {"path": node.path, "version": node.version, "bytes": node.size}
 
 
@@ -154,10 +154,10 @@ def _insert_node(node: FileNode) -> FileNode:
 
 
 def move_file(*, actor: User, node: FileNode, path: str, although_used: bool = False) -> FileNode:
-    """Give a file, or a folder with all that is in it, another path in the same scope; the history stays.
+    """Move a file, or a folder with its content, to another path in the same scope, with its history.
 
-    Raises `BadInput` for a path that is none, `Conflict` if something has it already, `ResourceInUse` while
-    something refers to the old one, unless that is accepted by `although_used`.
+    Raises `BadInput` for an invalid path, `Conflict` for a used path. Raises `ResourceInUse` if the old path
+    is referenced, unless `although_used`.
     """
     require(actor, "core_file_edit", node)
     old, path = node.path, normalize_path(path)

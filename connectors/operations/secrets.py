@@ -25,7 +25,7 @@ from web.http.problems import BadInput
 def create_secret(
     *, actor: User, scope: Scope, identifier: str, name: str, value: str, file_name: str = ""
 ) -> Secret:
-    """Keep a new secret; one with a `file_name` came as a file.
+    """Create a secret; `file_name` is set if it was uploaded.
 
     Raises `BadInput`, or `Conflict` if the identifier is taken.
     """
@@ -53,9 +53,9 @@ def update_secret(
     value: str | None = None,
     file_name: str = "",
 ) -> Secret:
-    """Rename a secret or replace its value; connectors that use it use the new one with their next call.
+    """Rename a secret or replace its value; its connectors use the new value in their next call.
 
-    What they were told about the old value is forgotten: their last test no longer says anything.
+    The last test results of these connectors are cleared.
     """
     require(actor, "core_secret_edit", secret)
     before = _build_audit_values(secret)
@@ -79,7 +79,7 @@ def update_secret(
 
 
 def delete_secret(*, actor: User, secret: Secret) -> None:
-    """Forget a secret. Raises `Conflict` while a connector uses it."""
+    """Delete a secret. Raises `Conflict` if a connector uses it."""
     require(actor, "core_secret_delete", secret)
     try:
         with transaction.atomic():

@@ -29,15 +29,14 @@ _EXTERNAL_ID = re.compile(r"[\w+=,.@:/-]{2,1224}\Z")
 
 
 class ConnectorIncomplete(Exception):
-    """A connector lacks what it needs to make credentials."""
+    """Error raised when a connector has no complete credentials."""
 
 
 @dataclass(frozen=True)
 class AwsSpec(ConnectorSpec):
-    """The spec of an AWS connector.
+    """Spec of an AWS connector.
 
-    AssumeRole starts from the access key if there is one; else from the credentials that whoever makes the
-    calls has of its own.
+    AssumeRole uses the access key if set, else the credentials of the calling process.
     """
 
     credentials: str = DEFAULT_CHAIN
@@ -62,7 +61,7 @@ def parse_aws_spec(spec: Mapping[str, Any]) -> AwsSpec:
 
 
 def find_aws_spec_problems(spec: Mapping[str, Any], *, has_secret: bool) -> list[dict[str, str]]:
-    """Everything that is wrong with a spec, each as {"path", "message"}."""
+    """Return the problems of a spec, each as {"path", "message"}."""
     if found := AwsSpec.find_shape_problems(spec):
         return found
     read = parse_aws_spec(spec)
@@ -74,11 +73,10 @@ def find_aws_spec_problems(spec: Mapping[str, Any], *, has_secret: bool) -> list
 
 
 def get_credentials(connector: Connector) -> Credentials:
-    """Return the credentials that a connector stands for.
+    """Return the credentials of a connector.
 
-    Raises `ConnectorIncomplete` without the secret that it needs, or if it needs the credentials of this
-    process and may not have them, or is for something else than AWS; `DecryptionFailed` if the secret cannot
-    be decrypted.
+    Raises `ConnectorIncomplete` without its secret, without permission to use this process's credentials, or
+    for another kind. Raises `DecryptionFailed` if the secret cannot be decrypted.
     """
     if connector.kind != Connector.Kind.AWS:
         raise ConnectorIncomplete(
@@ -107,10 +105,10 @@ def _get_manager_credentials(connector: Connector) -> DefaultChain:
 
 
 def get_endpoint(connector: Connector) -> str | None:
-    """Where the connector's calls go instead of AWS; None for AWS itself.
+    """Return the connector's endpoint, or None for AWS itself.
 
-    Raises `ConnectorIncomplete` if this installation no longer allows it: better no call than one that
-    reaches a real account although a pretend one was meant.
+    Raises `ConnectorIncomplete` if this installation forbids the endpoint. Falling back to AWS could reach a
+    real account instead of a simulated one.
     """
     url = parse_aws_spec(connector.spec).endpoint_url
     if url and not settings.ALLOW_AWS_ENDPOINTS:
@@ -167,5 +165,5 @@ def _find_credential_problems(spec: AwsSpec, has_secret: bool) -> Iterator[dict[
 
 
 def _get_address_policy(spec: AwsSpec) -> AddressPolicy:
-    """Private networks are what delegates are for; this Slipway itself goes only where it is set."""
+    """Return the address policy: delegates reach private networks, Slipway only the configured ones."""
     return PRIVATE_ALLOWED if spec.is_remote else get_outgoing_reach()

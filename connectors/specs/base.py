@@ -13,7 +13,7 @@ _TAG = re.compile(TAG_PATTERN)
 
 
 def find_tag_problems(tags: Any) -> Iterator[str]:
-    """What is wrong with a list of tags; None is an empty one."""
+    """Return the problems of a list of tags; None is an empty list."""
     if tags is None:
         return
     if not isinstance(tags, list | tuple):
@@ -45,9 +45,9 @@ _SELECTORS_FIELD: Final = "delegate_selectors"
 
 @dataclass(frozen=True)
 class ConnectorSpec(ABC):
-    """The spec of a connector; the fields beside the tags are texts.
+    """Spec of a connector; all fields except the tags are texts.
 
-    `delegate_selectors` are tags that a delegate must all have (R050); with none any delegate will do.
+    A delegate must have all tags in `delegate_selectors` (R050); without tags, any delegate is suitable.
     """
 
     connect_through: str = SLIPWAY
@@ -65,12 +65,12 @@ class ConnectorSpec(ABC):
 
     @classmethod
     def get_field_names(cls) -> list[str]:
-        """Return the names of the fields, as they are told to people."""
+        """Return the displayed names of the fields."""
         return [one.name for one in fields(cls)]
 
     @classmethod
     def from_json(cls, spec: Mapping[str, Any]) -> Self:
-        """Return the spec that is kept, or is given, with unknown keys left out."""
+        """Return the spec from JSON, without unknown keys."""
         texts = set(cls.get_field_names()) - {_SELECTORS_FIELD}
         said: dict[str, Any] = {key: str(one).strip() for key, one in spec.items() if key in texts and one}
         tags = dict.fromkeys(str(tag).strip() for tag in spec.get(_SELECTORS_FIELD) or ())
@@ -84,7 +84,7 @@ class ConnectorSpec(ABC):
 
     @classmethod
     def find_shape_problems(cls, spec: Mapping[str, Any]) -> list[dict[str, str]]:
-        """What is unknown or of the wrong type, each as {"path", "message"}; the rest is read without it."""
+        """Return unknown keys and wrong types, each as {"path", "message"}; the other fields are used."""
         known = cls.get_field_names()
         found = [
             build_spec_problem(key, f"Unknown value; use one of {', '.join(known)}.")
@@ -105,7 +105,7 @@ class ConnectorSpec(ABC):
         ]
 
     def find_route_problems(self) -> Iterator[dict[str, str]]:
-        """What is wrong with who makes the calls."""
+        """Return the problems of the delegate selection."""
         if self.connect_through not in (SLIPWAY, DELEGATE):
             yield build_spec_problem("connect_through", "Use Slipway or Delegate.")
         if self.delegate_selectors and not self.is_remote:
@@ -115,5 +115,5 @@ class ConnectorSpec(ABC):
 
 
 def build_spec_problem(path: str, message: str) -> dict[str, str]:
-    """One thing that is wrong."""
+    """Return a problem of a spec."""
     return {"path": path, "message": message}

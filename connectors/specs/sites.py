@@ -34,10 +34,10 @@ MAX_URL_CHARACTERS: Final = 500
 
 @dataclass(frozen=True)
 class SiteSpec(ConnectorSpec):
-    """The spec of a connector to a Git server, a registry or Terraform Cloud.
+    """Spec of a connector to a Git server, a registry or Terraform Cloud.
 
-    `url` is that of one repository, or of an account whose repositories manifests name. `test_repository`
-    is the one that a test of an account asks for. `host_key` are public keys of an SSH server, one a line.
+    `url` is one repository, or an account whose repositories manifests name. `test_repository` is the
+    repository for testing an account. `host_key` has the public keys of an SSH server, one per line.
     """
 
     url: str = ""
@@ -52,7 +52,7 @@ class SiteSpec(ConnectorSpec):
         return self.authentication != ANONYMOUS
 
     def build_url(self, repository: str = "") -> str:
-        """Return the URL of a repository of the account; with none, the connector's own."""
+        """Return the URL of a repository of the account, or the connector's own URL."""
         return f"{self.url.rstrip('/')}/{repository.strip('/')}" if repository else self.url
 
 
@@ -62,7 +62,7 @@ def parse_site_spec(spec: Mapping[str, Any]) -> SiteSpec:
 
 
 def find_site_spec_problems(kind: str, spec: Mapping[str, Any], *, has_secret: bool) -> list[dict[str, str]]:
-    """Everything that is wrong with a spec, each as {"path", "message"}."""
+    """Return the problems of a spec, each as {"path", "message"}."""
     if found := SiteSpec.find_shape_problems(spec):
         return found
     read = parse_site_spec(spec)
@@ -71,7 +71,7 @@ def find_site_spec_problems(kind: str, spec: Mapping[str, Any], *, has_secret: b
 
 
 def describe_repository_problem(name: str) -> str:
-    """What is wrong with the name of a repository below an account's URL, or nothing."""
+    """Return the problem of a repository name below an account's URL, or an empty text."""
     if _REPOSITORY.match(name) and ".." not in name and "//" not in name:
         return ""
     return "is not the name of a repository: letters, digits and . _ - ~ / such as team/app.git"
@@ -157,16 +157,16 @@ def parse_connector_spec(kind: str, spec: Mapping[str, Any]) -> ConnectorSpec:
 def find_connector_spec_problems(
     kind: str, spec: Mapping[str, Any], *, has_secret: bool
 ) -> list[dict[str, str]]:
-    """Everything that is wrong with a spec of this kind, each as {"path", "message"}."""
+    """Return the problems of a spec of this kind, each as {"path", "message"}."""
     if kind == Connector.Kind.AWS:
         return find_aws_spec_problems(spec, has_secret=has_secret)
     return find_site_spec_problems(kind, spec, has_secret=has_secret)
 
 
 def has_same_login(kind: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether a secret that opens what one spec names is the one for the other, too.
+    """Return whether two specs use the same secret at the same address.
 
-    A secret never goes along to another address: whoever changes that gives it anew.
+    A secret is never sent to another address: a change of the address requires entering it again.
     """
     if kind == Connector.Kind.AWS:
         return parse_aws_spec(one).access_key_id == parse_aws_spec(other).access_key_id

@@ -12,7 +12,7 @@ from rbac.policy import can, list_permitted_scopes
 
 
 class SourceFilter(admin.SimpleListFilter):
-    """Which way a change came; named here, for to find out would be to read the whole trail."""
+    """Filter by the source of a change; a query for the sources would read the whole trail."""
 
     title = "source"
     parameter_name = "source"
@@ -26,7 +26,7 @@ class SourceFilter(admin.SimpleListFilter):
 
 @admin.register(AuditEntry)
 class AuditEntryAdmin(PolicyAdmin):
-    """What was done, to be read only."""
+    """Read-only admin list of the audit trail."""
 
     view_permission = "core_audit_view"
     list_display = ("at", "actor_name", "action", "thing_type", "thing_name", "scope", "source", "address")

@@ -22,7 +22,7 @@ else:
 
 
 class RefusalAdmin(RefusalModelAdmin):
-    """Shows a `ValidationError` of an operation as the framework shows its own."""
+    """Admin base that shows a `ValidationError` of an operation as a form error."""
 
     def changeform_view(
         self,
@@ -87,10 +87,10 @@ class CappedPaginator(AnyPaginator):
 
 
 class AllowedFiltersAdmin(ModelAdmin):
-    """Filters a list by what it offers only, and counts a long one only in part.
+    """Admin base that allows only its own filters, and counts long lists only in part.
 
-    The framework takes every column of the table from the address, and every way of comparing: a way to guess
-    what is stored in columns that no page shows, and to hand the database patterns that it never ends.
+    Django accepts every column and comparison in the URL. That would expose hidden columns, and pass
+    arbitrary patterns to the database.
     """
 
     paginator = CappedPaginator
@@ -104,7 +104,7 @@ class AllowedFiltersAdmin(ModelAdmin):
 
 
 class PolicyAdmin(RefusalAdmin, AllowedFiltersAdmin):
-    """Asks the policy instead of the framework's permissions, row by row."""
+    """Admin base that uses the policy instead of Django's permissions, row by row."""
 
     view_permission = ""
     add_permission = ""
@@ -160,9 +160,9 @@ class PolicyAdmin(RefusalAdmin, AllowedFiltersAdmin):
 
 
 class _AdminPermissions:
-    """What one request's principal may do, asked once: each admin page asks four things of every table.
+    """Permissions of a request's principal, read once: each admin page checks four for every table.
 
-    Of the row on the page it asks each of them for every row below it, and again for each button.
+    The framework also checks each of them for every inline row, and again for each button.
     """
 
     def __init__(self, principal: User) -> None:
@@ -179,7 +179,7 @@ class _AdminPermissions:
 
 
 def has_permission_anywhere(request: HttpRequest, permission: str) -> bool:
-    """Say whether `permission` is granted in any scope; one query for each request."""
+    """Return whether `permission` is granted in any scope; one query for each request."""
     return permission in _get_admin_permissions(request).anywhere
 
 
@@ -191,7 +191,7 @@ def _get_admin_permissions(request: HttpRequest) -> _AdminPermissions:
 
 
 def get_principal(request: HttpRequest) -> User:
-    """Return who uses the admin site; it lets nobody else in."""
+    """Return the user of the admin site, who is always signed in."""
     if not isinstance(request.user, User):
         raise TypeError("The admin site serves signed-in users only.")
     return request.user

@@ -25,7 +25,7 @@ class PermissionCheckbox:
 
 @dataclass(frozen=True)
 class PermissionRow:
-    """One kind of thing: a box or nothing for each column, then what is done to it alone."""
+    """Row of the permission table for one resource type: common columns, then its special permissions."""
 
     title: str
     boxes: tuple[PermissionCheckbox | None, ...]
@@ -79,6 +79,6 @@ class PermissionsField(forms.MultipleChoiceField):
 
 
 def build_role_permissions_field() -> PermissionsField:
-    """Return the field of a role's permissions: every member sees delegates, whatever a role says (R080)."""
+    """Return the field of a role's permissions; every role includes viewing delegates (R080)."""
     hint = "Everybody who has any role sees delegates: that box stays ticked."
     return PermissionsField(label="Permissions", help_text=hint, always=ALWAYS_GRANTED)

@@ -93,14 +93,14 @@ _ASSIGNMENT_FIELDS: Final = ("scope", "role", "user", "group", "resource_group")
 
 
 class RoleAssignmentForm(forms.ModelForm):  # type: ignore[type-arg]
-    """Says in words what the table refuses."""
+    """Form that explains violations of the table's constraints."""
 
     class Meta:
         model = RoleAssignment
         fields = (*_ASSIGNMENT_FIELDS, "expires_at")
 
     def clean(self) -> dict[str, Any]:
-        """Refuse what is for nobody or for two, and what is given already."""
+        """Reject assignments without or with two principals, and duplicates."""
         given = super().clean() or {}
         user, group = given.get("user"), given.get("group")
         if {"user", "group"} <= given.keys() and (user is None) == (group is None):
@@ -112,7 +112,7 @@ class RoleAssignmentForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @admin.register(RoleAssignment)
 class RoleAssignmentAdmin(PolicyAdmin):
-    """Who has which role where; an assignment is added or removed, never changed."""
+    """Admin list of role assignments; an assignment is added or deleted, never changed."""
 
     form = RoleAssignmentForm
     view_permission = "core_user_view"
@@ -158,7 +158,7 @@ class ResourceGroupEntryForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class ResourceGroupEntryInline(admin.TabularInline):  # type: ignore[type-arg]
-    """What is in a resource group; who may change the group may change this."""
+    """Entries of a resource group, with the permissions of the group."""
 
     model = ResourceGroupEntry
     form = ResourceGroupEntryForm
@@ -199,7 +199,7 @@ class ResourceGroupAdmin(PolicyAdmin):
         return ("scope", "identifier") if obj else ()
 
     def save_model(self, request: HttpRequest, obj: ResourceGroup, form: Any, change: bool) -> None:
-        """It is saved with its entries, which come after it."""
+        """Skip saving: the operation runs with the entries, which come later."""
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         actor, group = get_principal(request), form.instance

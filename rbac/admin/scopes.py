@@ -34,7 +34,7 @@ class ScopeForm(forms.ModelForm):  # type: ignore[type-arg]
         self.initial["archived"] = self.was_archived
 
     def clean_archived(self) -> bool:
-        """Refuse to archive what something is under way in."""
+        """Refuse to archive a scope with work in progress."""
         wanted = bool(self.cleaned_data["archived"])
         if wanted and not self.was_archived and (work := list_work_in_progress(self.instance)):
             raise forms.ValidationError(str(ScopeBusy(self.instance, work)))
@@ -51,7 +51,7 @@ class ScopeForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @admin.register(Scope)
 class ScopeAdmin(PolicyAdmin):
-    """The account, its organizations and their projects; archived ones for those who may bring them back."""
+    """Admin list of the account, organizations and projects; archived ones for users who may restore them."""
 
     form = ScopeForm
     view_permission = "core_organization_view"
@@ -107,7 +107,7 @@ class ScopeAdmin(PolicyAdmin):
 
 
 def _can_archive(principal: User, scope: Scope) -> bool:
-    """Return whether somebody may archive a scope, or bring an archived one back."""
+    """Return whether the user may archive or restore a scope."""
     if scope.parent is None:
         return False
     if scope.archived_at is not None:

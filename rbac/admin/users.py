@@ -30,7 +30,7 @@ class NewUserAdminForm(AdminUserCreationForm):  # type: ignore[type-arg]
 
 
 class UserAdminForm(UserChangeForm):  # type: ignore[type-arg]
-    """What can be changed of a user."""
+    """Writable fields of a user."""
 
     class Meta(UserChangeForm.Meta):
         model = User
@@ -89,7 +89,10 @@ class UserAdmin(AccountPolicyAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
 
 
 def _refuse_more_privileged(request: HttpRequest, person: User) -> None:
-    """Refuse to change somebody who may more: with their password one would be them. Raises `Forbidden`."""
+    """Refuse to change a user with more permissions: a new password would give access to them.
+
+    Raises `Forbidden`.
+    """
     actor = get_principal(request)
     if actor.pk != person.pk:
         refuse_role_escalation(actor, list_user_assignments(person))
@@ -133,7 +136,7 @@ class UserGroupAdmin(PolicyAdmin):
         obj.pk = made.pk
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """The operation set the members already."""
+        """Skip: the operation has set the members."""
 
     def delete_model(self, request: HttpRequest, obj: UserGroup) -> None:
         operations.delete_user_group(actor=get_principal(request), group=obj)
@@ -179,7 +182,7 @@ class ServiceAccountAdmin(PolicyAdmin):
 
 
 class ApiKeyAdminForm(forms.ModelForm):  # type: ignore[type-arg]
-    """An API key, and what it is good for."""
+    """API key with its limits."""
 
     permissions = PermissionsField(
         label="Permissions", help_text="Nothing ticked: whatever its user may, wherever the key is good for."

@@ -9,12 +9,12 @@ from rbac.models.users import ApiKeyLimits, User
 
 
 def hash_token(token: str) -> str:
-    """Return what is stored of a token: 256 random bits need no slow hash."""
+    """Return the stored hash of a token; 256 random bits need no slow hash."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class ApiKey(NamedModel):
-    """A token that acts as its user; only its hash is kept."""
+    """API key that acts as its user; only its hash is stored."""
 
     PREFIX = "slp_pat_"
 
@@ -46,7 +46,7 @@ class ApiKey(NamedModel):
 
     @property
     def limits(self) -> ApiKeyLimits | None:
-        """What the key is good for, None where that is all that its user may, for good."""
+        """Return the limits of the key, or None for all permissions of its user without expiry."""
         if self.scope_id is None and not self.permissions and self.expires_at is None:
             return None
         return ApiKeyLimits(self.scope, frozenset(self.permissions))

@@ -23,7 +23,7 @@ class AuditQuerySet(models.QuerySet["AuditEntry"]):
 
 
 class AuditEntry(models.Model):
-    """One thing that was done. The names are copies, so that the entry outlives what it speaks of."""
+    """Audit trail entry. The names are copies, so that the entry outlives its resource."""
 
     at = models.DateTimeField(auto_now_add=True, db_index=True)
     # The database keeps every column as it was written, this one too: a user who is gone keeps the number.
@@ -78,7 +78,7 @@ _POSTGRES_TRIGGER: Final = "audit_entry_is_final"
 
 
 class VendorConnection(Protocol):
-    """What is needed of a connection of Django."""
+    """Protocol of the used part of a Django connection."""
 
     @property
     def vendor(self) -> str: ...

@@ -11,7 +11,7 @@ from rbac.models.users import User
 
 
 class Invitation(models.Model):
-    """Somebody was asked by e-mail to join a scope with a role; only the hash of the link's token is kept."""
+    """Invitation by e-mail to a scope with a role; only the hash of the link's token is stored."""
 
     OPEN: Final = "open"
     STATES: ClassVar = (OPEN, "accepted", "revoked", "expired")
@@ -45,7 +45,7 @@ class Invitation(models.Model):
 
     @property
     def state(self) -> str:
-        """One of `STATES`; open is what somebody can accept now."""
+        """Return one of `STATES`; an open invitation can be accepted."""
         if self.accepted_at:
             return "accepted"
         if self.revoked_at:

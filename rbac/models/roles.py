@@ -12,7 +12,7 @@ from rbac.permissions import PERMISSIONS, RESOURCE_TYPES
 
 
 def validate_permission(identifier: str) -> None:
-    """Refuse what the catalogue does not list: a typing error would silently grant nothing."""
+    """Reject unknown permissions: a typing error would silently grant nothing."""
     if identifier not in PERMISSIONS:
         raise ValidationError(f"{identifier} is not a permission of the catalogue.")
 
@@ -40,7 +40,7 @@ class Role(NamedModel):
         return self.name
 
     def set_permissions(self, identifiers: Iterable[str]) -> None:
-        """Make exactly these the role's permissions."""
+        """Replace the permissions of the role."""
         wanted = set(identifiers)
         for identifier in wanted:
             validate_permission(identifier)

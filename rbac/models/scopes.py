@@ -12,13 +12,13 @@ from guards.text import find_name_problem
 
 
 def validate_name(name: str, field: str = "name") -> None:
-    """Refuse control characters, invisible ones and those that turn the text. Raises `ValidationError`."""
+    """Reject control characters, invisible characters and text direction marks. Raises `ValidationError`."""
     if fault := find_name_problem(name, NAME_CHARACTERS):
         raise ValidationError({field: fault.display_message})
 
 
 class NamedModel(models.Model):
-    """A row whose name people read, and must not be misled by."""
+    """Model with a displayed name that must not mislead."""
 
     name: Any
 
@@ -38,14 +38,14 @@ validate_identifier = RegexValidator(
 
 
 class ScopeQuerySet(models.QuerySet["Scope"]):
-    """Scopes, findable by what people call them."""
+    """Scopes, filterable by identifiers."""
 
     def account(self) -> "Scope":
         """Return the root of the tree."""
         return self.get(kind=Scope.Kind.ACCOUNT)
 
     def at(self, *, org: str = "", project: str = "") -> "ScopeQuerySet":
-        """Narrow to the account, one organization or one project."""
+        """Filter by the account, an organization or a project."""
         return self.filter(path="/".join(part for part in (Scope.ROOT, org, project) if part))
 
 
@@ -100,7 +100,7 @@ class Scope(NamedModel):
 
     @property
     def resource(self) -> str:
-        """What permissions call it: account, organization or project."""
+        """Return the resource type in permissions: account, organization or project."""
         return self.kind.lower()
 
     @property
@@ -119,5 +119,5 @@ class Scope(NamedModel):
         return ["/".join(parts[:length]) for length in range(1, len(parts) + 1)]
 
     def ancestors_and_self(self) -> list["Scope"]:
-        """Return the account first, then what lies on the way down to this scope, in one query."""
+        """Return the scopes from the account down to this one, in one query."""
         return list(Scope.objects.filter(path__in=self.ancestor_paths()).order_by("path"))

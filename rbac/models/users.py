@@ -12,7 +12,7 @@ from rbac.models.scopes import NamedModel, Scope, validate_identifier, validate_
 
 @dataclass(frozen=True)
 class ApiKeyLimits:
-    """A narrowed key: at or below `scope` (None: anywhere), with `permissions` (empty: all of its user's)."""
+    """Limits of a key: at or below `scope` (None: anywhere), with `permissions` (empty: all)."""
 
     scope: Scope | None
     permissions: frozenset[str]
@@ -32,14 +32,14 @@ class PersonManager(UserManager["User"]):
 
 
 class User(AbstractUser):
-    """A person or a program that signs in.
+    """User or service account that authenticates.
 
-    Rights come from role assignments alone: the framework's groups, permissions and superuser flag are gone,
-    so nothing can be granted behind the back of `rbac.policy`.
+    Permissions come from role assignments alone. Django's groups, permissions and superuser flag are removed,
+    so no grant can bypass `rbac.policy`.
     """
 
     class Kind(models.TextChoices):
-        """Who signs in: a person with a password or by single sign-on, or a program with API keys only."""
+        """Kind of user: a person, or a program with API keys only."""
 
         PERSON = "PERSON", "Person"
         SERVICE_ACCOUNT = "SERVICE_ACCOUNT", "Service account"
@@ -83,7 +83,7 @@ class User(AbstractUser):
 
 
 class UserGroup(NamedModel):
-    """People who get their roles together."""
+    """Group of users with common roles."""
 
     RESOURCE_TYPE: ClassVar[str] = "usergroup"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"usergroup": "identifier"}
@@ -110,7 +110,7 @@ class UserGroup(NamedModel):
 
 
 class ServiceAccount(NamedModel):
-    """A program of a scope; it acts as a user of its own that has no password and signs in by API key."""
+    """Program of a scope; it acts as its own user without a password and authenticates by API key."""
 
     RESOURCE_TYPE: ClassVar[str] = "serviceaccount"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"serviceaccount": "identifier"}

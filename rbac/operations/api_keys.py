@@ -38,12 +38,12 @@ def create_api_key(
     permissions: Iterable[str] = (),
     token: str = "",
 ) -> tuple[ApiKey, str]:
-    """Give `user` a new key and return it with its token, which is shown this once.
+    """Create an API key of `user`, and return it with its token, which is shown once.
 
-    The key is good for what its user may, or for less: at or below `scope`, with `permissions`. People make
-    their own keys; those of a service account makes who may manage them and has every permission that it has.
-    `token` is for an installation that brings its own.
-    Raises `ValidationError` where the name is taken or misleads, `Forbidden`, `NotVisible`.
+    The key has the permissions of its user, optionally limited to `scope` and `permissions`. Users create
+    their own keys. Keys of a service account need permission to manage them, and all of its permissions.
+    `token` is for an installation that supplies its own. Raises `ValidationError` for a used or misleading
+    name, `Forbidden`, `NotVisible`.
     """
     _require_create(actor, user)
     if actor is not None and actor.kind == User.Kind.SERVICE_ACCOUNT:
@@ -71,9 +71,9 @@ def create_api_key(
 
 @transaction.atomic
 def rotate_api_key(*, actor: User | None, key: ApiKey, grace_seconds: int = 0) -> str:
-    """Give `key` a new token and return it; the old one opens for `grace_seconds` more.
+    """Replace the token of `key` and return it; the old token works for `grace_seconds`.
 
-    Raises `ValidationError` where the key is revoked or expired, or was rotated meanwhile.
+    Raises `ValidationError` for a revoked or expired key, or after a concurrent rotation.
     """
     _require_create(actor, key.user)
     if not 0 <= grace_seconds <= KEY_GRACE_SECONDS:
@@ -99,9 +99,9 @@ def rotate_api_key(*, actor: User | None, key: ApiKey, grace_seconds: int = 0) -
 
 @transaction.atomic
 def revoke_api_key(*, actor: User | None, key: ApiKey) -> None:
-    """Make `key` useless at once; revoking it again changes nothing.
+    """Revoke `key` at once; revoking it again changes nothing.
 
-    One's own, those of service accounts whose keys one manages, and anybody's for who manages people.
+    Users revoke their own keys, keys of service accounts that they manage, and all keys if they manage users.
     """
     _require_revoke(actor, key.user)
     changed = ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now())
@@ -164,9 +164,9 @@ USE_RECORD_INTERVAL = timedelta(minutes=1)
 
 
 def get_api_key_by_token(token: str) -> ApiKey | None:
-    """Return the key of `token` with its user, or None where either of them no longer counts.
+    """Return the key of `token` with its user, or None if either is inactive.
 
-    After a rotation the token before it opens too, until its grace ends.
+    After a rotation the previous token works until the grace period ends.
     """
     now, hashed = timezone.now(), hash_token(token)
     current = Q(expires_at__isnull=True) | Q(expires_at__gt=now)
@@ -176,7 +176,7 @@ def get_api_key_by_token(token: str) -> ApiKey | None:
 
 
 def record_api_key_use(key: ApiKey) -> None:
-    """Remember that `key` was used just now, once a minute at most."""
+    """Record the use of `key`, once a minute at most."""
     now = timezone.now()
     if key.last_used_at is None or key.last_used_at < now - USE_RECORD_INTERVAL:
         ApiKey.objects.filter(pk=key.pk).update(last_used_at=now)

@@ -10,13 +10,13 @@ from rbac.policy import Forbidden, get_permissions_over_scope, require
 
 
 def require_permission(actor: User | None, permission: str, scope: Scope) -> None:
-    """Ask the policy; Slipway itself (no actor) may do everything."""
+    """Check a permission; Slipway itself (no actor) may do everything."""
     if actor is not None:
         require(actor, permission, scope)
 
 
 def refuse_escalation(actor: User | None, permissions: Iterable[str], scope: Scope) -> None:
-    """Refuse to hand out what the actor has not got at `scope` and below. Raises `Forbidden`."""
+    """Refuse to grant permissions that the actor lacks at `scope` or below. Raises `Forbidden`."""
     if actor is None:
         return
     if lacking := sorted(set(permissions) - get_permissions_over_scope(actor, scope)):
@@ -24,7 +24,7 @@ def refuse_escalation(actor: User | None, permissions: Iterable[str], scope: Sco
 
 
 def refuse_role_escalation(actor: User | None, assignments: QuerySet[RoleAssignment]) -> None:
-    """Refuse to hand out what `assignments` give where the actor has not got it. Raises `Forbidden`."""
+    """Refuse to grant `assignments` whose permissions the actor lacks. Raises `Forbidden`."""
     if actor is None:
         return
     current = Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
@@ -34,5 +34,5 @@ def refuse_role_escalation(actor: User | None, assignments: QuerySet[RoleAssignm
 
 
 def list_user_assignments(user: User) -> QuerySet[RoleAssignment]:
-    """Return what `user` was assigned, by themselves and by their groups."""
+    """Return the assignments of `user`, directly and through groups."""
     return RoleAssignment.objects.filter(Q(user=user) | Q(group__in=user.user_groups.values("pk")))

@@ -14,7 +14,7 @@ _STEM_CHARACTERS: Final = 120
 
 
 def build_unique_identifier(name: str, rows: QuerySet[Any], fallback: str) -> str:
-    """Return an identifier made of `name` that none of `rows` has."""
+    """Return an identifier derived from `name` that is unique among `rows`."""
     stem = re.sub(r"[^A-Za-z0-9_$]+", "_", name).strip("_") or fallback
     if stem[0].isdigit() or stem[0] == "$":
         stem = f"_{stem}"
@@ -34,7 +34,7 @@ def _generate_numbered(stem: str) -> Iterator[str]:
 
 
 def create_unique(thing: Model, taken: ValidationError) -> None:
-    """Save a new row. Raises `taken` where there is another of its kind, be it by a moment."""
+    """Save a new row. Raises `taken` for a duplicate, also after a race."""
     try:
         with transaction.atomic():
             thing.save()

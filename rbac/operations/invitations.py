@@ -26,10 +26,10 @@ INVITATION_ENDED = "This invitation has ended. Ask whoever sent it for another o
 def create_invitation(
     *, actor: User, email: str, scope: Scope, role: Role, days: int
 ) -> tuple[Invitation, str]:
-    """Have `role` at `scope` wait for whoever reads `email`; return the invitation and the token of its link.
+    """Create an invitation of `email` to `role` at `scope`, and return it with the token of its link.
 
-    The actor must be allowed to manage users there and have every permission that the role gives.
-    Raises `Forbidden`, `NotVisible`, `ValidationError`.
+    The actor needs permission to manage users there, and all permissions of the role. Raises `Forbidden`,
+    `NotVisible`, `ValidationError`.
     """
     require_permission(actor, "core_user_manage", scope)
     if role.scope is not None and role.scope.path not in scope.ancestor_paths():
@@ -58,7 +58,7 @@ def create_invitation(
 
 @transaction.atomic
 def renew_invitation(*, actor: User, invitation: Invitation, days: int) -> str:
-    """Let an invitation count anew from now on, and return the token of its new link; the old one is void."""
+    """Restart the validity of an invitation, and return its new token; the old link becomes invalid."""
     found = _lock_invitation(invitation)
     require_permission(actor, "core_user_manage", found.scope)
     permissions = found.role.permissions.values_list("permission", flat=True)
@@ -79,7 +79,7 @@ def renew_invitation(*, actor: User, invitation: Invitation, days: int) -> str:
 
 @transaction.atomic
 def revoke_invitation(*, actor: User, invitation: Invitation) -> None:
-    """Take an invitation back; its link leads nowhere from now on."""
+    """Revoke an invitation; its link becomes invalid."""
     found = _lock_invitation(invitation)
     require_permission(actor, "core_user_manage", found.scope)
     if found.accepted_at:
@@ -93,12 +93,12 @@ def revoke_invitation(*, actor: User, invitation: Invitation) -> None:
 
 
 def get_invitation_by_token(token: str) -> Invitation | None:
-    """Return the invitation that a link leads to, None where it has ended or there never was one."""
+    """Return the open invitation of a token, or None."""
     return get_invitation_by_hash(hash_token(token))
 
 
 def get_invitation_by_hash(found_by: str) -> Invitation | None:
-    """Return the same by the hash of the token, which is all that is kept of it anywhere."""
+    """Return the open invitation of a token's hash; only the hash is stored."""
     rows = Invitation.objects.select_related("scope__parent__parent", "role", "invited_by")
     found = rows.filter(hash=found_by).first()
     return found if found is not None and found.state == Invitation.OPEN else None
@@ -106,10 +106,9 @@ def get_invitation_by_hash(found_by: str) -> Invitation | None:
 
 @transaction.atomic
 def accept_invitation(*, person: User, invitation: Invitation) -> None:
-    """Give `person` the role that waits for them, this once.
+    """Accept an invitation and assign its role to `person`.
 
-    Raises `ValidationError` where the invitation has ended meanwhile, or whoever sent it could not give the
-    role any more.
+    Raises `ValidationError` for an ended invitation, or if its sender may no longer assign the role.
     """
     found = _lock_invitation(invitation)
     if found.state != Invitation.OPEN:
@@ -125,7 +124,7 @@ def accept_invitation(*, person: User, invitation: Invitation) -> None:
 
 @transaction.atomic
 def create_user_from_invitation(*, invitation: Invitation, username: str, password: str) -> User:
-    """Make the person that an invitation waits for, and give them its role. `password` is checked already."""
+    """Create the invited user with the invitation's role. `password` is validated already."""
     person = User(username=username, email=invitation.email)
     person.set_password(password)
     person.full_clean()
@@ -149,7 +148,7 @@ def _assign_role(invitation: Invitation, person: User) -> None:
 
 
 def _lock_invitation(invitation: Invitation) -> Invitation:
-    """Return the invitation as it is now; nobody else changes it until the transaction ends."""
+    """Return the current invitation, locked until the transaction ends."""
     rows = Invitation.objects.select_for_update(of=("self",)).select_related("scope", "role", "invited_by")
     return rows.get(pk=invitation.pk)
 
@@ -161,7 +160,7 @@ def _generate_token(days: int) -> tuple[str, Any]:
 
 
 def _refuse_too_many(actor: User) -> None:
-    """Nobody makes Slipway a machine that sends mail."""
+    """Limit invitations, so that Slipway cannot be used to send mass mail."""
     if counts.increment(f"invitations:{actor.pk}", seconds=HOUR_SECONDS) > INVITATIONS_PER_HOUR:
         raise ValidationError(f"You sent {INVITATIONS_PER_HOUR} in an hour. Wait a while.")
 

@@ -26,10 +26,9 @@ def create_resource_group(
     identifier: str = "",
     description: str = "",
 ) -> ResourceGroup:
-    """Add a choice of things that role assignments at `scope` and below can be narrowed to.
+    """Create a resource group, which limits role assignments at `scope` and below.
 
-    Without an `identifier` it gets one that is made of its name.
-    Raises `ValidationError`, `Forbidden`, `NotVisible`.
+    Without an `identifier` it is derived from the name. Raises `ValidationError`, `Forbidden`, `NotVisible`.
     """
     require_permission(actor, "core_resourcegroup_edit", scope)
     here = ResourceGroup.objects.filter(scope=scope)
@@ -56,9 +55,9 @@ def update_resource_group(
     description: str,
     entries: Iterable[ResourceGroupEntrySpec],
 ) -> ResourceGroup:
-    """Change what a resource group is called and what is in it.
+    """Update name and entries of a resource group.
 
-    What is added reaches everybody whose role is narrowed to it: the actor needs all that those roles give.
+    New entries extend the roles that are limited to the group, so the actor needs their permissions.
     """
     require_permission(actor, "core_resourcegroup_edit", group.scope)
     wanted, present = _validate_entries(entries), _entries(group)

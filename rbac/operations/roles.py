@@ -68,7 +68,7 @@ def update_role(*, actor: User | None, role: Role, name: str, permissions: Itera
 
 @transaction.atomic
 def delete_role(*, actor: User | None, role: Role) -> None:
-    """Delete a role that nobody has."""
+    """Delete a role without assignments."""
     require_permission(actor, "core_role_delete", _get_own_scope(role))
     if role.assignments.exists():
         raise ValidationError("This role is assigned. Remove its assignments first.", code="state")
@@ -112,11 +112,10 @@ def assign_role(
     resource_group: ResourceGroup | None = None,
     expires_at: datetime | None = None,
 ) -> RoleAssignment:
-    """Give a user or a group a role at `scope` and below, on everything or on what is in a resource group.
+    """Assign a role to a user or a group at `scope` and below, for all resources or a resource group.
 
-    A service account gets roles as the user that acts for it.
-    The actor must be allowed to manage users there and have every permission that the role gives:
-    otherwise who may assign roles could make themselves an admin.
+    A service account gets roles through its user. The actor needs permission to manage users there, and all
+    permissions of the role. Otherwise people who may assign roles could make themselves administrators.
     """
     require_permission(actor, "core_user_manage", scope)
     for field, thing in {"role": role, "group": group, "resource_group": resource_group}.items():
@@ -140,7 +139,7 @@ def assign_role(
 
 @transaction.atomic
 def remove_assignment(*, actor: User | None, assignment: RoleAssignment) -> None:
-    """Take a role away again. An actor cannot take away more than they could give."""
+    """Remove a role assignment. An actor cannot remove more than they could assign."""
     require_permission(actor, "core_user_manage", assignment.scope)
     permissions = assignment.role.permissions.values_list("permission", flat=True)
     refuse_escalation(actor, permissions, assignment.scope)
@@ -154,7 +153,7 @@ def remove_assignment(*, actor: User | None, assignment: RoleAssignment) -> None
 
 
 def build_assignment_values(assignment: RoleAssignment) -> dict[str, Any]:
-    """Return what the audit trail keeps of an assignment."""
+    """Return the audited values of an assignment."""
     group, expires_at = assignment.resource_group, assignment.expires_at
     return {
         "principal": str(assignment.user or assignment.group),
@@ -166,7 +165,7 @@ def build_assignment_values(assignment: RoleAssignment) -> dict[str, Any]:
 
 
 def _require_at_or_above(scope: Scope, field: str, thing: Role | UserGroup | ResourceGroup | None) -> None:
-    """Refuse what belongs to a scope beside or below. Raises `ValidationError`."""
+    """Reject rows of a scope that is not at or above. Raises `ValidationError`."""
     if thing is not None and thing.scope is not None and thing.scope.path not in scope.ancestor_paths():
         word = field.replace("_", " ")
         raise ValidationError({field: f"This {word} belongs to another scope."})

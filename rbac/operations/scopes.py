@@ -28,7 +28,7 @@ def create_project(*, actor: User | None, organization: Scope, identifier: str, 
 
 @transaction.atomic
 def rename_scope(*, actor: User | None, scope: Scope, name: str) -> Scope:
-    """Give `scope` another name; its identifier stays for ever."""
+    """Rename `scope`; its identifier never changes."""
     require_permission(actor, f"core_{scope.resource}_edit", scope)
     # A form may have put the new name into `scope` already.
     before, scope.name = Scope.objects.get(pk=scope.pk).name, name
@@ -42,10 +42,10 @@ def rename_scope(*, actor: User | None, scope: Scope, name: str) -> Scope:
 
 @transaction.atomic
 def archive_scope(*, actor: User | None, scope: Scope) -> Scope:
-    """Put an organization or a project away: from now on nobody may do anything at or below it.
+    """Archive an organization or a project: nobody has access at or below it.
 
-    Nothing of it is deleted. Raises `ScopeBusy` while something is under way there, `ValidationError` for the
-    account and for what is archived already, `Forbidden`, `NotVisible`.
+    Nothing is deleted. Raises `ScopeBusy` for work in progress, `ValidationError` for the account and for an
+    archived scope, `Forbidden`, `NotVisible`.
     """
     if scope.parent is None:
         raise ValidationError("The account cannot be archived: everything hangs on it.")
@@ -65,10 +65,10 @@ def archive_scope(*, actor: User | None, scope: Scope) -> Scope:
 
 @transaction.atomic
 def restore_scope(*, actor: User | None, scope: Scope) -> Scope:
-    """Bring an archived organization or project back, with everything that hangs on it.
+    """Restore an archived organization or project with all its resources.
 
-    Asks for the permission at the parent, as nobody has one at what is archived. Raises `ValidationError`
-    where nothing is archived, `Forbidden`, `NotVisible`.
+    The permission is checked at the parent, because an archived scope grants none. Raises `ValidationError`
+    for a scope that is not archived, `Forbidden`, `NotVisible`.
     """
     if scope.parent is None or scope.archived_at is None:
         raise ValidationError(f"{scope.path} is not archived.")

@@ -16,10 +16,9 @@ from rbac.operations.identifiers import build_unique_identifier, create_unique, 
 def create_service_account(
     *, actor: User | None, scope: Scope, name: str, identifier: str = "", description: str = ""
 ) -> ServiceAccount:
-    """Add a program to `scope`, with a user that acts for it: without a password, without a role.
+    """Create a service account in `scope`, with a user without password and roles.
 
-    Without an `identifier` it gets one that is made of its name.
-    Raises `ValidationError`, `Forbidden`, `NotVisible`.
+    Without an `identifier` it is derived from the name. Raises `ValidationError`, `Forbidden`, `NotVisible`.
     """
     require_permission(actor, "core_serviceaccount_edit", scope)
     here = ServiceAccount.objects.filter(scope=scope)
@@ -39,7 +38,7 @@ def create_service_account(
 def update_service_account(
     *, actor: User | None, account: ServiceAccount, name: str, description: str
 ) -> ServiceAccount:
-    """Change what a service account is called; its identifier stays for ever."""
+    """Rename a service account; its identifier never changes."""
     require_permission(actor, "core_serviceaccount_edit", account.scope)
     before = _build_audit_values(account)
     account.name, account.description = name, description
@@ -57,7 +56,7 @@ def update_service_account(
 
 @transaction.atomic
 def delete_service_account(*, actor: User | None, account: ServiceAccount) -> None:
-    """Delete a service account: its keys are revoked and its roles removed; what it did keeps its name."""
+    """Delete a service account, revoke its keys and remove its roles; its history keeps its name."""
     require_permission(actor, "core_serviceaccount_delete", account.scope)
     user = account.user
     assignments = RoleAssignment.objects.filter(user=user).select_related("role", "scope")

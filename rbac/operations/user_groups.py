@@ -24,11 +24,10 @@ def create_user_group(
     users: Iterable[User] = (),
     external_name: str = "",
 ) -> UserGroup:
-    """Add a group that roles at `scope` and below can be given to.
+    """Create a group for roles at `scope` and below.
 
-    One with an `external_name` has exactly the members that the single sign-on provider says.
-    Without an `identifier` it gets one that is made of its name.
-    Raises `ValidationError`, `Forbidden`, `NotVisible`.
+    Single sign-on manages the members of a group with an `external_name`. Without an `identifier` it is
+    derived from the name. Raises `ValidationError`, `Forbidden`, `NotVisible`.
     """
     require_permission(actor, MANAGE_USER_GROUPS, scope)
     here, members = UserGroup.objects.filter(scope=scope), list(users)
@@ -48,9 +47,9 @@ def create_user_group(
 def update_user_group(
     *, actor: User | None, group: UserGroup, name: str, users: Iterable[User], external_name: str
 ) -> UserGroup:
-    """Change what a group is called and who is in it.
+    """Update name and members of a group.
 
-    Who decides about the members hands out what the group has, so they need every permission of its roles.
+    Members receive the group's roles, so the actor needs all their permissions.
     """
     require_permission(actor, MANAGE_USER_GROUPS, group.scope)
     stored, members = UserGroup.objects.get(pk=group.pk), list(users)

@@ -1,4 +1,4 @@
-"""Authorization policy: who may do what. All pages, API views, sockets and admin forms call it."""
+"""Authorization policy of all pages, API views, sockets and admin forms."""
 
 from rbac.policy.checks import (
     Forbidden,

@@ -25,7 +25,7 @@ Thing = TypeVar("Thing", bound=Model)
 
 
 class Forbidden(PermissionDenied):
-    """The principal sees the thing but may not do this with it."""
+    """Error raised when the principal may view the resource but lacks the permission."""
 
     def __init__(self, permission: str) -> None:
         super().__init__(f"You need the permission {permission} here.")
@@ -37,7 +37,7 @@ class NotVisible(Http404):
 
 
 def can(principal: Principal, permission: str, thing: HasScope) -> bool:
-    """Say whether a role grants `permission` on `thing`; one query, or none where rights are remembered."""
+    """Return whether a role grants `permission` on `thing`; one query, or none with cached permissions."""
     known = get_cached_permissions(principal)
     here = known.get_permissions(thing) if known is not None else None
     if here is not None:
@@ -49,7 +49,7 @@ def can(principal: Principal, permission: str, thing: HasScope) -> bool:
 
 
 def can_anywhere(principal: Principal, permission: str) -> bool:
-    """Say whether there is any scope where `permission` is granted on everything of its kind."""
+    """Return whether any scope grants `permission` on all its resources."""
     known = get_cached_permissions(principal)
     if known is not None:
         validate_known_permission(permission)
@@ -58,9 +58,9 @@ def can_anywhere(principal: Principal, permission: str) -> bool:
 
 
 def filter_visible(principal: Principal, permission: str, queryset: QuerySet[Thing]) -> QuerySet[Thing]:
-    """Narrow `queryset` to what `permission` is granted on.
+    """Filter `queryset` by `permission`.
 
-    One query whatever the number of objects: assignments are looked up in uncorrelated `IN (SELECT …)`.
+    One query for any number of objects: assignments are uncorrelated `IN (SELECT …)` subqueries.
     """
     validate_known_permission(permission)
     known = get_cached_permissions(principal)
@@ -86,10 +86,10 @@ def filter_visible_below(
     scope: Scope | None = None,
     above: Collection[int] = (),
 ) -> QuerySet[Thing]:
-    """Narrow a long list to what is visible at or below `scope`; reads the scopes first.
+    """Filter a large table by visibility at or below `scope`; reads the scopes first.
 
-    A planner that is told the scopes knows how many rows to expect and takes the index that fits. `above` has
-    the keys of scopes that count too, where what hangs there is shared downwards.
+    With known scopes, the query planner can estimate the rows and choose the right index. `above` has the
+    keys of further scopes, whose resources are shared downwards.
     """
     validate_known_permission(permission)
     known = get_cached_permissions(principal)
@@ -116,9 +116,9 @@ def filter_visible_below(
 
 
 def require(principal: Principal, permission: str, thing: HasScope) -> None:
-    """Do nothing where `permission` is granted.
+    """Check that `permission` is granted.
 
-    Raises `Forbidden` where the thing may at least be seen, `NotVisible` where not even that.
+    Raises `Forbidden` for a visible resource, else `NotVisible`.
     """
     if can(principal, permission, thing):
         return
@@ -129,13 +129,13 @@ def require(principal: Principal, permission: str, thing: HasScope) -> None:
 
 
 def _narrow_to_visible(principal: Principal, permission: str) -> QuerySet[RoleAssignment]:
-    """Return the assignments that give `permission`, on what a resource group lists."""
+    """Return the assignments with `permission` that are limited to resource groups."""
     roles = RolePermission.objects.filter(permission=permission).values("role_id")
     return list_valid_assignments(principal).filter(role__in=roles, resource_group__isnull=False)
 
 
 def _list_names(narrow: QuerySet[RoleAssignment], permission: str) -> QuerySet[ResourceGroupEntry]:
-    """What resource groups name, one by one, for assignments that give `permission`."""
+    """Return the resource group entries with identifiers of assignments with `permission`."""
     groups = narrow.values("resource_group_id")
     kind = PERMISSIONS[permission].resource
     return ResourceGroupEntry.objects.filter(resource=kind, group__in=groups).exclude(identifier="")

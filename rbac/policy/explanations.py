@@ -17,9 +17,9 @@ ExplainedPrincipal = User | UserGroup
 
 @dataclass(frozen=True)
 class PermissionVerdict:
-    """Whether `permission` is granted, by which assignments (the nearest first), and a sentence that says so.
+    """Verdict on `permission` with the granting assignments, nearest first, and a sentence.
 
-    `missing_from` names the built-in roles that would give it; empty where it is granted.
+    `missing_from` names the built-in roles that would grant it; empty if it is granted.
     """
 
     permission: str
@@ -30,16 +30,17 @@ class PermissionVerdict:
 
     @property
     def others(self) -> int:
-        """How many assignments grant it besides the first."""
+        """Return the number of further granting assignments."""
         return max(0, len(self.assignments) - 1)
 
 
 def explain_permissions(
     subject: ExplainedPrincipal, thing: HasScope, permissions: Iterable[str] | None = None
 ) -> list[PermissionVerdict]:
-    """Return a verdict on each of `permissions`, which default to those that can be asked of `thing`.
+    """Return a verdict on each of `permissions`; by default on all permissions for `thing`.
 
-    It says what `can` says; for a group, what its members have by it. The number of queries is constant.
+    It agrees with `can`. For a group, it covers the permissions that its members get from it. The number of
+    queries is constant.
     """
     asked = list_resource_permissions(thing) if permissions is None else permissions
     case = _PermissionCase(subject, thing)
@@ -47,7 +48,7 @@ def explain_permissions(
 
 
 def list_resource_permissions(thing: HasScope) -> tuple[str, ...]:
-    """Return the permissions that can be asked of `thing`: all of them where it is a scope."""
+    """Return the permissions for the type of `thing`; all of them for a scope."""
     kinds = get_identities(thing)
     return tuple(p.identifier for p in PERMISSIONS.values() if not kinds or p.resource in kinds)
 
@@ -74,9 +75,7 @@ class _PermissionCase:
 
     @cached_property
     def assignments(self) -> list[RoleAssignment]:
-        """Return all of the subject's, those that have ended too: the nearest first, own ones before a
-        group's.
-        """
+        """Return all assignments of the subject, also expired ones, nearest first, direct ones first."""
         rows = _list_assignments(self.subject).select_related(
             "role", "scope__parent__parent", "user__service_account", "group", "resource_group"
         )
@@ -103,7 +102,7 @@ class _PermissionCase:
 
     @cached_property
     def subject_fault(self) -> str:
-        """Why the subject may do nothing at all."""
+        """Return the reason why the subject has no access at all."""
         if isinstance(self.subject, UserGroup):
             return ""
         user = User.objects.select_related("service_account__scope__parent__parent").get(pk=self.subject.pk)
@@ -114,9 +113,7 @@ class _PermissionCase:
 
     @cached_property
     def key_lineage(self) -> list[Scope]:
-        """Return the scope that the API key is kept to and what lies above it; nothing where it is kept to
-        none.
-        """
+        """Return the scope of the API key with its ancestors; empty without a scope."""
         key = get_key_scope(self.subject) if isinstance(self.subject, User) else None
         scope = Scope.objects.select_related("parent__parent").filter(pk=key).first() if key else None
         return [] if scope is None else _list_ancestors(scope)
@@ -133,7 +130,7 @@ class _PermissionCase:
         return permission in SHARED_VIEW_PERMISSIONS and self.scope in _list_ancestors(assignment.scope)
 
     def _fault(self, permission: str) -> str:
-        """Why nothing grants the permission, whatever is assigned."""
+        """Return the reason why no assignment can grant the permission."""
         if archived := _describe_archived(self.scope):
             return archived
         if self.subject_fault:
@@ -149,7 +146,7 @@ class _PermissionCase:
         return permission in SHARED_VIEW_PERMISSIONS and not _describe_archived(key[0]) and self.scope in key
 
     def _flaw(self, assignment: RoleAssignment, permission: str) -> str:
-        """Why this assignment grants nothing here, although its role has the permission."""
+        """Return the reason why this assignment does not apply, although its role has the permission."""
         what = f"{assignment.role.name} at {assignment.scope.path}"
         if assignment.expires_at is not None and assignment.expires_at <= self.now:
             return f"{what} expired at {assignment.expires_at:%Y-%m-%d %H:%M} UTC."
@@ -183,7 +180,7 @@ def _list_assignments(subject: ExplainedPrincipal) -> QuerySet[RoleAssignment]:
 
 
 def _list_ancestors(scope: Scope) -> list[Scope]:
-    """Return the scope and what lies above it; it must come with its parents."""
+    """Return the scope and its ancestors; its parents must be loaded."""
     found = [scope]
     while (parent := found[-1].parent) is not None:
         found.append(parent)

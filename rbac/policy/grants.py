@@ -20,14 +20,14 @@ _ACTIVE_USERS = Q(is_active=True) & (
 
 @dataclass(frozen=True)
 class ResourceLocation:
-    """Where a thing hangs, and what resource groups call it, by kind of resource."""
+    """Scope of a resource, and its identity in resource groups by type."""
 
     scope_id: int
     names: Mapping[str, str]
 
 
 def get_resource_locations(model: type[Model], keys: Collection[Any]) -> dict[Any, ResourceLocation]:
-    """Return the places of the rows of `model` with these keys that there are; one query."""
+    """Return the locations of existing rows of `model` with these keys; one query."""
     paths: dict[str, str] = getattr(model, "RESOURCE_PATHS", {})
     columns = (f"{get_scope_path(model)}__pk", *paths.values())
     rows = model._default_manager.filter(pk__in=list(keys)).values_list("pk", *columns)
@@ -48,9 +48,9 @@ _ByRole = dict[int, set[str]]
 
 
 class Grants:
-    """The answers of `permissions_at` and `scopes_where` for many people, in four queries however many.
+    """Permissions of many people, in four queries.
 
-    Raises `ValueError` for somebody who came with a narrowed API key: of keys it knows nothing.
+    Raises `ValueError` for people who use a limited API key.
     """
 
     def __init__(self, people: Iterable[User]) -> None:
@@ -66,7 +66,7 @@ class Grants:
         self._where: dict[tuple[str, frozenset[int]], frozenset[int]] = {}
 
     def get_permissions(self, person: User, place: ResourceLocation) -> frozenset[str]:
-        """Return every permission that the person has on what is at `place`."""
+        """Return all permissions of the person on the resource at `place`."""
         over: set[str] = set()
         seen: set[str] = set()
         above = self._above.get(place.scope_id, ())
@@ -88,7 +88,7 @@ class Grants:
         return self._where[permission, at]
 
     def get_permitted_names(self, person: User, permission: str) -> dict[frozenset[int], set[str]]:
-        """Return what resource groups name, one by one, for `permission`, by the scopes where it holds."""
+        """Return the resource group identities with `permission`, by their scopes."""
         found: dict[frozenset[int], set[str]] = defaultdict(set)
         kind, is_shared = PERMISSIONS[permission].resource, permission in SHARED_VIEW_PERMISSIONS
         for one in self._assigned.get(person.pk, ()):
@@ -114,7 +114,7 @@ class Grants:
         return frozenset(found)
 
     def has_names(self, person: User) -> bool:
-        """Say whether a resource group names things one by one for the person."""
+        """Return whether resource groups of the person list single resources."""
         groups = {one.group_id for one in self._assigned.get(person.pk, ()) if one.group_id is not None}
         return any(name for group in groups for _, name in self._entries[group])
 
@@ -128,7 +128,7 @@ class Grants:
             yield from (up for pk in at for up in self._above.get(pk, ()))
 
     def _given(self, one: _AssignmentKey, names: Mapping[str, str]) -> set[str]:
-        """What an assignment gives, where it reaches, on what has these names; without any on everything."""
+        """Return the permissions of the matching assignments; without names, of unlimited assignments."""
         found = self._permissions[one.role_id]
         if one.group_id is not None:
             entries = self._entries[one.group_id]
@@ -138,9 +138,7 @@ class Grants:
 
 
 def _load_for_one(person: User) -> tuple[_ByPerson, _ByRole]:
-    """Return the assignments that count now, and what their roles permit; one query, too long an answer for
-    many.
-    """
+    """Return the active assignments with the permissions of their roles, in one query for one person."""
     assigned: _ByPerson = defaultdict(set)
     permissions: _ByRole = defaultdict(set)
     rows = list_valid_assignments(person).values_list(*_COLUMNS, "role__permissions__permission")
@@ -152,7 +150,7 @@ def _load_for_one(person: User) -> tuple[_ByPerson, _ByRole]:
 
 
 def _load_for_many(people: Iterable[User]) -> tuple[_ByPerson, _ByRole]:
-    """Return the same for many; two queries."""
+    """Return the active assignments with the permissions of their roles, in two queries for many people."""
     assigned = _load_assignments([one.pk for one in people])
     return assigned, _load_role_permissions({one.role_id for each in assigned.values() for one in each})
 
@@ -189,7 +187,7 @@ def _load_group_entries(groups: Collection[int]) -> dict[int, set[tuple[str, str
 
 
 def get_scope_ancestors() -> dict[int, tuple[int, ...]]:
-    """Each scope that is not archived, with itself and those above it."""
+    """Return the active scopes, each with itself and its ancestors."""
     rows = Scope.objects.filter(build_not_archived_filter()).values_list(
         "pk", "parent_id", "parent__parent_id"
     )

@@ -24,9 +24,9 @@ _GRANT_COLUMNS = ("role__permissions__permission", "resource_group_id", "entry__
 
 
 def get_permissions(principal: Principal, thing: HasScope) -> frozenset[str]:
-    """Return every permission that the principal has on `thing`.
+    """Return all permissions of the principal on `thing`.
 
-    One query, or none where rights are remembered; one more for an API key that is limited to a scope.
+    One query, or none with cached permissions; one more for an API key with a scope.
     """
     known = get_cached_permissions(principal)
     here = known.get_permissions(thing) if known is not None else None
@@ -41,15 +41,16 @@ def get_permissions(principal: Principal, thing: HasScope) -> frozenset[str]:
 
 
 def get_permissions_over_scope(principal: Principal, scope: Scope) -> frozenset[str]:
-    """Return every permission that the principal has on all things of its kind, at `scope` and below it.
+    """Return all permissions of the principal on every resource at `scope` and below.
 
-    Unlike `permissions_at` it leaves out what is only seen from below: it is what one may hand out there.
+    Unlike `permissions_at`, view permissions from shared scopes are left out: this is the set that the
+    principal may grant.
     """
     return _load_permissions(principal, scope.pk, _WHOLE_TYPE_ENTRIES, is_shared=False)
 
 
 def get_permissions_anywhere(principal: Principal) -> frozenset[str]:
-    """Return every permission that the principal has on anything in any scope; one query, or none."""
+    """Return all permissions of the principal on any resource in any scope; one query, or none."""
     if known := get_cached_permissions(principal):
         return known.permissions_anywhere()
     rows = list_valid_assignments(principal).filter(build_not_archived_filter("scope__"))

@@ -29,13 +29,13 @@ def build_validity_filter() -> Q:
 
 
 def get_key_scope(principal: Principal) -> int | None:
-    """Return the key of the scope that the principal's API key is kept to; None where it is kept to none."""
+    """Return the key of the scope of the principal's API key, or None."""
     limits = _get_key_limits(principal)
     return limits.scope.pk if limits is not None and limits.scope is not None else None
 
 
 def is_allowed_by_key(principal: Principal, permission: str) -> bool:
-    """Say whether the API key that the principal came with, if any, may be used for `permission` at all."""
+    """Return whether the principal's API key, if any, allows `permission`."""
     limits = _get_key_limits(principal)
     return limits is None or not limits.permissions or permission in limits.permissions
 

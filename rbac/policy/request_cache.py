@@ -17,16 +17,16 @@ MOST_SCOPE_IDS: Final = 1_000
 
 
 class CachedPermissions:
-    """What one person may do, as it was when it was read.
+    """Permissions of one person at one moment.
 
-    Where an answer is None it has to be asked of the database.
+    An answer of None means that the database must be queried.
     """
 
     def __init__(self, person: User) -> None:
         self._person, self._grants = person, Grants([person])
 
     def get_permissions(self, thing: HasScope) -> frozenset[str] | None:
-        """Return every permission on `thing`; None where only the database knows what it is called."""
+        """Return all permissions on `thing`, or None if its identity needs a query."""
         names: dict[str, Any] = get_identities(thing) if self._grants.has_names(self._person) else {}
         if any(isinstance(name, Subquery) for name in names.values()):
             return None
@@ -47,9 +47,9 @@ class CachedPermissions:
     def build_visible_filter(
         self, permission: str, model: type[Model], scope: Scope | None = None, above: Collection[int] = ()
     ) -> Q | None:
-        """Return the condition that `permission` is granted on a row, at or below `scope` or at `above`.
+        """Return the filter for rows with `permission`, at or below `scope` or at `above`.
 
-        A planner knows of it how many rows it leaves. None where it would name too many scopes.
+        The query planner can estimate its rows. None if it would list too many scopes.
         """
         path, identity = get_scope_path(model), get_identity_path(model, permission)
         named = {} if identity is None else self._grants.get_permitted_names(self._person, permission)
@@ -74,7 +74,7 @@ _cached_permissions: ContextVar[dict[int, CachedPermissions] | None] = ContextVa
 
 @contextmanager
 def cache_permissions() -> Iterator[None]:
-    """Until the block ends, who asks again is answered from what was read at first."""
+    """Cache the permissions of each principal for the block."""
     before = _cached_permissions.set({})
     try:
         yield
@@ -83,9 +83,9 @@ def cache_permissions() -> Iterator[None]:
 
 
 def get_cached_permissions(principal: Principal) -> CachedPermissions | None:
-    """Return what is known of the rights of `principal`; None where each question is to be read afresh.
+    """Return the cached permissions of `principal`, or None if each check must query the database.
 
-    So it is outside `cache_permissions`, and for who came with a narrowed API key.
+    They are None outside `cache_permissions`, and for a limited API key.
     """
     known = _cached_permissions.get()
     if known is None or not isinstance(principal, User) or principal.pk is None or principal.key_limits:

@@ -1,4 +1,4 @@
-"""Resources as the policy sees them: scope, identity in resource groups, and types."""
+"""Resources in the policy: scope, identity in resource groups, and types."""
 
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ class HasScope(Protocol):
 
 
 def get_scope_path(model: type[Model]) -> str:
-    """Return the look-up that leads from a row of `model` to its scope."""
+    """Return the lookup from a row of `model` to its scope."""
     path: str = getattr(model, "SCOPE_PATH", "scope")
     return path
 
@@ -31,9 +31,9 @@ def get_scope_id(thing: HasScope) -> Any:
 
 
 def get_identity_path(model: Any, permission: str) -> str | None:
-    """Return the look-up to what resource groups call a row of `model` when `permission` is asked.
+    """Return the lookup of a row's identity in resource groups for `permission`.
 
-    None where they cannot name it: then only a choice of all things of the kind speaks of it.
+    None if groups cannot list single rows; then only an entry for the whole type matches.
     """
     if permission == ALWAYS_GRANTED or permission not in PERMISSIONS:
         return None
@@ -42,13 +42,13 @@ def get_identity_path(model: Any, permission: str) -> str | None:
 
 
 def get_identity(thing: Any, permission: str) -> Any:
-    """Return what resource groups call `thing`, as a text or as SQL; None where they cannot name it."""
+    """Return the identity of `thing` in resource groups, as a text or as SQL, or None."""
     path = get_identity_path(thing, permission)
     return None if path is None else _resolve_identity(thing, path)
 
 
 def get_identities(thing: Any) -> dict[str, Any]:
-    """Return what resource groups call `thing`, by kind of resource."""
+    """Return the identities of `thing` in resource groups, by resource type."""
     paths: dict[str, str] = getattr(thing, "RESOURCE_PATHS", {})
     return {resource: _resolve_identity(thing, path) for resource, path in paths.items()}
 
@@ -61,7 +61,7 @@ def _resolve_identity(thing: Any, path: str) -> Any:
 
 
 def get_resource_models() -> dict[str, type[Model]]:
-    """Return the tables of things by what they are called: those whose model has a `RESOURCE_TYPE`."""
+    """Return the models with a `RESOURCE_TYPE`, by that type."""
     return {
         model.RESOURCE_TYPE: model
         for model in sorted(apps.get_models(), key=lambda one: one._meta.label)
@@ -70,7 +70,7 @@ def get_resource_models() -> dict[str, type[Model]]:
 
 
 def list_identifiable_types() -> list[tuple[str, str]]:
-    """Return the kinds of things that have an identifier in their scope, each with what one is called."""
+    """Return the resource types with identifiers, each with its display name."""
     titles = {resource.identifier: resource.title.removesuffix("s") for resource in RESOURCE_TYPES}
     return [
         (kind, titles[kind])
@@ -80,14 +80,14 @@ def list_identifiable_types() -> list[tuple[str, str]]:
 
 
 def get_type_view_permission(kind: str) -> str:
-    """Return the permission to see things of `kind`."""
+    """Return the view permission of `kind`."""
     return f"core_{_get_resource_type(kind)}_view"
 
 
 def filter_by_identifier(kind: str, identifier: str, scope_path: str) -> QuerySet[Any]:
-    """Return the thing of `kind` that is called `identifier` in a scope, if there is one.
+    """Return the resource of `kind` with `identifier` in a scope, if any.
 
-    Raises `ValidationError` for a kind whose things have no identifier in their scope.
+    Raises `ValidationError` for a type without identifiers.
     """
     model = get_resource_models()[kind]
     column = _get_identifier_column(kind, model)
@@ -97,7 +97,7 @@ def filter_by_identifier(kind: str, identifier: str, scope_path: str) -> QuerySe
 
 
 def _get_identifier_column(kind: str, model: type[Model]) -> str:
-    """Return the column that names a thing in its scope, empty where there is none."""
+    """Return the column of the identifier in a scope, or an empty text."""
     paths: dict[str, str] = getattr(model, "RESOURCE_PATHS", {})
     column = paths.get(kind, "")
     return "" if "__" in column else column

@@ -20,10 +20,10 @@ from rbac.policy.scope_tree import (
 
 
 def list_permitted_scopes(principal: Principal, permission: str) -> QuerySet[Scope]:
-    """Return the scopes where `permission` is granted on everything of its kind.
+    """Return the scopes that grant `permission` on all their resources.
 
-    Those are where a role is assigned and all below; for views of what is shared downwards, all above too.
-    Raises `ValueError` for a permission that is not in the catalogue.
+    These are the scopes of role assignments and all below; for shared view permissions also those above.
+    Raises `ValueError` for an unknown permission.
     """
     validate_known_permission(permission)
     known = get_cached_permissions(principal)
@@ -33,7 +33,7 @@ def list_permitted_scopes(principal: Principal, permission: str) -> QuerySet[Sco
 
 
 def list_granted_scopes(principal: Principal, permission: str, entries: Q) -> QuerySet[Scope]:
-    """Return the scopes where `permission` is granted; `entries` says which of resource groups count."""
+    """Return the scopes that grant `permission`; `entries` selects the resource group entries."""
     validate_known_permission(permission)
     if not is_allowed_by_key(principal, permission):
         return Scope.objects.none()
@@ -42,7 +42,7 @@ def list_granted_scopes(principal: Principal, permission: str, entries: Q) -> Qu
 
 
 def is_granted(principal: Principal, permission: str, entries: Q, scope: int) -> bool:
-    """Say whether the scope with this key is among `list_granted_scopes`; one query, and a small one."""
+    """Return whether `list_granted_scopes` contains this scope, in one small query."""
     validate_known_permission(permission)
     if not is_allowed_by_key(principal, permission):
         return False
@@ -99,6 +99,6 @@ def list_open_scopes(principal: Principal, *, is_shared: bool) -> QuerySet[Scope
 
 
 def validate_known_permission(permission: str) -> None:
-    """Do nothing for a permission of the catalogue. Raises `ValueError` for any other."""
+    """Check that a permission is known. Raises `ValueError`."""
     if permission not in PERMISSIONS:
         raise ValueError(f"{permission} is not a permission of the catalogue")

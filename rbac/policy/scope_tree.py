@@ -10,10 +10,10 @@ from rbac.models import RoleAssignment, Scope
 
 
 def compile_subquery(values: "QuerySet[Any, Any]") -> Any:
-    """Return the one column of `values` for an `__in` look-up; the SQL is that of the queryset itself.
+    """Return the single column of `values` as compiled SQL for an `__in` lookup.
 
-    Django copies and renames a queryset again for each look-up that it is in, and for each query around that.
-    Only for what speaks of nothing outside: no `OuterRef`.
+    Django clones and relabels a nested queryset for each lookup and outer query. Only for queries without
+    `OuterRef`.
     """
     try:
         sql, params = values.order_by().query.sql_with_params()
@@ -41,13 +41,13 @@ def build_not_archived_filter(path: str = "") -> Q:
 
 
 def build_covered_filter(assignments: QuerySet[RoleAssignment]) -> Q:
-    """Return the condition that a scope lies at or below that of an assignment."""
+    """Return the condition that a scope is at or below that of an assignment."""
     at = compile_subquery(assignments.values("scope_id"))
     return Q(pk__in=at) | Q(parent__in=at) | Q(parent__parent__in=at)
 
 
 def build_above_filter(assignments: QuerySet[RoleAssignment]) -> Q:
-    """Return the condition that a scope lies above that of an assignment, which must be live itself."""
+    """Return the condition that a scope is above that of an assignment, which must be active."""
     alive = assignments.filter(build_not_archived_filter("scope__"))
     parents, tops = alive.values("scope__parent_id"), alive.values("scope__parent__parent_id")
     return Q(pk__in=compile_subquery(parents)) | Q(pk__in=compile_subquery(tops))
@@ -66,11 +66,11 @@ def build_descendant_assignment_filter(scope: int) -> Q:
 
 
 def build_below_id_filter(key: int) -> Q:
-    """Return the condition that a scope is the one with this key, or lies below it."""
+    """Return the condition that a scope has this key, or is below it."""
     return Q(pk=key) | Q(parent=key) | Q(parent__parent=key)
 
 
 def build_above_id_filter(key: int) -> Q:
-    """Return the condition that a scope lies above the one with this key, which must be live itself."""
+    """Return the condition that a scope is above the one with this key, which must be active."""
     alive = Scope.objects.filter(build_not_archived_filter(), pk=key)
     return Q(pk__in=alive.values("parent_id")) | Q(pk__in=alive.values("parent__parent_id"))

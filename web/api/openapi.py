@@ -1,4 +1,4 @@
-"""OpenAPI document: generation, and what serializers cannot say."""
+"""Generation of the OpenAPI document, with constraints that serializers do not have."""
 
 import threading
 from collections.abc import Iterator

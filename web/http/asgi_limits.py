@@ -23,7 +23,7 @@ _TOO_SLOW = f"A body has to arrive within {BODY_SECONDS}. Try again, with less o
 
 
 class RequestLimits:
-    """Refuses before anything is kept: Django by itself would store a body of any size, for any time."""
+    """Middleware that rejects requests early: Django alone would store bodies of any size."""
 
     def __init__(self, application: Application) -> None:
         self.application = application
@@ -39,7 +39,7 @@ class RequestLimits:
 
 
 class _LimitedRequest:
-    """One request: counts what arrives of its body, and falls silent once it was refused."""
+    """Request that counts the bytes of its body, and ignores the rest after a rejection."""
 
     def __init__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         self.scope = scope
@@ -73,7 +73,7 @@ class _LimitedRequest:
             await self.client_send(message)
 
     async def send_problem(self, status: int, code: str, detail: str) -> None:
-        """Answer in the form that the caller reads, and hang up: what still comes is not wanted."""
+        """Send an error in the caller's format, and close the connection."""
         request = HttpRequest()
         request.path = self.scope["path"]
         request.META = {"HTTP_ACCEPT": _get_header(self.scope, b"accept")}

@@ -14,7 +14,7 @@ from guards.urls import parse_url
 
 
 def get_outgoing_reach() -> AddressPolicy:
-    """Return the addresses that this Slipway asks for others: of private ones only those that are set."""
+    """Return the address policy of outgoing requests: public addresses and configured private networks."""
     found: AddressPolicy = settings.OUTGOING_REACH
     return found
 
@@ -24,10 +24,10 @@ class ClientResponseTooLarge(requests.exceptions.RequestException):
 
 
 class SafeAdapter(HTTPAdapter):
-    """Sends each request, also one that a redirect led to, only where this Slipway may ask.
+    """Adapter that checks the address of each request and redirect.
 
-    Raises what requests raises: `InvalidURL` for addresses that cannot be asked, `ConnectionError` for
-    refused ones, `ClientResponseTooLarge`.
+    Raises the errors of requests: `InvalidURL` for forbidden addresses, `ConnectionError` for refused ones,
+    `ClientResponseTooLarge`.
     """
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
@@ -45,9 +45,7 @@ class SafeAdapter(HTTPAdapter):
 
 
 def create_safe_session() -> requests.Session:
-    """Return a session for asking what people gave, such as an identity provider; it keeps no cookies of
-    others.
-    """
+    """Return a session for user-supplied URLs, such as an identity provider's; it stores no cookies."""
     session = requests.Session()
     session.trust_env = False
     session.max_redirects = REDIRECTS
@@ -57,7 +55,7 @@ def create_safe_session() -> requests.Session:
 
 
 def _read_body(response: requests.Response) -> requests.Response:
-    """Return the same with its body read, no further than is taken."""
+    """Return the response with its body, up to the size limit."""
     body = bytearray()
     for piece in response.raw.stream(65_536, decode_content=False):
         body += piece

@@ -32,7 +32,7 @@ log = logging.getLogger("slipway.csp")
 @csrf_exempt
 @require_POST
 def record_csp_reports(request: HttpRequest) -> HttpResponse:
-    """Write down what a browser reports; anybody may, so it is little, and not often."""
+    """Log a browser's report, limited in size and rate, because the URL needs no sign-in."""
     counted = counts.increment(f"csp:{request.META.get('REMOTE_ADDR', '')}", seconds=60)
     if counted > CSP_REPORTS_PER_ADDRESS:
         response = render_problem(

@@ -32,7 +32,7 @@ _DJANGO_REFUSALS: tuple[tuple[type[Exception], int, str], ...] = (
 def render_problem(
     request: HttpRequest, status: int, *, detail: str = "", content: dict[str, Any] | None = None
 ) -> HttpResponse:
-    """Answer with `status` in the form that the caller reads."""
+    """Return an error page or problem document with `status`."""
     content = content or build_problem(status, code=PROBLEM_CODES.get(status, "problem"), detail=detail)
     if request.path.startswith("/api/") or "application/json" in request.headers.get("Accept", ""):
         return JsonResponse(content, status=status, content_type=PROBLEM_MEDIA_TYPE)
@@ -44,7 +44,7 @@ def render_problem(
 
 
 def render_outage(request: HttpRequest, error: BaseException) -> HttpResponse:
-    """Answer that the database or the broker is away or full, and when to ask again."""
+    """Return the response for an unavailable or full database or broker, with a retry time."""
     log_outage(error, request)
     content = build_problem(503, code="not_available", detail=describe_outage(error))
     response = render_problem(request, 503, content=content)
@@ -78,7 +78,7 @@ def handler500(request: HttpRequest) -> HttpResponse:
 
 
 def handle_csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """Refuse a form that did not come from one of our own pages."""
+    """Return the response for a form without a valid CSRF token."""
     return render_problem(
         request, 403, detail="This form is too old or came from elsewhere. Load the page again."
     )

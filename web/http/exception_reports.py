@@ -15,20 +15,20 @@ class ValueRedactionFilter(SafeExceptionReporterFilter):
     """Leaves out variables, settings, cookies and headers, in every mode; of a form its names stay."""
 
     def is_active(self, request: HttpRequest | None) -> bool:
-        """It is never switched off."""
+        """Return whether the filter is active, which is always the case."""
         return True
 
     def get_safe_settings(self) -> dict[str, Any]:
-        """Nothing: they hold keys."""
+        """Return no settings: they contain keys."""
         return {}
 
     def get_safe_request_meta(self, request: HttpRequest) -> dict[str, Any]:
-        """What tells which request it was."""
+        """Return the parts of the request that identify it."""
         meta = getattr(request, "META", {})
         return {key: meta[key] for key in _META_KEYS if key in meta}
 
     def get_safe_cookies(self, request: HttpRequest) -> dict[str, Any]:
-        """Nothing: they are as good as a password."""
+        """Return no cookies: they are as powerful as a password."""
         return {}
 
     def get_post_parameters(self, request: HttpRequest | None) -> dict[str, Any]:
@@ -38,7 +38,7 @@ class ValueRedactionFilter(SafeExceptionReporterFilter):
     def get_traceback_frame_variables(
         self, request: HttpRequest | None, tb_frame: FrameType
     ) -> ItemsView[str, Any]:
-        """No variable: whatever a function was given may be a secret."""
+        """Return no variables: any argument may be a secret."""
         nothing: dict[str, Any] = {}
         return nothing.items()
 
@@ -47,6 +47,6 @@ class RedactedExceptionReporter(ExceptionReporter):
     """A report of where an error happened."""
 
     def get_traceback_data(self) -> dict[str, Any]:
-        """Return the frames, without what was asked for and sent."""
+        """Return the frames without the request and its data."""
         data: dict[str, Any] = super().get_traceback_data()
         return data | {"request_GET_items": [], "request_FILES_items": [], "user_str": "[hidden]"}

@@ -11,19 +11,19 @@ _YOUNG_GENERATION: Final = 1
 
 
 def configure_garbage_collection() -> None:
-    """Leave out what is loaded now, which stays for good; from here on look where `look_now` is called."""
+    """Exclude loaded objects from garbage collection; afterwards collect only at `look_now` calls."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)
 
 
 def collect_garbage() -> None:
-    """Look through what was made lately; half a millisecond after a page."""
+    """Collect young objects; this takes half a millisecond after a page."""
     gc.collect(_YOUNG_GENERATION)
 
 
 class GarbageCollectionMiddleware:
-    """Looks for garbage once a request has been answered."""
+    """Middleware that collects garbage after each response."""
 
     def __init__(self, application: Application) -> None:
         self.application = application

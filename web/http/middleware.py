@@ -22,7 +22,7 @@ _SOURCES_BY_PREFIX = {"/api/": "api", "/admin/": "admin"}
 
 
 class RequestIdMiddleware:
-    """Names the request, and answers anticipated problems of pages."""
+    """Middleware that gives each request an id, and renders expected errors of pages."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -51,13 +51,13 @@ class RequestIdMiddleware:
 
 
 class DatabaseMiddleware:
-    """The base of what asks the database before any view: an outage then is answered as one in a view is."""
+    """Base of middleware with database queries; an outage there has the same response as in a view."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
 
     def prepare(self, request: HttpRequest) -> None:
-        """Do what comes before the view."""
+        """Run the queries before the view."""
         raise NotImplementedError
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
@@ -71,9 +71,9 @@ class DatabaseMiddleware:
 
 
 class PermissionCacheMiddleware:
-    """Reads the rights of who asks once for a request that changes nothing.
+    """Middleware that reads the caller's permissions once for read-only requests.
 
-    Where something is changed each question is asked afresh: what a request does may change the answer.
+    Other requests check each permission again, because they may change permissions.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -87,7 +87,7 @@ class PermissionCacheMiddleware:
 
 
 class CurrentScopeMiddleware(DatabaseMiddleware):
-    """Sets `request.current_scope`: the one asked for, else the one of last time, else the first project."""
+    """Middleware that sets `request.current_scope`: requested, last used, or first project."""
 
     def prepare(self, request: HttpRequest) -> None:
         request.current_scope = None  # type: ignore[attr-defined]

@@ -32,7 +32,7 @@ _SECURITY_HEADERS = {
 
 
 class OriginPolicyMiddleware:
-    """Refuses what other sites make a browser ask with our cookies: all but following a link to here."""
+    """Middleware that rejects cross-site requests with our cookies, except links to pages."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -44,9 +44,9 @@ class OriginPolicyMiddleware:
 
 
 def is_cross_site(request: HttpRequest) -> bool:
-    """Return whether another site made this request, and it is no link that somebody followed.
+    """Return whether another site sent this request, except a followed link.
 
-    Programs say nothing of it, and a key is nothing that a browser adds by itself.
+    Programs send no such headers, and browsers never add an API key by themselves.
     """
     headers = request.headers
     if (
@@ -60,7 +60,7 @@ def is_cross_site(request: HttpRequest) -> bool:
 
 
 class SecurityHeadersMiddleware:
-    """Adds what every answer says to browsers; what a view has said itself stays."""
+    """Middleware that adds security headers; headers of a view take precedence."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response

@@ -42,9 +42,7 @@ logger = logging.getLogger(__name__)
 
 
 def is_outage(error: BaseException | None) -> bool:
-    """Return whether the same thing would succeed if it were tried again a little later, or on a disk with
-    space.
-    """
+    """Return whether a retry could succeed a little later, or with free disk space."""
     if isinstance(error, _BROKER_ERRORS) or is_disk_full(error):
         return True
     if not isinstance(error, DatabaseError | InterfaceError):
@@ -71,7 +69,7 @@ def is_disk_full(error: BaseException | None) -> bool:
 
 
 def describe_outage(error: BaseException | None) -> str:
-    """What whoever asks is told of an outage."""
+    """Return the message of an outage for the caller."""
     return DISK_FULL_MESSAGE if is_disk_full(error) else OUTAGE_MESSAGE
 
 
@@ -84,9 +82,9 @@ def log_outage(error: BaseException, request: HttpRequest | None = None) -> None
 
 @contextmanager
 def optional_write() -> Iterator[None]:
-    """Write what nobody misses, outside of any transaction, and go on without it in an outage.
+    """Run an optional write outside of any transaction, and ignore an outage.
 
-    On SQLite, where all writers share one lock, it is waited for only a moment.
+    On SQLite, where all writers share one lock, the wait is short.
     """
     try:
         with _short_busy_timeout():
@@ -117,7 +115,7 @@ def _get_sqlite_error_name(error: sqlite3.Error) -> str:
 
 
 class OutageLogFilter(logging.Filter):
-    """Lets each line about an outage through once a minute, without traceback; none about one request."""
+    """Log filter that passes each outage once a minute without a traceback."""
 
     def __init__(self) -> None:
         super().__init__()

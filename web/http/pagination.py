@@ -32,7 +32,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Cursor:
-    """A place in a list: what follows (or comes before) the row with these values."""
+    """Position in a list: after (or before) the row with these values."""
 
     is_backward: bool
     value: Any
@@ -83,9 +83,9 @@ def paginate_items(
     key: Callable[[Any], str],
     size: int | None = None,
 ) -> Page:
-    """Return the page that `?cursor=` names of what no table holds, in ascending order of its unique `key`.
+    """Return the page at `?cursor=` of items without a table, in ascending order of `key`.
 
-    Raises `PageNotFound` (404) on a foreign cursor.
+    Raises `PageNotFound` (404) for a foreign cursor.
     """
     wanted = size or _parse_page_size(request)
     back, place = _parse_item_cursor(request)
@@ -161,7 +161,7 @@ def _parse_row_cursor(request: HttpRequest | Request, model: type[Model], order:
 
 
 def _parse_item_cursor(request: HttpRequest | Request) -> tuple[bool, str | None]:
-    """Return whether the page before or behind a key is asked for, and that key."""
+    """Return whether the page is before or after a key, and that key."""
     if not request.GET.get("cursor", ""):
         return False, None
     try:
@@ -172,7 +172,7 @@ def _parse_item_cursor(request: HttpRequest | Request) -> tuple[bool, str | None
 
 
 def _decode_cursor(request: HttpRequest | Request) -> Any:
-    """What a cursor holds. Raises `ValueError` or `PageNotFound` for what none holds."""
+    """Return the content of a cursor. Raises `ValueError` or `PageNotFound` for an invalid one."""
     given = request.GET.get("cursor", "")
     if len(given) > CURSOR_CHARACTERS:
         raise PageNotFound(_INVALID_CURSOR)

@@ -45,7 +45,7 @@ STATUS_TITLES = {
 
 
 class Problem(Exception):
-    """Something that the caller can be told; operations raise its subclasses."""
+    """Error for the caller; operations raise its subclasses."""
 
     status: ClassVar[int] = 400
     code: ClassVar[str] = "problem"
@@ -57,14 +57,14 @@ class Problem(Exception):
 
 
 class BadInput(Problem):
-    """What was sent makes no sense; `errors` names each place as {"path", "message"}."""
+    """Error raised for invalid input; `errors` has each problem as {"path", "message"}."""
 
     status = 400
     code = "bad_input"
 
 
 class ScopeNotFound(BadInput):
-    """What is named is not there, or cannot be seen."""
+    """Error raised for a scope that is missing or not visible."""
 
     status = 404
     code = "no_such_scope"
@@ -98,7 +98,7 @@ class VersionConflict(Problem):
 
 
 class TooManyRequests(Problem):
-    """The same was asked too often from one place."""
+    """Error raised above a rate limit."""
 
     status = 429
     code = "too_many"
@@ -147,7 +147,7 @@ def build_problem(
 
 
 def handle_api_exception(exc: Exception, context: Mapping[str, Any]) -> Response | None:
-    """Answer `exc` as a problem document, or return None for what is a bug."""
+    """Return the problem document for `exc`, or None for a bug."""
     content = convert_exception(exc)
     if content is None:
         return None
@@ -164,7 +164,7 @@ def handle_api_exception(exc: Exception, context: Mapping[str, Any]) -> Response
 
 
 def convert_exception(exc: Exception) -> dict[str, Any] | None:
-    """Return the problem document of an anticipated exception, None for any other."""
+    """Return the problem document of an expected exception, or None."""
     if isinstance(exc, Problem):
         return build_problem(exc.status, code=exc.code, detail=exc.detail, errors=exc.errors)
     if isinstance(exc, Http404):

@@ -25,9 +25,9 @@ OPTIONAL_KEYS: Final = frozenset((SCOPE_KEY, SEEN_AT_KEY, "_session_expiry"))
 
 
 class SessionStore(db.SessionStore):
-    """A session whose key only its browser has: who reads the database cannot sign in with what is there.
+    """Session store with hashed keys: the database cannot be used to sign in.
 
-    Its end closes the sockets that were opened with it too.
+    The end of a session also closes its sockets.
     """
 
     _loaded: Session | None = None
@@ -100,9 +100,9 @@ def _list_open_sessions(key_hashes: Collection[str]) -> QuerySet[Session]:
 
 
 def get_session_users(session_keys: Collection[str]) -> dict[str, User]:
-    """Return whose sessions these are, read afresh; two queries however many.
+    """Return the current users of these sessions, in two queries.
 
-    Left out are those that ended, whose person was switched off, and whose password is another one now.
+    Ended sessions, deactivated users and changed passwords are left out.
     """
     store = SessionStore()
     keys = {hash_session_key(key): key for key in session_keys}

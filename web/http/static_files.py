@@ -18,11 +18,11 @@ class HashedStaticFiles(CompressedManifestStaticFilesStorage):
     )
 
     def stored_name(self, name: str) -> str:
-        """Give the hashed name, or the plain one before `collectstatic` (tests, development)."""
+        """Return the hashed name, or the plain one before `collectstatic` (tests, development)."""
         if not self.hashed_files:
             return name
         return super().stored_name(name)
 
     def file_hash(self, name: str, content: Any = None) -> str | None:
-        """Hash content; the base method asks for exactly this signature."""
+        """Return the hash of a file; the signature is that of the base class."""
         return super().file_hash(name, content)

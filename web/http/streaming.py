@@ -10,7 +10,7 @@ from django.http import HttpRequest, StreamingHttpResponse
 def stream_response(
     request: HttpRequest, pieces: Iterator[bytes], *, content_type: str, headers: dict[str, str]
 ) -> StreamingHttpResponse:
-    """Answer with `pieces`, each read when the one before was taken; nothing sniffs another type into it."""
+    """Stream `pieces` with backpressure and a fixed content type."""
     return StreamingHttpResponse(
         _iterate_async(pieces) if isinstance(request, ASGIRequest) else pieces,
         content_type=content_type,

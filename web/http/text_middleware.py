@@ -18,7 +18,7 @@ _FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
 class TextMiddleware:
-    """Refuses NUL, which PostgreSQL cannot hold, in every address and form; and addresses of many fields."""
+    """Middleware that rejects NUL, which PostgreSQL cannot store, and URLs with many fields."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response

@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TopicChange:
-    """Something that is not as it was, under which topics, and who may hear so."""
+    """Change of an object, with its topics and its audience."""
 
     number: int
     at: float
@@ -41,7 +41,7 @@ class TopicChange:
 
 
 class _WatchedSource:
-    """One subject as it was when it was last looked at."""
+    """Source with its last known snapshots."""
 
     def __init__(self, subject: TopicSource) -> None:
         self.subject = subject
@@ -58,7 +58,7 @@ class _WatchedSource:
         self.left_at = 0.0
 
     def keys_to_read(self) -> Collection[str] | None:
-        """Return the keys of a full read; None for everything that may change by itself."""
+        """Return the keys of a full read; None for all open objects."""
         if not self.subject.reads_watched_keys:
             return None
         for key in self.snapshots.keys() - self.viewed_keys.keys():
@@ -68,7 +68,7 @@ class _WatchedSource:
     def update(
         self, found: SnapshotsByKey, asked: Collection[str], *, with_age: bool
     ) -> Iterator[TopicSnapshot]:
-        """Take in what was found of the things asked for; yields where something is shown that changed."""
+        """Store the new snapshots, and yield the changed ones."""
         for key, look in found.items():
             before = {one.location: one for one in self.snapshots.get(key, ())}
             kept = []
@@ -88,10 +88,9 @@ class _WatchedSource:
 
 
 class Broadcaster:
-    """Listens for all subjects that are watched here, reads what is named, and wakes the viewers.
+    """Listener for all watched sources that reads changed objects and wakes the viewers.
 
-    The channel layer is never the truth: everything that may change by itself is looked at each minute, once
-    for all viewers.
+    The channel layer may lose messages. So all open objects are read each minute, once for all viewers.
     """
 
     def __init__(self) -> None:
@@ -106,7 +105,7 @@ class Broadcaster:
         self._jobs: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begin to listen."""
+        """Start to listen."""
         hearing = subscribe(CHANGES_GROUP, about="News", ready=self._begin, take=self._receive)
         self._jobs = [asyncio.create_task(job) for job in (hearing, self._run())]
         for job in self._jobs:
@@ -132,23 +131,23 @@ class Broadcaster:
             watched.viewed_keys += Counter()
 
     def get_snapshots(self, subject: TopicSource, key: str) -> tuple[TopicSnapshot, ...]:
-        """Return how a thing looked when it was last read; nothing where it was not."""
+        """Return the latest snapshots of an object; empty if unknown."""
         return self._watched[subject.name].snapshots.get(key, ())
 
     async def wait_until_read(self, subjects: Collection[TopicSource]) -> None:
-        """Wait until these have been looked at once."""
+        """Wait until these sources have been read once."""
         for one in subjects:
             await self._watched[one.name].is_known.wait()
 
     def position_at(self, moment: float, subjects: Collection[TopicSource]) -> int | None:
-        """Return the number of the last change before a moment; None where one may have been missed since."""
+        """Return the number of the last change before a moment; None if later changes may be missing."""
         is_missed = any(self._watched[one.name].since > moment for one in subjects)
         if is_missed or (len(self._changes) == MOST_CHANGES and self._changes[0].at >= moment):
             return None
         return next((one.number for one in reversed(self._changes) if one.at < moment), 0)
 
     def list_changes_after(self, number: int) -> list[TopicChange] | None:
-        """What changed after a change that a viewer knows; None where that is not known any more."""
+        """Return the changes after a change that a viewer knows; None if they are no longer known."""
         if len(self._changes) == MOST_CHANGES and self._changes[0].number > number + 1:
             return None
         found = []
@@ -159,7 +158,7 @@ class Broadcaster:
         return found
 
     def _job_ended(self, job: asyncio.Task[None]) -> None:
-        """A job that broke lets the viewers go: they come back to a new hub, and would else wait for ever."""
+        """End all viewers after a crashed job; they reconnect to a new broadcaster instead of hanging."""
         if job.cancelled() or job.exception() is None:
             return
         logger.error("Hearing news broke off", exc_info=job.exception())

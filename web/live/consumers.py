@@ -23,9 +23,10 @@ logger = logging.getLogger(__name__)
 
 
 class LiveConsumer(AsyncWebsocketConsumer):
-    """One watcher: who it is and whether that may be is asked for all watchers of a process together.
+    """Socket of one viewer; all sockets of a process are authorized together.
 
-    From a change of access until the answer nothing is sent: with many watchers that can take a moment.
+    After a change of access, nothing is sent until the check has finished. With many viewers that takes a
+    moment.
     """
 
     # Hubs listen for all; a channel for each viewer would be one more queue to grow.
@@ -34,14 +35,14 @@ class LiveConsumer(AsyncWebsocketConsumer):
 
     @classmethod
     def get_close_codes(cls, sockets: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
-        """Return the codes to close these with, or None; what each person may do is noted.
+        """Return the close codes of these sockets, or None, and store each user's permissions.
 
-        Asks the database as often for many as for one.
+        The number of queries is constant.
         """
         raise NotImplementedError
 
     async def stream(self) -> None:
-        """Send what there is to see, until there is nothing more."""
+        """Send updates until the stream ends."""
         raise NotImplementedError
 
     async def connect(self) -> None:
@@ -57,17 +58,17 @@ class LiveConsumer(AsyncWebsocketConsumer):
                 job.cancel()
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """The page has nothing to say."""
+        """Ignore messages from the page."""
 
     async def send(
         self, text_data: str | None = None, bytes_data: bytes | None = None, close: bool = False
     ) -> None:
-        """Send once it is sure that the person may see it."""
+        """Send a message once the viewer is authorized."""
         await self.wait_until_authorized()
         await super().send(text_data=text_data, bytes_data=bytes_data, close=close)
 
     async def wait_until_authorized(self) -> None:
-        """Wait until it is sure what the person may see."""
+        """Wait until the viewer is authorized."""
         if self._access is not None:
             await self._access.authorized.wait()
 
@@ -89,7 +90,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
         return task
 
     def _on_task_done(self, job: asyncio.Task[None]) -> None:
-        """A viewer who leaves in the middle of a message is no trouble; whatever else broke is said."""
+        """Ignore a disconnect during a message, and log any other error."""
         error = None if job.cancelled() else job.exception()
         if error is None or isinstance(error, OSError):
             return
@@ -105,7 +106,7 @@ UNKNOWN_AGE_SECONDS: Final = 10.0**9
 
 
 class TopicConsumer(LiveConsumer):
-    """One page. It hears that a topic has changed, never what: the page is read again as its reader may."""
+    """Socket of one page. It reports only the topics of changes; the page is rendered for its reader."""
 
     content_name = "news"
 
@@ -127,7 +128,7 @@ class TopicConsumer(LiveConsumer):
 
     @classmethod
     def get_close_codes(cls, sockets: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
-        """Return a code for each socket that may subscribe to none of its topics; set user and topics."""
+        """Return a close code for each socket without a permitted topic; set user and topics."""
         audiences = get_audiences({topic for socket, _ in sockets for topic in socket.topics})
         grants = Grants(user for _, user in sockets)
         for socket, user in sockets:
@@ -185,5 +186,5 @@ class TopicConsumer(LiveConsumer):
 
 
 def _parse_age(text: str) -> float:
-    """How old a page is, in seconds with a margin for its way here."""
+    """Return the age of a page in seconds, with a margin for the transfer."""
     return int(text) + 1.0 if text.isascii() and text.isdigit() and len(text) < 9 else UNKNOWN_AGE_SECONDS

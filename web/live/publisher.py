@@ -28,7 +28,7 @@ class Publisher:
         threading.Thread(target=self.loop.run_forever, name="teller", daemon=True).start()
 
     def publish(self, group: str, messages: list[dict[str, Any]]) -> None:
-        """Queue messages for a group; what a stuck broker leaves behind is dropped."""
+        """Queue messages for a group; above the limit, messages of a blocked broker are dropped."""
         if self.pending >= MOST_PENDING:
             return
         self.pending += 1
@@ -73,13 +73,13 @@ _lock = threading.Lock()
 
 
 def publish(group: str, *messages: dict[str, Any]) -> None:
-    """Send messages to a group of the channel layer; nobody depends on their arrival."""
+    """Send messages to a group of the channel layer, without a delivery guarantee."""
     if get_channel_layer() is not None:
         _get_publisher().publish(group, list(messages))
 
 
 def publish_batched(group: str, kind: str, about: str, *keys: str) -> None:
-    """Send keys to a group, together with others that come within a moment."""
+    """Send keys to a group, batched with others of the same moment."""
     if keys and get_channel_layer() is not None:
         _get_publisher().publish_batched(group, kind, about, list(keys))
 
@@ -99,10 +99,10 @@ CHANGES_MESSAGE_TYPE: Final = "news.changed"
 
 
 def publish_change_on_commit(subject: str, *keys: Any) -> None:
-    """After the commit under way, have pages that show these things look; nobody depends on its arrival."""
+    """Publish changed objects after the transaction commits, without a delivery guarantee."""
     transaction.on_commit(lambda: publish_change(subject, *keys), robust=True)
 
 
 def publish_change(subject: str, *keys: Any) -> None:
-    """The same, for what is committed already."""
+    """Publish changed objects that are committed already."""
     publish_batched(CHANGES_GROUP, CHANGES_MESSAGE_TYPE, subject, *map(str, keys))

@@ -28,14 +28,14 @@ class AuthorizedSocket(Protocol):
 
     @classmethod
     def get_close_codes(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
-        """Return the codes to close these with, or None; what each may do is noted.
+        """Return the close codes of these sockets, or None, and store their permissions.
 
-        Asks the database as often for many as for one.
+        The number of queries is constant.
         """
 
 
 class SocketSession:
-    """What one socket is shown by: who looks at it, with which session."""
+    """Session and user of one socket."""
 
     def __init__(self, watcher: AuthorizedSocket, session_key: str) -> None:
         self.socket = watcher
@@ -54,13 +54,13 @@ class SocketSession:
         return not people or self.user_id is None or self.user_id in people
 
     def close(self, code: int) -> None:
-        """Have the socket closed, unless it is being closed already."""
+        """Close the socket unless it is closing already."""
         if not self.close_code.done():
             self.close_code.set_result(code)
 
 
 class SocketAuthorizer:
-    """Listens and looks for all sockets of this process."""
+    """Authorizer of all sockets of this process, repeated after changes and at intervals."""
 
     def __init__(self) -> None:
         self.sessions: set[SocketSession] = set()
@@ -72,7 +72,7 @@ class SocketAuthorizer:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begin to listen."""
+        """Start to listen."""
         hearing = subscribe(
             ACCESS_GROUP, about="Changes of access", ready=self._on_subscribed, take=self._receive_change
         )
@@ -86,7 +86,7 @@ class SocketAuthorizer:
             job.cancel()
 
     def request_check(self, sockets: Iterable[SocketSession]) -> None:
-        """Have these looked at; what is looked at just now, once more."""
+        """Request a check of these sockets; a check in progress is repeated."""
         self._due.update(sockets)
         self._check_requested.set()
 
@@ -127,7 +127,7 @@ class SocketAuthorizer:
             one.authorized.set()
 
     def _on_task_done(self, job: "asyncio.Task[None]") -> None:
-        """A job that broke lets the sockets go: they come back to a new ear, and would else show for ever."""
+        """Close all sockets after a crashed job; they reconnect to a new authorizer."""
         if job.cancelled():
             return
         logger.error("What access is left cannot be looked up", exc_info=job.exception())
@@ -138,9 +138,7 @@ class SocketAuthorizer:
 
 
 def compute_close_codes(due: Sequence[SocketSession]) -> dict[SocketSession, int | None]:
-    """Return the code to close each with, or None; asks the database as often for many as for one of each
-    kind.
-    """
+    """Return a close code or None for each session; one query for each kind of socket."""
     people = get_session_users({one.session_key for one in due}) if due else {}
     found: dict[SocketSession, int | None] = dict.fromkeys(due, CLOSE_NOT_SIGNED_IN)
     kinds: dict[type[AuthorizedSocket], list[tuple[SocketSession, User]]] = defaultdict(list)
@@ -161,7 +159,7 @@ _authorizers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, SocketAuthori
 
 @asynccontextmanager
 async def authorize_socket(watcher: AuthorizedSocket, session_key: str) -> AsyncIterator[SocketSession]:
-    """Have a socket looked at for the length of the block; the last one of a process ends its listening."""
+    """Authorize a socket for the block; the last socket of a process ends the authorizer."""
     loop = asyncio.get_running_loop()
     ear = _authorizers.get(loop)
     if ear is None or ear.is_broken:

@@ -24,7 +24,7 @@ CLOSE_NOT_FOUND = 4404
 
 
 class OriginValidator:
-    """Refuses sockets opened by other sites: cookies come with those too, no CSRF token does."""
+    """Middleware that rejects sockets from other sites, which carry cookies but no CSRF token."""
 
     def __init__(self, application: Application) -> None:
         self.application = application
@@ -38,7 +38,7 @@ class OriginValidator:
 
 
 class SocketLimits:
-    """Closes sockets whose browser sends what is too large, or too often."""
+    """Middleware that closes sockets with too large or too frequent messages."""
 
     def __init__(self, application: Application) -> None:
         self.application = application
@@ -71,7 +71,7 @@ class SocketLimits:
 
 
 async def reject_unknown_socket(scope: AsgiScope, receive: Receive, send: Send) -> None:
-    """Closes a socket to an address that has none, which the router would call a mistake of ours."""
+    """Close a socket with an unknown URL, which the router would report as an error."""
     await receive()
     await send({"type": "websocket.close", "code": CLOSE_NOT_FOUND})
 
@@ -81,7 +81,7 @@ def _get_message_size(message: dict[str, Any]) -> int:
 
 
 def is_own_origin(scope: AsgiScope) -> bool:
-    """Say whether the Origin header has the scheme, host and port of this server, given or as addressed."""
+    """Return whether the Origin header has the scheme, host and port of this server."""
     headers = {name.lower(): value.decode("latin-1") for name, value in scope.get("headers", [])}
     origin = _parse_origin(headers.get(b"origin", ""))
     if origin is None:
@@ -117,6 +117,6 @@ class SocketSessionMiddleware:
 
 
 def get_session_key(scope: AsgiScope) -> str:
-    """Return the key of the session that a socket came with, empty where there is none."""
+    """Return the session key of a socket, or an empty text."""
     session = scope.get("session")
     return (session.session_key if session is not None else None) or ""

@@ -1,6 +1,6 @@
-"""Sources of topics: how their objects look now and who may subscribe. Apps register them at startup.
+"""Sources of topics: snapshots of their objects and the users who may subscribe.
 
-Apps enter their subjects as they start, so that this one knows none of them.
+Apps register their sources at startup, so that this module depends on none of them.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
@@ -19,14 +19,14 @@ LARGEST_PRIMARY_KEY: Final = 2**63 - 1
 
 @dataclass(frozen=True)
 class Audience:
-    """Who may hear: whoever holds `permission` at `place` (any where it is empty), or one person alone."""
+    """Users with `permission` at `place` (any place if empty), or one user alone."""
 
     location: ResourceLocation | None = None
     permission: str = ""
     person_id: int | None = None
 
     def includes(self, person: User, grants: Grants) -> bool:
-        """Return whether this person belongs to it, as far as `grants` knows."""
+        """Return whether `grants` make this person a member."""
         if self.location is None:
             return person.pk is not None and person.pk == self.person_id
         held = grants.get_permissions(person, self.location)
@@ -35,10 +35,10 @@ class Audience:
 
 @dataclass(frozen=True)
 class TopicSnapshot:
-    """How a thing looks under some topics, and to whom: they are told once `state` differs.
+    """Snapshot of an object with its topics and audience; viewers are notified when `state` changes.
 
-    `list_topic` names the topic of the lists of its scope and of the scopes above. `age` says how old it is:
-    that always differs, so it is told with the look of each minute only.
+    `list_topic` is the topic of lists of its scope and the scopes above. `age` is its age, which is only sent
+    with the full read of each minute.
     """
 
     audience: Audience
@@ -49,7 +49,7 @@ class TopicSnapshot:
 
     @property
     def location(self) -> tuple[frozenset[str], str]:
-        """Under what it is shown."""
+        """Return the topics of the snapshot."""
         return self.topics, self.list_topic
 
 
@@ -61,10 +61,10 @@ AudienceLookup = Callable[[Collection[str]], Mapping[str, Audience]]
 
 @dataclass(frozen=True)
 class TopicSource:
-    """Things of one kind that pages show and that change by themselves.
+    """Objects of one kind that live pages show.
 
-    `read_snapshots` reads the things with these keys, or with `None` all that may change by themselves, in a
-    constant number of queries. `topics` has the topics that pages may name, with their audiences.
+    `read_snapshots` reads the objects with these keys, or with `None` all open ones, in a constant number of
+    queries. `topics` has the topics of pages with their audiences.
     """
 
     name: str
@@ -81,13 +81,13 @@ _sources_by_topic: Final[dict[str, TopicSource]] = {}
 
 
 def register_source(subject: TopicSource) -> None:
-    """Have pages hear of a subject."""
+    """Register a source."""
     _sources[subject.name] = subject
     _sources_by_topic.update(dict.fromkeys(subject.topics, subject))
 
 
 def list_sources() -> list[TopicSource]:
-    """Return all that pages can hear of."""
+    """Return all registered sources."""
     return list(_sources.values())
 
 
@@ -102,12 +102,12 @@ def get_topic_source(topic: str) -> TopicSource | None:
 
 
 def list_topic_names() -> frozenset[str]:
-    """What topics there are, without keys."""
+    """Return the topic names without keys."""
     return frozenset(_sources_by_topic)
 
 
 def get_audiences(topics: Iterable[str]) -> dict[str, Audience]:
-    """Who may listen to each of these topics, of those that there are; one query for each kind of topic."""
+    """Return the audience of each existing topic; one query for each kind of topic."""
     asked: dict[str, dict[str, str]] = {}
     for topic in topics:
         name, _, key = topic.partition(":")
@@ -121,7 +121,7 @@ def get_audiences(topics: Iterable[str]) -> dict[str, Audience]:
 
 
 def audience_of_rows(model: type[Model], permission: str) -> AudienceLookup:
-    """Topics that name a row of `model`: for whom holds `permission` on it."""
+    """Return the audiences of topics of `model` rows: users with `permission` on the row."""
 
     def audiences(keys: Collection[str]) -> dict[str, Audience]:
         by_key = parse_primary_keys(model, keys)
@@ -132,14 +132,14 @@ def audience_of_rows(model: type[Model], permission: str) -> AudienceLookup:
 
 
 def audience_of_scopes(keys: Collection[str]) -> dict[str, Audience]:
-    """Topics that name a scope: for whoever may do anything there; each change has its own audience."""
+    """Return the audiences of scope topics: all members; each change has its own audience."""
     by_key = parse_primary_keys(Scope, keys)
     there = Scope.objects.filter(pk__in=list(by_key)).values_list("pk", flat=True)
     return {by_key[pk]: Audience(ResourceLocation(pk, {})) for pk in there}
 
 
 def parse_primary_keys(model: type[Model], keys: Iterable[str]) -> dict[Any, str]:
-    """What of these can be keys of `model`, as the database has them, with how each was written."""
+    """Return the valid keys of `model` among these texts, with their original texts."""
     found = {}
     for key in keys:
         try:

@@ -21,10 +21,10 @@ async def subscribe(
     ready: Callable[[], Awaitable[None]],
     take: Callable[[GroupMessage], Awaitable[None]],
 ) -> None:
-    """Pass on each message to `take` until the task is cancelled; `about` says in the log who sends them.
+    """Pass each message to `take` until the task is cancelled; `about` names the sender in the log.
 
-    `ready` is awaited once messages are heard, and again each second that they cannot be: what was sent
-    before is lost.
+    `ready` is awaited when the subscription starts, and each second of an outage, because messages may be
+    lost.
     """
     while True:
         try:

@@ -21,7 +21,7 @@ DEEPEST_INDENT = 4
 
 @register.simple_tag
 def icon(name: str, css: str = "") -> SafeString:
-    """Draw an icon of the sprite, hidden from screen readers: the word beside it says it."""
+    """Render an icon of the sprite, hidden from screen readers: the adjacent label has the meaning."""
     return format_html(
         '<svg class="icon {}" aria-hidden="true" focusable="false"><use href="#i-{}"/></svg>', css, name
     )
@@ -29,7 +29,7 @@ def icon(name: str, css: str = "") -> SafeString:
 
 @register.simple_tag
 def mark(status: str | None) -> SafeString:
-    """Draw only the shape of a status, its word for screen readers."""
+    """Render only the shape of a status, with its label for screen readers."""
     look = get_status_badge(status)
     return format_html(
         '<svg class="icon mark tone-{}{}" role="img" aria-label="{}"><use href="#s-{}"/></svg>',
@@ -42,7 +42,7 @@ def mark(status: str | None) -> SafeString:
 
 @register.simple_tag
 def status(value: str | None, word: str = "") -> SafeString:
-    """Draw a status as word, shape and colour; `word` says more than its own."""
+    """Render a status as label, shape and color; `word` replaces the label."""
     look = get_status_badge(value)
     return format_html(
         '<span class="status tone-{}"><svg class="icon{}" aria-hidden="true" focusable="false">'
@@ -61,7 +61,7 @@ def has_ended(value: str | None) -> bool:
 
 @register.simple_tag
 def when(moment: datetime | str | None, style: str = "full") -> SafeString | str:
-    """Give a `<time>` in UTC; the page's script shows it in the reader's zone.
+    """Render a `<time>` in UTC; the page's script converts it to the reader's zone.
 
     `style` is `full`, `ago`, or `hour` for the time of day alone.
     """
@@ -79,7 +79,7 @@ def when(moment: datetime | str | None, style: str = "full") -> SafeString | str
 
 @register.simple_tag
 def duration(start: datetime | str | None, end: datetime | str | None = None) -> SafeString | str:
-    """Give the time between two moments; without an end the page's script keeps counting."""
+    """Render the time between two moments; without an end, the page's script keeps counting."""
     begin = parse_datetime(start) if isinstance(start, str) else start
     finish = parse_datetime(end) if isinstance(end, str) else end
     if begin is None:
@@ -94,7 +94,7 @@ def duration(start: datetime | str | None, end: datetime | str | None = None) ->
 
 
 def format_duration(seconds: float) -> str:
-    """Spell a length of time the way the page's script does: 4 s, 1 m 05 s, 2 h 10 m, 3 d 4 h."""
+    """Format a duration like the page's script: 4 s, 1 m 05 s, 2 h 10 m, 3 d 4 h."""
     whole = max(0, round(seconds))
     if whole < 60:
         return f"{whole} s"
@@ -120,7 +120,7 @@ def copy(text: Any, label: str = "Copy") -> SafeString:
 @register.filter
 @stringfilter
 def last_part(arn: str) -> str:
-    """Return the part of an ARN after its last slash, which is what people know it by."""
+    """Return the part of an ARN after its last slash, the resource name."""
     return arn.rsplit("/", 1)[-1]
 
 
@@ -134,13 +134,13 @@ def lines(text: str) -> list[str]:
 @register.filter
 @stringfilter
 def depth(path: str) -> int:
-    """How deep a path is indented in a tree: its folders, as far as there is room."""
+    """Return the indentation of a path in a tree: its number of folders, up to a limit."""
     return min(path.count("/") - 1, DEEPEST_INDENT)
 
 
 @register.simple_tag(takes_context=True)
 def shared_from(context: Context, scope: Scope) -> SafeString | str:
-    """Say that a thing hangs above the chosen scope, where only its view is shared."""
+    """Render the scope of a resource that a scope above shares with the chosen one."""
     chosen = getattr(context.get("request"), "current_scope", None)
     if chosen is None or not chosen.path.startswith(f"{scope.path}/"):
         return ""

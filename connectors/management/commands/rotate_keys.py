@@ -20,7 +20,7 @@ SECONDS_BETWEEN_LINES = 5.0
 
 
 class Command(BaseCommand):
-    """Rotate the keys while everything runs; ended early, the next one goes on where it was."""
+    """Command that rotates the keys of a running installation; an interrupted run can be repeated."""
 
     help = (
         "Encrypts all that is encrypted anew with the first key of FIELD_ENCRYPTION_KEY. Give every process "
@@ -65,7 +65,7 @@ class Command(BaseCommand):
 
 
 class _Progress:
-    """Says now and then how far a large table has come."""
+    """Progress output for large tables."""
 
     def __init__(self, command: Command, column: RotatableColumn) -> None:
         self._command, self._column = command, column
