@@ -158,6 +158,7 @@ class Editor {
 
   async cleanUp() {
     const { cleanUp } = await import("./editor-clean-up.js");
+    await this.check.finish();
     return cleanUp(this.area, (text) => { this.state.textContent = text; });
   }
 

@@ -91,7 +91,7 @@ def test_a_newcomer_is_led_from_nothing_to_a_deployment(
     page.get_by_label("Name", exact=True).first.fill("Development")
     page.get_by_role("button", name="Create environment").click()
 
-    follow(page, "Add infrastructure")
+    follow(page, "Add an infrastructure")
     page.get_by_label("Name", exact=True).fill("East")
     expect(page.locator("#id_cluster")).to_have_value(facts.cluster)
     page.get_by_role("button", name="Add infrastructure").click()

@@ -109,7 +109,7 @@ def test_what_will_be_undone_is_read_before_somebody_aborts(
     changes = page.locator("#abort-dialog [data-changes] li")
     expect(changes).to_have_count(2)
     expect(changes.nth(0)).to_contain_text("Service myapp: task definition web:2 back to web:1")
-    expect(changes.nth(1)).to_contain_text("Service myapp: count 4 back to 2")
+    expect(changes.nth(1)).to_contain_text("Service myapp: restore desired count from 4 to 2")
     assert violations(page) == []
 
 

@@ -40,7 +40,7 @@ def test_a_mistake_is_shown_while_it_is_written_and_a_save_is_a_version(
     expect(problems.get_by_text(re.compile(r"Line \d+, column \d+"))).to_be_visible()
     area.fill(node.content.replace("cpu: '256'", "cpu: '512'"))
     expect(page.get_by_text("Checked as a task definition.")).to_be_visible()
-    page.get_by_label("What changed").fill("More CPU")
+    page.get_by_label("Comment").fill("More CPU")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("is saved as version 2")).to_be_visible()
     page.get_by_role("link", name="History").click()

@@ -43,7 +43,7 @@ def test_what_a_backup_holds_comes_back_whole(installation: Installation, worklo
     dump = installation.folder / "backup"
     subprocess.run([tools / "pg_dump", "--format=custom", f"--file={dump}", url], check=True)
     with psycopg.connect(url) as connection:
-        connection.execute("UPDATE deployments_pipeline SET name = 'Spoilt'")
+        connection.execute("UPDATE pipelines_pipeline SET name = 'Spoilt'")
         connection.execute("UPDATE connectors_secret SET value = ''")
     restore = [
         tools / "pg_restore",
@@ -54,7 +54,7 @@ def test_what_a_backup_holds_comes_back_whole(installation: Installation, worklo
         dump,
     ]
     subprocess.run(restore, check=True)
-    assert installation.rows("SELECT count(*) FROM deployments_pipeline WHERE name = 'Spoilt'") == [(0,)]
+    assert installation.rows("SELECT count(*) FROM pipelines_pipeline WHERE name = 'Spoilt'") == [(0,)]
     runs = workload.deploy_all("1.30")
     workload.check(runs, after=after)
 

@@ -99,7 +99,7 @@ class Workload:
             assert numbers == list(range(1, len(numbers) + 1)), f"{run} has gaps or doubles in its log"
         assert self.written(after) == _expected(runs)
         held = "SELECT count(*) FROM deployments_servicelock"
-        mistakes = "SELECT answer FROM deployments_interrupt WHERE kind = 'FAIL'"
+        mistakes = "SELECT result FROM deployments_interrupt WHERE kind = 'FAIL'"
         assert self.installation.rows(held) == [(0,)]
         assert self.installation.rows(mistakes) == []
 

@@ -197,13 +197,16 @@ class ApplyStack(Action):
         live = client.describe(self.stack)
         request = self._request(context)
         context.set_outputs(stackName=self.stack, stackRegion=region)
-        if live is None:
+        # Decided once: a call that is sent again under its token may already have taken effect.
+        creates = context.save_for_rollback(f"creates {context.intent}", live is None)
+        if live is None or creates:
             context.log(f"Creating stack {self.stack} in {region}")
             stack_id = client.create(request, context.intent)
             context.set_outputs(stackId=stack_id, stackChange="CREATE")
             context.log(f"Stack id: {stack_id}")
             return
-        _refuse_unusable(live)
+        if context.load_for_rollback(f"changed before {context.intent}") is None:
+            _refuse_unusable(live)
         context.save_for_rollback(
             f"newest event {context.intent}", get_newest_event_id(context, client, live.id)
         )

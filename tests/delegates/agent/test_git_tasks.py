@@ -81,10 +81,10 @@ def test_a_file_that_is_too_large_is_named(repository: Repository) -> None:
     assert "big is too large" in error_of(fetch(repository[0], "big"))["message"]
 
 
-def test_what_is_no_text_is_named(git_server: GitServer) -> None:
+def test_a_file_that_is_not_text_is_named(git_server: GitServer) -> None:
     (git_server.work / "logo.png").write_bytes(b"\x89PNG\0\0")
     git_server.commit({"ecs/task.yaml": "family: web\n"})
-    assert "logo.png is no text" in error_of(fetch(git_server.url, "/"))["message"]
+    assert "logo.png is not text" in error_of(fetch(git_server.url, "/"))["message"]
     assert fetch(git_server.url, "ecs").status == "SUCCEEDED"
 
 

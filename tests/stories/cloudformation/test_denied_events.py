@@ -66,6 +66,17 @@ def test_a_lost_answer_is_asked_for_again_under_its_token(write: Write, drive: D
     assert drive.effects(mark) == ["CreateStack"]
 
 
+def test_a_lost_answer_of_an_update_is_asked_for_again_under_its_token(write: Write, drive: Drive) -> None:
+    write(pipeline_text(stage_text(create_step()))).run()
+    _deny(drive)
+    mark = drive.mark()
+    drive.sandbox.fault("lost_answer", service="cloudformation", operation="UpdateStack", count=1)
+    execution = write(pipeline_text(stage_text(create_step(parameters=LONGER)))).run()
+    assert execution.status == "SUCCESS", execution.failure
+    assert drive.effects(mark) == ["UpdateStack"]
+    assert _retention(drive) == 14
+
+
 def test_what_a_run_made_is_deleted_and_what_it_changed_goes_back(write: Write, drive: Drive) -> None:
     _deny(drive)
     created = write(_text(create_step() + FAIL)).run()

@@ -3,10 +3,10 @@
 import sys
 
 from delegates.agent.__main__ import main
-from guards import limits
+from delegates.agent.logs import spool
 
 RATE, BURST = 256 * 1024, 256 * 1024
 
 if __name__ == "__main__":
-    limits.TASK_LOG_RATE, limits.TASK_LOG_BURST = RATE, BURST
+    spool.TASK_LOG_RATE, spool.TASK_LOG_BURST = RATE, BURST
     sys.exit(main())

@@ -24,7 +24,7 @@ def test_a_place_is_settled_once_wherever_a_worker_dies(
     execution = write(pipeline_text(staged(create_step(more="region: us-east-1")))).start("1.27")
 
     def die(name: str) -> None:
-        if name == at and any(frame.function == "settle_place" for frame in inspect.stack()):
+        if name == at and any(frame.function == "resolve_infrastructure" for frame in inspect.stack()):
             os._exit(KILLED)
 
     def doomed() -> None:
