@@ -43,6 +43,7 @@ def main() -> int:
         if plan["user"] is not None and not plan["namespaces"]:
             # A supervisor that was killed, as for want of memory, has left what its command started.
             _end_processes(plan["user"], os.getpid())
+            _wait_until_ended(plan["user"])
         _enter_namespaces(plan)
         return _Supervised(_fork(plan), plan).wait()
     except OSError as problem:
@@ -129,6 +130,24 @@ def _end_processes(user: int | None, ancestor: int) -> None:
         os._exit(0)
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, 0)
+
+
+def _wait_until_ended(user: int) -> None:
+    """Wait until no process of a user runs: SIGKILL takes effect after `kill` has returned."""
+    deadline = time.monotonic() + END_SECONDS
+    while _has_processes(user) and time.monotonic() < deadline:
+        time.sleep(0.002)
+
+
+def _has_processes(user: int) -> bool:
+    for name in os.listdir("/proc"):
+        with contextlib.suppress(OSError, LookupError):
+            if name.isdigit():
+                with open(f"/proc/{name}/status", encoding="utf-8", errors="replace") as file:
+                    fields = dict(line.split(":", 1) for line in file if ":" in line)
+                if fields["Uid"].split()[0] == str(user) and fields["State"].split()[0] not in "ZX":
+                    return True
+    return False
 
 
 def _remove_ipc(user: int) -> None:
