@@ -1,1 +1,1 @@
-"""Typed access to AWS: callers, API clients, validation and previews; the only package that knows boto3."""
+"""Typed access to AWS: callers, API clients, validation and previews; the only package with boto3."""

@@ -27,14 +27,14 @@ class Caller(Protocol):
     """Anything that can make an AWS call, here or at the far end of a delegate."""
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Make one call and give back its result as JSON, without `ResponseMetadata`.
+        """Send one call and return its result as JSON, without `ResponseMetadata`.
 
-        Raises `AwsError`; raises `CallPending` if the answer will come later.
+        Raises `AwsError`; raises `CallPending` if the answer comes later.
         """
 
 
 class CallPending(Exception):
-    """The call was handed over and its answer is not here yet; look again when woken."""
+    """Error raised when the call is queued and has no answer yet; retry after the wake-up."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ class AccessKey:
 
 @dataclass(frozen=True)
 class DefaultChain:
-    """Whatever the process finds: environment, shared files, container or instance role."""
+    """Default credential chain of the process: environment, shared files, container or instance role."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class SendDeadlinePassed(NotSent):
 
 @contextmanager
 def send_deadline(deadline: float) -> Iterator[None]:
-    """Inside the block, a write of this thread that would leave after `moment` raises `TooLate`.
+    """Raise `TooLate` for writes of this thread in the block that would be sent after `moment`.
 
     The moment is one of `time.monotonic`.
     """
@@ -73,7 +73,7 @@ def send_deadline(deadline: float) -> Iterator[None]:
 
 
 def refuse_late_write(*, event_name: str, **more: Any) -> None:
-    """For botocore's before-send: nothing that takes time is between this and the socket."""
+    """Refuse a late write in botocore's before-send hook, directly before the socket."""
     deadline = getattr(_thread_state, "moment", None)
     if deadline is None or time.monotonic() <= deadline:
         return
@@ -89,7 +89,7 @@ _CLIENT_CACHE_SIZE = 256
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where calls go instead of AWS, and the addresses to which its name may lead."""
+    """Endpoint instead of AWS, with the permitted addresses of its name."""
 
     url: str
     address_policy: AddressPolicy = PRIVATE_ALLOWED
@@ -116,7 +116,7 @@ def get_client(credentials: Credentials, region: str, endpoint: Endpoint | None,
 
 
 def _clear_clients() -> None:
-    """Start anew in a forked worker: sockets and held locks of the parent are of no use to it."""
+    """Clear the clients of a forked worker: it cannot use the parent's sockets and locks."""
     global _lock
     _lock = threading.RLock()
     _clients.clear()
@@ -150,18 +150,18 @@ def _create_client(key: _ClientKey) -> Any:
 
 
 def _guard_connections(client: Any, address_policy: AddressPolicy) -> None:
-    """Let a client connect only to addresses within reach, checked at each new connection.
+    """Restrict a client to permitted addresses, checked for each new connection.
 
-    A name may lead elsewhere by then than when the connector was saved.
+    The name may resolve differently than when the connector was saved.
     """
     pools = build_guarded_pools(lambda: address_policy, http=AWSHTTPConnection, https=AWSHTTPSConnection)
     client._endpoint.http_session._manager.pool_classes_by_scheme = pools
 
 
 def _refuse_truncated_response(http_response: Any, parsed: dict[str, Any], model: Any, **_: Any) -> None:
-    """Refuse an answer cut short: botocore takes what is left of it for an empty success.
+    """Reject a truncated response, which botocore would accept as an empty success.
 
-    Raises `ResponseParserError`, so that a write is known to be unanswered.
+    Raises `ResponseParserError`, so that a write counts as unanswered.
     """
     if model.has_streaming_output and http_response.status_code < 300:
         # Whoever reads it is told where it ends too early.

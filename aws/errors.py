@@ -11,11 +11,10 @@ _DENIED_PRINCIPAL = re.compile(r"(?:User|Principal): ?(\S+) is not authorized")
 
 
 class AwsError(Exception):
-    """AWS refused a call; the subclasses say why where that changes what happens next.
+    """Error of an AWS call; subclasses give the reason where it changes the next action.
 
-    `may_have_happened` is true only where a write may have taken effect although no good answer came.
-    `is_retryable` is true where the same call may succeed a moment later; whether to send it again
-    is up to whoever knows if it is a write.
+    `may_have_happened` is true only for a write that may have taken effect without a usable response.
+    `is_retryable` is true if the same call may succeed later. The caller decides, because it knows whether the call is a write.
     """
 
     may_have_happened: ClassVar[bool] = False
@@ -53,7 +52,7 @@ class AwsError(Exception):
 
 
 class NotFound(AwsError):
-    """What the call names does not exist."""
+    """Error raised for a missing resource."""
 
     @property
     def display_message(self) -> str:
@@ -61,7 +60,7 @@ class NotFound(AwsError):
 
 
 class Throttled(AwsError):
-    """Too many calls in this account and region; nothing happened, wait and ask again."""
+    """Error raised for a throttled call, which had no effect; retry later."""
 
     is_retryable = True
 
@@ -71,7 +70,7 @@ class Throttled(AwsError):
 
 
 class Invalid(AwsError):
-    """AWS cannot make sense of the parameters, or they do not fit what exists."""
+    """Error raised for parameters that are invalid or contradict the current state."""
 
 
 class Unauthenticated(AwsError):
@@ -127,7 +126,7 @@ class NotSent(AwsError):
 
 
 class Unavailable(NotSent):
-    """Whoever was asked has no time or is not there; the message is a whole sentence, nothing happened."""
+    """Error raised by an unavailable service; the message is a whole sentence, the call had no effect."""
 
     @property
     def display_message(self) -> str:
@@ -135,7 +134,7 @@ class Unavailable(NotSent):
 
 
 class Unanswered(AwsError):
-    """The call left, no good answer came back: a write may have taken effect."""
+    """Error raised without a usable response: a write may have taken effect."""
 
     may_have_happened = True
     is_retryable = True
@@ -154,9 +153,9 @@ class Undelivered(AwsError):
 
 
 def parse_error_record(record: dict[str, Any]) -> AwsError:
-    """Make the exception again that `to_record` wrote down; an unknown kind becomes a plain `AwsError`.
+    """Return the exception of a `to_record` record; an unknown kind becomes a plain `AwsError`.
 
-    Agents send such records too: what else they hold is left out.
+    Agents send such records too: unknown keys are dropped.
     """
     error_class = _ERROR_CLASSES.get(str(record.get("kind")), AwsError)
     fields = (*_COMMON_FIELDS, *_DENIED_FIELDS) if error_class is Denied else _COMMON_FIELDS

@@ -1,7 +1,7 @@
 """IAM policies for a connector's principal, with the purpose of each action.
 
-`BASE` is the policy of R145, its eighteen actions as they are documented (purposes: R146); what some features
-need beyond it (T12) are policies of their own, to be attached where the feature is used.
+`BASE` is the policy of R145 with its eighteen documented actions (purposes: R146). Features that need more
+(T12) have their own policies, to attach where the feature is used.
 """
 
 from collections.abc import Iterable, Mapping
@@ -162,20 +162,20 @@ POLICIES = (BASE_POLICY, *EXTENSION_POLICIES)
 
 
 def list_policies(actions: Iterable[str]) -> tuple[IamPolicy, ...]:
-    """`BASE`, and each extension that holds one of the actions."""
+    """Return `BASE` and each extension with one of the actions."""
     needed = set(actions)
     return (BASE_POLICY, *(policy for policy in EXTENSION_POLICIES if needed & policy.action_purposes.keys()))
 
 
 def get_action_purpose(action: str) -> str:
-    """Why an action is needed; empty if no policy knows it."""
+    """Return the purpose of an action; empty if no policy contains it."""
     return next(
         (policy.action_purposes[action] for policy in POLICIES if action in policy.action_purposes), ""
     )
 
 
 def get_policy_title(action: str) -> str:
-    """Return the title of the policy that holds an action; empty if none does."""
+    """Return the title of the policy with an action; empty if there is none."""
     return next((policy.title for policy in POLICIES if action in policy.action_purposes), "")
 
 

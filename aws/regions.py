@@ -8,7 +8,7 @@ import botocore.session
 
 @dataclass(frozen=True)
 class Region:
-    """A region's name and what people call it."""
+    """Region with its display name."""
 
     name: str
     title: str

@@ -56,7 +56,7 @@ _NOT_FOUND_MESSAGES = ("Unable to describe task definition", "The specified task
 
 
 def convert_to_json(value: Any) -> Any:
-    """Return the same value with every moment as an ISO 8601 text in UTC with microseconds."""
+    """Return the value with all times as ISO 8601 texts in UTC with microseconds."""
     # Most are texts and numbers, and an answer has thousands.
     if value is None or isinstance(value, str | int | float):
         return value
@@ -73,7 +73,7 @@ def convert_to_json(value: Any) -> Any:
 
 
 def convert_error(error: Exception, service: str, operation: str) -> AwsError:
-    """Return the `AwsError` that one of botocore's exceptions stands for."""
+    """Return the `AwsError` of a botocore exception."""
     if isinstance(error, boto.ClientError):
         return _convert_client_error(error, service, operation)
     if isinstance(error, boto.ParamValidationError):
@@ -85,7 +85,7 @@ def convert_error(error: Exception, service: str, operation: str) -> AwsError:
 
 
 def _get_address_refusal(error: Exception) -> str:
-    """What the guard of an endpoint said, which botocore's own sentence leaves out."""
+    """Return the endpoint guard's message, which botocore's exception omits."""
     cause = getattr(getattr(error, "kwargs", {}).get("error"), "__cause__", None)
     return str(cause) if isinstance(cause, AddressRefused) else ""
 

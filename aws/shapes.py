@@ -45,7 +45,7 @@ def get_parameter_names(service: str, operation: str) -> frozenset[str]:
 
 
 def find_shape(service: str, operation: str, path: tuple[str | int, ...]) -> Any:
-    """Return the shape of the value at a path of the parameters, or None if the model knows no such place."""
+    """Return the shape at a path of the parameters, or None if the model has no such path."""
     shape: Any = get_input_shape(service, operation)
     for part in path:
         if shape.type_name == "structure":
@@ -84,7 +84,7 @@ def build_input_schema(
 ) -> dict[str, Any]:
     """Return the schema of an operation's parameters without `leave_out`; shapes are under `$defs`.
 
-    Treat it as a constant: everybody gets the same one.
+    The result is shared and must not be changed.
     """
     definitions: dict[str, Any] = {}
     top = _build_structure_schema(get_input_shape(service, operation), definitions)

@@ -10,7 +10,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def parse_networks(texts: Iterable[str]) -> tuple[Network, ...]:
-    """Return the networks that are written so. Raises `ValueError` for what is none."""
+    """Parse networks. Raises `ValueError` for an invalid one."""
     return tuple(ipaddress.ip_network(text) for text in texts)
 
 
@@ -43,14 +43,14 @@ _ISATAP = (0x00005EFE, 0x02005EFE)
 
 
 class AddressRefused(Exception):
-    """The name leads where nobody's URL may lead."""
+    """Error raised for a name with a forbidden address."""
 
 
 @dataclass(frozen=True)
 class AddressPolicy:
-    """Which addresses a program asks for others: public ones, those of `also`, or private ones too.
+    """Policy of permitted addresses: public ones, those of `also`, or private ones too.
 
-    `advice` ends the sentence that refuses: what to change where the address is meant.
+    `advice` ends the error message with the setting to change.
     """
 
     allows_private: bool = False
@@ -64,7 +64,7 @@ class AddressPolicy:
             raise AddressRefused(f"{host} leads to {address}, {refusal}{advice}")
 
     def require_literal_address(self, host: str) -> None:
-        """The same for a host that is an address itself, in any form that systems read; names pass."""
+        """Check a host that is an IP address, in any notation; names pass."""
         if address := parse_literal_address(host):
             self.require(host, address)
 
@@ -110,7 +110,7 @@ def _is_in(address: Address, networks: Iterable[Network]) -> bool:
 
 
 def _extract_ipv4_addresses(address: Address) -> list[Address]:
-    """Return the IPv4 addresses that an IPv6 address stands for."""
+    """Return the IPv4 addresses that an IPv6 address contains."""
     if not isinstance(address, ipaddress.IPv6Address):
         return []
     embedded = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)

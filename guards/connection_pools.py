@@ -21,9 +21,9 @@ def build_guarded_pools(
     http: type[HTTPConnection] = HTTPConnection,
     https: type[HTTPSConnection] = HTTPSConnection,
 ) -> PoolClasses:
-    """Pools by scheme whose connections resolve once, check, and connect to what was checked.
+    """Return connection pools by scheme that resolve once, check, and connect to the checked address.
 
-    An address that is refused ends as urllib3's `NewConnectionError`: nothing was sent.
+    A forbidden address ends as urllib3's `NewConnectionError`: nothing was sent.
     """
 
     class Checked:

@@ -11,9 +11,9 @@ SourcePosition = TypeVar("SourcePosition")
 
 @dataclass(frozen=True)
 class ParsedDocument:
-    """What a text says, and on which line and column (from 1) each part of it stands.
+    """Parsed text with the line and column (from 1) of each value.
 
-    `spellings` holds the numbers whose value does not tell how they were written: 012, 1.10, 0x1F.
+    `spellings` has the original text of ambiguous numbers: 012, 1.10, 0x1F.
     """
 
     value: Any
@@ -23,7 +23,7 @@ class ParsedDocument:
 
 
 class _OpenNode:
-    """A mapping or list whose end has not come yet; `path` is kept where places are."""
+    """Unfinished mapping or list; `path` is set if positions are recorded."""
 
     __slots__ = ("expects_key", "is_mapping", "key", "path", "value")
 
@@ -35,9 +35,9 @@ class _OpenNode:
 
 
 class DocumentTree(Generic[SourcePosition]):
-    """A value that grows.
+    """Document during parsing.
 
-    `place` turns a parser's position into line and column; those of all parts are only kept if that is asked.
+    `place` converts a parser's position to line and column; positions are recorded only on request.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class DocumentTree(Generic[SourcePosition]):
 
     @property
     def path(self) -> InputPath:
-        """Where the next value goes."""
+        """Return the path of the next value."""
         parts: list[str | int] = []
         for number, node in enumerate(self.open_nodes):
             is_last = number == len(self.open_nodes) - 1
@@ -71,7 +71,7 @@ class DocumentTree(Generic[SourcePosition]):
         return tuple(parts)
 
     def start_collection(self, value: dict[str, Any] | list[Any], position: SourcePosition) -> None:
-        """Begin a mapping or a list. Raises `Refused`."""
+        """Start a mapping or a list. Raises `Refused`."""
         if len(self.open_nodes) >= self.max_depth:
             raise self.build_rejection(position, f"nested deeper than {self.max_depth} levels", "flatten it")
         self.current_node = _OpenNode(self.add_value(value, position), value)
@@ -83,7 +83,7 @@ class DocumentTree(Generic[SourcePosition]):
         self.current_node = self.open_nodes[-1] if self.open_nodes else None
 
     def add_key(self, key: str, position: SourcePosition) -> None:
-        """Take the key of the value that comes next. Raises `Refused` on one that is there already."""
+        """Set the key of the next value. Raises `Refused` for a duplicate."""
         node = self.open_nodes[-1]
         node.key, node.expects_key = key, False
         if key in node.value:
@@ -119,5 +119,5 @@ class DocumentTree(Generic[SourcePosition]):
         self.lines[path], self.columns[path] = self.get_position(position)
 
     def build_rejection(self, position: SourcePosition, reason: str, remedy: str = "") -> InputRejected:
-        """Return the refusal of what stands at a position."""
+        """Return the error for a position."""
         return InputRejected(InputProblem(reason, remedy, *self.get_position(position), self.path))

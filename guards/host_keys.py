@@ -62,7 +62,7 @@ def _parse_host_key(line: str) -> HostKey:
 
 
 def _read_key_type(body: str) -> str:
-    """Return the type that a key's own body names; nothing where the body does not hold whole fields."""
+    """Return the type in a key's body, or an empty text for an invalid body."""
     try:
         raw = base64.b64decode(body, validate=True)
     except (binascii.Error, ValueError):

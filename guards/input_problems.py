@@ -7,7 +7,7 @@ InputPath = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class InputProblem:
-    """One thing that is wrong; line and column count from 1 and are None where there are none."""
+    """Problem of an input; line and column count from 1, or are None."""
 
     reason: str
     remedy: str = ""
@@ -17,7 +17,7 @@ class InputProblem:
 
     @property
     def message(self) -> str:
-        """Return the reason and what to do about it, without the place."""
+        """Return the reason and the remedy, without the position."""
         return f"{self.reason}; {self.remedy}" if self.remedy else self.reason
 
     @property
@@ -37,7 +37,7 @@ class InputProblem:
 
 
 class InputRejected(ValueError):
-    """An input is not taken; `fault` says why."""
+    """Error raised for a rejected input; `fault` is the problem."""
 
     def __init__(self, problem: InputProblem) -> None:
         super().__init__(problem.display_message)
@@ -45,6 +45,6 @@ class InputRejected(ValueError):
 
 
 def get_line_and_column(text: str, position: int) -> tuple[int, int]:
-    """Line and column, from 1, of an index into `text`."""
+    """Return line and column, from 1, of an index into `text`."""
     before = text[:position]
     return before.count("\n") + 1, position - (before.rfind("\n") + 1) + 1

@@ -34,7 +34,7 @@ def parse_json(
     values: int = limits.JSON_VALUES,
     max_bytes: int = limits.BODY_BYTES,
 ) -> Any:
-    """Read one JSON value. Raises `Refused`, in milliseconds whatever the text is."""
+    """Parse one JSON value. Raises `Refused`, in milliseconds for any text."""
     if len(text) > max_bytes:
         raise InputRejected(InputProblem(f"the JSON is larger than {max_bytes // 1024} KiB", "send less"))
     if problem := find_text_problem(text):
@@ -43,7 +43,7 @@ def parse_json(
 
 
 class _JsonReader:
-    """Walks over the tokens; what may come next is one word of state, so nothing recurses."""
+    """Tokenizer with one state word for the next token, so that nothing recurses."""
 
     def __init__(self, text: str, *, depth: int, values: int) -> None:
         self.text = text
@@ -72,7 +72,7 @@ class _JsonReader:
         return self.tree.root
 
     def _list_token_handlers(self) -> tuple[Callable[[str, int], None], ...]:
-        """What to do with each kind of piece, in the order of the pattern's groups, which count from 1."""
+        """Return the handler of each token kind, in the order of the pattern's groups, which count from 1."""
         return (
             self._reject_token,
             self._read_punctuation,
@@ -161,7 +161,7 @@ class _JsonReader:
 
 
 def parse_number(digits: str) -> int | float | None:
-    """Return the number of a text that looks like one; None if no database could hold it."""
+    """Return the number of a text that looks like one; None if it exceeds the database's range."""
     if len(digits) > limits.NUMBER_CHARACTERS:
         return None
     if digits.lstrip("+-").isdigit():

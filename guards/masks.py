@@ -15,7 +15,7 @@ _MIN_PART_CHARACTERS = 6
 
 
 def list_printed_forms(secret: str) -> set[str]:
-    """Return every form that a secret is known by, and those of each of its lines."""
+    """Return every encoding of a secret, and those of each of its lines."""
     parts = {secret, secret.strip(), *secret.splitlines(), *map(str.strip, secret.splitlines())}
     return {
         form for part in parts if len(part) >= _MIN_PART_CHARACTERS for form in _iterate_printed_forms(part)
@@ -45,7 +45,7 @@ def _iterate_printed_forms(text: str) -> Iterator[str]:
 
 
 def _iterate_string_literals(text: str) -> Iterator[str]:
-    """As string literals: of JSON as several writers escape it, of JSON in JSON, of Python and of a shell."""
+    """Yield the string literals of a secret in JSON, nested JSON, Python and shells."""
     for plain in (json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]):
         yield plain
         yield json.dumps(plain)[1:-1]
@@ -89,7 +89,7 @@ _QUOTES: Final = "\"'`,;\\ \t\r"
 
 
 class SecretMask:
-    """Hides a set of secrets; made once for many lines, because the forms take time to work out."""
+    """Mask of a set of secrets, built once for many lines, because the encodings are slow to compute."""
 
     def __init__(self, secrets: Sequence[str] = ()) -> None:
         forms = {
@@ -111,11 +111,11 @@ class SecretMask:
 
     @property
     def longest_form(self) -> int:
-        """Characters of the longest form."""
+        """Return the length of the longest encoding."""
         return len(self._forms[0]) if self._forms else 0
 
     def mask_text(self, text: str) -> str:
-        """Return a text with every known secret hidden; it keeps as many ends of lines as it has."""
+        """Return a text with all known secrets redacted and the same number of lines."""
         if not self._forms:
             return text
         for form in self._forms:
@@ -126,7 +126,7 @@ class SecretMask:
         return self._mask_pieces(text) if self._searchable_forms else text
 
     def mask_json(self, value: Any) -> Any:
-        """Return the same for each text in what JSON can hold, names included."""
+        """Redact all texts in a JSON value, including keys."""
         if not self._forms:
             return value
         if isinstance(value, str):
@@ -136,13 +136,13 @@ class SecretMask:
         return [self.mask_json(item) for item in value] if isinstance(value, list | tuple) else value
 
     def mask_lines(self, texts: Sequence[str]) -> list[str]:
-        """Return the same for many lines at once, also where a secret runs over the end of a line."""
+        """Redact many lines at once, including secrets that span lines."""
         if not self._forms or not texts:
             return list(texts)
         return self.mask_text("\n".join(texts)).split("\n")
 
     def _mask_wrapped_forms(self, text: str) -> str:
-        """Hide what is wrapped: forms that would be there if the lines were one."""
+        """Redact encodings that are wrapped over lines."""
         joined = _join_lines(text)
         for form in self._unbroken_forms:
             if form in joined:
@@ -151,7 +151,7 @@ class SecretMask:
         return text
 
     def _mask_pieces(self, text: str) -> str:
-        """Hide what lines end with if that is nothing but a piece of a secret: one line of a wrapped form."""
+        """Redact a line end that is only a part of a secret: one line of a wrapped encoding."""
         ends = [line.rpartition(" ")[2].strip(_QUOTES) for line in text.split("\n")]
         for piece in {
             end for end in ends if len(end) >= MIN_PIECE_CHARACTERS and end in self._searchable_forms
@@ -186,7 +186,7 @@ def _mask_wrapped(text: str, form: str) -> str:
 
 
 def _list_text_positions(text: str) -> list[int]:
-    """Where the characters of a text are that belong to no break."""
+    """Return the positions of the characters that are not part of line breaks."""
     positions: list[int] = []
     end = 0
     for match in _LINE_BREAK.finditer(text):
@@ -196,10 +196,9 @@ def _list_text_positions(text: str) -> list[int]:
 
 
 class MaskedLineReader:
-    """Joins reads into lines, with at most one line in memory.
+    """Reader that joins chunks to lines, with at most one line in memory.
 
-    A line that does not end is told in pieces of 16 KiB; a secret on the border of two of them is hidden
-    before it is taken apart.
+    A line without an end is returned in pieces of 16 KiB. A secret across two pieces is redacted before the split.
     """
 
     def __init__(self, mask: SecretMask = EMPTY_MASK) -> None:
@@ -215,7 +214,7 @@ class MaskedLineReader:
         return [line.removesuffix("\r") for line in lines]
 
     def end(self) -> list[str]:
-        """What is left when nothing more comes."""
+        """Return the rest at the end of the input."""
         remainder, self._pending = self._pending + self._decoder.decode(b"", final=True), ""
         return [remainder] if remainder else []
 

@@ -23,7 +23,7 @@ def _build_options() -> Any:
 
 
 def describe_pattern_problem(pattern: str) -> str:
-    """Why a pattern is not taken, in words that go after it; empty if it is."""
+    """Return the problem of a pattern, as the end of a sentence; empty if it is valid."""
     if len(pattern) > PATTERN_CHARACTERS:
         return f"may have {PATTERN_CHARACTERS} at most"
     try:
@@ -38,7 +38,7 @@ def describe_pattern_problem(pattern: str) -> str:
 
 
 def _read_error_message(error: Exception) -> str:
-    """Return the words of RE2, which come as bytes."""
+    """Return the message of RE2, which is bytes."""
     message = error.args[0] if error.args else "it cannot be read"
     return message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
 
@@ -57,9 +57,7 @@ def filter_matches(pattern: str, texts: Iterable[str]) -> Iterator[str]:
 
 
 def is_glob_match(pattern: str, text: str) -> bool:
-    """Return whether all of a text fits a pattern in which * stands for anything; the time is linear in the
-    text.
-    """
+    """Return whether a text matches a pattern in which * matches anything, in linear time."""
     first, *parts = pattern.split("*")
     if not parts:
         return text == pattern

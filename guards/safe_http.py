@@ -24,7 +24,7 @@ _CREDENTIAL_HEADERS = ("authorization", "cookie", "proxy-authorization")
 
 
 class RequestFailed(Exception):
-    """No answer came; `code` says at which step it ended."""
+    """Error raised without a response; `code` names the failed phase."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -32,7 +32,7 @@ class RequestFailed(Exception):
 
     @property
     def is_local_failure(self) -> bool:
-        """Return whether another place might fare better: nothing was heard from the other side's program."""
+        """Return whether another machine might succeed: the server's program has not responded."""
         return self.code not in ("NoAnswer", "TooManyRedirects")
 
 
@@ -55,12 +55,12 @@ class SafeResponse:
 
 @dataclass(frozen=True)
 class RequestPolicy:
-    """How requests leave: where they may lead, and through which proxy.
+    """Policy of outgoing requests: permitted addresses, and the proxy.
 
-    A proxy resolves names by itself, so what it may reach is for it to say. `from_environment` takes the
-    one of HTTPS_PROXY and NO_PROXY; `proxy` is the URL of one for everything. With `cuts` an answer that is
-    larger than `most` is cut there, and so is one that breaks off or cannot be unpacked, for who asks for its
-    status alone. `seconds` is all the time there is, also for who sends a byte now and then.
+    A proxy resolves names by itself, so its own rules apply. `from_environment` uses HTTPS_PROXY and
+    NO_PROXY; `proxy` is the URL of one for all requests. With `cuts`, a response above `most`, or a broken
+    one, is cut, for callers that need only its status. `seconds` limits the whole request, also for slow
+    senders.
     """
 
     address_policy: AddressPolicy = PUBLIC_ONLY
@@ -90,7 +90,7 @@ class SafeRequest:
     auth: tuple[str, str] | None = field(default=None, repr=False)
 
     def build_redirect(self, status: int, location: str) -> "SafeRequest":
-        """Return the request that follows a redirect, without what was meant for the first host only."""
+        """Return the request after a redirect, without data for the first host only."""
         url = urljoin(self.url, location)
         redirect = replace(self, url=url)
         if status == 303 or (status in (301, 302) and self.method == "POST"):
@@ -104,7 +104,7 @@ class SafeRequest:
 
 
 def send_request(request: SafeRequest, policy: RequestPolicy) -> SafeResponse:
-    """Ask, and follow as many redirects as the way allows, each checked as the first one was.
+    """Send a request and follow redirects up to the policy's limit, each checked like the first.
 
     Raises `InvalidUrl`, `AddressRefused`, `NameNotResolved`, `RequestFailed`, `ResponseTooLarge`.
     """
@@ -161,7 +161,7 @@ def _send_once(request: SafeRequest, policy: RequestPolicy) -> SafeResponse:
 
 
 def _pin_address(url: str, policy: RequestPolicy) -> tuple[str, str, dict[str, str]]:
-    """Return the URL to connect to, what to call the host, and the name that the certificate must bear."""
+    """Return the URL with the checked address, the Host header, and the name of the certificate."""
     target = parse_url(url)
     if policy.is_proxied(target):
         policy.address_policy.require_literal_address(target.host)
@@ -179,7 +179,7 @@ def _get_origin(url: str) -> tuple[str, str]:
 
 @contextmanager
 def _close_after(client: httpx.Client, seconds: float, has_timed_out: threading.Event) -> Iterator[None]:
-    """Close the connection under whoever still reads from it then: each byte begins a time-out anew."""
+    """Close the connection at the deadline; each received byte restarts the read timeout."""
 
     def end() -> None:
         has_timed_out.set()
@@ -211,7 +211,7 @@ def _read_body(response: httpx.Response, max_bytes: int, *, truncates: bool) -> 
 
 
 def _build_decoder(encoding: str) -> Callable[[bytes, int], bytes]:
-    """How pieces of a body are unpacked, to no more than is wanted: a few bytes may stand for gigabytes."""
+    """Return a decoder of body chunks with a size limit: a few bytes may expand to gigabytes."""
     if encoding in ("gzip", "x-gzip", "deflate"):
         return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress
     if encoding != "identity":

@@ -33,7 +33,7 @@ _UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\ud800-\u
 
 
 def find_text_problem(text: str) -> InputProblem | None:
-    """What keeps a text from being stored: NUL (PostgreSQL has none), or half of a surrogate pair."""
+    """Return the reason why a text cannot be stored: NUL (PostgreSQL), or half of a surrogate pair."""
     position = text.find("\0")
     if position >= 0:
         line, column = get_line_and_column(text, position)
@@ -45,7 +45,7 @@ def find_text_problem(text: str) -> InputProblem | None:
 
 
 def find_control_problem(text: str) -> InputProblem | None:
-    """As `find_text_problem`, refusing every control character but tab and the line ends too."""
+    """Return the problem as `find_text_problem`, also for control characters except tab and line ends."""
     if problem := find_text_problem(text):
         return problem
     if match := _CONTROL.search(text):
@@ -56,7 +56,7 @@ def find_control_problem(text: str) -> InputProblem | None:
 
 
 def find_size_problem(text: str, max_bytes: int) -> InputProblem | None:
-    """Refuses more than `most` bytes of UTF-8; `text` must be one that `find_text_problem` found right."""
+    """Return a problem above `most` bytes of UTF-8; `text` must have passed `find_text_problem`."""
     # A character has one to four bytes, so most texts need not be encoded to know.
     if len(text) * 4 <= max_bytes or (len(text) <= max_bytes and len(text.encode()) <= max_bytes):
         return None
@@ -64,7 +64,7 @@ def find_size_problem(text: str, max_bytes: int) -> InputProblem | None:
 
 
 def find_name_problem(name: str, max_characters: int) -> InputProblem | None:
-    """What is wrong with a name of `most` characters: it is one line, and reads as what it is."""
+    """Return the problem of a name of at most `most` characters: it must be one printable line."""
     if problem := find_text_problem(name):
         return problem
     if not name.strip():
@@ -81,7 +81,7 @@ def find_name_problem(name: str, max_characters: int) -> InputProblem | None:
 
 
 def _describe_misleading_character(character: str) -> str:
-    """How to call a character that a name may not hold; nothing for the others."""
+    """Return the description of a character that a name may not contain; empty for others."""
     if not _INVISIBLE.match(character):
         return ""
     if _BIDI.match(character):
@@ -92,7 +92,7 @@ def _describe_misleading_character(character: str) -> str:
 
 
 def sanitize_text(text: str) -> str:
-    """Return a text without what could break a terminal, a page or PostgreSQL; colours (SGR) stay."""
+    """Return a text without characters that break a terminal, a page or PostgreSQL; colors (SGR) stay."""
     if text.isprintable():
         return text
     cleaned = _UNPRINTABLE.sub("\ufffd", text.replace("\n", " "))
@@ -100,7 +100,7 @@ def sanitize_text(text: str) -> str:
 
 
 def truncate_text(text: str) -> str:
-    """Return a text of at most 16 KiB, which says so where it was longer."""
+    """Truncate a text to 16 KiB, with a note."""
     if len(text) * 4 <= MAX_LINE_BYTES:
         return text
     encoded = text.encode()

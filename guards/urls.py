@@ -18,7 +18,7 @@ _NON_WEB_PORTS = frozenset(
 
 
 class InvalidUrl(ValueError):
-    """The text is no URL that can be asked."""
+    """Error raised for a text that is not a usable URL."""
 
 
 class HostNotResolved(Exception):
@@ -27,7 +27,7 @@ class HostNotResolved(Exception):
 
 @dataclass(frozen=True)
 class UrlTarget:
-    """What a URL names."""
+    """Parts of a URL."""
 
     scheme: str
     host: str
@@ -50,12 +50,12 @@ class ResolvedHost:
 
     @property
     def url_address(self) -> str:
-        """Return the address as it stands in a URL."""
+        """Return the address in URL notation."""
         return f"[{self.address}]" if ":" in self.address else self.address
 
 
 def parse_url(url: str) -> UrlTarget:
-    """What a URL names. Raises `InvalidUrl` for other schemes, other ports and what libraries read apart."""
+    """Parse a URL. Raises `InvalidUrl` for forbidden schemes and ports, and for ambiguous texts."""
     # Looked for first: `urlsplit` drops some of them, and the host becomes another.
     if any(ord(character) <= 32 or ord(character) == 127 or character == "\\" for character in url):
         raise InvalidUrl("the address holds spaces, control characters or backslashes")
@@ -78,7 +78,7 @@ def parse_url(url: str) -> UrlTarget:
 
 
 def _encode_host(host: str) -> str:
-    """Return the name as it is asked for and called on the wire, which is what the system makes of it too."""
+    """Return the encoded host name for DNS and the request, as the system encodes it."""
     if host.isascii():
         return host
     try:
@@ -92,7 +92,7 @@ def _encode_host(host: str) -> str:
 
 
 def describe_url_problem(url: str, address_policy: AddressPolicy = PUBLIC_ONLY) -> str:
-    """Why a URL cannot be taken, as far as that is known without asking for its name; "" for a good one."""
+    """Return the problem of a URL without resolving its name; "" for a valid one."""
     try:
         target = parse_url(url)
         address_policy.require_literal_address(target.host)

@@ -1,8 +1,8 @@
 """Strict YAML and JSON parser with limits, and with the line of every value.
 
-JSON is read as YAML, which also takes JSON with a forgotten quote (T09). Scalars follow YAML 1.2: `yes` is a
-word, `012` is twelve, dates are text. Values are built from the parser's events, so nothing here recurses;
-the library's own loader ends the process at 50,000 brackets, and is never called.
+JSON is parsed as YAML, which also accepts JSON with a missing quote (T09). Scalars follow YAML 1.2: `yes` is
+a text, `012` is twelve, dates are texts. Values are built from the parser's events without recursion. The
+library's own loader, which crashes the process at 50,000 brackets, is never called.
 """
 
 import json
@@ -52,9 +52,9 @@ def parse_yaml(
     max_bytes: int = limits.SPEC_BYTES,
     expands_aliases: bool = False,
 ) -> ParsedDocument:
-    """Read one document. Raises `Refused` on anything else, in milliseconds whatever the text is.
+    """Parse one document. Raises `Refused` for anything else, in milliseconds for any text.
 
-    `values` and `most` limit what aliases expand to as well.
+    `values` and `most` also limit the expansion of aliases.
     """
     if text_problem := find_text_problem(text) or find_size_problem(text, max_bytes):
         raise InputRejected(
@@ -91,7 +91,7 @@ def parse_yaml(
 
 
 def _replace_surrogate_escapes(text: str) -> str:
-    """JSON writes characters beyond the 16-bit range as two escapes, which YAML does not know."""
+    """Replace surrogate escapes: JSON has two for a character beyond 16 bits, YAML has none."""
     if "\\u" not in text or not text.lstrip().startswith(("{", "[")):
         return text
     return _SURROGATE_PAIR.sub(lambda pair: pair[1] + json.loads(f'"{pair[2]}"'), text)
@@ -173,7 +173,7 @@ class _AliasExpansion:
 
 
 class _AnchorEvents:
-    """The nodes that have anchors, as slices of the events of the document; aliases in them are expanded."""
+    """Nodes with anchors, as slices of the document's events with expanded aliases."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, tuple[int, int | None]] = {}
@@ -182,7 +182,7 @@ class _AnchorEvents:
         self._open: list[str | None] = []
 
     def record(self, event: yaml.Event) -> None:
-        """Record an event of a node, with the anchor that it may have; an alias is what it expands to."""
+        """Record an event of a node with its anchor, if any; an alias is expanded."""
         if isinstance(event, yaml.AliasEvent):
             return
         begin = len(self._events)
@@ -198,7 +198,7 @@ class _AnchorEvents:
             self.nodes[anchor] = (self.nodes[anchor][0], begin + 1)
 
     def iterate_events(self, anchor: str) -> Iterator[yaml.Event]:
-        """Return the events of a node, without its anchors: an alias does not name anything anew."""
+        """Yield the events of a node without its anchors: an alias defines no anchor."""
         begin, end = self.nodes[anchor]
         for event in self._events[begin:end]:
             if getattr(event, "anchor", None):
@@ -208,7 +208,7 @@ class _AnchorEvents:
 
 
 class _YamlReader:
-    """Turns the parser's events into values, refusing what a specification does not need."""
+    """Reader that converts the parser's events to values, and rejects unneeded YAML features."""
 
     def __init__(self, *, depth: int, values: int, anchors: _AnchorEvents | None) -> None:
         self.tree: DocumentTree[Any] = DocumentTree(
@@ -240,9 +240,9 @@ class _YamlReader:
         return ParsedDocument(self.tree.root, self.tree.lines, self.tree.columns, self.number_texts)
 
     def _expand_alias(self, event: yaml.AliasEvent) -> None:
-        """Take the node that an alias stands for once more; it counts against the limits again.
+        """Expand an alias once more; the expansion counts against the limits.
 
-        Raises `Refused` with the place of the alias, which is what has to go.
+        Raises `Refused` with the position of the alias.
         """
         if self.anchors is None:
             self._reject(event, "aliases (*name) are not allowed", "write the value out")
@@ -305,7 +305,7 @@ class _YamlReader:
 
 
 def _get_mark_position(mark: Any) -> tuple[int, int]:
-    """Line and column of a mark, from 1; the parser counts from 0, and has none for an empty text."""
+    """Return line and column of a mark, from 1; the parser counts from 0, and has none for an empty text."""
     return (mark.line + 1, mark.column + 1) if mark else (1, 1)
 
 

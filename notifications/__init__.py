@@ -1,1 +1,1 @@
-"""Tells programs that people chose of what happened: rules, an outbox, and what sends it."""
+"""Notifications of external programs: rules, an outbox, and its sender."""

@@ -13,7 +13,7 @@ from notifications.operations import VIEW
 
 @admin.register(NotificationRule)
 class NotificationRuleAdmin(ReadOnlyAdmin):
-    """Who is told of what; never the whole address, and never the secret."""
+    """Admin list of notification rules, without full address and secret."""
 
     permission = VIEW
     list_display = ("identifier", "name", "host", "scope", "is_enabled", "failures")
@@ -39,7 +39,7 @@ class NotificationRuleAdmin(ReadOnlyAdmin):
 
 @admin.register(Notification)
 class NotificationAdmin(ReadOnlyAdmin):
-    """What was told, and what came of it."""
+    """Admin list of notifications with their delivery results."""
 
     permission = VIEW
     list_display = ("created_at", "event", "text", "rule", "status", "attempts", "response_status")

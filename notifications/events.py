@@ -9,7 +9,7 @@ from rbac.models import Scope
 
 
 class EventType(TextChoices):
-    """What happened; the values are a published interface: never rename one."""
+    """Types of events; the values are a published interface: never rename one."""
 
     EXECUTION_FAILED = "execution.failed", "An execution failed"
     EXECUTION_SUCCEEDED = "execution.succeeded", "An execution succeeded"
@@ -33,9 +33,9 @@ SUBSCRIBABLE_EVENTS: Final = tuple(
 
 @dataclass(frozen=True)
 class NotificationEvent:
-    """One thing that happened, for whoever asked to be told; `path` is the address of the page about it.
+    """Event for notification rules; `path` is the URL path of its page.
 
-    `text` says it in one sentence. No field may hold a secret: what programs said is masked before.
+    `text` is one sentence. No field may contain a secret: output of programs is redacted before.
     """
 
     event: EventType

@@ -13,13 +13,13 @@ from rbac.models.scopes import IDENTIFIER_PATTERN, validate_identifier
 
 
 class NotificationRule(models.Model):
-    """Who is told of which events of a scope and of those below it.
+    """Rule that sends the events of a scope and the scopes below it.
 
-    The address may hold a token, so it is kept as a secret is; `host` is what people see of it.
+    The address may contain a token, so it is encrypted; `host` is the displayed part.
     """
 
     class Kind(models.TextChoices):
-        """How it is told."""
+        """Kind of channel."""
 
         WEBHOOK = "Webhook", "Webhook"
 
@@ -58,13 +58,13 @@ class NotificationRule(models.Model):
 
 
 class Notification(models.Model):
-    """One fact for one rule, written with the fact itself and sent until it is taken (SAFETY: outbox).
+    """Event for one rule, written in the event's transaction and sent until it is accepted.
 
-    `sends` counts every claim and is its fence; `attempts` counts those since it was last to be sent anew.
+    `sends` counts all claims and is the fencing token; `attempts` counts those since the last resend.
     """
 
     class Status(models.TextChoices):
-        """Where it is."""
+        """Status of a notification."""
 
         WAITING = "WAITING", "Waiting"
         DELIVERED = "DELIVERED", "Delivered"
@@ -107,7 +107,7 @@ class Notification(models.Model):
 
 
 class OutboxLease(models.Model):
-    """The one row under whose lease one worker at a time sends: a receiver that hangs holds one worker."""
+    """Single row with the lease of the sending worker: a hanging receiver blocks one worker only."""
 
     lease_expires_at = models.DateTimeField(null=True)
 

@@ -36,9 +36,9 @@ _KNOWN_EVENTS: Final = tuple(value for value, _ in SUBSCRIBABLE_EVENTS)
 
 @dataclass(frozen=True)
 class NotificationRuleSpec:
-    """Everything that can be said of a rule beside its identifier.
+    """Fields of a rule except its identifier.
 
-    An empty `url` or `secret` keeps the one there is; `unsigned` takes the secret away.
+    An empty `url` or `secret` keeps the current one; `unsigned` removes the secret.
     """
 
     name: str
@@ -52,7 +52,7 @@ class NotificationRuleSpec:
 def create_rule(
     *, actor: User, scope: Scope, identifier: str, spec: NotificationRuleSpec
 ) -> NotificationRule:
-    """Add a rule. Raises `BadInput`, or `Conflict` where the identifier is taken or there are too many."""
+    """Create a rule. Raises `BadInput`, or `Conflict` for a used identifier or too many rules."""
     require(actor, EDIT, scope)
     require_valid_identifier(identifier)
     rule = NotificationRule(scope=scope, identifier=identifier)
@@ -73,9 +73,9 @@ def create_rule(
 def update_rule(
     *, actor: User, rule: NotificationRule, spec: NotificationRuleSpec, version: int | None = None
 ) -> NotificationRule:
-    """Change a rule; what waits goes to the new address, and not at all where it is turned off.
+    """Update a rule; waiting notifications go to the new address, or nowhere if the rule is disabled.
 
-    Raises `BadInput`, and `VersionConflict` where `version` is not the current one any more.
+    Raises `BadInput`, and `VersionConflict` if `version` is not the current one.
     """
     require(actor, EDIT, rule)
     before = build_audit_values(rule)
@@ -101,7 +101,7 @@ def update_rule(
 
 
 def delete_rule(*, actor: User, rule: NotificationRule) -> None:
-    """Remove a rule, and with it what it was told; what is on its way may still arrive."""
+    """Delete a rule with its notifications; one in delivery may still arrive."""
     require(actor, DELETE, rule)
     with transaction.atomic():
         record_audit_entry(
@@ -127,9 +127,9 @@ def create_test_notification(*, actor: User, rule: NotificationRule) -> Notifica
 
 
 def resend_notification(*, actor: User, notification: Notification) -> Notification:
-    """Send it once more, at once and under the same id; its attempts begin anew.
+    """Resend a notification at once with the same id and new attempts.
 
-    Raises `Conflict` while it is being sent.
+    Raises `Conflict` during a delivery.
     """
     require(actor, EDIT, notification.rule)
     now = get_database_time()
@@ -154,7 +154,7 @@ def resend_notification(*, actor: User, notification: Notification) -> Notificat
 
 
 def build_audit_values(rule: NotificationRule) -> dict[str, Any]:
-    """What the audit trail keeps of a rule: not its address, which may hold a token, nor its secret."""
+    """Return the audited values of a rule, without its address, which may contain a token, and its secret."""
     return {
         "identifier": rule.identifier,
         "name": rule.name,
@@ -180,7 +180,7 @@ def _apply_spec(rule: NotificationRule, spec: NotificationRuleSpec) -> None:
 
 
 def get_visible_host(url: str) -> str:
-    """What people may see of an address: how it begins, up to where a token could stand."""
+    """Return the displayed part of an address, which ends before a possible token."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"[:255]
 

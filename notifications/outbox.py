@@ -31,12 +31,12 @@ _BRACKETS: Final = str.maketrans({"<": "‹", ">": "›"})
 
 
 def render_body(fact: NotificationEvent, key: UUID, at: datetime) -> str:
-    """Return the document as it is sent, byte for byte; every key is always there."""
+    """Return the document as the exact bytes of the request; every key is always present."""
     return json.dumps(build_document(fact, key, at), ensure_ascii=False)
 
 
 def build_document(fact: NotificationEvent, key: UUID, at: datetime) -> Mapping[str, Any]:
-    """Return the same as a value."""
+    """Return the document."""
     return {
         "id": str(key),
         "event": fact.event.value,
@@ -57,13 +57,13 @@ def build_document(fact: NotificationEvent, key: UUID, at: datetime) -> Mapping[
 
 
 def render_text(fact: NotificationEvent) -> str:
-    """Return the fact in one line, in which nothing means more to a chat tool than it says."""
+    """Return the event in one line, escaped for chat tools."""
     # First made one line: what that leaves out may keep apart what chat tools act on.
     return _truncate(escape_for_chat(_collapse_whitespace(fact.text)), NOTIFICATION_TEXT_CHARACTERS)
 
 
 def escape_for_chat(text: str) -> str:
-    """Return a text without what chat tools act on."""
+    """Return a text without markup of chat tools."""
     return _LINK.sub(_ZERO_WIDTH_SPACE, _MENTION.sub(f"@{_ZERO_WIDTH_SPACE}", text.translate(_BRACKETS)))
 
 
@@ -80,10 +80,10 @@ DELIVERY_DEADLINE: Final = timedelta(hours=NOTIFICATION_HOURS)
 
 
 def notify(*facts: NotificationEvent) -> int:
-    """Write what is to be told of these facts, and say how much that is; in the transaction of the facts.
+    """Write the notifications of these events in their transaction, and return their number.
 
-    The rules of a fact's scope and of those above count, not those of an archived scope: nobody could turn
-    them off. Two queries, however many facts and rules.
+    The rules of an event's scope and the scopes above apply, except those of archived scopes, which nobody
+    could disable. Two queries in all.
     """
     if not facts:
         return 0
@@ -105,7 +105,7 @@ def notify(*facts: NotificationEvent) -> int:
 
 
 def list_subscribed_events(scope: Scope, events: Iterable[EventType]) -> frozenset[EventType]:
-    """Which of these events some rule wants to be told of; for who has to read more to say what happened."""
+    """Return the events that have a rule, for callers that must read more to build them."""
     rows = _list_enabled_rules(scope.ancestor_paths())
     asked = {name for names in rows.values_list("events", flat=True) for name in names}
     return frozenset(event for event in events if event in asked)

@@ -23,7 +23,7 @@ LEASE_DURATION: Final = timedelta(seconds=50)
 
 
 def claim_lease(now: datetime) -> datetime | None:
-    """Take the lease and say until when it is ours; None where another worker has it."""
+    """Claim the lease and return its expiry; None if another worker has it."""
     until = now + LEASE_DURATION
     OutboxLease.objects.get_or_create(pk=1)
     free = OutboxLease.objects.filter(Q(lease_expires_at=None) | Q(lease_expires_at__lte=now), pk=1)
@@ -31,7 +31,7 @@ def claim_lease(now: datetime) -> datetime | None:
 
 
 def release_lease(until: datetime) -> None:
-    """Give the lease back, if it still is the one that was taken until then."""
+    """Release the lease if it still has this expiry."""
     OutboxLease.objects.filter(pk=1, lease_expires_at=until).update(lease_expires_at=None)
 
 
@@ -67,7 +67,7 @@ def has_due_notifications(now: datetime) -> bool:
 
 
 def send_due_notifications(*, now: Callable[[], datetime] = get_database_time) -> int:
-    """Send what is due, if no other worker is at it, and say how many tries that took."""
+    """Send the due notifications unless another worker does, and return the number of attempts."""
     if not has_due_notifications(now()):
         return 0
     lease = claim_lease(now())
@@ -88,7 +88,7 @@ class OutboxSender:
         self._running: dict[Future[WebhookResult], ClaimedNotification] = {}
 
     def run(self) -> int:
-        """Keep the threads busy until nothing is due or the time is up."""
+        """Keep the threads busy until nothing is due or the time is over."""
         pool = ThreadPoolExecutor(MOST_PARALLEL_SENDS, thread_name_prefix="notification")
         try:
             while self._claim_and_submit(pool) or self._running:
@@ -105,7 +105,7 @@ class OutboxSender:
         return self._tries
 
     def _claim_and_submit(self, pool: ThreadPoolExecutor) -> bool:
-        """Claim for every thread that is free, and say whether there was anything."""
+        """Claim a notification for every free thread, and return whether there was one."""
         free = MOST_PARALLEL_SENDS - len(self._running)
         if self._get_elapsed() > CLAIM_WINDOW_SECONDS or not free:
             return False
@@ -121,7 +121,7 @@ class OutboxSender:
 
 
 def _get_result(future: Future[WebhookResult]) -> WebhookResult:
-    """What came of it; a mistake of ours is no reason to hold up the others."""
+    """Return the delivery result; a bug must not block the other notifications."""
     error = future.exception()
     if error is None:
         return future.result()
@@ -132,7 +132,7 @@ def _get_result(future: Future[WebhookResult]) -> WebhookResult:
 def claim_due_notifications(
     now: datetime, most: int, busy: Collection[int] = ()
 ) -> list[ClaimedNotification]:
-    """Claim the next notification of each of so many rules: those whose next has waited longest."""
+    """Claim the next notification of each rule, longest waiting first."""
     due = Notification.objects.filter(rule=OuterRef("pk"), status=WAITING, due_at__lte=now)
     next_ones = due.order_by("due_at", "created_at", "pk")
     claimed = Notification.objects.filter(rule=OuterRef("pk"), status=WAITING, claimed_until__gt=now)
@@ -149,7 +149,7 @@ def claim_due_notifications(
 
 
 def _claim_next(rule: NotificationRule, now: datetime) -> ClaimedNotification | None:
-    """Return the one conditional UPDATE that makes it this worker's; None where another one was faster."""
+    """Return the notification after a conditional UPDATE that claims it; None if another worker has it."""
     key = rule.next  # type: ignore[attr-defined]
     free = Notification.objects.filter(pk=key, status=WAITING, due_at__lte=now).filter(
         _build_unclaimed_filter(now)
@@ -175,7 +175,7 @@ def _build_unclaimed_filter(now: datetime) -> Q:
 
 
 def record_result(claimed: ClaimedNotification, answer: WebhookResult, now: datetime) -> None:
-    """Write down what became of it; nothing where it is no longer this claim's, or was deleted."""
+    """Store a delivery result, unless the notification has a newer claim or is deleted."""
     mine = Notification.objects.filter(pk=claimed.key, sends=claimed.fence, status=WAITING)
     rule = NotificationRule.objects.filter(pk=claimed.rule)
     if answer.is_delivered:
@@ -193,14 +193,14 @@ def record_result(claimed: ClaimedNotification, answer: WebhookResult, now: date
 
 
 def _back_off_rule(rule: QuerySet[NotificationRule], now: datetime) -> None:
-    """Leave a rule alone for longer with each try that fails."""
+    """Pause a rule for longer with each failed attempt."""
     rule.update(failures=F("failures") + 1)
     failures = rule.values_list("failures", flat=True).first() or 1
     rule.update(paused_until=now + RULE_BACKOFFS[min(failures, len(RULE_BACKOFFS)) - 1])
 
 
 def expire_notifications(now: datetime) -> int:
-    """End what was tried for too long, and what died with its last attempt; how much that was."""
+    """Fail notifications that are too old or crashed in their last attempt, and return their number."""
     waiting = Notification.objects.filter(status=WAITING).filter(_build_unclaimed_filter(now))
     dead = waiting.filter(attempts__gte=NOTIFICATION_ATTEMPTS)
     ended = dead.update(

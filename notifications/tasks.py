@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 @shared_task(name="notifications.tasks.send_due")
 def send_due(**_: Any) -> None:
-    """Send what is due; where another worker is at it, leave it to that one."""
+    """Send the due notifications, unless another worker does."""
     try:
         outbox_sender.send_due_notifications()
     except OUTAGE_ERRORS as error:

@@ -25,7 +25,7 @@ HEALTHY_SECONDS = 30.0
 
 
 def build_death_signal_hook(parent: int, number: signal.Signals) -> Callable[[], None]:
-    """Return what a forked child calls so that the kernel ends it when `parent` is no more."""
+    """Return a hook for the forked child that makes the kernel end it with `parent`."""
 
     def arm() -> None:
         if _libc is not None:
@@ -38,7 +38,7 @@ def build_death_signal_hook(parent: int, number: signal.Signals) -> Callable[[],
 
 
 class ChildProcess:
-    """Keeps one program running until it is told to stop."""
+    """Child process that restarts until it is stopped."""
 
     def __init__(self, program: Program, environment: Mapping[str, str], console: Console) -> None:
         self.program = program
@@ -72,7 +72,7 @@ class ChildProcess:
         return status
 
     async def keep_running(self) -> None:
-        """Run the program again and again, with growing pauses while it keeps dying."""
+        """Run the program again and again, with growing pauses between failures."""
         pause = INITIAL_BACKOFF_SECONDS
         while not self._stopping:
             started = time.monotonic()
@@ -86,7 +86,7 @@ class ChildProcess:
             pause = min(pause * 2, MAX_BACKOFF_SECONDS)
 
     async def stop(self) -> None:
-        """Ask the program to end, and end it when it takes too long."""
+        """Stop the program, and kill it after a timeout."""
         self._stopping = True
         await self.end()
 
@@ -101,7 +101,7 @@ class ChildProcess:
         self._kill_group()
 
     def write_traceback(self) -> None:
-        """Have the program write what each of its threads does just now; one that cannot ends."""
+        """Make the program write its thread stacks; a program that cannot do so ends."""
         if self.pid:
             os.kill(self.pid, signal.SIGUSR1)
 

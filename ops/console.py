@@ -11,7 +11,7 @@ _MAX_LINE_BYTES = 64 * 1024
 
 
 class Console:
-    """Writes prefixed lines, in color where a person can see it."""
+    """Console with a prefix for each line, in color on a terminal."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stdout
@@ -19,7 +19,7 @@ class Console:
         self._seen: dict[str, str] = {}
 
     def line(self, name: str, text: str) -> None:
-        """Write one line that the process `name` said."""
+        """Write one line of the process `name`."""
         prefix = f"{name:<{_WIDTH}} |"
         if self._colorful:
             color = self._seen.setdefault(name, _COLORS[len(self._seen) % len(_COLORS)])
@@ -27,7 +27,7 @@ class Console:
         self.block(f"{prefix} {text}")
 
     def block(self, text: str) -> None:
-        """Write a text as it is."""
+        """Write a text unchanged."""
         try:
             self._stream.write(text + "\n")
             self._stream.flush()
@@ -37,15 +37,15 @@ class Console:
 
 
 class PlainConsole(Console):
-    """Writes the lines of one program as they are: there is no other to tell it from."""
+    """Console without prefixes, for a single program."""
 
     def line(self, name: str, text: str) -> None:
-        """Write one line, also where the supervisor says it."""
+        """Write one line, also of the supervisor."""
         self.block(text)
 
 
 class LineSplitter:
-    """Cuts a stream of bytes into lines."""
+    """Splitter of a byte stream into lines."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -58,6 +58,6 @@ class LineSplitter:
         return [line.decode(errors="replace").rstrip("\r") for line in whole]
 
     def end(self) -> list[str]:
-        """Return what is left once the stream has ended."""
+        """Return the rest at the end of the stream."""
         rest, self._rest = self._rest, b""
         return [rest.decode(errors="replace")] if rest else []

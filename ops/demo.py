@@ -28,7 +28,7 @@ SECRET_ACCESS_KEY = "sandbox/secret/access/key/example/000000"  # noqa: S105
 
 @transaction.atomic
 def seed_demo(facts: SandboxFacts) -> None:
-    """Make what the demo lacks; running it again changes nothing that is there."""
+    """Create the missing demo data; existing data stays unchanged."""
     ensure_builtin_roles()
     create_first_rows()
     project = _create_project()

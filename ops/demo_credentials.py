@@ -23,7 +23,7 @@ def get_demo_api_key() -> str:
 
 
 def get_variable(variable: str) -> str:
-    """What the environment says, or nothing."""
+    """Return an environment variable, or an empty text."""
     return os.environ.get(variable, "")
 
 

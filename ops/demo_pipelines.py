@@ -43,7 +43,7 @@ class SandboxFacts:
 
     @classmethod
     def from_wire(cls, seed: dict[str, Any]) -> "SandboxFacts":
-        """Read what GET /sandbox/seed answers."""
+        """Parse the response of GET /sandbox/seed."""
         return cls(
             region=seed["region"],
             cluster=seed["cluster"],
@@ -54,7 +54,7 @@ class SandboxFacts:
         )
 
     def values(self) -> dict[str, str]:
-        """What the samples name."""
+        """Return the values of the samples' placeholders."""
         found = {
             "role_arn": self.role_arn,
             "region": self.region,
@@ -75,7 +75,7 @@ class SandboxFacts:
 
 @dataclass(frozen=True)
 class DemoPipeline:
-    """One pipeline, the service that it deploys, and where that one's manifests are kept."""
+    """Demo pipeline with its service and the location of the manifests."""
 
     pipeline: str
     service: str
@@ -131,7 +131,7 @@ DEMO_PIPELINES = (
 
 
 def seed_pipeline(demo: DemoPipeline, *, admin: User, project: Scope, facts: SandboxFacts) -> None:
-    """Make what one demo lacks."""
+    """Create the missing rows of one demo."""
     if demo.needs_load_balancer and not facts.load_balancer:
         return
     values = {

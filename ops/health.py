@@ -24,27 +24,27 @@ CHECK_TIMEOUT_SECONDS = 2.0
 
 
 class NotReadyError(Exception):
-    """One part does not answer; the message says what to look at."""
+    """Error raised by a failed check; the message names the part to inspect."""
 
 
 @never_cache
 @require_safe
 def healthz(request: HttpRequest) -> JsonResponse:
-    """Answer that this process lives, whatever else is broken."""
+    """Return 200 while this process works, independent of other parts."""
     return JsonResponse({"status": "alive"})
 
 
 @never_cache
 @require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
-    """Answer 200 once all parts answer, else 503 naming those that do not."""
+    """Return 200 if all checks pass, else 503 with the failed ones."""
     reasons = list_failed_checks()
     body = {"status": "not ready" if reasons else "ready", "missing": sorted(reasons), "reasons": reasons}
     return JsonResponse(body, status=503 if reasons else 200)
 
 
 def list_failed_checks() -> dict[str, str]:
-    """What does not answer, by name, with a sentence each."""
+    """Return the failed checks by name, with a sentence each."""
     checks: dict[str, Callable[[], None]] = {"database": _check_database, "broker": _check_broker}
     if settings.SANDBOX_URL:
         checks["sandbox"] = _check_sandbox
@@ -72,7 +72,7 @@ def _check_database() -> None:
 
 @cache
 def _is_migrated(_alias: str) -> bool:
-    """Remembered once true: code and database of a running process no longer move apart by themselves."""
+    """Return whether the database is migrated; a positive result is cached."""
     executor = MigrationExecutor(connection)
     if open_ones := executor.migration_plan(executor.loader.graph.leaf_nodes()):
         raise NotReadyError(f"{len(open_ones)} migrations are not applied; run manage.py migrate.")
@@ -108,7 +108,7 @@ def _check_sandbox() -> None:
 
 
 def _list_failed_background_checks() -> dict[str, str]:
-    """Worker and dispatcher: the beat asks once a second, and a worker writes a pulse when it is asked."""
+    """Return the failures of worker and dispatcher: a worker writes a pulse for each request of the beat."""
     last = Pulse.objects.filter(name=DISPATCHER).values_list("at", flat=True).first()
     if last is not None and timezone.now() - last < MAX_PULSE_AGE:
         return {}

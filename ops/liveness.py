@@ -52,7 +52,7 @@ async def restart_when_unresponsive(
 
 
 async def _is_responding(port: int, within: float) -> bool:
-    """Return whether anything comes back; which status it is says nothing about being alive."""
+    """Return whether the server responds, with any status."""
     # Any other name would be refused, and the refusal written to the log.
     host = urlsplit(settings.PUBLIC_URL).netloc
     try:
@@ -68,7 +68,7 @@ async def _is_responding(port: int, within: float) -> bool:
 
 
 async def run_web_server(port: int, command: tuple[str, ...]) -> int:
-    """Keep this web server running and answering until a signal ends it; return the exit status."""
+    """Run a responsive web server until a signal arrives; return the exit status."""
     console = PlainConsole()
     child = ChildProcess(Program("web", command, stop_seconds=12.0), os.environ, console)
     ended = asyncio.Event()

@@ -12,7 +12,7 @@ from ops import valkey
 
 @dataclass(frozen=True)
 class Program:
-    """One process to keep running."""
+    """Process that the supervisor runs."""
 
     name: str
     command: tuple[str, ...]
@@ -22,7 +22,7 @@ class Program:
 
 
 def build_environment() -> dict[str, str]:
-    """Return the environment of every program: this process's own, with what was worked out made explicit."""
+    """Return the environment of every program: this process's environment with the resolved settings."""
     chosen = {
         "SLIPWAY_HOME": str(settings.HOME),
         "PORT": str(settings.ENV.port),
@@ -54,7 +54,7 @@ def get_sandbox() -> Program:
 
 
 def get_preparation() -> Program:
-    """Migrations, static files and demo: runs once and ends."""
+    """Return the one-off program for migrations, static files and demo."""
     return Program("prepare", _build_manage_command("prepare"))
 
 
@@ -79,7 +79,7 @@ def get_web() -> Program:
 def get_worker() -> Program:
     """Return the Celery worker.
 
-    The checkout in its command line tells it from those of other installations.
+    The checkout in its command line distinguishes it from other installations.
     """
     return Program(
         "worker",

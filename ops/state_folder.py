@@ -9,12 +9,12 @@ from pathlib import Path
 
 
 class CannotStartError(Exception):
-    """Something on this machine is in the way; the message says what, and what to do."""
+    """Error raised when the machine prevents a start; the message names the remedy."""
 
 
 @contextlib.contextmanager
 def lock_state_folder(home: Path) -> Iterator[None]:
-    """Hold the state folder for this process alone. Raises `CannotStartError` when another one has it."""
+    """Lock the state folder for this process. Raises `CannotStartError` if another process has it."""
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         _restrict_permissions(home)
@@ -39,7 +39,7 @@ def lock_state_folder(home: Path) -> Iterator[None]:
 
 
 def _restrict_permissions(home: Path) -> None:
-    """Keep other users of this machine out: session keys and secrets are in there."""
+    """Deny other users of this machine access to session keys and secrets."""
     home.chmod(0o700)
     for path in home.iterdir():
         if path.is_file() and not path.is_symlink():

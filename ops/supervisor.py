@@ -29,9 +29,7 @@ _FINGERPRINT_VARIABLES = ("SLIPWAY_DEMO_PASSWORD", "SLIPWAY_DEMO_API_KEY", "DATA
 
 
 def compute_fingerprint() -> str:
-    """Return a digest of the code, the static files, the database file and the settings that the demo is made
-    of.
-    """
+    """Return a digest of the demo's inputs: code, static files, database file and settings."""
     digest = hashlib.sha256()
     for path in sorted(_list_files()):
         status = path.stat()
@@ -43,9 +41,7 @@ def compute_fingerprint() -> str:
 
 
 def load_fingerprint() -> str:
-    """Return the digest of the last time, or nothing when there is none or the database is not a file of
-    ours.
-    """
+    """Return the stored digest, or an empty text without one or without our own database file."""
     try:
         return (settings.HOME / "prepared").read_text()
     except FileNotFoundError:
@@ -53,7 +49,7 @@ def load_fingerprint() -> str:
 
 
 def save_fingerprint() -> None:
-    """Remember that everything is prepared as things are now."""
+    """Store the digest after the preparation."""
     (settings.HOME / "prepared").write_text(compute_fingerprint())
 
 
@@ -67,7 +63,7 @@ def _list_files() -> list[Path]:
 
 
 def _identify_database() -> str:
-    """What identifies the database: a file that was removed and made again is another one."""
+    """Return the identity of the database; a recreated file has a new one."""
     database = settings.DATABASES["default"]
     if "sqlite3" not in str(database["ENGINE"]):
         # Nobody can tell from here what happened to a database elsewhere.
@@ -148,7 +144,7 @@ class Supervisor:
         await self._print_when_ready()
 
     async def _prepare(self) -> None:
-        """Bring database, static files and demo up to date, where anything changed since the last time."""
+        """Prepare database, static files and demo if anything changed since the last start."""
         current = compute_fingerprint()
         if load_fingerprint() == current:
             return
@@ -170,7 +166,7 @@ class Supervisor:
         self._console.block(render_welcome(took))
 
     async def _wait_until_ready(self) -> str:
-        """Wait for /readyz; return what it misses in the end, or nothing."""
+        """Wait for /readyz; return the failed checks after the timeout, or an empty text."""
         url = f"http://127.0.0.1:{settings.ENV.port}/readyz"
         deadline = time.monotonic() + READY_TIMEOUT_SECONDS
         missing = "the web server does not answer"
@@ -222,7 +218,7 @@ class Supervisor:
         self._asked_to_end.set()
 
     async def _stop_all(self) -> None:
-        """Those who use the broker and the sandbox first, the broker and the sandbox last."""
+        """Stop the users of broker and sandbox first, then broker and sandbox."""
         below = {"valkey", "sandbox"}
         if self._liveness is not None:
             self._liveness.cancel()

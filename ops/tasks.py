@@ -17,9 +17,9 @@ logger = logging.getLogger(__name__)
 
 @shared_task(name="ops.tasks.tick")
 def tick(**_: Any) -> None:
-    """Dispatch executions, look after delegates, see whether a notification is due.
+    """Dispatch executions, maintain delegates, and send due notifications.
 
-    In one message: each costs more than most of this work. One that fails does not keep the others back.
+    One message is cheaper: most of the cost is the message. A failure does not stop the other parts.
     """
     with ExitStack() as steps:
         steps.callback(notifications.tick)
@@ -29,6 +29,6 @@ def tick(**_: Any) -> None:
 
 @shared_task(name="ops.tasks.prune")
 def prune(*, group: str, **_: Any) -> None:
-    """Delete the rows of one retention group that are older than they are kept."""
+    """Delete the expired rows of one retention group."""
     if count := prune_group(group, get_database_time()):
         logger.info("Pruned %s rows of %s", count, group)

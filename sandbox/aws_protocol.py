@@ -21,7 +21,7 @@ ELB_V2_VERSION = "2015-12-01"
 
 @dataclass(frozen=True)
 class AwsRequest:
-    """One AWS call as it arrived; `service` and `operation` are boto3's words."""
+    """AWS call as received; `service` and `operation` are boto3's names."""
 
     service: str
     operation: str
@@ -41,7 +41,7 @@ class AwsHttpResponse:
 
 
 def parse_request(environ: Mapping[str, Any], body: bytes) -> AwsRequest:
-    """Say which AWS call a request is. A request that is none has the operation `METHOD /path`."""
+    """Return the AWS call of a request; other requests have the operation `METHOD /path`."""
     found = CREDENTIAL_PATTERN.search(environ.get("HTTP_AUTHORIZATION", ""))
     access_key, region, signed = found.groups() if found else ("", "us-east-1", "")
     service = CLIENT_NAMES.get(signed, signed) or "unknown"
@@ -98,7 +98,7 @@ def build_error_response(call: AwsRequest, status: int, code: str, message: str)
 
 
 def parse_error_code(answer: AwsHttpResponse) -> str:
-    """Return the AWS error code in an answer, or an empty text if it is none."""
+    """Return the AWS error code of a response, or an empty text."""
     if answer.status < 400:
         return ""
     text = answer.body.decode("utf-8", "replace")

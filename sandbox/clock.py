@@ -1,4 +1,4 @@
-"""Clock of the sandbox: it runs at any speed, pauses, or is advanced by hand."""
+"""Clock of the sandbox: it runs at any speed, pauses, or is advanced manually."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -7,8 +7,8 @@ from typing import Any
 class Clock:
     """Sandbox seconds, and the dates of AWS responses.
 
-    Durations are measured in `elapsed`. Dates are today's plus the time skipped by hand, since clients
-    compare them with their own clock.
+    Durations use `elapsed`. Dates are today's plus the manually skipped time, because clients compare them
+    with their own clocks.
     """
 
     def __init__(self) -> None:

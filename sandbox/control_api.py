@@ -27,7 +27,7 @@ class InvalidControlRequest(ValueError):
 
 
 class ControlApi:
-    """Answers /sandbox/…; `stop_listening` closes the door for some real seconds."""
+    """Control API at /sandbox/…; `stop_listening` refuses connections for some real seconds."""
 
     def __init__(self, account: Account, stop_listening: Callable[[float], None]) -> None:
         self.account = account

@@ -78,9 +78,9 @@ class InjectedFaults:
 def parse_fault(record: Mapping[str, Any], snapshot: bytes = b"") -> InjectedFault:
     """Parse a fault from the JSON of a request.
 
-    `seconds` is sandbox time in which the fault lasts, except for `hang` and `refuse`, where it is real time:
-    how long the call is held, and how long nothing listens. Without `count` and `seconds` a fault lasts until
-    it is cleared. Raises `InvalidFault`.
+    `seconds` is the fault's duration in sandbox time. For `hang` and `refuse` it is real time: the delay of
+    the call, or the time without a listener. Without `count` and `seconds` a fault lasts until it is cleared.
+    Raises `InvalidFault`.
     """
     kind = record.get("kind")
     if kind not in FAULT_KINDS:

@@ -60,7 +60,7 @@ class Gateway:
         return [answer.body]
 
     def answer(self, environ: dict[str, Any], body: bytes) -> AwsHttpResponse:
-        """Answer an AWS call, with whatever fault is set for it."""
+        """Return the response to an AWS call, with its injected fault, if any."""
         call = parse_request(environ, body)
         with self.account.lock:
             if stranger := self._turn_away(call):
@@ -84,7 +84,7 @@ class Gateway:
         return answer
 
     def _turn_away(self, call: AwsRequest) -> AwsHttpResponse | None:
-        """Return the answer for a call without a key or with one that AWS would not know."""
+        """Return the error for a call without a key or with an invalid key."""
         is_json = call.protocol == "json"
         if not call.access_key:
             code, text = "MissingAuthenticationToken", "Missing Authentication Token"
@@ -163,7 +163,7 @@ class Gateway:
         return self._ask_moto_itself(call, environ, body)
 
     def within(self, environ: dict[str, Any], body: bytes) -> AwsHttpResponse:
-        """Answer a call that one service makes of another: past faults and journal, under the lock."""
+        """Return the response to a call between services, without faults and journal, under the lock."""
         return self._ask_moto_itself(parse_request(environ, body), environ, body)
 
     def _ask_moto_itself(self, call: AwsRequest, environ: dict[str, Any], body: bytes) -> AwsHttpResponse:
@@ -204,7 +204,7 @@ def _create_app(service: Any) -> Flask:
 
 
 def _is_local(environ: dict[str, Any]) -> bool:
-    """Return whether a program on this machine asks, rather than a web page in its browser."""
+    """Return whether the request comes from a program of this machine and not from a web page."""
     host = urlsplit(f"//{environ.get('HTTP_HOST', '')}").hostname or ""
     return "HTTP_ORIGIN" not in environ and (host in LOOPBACK or host.endswith(".localhost"))
 

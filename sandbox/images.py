@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ImageBehavior:
-    """Seconds a task spends in each state, and how its software ends."""
+    """Seconds of a task in each state, and the end of its software."""
 
     name: str
     provisioning: float = 5
@@ -99,7 +99,7 @@ BEHAVIORS: Mapping[str, ImageBehavior] = {
 
 
 def parse_tag(image: str) -> str:
-    """Return the tag of an image reference, `latest` if it has none; a digest is no tag."""
+    """Return the tag of an image reference, by default `latest`; a digest is not a tag."""
     name = image.partition("@")[0].rpartition("/")[2]
     return name.partition(":")[2] or "latest"
 
@@ -127,7 +127,7 @@ def is_delegate(image: str) -> bool:
 
 
 def get_digest(image: str) -> str:
-    """Return the digest that a pull finds: the one that the reference names, or one of its name."""
+    """Return the digest of a pull: the one in the reference, or one derived from the name."""
     return image.partition("@")[2] or f"sha256:{sha256(image.encode()).hexdigest()}"
 
 

@@ -30,7 +30,7 @@ _changed: ContextVar[bool] = ContextVar("changed", default=True)
 
 
 def mark_unchanged() -> None:
-    """Say that the call being answered left everything as it was (a repeated token, equal values)."""
+    """Mark the current call as one without a change (a repeated token, equal values)."""
     _changed.set(False)
 
 
@@ -40,7 +40,7 @@ def is_read(operation: str) -> bool:
 
 @dataclass(frozen=True)
 class JournalEntry:
-    """One call; `params` is kept as JSON text because most entries are never looked at."""
+    """Journal entry of one call; `params` is JSON text, because most entries are never read."""
 
     number: int
     at: str
@@ -99,7 +99,7 @@ class SandboxJournal:
         return entry
 
     def relabel(self, entry: JournalEntry, *, fault: str) -> None:
-        """Note a fault that struck after the call was carried out."""
+        """Record a fault that took effect after the call."""
         for place in range(len(self.entries) - 1, -1, -1):
             if self.entries[place].number == entry.number:
                 self.entries[place] = replace(entry, fault=fault)

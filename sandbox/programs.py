@@ -1,4 +1,4 @@
-"""Local processes that stand for containers."""
+"""Local processes of containers."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ MAX_LINE_BYTES = 256 * 1024
 
 
 def get_default_command() -> tuple[str, ...]:
-    """What a delegate's container runs: the agent of this checkout, unless the environment says otherwise."""
+    """Return the command of a delegate's container: this checkout's agent, unless a variable overrides it."""
     given = os.environ.get(COMMAND_VARIABLE, "")
     return tuple(shlex.split(given)) or (sys.executable, "-m", "delegates.agent")
 
@@ -52,7 +52,7 @@ class ContainerProcess:
         return self.process.pid
 
     def exit_code(self) -> int | None:
-        """How it ended, or None while it runs. What it left behind in its group ends with it."""
+        """Return the exit code, or None while it runs; the rest of its process group is killed."""
         options = os.WEXITED | os.WNOHANG | os.WNOWAIT
         # Not reaped yet, so that the number of its group cannot be somebody else's.
         if self.process.returncode is None and os.waitid(os.P_PID, self.pid, options) is None:
@@ -64,7 +64,7 @@ class ContainerProcess:
         return code if code >= 0 else 128 - code
 
     def terminate(self, patience: float) -> None:
-        """Ask it to end; it is killed after that many seconds."""
+        """Terminate the process; kill it after that many seconds."""
         if self.kill_at is None:
             self.kill_at = time.monotonic() + patience
             self._signal(signal.SIGTERM)
@@ -88,7 +88,7 @@ class ContainerProcess:
         return taken
 
     def read(self) -> None:
-        """Keep what it prints until it closes its output."""
+        """Buffer its output until it closes its output."""
         output = self.process.stdout
         while output is not None and (line := output.readline(MAX_LINE_BYTES)):
             text = line.decode("utf-8", "replace").rstrip("\r\n")
@@ -116,7 +116,7 @@ class ContainerProcesses:
         self._is_temporary = False
 
     def open(self, url: str, command: Sequence[str], folder: Path | None) -> None:
-        """Take programs from now on: where they find the sandbox, what they run, where their homes are."""
+        """Start to accept programs, with the sandbox's URL, their command and the folder of their homes."""
         self.url, self.command = url, tuple(command)
         self._is_temporary = folder is None
         self.folder = folder or Path(tempfile.mkdtemp(prefix="slipway-containers-"))
@@ -143,7 +143,7 @@ class ContainerProcesses:
         return program
 
     def home_of(self, container_arn: str) -> Path:
-        """Return the folder of a container; the same again after a restart of the sandbox."""
+        """Return the folder of a container, the same after a restart of the sandbox."""
         if self.folder is None:
             raise RuntimeError("programs are started once the sandbox listens")
         return self.folder / container_arn.rpartition("/")[2]
@@ -170,7 +170,7 @@ class ContainerProcesses:
         self.running.clear()
 
     def close(self) -> None:
-        """End with the sandbox; homes stay where the account is kept."""
+        """End with the sandbox; the home folders stay if the account is stored."""
         self.end_all(keeping_homes=True)
         if self._is_temporary and self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)

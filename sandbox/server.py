@@ -34,7 +34,7 @@ MAX_SAVE_PAUSE_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class SandboxOptions:
-    """How a sandbox is started."""
+    """Options of a sandbox."""
 
     port: int
     state: Path | None = None
@@ -45,7 +45,7 @@ class SandboxOptions:
 
 
 class QuietHandler(MotoRequestHandler):
-    """Says nothing about each request: the journal has them all."""
+    """Request handler without request logs: the journal has all requests."""
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         return
@@ -92,7 +92,7 @@ class SandboxServer:
                 time.sleep(PROCESS_POLL_SECONDS)
 
     def _listen(self, port: int) -> int:
-        """Answer until the end is asked for or a fault closes the door, and return the port that was used."""
+        """Serve until the shutdown or until a fault closes the port, and return the port."""
         with make_server(HOST, port, self.gateway, threaded=True, request_handler=QuietHandler) as listener:
             if not self.listening.is_set():
                 self._open(listener.server_port)
@@ -103,7 +103,7 @@ class SandboxServer:
             return listener.server_port
 
     def _open(self, port: int) -> None:
-        """Let time pass and containers run, now that they can be told where the sandbox is."""
+        """Start the clock and the containers, once the sandbox's address is known."""
         state = self.options.state
         CONTAINER_PROCESSES.open(
             f"http://{HOST}:{port}",
@@ -151,7 +151,7 @@ class SandboxServer:
 
 
 def serve(options: SandboxOptions) -> None:
-    """Run a sandbox until it is told to end, then end the process."""
+    """Run a sandbox until a signal arrives, then exit."""
     SandboxServer(options).run()
     # All is saved; taking moto's modules apart one by one would only cost a second.
     # Whoever read the output may be gone, and that must not keep the end from coming.

@@ -52,7 +52,7 @@ class Stack:
 
     @property
     def is_in_progress(self) -> bool:
-        """Return whether an operation on it goes on."""
+        """Return whether an operation is in progress."""
         return self.status.endswith("_IN_PROGRESS") and self.status != "REVIEW_IN_PROGRESS"
 
 
@@ -101,7 +101,7 @@ class CloudFormationClient:
     caller: Caller
 
     def describe(self, name: str) -> Stack | None:
-        """Return the stack of a name, or of an id also where it is deleted; None if there is none."""
+        """Return the stack with a name, or with an id also if deleted; None if there is none."""
         try:
             response = self._call("DescribeStacks", {"StackName": name})
         except AwsError as error:
@@ -118,30 +118,30 @@ class CloudFormationClient:
         return body if isinstance(body, str) else json.dumps(body or {})
 
     def create(self, request: Mapping[str, Any], token: str) -> str:
-        """Begin to make a stack, and give back its id."""
+        """Start to create a stack, and return its id."""
         response = self._call("CreateStack", {**request, "ClientRequestToken": token})
         return str(require_member(response, "StackId", SERVICE, "CreateStack"))
 
     def update(self, request: Mapping[str, Any], token: str) -> str:
-        """Begin to change a stack. Raises `Invalid` with `NO_UPDATES_MESSAGE` where nothing would change."""
+        """Start to update a stack. Raises `Invalid` with `NO_UPDATES_MESSAGE` if nothing changes."""
         response = self._call("UpdateStack", {**request, "ClientRequestToken": token})
         return str(require_member(response, "StackId", SERVICE, "UpdateStack"))
 
     def delete(self, name: str, token: str, role: str = "") -> None:
-        """Begin to delete a stack; one that is not there is no error."""
+        """Start to delete a stack; a missing one is no error."""
         params = {"StackName": name, "ClientRequestToken": token}
         self._call("DeleteStack", params | ({"RoleARN": role} if role else {}))
 
     def cancel_update(self, name: str, token: str) -> None:
-        """Let an update go back to what was before."""
+        """Cancel an update, which rolls the stack back."""
         self._call("CancelUpdateStack", {"StackName": name, "ClientRequestToken": token})
 
     def continue_rollback(self, name: str, token: str) -> None:
-        """Go on with an update's way back that had failed."""
+        """Continue the failed rollback of an update."""
         self._call("ContinueUpdateRollback", {"StackName": name, "ClientRequestToken": token})
 
     def list_events(self, name: str) -> Iterator[StackEvent]:
-        """What happened to a stack, the newest first, page by page; nothing where there is no stack."""
+        """Yield the events of a stack, newest first, page by page; none for a missing stack."""
         pages = paginate(
             self.caller,
             SERVICE,
@@ -163,7 +163,7 @@ class CloudFormationClient:
 def format_stack_parameters(
     values: Mapping[str, str], previous_names: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
-    """Parameters as CloudFormation takes them; those that are `kept` stay at their value, whatever it is."""
+    """Return parameters in the format of CloudFormation; `kept` ones keep their current value."""
     return [
         {"ParameterKey": name, "UsePreviousValue": True}
         if name in previous_names
@@ -173,12 +173,12 @@ def format_stack_parameters(
 
 
 def format_stack_tags(tags: Mapping[str, str]) -> list[dict[str, str]]:
-    """Tags as CloudFormation takes them."""
+    """Return tags in the format of CloudFormation."""
     return [{"Key": key, "Value": value} for key, value in tags.items()]
 
 
 def is_no_update_error(error: AwsError) -> bool:
-    """Return whether an UpdateStack was refused because there is nothing to update."""
+    """Return whether UpdateStack failed because nothing changes."""
     return isinstance(error, Invalid) and NO_UPDATES_MESSAGE in error.message
 
 

@@ -34,7 +34,7 @@ class CloudWatchMetric:
 
 @dataclass(frozen=True)
 class MetricPoint:
-    """A value, and the beginning of the period that it stands for, in ISO 8601."""
+    """Value with the start of its period in ISO 8601."""
 
     at: str
     value: float
@@ -61,7 +61,7 @@ class CloudWatchClient:
     def get_metric_values(
         self, metrics: Sequence[CloudWatchMetric], since: datetime, until: datetime
     ) -> list[list[MetricPoint]]:
-        """Return the points of each metric in order, the oldest first; empty where there are none."""
+        """Return the points of each metric, oldest first; empty without data."""
         response = self.caller.call(
             "cloudwatch", "GetMetricData", build_metric_data_request(metrics, since, until)
         )

@@ -24,7 +24,7 @@ class Subnet:
 
 @dataclass(frozen=True)
 class SecurityGroup:
-    """A security group, and the TCP ports that it lets out to everywhere; None stands for all of them."""
+    """Security group with its TCP ports that are open to all destinations; None means all ports."""
 
     id: str
     vpc: str
@@ -41,7 +41,7 @@ class Ec2Client:
     caller: Caller
 
     def describe_subnets(self, ids: Sequence[str]) -> list[Subnet]:
-        """Subnets with their ways out; one that has no route table of its own has its VPC's."""
+        """Return subnets with their routes; one without a route table uses its VPC's."""
         subnets = self._list_all("DescribeSubnets", "Subnets", {"SubnetIds": list(ids)})
         vpcs = sorted({subnet.get("VpcId", "") for subnet in subnets})
         by_vpc = {"Filters": [{"Name": "vpc-id", "Values": vpcs}]}

@@ -26,9 +26,10 @@ REVISIONS_PER_CALL = 20
 
 
 def select_update_fields(definition: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a CreateService document UpdateService takes too; tags travel by `tag`, names are arguments.
+    """Return the fields of a CreateService document that UpdateService accepts, without tags and names.
 
-    The difference is read from botocore's model, so new parameters pass without a change here.
+    The difference comes from botocore's model, so new parameters need no change here. Tags are set by `tag`,
+    names are arguments.
     """
     common = get_parameter_names("ecs", "UpdateService") & get_parameter_names("ecs", "CreateService")
     return {key: value for key, value in definition.items() if key in common - {"cluster"}}
@@ -41,7 +42,7 @@ class EcsClient:
     caller: Caller
 
     def describe_service(self, cluster: str, name: str) -> EcsService | None:
-        """Return the service, active, draining or inactive; None if AWS has none of that name."""
+        """Return the service, active, draining or inactive; None if it is missing."""
         services = self.describe_services(cluster, [name])
         return services[0] if services else None
 
@@ -50,7 +51,7 @@ class EcsClient:
         return [EcsService.from_aws(service) for service in self.describe_raw_services(cluster, names)]
 
     def describe_raw_services(self, cluster: str, names: Sequence[str]) -> list[dict[str, Any]]:
-        """Return the same as AWS writes them, for who only wants to know whether anything has changed."""
+        """Return the services as raw AWS documents, for callers that only detect changes."""
         services: list[dict[str, Any]] = []
         for batch in split_batches(names, SERVICES_PER_CALL):
             response = self._call("DescribeServices", {"cluster": cluster, "services": batch})
@@ -58,7 +59,7 @@ class EcsClient:
         return services
 
     def create_service(self, definition: Mapping[str, Any], cluster: str, client_token: str) -> EcsService:
-        """Create the service; the same token again within a day gives the same answer, not a second one."""
+        """Create the service; the same token within a day returns the same service, not a second one."""
         params = {**definition, "cluster": cluster, "clientToken": client_token}
         return self._call_for_service("CreateService", params)
 
@@ -80,7 +81,7 @@ class EcsClient:
         return TaskDefinition.from_aws(registered, response.get("tags", ()))
 
     def describe_task_definition(self, arn: str, with_tags: bool = False) -> TaskDefinition:
-        """Return the revision of an ARN or `family:revision`, or a family's latest active one.
+        """Return the revision of an ARN or `family:revision`, or the latest active one of a family.
 
         Raises `NotFound` if there is none.
         """
@@ -90,14 +91,14 @@ class EcsClient:
         return TaskDefinition.from_aws(definition, response.get("tags", ()))
 
     def get_latest_revision(self, family: str) -> int:
-        """Return the number of the family's latest active revision, 0 if it has none."""
+        """Return the family's latest active revision number, 0 if it has none."""
         try:
             return self.describe_task_definition(family).revision
         except NotFound:
             return 0
 
     def deregister_task_definition(self, arn: str) -> None:
-        """Make a revision inactive: what runs goes on, nothing new starts from it."""
+        """Deregister a revision: running tasks continue, new ones cannot use it."""
         self._call("DeregisterTaskDefinition", {"taskDefinition": arn})
 
     def list_tasks(self, cluster: str, service: str, desired_status: str = "RUNNING") -> list[str]:
@@ -134,30 +135,28 @@ class EcsClient:
         return instance_ids
 
     def run_task(self, request: Mapping[str, Any], cluster: str, client_token: str) -> RunTaskResult:
-        """Start the tasks of a request that names task definition and count, ten at most.
+        """Start up to ten tasks of a request with task definition and count.
 
-        The same token again within a day gives the same tasks. What could not be placed is in the answer.
+        The same token within a day returns the same tasks. The result contains placement failures.
         """
         params = {**request, "cluster": cluster, "clientToken": client_token}
         return RunTaskResult.from_aws(self._call("RunTask", params))
 
     def stop_task(self, cluster: str, arn: str, reason: str) -> None:
-        """Ask a task to stop; the reason is what DescribeTasks then says."""
+        """Stop a task; DescribeTasks then returns the reason."""
         self._call("StopTask", {"cluster": cluster, "task": arn, "reason": reason})
 
     def list_tasks_started_by(
         self, cluster: str, started_by: str, desired_status: str = "RUNNING"
     ) -> list[str]:
-        """Return the ARNs of the tasks that were run in somebody's name; stopped ones stay listed for an
-        hour.
-        """
+        """Return the ARNs of the tasks with this `startedBy`; stopped ones stay listed for an hour."""
         params = {"cluster": cluster, "startedBy": started_by, "desiredStatus": desired_status}
         return list(
             paginate(self.caller, "ecs", "ListTasks", params, result_key="taskArns", cursor_key="nextToken")
         )
 
     def describe_tasks(self, cluster: str, arns: Sequence[str]) -> list[EcsTask]:
-        """Return the tasks among `arns` that AWS still knows, a hundred to a call."""
+        """Return the known tasks among `arns`, a hundred to a call."""
         tasks: list[EcsTask] = []
         for batch in split_batches(arns, TASKS_PER_CALL):
             response = self._call("DescribeTasks", {"cluster": cluster, "tasks": batch})
@@ -167,7 +166,7 @@ class EcsClient:
     def list_service_deployments(
         self, cluster: str, service: str, after: datetime | None = None
     ) -> list[ServiceDeployment]:
-        """ECS's record of the service's deployments, newest first, on one page of a hundred."""
+        """Return the service's deployments as recorded by ECS, newest first, on one page of a hundred."""
         since = {"createdAt": {"after": after.isoformat()}} if after else {}
         params = {"cluster": cluster, "service": service, "maxResults": 100, **since}
         response = self._call("ListServiceDeployments", params)

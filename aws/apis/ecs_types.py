@@ -9,14 +9,14 @@ Json = Mapping[str, Any]
 
 
 def parse_timestamp(value: object) -> datetime | None:
-    """Return the moment that an answer's ISO 8601 text stands for."""
+    """Parse an ISO 8601 time of a response."""
     if isinstance(value, datetime) or value is None:
         return value
     return datetime.fromisoformat(str(value))
 
 
 def get_arn_name(arn: str) -> str:
-    """What follows the last slash of an ARN: a task id, a service name."""
+    """Return the part of an ARN after the last slash: a task id, a service name."""
     return arn.rsplit("/", 1)[-1]
 
 
@@ -60,7 +60,7 @@ class EcsDeployment:
 
 @dataclass(frozen=True)
 class ServiceEvent:
-    """A sentence that ECS wrote about a service; AWS keeps the last hundred, told apart by id."""
+    """Event of a service; AWS stores the last hundred, with unique ids."""
 
     id: str
     at: datetime | None
@@ -118,7 +118,7 @@ class EcsService:
 
 @dataclass(frozen=True)
 class TaskDefinition:
-    """A registered revision; `tags` only if they were asked for."""
+    """Registered revision; `tags` only if requested."""
 
     arn: str
     family: str
@@ -143,7 +143,7 @@ class TaskDefinition:
 
 @dataclass(frozen=True)
 class EcsContainer:
-    """A container of an ECS task; `exit_code` is None while it has not ended."""
+    """Container of an ECS task; `exit_code` is None until it has exited."""
 
     name: str
     last_status: str
@@ -208,7 +208,7 @@ class EcsTask:
 
 @dataclass(frozen=True)
 class TaskFailure:
-    """A task that RunTask did not start; `reason` is AWS's word, such as RESOURCE:MEMORY."""
+    """Task that RunTask did not start; `reason` is AWS's code, such as RESOURCE:MEMORY."""
 
     arn: str
     reason: str
@@ -221,7 +221,7 @@ class TaskFailure:
 
 @dataclass(frozen=True)
 class RunTaskResult:
-    """What RunTask started, and what not: both can be in one answer, which is no error to AWS."""
+    """Started tasks and failures of RunTask; AWS can return both, which is no error."""
 
     tasks: tuple[EcsTask, ...]
     failures: tuple[TaskFailure, ...]
@@ -236,7 +236,7 @@ class RunTaskResult:
 
 @dataclass(frozen=True)
 class ServiceDeployment:
-    """ECS's own record of a deployment (ListServiceDeployments); tolerate statuses not known here."""
+    """Deployment as recorded by ECS (ListServiceDeployments); unknown statuses are allowed."""
 
     arn: str
     status: str
@@ -259,7 +259,7 @@ class ServiceDeployment:
 
 @dataclass(frozen=True)
 class ServiceRevision:
-    """What a service deployment deploys: names the task definition behind its target revision."""
+    """Service revision, which links a service deployment to its task definition."""
 
     arn: str
     task_definition: str
@@ -275,7 +275,7 @@ class ServiceRevision:
 
 
 def parse_tags(tags: object) -> dict[str, str]:
-    """ECS writes tags as a list of pairs; as a mapping they can be looked up."""
+    """Return tags as a mapping; ECS has a list of pairs."""
     pairs = tags if isinstance(tags, list | tuple) else ()
     return {pair["key"]: pair.get("value", "") for pair in pairs}
 

@@ -9,7 +9,7 @@ from aws.caller import Caller, paginate, split_batches
 
 @dataclass(frozen=True)
 class TargetHealth:
-    """What a target group thinks of one target; `reason` and `description` are empty when it is healthy."""
+    """Health of a target in a target group; `reason` and `description` are empty for a healthy one."""
 
     id: str
     port: int
@@ -52,7 +52,7 @@ class LoadBalancer:
 
 @dataclass(frozen=True)
 class Listener:
-    """A listener of a load balancer; `actions` are what its default rule does."""
+    """Listener of a load balancer; `actions` are those of its default rule."""
 
     arn: str
     load_balancer: str
@@ -94,7 +94,7 @@ class ElbRule:
 
 @dataclass(frozen=True)
 class TargetGroup:
-    """A target group; `load_balancers` are those whose listeners send traffic to it."""
+    """Target group with the load balancers that forward to it."""
 
     arn: str
     name: str
@@ -116,9 +116,9 @@ class TargetGroup:
 
 
 def get_target_group_weights(actions: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Return the target groups that a list of actions forwards to, in its order, with their weights.
+    """Return the target groups of a list of actions with their weights, in order.
 
-    AWS may answer with TargetGroupArn, with ForwardConfig, or with both, and means the same.
+    AWS returns TargetGroupArn, ForwardConfig, or both with the same meaning.
     """
     weights: dict[str, int] = {}
     for action in actions:
@@ -142,7 +142,7 @@ _CONDITION_FIELDS = {
 
 
 def describe_conditions(conditions: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Each condition of a rule; a request matches if all of them hold. A rule without any takes the rest."""
+    """Return the conditions of a rule; all must match. A rule without conditions matches the rest."""
     return [_describe_condition(condition) for condition in conditions] or [DEFAULT_RULE_TEXT]
 
 
@@ -211,7 +211,7 @@ class ElbClient:
         return [Listener.from_aws(listener) for listener in listeners]
 
     def get_listener(self, arn: str) -> Listener:
-        """One listener; raises `NotFound`."""
+        """Return a listener. Raises `NotFound`."""
         response = self._call("DescribeListeners", {"ListenerArns": [arn]})
         return Listener.from_aws(next(iter(response.get("Listeners", ())), {}))
 
@@ -221,7 +221,7 @@ class ElbClient:
         return [ElbRule.from_aws(rule) for rule in rules]
 
     def get_rule(self, arn: str) -> ElbRule:
-        """One rule; raises `NotFound`."""
+        """Return a rule. Raises `NotFound`."""
         response = self._call("DescribeRules", {"RuleArns": [arn]})
         return ElbRule.from_aws(next(iter(response.get("Rules", ())), {}))
 
@@ -234,11 +234,11 @@ class ElbClient:
         return groups
 
     def update_rule(self, arn: str, actions: Sequence[Mapping[str, Any]]) -> None:
-        """Give a rule other actions; its conditions stay. A default rule follows its listener instead."""
+        """Set the actions of a rule; its conditions stay. A default rule is changed through its listener."""
         self._call("ModifyRule", {"RuleArn": arn, "Actions": list(actions)})
 
     def update_listener(self, arn: str, actions: Sequence[Mapping[str, Any]]) -> None:
-        """Give the default rule of a listener other actions; the listener's other settings stay."""
+        """Set the actions of a listener's default rule; its other settings stay."""
         self._call("ModifyListener", {"ListenerArn": arn, "DefaultActions": list(actions)})
 
     def _list_all(self, operation: str, params: Mapping[str, Any], result_key: str) -> list[dict[str, Any]]:

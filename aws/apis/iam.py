@@ -23,7 +23,7 @@ class StsClient:
     caller: Caller
 
     def get_identity(self) -> AwsIdentity:
-        """Who AWS takes us for; needs no permission at all."""
+        """Return the caller's identity, which needs no permission."""
         response = self.caller.call("sts", "GetCallerIdentity", {})
         return AwsIdentity(
             require_member(response, "Account", "sts", "GetCallerIdentity"), response.get("Arn", "")
@@ -40,7 +40,7 @@ _SESSION = re.compile(r"arn:(aws[\w-]*):sts::(\d{12}):assumed-role/([^/]+)/.+")
 
 
 class IamDecision(StrEnum):
-    """What IAM says of an action on all resources."""
+    """Decision of IAM on an action for all resources."""
 
     ALLOWED = "allowed"
     DENIED = "denied"
@@ -48,9 +48,9 @@ class IamDecision(StrEnum):
 
 
 def parse_principal_arn(identity: str) -> str:
-    """Return the user or role behind what GetCallerIdentity answers, as IAM names it; empty for any other.
+    """Return the user or role ARN of a GetCallerIdentity result; empty for other principals.
 
-    The session of an assumed role does not say which path its role has: one with a path is not found.
+    The session of an assumed role does not contain the role's path: a role with a path is not found.
     """
     if match := _SESSION.fullmatch(identity):
         return "arn:{}:iam::{}:role/{}".format(*match.groups())
@@ -66,7 +66,7 @@ class IamClient:
     caller: Caller
 
     def simulate_actions(self, principal: str, actions: Sequence[str]) -> dict[str, IamDecision]:
-        """What the policies of a principal say of actions on all resources."""
+        """Return the decisions of a principal's policies on actions for all resources."""
         decisions: dict[str, IamDecision] = {}
         for batch in split_batches(actions, ACTIONS_PER_CALL):
             params = {"PolicySourceArn": principal, "ActionNames": list(batch), "MaxItems": len(batch)}

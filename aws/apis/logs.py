@@ -19,7 +19,7 @@ class LogEvent:
 
 @dataclass(frozen=True)
 class LogPage:
-    """Lines of a stream, oldest first, and the token with which to ask for those after them."""
+    """Lines of a stream, oldest first, with the token of the next page."""
 
     events: tuple[LogEvent, ...]
     token: str
@@ -32,9 +32,9 @@ class LogsClient:
     caller: Caller
 
     def read(self, group: str, stream: str, token: str = "", limit: int = 100) -> LogPage:
-        """Return the stream's next lines after `token`, from its first line where there is none.
+        """Return the stream's lines after `token`, or from its start.
 
-        Empty while the container has not written anything, or where there is no such stream.
+        Empty before the first output, or without the stream.
         """
         params = {"logGroupName": group, "logStreamName": stream, "limit": limit, "startFromHead": True}
         try:
@@ -46,7 +46,7 @@ class LogsClient:
         return LogPage(_parse_log_events(response), response.get("nextForwardToken") or token)
 
     def tail(self, group: str, stream: str, limit: int = 20) -> list[LogEvent]:
-        """Return the stream's last lines, oldest first; none if the container never wrote one."""
+        """Return the stream's last lines, oldest first; none without output."""
         params = {"logGroupName": group, "logStreamName": stream, "limit": limit, "startFromHead": False}
         try:
             response = self.caller.call("logs", "GetLogEvents", params)

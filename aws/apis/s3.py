@@ -18,7 +18,7 @@ _NOT_FOUND_CODES: Final = ("NoSuchKey", "404")
 
 @dataclass(frozen=True)
 class S3Objects:
-    """What was fetched: key to text, and key to version (or ETag, where the bucket keeps no versions)."""
+    """Fetched objects: texts by key, and versions (or ETags without versioning) by key."""
 
     files: dict[str, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
@@ -27,7 +27,7 @@ class S3Objects:
 def fetch_objects(caller: BotoCaller, bucket: str, paths: Sequence[str]) -> S3Objects:
     """Fetch the objects at paths, and below those that are folders.
 
-    Raises `AwsError`: `NotFound` for a path where nothing is, `Invalid` for what is too large.
+    Raises `AwsError`: `NotFound` for a missing path, `Invalid` above the size limit.
     """
     endpoint = Endpoint(caller.endpoint_url, caller.address_policy) if caller.endpoint_url else None
     reader = _S3Reader(get_client(caller.credentials, caller.region, endpoint, "s3"), bucket)
@@ -62,7 +62,7 @@ class _S3Reader:
         yield from (item["Key"] for item in response.get("Contents") or () if not item["Key"].endswith("/"))
 
     def _fetch_object(self, key: str) -> bool:
-        """Return whether there is an object of this key; it is among what was found then."""
+        """Fetch an object into the result, and return whether it exists."""
         try:
             response = self.client.get_object(Bucket=self.bucket, Key=key)
         except ClientError as error:

@@ -19,13 +19,13 @@ ALL_SUSPENDED = dict.fromkeys(_SUSPENDABLE_ACTIVITIES, True)
 
 
 def build_resource_id(cluster: str, service: str) -> str:
-    """How Application Auto Scaling names an ECS service (R258); both may be given as ARNs."""
+    """Return the resource id of an ECS service in Application Auto Scaling (R258); both may be ARNs."""
     return f"service/{cluster.rsplit('/', 1)[-1]}/{service.rsplit('/', 1)[-1]}"
 
 
 @dataclass(frozen=True)
 class ScalableTarget:
-    """The bounds that an ECS service scales within, and what of its scaling is suspended."""
+    """Scaling bounds of an ECS service, and its suspended activities."""
 
     resource_id: str
     dimension: str
@@ -92,11 +92,11 @@ class ScalingClient:
         return [ScalingPolicy.from_aws(policy) for policy in policies]
 
     def suspend(self, target: ScalableTarget) -> None:
-        """Pause all scaling and keep target, policies and alarms: deregistering would delete them."""
+        """Suspend all scaling and keep target, policies and alarms: deregistering would delete them."""
         self._set_suspended(target, ALL_SUSPENDED)
 
     def resume(self, target: ScalableTarget, suspended: Mapping[str, bool] | None = None) -> None:
-        """Put the suspended state to `suspended`, or back to what `target` says it was."""
+        """Restore the suspended state to `suspended`, or to the state in `target`."""
         self._set_suspended(target, target.suspended if suspended is None else suspended)
 
     def register_target(self, cluster: str, service: str, definition: Mapping[str, Any]) -> None:
@@ -104,7 +104,7 @@ class ScalingClient:
         self._call("RegisterScalableTarget", self._build_params(cluster, service, definition))
 
     def put_policy(self, cluster: str, service: str, definition: Mapping[str, Any]) -> str:
-        """Attach a policy, or change the one of the same name; answers its ARN."""
+        """Create or update a policy by name, and return its ARN."""
         response = self._call("PutScalingPolicy", self._build_params(cluster, service, definition))
         return str(response.get("PolicyARN", ""))
 

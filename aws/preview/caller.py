@@ -48,7 +48,7 @@ def _copy_members(
 
 @dataclass(frozen=True)
 class PlannedCall:
-    """A call that was made as far as a preview makes it: a read was sent, a write was not."""
+    """Call of a preview: a read was sent, a write was not."""
 
     service: str
     operation: str
@@ -62,25 +62,25 @@ class PlannedCall:
 
 
 class PreviewOverlay(Protocol):
-    """What a service of AWS would show once the planned writes had been sent."""
+    """Overlay of an AWS service with the effects of the planned writes."""
 
     def get_state_before(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """What a write is about to change. Raises `AwsError`."""
+        """Return the current state of the target of a write. Raises `AwsError`."""
 
     def apply_write(self, operation: str, params: Mapping[str, Any], response: dict[str, Any]) -> None:
-        """Take up a write, and complete its answer."""
+        """Apply a write to the overlay, and complete its response."""
 
     def answer_read(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Answer a read. Raises `AwsError`."""
+        """Return the response to a read. Raises `AwsError`."""
 
 
 @dataclass
 class PreviewCaller:
-    """Sends reads within a budget, and answers writes with what was asked for.
+    """Caller that sends reads within a budget, and simulates writes.
 
-    Ids that AWS alone gives are named in angle brackets: `<serviceArn of CreateService 2>` is that of the
-    second write. What was written is in `made`, in order, and later reads show it as settled:
-    services have all their tasks, tasks have ended well, targets are healthy.
+    Ids that only AWS can assign have names in angle brackets: `<serviceArn of CreateService 2>` is that of
+    the second write. `made` has the writes in order. Later reads show their final state: services have all
+    their tasks, tasks have succeeded, targets are healthy.
     """
 
     caller: Caller
@@ -103,11 +103,11 @@ class PreviewCaller:
         return [call for call in self.calls if call.is_write]
 
     def create_placeholder(self, text: str) -> str:
-        """Return a name for what only a run can know; reads that name it are not sent."""
+        """Return a placeholder for a value that only a run can know; reads with it are not sent."""
         return self._live.placeholders.create(text)
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the answer of AWS, as far as a preview knows it.
+        """Return the response of AWS or of the overlay.
 
         Raises `AwsError`, `PreviewLimitReached`.
         """
@@ -125,7 +125,7 @@ class PreviewCaller:
 
     @property
     def live_caller(self) -> Caller:
-        """For reads that a run would not make, of the account as it is. Raises `PreviewLimitReached` too."""
+        """Return a caller for additional reads of the real account. Raises `PreviewLimitReached` too."""
         return _LiveCaller(self._live)
 
     def _write(

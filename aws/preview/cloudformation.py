@@ -10,18 +10,18 @@ _SERVICE = "cloudformation"
 
 
 class StackOverlay:
-    """Answers for the stacks that the preview has touched; None stands for one that is gone."""
+    """Overlay of the stacks that the preview changed; None means deleted."""
 
     def __init__(self, live: LiveAccount) -> None:
         self._live = live
         self._stacks: dict[str, dict[str, Any] | None] = {}
 
     def get_state_before(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Nothing: a write says all that it does."""
+        """Return nothing: a write contains its complete effect."""
         return {}
 
     def apply_write(self, operation: str, params: Mapping[str, Any], response: dict[str, Any]) -> None:
-        """Take up a write, and complete its answer."""
+        """Apply a write to the overlay, and complete its response."""
         name = _parse_stack_name(params)
         if operation == "DeleteStack":
             self._stacks[name] = None
@@ -33,7 +33,7 @@ class StackOverlay:
             }
 
     def answer_read(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Answer a read. Raises `AwsError`."""
+        """Return the response to a read. Raises `AwsError`."""
         name = _parse_stack_name(params)
         if name not in self._stacks:
             return self._live.read(_SERVICE, operation, params)
@@ -46,6 +46,6 @@ class StackOverlay:
 
 
 def _parse_stack_name(params: Mapping[str, Any]) -> str:
-    """Return the name in what names a stack: a name, or an id, arn:…:stack/name/unique."""
+    """Return the stack name of a name or an id, arn:…:stack/name/unique."""
     text = str(params.get("StackName", ""))
     return text.split("/")[1] if text.count("/") > 1 else text

@@ -18,7 +18,7 @@ class PlannedTaskDefinitions:
         self._tags: dict[str, list[Any]] = {}
 
     def register(self, params: Mapping[str, Any], planned: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the revision that a registration makes; its number is the one that would be next now."""
+        """Return the revision of a registration; its number is the next one at present."""
         family = params["family"]
         revision = self._latest_revisions[family] = self._get_latest_revision(family) + 1
         arn = planned["taskDefinitionArn"]
@@ -36,7 +36,7 @@ class PlannedTaskDefinitions:
         return inactive
 
     def describe(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """DescribeTaskDefinition, by ARN, `family:revision` or family."""
+        """Return the response of DescribeTaskDefinition by ARN, `family:revision` or family."""
         planned = self._find(params["taskDefinition"])
         if planned is not None:
             tags = (
@@ -123,14 +123,14 @@ class PlannedTasks:
         return stopped
 
     def describe(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """DescribeTasks; AWS is asked about those alone that are not planned."""
+        """Return the response of DescribeTasks; only unplanned tasks are read from AWS."""
         planned = [self._planned[arn] for arn in params["tasks"] if arn in self._planned]
         live_arns = [arn for arn in params["tasks"] if arn not in self._planned]
         live = self._live.read("ecs", "DescribeTasks", {**params, "tasks": live_arns}) if live_arns else {}
         return {"tasks": [*live.get("tasks", ()), *planned], "failures": list(live.get("failures", ()))}
 
     def list_tasks(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """ListTasks; the planned ones are those of RunTask, which have stopped and belong to no service."""
+        """Return the response of ListTasks; planned tasks are stopped ones of RunTask."""
         response: dict[str, Any] = {}
         if not self._live.placeholders.are_used_in(params):
             response = self._live.read("ecs", "ListTasks", params)

@@ -94,7 +94,7 @@ class PlannedServices:
         return {**service, "deployments": [_set_counts(deployment, service["desiredCount"])]}
 
     def describe(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """DescribeServices; AWS is asked about those alone that are not planned."""
+        """Return the response of DescribeServices; only unplanned services are read from AWS."""
         planned, live_names = [], []
         for name in params["services"]:
             service = self._planned.get(_get_service_key(params, get_arn_name(name)))
@@ -113,7 +113,7 @@ class PlannedServices:
         return {"services": services, "failures": list(live.get("failures", ()))}
 
     def has_planned_tasks(self, params: Mapping[str, Any]) -> bool:
-        """Return whether the tasks asked for are those of a service that the preview has touched."""
+        """Return whether the tasks belong to a service that the preview changed."""
         return _get_service_key(params, get_arn_name(params.get("serviceName", ""))) in self._planned
 
     def list_targets(self, target_group_arn: str) -> list[str]:
@@ -138,7 +138,7 @@ class PlannedServices:
         )
 
     def split_planned_tasks(self, arns: Sequence[str]) -> tuple[list[dict[str, Any]], list[str]]:
-        """Those of these tasks that planned services would have, by their targets, and all others."""
+        """Return the tasks of planned services, by their targets, and all other tasks."""
         service_names = {
             task: service["serviceName"]
             for service in self._planned.values()

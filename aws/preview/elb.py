@@ -7,7 +7,7 @@ from aws.preview.live_reads import LiveAccount, TagOverlay
 
 
 class PlannedTargets(Protocol):
-    """Who knows which planned ECS services put targets into a target group."""
+    """Source of the targets that planned ECS services register in a target group."""
 
     def list_planned_targets(self, target_group_arn: str) -> list[str]:
         """Return a name for each target."""

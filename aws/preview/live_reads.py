@@ -11,11 +11,11 @@ from aws.errors import NotFound
 
 
 class PreviewLimitReached(Exception):
-    """A preview took more calls or more time than it may; the message says which."""
+    """Error raised above the preview's limit of calls or time; the message names the limit."""
 
 
 class ExistsOnlyInPreview(NotFound):
-    """What the read names exists in the preview alone, which does not know what AWS would answer."""
+    """Error raised for a read of a resource that exists only in the preview."""
 
     def __init__(self, service: str, operation: str) -> None:
         super().__init__("OnlyPlanned", "it exists in this preview alone", service, operation)
@@ -23,7 +23,7 @@ class ExistsOnlyInPreview(NotFound):
 
 @dataclass
 class ReadBudget:
-    """How many reads a preview may send, and for how many seconds."""
+    """Budget of a preview: the number of reads and the seconds."""
 
     calls: int
     seconds: float
@@ -43,7 +43,7 @@ class ReadBudget:
 
 @dataclass
 class PreviewPlaceholders:
-    """The names that stand for ids which only AWS can give."""
+    """Placeholders for ids that only AWS can assign."""
 
     _names: set[str] = field(default_factory=set)
 
@@ -61,14 +61,14 @@ class PreviewPlaceholders:
 
 @dataclass(frozen=True)
 class LiveAccount:
-    """The account as it is."""
+    """Read access to the real account."""
 
     caller: Caller
     budget: ReadBudget
     placeholders: PreviewPlaceholders
 
     def read(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """What AWS answers. Raises `AwsError`; `OnlyPlanned` without asking for what is only planned."""
+        """Return AWS's response. Raises `AwsError`, and `ExistsOnlyInPreview` for planned resources."""
         if self.placeholders.are_used_in(params):
             raise ExistsOnlyInPreview(service, operation)
         self.budget.consume()
@@ -80,7 +80,7 @@ TagPair = Mapping[str, str]
 
 @dataclass
 class TagOverlay:
-    """What was set and removed of each resource; `key` and `value` are how the service spells a tag."""
+    """Tags set and removed for each resource; `key` and `value` are the service's key names."""
 
     key: str = "key"
     value: str = "value"

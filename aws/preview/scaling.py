@@ -11,7 +11,7 @@ _SUSPENDED_FIELDS = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", 
 
 
 class ScalingOverlay:
-    """Answers for the ECS services whose scaling the preview has touched; None stands for what is gone."""
+    """Overlay of the ECS services whose scaling the preview changed; None means deleted."""
 
     def __init__(self, live: LiveAccount) -> None:
         self._live = live
@@ -19,7 +19,7 @@ class ScalingOverlay:
         self._policies: dict[tuple[str, ...], dict[str, Any] | None] = {}
 
     def get_state_before(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Nothing: a write says all that it does."""
+        """Return nothing: a write contains its complete effect."""
         return {}
 
     def apply_write(self, operation: str, params: Mapping[str, Any], response: dict[str, Any]) -> None:
@@ -86,6 +86,6 @@ class ScalingOverlay:
 def _merge_planned(
     live_items: Any, planned: Mapping[tuple[str, ...], dict[str, Any] | None], names: tuple[str, ...]
 ) -> list[dict[str, Any]]:
-    """What was found, with what was touched instead."""
+    """Return the real resources, replaced by planned ones."""
     live_by_key = {tuple(item.get(name) for name in names): item for item in live_items}
     return [item for item in {**live_by_key, **planned}.values() if item is not None]

@@ -22,9 +22,9 @@ _RULES_BY_OPERATION: dict[tuple[str, str], ParameterRules] = {
 
 
 def validate_parameters(service: str, operation: str, document: Mapping[str, Any]) -> list[ShapeProblem]:
-    """Everything that is wrong with an operation's parameters, warnings included, in document order.
+    """Return all problems of an operation's parameters, with warnings, in document order.
 
-    The rules look only at documents whose shapes are right: what they would say of others is noise.
+    The rules run only on documents with valid shapes; on others their results would be noise.
     """
     shape = get_input_shape(service, operation)
     problems = list(find_shape_problems(shape, document))

@@ -8,9 +8,9 @@ ParameterPath = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class ShapeProblem:
-    """One thing that AWS will refuse, or with `is_warning` may well refuse or ignore.
+    """Problem that AWS will refuse, or with `is_warning` may refuse or ignore.
 
-    `missing` is the key that is not there, where that is what is wrong.
+    `missing` is the missing key, if that is the problem.
     """
 
     path: ParameterPath

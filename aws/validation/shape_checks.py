@@ -61,12 +61,12 @@ _STABLE_ENUMS = {
 
 
 def is_expression(value: Any) -> bool:
-    """Return whether a value will only be known when an execution runs, so that its type says nothing."""
+    """Return whether a value is known only during a run, so that its type is open."""
     return isinstance(value, str) and "<+" in value
 
 
 def find_shape_problems(shape: Any, value: Any, path: ParameterPath = ()) -> Iterator[ShapeProblem]:
-    """Everything in `value` that does not fit `shape`."""
+    """Yield the values that do not fit `shape`."""
     if is_expression(value):
         # What it will be is checked when it is known.
         return
@@ -81,9 +81,7 @@ def find_shape_problems(shape: Any, value: Any, path: ParameterPath = ()) -> Ite
 
 
 def has_open_expressions(shape: Any, value: Any) -> bool:
-    """Return whether an expression stands where a number, a list or a mapping belongs, so that rules must
-    wait.
-    """
+    """Return whether an expression replaces a number, a list or a mapping, so that rules must wait."""
     if is_expression(value):
         return bool(shape.type_name != "string")
     if shape.type_name == "structure" and isinstance(value, Mapping):
@@ -198,8 +196,8 @@ _JSON_TYPE_NAMES = {dict: "an object", list: "a list", str: "text", bool: "true 
 def find_result_problem(service: str, operation: str, result: Mapping[str, Any]) -> str:
     """Return the first value that the operation's response cannot contain, with its path, or an empty text.
 
-    Types are checked, not what must be there: AWS leaves out what is empty. Members that this botocore does
-    not know, and operations that it does not know, are left alone.
+    Only types are checked, not required members: AWS omits empty ones. Members and operations unknown to this
+    botocore are ignored.
     """
     try:
         shape = get_operation_model(service, operation).output_shape
@@ -209,7 +207,7 @@ def find_result_problem(service: str, operation: str, result: Mapping[str, Any])
 
 
 def describe_json_type(value: Any) -> str:
-    """What a JSON value is, in words: "a list", "a number"."""
+    """Return the type of a JSON value in words: "a list", "a number"."""
     return _JSON_TYPE_NAMES.get(type(value), "a number")
 
 

@@ -1,4 +1,4 @@
-"""Routes of approvals: what waits, what would be done, and the decision about it."""
+"""Routes of approvals: waiting ones, their plan, and their decision."""
 
 import uuid
 from typing import Any

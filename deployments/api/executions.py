@@ -1,4 +1,4 @@
-"""Routes of executions: their state, their calls, and what can be asked of them."""
+"""Routes of executions: their state, calls and interrupts."""
 
 import uuid
 from collections.abc import Callable

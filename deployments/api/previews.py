@@ -1,4 +1,4 @@
-"""The route that says what a run of a pipeline would do."""
+"""Route of a pipeline's preview."""
 
 from typing import Any
 

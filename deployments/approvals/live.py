@@ -13,7 +13,7 @@ VIEW: Final = "core_pipeline_view"
 
 
 def list_approval_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSnapshot, ...]]:
-    """What has become of these approvals, or of all that wait; one query."""
+    """Return the state of these approvals, or of all waiting ones; one query."""
     waiting = {"status": Approval.Status.WAITING}
     wanted = waiting if keys is None else {"pk__in": list(parse_primary_keys(Approval, keys))}
     seen = ("status", "refreshes_completed", "refreshes_requested", "plan_hash", "decision_count")
@@ -35,11 +35,11 @@ BADGES_NAME: Final = "badges"
 
 
 def publish_approvals_changed(*approvals: UUID) -> None:
-    """After the commit under way, have the pages of these approvals read again, and the badges counted."""
+    """Publish changed approvals to their pages and the badges after the transaction commits."""
     publish_change_on_commit(APPROVAL_TOPIC.name, *approvals)
     publish_badges_changed()
 
 
 def publish_badges_changed() -> None:
-    """After the commit under way, have all badges counted again."""
+    """Publish all badges after the transaction commits."""
     publish_change_on_commit(BADGES_NAME, "all")

@@ -40,7 +40,7 @@ ApprovalVerdict = ApprovalDecision.Verdict
 
 
 class NotAnApprover(PermissionDenied):
-    """Somebody sees the approval, and their decision does not count."""
+    """Error raised for a user who may view the approval but is not an approver."""
 
 
 def approve_step(
@@ -51,23 +51,23 @@ def approve_step(
     comment: str = "",
     inputs: Mapping[str, Any] | None = None,
 ) -> ApprovalDecision:
-    """Approve what was shown, which `diff` names; the next look of the engine counts it.
+    """Approve the plan that `diff` identifies; the engine's next pass counts the decision.
 
-    Raises `NotAnApprover`, `BadInput` for a comment or inputs that cannot be, and `Conflict` where it is too
-    late, was decided already, or something else than `diff` would be done now.
+    Raises `NotAnApprover`, `BadInput` for an invalid comment or inputs. Raises `Conflict` after the deadline,
+    after a decision, or if the plan has changed.
     """
     return _decide(actor, approval, ApprovalVerdict.APPROVE, diff, comment, inputs or {})
 
 
 def reject_step(*, actor: User, approval: Approval, diff: str, comment: str = "") -> ApprovalDecision:
-    """Reject what was shown: one rejection is enough. Raises what `approve` raises."""
+    """Reject the plan: one rejection is enough. Raises the errors of `approve`."""
     return _decide(actor, approval, ApprovalVerdict.REJECT, diff, comment, {})
 
 
 def request_plan_update(*, actor: User, approval: Approval) -> None:
-    """Have what would be done worked out again; where it changed, decisions about the old do not count.
+    """Request a new plan; if it differs, decisions about the old one do not count.
 
-    Raises `Conflict` where nobody is asked any more.
+    Raises `Conflict` if the approval is closed.
     """
     require(actor, VIEW, approval)
     now = get_database_time()
@@ -83,7 +83,7 @@ def request_plan_update(*, actor: User, approval: Approval) -> None:
 
 
 def explain_refusal(actor: User, approval: Approval) -> str:
-    """Why this person's decision would not count; nothing if it would."""
+    """Return the reason why this user's decision would not count; empty if it would."""
     if not approval.groups.filter(users=actor).exists():
         return f"Only members of {', '.join(approval.group_names)} can decide about this."
     if approval.excludes_executor and actor.pk in _list_executors(approval.execution):
@@ -92,7 +92,7 @@ def explain_refusal(actor: User, approval: Approval) -> str:
 
 
 def _list_executors(execution: Execution) -> set[int | None]:
-    """Who started the run, and who had it tried again."""
+    """Return the users who started and retried the run."""
     retries = Interrupt.objects.filter(execution=execution, kind=Interrupt.Kind.RETRY)
     return {execution.started_by_id, *retries.values_list("by", flat=True)}
 
@@ -177,7 +177,7 @@ def _refuse_repeated(
 
 
 def _count(row: Approval, diff: str, now: datetime) -> None:
-    """The condition once more, in the one statement that lets a decision in."""
+    """Check the condition again, in the statement that inserts the decision."""
     open_ = Approval.objects.filter(
         pk=row.pk, status=Approval.Status.WAITING, plan_hash=diff, expires_at__gt=now
     )
@@ -196,7 +196,7 @@ def _validate_comment(comment: str) -> str:
 def _validate_inputs(
     row: Approval, inputs: Mapping[str, Any], earlier: list[ApprovalDecision]
 ) -> dict[str, str]:
-    """What an approver filled in; the first one settles it for those who come after."""
+    """Return the validated inputs of an approver; the first approver sets them for later ones."""
     known = {one["name"]: one for one in row.inputs}
     errors = [{"path": f"inputs.{name}", "message": "is not asked for"} for name in set(inputs) - set(known)]
     values = {name: inputs.get(name, one["defaultValue"]) for name, one in known.items()}

@@ -1,6 +1,6 @@
-"""Plan that an approver sees: what the later steps of the run would do.
+"""Plan of an approval: the effects of the run's later steps.
 
-`deployments.preview`, which stands above the engine, enters how the steps of a stage are tried out.
+`deployments.preview`, which is above the engine, registers the dry run of steps.
 """
 
 import hashlib
@@ -29,22 +29,22 @@ _remaining_previews: list[RemainingPreview] = []
 
 
 def register_remaining_preview(try_out: RemainingPreview) -> None:
-    """Enter what says of each later step of some stages what it would do, and hashes all of it."""
+    """Register the function that previews the later steps of some stages, and hashes the result."""
     _remaining_previews[:] = [try_out]
 
 
 @dataclass(frozen=True)
 class ApprovalPlan:
-    """What would be done, as JSON, and the hash that tells it from anything else."""
+    """Planned effects as JSON, and their hash."""
 
     document: dict[str, Any]
     diff: str
 
 
 def build_approval_plan(step: StepExecution, way_of: StageCallerFinder) -> ApprovalPlan:
-    """What the steps after this one would do, by reads of AWS; of a stage without a way to it, the plan.
+    """Return the effects of the later steps from reads of AWS; without AWS access, the plan of a stage.
 
-    Raises what the ways raise beside `AwsError`.
+    Raises the errors of AWS access except `AwsError`.
     """
     rows = _stages_from(step)
     ways = [(stage, way) for stage in rows if (way := way_of(stage)) is not None]
@@ -60,10 +60,10 @@ def build_approval_plan(step: StepExecution, way_of: StageCallerFinder) -> Appro
 
 
 def find_stage_caller(context: "EngineStepContext", stage: StageExecution) -> Caller | None:
-    """Return the way to AWS of the stage of an action or of a later one.
+    """Return the AWS access of an action's stage or of a later one.
 
-    Of a stage with another connector or region the calls that delegates make are the action's own as well, so
-    that the look waits for them; those from this Slipway are made at each look.
+    For a stage with another connector or region, calls through delegates are calls of the action, so that the
+    pass waits for them. Direct calls are repeated in each pass.
     """
     if not stage.region:
         # Known once it is provisioned.
@@ -84,7 +84,7 @@ def find_stage_caller(context: "EngineStepContext", stage: StageExecution) -> Ca
 
 @dataclass(frozen=True)
 class _OtherStageCaller:
-    """Reads of a later stage behind other delegates: calls of this action that say where they go."""
+    """Caller of a later stage with other delegates: calls of this action with their target."""
 
     caller: Caller
     stage: StageExecution

@@ -1,4 +1,4 @@
-"""Queries for approvals that a person may see or decide."""
+"""Queries for approvals that a user may view or decide."""
 
 import json
 from collections import Counter
@@ -18,7 +18,7 @@ _RELATED_ROWS = ("execution__pipeline__scope", "execution__scope", "execution__s
 
 
 def list_visible_approvals(principal: User, scope: Scope | None = None) -> QuerySet[Approval]:
-    """Return the approvals of the executions that a person may see, with what a list shows."""
+    """Return the approvals of visible executions, with the columns of a list."""
     rows = Approval.objects.select_related(*_RELATED_ROWS).prefetch_related("decisions")
     plain = rows.defer("plan", "execution__yaml", "execution__pipeline__yaml")
     return filter_visible_below(principal, VIEW, plain, scope)
@@ -43,9 +43,9 @@ def list_waiting_approvals(principal: User, scope: Scope | None = None) -> Query
 
 
 def count_waiting_approvals(people: Sequence[User]) -> Counter[int]:
-    """How many approvals wait for each of these; asks the database as often for many as for one.
+    """Return the number of waiting approvals of each user, in a constant number of queries.
 
-    Each is somebody who came without an API key.
+    These users have no API key.
     """
     keys = {one.pk for one in people}
     columns = (
@@ -79,7 +79,7 @@ def count_waiting_approvals(people: Sequence[User]) -> Counter[int]:
 
 
 def build_approval_document(approval: Approval, principal: User) -> dict[str, Any]:
-    """Everything about an approval, with what would be done and whether this person can decide."""
+    """Return the document of an approval, with its plan and the user's permission to decide."""
     execution = approval.execution
     is_open = approval.status == Approval.Status.WAITING
     decisions = sorted(approval.decisions.all(), key=lambda one: one.pk)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ApprovalRequester:
-    """Where one action asks for approval; what it asks is written with the commit of its phase."""
+    """Approval request of one action, written with the commit of its phase."""
 
     def __init__(self, context: "EngineStepContext") -> None:
         self._context = context
@@ -32,7 +32,7 @@ class ApprovalRequester:
         self._checked: tuple[Approval, ApprovalPlan] | None = None
 
     def ask(self, asked: ApprovalRequest) -> None:
-        """Ask once; who would have to approve and what would be done is said in the log."""
+        """Request the approval once; the log names its approvers and its plan."""
         if self._rows().exists():
             return
         context = self._context
@@ -53,7 +53,7 @@ class ApprovalRequester:
             context.log(text, "warning")
 
     def flush(self) -> None:
-        """Write what was asked; inside a fenced commit."""
+        """Write the request; inside a fenced commit."""
         if self._checked is not None:
             checked, ahead = self._checked
             Approval.objects.filter(pk=checked.pk, status=Approval.Status.WAITING).update(
@@ -76,7 +76,7 @@ class ApprovalRequester:
         publish_approvals_changed(row.pk)
 
     def state(self) -> ApprovalState:
-        """What has become of it; what is decided, or too late, is closed in a commit of its own."""
+        """Return the state of the approval; a decision or the deadline closes it in a separate commit."""
         row = self._rows().get()
         counted = tally_decisions(row, row.decisions.all())
         while row.status == Approval.Status.WAITING:
@@ -91,7 +91,7 @@ class ApprovalRequester:
         return ApprovalState(row.status, counted.approvers, counted.inputs, counted.by, counted.comment)
 
     def _check(self, row: Approval) -> None:
-        """Work out what would be done, at first and when somebody asks to check again."""
+        """Compute the plan, at first and on request."""
         if not row.is_being_refreshed:
             return
         ahead = self._context.look_ahead()
@@ -111,7 +111,7 @@ class ApprovalRequester:
         return Approval.Status.EXPIRED if is_late else Approval.Status.WAITING
 
     def _close(self, row: Approval, verdict: str) -> None:
-        """Only what was read may be closed: a decision or another diff that came meanwhile is read first."""
+        """Close the approval if no decision or diff was added since the read."""
         context = self._context
         with context.commit():
             read = Approval.objects.filter(pk=row.pk, status=Approval.Status.WAITING)
@@ -153,7 +153,7 @@ def update_waiting_status(shared: ReconcileContext, step: StepExecution, status:
 
 
 def withdraw_approvals(step: StepExecution) -> None:
-    """Nobody is asked any more: the step ended another way; inside a commit."""
+    """Withdraw the approvals of a step that ended; inside a commit."""
     asked = Approval.objects.filter(step=step, status=Approval.Status.WAITING)
     if asked.update(status=Approval.Status.WITHDRAWN):
         publish_approvals_changed()

@@ -1,4 +1,4 @@
-"""Verdict that the decisions about an approval come to."""
+"""Verdict of the decisions about an approval."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from deployments.models import Approval, ApprovalDecision
 
 @dataclass(frozen=True)
 class ApprovalTally:
-    """The verdict as it stands: WAITING, APPROVED or REJECTED, and who it rests on."""
+    """Current verdict: WAITING, APPROVED or REJECTED, with the decisive users."""
 
     verdict: str
     approvers: tuple[str, ...] = ()
@@ -19,7 +19,7 @@ class ApprovalTally:
 
 
 def tally_decisions(approval: Approval, decisions: Iterable[ApprovalDecision]) -> ApprovalTally:
-    """Count the decisions about what is shown now: the first rejection, or the approvals needed, decide."""
+    """Count the decisions about the current plan: the first rejection, or enough approvals, decide."""
     approvers: list[str] = []
     inputs: dict[str, str] = {}
     for one in sorted(decisions, key=lambda decision: decision.pk):
@@ -36,7 +36,7 @@ def tally_decisions(approval: Approval, decisions: Iterable[ApprovalDecision]) -
 
 
 def build_approval_summary(approval: Approval) -> dict[str, Any]:
-    """Return an approval in lists and beside its step; comes with its decisions."""
+    """Return an approval for lists and steps; its decisions must be loaded."""
     counted = tally_decisions(approval, approval.decisions.all())
     return {
         "id": str(approval.pk),

@@ -27,24 +27,24 @@ from steps.states import RETRYABLE_STATUSES, ActionState, Status, UndoState
 
 @dataclass(frozen=True)
 class ExecutionRights:
-    """What a person may do with an execution, whatever its state."""
+    """Permissions of a user on an execution in any state."""
 
     abort: bool
     run: bool
 
 
 def get_rights(execution: Execution, principal: User) -> ExecutionRights:
-    """Ask for the permissions of a person on an execution."""
+    """Return the rights of a user on an execution."""
     return build_rights(get_permissions(principal, execution))
 
 
 def build_rights(granted: frozenset[str]) -> ExecutionRights:
-    """Say what permissions on an execution come to."""
+    """Return the rights from the permissions on an execution."""
     return ExecutionRights(abort="core_pipeline_abort" in granted, run="core_pipeline_execute" in granted)
 
 
 def get_buttons(execution: Execution, rights: ExecutionRights) -> dict[str, bool]:
-    """Which buttons work: what the state allows and this person may do."""
+    """Return the enabled buttons: allowed by the state and by the user's rights."""
     over = execution.is_over
     turning = execution.rolling_back or bool(execution.final_status)
     rolled_back = execution.outcome in ("ROLLED_BACK", "ROLLED_BACK_BY_AWS")
@@ -58,7 +58,7 @@ def get_buttons(execution: Execution, rights: ExecutionRights) -> dict[str, bool
 
 
 def build_execution_document(execution: Execution, principal: User) -> dict[str, Any]:
-    """Everything that a page draws of an execution, in a constant number of queries."""
+    """Return the complete document of an execution's page, in a constant number of queries."""
     return {
         **build_execution_facts(execution),
         "can": get_buttons(execution, get_rights(execution, principal)),
@@ -66,7 +66,7 @@ def build_execution_document(execution: Execution, principal: User) -> dict[str,
 
 
 def build_execution_facts(execution: Execution) -> dict[str, Any]:
-    """What is the same for everybody who may see the execution."""
+    """Return the part of the document that is the same for all users."""
     stages = list(_list_stages(execution))
     return {
         "id": str(execution.pk),
@@ -168,7 +168,7 @@ def _step(step: StepExecution, siblings: list[StepExecution]) -> dict[str, Any]:
 
 
 def _approval(step: StepExecution) -> dict[str, Any] | None:
-    """What the newest try of an approval step asks for."""
+    """Return the latest approval of an approval step, or None."""
     found = max(step.approvals.all(), key=lambda one: one.attempt, default=None)
     return None if found is None else build_approval_summary(found)
 
@@ -238,7 +238,7 @@ def _checklist(stages: list[StageExecution]) -> list[dict[str, Any]]:
 
 
 def build_call_document(call: AwsCall) -> dict[str, Any]:
-    """One call to AWS as the calls tab shows it; `call` comes with step and action."""
+    """Return the document of a call for the calls tab; step and action must be loaded."""
     return {
         "id": call.pk,
         "number": call.number,

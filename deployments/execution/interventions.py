@@ -30,10 +30,10 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 
 
 def list_choices(step: StepExecution) -> tuple[str, ...]:
-    """What can be decided about this step now.
+    """Return the decisions that are possible for this step now.
 
-    A step that waits for AWS may be skipped where its last action has done all that it does and only looks.
-    Elsewhere a skip could leave a write whose end nobody knows behind it; such a step can be aborted.
+    A step that waits for AWS may be skipped if its last action has finished its writes. Otherwise a skip
+    could leave a write with an unknown result; such a step can be aborted.
     """
     if step.intervention is not None:
         choices = _CHOICES.get(step.intervention["kind"], ())
@@ -55,7 +55,7 @@ def _only_waits(step: StepExecution) -> bool:
 
 
 def build_intervention_document(step: StepExecution) -> dict[str, Any] | None:
-    """What a step waits for a person with, as a page draws it."""
+    """Return the document of an intervention, or None."""
     choices = list_choices(step)
     if step.intervention is None and not choices:
         return None

@@ -30,8 +30,8 @@ from web.http.problems import BadInput, Conflict
 def list_leftovers(*, actor: User, execution: Execution) -> list[Leftover]:
     """Return the extra ECS services that strategies left in AWS after an execution, in their current state.
 
-    Where a delegate makes the calls nobody looks before the execution does: then all names that there can be.
-    Raises `ConnectorUnavailable` where AWS refuses, or cannot be asked from here.
+    If a delegate makes the calls, all possible names are returned without reads. Raises
+    `ConnectorUnavailable` if AWS refuses or cannot be reached from this process.
     """
     require(actor, "core_pipeline_execute", execution.pipeline)
     stage = _get_stage(execution)
@@ -59,7 +59,7 @@ def list_leftovers(*, actor: User, execution: Execution) -> list[Leftover]:
 
 
 def delete_leftovers(*, actor: User, execution: Execution, services: list[str]) -> Execution:
-    """Start an execution that deletes these leftovers; each is looked at again before it is deleted."""
+    """Start an execution that deletes these leftovers; each is checked again before its deletion."""
     require(actor, "core_pipeline_execute", execution.pipeline)
     stage = _get_stage(execution)
     base = get_base_name(stage.ecs_service)

@@ -1,6 +1,6 @@
 """Notifications about executions: end, rollback, approval, intervention.
 
-Each is called in the commit that settles the status; nothing but one query is done where nobody listens.
+They are written in the commit that sets the status. Without a matching rule, one query is all.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ _END_PHRASES: Final = {
 
 
 def notify_end(execution: Execution, mask: SecretMask) -> None:
-    """An execution has come to its end."""
+    """Notify about the end of an execution."""
     events = _list_end_events(execution)
     wanted = list_subscribed_events(execution.scope, events)
     if not wanted:
@@ -40,14 +40,14 @@ def notify_end(execution: Execution, mask: SecretMask) -> None:
 
 
 def notify_rollback(execution: Execution, mask: SecretMask, cause: str = "") -> None:
-    """A rollback starts, because of what failed, or of what somebody asked for (P19)."""
+    """Notify about the start of a rollback, with its failure or its requester (P19)."""
     if list_subscribed_events(execution.scope, (EventType.ROLLBACK_STARTED,)):
         fact = _build_fact(execution, "rolls back", cause or _describe_reason(execution), mask)
         notify(replace(fact, event=EventType.ROLLBACK_STARTED))
 
 
 def notify_approval(approval: Approval, mask: SecretMask) -> None:
-    """Somebody is asked to approve."""
+    """Notify about a requested approval."""
     execution = approval.execution
     if list_subscribed_events(execution.scope, (EventType.APPROVAL_WAITING,)):
         text = (
@@ -61,7 +61,7 @@ def notify_approval(approval: Approval, mask: SecretMask) -> None:
 def notify_intervention(
     execution: Execution, step: StepExecution, until: datetime | None, mask: SecretMask
 ) -> None:
-    """A step has failed, and a person is asked what to do about it."""
+    """Notify about a failed step that waits for a decision."""
     if list_subscribed_events(execution.scope, (EventType.INTERVENTION_WAITING,)):
         limit = f" until {_format_time(until)}" if until else ""
         text = f"needs a person at step {step.name}{limit}"
@@ -84,7 +84,7 @@ def _describe_reason(execution: Execution) -> str:
 
 
 def _build_fact(execution: Execution, what: str, cause: str, mask: SecretMask) -> NotificationEvent:
-    """What every fact about an execution says; its event is filled in by who asks."""
+    """Return the fields of every event about an execution; the caller sets the type."""
     deployed = list(execution.stages.order_by("position").values_list("values", flat=True))
     services, environments = _list_identifiers(deployed, "service"), _list_identifiers(deployed, "env")
     where = f" ({', '.join(services)} to {', '.join(environments)})" if services and environments else ""

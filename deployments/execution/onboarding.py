@@ -15,7 +15,7 @@ from rbac.policy import Principal, filter_visible, get_permissions
 
 @dataclass(frozen=True)
 class OnboardingStep:
-    """One thing to make on the way; `url` is where, empty for somebody who may not or cannot yet."""
+    """Step of the onboarding; `url` is its page, empty without permission or before earlier steps."""
 
     title: str
     text: str
@@ -25,9 +25,9 @@ class OnboardingStep:
 
 
 def list_onboarding_steps(scope: Scope, principal: Principal) -> list[OnboardingStep]:
-    """What a first deployment in `scope` needs, what of it is there, and where to make the rest.
+    """Return the steps to a first deployment in `scope`, with their state and pages.
 
-    What lies above the scope counts: it can be used here.
+    Resources of the scopes above count too.
     """
     rights = get_permissions(principal, scope)
     environment = _first(Environment, scope, principal)
@@ -83,7 +83,7 @@ _VIEW_PERMISSIONS: dict[type[Model], str] = {
 
 
 def _first(model: type[Model], scope: Scope, principal: Principal) -> Any:
-    """Return the first that can be used in a scope, None where there is none."""
+    """Return the first usable row in a scope, or None."""
     path = f"{getattr(model, 'SCOPE_PATH', 'scope')}__path__in"
     rows = filter_visible(principal, _VIEW_PERMISSIONS[model], model._default_manager.only("pk"))
     return rows.filter(**{path: scope.ancestor_paths()}).order_by("pk").first()

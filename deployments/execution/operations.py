@@ -37,7 +37,7 @@ def list_planned_stages(pipeline: Pipeline) -> list[dict[str, Any]]:
 
 
 def get_default_artifact(pipeline: Pipeline) -> dict[str, Any]:
-    """Return the image and the tag that a run takes when nobody chooses a tag."""
+    """Return the image and the default tag of a run."""
     return planning.resolve_artifact(
         resolve_targets(parse_valid_pipeline(pipeline.yaml), pipeline.scope), "", pipeline.scope
     )
@@ -56,20 +56,20 @@ def run_pipeline(  # noqa: PLR0913 - everything that can be said of a run
     from_sets: Sequence[str] = (),
     force_new_deployment: bool | None = None,
 ) -> Execution:
-    """Start a run. The same idempotency key of the same person gives back the run it made before.
+    """Start a run. The same idempotency key of the same user returns the existing run.
 
-    `yaml` is run instead of the pipeline's own where Slipway itself has written it, to clean up.
+    `yaml` replaces the pipeline's own for generated clean-up runs.
 
-    `from_sets` names the input sets that filled in `inputs`, for their count of runs.
+    `from_sets` names the input sets in `inputs`, for their usage count.
 
-    `force_new_deployment` says whether tasks are replaced where nothing differs from what runs: None leaves
-    it to the step, which replaces them and says so.
+    `force_new_deployment` replaces tasks even without differences. None leaves it to the step, which replaces
+    them and logs a note.
 
-    A rollback is never held back by a freeze window; `override_freeze` goes past those that the actor may
+    A freeze window never blocks a rollback; `override_freeze` ignores the windows that the actor may
     override.
 
-    Raises `Frozen` in such a window, `PipelineNotRunnable` when the pipeline cannot run, `BadInput` for a
-    wrong tag or input.
+    Raises `Frozen` in such a window, `PipelineNotRunnable` for an invalid pipeline, `BadInput` for a wrong
+    tag or input.
     """
     require(actor, "core_pipeline_execute", pipeline)
     if idempotency_key and (earlier := _find_idempotent_run(actor, pipeline, idempotency_key)):
@@ -113,7 +113,7 @@ def run_pipeline(  # noqa: PLR0913 - everything that can be said of a run
 
 
 def abort_execution(*, actor: User, execution: Execution, roll_back: bool = False) -> None:
-    """Ask a running execution to stop, and to undo what it did if `roll_back`."""
+    """Request the abort of a running execution, with a rollback if `roll_back`."""
     require(actor, "core_pipeline_abort", execution)
     if execution.is_over:
         raise Conflict(f"This execution is over already ({execution.status}).")
@@ -126,10 +126,11 @@ def abort_execution(*, actor: User, execution: Execution, roll_back: bool = Fals
 
 
 def roll_back_execution(*, actor: User, execution: Execution) -> Execution:
-    """Bring back what ran before this execution.
+    """Roll back to the version before this execution.
 
-    A running one is aborted and rolled back. A finished one is undone if it is the newest on its ECS service;
-    an older one starts a new execution that deploys again what ran before it. Returns the execution to watch.
+    A running execution is aborted and rolled back. A finished one is undone if it is the newest on its ECS
+    service. An older one starts a new execution that deploys the version before it. Returns the execution to
+    watch.
     """
     require(actor, "core_pipeline_execute", execution)
     if not execution.is_over:
@@ -158,9 +159,9 @@ def roll_back_execution(*, actor: User, execution: Execution) -> Execution:
 
 
 def retry_execution(*, actor: User, execution: Execution, override_freeze: bool = False) -> None:
-    """Try the step that failed again, in the same execution; its earlier attempts stay in the log.
+    """Retry the failed step in the same execution; its earlier attempts stay in the log.
 
-    Raises `Frozen` in a freeze window; `override_freeze` goes past those that the actor may override.
+    Raises `Frozen` in a freeze window; `override_freeze` ignores the windows that the actor may override.
     """
     require(actor, "core_pipeline_execute", execution)
     if execution.status not in RETRYABLE_STATUSES:
@@ -176,8 +177,8 @@ def retry_execution(*, actor: User, execution: Execution, override_freeze: bool 
 def decide_step(*, actor: User, execution: Execution, step: str, decision: str) -> None:
     """Decide about a step that waits for a person, or skip one that only waits for AWS.
 
-    `decision` is one of `Interrupt.Kind`. Raises `BadInput` for a step that is not there, `Conflict` for
-    what cannot be decided about it now.
+    `decision` is one of `Interrupt.Kind`. Raises `BadInput` for a missing step, `Conflict` for an impossible
+    decision.
     """
     stops = decision in (Interrupt.Kind.ABORT, Interrupt.Kind.ROLL_BACK)
     require(actor, "core_pipeline_abort" if stops else "core_pipeline_execute", execution)
@@ -259,7 +260,7 @@ def _has_written(stage: StageExecution) -> bool:
 
 
 def _is_newest(stage: StageExecution) -> bool:
-    """Return whether no later execution has written to the same ECS service (rule 14)."""
+    """Return whether no later execution wrote to the same ECS service (rule 14)."""
     keys = stage.claims.values("key")
     later = StageExecution.objects.filter(claims__key__in=keys).exclude(deployment_id="")
     return not later.filter(execution__created_at__gt=stage.execution.created_at).exists()

@@ -25,7 +25,7 @@ from steps.kinds.registry import BadStepError, get_step_kind
 
 
 class CannotPlanError(ValueError):
-    """A step of the pipeline asks for something that its expressions do not come to."""
+    """Error raised for a step whose expressions have no valid value."""
 
     def __init__(self, missing: list[ReferenceProblem]) -> None:
         super().__init__("; ".join(one.message for one in missing))
@@ -40,9 +40,9 @@ class PlannedStep(NamedTuple):
 
 
 def write_plan(execution: Execution, pipeline: PipelineSpec, targets: list[StageTarget]) -> None:
-    """Write the rows of every stage, step and action; inside the transaction that makes the execution.
+    """Write the rows of every stage, step and action; inside the transaction that creates the execution.
 
-    Raises `CannotPlanError` for a step whose expressions name nothing, or come to what it cannot take.
+    Raises `CannotPlanError` for unresolvable or invalid expressions of a step.
     """
     for position, target in enumerate(targets):
         stage = plan_stage(execution, pipeline, target, position)
@@ -66,7 +66,7 @@ def _save_groups(group: StepGroup | None) -> None:
 def plan_stage(
     execution: Execution, pipeline: PipelineSpec, target: StageTarget, position: int
 ) -> StageExecution:
-    """One stage as a run would begin it; no row is written."""
+    """Return the planned stage of a run without writing rows."""
     place = target.infrastructure
     return StageExecution(
         execution=execution,
@@ -133,7 +133,7 @@ def _plan_groups(stage: StageExecution, groups: Iterable[GroupSpec]) -> list[Ste
 
 
 def _refuse_unknown(stage: StageExecution, whens: list[tuple[str, dict[str, Any] | None]]) -> None:
-    """Refuse a condition that names what will never be known."""
+    """Refuse a condition with an unresolvable name."""
     later = build_deferred_check(stage.values)
     for whose, when in whens:
         for path in parse_condition(when["condition"]).paths if when and when["condition"] else ():
@@ -147,9 +147,7 @@ def _refuse_unknown(stage: StageExecution, whens: list[tuple[str, dict[str, Any]
 
 
 def _resolve_spec(stage: StageExecution, step: StepSpec, then: Mapping[str, Any]) -> StepSpec:
-    """Return the step with the expressions of its spec resolved: what it will do is settled when a run
-    starts.
-    """
+    """Return the step with its spec's expressions resolved: a run fixes them at its start."""
     place = f"pipeline.stages.{stage.position}.stage.spec.execution"
     try:
         spec = step_manifests.freeze_spec(step.type, step.spec, stage.values, stage.execution.scope, then)
@@ -166,7 +164,7 @@ def _resolve_spec(stage: StageExecution, step: StepSpec, then: Mapping[str, Any]
 
 
 def _find_misplaced_secret(stage: StageExecution, named: Iterable[str]) -> str:
-    """What is said of a secret where its value would be shown; empty where none is named."""
+    """Return the problem of a secret in a displayed field, or an empty text."""
     hidden = stage.execution.secret_input_values
     secret = {f"{place}.{name}" for place in ("pipeline.variables", "variables") for name in hidden}
     return next((message for path in named if (message := describe_secret_input_problem(path, secret))), "")
@@ -190,7 +188,7 @@ def _step(stage: StageExecution, section: str, position: int, spec: StepSpec) ->
 
 
 def _get_unresolved_spec(stage: StageExecution, step: StepSpec) -> dict[str, Any] | None:
-    """Return the spec as it is written, where some of it can only be filled in when the step begins."""
+    """Return the raw spec if some expressions are resolved only when the step starts."""
     kind = get_step_kind(step.type)
     return step.spec if has_deferred(kind, step.spec, build_deferred_check(stage.values)) else None
 
@@ -209,7 +207,7 @@ def _row(step: StepExecution, position: int, planned: tuple[str, Action]) -> Act
 
 
 def _values(execution: Execution, pipeline: PipelineSpec, target: StageTarget) -> Mapping[str, Any]:
-    """What expressions can name, frozen: later edits do not change an execution under way."""
+    """Return the frozen values of expressions: later edits do not change a running execution."""
     place = target.infrastructure
     variables = {**get_default_values(pipeline.variables), **execution.inputs}
     return {

@@ -17,7 +17,7 @@ MOST_DIGITS = 9
 
 
 def list_visible_executions(principal: User, scope: Scope | None = None) -> QuerySet[Execution]:
-    """Return the executions that a person may see, in one scope or everywhere, with what a list shows."""
+    """Return the visible executions, in one scope or everywhere, with the columns of a list."""
     rows = Execution.objects.select_related("pipeline", "scope", "started_by").defer("yaml", "pipeline__yaml")
     stages = StageExecution.objects.order_by("position").only("execution", "position", "values")
     found = filter_visible_below(principal, "core_pipeline_view", rows, scope)
@@ -65,7 +65,7 @@ _LOCK_OF_CLAIM = ServiceLock.objects.filter(key=OuterRef("key"), stage=OuterRef(
 
 
 def list_earlier_claims(claim: ServiceLockClaim) -> QuerySet[ServiceLockClaim]:
-    """Return the claims of other stages that hold, or wait for, the same slot and came before this one."""
+    """Return the earlier claims of other stages on the same service lock."""
     others = ServiceLockClaim.objects.filter(key=claim.key).exclude(stage=claim.stage_id)
     earlier = Q(requested_at__lt=claim.requested_at) | Q(requested_at=claim.requested_at, pk__lt=claim.pk)
     return others.exclude(stage__status__in=TERMINAL_STATUSES).filter(earlier)
@@ -77,7 +77,7 @@ def list_waiting_claims() -> QuerySet[ServiceLockClaim]:
 
 
 def build_queue_positions(execution: Execution, stages: list[StageExecution]) -> dict[str, Any] | None:
-    """Where each step stands that waits for its ECS service, who waits longest at the top too (rule 13)."""
+    """Return the queue positions of the steps that wait for a service lock, oldest first (rule 13)."""
     if execution.is_over:
         return None
     open_stages = [stage for stage in stages if stage.status not in TERMINAL_STATUSES]
@@ -92,7 +92,7 @@ def build_queue_positions(execution: Execution, stages: list[StageExecution]) ->
 
 
 def _get_queue_position(claim: ServiceLockClaim, in_line: Sequence[ServiceLockClaim]) -> dict[str, Any]:
-    """Return the place of one claim among those that want the same, as `ahead_of` counts them."""
+    """Return the position of one claim in the queue of its lock, as in `ahead_of`."""
     came = (claim.requested_at, claim.pk)
     others = [one for one in in_line if one.key == claim.key and one.stage_id != claim.stage_id]
     earlier = [one for one in others if (one.requested_at, one.pk) < came]
@@ -105,7 +105,7 @@ def _get_queue_position(claim: ServiceLockClaim, in_line: Sequence[ServiceLockCl
 
 
 def explain_delegate_wait(execution: Execution) -> dict[str, Any] | None:
-    """Why the call that comes next is with no delegate yet, and what would help."""
+    """Return the reason why no delegate has the next call yet, and the remedy."""
     if execution.is_over:
         return None
     queued = AwsCall.objects.filter(execution=execution, state=CallState.PLANNED, task__status="QUEUED")

@@ -15,7 +15,7 @@ EarlierRow = Mapping[str, Any]
 
 
 def list_own_manifests(stage: StageExecution) -> dict[str, dict[str, EarlierRow]]:
-    """What the steps of the run that is brought back brought themselves, by step and by field of its spec."""
+    """Return the step manifests of the earlier run, by step and by field of its spec."""
     then = _get_earlier_stage(stage)
     if then is None:
         return {}
@@ -23,9 +23,9 @@ def list_own_manifests(stage: StageExecution) -> dict[str, dict[str, EarlierRow]
 
 
 def apply_earlier_run(execution: Execution, earlier: Execution) -> None:
-    """Let a planned run deploy what an earlier one did: its manifests as read then, its image by digest.
+    """Make a planned run deploy an earlier one's version: its stored manifests, its image by digest.
 
-    What the run is called and where it goes to stay as planned.
+    Name and target of the run stay as planned.
     """
     for stage in execution.stages.all():
         if old := _get_earlier_stage(stage):
@@ -51,7 +51,7 @@ def mark_earlier_run(row: EarlierRow, earlier: Execution) -> dict[str, Any]:
 
 
 def _get_earlier_stage(stage: StageExecution) -> StageExecution | None:
-    """Return the stage that is brought back, None where the run brings nothing back."""
+    """Return the stage to roll back to, or None."""
     earlier = stage.execution.rerun_of
     if earlier is None:
         return None

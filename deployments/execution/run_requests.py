@@ -29,7 +29,7 @@ LONGEST_TAG = 128
 
 @dataclass(frozen=True)
 class RunRequest:
-    """A run that may begin: what the pipeline says, where it goes, with which image and inputs."""
+    """Validated run: its YAML, targets, image and inputs."""
 
     spec: PipelineSpec
     targets: list[StageTarget]
@@ -50,11 +50,11 @@ def validate_run(
     is_preview: bool = False,
     is_replay: bool = False,
 ) -> RunRequest:
-    """Check what a run of this YAML is told, and that this person may use all that it uses.
+    """Validate a run of this YAML, and the user's access to all its resources.
 
-    A preview asks for no secrets and makes do without what is missing; a replay has the files of its run.
+    A preview asks for no secrets and accepts missing inputs; a replay uses the files of its run.
 
-    Raises `PipelineNotRunnable` when the pipeline cannot run, `BadInput` for a wrong tag or input.
+    Raises `PipelineNotRunnable` for an invalid pipeline, `BadInput` for a wrong tag or input.
     """
     require(actor, "core_pipeline_execute", pipeline)
     spec = parse_valid_pipeline(yaml)
@@ -67,9 +67,9 @@ def validate_run(
 
 
 def resolve_targets(spec: PipelineSpec, scope: Scope, *, has_manifests: bool = False) -> list[StageTarget]:
-    """Look up all that a pipeline names. Raises `PipelineNotRunnable` for what cannot run.
+    """Return the targets of a pipeline. Raises `PipelineNotRunnable`.
 
-    Where an earlier run `has_manifests`, those of steps are not looked for: they may be gone by now.
+    If an earlier run `has_manifests`, step manifests are not looked up: they may be deleted by now.
     """
     targets, missing = find_stage_targets(spec, scope)
     require_no_problems(
@@ -87,12 +87,12 @@ def resolve_targets(spec: PipelineSpec, scope: Scope, *, has_manifests: bool = F
 
 
 def list_requested_variables(pipeline: Pipeline) -> tuple[PipelineVariable, ...]:
-    """Return the variables that the form of a run asks for; none where the pipeline cannot be read."""
+    """Return the variables that the run form asks for; none for an unreadable pipeline."""
     return tuple(one for one in list_pipeline_variables(pipeline) if one.is_runtime_input)
 
 
 def list_unknown_inputs(spec: PipelineSpec, inputs: Mapping[str, Any]) -> frozenset[str]:
-    """Return the variables that have nothing but a placeholder; secrets are not looked into."""
+    """Return the variables with only a placeholder as value; secrets are not read."""
     return frozenset(
         one.name
         for one in spec.variables

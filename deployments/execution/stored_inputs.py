@@ -1,7 +1,7 @@
 """Stored inputs of runs: manifest and program texts, one copy per text.
 
-A row of a manifest, or of a program, holds its texts as `{"name", "text"}` until they are put away, and as
-`{"name", "kept"}` from then on.
+A row of a manifest or program contains its texts as `{"name", "text"}`, and after storing them as `{"name",
+"kept"}`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ _TRIES = 3
 
 
 def store_texts(stage: StageExecution, rows: Iterable[StoredRow]) -> list[dict[str, Any]]:
-    """Store the texts of the rows and note that the stage uses them; the rows as they are kept.
+    """Store the texts of the rows, link them to the stage, and return the rows with references.
 
     Inside the commit that writes the rows.
     """
@@ -37,7 +37,7 @@ def store_texts(stage: StageExecution, rows: Iterable[StoredRow]) -> list[dict[s
 
 
 def load_texts(rows: Sequence[StoredRow]) -> list[StoredRow]:
-    """Return the rows with the texts themselves, in one query however many there are."""
+    """Return the rows with their texts, in one query."""
     names = {one["kept"] for row in rows for one in _texts(row) if "kept" in one}
     if not names:
         return list(rows)
@@ -72,9 +72,7 @@ def _load_text(one: Mapping[str, str], found: Mapping[str, str]) -> dict[str, st
 
 
 def _get_or_create_texts(names: set[str], texts: Mapping[str, str]) -> list[StoredText]:
-    """Return the rows of texts, made where they are missing; touched, so that none of them is dropped
-    meanwhile.
-    """
+    """Return the rows of texts, created if missing, and touched so that none is deleted meanwhile."""
     now = get_database_time()
     for _ in range(_TRIES):
         StoredText.objects.filter(name__in=names).update(used_at=now)
@@ -98,9 +96,7 @@ def _record_uses(stage: StageExecution, texts: Iterable[StoredText]) -> None:
 
 
 def texts_by_path(rows: Iterable[Mapping[str, Any]], kind: str) -> dict[str, str]:
-    """Return the texts among a step's own sources, by path; what was written in the step itself has an empty
-    one.
-    """
+    """Return the texts of a step's own sources by path; the path of an inline text is empty."""
     found = load_texts([row for row in rows if row["kind"] == kind])
     return {one["name"]: one["text"] for row in found for one in row.get("texts") or ()}
 

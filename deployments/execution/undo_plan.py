@@ -21,9 +21,9 @@ _NO_ROLLBACK_STEP = (
 
 
 def build_undo_plan(execution: Execution) -> dict[str, Any]:
-    """Return the changes that a rollback would undo, in its order, in words;
+    """Return the changes that a rollback would undo, in its order, in words.
 
-    `note` says why there are none.
+    `note` explains an empty plan.
     """
     written, changes, is_left = _list_write_states(execution), [], False
     for stage in _list_stages(execution):

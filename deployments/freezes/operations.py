@@ -1,4 +1,4 @@
-"""Operations on freeze windows, and the runs that they hold back."""
+"""Operations on freeze windows, and the runs that they block."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -43,14 +43,14 @@ _YEARS: Final = range(1970, 9999)
 
 
 class RunFrozen(Conflict):
-    """A freeze window holds a run back."""
+    """Error raised for a run in a freeze window."""
 
     code = "frozen"
 
 
 @dataclass(frozen=True)
 class FreezeSpec:
-    """Everything that can be said of a freeze window beside its identifier."""
+    """Fields of a freeze window except its identifier."""
 
     name: str
     begins: str
@@ -82,7 +82,7 @@ def create_freeze(*, actor: User, scope: Scope, identifier: str, spec: FreezeSpe
 def update_freeze(
     *, actor: User, window: FreezeWindow, spec: FreezeSpec, version: int | None = None
 ) -> FreezeWindow:
-    """Change a freeze window; what runs already goes on. Raises `VersionConflict` as environments do."""
+    """Update a freeze window; running executions continue. Raises `VersionConflict`."""
     _require_managing(actor, window.scope, window)
     before = _record(window)
     _apply_spec(window, spec)
@@ -104,7 +104,7 @@ def delete_freeze(*, actor: User, window: FreezeWindow) -> None:
 
 
 def list_targets(targets: Iterable[StageTarget]) -> list[FreezeTarget]:
-    """What a run deploys and where, as windows name it."""
+    """Return the targets of a run for matching windows."""
     return [
         FreezeTarget(one.service.identifier, one.environment.identifier, one.environment.kind)
         for one in targets
@@ -112,7 +112,7 @@ def list_targets(targets: Iterable[StageTarget]) -> list[FreezeTarget]:
 
 
 def list_execution_targets(execution: Execution) -> list[FreezeTarget]:
-    """What an execution deploys and where, as it was frozen into it."""
+    """Return the targets of an execution, fixed at its start."""
     found = (stage.values for stage in execution.stages.all())
     return [
         FreezeTarget(one["service"]["identifier"], one["env"]["identifier"], one["env"]["type"])
@@ -124,15 +124,16 @@ def list_execution_targets(execution: Execution) -> list[FreezeTarget]:
 def list_active_windows(
     scope: Scope, places: Iterable[FreezeTarget]
 ) -> list[tuple[FreezeWindow, FreezePeriod]]:
-    """Return the windows of a scope and those above it that hold these places back now, the longest first."""
+    """Return the active windows of a scope and those above that block these targets, longest first."""
     rows = FreezeWindow.objects.filter(scope__path__in=scope.ancestor_paths(), enabled=True)
     return list_blocking_windows(rows.select_related("scope"), places, get_database_time())
 
 
 def list_inherited_windows(actor: Principal, scope: Scope) -> QuerySet[FreezeWindow]:
-    """Return the windows of the scopes above, which hold back runs of this one too.
+    """Return the windows of the scopes above, which also block runs of this one.
 
-    For who may run pipelines here, or manage or override freezes: a run that is held back names them anyway.
+    They are visible to users who may run pipelines here, or manage or override freezes: a blocked run names
+    them anyway.
     """
     rows = FreezeWindow.objects.select_related("scope")
     if not any(can(actor, permission, scope) for permission in (MANAGE, OVERRIDE, _RUN)):
@@ -143,7 +144,7 @@ def list_inherited_windows(actor: Principal, scope: Scope) -> QuerySet[FreezeWin
 
 @dataclass(frozen=True)
 class ActiveFreeze:
-    """The window that holds a run back longest, and whether this person could go past all of them."""
+    """Longest blocking window, and whether this user could override all of them."""
 
     window: FreezeWindow
     period: FreezePeriod
@@ -151,7 +152,7 @@ class ActiveFreeze:
 
 
 def get_active_freeze(actor: User, pipeline: Pipeline) -> ActiveFreeze | None:
-    """What holds runs of a pipeline back now; None if nothing does, or nothing of it can be read."""
+    """Return the window that blocks runs of a pipeline now, or None; an unreadable pipeline has none."""
     try:
         targets, _ = find_stage_targets(parse_pipeline(pipeline.yaml), pipeline.scope)
     except InvalidPipelineError:
@@ -160,7 +161,7 @@ def get_active_freeze(actor: User, pipeline: Pipeline) -> ActiveFreeze | None:
 
 
 def get_retry_freeze(actor: User, execution: Execution) -> ActiveFreeze | None:
-    """What holds another try of an execution back now; None if nothing does."""
+    """Return the window that blocks a retry of an execution now, or None."""
     return _find_active_freeze(actor, execution.scope, list_execution_targets(execution))
 
 
@@ -175,9 +176,9 @@ def _find_active_freeze(actor: User, scope: Scope, places: Iterable[FreezeTarget
 def check_freeze_override(
     actor: User, scope: Scope, places: Iterable[FreezeTarget], *, override: bool
 ) -> list[FreezeWindow]:
-    """Return the windows that this person goes past, having said so.
+    """Return the windows that this user overrides explicitly.
 
-    Raises `Frozen` where a window holds the run back, `Forbidden` for who may not override it.
+    Raises `Frozen` for a blocked run, `Forbidden` without permission to override.
     """
     found = list_active_windows(scope, places)
     if found and not override:
@@ -194,7 +195,7 @@ def check_freeze_override(
 
 
 def record_override(actor: User, execution: Execution, windows: Iterable[FreezeWindow]) -> None:
-    """Write down whose freeze was overridden; in the transaction that lets the run begin."""
+    """Record the overridden windows, in the transaction that starts the run."""
     for window in windows:
         after = {"window": window.identifier, "scope": window.scope.path, "reason": window.description}
         record_audit_entry(actor=actor, action="freezewindow.override", thing=execution, after=after)

@@ -21,7 +21,7 @@ class FreezePeriod:
 
 @dataclass(frozen=True)
 class FreezeTarget:
-    """What a stage deploys and where, as windows name it."""
+    """Service and environment of a stage for matching windows."""
 
     service: str
     environment: str
@@ -29,23 +29,23 @@ class FreezeTarget:
 
 
 def get_period_at(window: FreezeWindow, moment: datetime) -> FreezePeriod | None:
-    """Return the stretch of a window that a moment lies in, None if it is not in force then."""
+    """Return the period of a window at a moment, or None."""
     return next((one for one in _list_periods(window, moment) if one.begins <= moment < one.ends), None)
 
 
 def get_next_period(window: FreezeWindow, moment: datetime) -> FreezePeriod | None:
-    """Return the first stretch of a window that has not begun at a moment, None if there is none."""
+    """Return the next period of a window after a moment, or None."""
     return next((one for one in _list_periods(window, moment) if one.begins > moment), None)
 
 
 def describe_times(window: FreezeWindow) -> str:
-    """From when until when, by the wall clock of the window: days of the week for one that comes again."""
+    """Return the times of a window in its time zone; weekdays for a weekly one."""
     shape = "%A %H:%M" if window.weekly else "%Y-%m-%d %H:%M"
     return f"{parse_local_time(window.begins):{shape}} to {parse_local_time(window.ends):{shape}}"
 
 
 def matches_target(window: FreezeWindow, place: FreezeTarget) -> bool:
-    """Return whether a window holds back deployments of this service to this environment."""
+    """Return whether a window blocks deployments of this service to this environment."""
     return (
         (not window.services or place.service in window.services)
         and (not window.environments or place.environment in window.environments)
@@ -56,7 +56,7 @@ def matches_target(window: FreezeWindow, place: FreezeTarget) -> bool:
 def list_blocking_windows(
     windows: Iterable[FreezeWindow], places: Iterable[FreezeTarget], moment: datetime
 ) -> list[tuple[FreezeWindow, FreezePeriod]]:
-    """Return the windows in force that concern any of these places, the one that ends last first."""
+    """Return the active windows for any of these targets, the one that ends last first."""
     wanted = list(places)
     found = [
         (window, period)
@@ -69,15 +69,15 @@ def list_blocking_windows(
 
 
 def to_utc(local: datetime, zone: ZoneInfo, *, late: bool = False) -> datetime:
-    """Return a local time in UTC. One that comes twice means the first of them, or with `late` the second.
+    """Return a local time in UTC. An ambiguous time means the first one, or with `late` the second.
 
-    One that a clock jumps over means as long after the jump as it would have been after its beginning.
+    A skipped local time counts from the clock change onwards.
     """
     return local.replace(tzinfo=zone, fold=int(late)).astimezone(UTC)
 
 
 def parse_local_time(text: str) -> datetime:
-    """Return a local time as windows keep it. Raises `ValueError`."""
+    """Return a parsed local time of a window. Raises `ValueError`."""
     return datetime.strptime(text, LOCAL_TIME_FORMAT)  # noqa: DTZ007 - a wall clock, whose zone is kept beside it
 
 

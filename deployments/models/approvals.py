@@ -1,4 +1,4 @@
-"""What people are asked to approve, and what they decided."""
+"""Approval requests and their decisions."""
 
 import uuid
 from typing import ClassVar
@@ -12,10 +12,10 @@ from rbac.models import Scope, UserGroup
 
 
 class Approval(models.Model):
-    """One try of an approval step: who is asked what, until when.
+    """Attempt of an approval step with its approvers and deadline.
 
-    The engine alone writes `status` and what would be done (`plan`, JSON; `plan_hash` is its hash); pages add
-    decisions, which count up `decision_count`, and request a new `plan` (`refreshes_requested`).
+    Only the engine writes `status` and the plan (`plan`, JSON; `plan_hash` is its hash). Pages add decisions,
+    which increment `decision_count`, and request a new plan (`refreshes_requested`).
     """
 
     class Status(models.TextChoices):
@@ -68,7 +68,7 @@ class Approval(models.Model):
 
     @property
     def is_being_refreshed(self) -> bool:
-        """Return whether what would be done is about to be worked out."""
+        """Return whether the plan is being computed again."""
         return self.status == self.Status.WAITING and self.refreshes_completed < self.refreshes_requested
 
     @property
@@ -78,7 +78,7 @@ class Approval(models.Model):
 
 
 class ApprovalDecision(models.Model):
-    """What one person decided about one thing that was shown; never changed, never given twice."""
+    """Decision of one user about one plan; immutable and unique."""
 
     class Verdict(models.TextChoices):
         APPROVE = "APPROVE"

@@ -9,7 +9,7 @@ from deployments.models.executions import Execution, StageExecution, StepExecuti
 
 
 class Interrupt(models.Model):
-    """A wish of a person that the next look takes up (DESIGN 5, rule 4)."""
+    """Request of a user that the next reconcile pass applies (DESIGN 5, rule 4)."""
 
     class Kind(models.TextChoices):
         ABORT = "ABORT"
@@ -39,7 +39,7 @@ class Interrupt(models.Model):
 
 
 class ServiceLock(models.Model):
-    """The right to change one ECS service; one stage at a time holds it (DESIGN 5, rule 13)."""
+    """Lock on an ECS service; one stage at a time has it (DESIGN 5, rule 13)."""
 
     key = models.CharField(max_length=512, unique=True)
     stage = models.ForeignKey(StageExecution, on_delete=models.CASCADE, related_name="locks")
@@ -50,9 +50,9 @@ class ServiceLock(models.Model):
 
 
 class ServiceLockClaim(models.Model):
-    """A step's wish to change one ECS service: its place in line, kept once it was granted.
+    """Claim of a step on a service lock: its place in the queue, stored after it was granted.
 
-    Granted while its stage has the lock of that key. `granted_at` is when it first was.
+    It is granted while its stage has the lock of that key. `granted_at` is the first time.
     """
 
     stage = models.ForeignKey(StageExecution, on_delete=models.CASCADE, related_name="claims")

@@ -19,10 +19,10 @@ from steps.states import TERMINAL_STATUSES, ActionState, Outcome, Status, UndoSt
 
 
 class Execution(models.Model):
-    """One run of a pipeline, and the lease under which one worker at a time moves it on.
+    """Run of a pipeline, and the lease under which one worker at a time reconciles it.
 
-    The columns from `due_at` on belong to the engine alone (DESIGN 5, rules 1-5); pages and
-    operations may only bring `due_at` forward.
+    Only the engine uses the columns from `due_at` on (DESIGN 5, rules 1-5); pages and operations may only set
+    an earlier `due_at`.
     """
 
     RESOURCE_TYPE: ClassVar[str] = "execution"
@@ -135,12 +135,12 @@ class Execution(models.Model):
 
     @property
     def deployed_all_the_same(self) -> bool:
-        """Return whether what was to be deployed was, though a step beside it failed and was ignored."""
+        """Return whether the deployment succeeded although another step failed and was ignored."""
         return self.status == Status.IGNORE_FAILED and self.outcome == Outcome.COMPLETED
 
 
 class StageExecution(models.Model):
-    """One stage of an execution: which service goes where, and what the world answered."""
+    """Stage of an execution: service, target, and the results from AWS."""
 
     SCOPE_PATH: ClassVar[str] = "execution__scope"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"pipeline": "execution__pipeline__identifier"}
@@ -291,15 +291,14 @@ class StepExecution(models.Model):
 
     @property
     def all_outputs(self) -> dict[str, Any]:
-        """Return all outputs with their values, as other steps know them."""
+        """Return all outputs with their values for other steps."""
         return {**self.outputs, **self.secret_output_values}
 
 
 class ActionRun(models.Model):
-    """One action of a step, as it was planned and as far as it got.
+    """Action of a step with its plan and progress.
 
-    `progress` is what the looks of this action noted for the next look; `log_cursors` says how far
-    the lines of a phase were written, so that a second run of it is silent.
+    `progress` has notes for later passes. `log_cursors` are the written log positions of a phase, so that a repeated phase logs nothing twice.
     """
 
     step = models.ForeignKey(StepExecution, on_delete=models.CASCADE, related_name="actions")
@@ -332,9 +331,9 @@ class ActionRun(models.Model):
 
 
 class StoredText(models.Model):
-    """A manifest or a file of a program as runs fetched it; stored once, however many of them use it.
+    """Stored manifest or program file of runs; one copy for any number of users.
 
-    `name` is made of the text with a key, so that it says nothing of the text to who reads the table.
+    `name` is a keyed hash of the text, which reveals nothing about the text.
     """
 
     name = models.CharField(max_length=64, unique=True)

@@ -9,10 +9,10 @@ from catalog.models.environments import Environment
 
 
 class FreezeWindow(ScopedResource):
-    """A time in which no run begins, for what it concerns; `description` says why.
+    """Time in which no matching run starts; `description` is the reason.
 
-    `begins` and `ends` are wall clock times (2026-12-24T18:00) in `time_zone`: a weekly window begins at the
-    same hour in summer and in winter. Empty lists and an empty kind concern everything.
+    `begins` and `ends` are local times (2026-12-24T18:00) in `time_zone`: a weekly window starts at the same
+    hour in summer and in winter. Empty lists and an empty kind match everything.
     """
 
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"deploymentfreeze": "identifier"}

@@ -13,11 +13,11 @@ from steps.states import CallState
 
 
 class AwsCall(models.Model):
-    """One call to AWS, a row before it is sent (DESIGN 5, rule 6).
+    """Call to AWS, a row before it is sent (DESIGN 5, rule 6).
 
-    (action, attempt, phase, number) names it: the number-th call of that phase. `parameters` and `result`
-    are JSON, encrypted because task definitions carry values; `preview` is the same with values masked.
-    Looks repeat the same read for minutes: such rows count `repeats` instead of piling up.
+    Its key is (action, attempt, phase, number): the number-th call of that phase. `parameters` and `result`
+    are JSON, encrypted because task definitions contain secret values; `preview` is redacted. Repeated reads
+    increment `repeats` instead of adding rows.
     """
 
     SCOPE_PATH: ClassVar[str] = "execution__scope"
@@ -91,8 +91,8 @@ class RollbackValue(models.Model):
 class LogChunk(models.Model):
     """Consecutive log lines of one execution.
 
-    `packed` is a block (see `deployments.log.lines`), compressed. A commit leaves a small one; a few of them
-    are packed into a larger one while the log grows, and the rest when it ends.
+    `packed` is a compressed block (see `deployments.log.lines`). A commit writes a small one; small ones are
+    compacted while the log grows, and at its end.
     """
 
     SCOPE_PATH: ClassVar[str] = "execution__scope"

@@ -1,4 +1,4 @@
-"""Previews that delegates read for: what was asked, and what AWS has answered so far."""
+"""Previews that wait for delegates: the calls and AWS's responses so far."""
 
 import uuid
 from typing import ClassVar
@@ -12,10 +12,10 @@ from pipelines.models.pipelines import Pipeline
 
 
 class PreviewRequest(models.Model):
-    """One preview of a pipeline whose connectors go through delegates, asked call by call.
+    """Preview of a pipeline with connectors through delegates, read call by call.
 
-    `answers` is a JSON list of {"asked", "result", "error"}, in the order of the calls; `asked` names a call
-    with its parameters, so that an answer is never taken for another's. The row is kept for minutes.
+    `answers` is a JSON list of {"asked", "result", "error"}, in the order of the calls. `asked` is a call
+    with its parameters, so that responses cannot be mixed up. The row is kept for minutes.
     """
 
     SCOPE_PATH = "pipeline__scope"
@@ -41,10 +41,10 @@ class PreviewRequest(models.Model):
 
     @property
     def topics(self) -> str:
-        """What a page that waits for it wants to hear of: why it waits is its task's reason."""
+        """Return the topics of a waiting page; the reason for the wait is its task's reason."""
         return f"preview:{self.pk}" + (f" delegate-task:{self.task_id}" if self.task_id else "")
 
     @property
     def reason(self) -> str:
-        """What it waits for."""
+        """Return the reason for the wait."""
         return (self.task.reason if self.task else "") or "A delegate is at it."

@@ -11,10 +11,10 @@ from rbac.models import Scope
 
 
 class AppliedConfiguration(models.Model):
-    """A configuration that was applied with success; a rollback goes back to the newest before its own.
+    """Configuration that was applied successfully; a rollback returns to the newest one before its own.
 
-    `parameters` is JSON, without secrets. Rows outlive their executions, for without
-    them a rollback would not know that there was something before.
+    `parameters` is JSON without secrets. Rows outlive their executions: without them a rollback could not
+    know the earlier state.
     """
 
     SCOPE_PATH: ClassVar[str] = "scope"

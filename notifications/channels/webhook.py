@@ -26,7 +26,7 @@ _QUERY_SEPARATORS: Final = re.compile("[&;=]")
 
 @dataclass(frozen=True)
 class WebhookRequest:
-    """What is sent once: `key` is the same however often, `sent_at` is this sending's, in Unix seconds."""
+    """Request of one delivery; `key` is the same for every attempt, `sent_at` is its time in Unix seconds."""
 
     key: str
     event: str
@@ -38,7 +38,7 @@ class WebhookRequest:
 
 @dataclass(frozen=True)
 class WebhookResult:
-    """What became of it: a status, or none, and why it does not count as taken ("" where it does)."""
+    """Result of a delivery: the HTTP status or None, and the reason of a failure ("" after a success)."""
 
     status_code: int | None
     reason: str = ""
@@ -49,7 +49,7 @@ class WebhookResult:
 
 
 def send_webhook(letter: WebhookRequest, reach: AddressPolicy) -> WebhookResult:
-    """Send it, and say what was answered. Raises nothing: whatever goes wrong is the answer."""
+    """Send a request and return its result. Raises nothing: any error is a result."""
     body = letter.body.encode()
     way = RequestPolicy(
         address_policy=reach,
@@ -73,7 +73,7 @@ def send_webhook(letter: WebhookRequest, reach: AddressPolicy) -> WebhookResult:
 
 
 def build_headers(letter: WebhookRequest, body: bytes) -> dict[str, str]:
-    """Return the headers: the id, by which receivers know what they have already, and the signature."""
+    """Return the headers with the id, by which receivers detect duplicates, and the signature."""
     headers = {
         "Content-Type": "application/json",
         "User-Agent": USER_AGENT,

@@ -21,7 +21,7 @@ _MONOSPACE_ATTRIBUTES = {
 
 
 class WriteOnlyTextInput(forms.TextInput):
-    """An address that holds a token: a refused form comes back without it."""
+    """Input for an address with a token; after an error it comes back empty."""
 
     def format_value(self, value: Any) -> str:
         return ""
@@ -58,7 +58,7 @@ class NotificationRuleForm(PageForm):
         super().__init__(*args, auto_id="rule-%s", **kwargs)
 
     def build_spec(self) -> NotificationRuleSpec:
-        """What was entered."""
+        """Return the spec from the input."""
         given = self.cleaned_data
         return NotificationRuleSpec(
             name=given["name"],
@@ -88,7 +88,7 @@ class NewNotificationRuleForm(NotificationRuleForm):
             field.set_choices(person, EDIT, scope)
 
     def clean_identifier(self) -> str:
-        """Return the identifier, made from the name where none was given."""
+        """Return the identifier, derived from the name by default."""
         given = str(self.cleaned_data["identifier"])
         return given or build_identifier(str(self.cleaned_data.get("name", "")))
 

@@ -68,7 +68,7 @@ def _failure_parts() -> Iterator[str]:
 
 
 def list_log_lines() -> Iterator[LogLine]:
-    """Yield every line whose text stands in the code; what people, programs or AWS say has none."""
+    """Yield every line with a text in the code; lines of users, programs and AWS have none."""
     for path, tree in _modules():
         for call in _calls(tree):
             name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
@@ -81,7 +81,7 @@ def list_log_lines() -> Iterator[LogLine]:
 
 
 def list_failures() -> Iterator[FailureMessage]:
-    """Yield every failure whose code stands in the code."""
+    """Yield every failure with a code in the source."""
     classes = {ActionFailed.__name__, *(one.__name__ for one in ActionFailed.__subclasses__())}
     for _, tree in _modules():
         constants = _constants(tree)
@@ -114,7 +114,7 @@ def _constants(tree: ast.Module) -> dict[str, str]:
 
 
 def _subject(path: Path) -> str:
-    """Return the heading under which the lines of a module stand."""
+    """Return the heading for the lines of a module."""
     return path.parts[0].removesuffix(".py").replace("_", " ").capitalize()
 
 
@@ -124,7 +124,7 @@ def _level(call: ast.Call) -> str:
 
 
 def _is_said(text: str) -> bool:
-    """Return whether a line says something besides its values."""
+    """Return whether a line has text in addition to its values."""
     return any(part.strip(" :,.") for part in _without_values(text))
 
 
@@ -133,7 +133,7 @@ def _without_values(text: str) -> list[str]:
 
 
 def _texts(node: ast.expr) -> list[str]:
-    """Return the texts that an expression can come to, as far as they stand in the code."""
+    """Return the constant texts that an expression can have."""
     if isinstance(node, ast.Constant):
         return [node.value] if isinstance(node.value, str) else []
     if isinstance(node, ast.IfExp):
@@ -152,7 +152,7 @@ def _part(node: ast.expr) -> str:
 
 
 def _value_name(node: ast.expr) -> str:
-    """Return a word for a value: the last name in the expression."""
+    """Return a name for a value: the last name in the expression."""
     names = [
         one.id if isinstance(one, ast.Name) else one.attr
         for one in ast.walk(node)

@@ -23,7 +23,7 @@ class Page:
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table; cells may hold Markdown, and their line breaks become spaces."""
+    """Return a table; cells may contain Markdown, and their line breaks become spaces."""
     lines = [headings, ["---"] * len(headings), *rows]
     return "\n".join(f"| {' | '.join(_cell(cell) for cell in cells)} |" for cells in lines)
 
@@ -33,14 +33,14 @@ def _cell(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Return a text as code in a line, whatever backticks it holds."""
+    """Return a text as inline code, with safe backticks."""
     fence = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
     pad = " " if "`" in text else ""
     return f"{fence}{pad}{text}{pad}{fence}"
 
 
 def plain(text: str) -> str:
-    """Return a text so that Markdown shows it as it is, except for `code`."""
+    """Return a text with escaped Markdown, except for `code`."""
     parts = re.split(r"(`[^`]+`)", text)
     # Every second part is code.
     return "".join(part if number % 2 else _SPECIAL.sub(r"\\\1", part) for number, part in enumerate(parts))

@@ -58,7 +58,7 @@ def on_files(files: Files, config: Any, **_: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Let searches list pages for users before those for contributors."""
+    """Rank pages for users above those for contributors in searches."""
     if page.file.src_uri.startswith(CONTRIBUTOR_PAGES):
         page.meta.setdefault("search", {"boost": 0.3})
     return markdown
@@ -70,7 +70,7 @@ def on_post_page(output: str, page: Any, **_: Any) -> str:
 
 
 def on_post_build(config: Any, **_: Any) -> None:
-    """Write the scripts; the product has a page of its own for what is not found."""
+    """Write the scripts, and delete the theme's 404 page, because the product has its own."""
     site = Path(config["site_dir"])
     for name, code in _scripts.files.items():
         path = site / FOLDER / name

@@ -200,6 +200,6 @@ def _describe_scaling_activities(response: ApplicationAutoScalingResponse) -> st
 
 
 def install_autoscaling() -> None:
-    """Make moto use this back end for every account and region."""
+    """Install this back end in moto for every account and region."""
     ApplicationAutoScalingResponse.describe_scaling_activities = _describe_scaling_activities
     applicationautoscaling_backends.backend = SandboxScaling

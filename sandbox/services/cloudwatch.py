@@ -21,7 +21,7 @@ _SWING_SECONDS = 5400.0
 
 
 def install_cloudwatch() -> None:
-    """Let moto's CloudWatch answer for what ECS measures; whatever was put there by a client stays first."""
+    """Add ECS metrics to moto's CloudWatch; data put by a client takes precedence."""
     original = CloudWatchBackend.get_metric_data
 
     def get_metric_data(
@@ -74,7 +74,7 @@ def _find_service(cloudwatch: CloudWatchBackend, metric: Mapping[str, Any]) -> S
 
 
 def _compute_level(name: str, metric: str, at: float) -> float:
-    """Return the same for the same moment, whoever asks: a slow swing, and noise on it."""
+    """Return the value at a moment, always the same: a slow wave with noise."""
     level, differs, swings = _LEVELS[metric]
     own = zlib.crc32(name.encode()) / 2**32
     noise = zlib.crc32(f"{name}:{at:.0f}".encode()) / 2**32 - 0.5

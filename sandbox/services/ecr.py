@@ -11,7 +11,7 @@ DEFAULT_PAGE_SIZE = 100
 
 
 def install_ecr() -> None:
-    """Make moto keep to `maxResults` and `nextToken`; again is the same as once."""
+    """Make moto respect `maxResults` and `nextToken`; a repeated call changes nothing."""
     whole = getattr(ECRResponse.describe_images, "__wrapped__", ECRResponse.describe_images)
 
     @wraps(whole)

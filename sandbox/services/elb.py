@@ -1,4 +1,4 @@
-"""Load balancer targets whose health follows their ECS tasks."""
+"""Load balancer targets with health derived from their ECS tasks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ LISTENER_OPERATIONS = (
 
 @dataclass
 class RegisteredTarget:
-    """What the load balancer knows of one address."""
+    """Load balancer's record of one address."""
 
     ip: str
     port: int
@@ -62,7 +62,7 @@ def register_target(group: FakeTargetGroup, *, ip: str, port: int, will_be_healt
 
 
 def deregister_target(group: FakeTargetGroup, ip: str) -> bool:
-    """Begin to drain an address; False if it was not registered."""
+    """Start to drain an address; return False if it was not registered."""
     target = _get_targets(group).get(ip)
     if target is None or target.state == "draining":
         return False
@@ -80,7 +80,7 @@ def get_drain_seconds(group: FakeTargetGroup) -> float:
 
 
 def advance_targets(account_id: str, region: str) -> bool:
-    """Let health checks and draining make progress; True if any target changed."""
+    """Advance health checks and draining, and return whether a target changed."""
     if account_id not in elbv2_backends or region not in elbv2_backends[account_id].keys():  # noqa: SIM118
         return False
     changed = False
@@ -154,7 +154,7 @@ def install_elb() -> None:
 
 
 def _patch_default_rule_ids() -> None:
-    """Give default rules a random id like all others; moto takes an address in memory."""
+    """Give default rules random ids like all others; moto uses memory addresses."""
     original = FakeRule.__init__
 
     def init(self: FakeRule, *args: Any, **kwargs: Any) -> None:
@@ -172,7 +172,7 @@ def _check_weights(actions: list[FakeAction]) -> None:
 
 
 def _patch_listener_operation(name: str) -> None:
-    """After this operation, make every target group name the load balancers that really use it."""
+    """After this operation, set the load balancers of each target group to the actual ones."""
     original: Callable[..., Any] = getattr(ELBv2Backend, name)
 
     @wraps(original)

@@ -1,4 +1,4 @@
-"""IAM policy simulation that denies what injected faults deny."""
+"""IAM policy simulation that denies the actions of injected faults."""
 
 from collections.abc import Iterable
 from uuid import uuid4
@@ -12,12 +12,12 @@ _CLIENTS = {"elasticloadbalancing": "elbv2"}
 
 
 def is_simulation(call: AwsRequest) -> bool:
-    """Return whether somebody asks what would be allowed."""
+    """Return whether the call simulates policies."""
     return (call.service, call.operation) == ("iam", OPERATION)
 
 
 def simulate_policy(call: AwsRequest, faults: Iterable[InjectedFault]) -> AwsHttpResponse:
-    """What the account would say to each action now."""
+    """Return the account's current decision on each action."""
     denied = [fault for fault in faults if fault.kind == "denied" and not fault.is_spent]
     actions = [value for name, value in call.params.items() if name.startswith("ActionNames.member.")]
     members = "".join(_render_member(action, _is_denied(action, denied, call)) for action in actions)

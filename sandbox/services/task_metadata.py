@@ -104,7 +104,7 @@ def _format_date(moment: datetime | None) -> str | None:
 
 
 def _build_credentials(backend: SandboxEcs, task: SandboxTask, program: ContainerProcess) -> dict[str, str]:
-    """Keys of the task's role; without one, of the instance's, so that calls can be tried anyway."""
+    """Return the keys of the task's role, or of the instance's role without one."""
     role = backend.definition_of(task).document.get("taskRoleArn") or (
         f"arn:aws:iam::{backend.account_id}:role/ecsInstanceRole"
     )

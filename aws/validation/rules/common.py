@@ -22,7 +22,7 @@ RuleDocument = Mapping[str, Any]
 
 
 def parse_units(value: object) -> int | None:
-    """CPU units or MiB of "256", "1 vCPU" or "2GB"; None if that is not to be known yet."""
+    """Return the CPU units or MiB of "256", "1 vCPU" or "2GB"; None if still unknown."""
     text = str(value).strip()
     if text.isascii() and text.isdigit():
         return int(text)
@@ -31,7 +31,7 @@ def parse_units(value: object) -> int | None:
 
 
 def check_name(path: ParameterPath, value: object, kind: str) -> Iterator[ShapeProblem]:
-    """Say so if a name has characters that ECS does not take."""
+    """Yield a problem for a name with characters that ECS refuses."""
     if isinstance(value, str) and is_literal(value) and not NAME_PATTERN.match(value):
         yield ShapeProblem(
             path, f"{quote_value(value)} is not a {kind}: use up to 255 letters, digits, _ and -"
@@ -41,7 +41,7 @@ def check_name(path: ParameterPath, value: object, kind: str) -> Iterator[ShapeP
 def check_duplicates(
     path: ParameterPath, items: Iterable[RuleDocument], key: str, kind: str, *, key_in_path: bool = True
 ) -> Iterator[ShapeProblem]:
-    """Say so where a list gives the same name twice."""
+    """Yield a problem for each duplicate name in a list."""
     positions: dict[Any, int] = {}
     for number, item in enumerate(items):
         value = item.get(key)
@@ -57,9 +57,9 @@ def check_duplicates(
 def check_placeholders(
     value: Any, path: ParameterPath = (), *, is_free: bool = False
 ) -> Iterator[ShapeProblem]:
-    """Say so where a sample's placeholder, such as <Role ARN>, was not replaced (R174).
+    """Yield a problem for each sample placeholder, such as <Role ARN>, that was not replaced (R174).
 
-    In what only the application reads it may be meant, so that it is a warning there.
+    In texts for the application it may be intended, so it is a warning there.
     """
     if isinstance(value, Mapping):
         for key, inner in value.items():
@@ -82,7 +82,7 @@ def is_literal(value: object) -> bool:
 
 
 def check_arn(path: ParameterPath, value: object, kind: str) -> Iterator[ShapeProblem]:
-    """Say so if something that must be an ARN is none."""
+    """Yield a problem if a required ARN has another format."""
     if isinstance(value, str) and is_literal(value) and not _ARN.match(value):
         yield ShapeProblem(path, f"{quote_value(value)} is not the ARN of {kind}")
 

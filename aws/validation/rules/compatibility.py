@@ -14,7 +14,7 @@ PLATFORMS_WITHOUT_EFS = ("1.0.0", "1.1.0", "1.2.0", "1.3.0")
 
 
 def validate_compatibility(service: RuleDocument, task_definition: RuleDocument) -> Iterator[ShapeProblem]:
-    """Everything in a service definition that does not go with a task definition; paths are the service's."""
+    """Yield the contradictions between service and task definition; paths are the service's."""
     yield from _check_network(service, task_definition)
     yield from _check_launch_type(service, task_definition)
     yield from _check_ports(service, task_definition)
@@ -30,7 +30,7 @@ def validate_compatibility(service: RuleDocument, task_definition: RuleDocument)
 
 
 def _check_overrides(request: RuleDocument, task_definition: RuleDocument) -> Iterator[ShapeProblem]:
-    """RunTask may change containers, by name."""
+    """Yield the problems of RunTask's container overrides, by name."""
     known = [str(one.get("name")) for one in task_definition.get("containerDefinitions") or []]
     for number, one in enumerate((request.get("overrides") or {}).get("containerOverrides") or []):
         if is_literal(one.get("name")) and one["name"] not in known:

@@ -26,7 +26,7 @@ _NON_AWSVPC_KEYS = ("hostname", "links", "extraHosts")
 def validate_containers(
     definition: RuleDocument, containers: Sequence[RuleDocument]
 ) -> Iterator[ShapeProblem]:
-    """Everything that ECS is known to refuse in the containers, whatever they run on."""
+    """Yield the container settings that ECS refuses on every launch type."""
     yield from check_duplicates(("containerDefinitions",), containers, "name", "container name")
     if not any(container.get("essential", True) for container in containers):
         yield ShapeProblem(("containerDefinitions",), "at least one container must be essential")
@@ -63,7 +63,7 @@ def _check_container(container: RuleDocument, path: ParameterPath) -> Iterator[S
 
 
 def _check_security(container: RuleDocument, path: ParameterPath) -> Iterator[ShapeProblem]:
-    """Whom the container runs as, and what the kernel lets it do (R134)."""
+    """Yield the problems of user and kernel capabilities (R134)."""
     user = container.get("user")
     if isinstance(user, str) and is_literal(user) and not _USER.match(user):
         message = f"{quote_value(user)} is not a user: write a name or a number, and a group after a colon"

@@ -11,7 +11,7 @@ _VPC_PATH = ("networkConfiguration", "awsvpcConfiguration")
 
 
 def validate_launch_settings(definition: RuleDocument) -> Iterator[ShapeProblem]:
-    """Everything that ECS is known to refuse in the places that CreateService and RunTask share."""
+    """Yield the problems of the fields that CreateService and RunTask share."""
     yield from _check_launch_type(definition)
     yield from _check_network(definition)
 
@@ -74,7 +74,7 @@ SERVICE_GROUP_PREFIX = "service:"
 
 
 def validate_run_task(request: RuleDocument) -> Iterator[ShapeProblem]:
-    """Everything that ECS is known to refuse in a RunTask request whose shapes are right."""
+    """Yield the problems of a RunTask request with valid shapes."""
     yield from check_placeholders(request)
     yield from check_tags(request.get("tags"))
     yield from validate_launch_settings(request)

@@ -15,7 +15,7 @@ _CONFIGURATIONS = {
 
 
 def validate_scalable_target(definition: RuleDocument) -> Iterator[ShapeProblem]:
-    """Everything that is known to be refused in a scalable target whose shapes are right."""
+    """Yield the problems of a scalable target with valid shapes."""
     yield from check_placeholders(definition)
     yield from _check_ecs_resource(definition)
     minimum, maximum = definition.get("MinCapacity"), definition.get("MaxCapacity")
@@ -29,7 +29,7 @@ def validate_scalable_target(definition: RuleDocument) -> Iterator[ShapeProblem]
 
 
 def validate_scaling_policy(definition: RuleDocument) -> Iterator[ShapeProblem]:
-    """Everything that is known to be refused in a scaling policy whose shapes are right."""
+    """Yield the problems of a scaling policy with valid shapes."""
     yield from check_placeholders(definition)
     yield from _check_ecs_resource(definition)
     kind = definition.get("PolicyType", "StepScaling")

@@ -9,7 +9,7 @@ from aws.validation.rules.common import RuleDocument, check_arn, check_name, che
 
 
 def validate_service_definition(definition: RuleDocument) -> Iterator[ShapeProblem]:
-    """Everything that ECS is known to refuse in a service definition whose shapes are right."""
+    """Yield the problems of a service definition with valid shapes."""
     yield from check_placeholders(definition)
     yield from check_name(("serviceName",), definition.get("serviceName"), "service name")
     yield from check_tags(definition.get("tags"))
@@ -80,7 +80,7 @@ def _is_rolling(definition: RuleDocument) -> bool:
 
 
 def _check_deadlock(count: object, minimum: int, maximum: int) -> Iterator[ShapeProblem]:
-    """ECS rounds the most tasks down and the least up; with no room between, no task is ever replaced."""
+    """Yield a problem if rounding leaves no room to replace a task: ECS rounds maximum down, minimum up."""
     path = ("deploymentConfiguration",)
     if maximum <= minimum:
         message = (

@@ -25,7 +25,7 @@ MOST_STOP_SECONDS = 120
 
 
 def validate_fargate(definition: RuleDocument, containers: Sequence[RuleDocument]) -> Iterator[ShapeProblem]:
-    """Everything that ECS is known to refuse in a task definition for Fargate."""
+    """Yield the problems of a task definition on Fargate."""
     yield from _check_size(definition)
     if definition.get("networkMode") != "awsvpc":
         path: ParameterPath = (
@@ -141,7 +141,7 @@ MOST_CONSTRAINTS = 10
 
 
 def validate_task_definition(definition: RuleDocument) -> Iterator[ShapeProblem]:
-    """Everything that ECS is known to refuse in a task definition whose shapes are right."""
+    """Yield the problems of a task definition with valid shapes."""
     yield from check_placeholders(definition)
     yield from check_name(("family",), definition.get("family"), "family name")
     yield from check_tags(definition.get("tags"))

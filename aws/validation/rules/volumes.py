@@ -17,7 +17,7 @@ _NON_FARGATE_VOLUMES = {
 
 
 def validate_volumes(definition: RuleDocument) -> Iterator[ShapeProblem]:
-    """Everything that ECS is known to refuse in volumes, whatever they are used on."""
+    """Yield the problems of volumes on every launch type."""
     volumes = definition.get("volumes") or []
     yield from check_duplicates(("volumes",), volumes, "name", "volume name")
     for number, volume in enumerate(volumes):
@@ -33,7 +33,7 @@ def validate_volumes(definition: RuleDocument) -> Iterator[ShapeProblem]:
 
 
 def validate_fargate_volumes(definition: RuleDocument) -> Iterator[ShapeProblem]:
-    """What Fargate refuses: everything that needs the host."""
+    """Yield the volumes that Fargate refuses, because they need the host."""
     for number, volume in enumerate(definition.get("volumes") or []):
         for key, message in _NON_FARGATE_VOLUMES.items():
             if volume.get(key):

@@ -30,7 +30,7 @@ class Command(BaseCommand):
 
 
 def build_site(folder: Path) -> None:
-    """Build into a new folder and put it in place; a failed build leaves the site as it is."""
+    """Build into a new folder and swap it in; a failed build leaves the site unchanged."""
     new = folder.with_name(f"{folder.name}.new")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(new)]
     # MkDocs Material announces its successor in each build: docs/contributing/documentation.md.

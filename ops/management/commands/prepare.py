@@ -25,7 +25,7 @@ class Command(BaseCommand):
 
 
 def refuse_former_state() -> None:
-    """Raise `CommandError` for a database whose tables are from before the first release."""
+    """Raise `CommandError` for a database with tables from before the first release."""
     applied = {app for app, _ in MigrationRecorder(connection).applied_migrations()}
     if applied & FORMER_APPS:
         raise CommandError(

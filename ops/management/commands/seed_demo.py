@@ -16,7 +16,7 @@ WAIT_SECONDS = 60.0
 
 
 class Command(BaseCommand):
-    """Make what the demo lacks, once the sandbox tells its names."""
+    """Command that creates missing demo data with the sandbox's names."""
 
     help = "Adds the demo to an embedded installation; what exists is left alone."
 

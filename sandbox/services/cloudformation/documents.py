@@ -17,7 +17,7 @@ PAGE_SIZE = 100
 
 
 def paginate(items: Sequence[Any], given: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """One page of a list, with the token of the next."""
+    """Return one page of a list, with the token of the next page."""
     token = str(given.get("NextToken") or "")
     try:
         start = int(base64.b64decode(token).decode()) if token else 0
@@ -106,7 +106,7 @@ def build_resource_summary(one: StackResource) -> dict[str, Any]:
 
 
 def build_validation(template: StackTemplate) -> dict[str, Any]:
-    """What ValidateTemplate says of a good one."""
+    """Return the response of ValidateTemplate for a valid template."""
     needed = template.capabilities
     return {
         "Parameters": [

@@ -14,7 +14,7 @@ NO_VALUE = object()
 
 @dataclass
 class TemplateValues:
-    """What names come to: parameters, pseudo parameters, and resources as far as they are made."""
+    """Values of names: parameters, pseudo parameters, and created resources."""
 
     template: StackTemplate
     parameters: Mapping[str, Any]
@@ -50,7 +50,7 @@ class TemplateValues:
         return {key: one for key, inner in value.items() if (one := self.of(inner)) is not NO_VALUE}
 
     def ref(self, name: str) -> Any:
-        """What Ref comes to."""
+        """Return the value of Ref."""
         if name == "AWS::NoValue":
             return NO_VALUE
         if name.startswith("AWS::"):
@@ -58,7 +58,7 @@ class TemplateValues:
         return self.parameters[name] if name in self.parameters else self.physical.get(name, "")
 
     def get_att(self, given: Any) -> Any:
-        """What GetAtt comes to. Raises `Refusal`."""
+        """Return the value of GetAtt. Raises `Refusal`."""
         parts = given.split(".", 1) if isinstance(given, str) else [str(self.of(one)) for one in given]
         name, attribute = parts[0], parts[1] if len(parts) > 1 else ""
         known = self.attributes.get(name, {})
@@ -69,7 +69,7 @@ class TemplateValues:
         return known.get(attribute, "")
 
     def sub(self, given: Any) -> str:
-        """What Sub comes to."""
+        """Return the value of Sub."""
         text, own = (given[0], self.of(given[1])) if isinstance(given, list) else (given, {})
 
         def one(match: re.Match[str]) -> str:

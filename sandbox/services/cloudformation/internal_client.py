@@ -30,13 +30,13 @@ class InternalClient:
         self._clients: dict[tuple[str, str, str], Any] = {}
 
     def open(self, ask: SendRequest) -> None:
-        """Say who answers."""
+        """Set the handler of the calls."""
         self._ask = ask
 
     def call(
         self, key: str, region: str, service: str, operation: str, params: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Make a call with an access key. Raises `ResourceFailed` with what the service says."""
+        """Send a call with an access key. Raises `ResourceFailed` with the service's message."""
         client = self._client(key, region, service)
         try:
             answer = client._make_api_call(operation, dict(params))

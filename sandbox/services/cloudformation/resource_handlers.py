@@ -15,7 +15,7 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 @dataclass(frozen=True)
 class PhysicalResource:
-    """A resource that is there: what Ref comes to, and its attributes."""
+    """Created resource with the value of Ref and its attributes."""
 
     physical_id: str
     attributes: Mapping[str, str] = field(default_factory=dict)
@@ -29,17 +29,17 @@ class ResourceHandler:
     name_property = ""
 
     def create(self, call: ServiceCall, name: str, given: ResourceProperties) -> PhysicalResource:
-        """Make it; `name` is the one that it gets where the template gives none."""
+        """Create the resource; `name` is used if the template has none."""
         raise NotImplementedError
 
     def update(
         self, call: ServiceCall, made: PhysicalResource, given: ResourceProperties
     ) -> PhysicalResource:
-        """Bring it to these properties."""
+        """Update the resource to these properties."""
         return made
 
     def delete(self, call: ServiceCall, made: PhysicalResource) -> None:
-        """Take it away."""
+        """Delete the resource."""
 
 
 class ClusterHandler(ResourceHandler):
@@ -190,7 +190,7 @@ class SecurityGroupHandler(ResourceHandler):
 
 
 class WaitConditionHandler(ResourceHandler):
-    """AWS::CloudFormation::WaitConditionHandle: there is nothing behind it."""
+    """Handler of AWS::CloudFormation::WaitConditionHandle, which creates nothing."""
 
     def create(self, call: ServiceCall, name: str, given: ResourceProperties) -> PhysicalResource:
         return PhysicalResource(f"https://cloudformation-waitcondition.example/{name}")
@@ -208,5 +208,5 @@ RESOURCE_TYPES = frozenset(RESOURCE_HANDLERS)
 
 
 def generate_name(stack: str, logical_id: str) -> str:
-    """Return the name of a resource that the template gives none."""
+    """Return the generated name of a resource without a name in the template."""
     return f"{stack}-{logical_id}-{''.join(secrets.choice(_LETTERS) for _ in range(12))}"

@@ -61,7 +61,7 @@ RequestParameters = Mapping[str, Any]
 
 
 class CloudFormationService:
-    """The stacks, and what can be asked of them."""
+    """CloudFormation service with its stacks and operations."""
 
     def __init__(self, inside: InternalClient) -> None:
         self.stacks: list[CloudFormationStack] = []
@@ -83,7 +83,7 @@ class CloudFormationService:
         }
 
     def answer(self, call: AwsRequest, body: bytes) -> AwsHttpResponse:
-        """Answer one request."""
+        """Return the response to one request."""
         operation = self._operations.get(call.operation)
         try:
             if operation is None:
@@ -93,7 +93,7 @@ class CloudFormationService:
             return build_error(call, no)
 
     def tick(self) -> bool:
-        """Let every stack do what is due; whether anything changed."""
+        """Advance all stacks, and return whether anything changed."""
         moved = [self._machine.tick(stack) for stack in self.stacks if stack.operation is not None]
         return any(moved)
 
@@ -104,7 +104,7 @@ class CloudFormationService:
         return [stack for stack in self.stacks if (stack.account, stack.region) == (account, call.region)]
 
     def _find(self, call: AwsRequest, named: str) -> CloudFormationStack | None:
-        """By id also one that is gone, by name only one that is there."""
+        """Return the stack: by id also a deleted one, by name only an existing one."""
         for one in reversed(self._of(call)):
             if named == one.id or (named == one.name and not one.is_gone):
                 return one
@@ -296,7 +296,7 @@ def _read_tags(given: RequestParameters) -> dict[str, str]:
 
 
 def _parse_s3_url(url: str) -> tuple[str, str] | None:
-    """Bucket and key of a URL of S3, with the bucket in the host or in the path."""
+    """Return bucket and key of an S3 URL, with the bucket in the host or in the path."""
     parts = urlsplit(url)
     host, path = parts.hostname or "", unquote(parts.path.lstrip("/"))
     if found := re.fullmatch(r"(.+)\.s3[.-](?:[\w-]+\.)?amazonaws\.com(?:\.cn)?", host):

@@ -20,10 +20,10 @@ INITIATED = "User Initiated"
 
 
 class StackEngine:
-    """Moves stacks on. What a logical id begins with says how it goes.
+    """Engine that advances stacks; prefixes of logical ids choose the result.
 
-    `Fails…` cannot be made, `FailsToUpdate…` not changed, `FailsToDelete…` not deleted; `Slow…` takes a
-    quarter of an hour.
+    `Fails…` cannot be created, `FailsToUpdate…` not updated, `FailsToDelete…` not deleted; `Slow…` takes 15
+    minutes.
     """
 
     def __init__(self, inside: InternalClient) -> None:
@@ -43,7 +43,7 @@ class StackEngine:
         operation.next_at = CLOCK.elapsed + 1.0
 
     def turn_back(self, stack: CloudFormationStack, reason: str) -> None:
-        """Go back to what was before an update, as a failure or CancelUpdateStack does."""
+        """Roll back an update, after a failure or CancelUpdateStack."""
         operation = stack.operation
         if operation is None or operation.before is None:
             return
@@ -53,7 +53,7 @@ class StackEngine:
         operation.begun, operation.next_at = False, CLOCK.elapsed + 1.0
 
     def tick(self, stack: CloudFormationStack) -> bool:
-        """Let a stack do what is due; whether anything changed."""
+        """Advance a stack, and return whether anything changed."""
         changed = False
         while stack.operation is not None and stack.operation.next_at <= CLOCK.elapsed:
             self._step(stack, stack.operation)
@@ -94,7 +94,7 @@ class StackEngine:
     # --- making and changing ------------------------------------------------------------------------
 
     def _make(self, stack: CloudFormationStack, operation: StackOperation, name: str) -> bool:
-        """Make or change one resource; whether that is over."""
+        """Create or update one resource, and return whether it is finished."""
         body = stack.wanted.template.resources[name]
         resource = stack.resources.get(name)
         is_new = resource is None or resource.status == "DELETE_COMPLETE" or not resource.made.physical_id
@@ -235,7 +235,7 @@ class StackEngine:
         stack.operation = None
 
     def _clean_up(self, stack: CloudFormationStack, operation: StackOperation) -> None:
-        """What was replaced, or is in the template no more, goes."""
+        """Delete replaced resources and those that the template no longer has."""
         stack.tell(f"{operation.kind}_COMPLETE_CLEANUP_IN_PROGRESS")
         values = stack.values()
         for name, resource in list(stack.resources.items()):

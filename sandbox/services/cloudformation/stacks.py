@@ -31,7 +31,7 @@ class StackResource:
 
 @dataclass
 class CloudFormationStackEvent:
-    """One line of what happened to a stack."""
+    """Event of a stack."""
 
     id: str
     logical_id: str
@@ -46,7 +46,7 @@ class CloudFormationStackEvent:
 
 @dataclass(frozen=True)
 class StackTarget:
-    """What a stack is made of: a template, its parameters, and tags."""
+    """Desired state of a stack: a template, its parameters, and tags."""
 
     template: StackTemplate
     parameters: Mapping[str, Any]
@@ -69,7 +69,7 @@ class StackTarget:
 
 @dataclass
 class StackOperation:
-    """What goes on: `todo` is what is still to be done, (verb, logical id), the next one first."""
+    """Operation in progress: `todo` has the remaining (verb, logical id) pairs, next one first."""
 
     kind: str
     token: str
@@ -83,7 +83,7 @@ class StackOperation:
 
 @dataclass
 class CloudFormationStack:
-    """A stack of one account and region; `key` is the access key of whoever made it."""
+    """Stack of one account and region; `key` is the access key of its creator."""
 
     name: str
     account: str
@@ -118,7 +118,7 @@ class CloudFormationStack:
         return self.status.endswith("_IN_PROGRESS")
 
     def values(self, wanted: StackTarget | None = None) -> TemplateValues:
-        """What names of a template come to as the stack is now."""
+        """Return the current values of a template's names."""
         wanted = wanted or self.wanted
         pseudo = {
             "AWS::AccountId": self.account,
@@ -139,12 +139,12 @@ class CloudFormationStack:
         )
 
     def tell(self, status: str, reason: str = "") -> None:
-        """The stack itself comes to a status."""
+        """Set the status of the stack and add an event."""
         self.status, self.reason = status, reason
         self._note(self.name, self.id, STACK_TYPE, status, reason)
 
     def tell_of(self, resource: StackResource, status: str, reason: str = "") -> None:
-        """A resource comes to a status."""
+        """Set the status of a resource and add an event."""
         resource.status, resource.reason, resource.at = status, reason, CLOCK.now()
         self._note(resource.logical_id, resource.made.physical_id, resource.type, status, reason)
 

@@ -56,7 +56,7 @@ _SUB_PATTERN = re.compile(r"\$\{([^!}][^}]*)\}")
 
 
 class _TemplateLoader(yaml.SafeLoader):
-    """Reads the short forms of functions, and leaves dates as they are written."""
+    """YAML loader for the short forms of functions; dates stay text."""
 
 
 _TemplateLoader.yaml_implicit_resolvers = {
@@ -100,7 +100,7 @@ class StackTemplate:
 
     @property
     def capabilities(self) -> list[str]:
-        """What whoever makes a stack of it has to agree to."""
+        """Return the capabilities that creating the stack requires."""
         found = [one for one in self.resources.values() if one.get("Type") in _IAM_TYPES]
         if not found:
             return []
@@ -126,7 +126,7 @@ class StackTemplate:
 
 
 def parse_template(text: str, known_types: frozenset[str]) -> StackTemplate:
-    """Read a template. Raises `Refusal` as CloudFormation words it."""
+    """Parse a template. Raises `Refusal` with CloudFormation's message."""
     try:
         # A loader made from the safe one: it makes nothing but plain values.
         value = yaml.load(text, _TemplateLoader)  # noqa: S506

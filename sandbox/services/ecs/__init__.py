@@ -1,1 +1,1 @@
-"""Amazon ECS, from validation to the service scheduler; moto has none of its own."""
+"""Amazon ECS, from validation to the service scheduler, which moto lacks."""

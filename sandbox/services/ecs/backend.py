@@ -17,7 +17,7 @@ from sandbox.services.ecs.task_definitions import TaskDefinitionRegistry
 
 
 class TaskIndex:
-    """Kept beside the tasks; it can be made again from them at any time."""
+    """Index of the tasks; it can be rebuilt from them at any time."""
 
     def __init__(self, tasks: Iterable[SandboxTask] = ()) -> None:
         self._of_service: dict[str, dict[str, SandboxTask]] = {}
@@ -32,12 +32,12 @@ class TaskIndex:
             self._addresses[task.ip] += 1
 
     def remove(self, task: SandboxTask) -> None:
-        """Forget a task that is no longer shown."""
+        """Remove a task that is no longer listed."""
         if task.service_arn is not None:
             self._of_service.get(task.service_arn, {}).pop(task.task_arn, None)
 
     def free_address(self, task: SandboxTask) -> None:
-        """Give back the address of a task that has stopped."""
+        """Release the address of a stopped task."""
         self._addresses[task.ip] -= 1
         if self._addresses[task.ip] <= 0:
             del self._addresses[task.ip]
@@ -71,7 +71,7 @@ class SandboxEcs(EC2ContainerServiceBackend):
 
     @cached_property
     def index(self) -> TaskIndex:
-        """Made from the tasks on first use, and whenever the state was put back."""
+        """Return the index, built on first use and after loading the state."""
         return TaskIndex(self.all_tasks())
 
     @property
@@ -92,7 +92,7 @@ class SandboxEcs(EC2ContainerServiceBackend):
         return [task for task in self.all_tasks() if task.last_status != "STOPPED"]
 
     def tasks_of(self, service: SandboxService, *, stopped: bool = False) -> list[SandboxTask]:
-        """Return the tasks of a service that are not yet STOPPED, or all that are still known."""
+        """Return the tasks of a service that are not yet STOPPED, or all known ones."""
         tasks = self.index.of_service(service.service_arn)
         return tasks if stopped else [t for t in tasks if t.last_status != "STOPPED"]
 
@@ -106,7 +106,7 @@ class SandboxEcs(EC2ContainerServiceBackend):
         return self.all_tasks()
 
     def start_service_task(self, service: SandboxService, deployment: SandboxDeployment) -> SandboxTask:
-        """Make the next task of a service."""
+        """Create the next task of a service."""
         definition = self.definitions.get(deployment.task_definition)
         task = self.make_task(
             definition,
@@ -141,9 +141,9 @@ class SandboxEcs(EC2ContainerServiceBackend):
         platform_version: str | None = None,
         service_arn: str | None = None,
     ) -> SandboxTask:
-        """Make a task in PROVISIONING.
+        """Create a task in PROVISIONING.
 
-        Raises `PlacementFailure` where no container instance has room for it.
+        Raises `PlacementFailure` if no container instance has room for it.
         """
         name = self._get_cluster(cluster).name
         prefix = f"arn:aws:ecs:{self.region_name}:{self.account_id}"
@@ -203,7 +203,7 @@ class SandboxEcs(EC2ContainerServiceBackend):
             ]
 
     def purge(self) -> bool:
-        """Forget what AWS forgets: tasks an hour after they stopped, services an hour after they went."""
+        """Delete expired records like AWS: stopped tasks and deleted services after an hour."""
         if CLOCK.elapsed - self.purged_at < PURGE_INTERVAL:
             return False
         self.purged_at = CLOCK.elapsed
@@ -230,7 +230,7 @@ class SandboxEcs(EC2ContainerServiceBackend):
         return changed
 
     def count_clusters(self) -> None:
-        """Bring the numbers that clusters show up to date."""
+        """Update the counts of the clusters."""
         for name, cluster in self.clusters.items():
             tasks = self.tasks.get(name, {}).values()
             machines = self.container_instances.get(name, {}).values()
@@ -261,5 +261,5 @@ def _build_container(definition: Mapping[str, Any], *, arn: str, prefix: str) ->
 
 
 def install_backend() -> None:
-    """Make moto use this back end for every account and region."""
+    """Install this back end in moto for every account and region."""
     ecs_backends.backend = SandboxEcs

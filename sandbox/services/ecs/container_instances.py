@@ -38,7 +38,7 @@ REASON_TEXTS = {
 
 @dataclass(frozen=True)
 class TaskResources:
-    """What a task takes of a machine."""
+    """Resources of a machine that a task uses."""
 
     cpu: int
     memory: int
@@ -46,7 +46,7 @@ class TaskResources:
 
 
 class PlacementFailure(Exception):
-    """No machine has room; `instance` is the one that came closest, `reason` as in RunTask's failures."""
+    """Error raised when no machine has room; `instance` is the best one, `reason` RunTask's code."""
 
     def __init__(self, instance: "SandboxContainerInstance | None" = None, reason: str = "") -> None:
         self.instance, self.reason = instance, reason
@@ -86,7 +86,7 @@ class SandboxContainerInstance:
         return [{"name": name, "value": value} for name, value in told.items()]
 
     def to_wire(self, tasks: Sequence[SandboxTask]) -> dict[str, Any]:
-        """Return the instance as DescribeContainerInstances tells it, with these tasks on it."""
+        """Return the instance in the format of DescribeContainerInstances, with these tasks."""
         cpu, memory = INSTANCE_TYPES[self.instance_type]
         return {
             "containerInstanceArn": self.container_instance_arn,
@@ -108,7 +108,7 @@ class SandboxContainerInstance:
         }
 
     def room(self, tasks: Sequence[SandboxTask]) -> tuple[int, int, tuple[int, ...]]:
-        """CPU units and MiB that are left, and the ports that are taken."""
+        """Return the free CPU units and MiB, and the used ports."""
         cpu, memory = INSTANCE_TYPES[self.instance_type]
         used = [t.reserved for t in tasks if t.reserved is not None]
         ports = {*RESERVED_PORTS, *(port for need in used for port in need["ports"])}
@@ -116,7 +116,7 @@ class SandboxContainerInstance:
         return (*left, tuple(sorted(ports)))
 
     def lacks(self, need: TaskResources, tasks: Sequence[SandboxTask]) -> str:
-        """What keeps a task from this machine, as RunTask's failures say it; empty if nothing does."""
+        """Return the reason why a task does not fit, in the words of RunTask's failures; empty if it fits."""
         cpu, memory, ports = self.room(tasks)
         if need.cpu > cpu:
             return "RESOURCE:CPU"
@@ -138,7 +138,7 @@ def _build_resources(cpu: int, memory: int, ports: Sequence[int]) -> list[dict[s
 def add_container_instances(
     backend: "SandboxEcs", cluster: str, count: int = DEFAULT_COUNT, kind: str = DEFAULT_TYPE
 ) -> list[SandboxContainerInstance]:
-    """Give a cluster machines, in two zones by turns."""
+    """Add machines to a cluster, alternating between two zones."""
     machines = backend.container_instances.setdefault(cluster, {})
     made = []
     for number in range(len(machines), len(machines) + count):
@@ -159,7 +159,7 @@ def add_container_instances(
 def add_tagged_container_instances(
     backend: "SandboxEcs", cluster: str, tags: Sequence[Mapping[str, str]]
 ) -> None:
-    """Give a new cluster its machines, as the console's template with networking does."""
+    """Add the initial machines of a new cluster, like the console's template with networking."""
     wanted = next((t.get("value") or "" for t in tags if t.get("key") == COUNT_TAG), str(DEFAULT_COUNT))
     add_container_instances(backend, cluster, int(wanted) if wanted.isdigit() else DEFAULT_COUNT)
 
@@ -197,7 +197,7 @@ def _get_task_resources(definition: SandboxTaskDefinition) -> TaskResources:
 
 
 def _list_port_mappings(definition: SandboxTaskDefinition) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Container name and port mapping, where the ports are the machine's own."""
+    """Yield container name and port mapping of ports on the machine."""
     if definition.network_mode in ("bridge", "host"):
         for container in definition.containers:
             for mapping in container.get("portMappings") or []:
@@ -236,7 +236,7 @@ def _list_bound_ports(task: SandboxTask) -> list[int]:
 def list_instance_tasks(
     backend: "SandboxEcs", cluster: str, machine: SandboxContainerInstance
 ) -> list[SandboxTask]:
-    """Return the tasks that hold resources of a machine."""
+    """Return the tasks that use resources of a machine."""
     return [
         task
         for task in backend.tasks.get(cluster, {}).values()
@@ -273,7 +273,7 @@ def describe_container_instances(
 def set_instance_status(
     backend: "SandboxEcs", cluster: str, references: Sequence[str], status: str
 ) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
-    """Set machines ACTIVE or DRAINING: a draining one takes no new task, what runs there stays."""
+    """Set machines ACTIVE or DRAINING; a draining one accepts no new tasks, running tasks stay."""
     if status not in ("ACTIVE", "DRAINING"):
         raise InvalidEcsParameter("Container instances status should be one of [ACTIVE, DRAINING].")
     for reference in references:
@@ -288,7 +288,7 @@ def set_instance_status(
 def deregister_container_instance(
     backend: "SandboxEcs", cluster: str, reference: str, *, force: bool
 ) -> dict[str, Any]:
-    """Take a machine out of its cluster; by `force` also one with tasks, which end with it."""
+    """Remove a machine from its cluster; with `force` its tasks end."""
     machine = find_container_instance(backend, cluster, reference)
     if machine is None:
         raise InvalidEcsParameter("The referenced container instance was not found.")

@@ -1,4 +1,4 @@
-"""Container output in CloudWatch Logs, as the awslogs configuration says."""
+"""Container output in CloudWatch Logs, as configured for awslogs."""
 
 import math
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ def _get_log_options(container: Mapping[str, Any]) -> Mapping[str, str] | None:
 def create_streams(
     account_id: str, region: str, task: SandboxTask, containers: list[dict[str, Any]]
 ) -> str | None:
-    """Make the log streams of a task's containers; the reason why it cannot start, if there is one."""
+    """Create the log streams of a task's containers; return the reason if the task cannot start."""
     for container in containers:
         options = _get_log_options(container)
         if options is None:
@@ -66,7 +66,7 @@ def _build_stream_name(options: Mapping[str, str], container: Mapping[str, Any],
 def write_due_lines(
     account_id: str, region: str, task: SandboxTask, containers: list[dict[str, Any]]
 ) -> bool:
-    """Print what the containers have had time to say since the task runs; True if there was anything."""
+    """Write the output that is due, and return whether there was any."""
     if task.running_since is None:
         return False
     age = CLOCK.elapsed - task.running_since

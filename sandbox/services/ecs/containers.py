@@ -40,7 +40,7 @@ def start_containers(backend: "SandboxEcs", task: SandboxTask) -> str:
 def _list_process_containers(
     backend: "SandboxEcs", task: SandboxTask
 ) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Definition and container of each container that really runs."""
+    """Return definition and container of each container with a real process."""
     definitions = {d["name"]: d for d in backend.definition_of(task).containers}
     return [
         (definitions[c["name"]], c)
@@ -74,7 +74,7 @@ def _build_base_variables(task: SandboxTask, definition: Mapping[str, Any], numb
 def _build_defined_variables(
     backend: "SandboxEcs", task: SandboxTask, definition: Mapping[str, Any]
 ) -> dict[str, str]:
-    """What the task definition, its secrets and the overrides of RunTask say."""
+    """Return the variables of the task definition, its secrets and the overrides of RunTask."""
     given = {e["name"]: e.get("value") or "" for e in definition.get("environment") or []}
     given |= get_secret_values(backend.account_id, backend.region_name, definition)
     for override in task.overrides.get("containerOverrides") or []:
@@ -107,7 +107,7 @@ def _build_sandbox_variables(backend: "SandboxEcs", number: str, home: Path) -> 
 
 
 def terminate_containers(backend: "SandboxEcs", task: SandboxTask) -> bool:
-    """Ask the processes of a task to end; False if it has none."""
+    """Terminate the processes of a task; return False if it has none."""
     definitions = {d["name"]: d for d in backend.definition_of(task).containers}
     names = {c["containerArn"]: c["name"] for c in task.containers}
     programs = CONTAINER_PROCESSES.of_task(task.task_arn)
@@ -119,7 +119,7 @@ def terminate_containers(backend: "SandboxEcs", task: SandboxTask) -> bool:
 
 
 def poll_processes(backend: "SandboxEcs") -> bool:
-    """Pass on what processes print, notice those that ended, kill the slow; True if anything changed."""
+    """Forward output, detect ended processes, kill slow ones; return whether anything changed."""
     changed = False
     for program in list(CONTAINER_PROCESSES.running.values()):
         task = _find_task(backend, program)
@@ -171,7 +171,7 @@ def _record_exit(backend: "SandboxEcs", task: SandboxTask, container: dict[str, 
 
 
 def resume_processes(backend: "SandboxEcs") -> None:
-    """After a restart of the sandbox: start the processes anew that ended with it."""
+    """Restart the processes after a restart of the sandbox."""
     for task in backend.unstopped_tasks():
         if not _list_process_containers(backend, task) or CONTAINER_PROCESSES.of_task(task.task_arn):
             continue

@@ -29,12 +29,12 @@ DIGITS = 19
 
 
 def generate_number() -> str:
-    """Nineteen digits, the first not zero, as in ecs-svc/9223370564341623665."""
+    """Return nineteen digits, the first not zero, as in ecs-svc/9223370564341623665."""
     return str(10 ** (DIGITS - 1) + secrets.randbelow(8 * 10 ** (DIGITS - 1)))
 
 
 def start_deployment(backend: "SandboxEcs", service: SandboxService) -> SandboxDeployment:
-    """Begin a deployment of the service as it is configured now; the one before drains."""
+    """Start a deployment of the service's current configuration; the previous one drains."""
     if service.task_definition is None:
         raise ValueError("a service that ECS schedules has a task definition")
     now = CLOCK.now()
@@ -103,7 +103,7 @@ def _record_deployment(
 
 
 def complete_deployment(service: SandboxService, deployment: SandboxDeployment) -> None:
-    """Mark a deployment as completed and remember it as what a rollback returns to."""
+    """Mark a deployment as completed, and as the target of a rollback."""
     deployment.rollout_state = "COMPLETED"
     deployment.rollout_state_reason = f"ECS deployment {deployment.id} completed."
     deployment.updated_at = CLOCK.now()

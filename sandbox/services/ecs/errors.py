@@ -11,7 +11,7 @@ class InvalidEcsParameter(ECSException):
 
 
 class EcsClientException(ECSException):
-    """AWS's ClientException: a request that contradicts itself or names what is not there."""
+    """AWS's ClientException: a contradictory request, or one that names a missing resource."""
 
     def __init__(self, message: str) -> None:
         super().__init__("ClientException", message)
@@ -51,7 +51,7 @@ class ServiceDeploymentNotFound(ECSException):
 
 
 class DeploymentNotStoppable(ECSException):
-    """The service deployment has ended, or there is nothing to go back to."""
+    """Error raised for an ended service deployment, or without a deployment to return to."""
 
     def __init__(self, status: str) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""Service events in the words of ECS."""
+"""Service events in ECS's own words."""
 
 from collections.abc import Sequence
 from uuid import uuid4
@@ -11,7 +11,7 @@ REPEAT_INTERVAL = 6 * 3600.0
 
 
 def add_event(service: SandboxService, text: str, *, task_set: str = "") -> None:
-    """Add an event; the newest comes first and a hundred are kept."""
+    """Add an event; the newest is first, and a hundred are stored."""
     subject = (
         f"(service {service.service_name}, taskSet {task_set})"
         if task_set
@@ -29,7 +29,7 @@ def add_event(service: SandboxService, text: str, *, task_set: str = "") -> None
 
 
 def add_event_once(service: SandboxService, text: str) -> None:
-    """Add an event unless the same was said within six hours and is not resolved."""
+    """Add an event unless the same one is unresolved and less than six hours old."""
     said_at = service.said_at.get(text)
     if said_at is None or CLOCK.elapsed - said_at >= REPEAT_INTERVAL:
         service.said_at[text] = CLOCK.elapsed
@@ -37,7 +37,7 @@ def add_event_once(service: SandboxService, text: str) -> None:
 
 
 def reset_repeats(service: SandboxService) -> None:
-    """Let every kind of trouble be said again, because what it was about is over."""
+    """Reset the repetition of problem events after recovery."""
     service.said_at.clear()
 
 
@@ -106,7 +106,7 @@ STEADY_STATE_TEXT = " has reached a steady state."
 
 
 def add_steady_state(service: SandboxService, *, again: bool) -> None:
-    """Say that the service is steady: at once if it was not before, else every six hours."""
+    """Add a steady state event: at once after a change, else every six hours."""
     if again:
         service.said_at.pop(STEADY_STATE_TEXT, None)
     add_event_once(service, STEADY_STATE_TEXT)

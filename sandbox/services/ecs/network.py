@@ -16,7 +16,7 @@ RESERVED_ADDRESSES = 4
 
 
 def validate_network(account_id: str, region: str, network: Mapping[str, Any] | None) -> None:
-    """Raise what ECS answers for subnets or security groups that do not exist."""
+    """Raise the ECS error for missing subnets or security groups."""
     if not network:
         return
     vpc = network["awsvpcConfiguration"]
@@ -57,7 +57,7 @@ def allocate_address(
 
 
 def _find_free_address(block: str, first: int, is_taken: Callable[[str], bool]) -> str:
-    """Return a free address, looked for from another place each time; where all are taken, the last one."""
+    """Return a free address, searched from another start each time; without a free one, the last one."""
     addresses = ipaddress.ip_network(block)
     room = addresses.num_addresses - RESERVED_ADDRESSES - 1
     tried = (str(addresses[RESERVED_ADDRESSES + (first + step) % room]) for step in range(room))

@@ -9,7 +9,7 @@ Tags = list[dict[str, str]]
 
 @dataclass(eq=False)
 class SandboxTaskDefinition:
-    """One revision of a family; `document` is what was registered, with AWS's defaults filled in."""
+    """Revision of a family; `document` is the registered one with AWS's defaults."""
 
     arn: str
     family: str
@@ -116,7 +116,7 @@ class SandboxTask:
 
 @dataclass(eq=False)
 class SandboxDeployment:
-    """One deployment of a service; kept after it ended, because a rollback takes the old one up again."""
+    """Deployment of a service; stored after its end, because a rollback reuses it."""
 
     id: str
     task_definition: str
@@ -153,7 +153,7 @@ class SandboxDeployment:
 
 @dataclass(eq=False)
 class ServiceRevision:
-    """The configuration that a deployment brought, as DescribeServiceRevisions tells it."""
+    """Configuration of a deployment, in the format of DescribeServiceRevisions."""
 
     service_revision_arn: str
     service_arn: str
@@ -171,7 +171,7 @@ class ServiceRevision:
 
 @dataclass(eq=False)
 class ServiceDeployment:
-    """A deployment as ListServiceDeployments tells it: it keeps its own record when AWS rolls back."""
+    """Deployment in the format of ListServiceDeployments, with its own record of a rollback."""
 
     service_deployment_arn: str
     service_arn: str

@@ -25,10 +25,9 @@ _writers: dict[str, Writer] = {}
 
 
 class EcsActionResult(ActionResult):
-    """The members of an operation's output; `hiding` names members that are left out of everything below.
+    """Members of an operation's output; `hiding` names members to omit at all levels.
 
-    Records give their attributes under AWS's names in snake case, dicts under AWS's own; what is None is left
-    out, as on the wire.
+    Records have AWS's names in snake case, dicts have AWS's own names. None is omitted, as on the wire.
     """
 
     def __init__(self, result: dict[str, Any], *, hiding: tuple[str, str] | None = None) -> None:
@@ -46,7 +45,7 @@ class EcsActionResult(ActionResult):
 
 
 def _get_writer(shape: Shape) -> Writer:
-    """What turns a value of this shape into JSON's values; made once for each shape."""
+    """Return the JSON writer of a shape, cached for each shape."""
     found = _writers.get(shape.name)
     if found is None:
         # A shape may contain itself: whoever is made meanwhile looks the finished one up.
@@ -107,7 +106,7 @@ MAX_DESCRIBED_DEPLOYMENTS = 20
 def paginate(
     items: Sequence[Any], params: dict[str, Any], *, key: str, size: int = PAGE_SIZE
 ) -> dict[str, Any]:
-    """One page of a list, with the token of the next."""
+    """Return one page of a list, with the token of the next page."""
     limit = size if params.get("maxResults") is None else params["maxResults"]
     if not 1 <= limit <= PAGE_SIZE:
         raise InvalidEcsParameter(f"maxResults should be between 1 and {PAGE_SIZE}.")
@@ -329,5 +328,5 @@ def _select_known(arns: Sequence[str], known: dict[str, Any]) -> tuple[list[Any]
 
 
 def install_responses() -> None:
-    """Make moto answer ECS requests with these methods."""
+    """Install these methods as moto's ECS responses."""
     moto.ecs.urls.url_paths = {"{0}/$": SandboxEcsResponse.dispatch}

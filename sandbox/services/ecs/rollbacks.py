@@ -23,7 +23,7 @@ REQUEST_REASON = "Service deployment rolled back because StopServiceDeployment w
 
 
 def request_rollback(backend: "SandboxEcs", arn: str, kind: str) -> str:
-    """Ask for the rollback of a service deployment, which the scheduler begins soon after.
+    """Request the rollback of a service deployment, which the scheduler starts soon after.
 
     Raises ServiceDeploymentNotFound, InvalidParameter for another kind of stop, and NothingToStop for one
     that has ended. Source: ECS developer guide, stopping service deployments.
@@ -52,7 +52,7 @@ def _mark_requested(service: SandboxService, record: ServiceDeployment) -> None:
 
 
 def start_requested_rollback(service: SandboxService, primary: SandboxDeployment) -> bool:
-    """Begin the rollback that somebody asked for; True if there was one."""
+    """Start a requested rollback, and return whether there was one."""
     target = service.last_completed
     if target is None or not any(d.status == "ROLLBACK_REQUESTED" for d in service.history):
         return False
@@ -67,7 +67,7 @@ def start_requested_rollback(service: SandboxService, primary: SandboxDeployment
 def start_rollback(
     service: SandboxService, failed: SandboxDeployment, target: SandboxDeployment, *, reason: str
 ) -> None:
-    """Make an earlier deployment the primary one again, under its old id."""
+    """Make an earlier deployment the primary one again, with its old id."""
     events.add_rolling_back(service, target)
     failed.status = "ACTIVE"
     target.status = "PRIMARY"
@@ -110,7 +110,7 @@ def get_breaker_settings(service: SandboxService) -> Mapping[str, Any]:
 
 
 def compute_threshold(service: SandboxService) -> int:
-    """How many consecutive failures end a deployment."""
+    """Return the number of consecutive failures that ends a deployment."""
     configured = get_breaker_settings(service).get("thresholdConfiguration") or {}
     kind = configured.get("type", "BOUNDED_PERCENT")
     value = float(configured.get("value", 50))
@@ -123,7 +123,7 @@ def compute_threshold(service: SandboxService) -> int:
 def count_failures(
     service: SandboxService, deployment: SandboxDeployment, tasks: "Sequence[SandboxTask]"
 ) -> bool:
-    """Count the tasks of a deployment that failed since the last look; True if there were any."""
+    """Count newly failed tasks of a deployment, and return whether there were any."""
     failed = [t for t in tasks if _has_failed(t)]
     for task in failed:
         task.counted_failed = True
@@ -155,7 +155,7 @@ def _back_off(deployment: SandboxDeployment) -> None:
 
 
 def reset_failures(service: SandboxService, deployment: SandboxDeployment, task: SandboxTask) -> None:
-    """A task became healthy: what failed before it is forgiven."""
+    """Reset the failure count after a task became healthy."""
     task.counted_healthy = True
     deployment.failed_launches = 0
     deployment.no_launch_before = 0.0
@@ -173,7 +173,7 @@ def has_tripped(service: SandboxService, deployment: SandboxDeployment) -> bool:
 
 
 def trip_breaker(service: SandboxService, deployment: SandboxDeployment) -> None:
-    """Fail a deployment and, if asked for and possible, take up the last completed one again."""
+    """Fail a deployment and, if configured and possible, restore the last completed one."""
     deployment.rollout_state = "FAILED"
     deployment.rollout_state_reason = TASKS_FAILED
     deployment.updated_at = CLOCK.now()

@@ -24,7 +24,7 @@ LIVE_STATUSES = (*STARTING_STATUSES, "RUNNING", "DEACTIVATING")
 
 @dataclass(frozen=True)
 class ServiceView:
-    """What one look at a service sees: its tasks that are meant to run, and which of them are healthy."""
+    """View of a service in one step: its desired tasks, and the healthy ones among them."""
 
     service: SandboxService
     tasks: tuple[SandboxTask, ...]
@@ -57,7 +57,7 @@ def read_service_view(backend: "SandboxEcs", service: SandboxService) -> Service
 
 
 def reconcile_service(backend: "SandboxEcs", service: SandboxService) -> bool:
-    """Take one step for a service; True if anything changed."""
+    """Reconcile a service by one step, and return whether anything changed."""
     if service.status == "INACTIVE":
         return False
     if service.status == "DRAINING":
@@ -133,7 +133,7 @@ def _update_breaker(service: SandboxService, primary: SandboxDeployment, view: S
 
 
 def _scale_service(backend: "SandboxEcs", view: ServiceView, primary: SandboxDeployment) -> bool:
-    """Start and stop tasks as far as the percentages allow."""
+    """Start and stop tasks within the percentages."""
     service = view.service
     configuration = service.deployment_configuration
     lower = math.ceil(service.desired_count * configuration["minimumHealthyPercent"] / 100)
@@ -161,9 +161,9 @@ def _list_excess_tasks(
 ) -> list[SandboxTask]:
     """Return the tasks to stop now.
 
-    Of earlier deployments: those that serve nobody, and of those that serve as many as are not needed to stay
-    above the minimum, either because enough new ones are healthy or because there is no room to start the new
-    ones otherwise. Of the primary deployment: what exceeds the desired count.
+    Of earlier deployments, stop tasks without traffic. Stop others while the minimum is met, if enough new
+    ones are healthy or if new ones have no room. Of the primary deployment, stop tasks above the desired
+    count.
     """
     desired = view.service.desired_count
     chosen = [t for t in others if not view.serves(t)]
@@ -220,7 +220,7 @@ def _is_unreplaced(task: SandboxTask) -> bool:
 
 
 def _update_counts(service: SandboxService, view: ServiceView) -> bool:
-    """Set the counts of the service and its deployments; forget deployments that have drained."""
+    """Set the counts of the service and its deployments; delete drained deployments."""
     before = _get_counts(service)
     service.running_count = sum(t.is_running for t in view.tasks)
     service.pending_count = sum(t.is_live and t.last_status in STARTING_STATUSES for t in view.tasks)
@@ -250,7 +250,7 @@ def _get_counts(service: SandboxService) -> list[tuple[str, int, int, int]]:
 
 
 def _update_rollout(service: SandboxService, primary: SandboxDeployment, view: ServiceView) -> bool:
-    """Complete a deployment, or say that the service is steady, once all is as wanted for a while."""
+    """Complete a deployment, or report a steady state, once the counts have matched for a while."""
     mine = view.live_of(primary)
     is_settled = (
         not any(d.running_count + d.pending_count for d in service.deployments if d is not primary)
@@ -279,7 +279,7 @@ def _update_rollout(service: SandboxService, primary: SandboxDeployment, view: S
 
 
 def tick_backend(backend: "SandboxEcs") -> bool:
-    """Let everything in one account and region move on; True if anything changed."""
+    """Advance one account and region, and return whether anything changed."""
     changed = False
     for task in backend.unstopped_tasks():
         if CLOCK.elapsed >= task.due_at:
@@ -291,7 +291,7 @@ def tick_backend(backend: "SandboxEcs") -> bool:
 
 
 def _advance_task(backend: "SandboxEcs", task: SandboxTask) -> bool:
-    """Let a task move on, and its service be looked at if that changed more than its log."""
+    """Advance a task, and mark its service if more than its log changed."""
     before = task.version
     changed = task_lifecycle.advance_task(backend, task)
     if task.version != before and (service := backend.service_of(task)):
@@ -300,6 +300,6 @@ def _advance_task(backend: "SandboxEcs", task: SandboxTask) -> bool:
 
 
 def wake_services(backend: "SandboxEcs") -> None:
-    """Look at every service at the next step: something outside them changed."""
+    """Mark every service for the next step, after a change outside of them."""
     for service in backend.services.values():
         service.due_at = 0.0

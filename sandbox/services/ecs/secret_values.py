@@ -12,7 +12,7 @@ NOT_FOUND = "ResourceNotFoundException: Secrets Manager can't find the specified
 
 
 class SecretUnavailable(Exception):
-    """A secret that a container needs cannot be read; the text is what ECS gives as the reason."""
+    """Error raised when a container's secret is unreadable; the text is ECS's reason."""
 
     def __init__(self, where: str, why: str) -> None:
         super().__init__(
@@ -35,7 +35,7 @@ def get_secret_values(account_id: str, region: str, container: Mapping[str, Any]
 
 
 def describe_missing_secret(account_id: str, region: str, containers: list[dict[str, Any]]) -> str | None:
-    """Why a task cannot start for want of a secret; None if all are there."""
+    """Return the reason if a missing secret prevents a task's start, or None."""
     try:
         for container in containers:
             get_secret_values(account_id, region, container)

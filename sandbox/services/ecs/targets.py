@@ -23,7 +23,7 @@ def register_task_targets(backend: "SandboxEcs", task: SandboxTask) -> None:
 
 
 def deregister_task_targets(backend: "SandboxEcs", task: SandboxTask) -> float:
-    """Begin to drain a task's targets and return how many seconds that takes."""
+    """Start to drain a task's targets, and return the duration in seconds."""
     seconds = 0.0
     for arn, _ in task.targets:
         group = elb.find_group(backend.account_id, backend.region_name, arn)

@@ -46,7 +46,7 @@ MAX_DELETED = 10
 
 @lru_cache(maxsize=10_000)
 def _parse_reference(reference: str) -> tuple[str, str]:
-    """Family and revision of `family`, `family:revision` or an ARN."""
+    """Return family and revision of `family`, `family:revision` or an ARN."""
     family, _, revision = reference.rpartition("/")[2].partition(":")
     return family, revision
 
@@ -94,9 +94,9 @@ class TaskDefinitionRegistry:
         return found
 
     def get_usable(self, reference: str) -> SandboxTaskDefinition:
-        """Return the revision to start tasks from.
+        """Return the revision for new tasks.
 
-        Raises what AWS answers for one that is missing or inactive.
+        Raises the AWS error for a missing or inactive one.
         """
         found = self.find(reference)
         if found is None:
@@ -120,7 +120,7 @@ class TaskDefinitionRegistry:
         return found
 
     def delete(self, references: list[str]) -> tuple[list[SandboxTaskDefinition], list[dict[str, str]]]:
-        """Delete deregistered revisions; what cannot be deleted is told as failures."""
+        """Delete deregistered revisions; others are returned as failures."""
         if not references or len(references) > MAX_DELETED:
             raise InvalidEcsParameter(f"Specify 1 to {MAX_DELETED} task definitions.")
         deleted, failures = [], []
@@ -136,7 +136,7 @@ class TaskDefinitionRegistry:
         return deleted, failures
 
     def purge(self, in_use: set[str]) -> None:
-        """Forget what was deleted and nothing runs any more."""
+        """Delete the records of deleted revisions without running tasks."""
         for revisions in self.families.values():
             for number, definition in list(revisions.items()):
                 if definition.status == "DELETE_IN_PROGRESS" and definition.arn not in in_use:

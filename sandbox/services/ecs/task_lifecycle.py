@@ -27,7 +27,7 @@ def get_task_behavior(task: SandboxTask) -> ImageBehavior:
 
 
 def advance_task(backend: "SandboxEcs", task: SandboxTask) -> bool:
-    """Move a task through every state whose time has come; True if it changed."""
+    """Move a task through all due states, and return whether it changed."""
     if CLOCK.elapsed < task.due_at:
         return False
     changed = False
@@ -44,7 +44,7 @@ def advance_task(backend: "SandboxEcs", task: SandboxTask) -> bool:
 
 
 def _get_next_check(backend: "SandboxEcs", task: SandboxTask) -> float:
-    """When something can next happen to a task by itself."""
+    """Return the time of the task's next automatic change."""
     if not (task.is_running and task.is_live):
         return task.next_at
     definitions = _list_container_definitions(backend, task)
@@ -197,7 +197,7 @@ STATE_TRANSITIONS: dict[str, Callable[["SandboxEcs", SandboxTask], None]] = {
 
 
 def stop_task(backend: "SandboxEcs", task: SandboxTask, *, code: str, reason: str) -> None:
-    """Begin to stop a task, whatever it is doing; a task already stopping goes on as it was."""
+    """Start to stop a task in any state; a stopping task continues unchanged."""
     if not task.is_live:
         return
     task.desired_status = "STOPPED"
@@ -237,15 +237,15 @@ def _check_health(backend: "SandboxEcs", task: SandboxTask) -> bool:
 
 
 def has_health_check(backend: "SandboxEcs", task: SandboxTask) -> bool:
-    """Return whether a target group or a container health check says how a task is."""
+    """Return whether a target group or a container health check monitors a task."""
     return bool(task.targets) or any(d.get("healthCheck") for d in _list_container_definitions(backend, task))
 
 
 def is_healthy(backend: "SandboxEcs", task: SandboxTask) -> bool:
     """Return whether a task counts as healthy for its service.
 
-    With target groups: healthy there; with container health checks: HEALTHY; with neither: RUNNING for forty
-    seconds, as the service scheduler waits before it counts such a task.
+    With target groups: healthy there. With container health checks: HEALTHY. Otherwise: RUNNING for forty
+    seconds, like the service scheduler.
     """
     if not (task.is_live and task.is_running) or task.running_since is None:
         return False

@@ -147,7 +147,7 @@ def _get_service(backend: "SandboxEcs", cluster: str, name: str) -> SandboxServi
 
 
 def _build_filters(params: Mapping[str, Any]) -> list[Callable[[SandboxTask], bool]]:
-    """What a task has to be, for every filter that was given."""
+    """Return a condition for every given filter."""
     family, starter, launch_type = (params.get(n) for n in ("family", "startedBy", "launchType"))
     filters: list[Callable[[SandboxTask], bool]] = []
     if family:

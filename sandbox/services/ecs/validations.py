@@ -21,7 +21,7 @@ SIZE_PATTERN = re.compile(r"^\s*(\d+(?:\.\d+)?|\.\d+)\s*(vcpu|gb)\s*$", re.IGNOR
 
 
 def parse_size(text: str) -> int | None:
-    """CPU units or MiB in a task size: `1024`, `1 vCPU`, `2GB`; None if it is neither."""
+    """Return the CPU units or MiB of a task size: `1024`, `1 vCPU`, `2GB`; None for other texts."""
     if found := SIZE_PATTERN.match(text):
         return int(float(found[1]) * 1024)
     return int(text) if text.strip().isdigit() else None
@@ -48,7 +48,7 @@ ECR_PATTERN = re.compile(r"^\d{12}\.dkr\.ecr\.")
 
 
 def check_task_definition(params: Mapping[str, Any]) -> None:
-    """Raise what RegisterTaskDefinition answers for a definition that makes no sense."""
+    """Raise the error of RegisterTaskDefinition for an invalid definition."""
     if not NAME_PATTERN.match(params.get("family") or ""):
         raise EcsClientException("Family contains invalid characters or is longer than 255.")
     containers = params.get("containerDefinitions") or []
